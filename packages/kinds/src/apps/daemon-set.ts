@@ -86,12 +86,10 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
       prepareForCreate: (_, object) => {
         setTemplateGeneration(object, Math.max(templateGeneration(object), 1));
       },
-      prepareForUpdate: (context, object, old) => {
-        if (context.subresource === 'status') {
-          return setTemplateGeneration(object, templateGeneration(old));
-        }
-        countTemplateChange(object, old);
-      },
+      prepareForUpdate: ({ subresource }, object, old) =>
+        subresource === 'status'
+          ? setTemplateGeneration(object, templateGeneration(old))
+          : countTemplateChange(object, old),
       validateCreate: (_, object) =>
         validate(object, templateRules({ dialect, features }, undefined)),
       *validateUpdate(context, object, old) {

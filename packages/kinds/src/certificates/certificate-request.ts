@@ -46,7 +46,7 @@ const pssHashes: ReadonlyMap<string, { readonly hash: string; readonly bytes: nu
 const malformed = 'asn1: structure error: malformed certificate request';
 const unimplemented = 'x509: cannot verify signature: algorithm unimplemented';
 
-/** Returns why a PEM text is not a signed certificate request; undefined if it is one. */
+/** Returns the error of a PEM text that is not one signed certificate request; undefined if it is. */
 export function certificateRequestProblem(pem: Buffer): string | undefined {
   const text = pem.toString('latin1');
   const block = onlyPemBlock(text);
@@ -82,8 +82,8 @@ function signatureProblem(request: RequestParts): string | undefined {
   }
   const { RSA_PKCS1_PSS_PADDING: padding, RSA_PSS_SALTLEN_DIGEST: saltLength } = constants;
   const withKey = form.padding === 'pss' ? { key, padding, saltLength } : key;
-  const isRight = verify(form.hash, request.signedDer, withKey, request.signature);
-  return isRight ? undefined : wrongSignature(key);
+  const isValid = verify(form.hash, request.signedDer, withKey, request.signature);
+  return isValid ? undefined : wrongSignature(key);
 }
 
 function formOf(algorithm: DerElement): SignatureForm | undefined {
@@ -93,7 +93,7 @@ function formOf(algorithm: DerElement): SignatureForm | undefined {
   return oid === pssOid ? pssFormOf(parameters) : forms.get(oid);
 }
 
-/** The parameters must name the same hash for both uses, and a salt of its length. */
+/** The form of an RSA-PSS signature; undefined unless both hashes agree with the salt's length. */
 function pssFormOf(parameters: DerElement | undefined): SignatureForm | undefined {
   const what = 'parameters';
   const tagged = childrenOf(parameters, { shape: /^a0 a1 a2$/, what });
@@ -110,19 +110,19 @@ function pssFormOf(parameters: DerElement | undefined): SignatureForm | undefine
   return { keyType: 'rsa', hash: pssHash.hash, padding: 'pss' };
 }
 
-/** The message of Go's libraries, which depends on the type of key. */
+/** Go's error for a wrong signature, which depends on the type of key. */
 function wrongSignature({ asymmetricKeyType }: KeyObject): string {
   if (asymmetricKeyType === 'rsa') return 'crypto/rsa: verification error';
   return `x509: ${asymmetricKeyType === 'ec' ? 'ECDSA' : 'Ed25519'} verification failure`;
 }
 
-/** The names that a request asks the certificate to carry. */
+/** The subject of a certificate request. */
 interface RequestedNames extends Subject {
-  /** Whether it asks for hosts, addresses, and the like, which only server certificates have. */
+  /** Whether it requests alternative names (hosts, addresses), which server certificates have. */
   readonly hasAlternatives: boolean;
 }
 
-/** The names in a PEM request; undefined unless it can be read in exactly one way. */
+/** The subject of a PEM request; undefined for malformed or ambiguous texts. */
 export function requestedNames(pem: Buffer): RequestedNames | undefined {
   const block = onlyPemBlock(pem.toString('latin1'));
   if (block?.type !== requestType) return undefined;

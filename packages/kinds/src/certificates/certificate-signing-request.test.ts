@@ -3,7 +3,7 @@ import { createErrors, kindOf, updateErrors } from '../kind-harness.ts';
 
 const def = kindOf('CertificateSigningRequest');
 const example = def.example?.() ?? {};
-const complaints = (change: object) =>
+const specErrors = (change: object) =>
   createErrors(def, { ...example, spec: { ...(example['spec'] as object), ...change } });
 const field = 'spec.signerName: Invalid value:';
 const label = /must consist of lower case alphanumeric characters/;
@@ -20,15 +20,15 @@ test.each([
   ['a.Example/b', [expect.stringMatching(label)]],
   ['a.example/-', [expect.stringMatching(label)]],
   [`${'a.'.repeat(130)}example/b`, ['spec.signerName: Too long: may not be more than 253 bytes']],
-])('signer %j', (signerName, wanted) => {
-  expect(complaints({ signerName })).toEqual(wanted);
+])('signer %j', (signerName, expected) => {
+  expect(specErrors({ signerName })).toEqual(expected);
 });
 
-test('usages are known and unique', () => {
-  const errors = complaints({ usages: ['odd', 'odd'] });
+test('usages must be supported and unique', () => {
+  const errors = specErrors({ usages: ['odd', 'odd'] });
   expect(errors).toHaveLength(3);
   expect(errors[2]).toBe('spec.usages[1]: Duplicate value: "odd"');
-  expect(complaints({ request: '' })).toEqual([
+  expect(specErrors({ request: '' })).toEqual([
     'spec.request: Invalid value: []byte(nil): PEM block type must be CERTIFICATE REQUEST',
   ]);
 });
@@ -48,7 +48,7 @@ test.each([
   expect(updateErrors(def, change, { subresource: 'status' })).toEqual([`${shown} ${problem}`]);
 });
 
-test('decisions are true, made once, and never both', () => {
+test('an approval or denial must be True, unique, and exclusive', () => {
   const decided = (conditions: object[]) => ({
     from: example,
     to: { ...example, status: { conditions: conditions as never } },

@@ -30,7 +30,7 @@ import { same } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { certificateRequestProblem } from './certificate-request.ts';
-import { signerNameProblems } from './signer-name.ts';
+import { signerNameErrors } from './signer-name.ts';
 
 /** A certificate issued for a request with `expirationSeconds`. */
 export interface IssuedCertificate {
@@ -40,8 +40,9 @@ export interface IssuedCertificate {
   readonly certificate: string;
 }
 
+/** Receives the certificates that signers issue. */
 export interface CertificateOptions {
-  /** Called when such a certificate has been stored. */
+  /** Called when a certificate with a requested duration has been stored. */
   readonly onIssued: (issued: IssuedCertificate) => void;
 }
 
@@ -54,7 +55,7 @@ hp8VqeZtzXZB9Kd5W0oTgA==
 -----END CERTIFICATE REQUEST-----
 `;
 
-/** CertificateSigningRequest: a request for a certificate, and the signer's answer. */
+/** CertificateSigningRequest: a request for a certificate, its approval, and the certificate. */
 export function certificateSigningRequest(
   dialect: Dialect,
   options?: CertificateOptions,
@@ -90,11 +91,10 @@ export function certificateSigningRequest(
         approval: ['whole', 'change'],
         status: ['whole', 'change'],
       },
-      // Any name that can be a path segment is allowed.
       validateName: pathSegment,
       ...(options === undefined ? {} : { allocate: reportIssued(options) }),
-      prepareForCreate: stampRequester,
-      prepareForUpdate: keepOthers,
+      prepareForCreate: setRequester,
+      prepareForUpdate: restoreOtherParts,
       validateCreate: (_, object) => validate(object, dialect),
       validateUpdate: (context, object, old) => [
         ...validate(object, dialect),
@@ -185,14 +185,14 @@ function validateUsages(spec: Stored<CertificateSigningRequestSpec>): FieldError
   return [...unknown, ...repeated];
 }
 
-const field = 'status.conditions';
+const conditionsPath = 'status.conditions';
 
 function validateSigner(name: string, dialect: Dialect): FieldError[] {
   const field = 'spec.signerName';
   if (name === dialect.label('legacy-unknown')) {
     return [invalid(field, name, 'the legacy signerName is not allowed via this API version')];
   }
-  return signerNameProblems(name, field);
+  return signerNameErrors(name, field);
 }
 
 function durationCell(object: Stored<CertificateSigningRequest>): string {
@@ -210,7 +210,7 @@ function conditionCell(object: Stored<CertificateSigningRequest>): string {
 const conditionOf = (object: Stored<CertificateSigningRequest>, type: string) =>
   conditionsOf(object, type)[0];
 
-/** The conditions of a type: at most one, except in old objects. */
+/** The conditions of a type: at most one, except in objects of older releases. */
 const conditionsOf = (
   object: Stored<CertificateSigningRequest>,
   type: string,
@@ -220,7 +220,7 @@ const conditionsOf = (
 const allConditions = (object: Stored<CertificateSigningRequest>) =>
   object.status?.conditions ?? [];
 
-/** An `allocate` that allocates nothing and reports issued certificates when the write succeeds. */
+/** Returns an `allocate` that only reports an issued certificate once it is stored. */
 function reportIssued({ onIssued }: CertificateOptions): NonNullable<Strategy['allocate']> {
   return async ({ subresource }, object, old) => {
     const issued = subresource === 'status' ? issuedBy(object, old) : undefined;
@@ -232,7 +232,7 @@ function reportIssued({ onIssued }: CertificateOptions): NonNullable<Strategy['a
   };
 }
 
-/** The certificate that a change issues for a requested duration; undefined if none. */
+/** The certificate that a change issues for a request with a duration; undefined otherwise. */
 function issuedBy(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest> | undefined,
@@ -246,8 +246,8 @@ function issuedBy(
   return { signerName, requestedSeconds, certificate: pem };
 }
 
-/** The requester is the authenticated user, whatever the request says. */
-function stampRequester(context: StrategyContext, object: Stored<CertificateSigningRequest>): void {
+/** Replaces the requester in the body by the authenticated user. */
+function setRequester(context: StrategyContext, object: Stored<CertificateSigningRequest>): void {
   const { name, uid, groups, extra } = context.user;
   const spec = ensure(object, 'spec');
   for (const member of ['username', 'uid', 'groups', 'extra'] as const) delete spec[member];
@@ -261,8 +261,8 @@ function stampRequester(context: StrategyContext, object: Stored<CertificateSign
   object.status = {};
 }
 
-/** The spec never changes; each subresource changes its own part of the status. */
-function keepOthers(
+/** Restores the spec, which is immutable, and the parts of status that the endpoint cannot write. */
+function restoreOtherParts(
   context: StrategyContext,
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
@@ -276,15 +276,15 @@ function keepOthers(
     else status['conditions'] = conditions;
     object.status = status;
   }
-  if (context.subresource === 'status') keepDecisions(object, old);
-  stampConditions(context, object, old);
+  if (context.subresource === 'status') restoreDecisions(object, old);
+  setConditionTimes(context, object, old);
 }
 
 /**
- * Restores the decisions as `approval` made them, so that a signer need not repeat every member.
- * Added and removed ones stay, and validation refuses them.
+ * Restores the members of approvals and denials, so that a signer need not repeat them. Added and
+ * removed decisions are left to validation, which rejects them.
  */
-function keepDecisions(
+function restoreDecisions(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
 ): void {
@@ -295,13 +295,13 @@ function keepDecisions(
     if (before.length !== conditionsOf(object, type).length) continue;
     for (const [index, condition] of conditions.entries()) {
       if ((condition.type ?? '') !== type) continue;
-      const kept = before.shift();
-      if (kept !== undefined) conditions[index] = structuredClone(kept);
+      const decision = before.shift();
+      if (decision !== undefined) conditions[index] = structuredClone(decision);
     }
   }
 }
 
-function stampConditions(
+function setConditionTimes(
   context: StrategyContext,
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
@@ -313,12 +313,11 @@ function stampConditions(
     if (typeof condition.lastUpdateTime !== 'string') condition.lastUpdateTime = now;
     if (typeof condition.lastTransitionTime === 'string') continue;
     const isSame = before !== undefined && same(before.status, condition.status);
-    const kept = isSame ? before.lastTransitionTime : undefined;
-    condition.lastTransitionTime = kept ?? now;
+    condition.lastTransitionTime = (isSame ? before.lastTransitionTime : undefined) ?? now;
   }
 }
 
-/** Validates the status on its own; errors that the old status had already may stay. */
+/** Validates the status; an update may keep errors of the old one. */
 function validateStatus(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
@@ -342,7 +341,7 @@ function validateConditions(
   const mayLackType = before.includes('');
   const seen = new Set<string>();
   return allConditions(object).flatMap((condition, index) => {
-    const path = `${field}[${index}]`;
+    const path = `${conditionsPath}[${index}]`;
     const type = condition.type ?? '';
     const errors: FieldError[] = [];
     if (type === '' && !mayLackType) errors.push(required(`${path}.type`));
@@ -358,7 +357,8 @@ function validateConditions(
   });
 }
 
-const final = [...decisions, 'Failed'];
+/** Types of conditions that must be True and cannot be removed. */
+const permanentTypes = [...decisions, 'Failed'];
 
 function validateState(
   condition: Stored<CertificateSigningRequestCondition>,
@@ -366,7 +366,8 @@ function validateState(
 ): FieldError[] {
   const state = condition.status ?? '';
   if (state === '') return [required(path)];
-  const allowed = final.includes(condition.type ?? '') ? ['True'] : ['False', 'True', 'Unknown'];
+  const isPermanent = permanentTypes.includes(condition.type ?? '');
+  const allowed = isPermanent ? ['True'] : ['False', 'True', 'Unknown'];
   return allowed.includes(state) ? [] : [notSupported(path, state, allowed)];
 }
 
@@ -385,7 +386,7 @@ function validateCertificate(
 const certificateOf = (object: Stored<CertificateSigningRequest>) =>
   Buffer.from(object.status?.certificate ?? '', 'base64').toString('latin1');
 
-/** Returns why a PEM text is not a certificate chain, in the words of kube-apiserver and Go. */
+/** Returns kube-apiserver's error for a PEM text that is not a certificate chain. */
 function certificateProblem(text: string): string | undefined {
   if (text === '') return undefined;
   const blocks = pemBlocks(text);
@@ -411,19 +412,20 @@ function isCertificate(pem: string): boolean {
   }
 }
 
-/**
- * Decisions are made only through `approval`, certificates only through `status`, and both once.
- */
+/** Validates that only `approval` changes decisions and that only `status` sets the certificate. */
 function validateDecisions(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
   subresource: string,
 ): FieldError[] {
   const forbid = (what: string, type: string) =>
-    forbiddenField(field, `updates may not ${what} a condition of type ${JSON.stringify(type)}`);
+    forbiddenField(
+      conditionsPath,
+      `updates may not ${what} a condition of type ${JSON.stringify(type)}`,
+    );
   const count = (one: Stored<CertificateSigningRequest>, type: string) =>
     conditionsOf(one, type).length;
-  const removed = final.filter((type) => count(object, type) < count(old, type));
+  const removed = permanentTypes.filter((type) => count(object, type) < count(old, type));
   const changed = decisions.filter(
     (type) =>
       subresource !== 'approval' &&
@@ -435,11 +437,11 @@ function validateDecisions(
     ...changed.map((type) =>
       forbid(count(object, type) > count(old, type) ? 'add' : 'modify', type),
     ),
-    ...certificateKept(object, old, subresource),
+    ...validateCertificateChange(object, old, subresource),
   ];
 }
 
-function certificateKept(
+function validateCertificateChange(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
   subresource: string,

@@ -13,9 +13,9 @@ import type { ClusterTrustBundle } from '../gen/types/certificates/v1alpha1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
-import { signerNameProblems } from './signer-name.ts';
+import { signerNameErrors } from './signer-name.ts';
 
-/** A self-signed authority for examples; its key was discarded. */
+/** A self-signed certificate authority for examples, in PEM; its private key is discarded. */
 export const exampleAuthority = `-----BEGIN CERTIFICATE-----
 MIIBfDCCASGgAwIBAgIUUvxT7pWZni9rQtoO3qVCrFj5Ti4wCgYIKoZIzj0EAwIw
 EjEQMA4GA1UEAwwHZXhhbXBsZTAgFw0yNjExMjMxNTQ0MzBaGA8yMTI2MTAzMDE1
@@ -28,7 +28,7 @@ Af8EBTADAQH/MAoGCCqGSM49BAMCA0kAMEYCIQDvmmp6Tn7hn9UlG22tMPJqbz9e
 -----END CERTIFICATE-----
 `;
 
-/** ClusterTrustBundle: certificate authorities to trust, of one signer or of none. */
+/** ClusterTrustBundle: trusted certificate authorities, possibly of one signer. */
 export function clusterTrustBundle(dialect: Dialect): ResourceDef {
   const signerColumn = column('SignerName', signerOf, {
     description: 'Signer of the certificates that the bundle verifies.',
@@ -50,7 +50,7 @@ export function clusterTrustBundle(dialect: Dialect): ResourceDef {
       ],
       validateUpdate: (_, object, old) => [
         ...validateNames(object),
-        // An unchanged bundle may break rules that have become stricter.
+        // kube-apiserver does not validate an unchanged bundle.
         ...(bundleOf(object) === bundleOf(old) ? [] : validateBundle(bundleOf(object))),
         ...immutable('spec.signerName', signerOf(object), signerOf(old)),
       ],
@@ -74,11 +74,14 @@ function validateNames(object: Stored<ClusterTrustBundle>): FieldError[] {
     ...trustBundleNameProblems(name, signer).map((detail) =>
       invalid('metadata.name', name, detail),
     ),
-    ...(signer === '' ? [] : signerNameProblems(signer, 'spec.signerName')),
+    ...(signer === '' ? [] : signerNameErrors(signer, 'spec.signerName')),
   ];
 }
 
-/** The name of a bundle: the signer's name with `:` for `/`, another `:`, and a subdomain. */
+/**
+ * Validates the name of a bundle. A signer's bundle is named by the signer, with `:` for `/`,
+ * followed by `:` and a DNS subdomain.
+ */
 export function trustBundleNameProblems(name: string, signer: string): readonly string[] {
   if (signer === '') {
     return name.includes(':')
@@ -107,18 +110,18 @@ function validateBundle(bundle: string): FieldError[] {
   const indices = new Map<string, number[]>();
   for (const [index, block] of blocks.entries()) {
     const key = pemBytes(block)?.toString('base64') ?? '';
-    const same = indices.get(key);
-    if (same === undefined) indices.set(key, [index]);
-    else same.push(index);
+    const repeats = indices.get(key);
+    if (repeats === undefined) indices.set(key, [index]);
+    else repeats.push(index);
   }
   return [...indices.values()]
-    .filter((same) => same.length > 1)
-    .map((same) => fault(`duplicate trust anchor (indices [${same.join(' ')}])`));
+    .filter((repeats) => repeats.length > 1)
+    .map((repeats) => fault(`duplicate trust anchor (indices [${repeats.join(' ')}])`));
 }
 
 const basicConstraints = '2.5.29.19';
 
-/** Returns why a PEM block is not the certificate of an authority; undefined if it is one. */
+/** Returns the error of a PEM block that is not a certificate of an authority. */
 function blockProblem(block: ReturnType<typeof pemBlocks>[number]): string | undefined {
   if (block.type !== 'CERTIFICATE') return `has bad block type: ${block.type}`;
   if (/\n[^\n]*:/.test(block.text)) return 'has PEM block headers';

@@ -11,8 +11,8 @@ const domainLengthMax = 253;
 const pathLengthMax = domainLengthMax + 63 + 1;
 const signerLengthMax = domainLengthMax + pathLengthMax + 1;
 
-/** Validates the name of a signer at `field`: `example.com/signer-name`. */
-export function signerNameProblems(name: string, field: string): FieldError[] {
+/** Validates the name of a signer (`example.com/signer-name`). */
+export function signerNameErrors(name: string, field: string): FieldError[] {
   if (name === '') return [required(field)];
   const [domain = '', path = '', ...more] = name.split('/');
   if (more.length > 0 || !name.includes('/')) {
@@ -30,7 +30,7 @@ export function signerNameProblems(name: string, field: string): FieldError[] {
   ];
 }
 
-/** The error of the first part of a dotted name that breaks the rule. */
+/** The errors of the first part of a dotted name that breaks the rule. */
 function firstWrongLabel(name: string, field: string, rule: typeof dnsLabel): FieldError[] {
   for (const part of name.split('.')) {
     const messages = rule(part);

@@ -13,7 +13,7 @@ import { immutable } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 import { oldestEmulationVersion, validateLeaseStrategy } from './lease.ts';
 
-/** LeaseCandidate: a program that can hold a Lease, and the release that it emulates. */
+/** LeaseCandidate: a program that competes for a Lease, and the release that it emulates. */
 export function leaseCandidate(dialect: Dialect): ResourceDef {
   const text = (name: string, member: string, description: string) =>
     column(name, (object) => textAt(object, 'spec', member), { description });
@@ -28,7 +28,7 @@ export function leaseCandidate(dialect: Dialect): ResourceDef {
         version: 'v1alpha2',
         columns: [
           nameColumn,
-          text('LeaseName', 'leaseName', 'The Lease that it would hold.'),
+          text('LeaseName', 'leaseName', 'Lease that the candidate competes for.'),
           text('BinaryVersion', 'binaryVersion', 'Release of the candidate.'),
           text('EmulationVersion', 'emulationVersion', 'Release that the candidate emulates.'),
           ageColumn,
@@ -92,8 +92,10 @@ function validate(object: Stored<LeaseCandidate>): FieldError[] {
 }
 
 const number = '(0|[1-9]\\d{0,9})';
-const words = '[0-9A-Za-z.-]{1,256}';
-const pattern = new RegExp(`^${number}\\.${number}\\.${number}(?:-(${words}))?(?:\\+${words})?$`);
+const identifiers = '[0-9A-Za-z.-]{1,256}';
+const pattern = new RegExp(
+  `^${number}\\.${number}\\.${number}(?:-(${identifiers}))?(?:\\+${identifiers})?$`,
+);
 
 /** Parses `1.32.0` with an optional pre-release and build; undefined for other texts. */
 export function parseSemanticVersion(text: string): SemanticVersion | undefined {
@@ -126,7 +128,7 @@ export function compareSemanticVersions(one: SemanticVersion, other: SemanticVer
   return first.length - second.length;
 }
 
-/** Numbers come before words and compare by value; words compare byte by byte. */
+/** Numeric identifiers precede others and compare by value; others compare by characters. */
 function compareIdentifiers(one: string, other: string): number {
   const [isNumber, otherIsNumber] = [/^\d+$/.test(one), /^\d+$/.test(other)];
   if (isNumber !== otherIsNumber) return isNumber ? -1 : 1;

@@ -16,7 +16,7 @@ import type { Lease } from '../gen/types/coordination/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 
-/** Lease: the holder of a role, who renews it periodically. */
+/** Lease: an expiring lock, which its holder renews periodically. */
 export function lease(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const holderColumn = column('Holder', (object) => textAt(object, 'spec', 'holderIdentity'), {
     description: 'Identity of the holder.',
@@ -71,12 +71,10 @@ function validate(object: Stored<Lease>): FieldError[] {
   return errors;
 }
 
-/** The strategy that prefers the candidate with the oldest emulated release. */
+/** The strategy that elects the candidate with the oldest emulated release. */
 export const oldestEmulationVersion = 'OldestEmulationVersion';
 
-/**
- * Validates the strategy of a Lease or LeaseCandidate: a known one or a qualified name.
- */
+/** Validates the strategy of a Lease or LeaseCandidate: a standard one or a qualified name. */
 export function validateLeaseStrategy(strategy: string): FieldError[] {
   // kube-apiserver appends the member's name twice.
   const field = 'spec.strategy.strategy';

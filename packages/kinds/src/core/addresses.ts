@@ -6,24 +6,22 @@ import {
   specialRanges,
 } from '@wheelhouse/machinery';
 
-/** Validation of addresses, shared by the networking kinds. */
-
 /** Validates an IP address of either family. */
-export function validIp(field: string, text: string): FieldError[] {
+export function validateIp(field: string, text: string): FieldError[] {
   if (parseIpAddress(text) !== undefined) return [];
   const detail = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
   return [invalid(field, text, detail)];
 }
 
 /** Validates a CIDR block of either family. */
-export function validCidr(field: string, text: string): FieldError[] {
+export function validateCidr(field: string, text: string): FieldError[] {
   if (parseIpBlock(text) !== undefined) return [];
   const detail = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)';
   return [invalid(field, text, detail)];
 }
 
-/** Rejects addresses that only have a meaning on the local machine. */
-export function nonSpecialIp(field: string, text: string): FieldError[] {
+/** Rejects unspecified, loopback, and link-local addresses. */
+export function validateNonSpecialIp(field: string, text: string): FieldError[] {
   const address = parseIpAddress(text);
   if (address === undefined) return [invalid(field, text, 'must be a valid IP address')];
   const details: string[] = [];

@@ -5,9 +5,7 @@ import type { ComponentCondition, ComponentStatus } from '../gen/types/core/v1.t
 import type { ResourceDef } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 
-/**
- * ComponentStatus: the health of the control plane's parts, computed per request and not stored.
- */
+/** ComponentStatus: the health of the control plane's parts, computed on request, never stored. */
 export function componentStatus(dialect: Dialect): ResourceDef {
   const def = defineKind<ComponentStatus>({
     dialect,

@@ -16,14 +16,14 @@ import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { keyed, sameOrEmpty, sortedKeys } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
-/** The number of `data` entries, for ConfigMap and Secret. */
+/** The column with the number of entries of a ConfigMap or Secret. */
 export const dataColumn: ColumnDef = column(
   'Data',
   (object) => sizeAt(object, 'data', 'binaryData'),
   { description: 'Number of entries.' },
 );
 
-/** ConfigMap: named texts and bytes, at most 1 MiB in total. */
+/** ConfigMap: named strings and bytes, at most 1 MiB in total. */
 export function configMap(dialect: Dialect): ResourceDef {
   return defineKind<ConfigMap>({
     dialect,
@@ -37,7 +37,10 @@ export function configMap(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validateFrozen(object, old), ...validate(object)],
+      validateUpdate: (_, object, old) => [
+        ...validateImmutableData(object, old),
+        ...validate(object),
+      ],
     },
     example: () => ({
       apiVersion: 'v1',
@@ -74,9 +77,7 @@ function validate(object: Stored<ConfigMap>): FieldError[] {
   return errors;
 }
 
-/**
- * Whether no key can be wrong or in both maps, and the texts are small enough whatever they hold.
- */
+/** A fast check that accepts most objects: valid keys, no bytes, and little text in any encoding. */
 function isClearlyValid({ data, binaryData }: Stored<ConfigMap>): boolean {
   if (binaryData !== undefined) return false;
   let length = 0;
@@ -87,13 +88,13 @@ function isClearlyValid({ data, binaryData }: Stored<ConfigMap>): boolean {
   return length * 3 <= dataBytesMax;
 }
 
-/** Length in bytes of a base64 text's content. */
+/** The number of bytes that a base64 text encodes. */
 export function decodedLength(base64: string): number {
   return Buffer.byteLength(base64, 'base64');
 }
 
-/** `immutable: true` fixes the data and itself; shared with Secret. */
-export function validateFrozen(
+/** Rejects changes of a ConfigMap or Secret whose `immutable` is true. */
+export function validateImmutableData(
   object: Stored<ConfigMap> | Stored<Secret>,
   old: Stored<ConfigMap> | Stored<Secret>,
 ): FieldError[] {

@@ -99,8 +99,8 @@ describe('ResourceQuota', () => {
       [`${at}.operator: Invalid value: "Odd": not a valid selector operator`],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 
   test('its scopes are immutable', () => {
@@ -110,7 +110,7 @@ describe('ResourceQuota', () => {
     ]);
   });
 
-  test('its status counts what the quota may count', () => {
+  test('names and amounts of resources in its status are validated', () => {
     const to = mutated(good, { 'status.used': { pods: '-1', odd: '1' } });
     expect(updateErrors(def, { from: good, to }, { subresource: 'status' })).toEqual([
       'status.used[odd]: Invalid value: odd: must be a standard resource type or fully qualified',
@@ -212,8 +212,8 @@ describe('LimitRange', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 });
 
@@ -257,8 +257,8 @@ describe('Node', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 
   const updates: readonly Row[] = [
@@ -275,9 +275,12 @@ describe('Node', () => {
     ],
     [{ 'spec.externalID': 'q' }, ['spec.externalID: Forbidden: may not be updated']],
   ];
-  test.each(updates.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(updateErrors(def, { from: good, to: mutated(good, mutation) })).toEqual(wanted);
-  });
+  test.each(updates.map((row) => [rowTitle(row), ...row] as const))(
+    '%s',
+    (_, mutation, expected) => {
+      expect(updateErrors(def, { from: good, to: mutated(good, mutation) })).toEqual(expected);
+    },
+  );
 
   const own = (name: string, text: string) => ({
     'metadata.annotations': { [`scheduler.alpha.svc.io/${name}`]: text },
@@ -335,14 +338,14 @@ describe('Node', () => {
   ];
   test.each(annotated.map((row) => [rowTitle(row), ...row] as const))(
     'older annotations: %s',
-    (_, mutation, wanted) => {
+    (_, mutation, expected) => {
       const to = mutated(good, mutation);
-      expect(createErrors(def, to)).toEqual(wanted);
-      expect(updateErrors(def, { from: good, to })).toEqual([...wanted, ...wanted]);
+      expect(createErrors(def, to)).toEqual(expected);
+      expect(updateErrors(def, { from: good, to })).toEqual([...expected, ...expected]);
     },
   );
 
-  test('addresses in its status are unique', () => {
+  test('addresses in its status must be unique', () => {
     const address = { type: 'Hostname', address: 'h' };
     const to = mutated(good, { 'status.addresses': [address, address] });
     expect(updateErrors(def, { from: good, to }, { subresource: 'status' })).toEqual([
@@ -455,8 +458,8 @@ describe('PersistentVolume', () => {
       ['spec.volumeMode: Unsupported value: "Odd": supported values: "Block", "Filesystem"'],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 
   test('its source and mode are immutable', () => {
@@ -469,7 +472,7 @@ describe('PersistentVolume', () => {
     ]);
   });
 
-  test('its node affinity is immutable, except that labels may get their current names', () => {
+  test('its node affinity is immutable, except that deprecated labels may be renamed', () => {
     const affinity = (...keys: string[]): JsonObject => ({
       required: {
         nodeSelectorTerms: keys.map((key) => ({
@@ -487,14 +490,14 @@ describe('PersistentVolume', () => {
     ] as const;
     for (const [older, newer] of names) {
       expect(updateErrors(def, { from: of('x', older), to: of('x', newer) })).toEqual([]);
-      const kept = [expect.stringContaining('field is immutable, except for updating from beta')];
-      expect(updateErrors(def, { from: of(newer), to: of(older) })).toEqual(kept);
-      expect(updateErrors(def, { from: of('x', older), to: of('y', newer) })).toEqual(kept);
+      const errors = [expect.stringContaining('field is immutable, except for updating from beta')];
+      expect(updateErrors(def, { from: of(newer), to: of(older) })).toEqual(errors);
+      expect(updateErrors(def, { from: of('x', older), to: of('y', newer) })).toEqual(errors);
     }
     expect(updateErrors(def, { from: good, to: of('x') })).toEqual([]);
   });
 
-  test('secrets for expanding it may be added later', () => {
+  test('an update may add the secret for expanding it', () => {
     const csi = { driver: 'd', volumeHandle: 'h' };
     const from = mutated(good, source({ csi }));
     const secret = { name: 's', namespace: 'n' };
@@ -504,9 +507,8 @@ describe('PersistentVolume', () => {
     expect(updateErrors(def, { from, to: other })).toHaveLength(1);
   });
 
-  test('its attributes class is dropped while the gate is off', () => {
-    const with_ = mutated(good, { 'spec.volumeAttributesClassName': 'c' });
-    const object = decoded(def, with_);
+  test('its attributes class is dropped if the feature is disabled', () => {
+    const object = decoded(def, mutated(good, { 'spec.volumeAttributesClassName': 'c' }));
     const context = {
       user: { name: '', uid: '', groups: [], extra: {} },
       nowMs: 0,
@@ -558,8 +560,8 @@ describe('PersistentVolumeClaim', () => {
       ['spec: Invalid value: "spec.dataSource": must match dataSourceRef'],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 
   const bound = mutated(good, {
@@ -591,11 +593,14 @@ describe('PersistentVolumeClaim', () => {
       ],
     ],
   ];
-  test.each(updates.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(updateErrors(def, { from: bound, to: mutated(bound, mutation) })).toEqual(wanted);
-  });
+  test.each(updates.map((row) => [rowTitle(row), ...row] as const))(
+    '%s',
+    (_, mutation, expected) => {
+      expect(updateErrors(def, { from: bound, to: mutated(bound, mutation) })).toEqual(expected);
+    },
+  );
 
-  test('it is bound once, and grows only when it is bound', () => {
+  test('an update may bind it, and may enlarge it only if it is bound', () => {
     const to = mutated(good, { 'spec.volumeName': 'v' });
     expect(updateErrors(def, { from: good, to })).toEqual([]);
     const bigger = mutated(good, { 'spec.resources.requests.storage': '3Gi' });
@@ -626,12 +631,15 @@ describe('PersistentVolumeClaim', () => {
       ],
     ],
   ];
-  test.each(status.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    const to = mutated(bound, mutation);
-    expect(updateErrors(def, { from: bound, to }, { subresource: 'status' })).toEqual(wanted);
-  });
+  test.each(status.map((row) => [rowTitle(row), ...row] as const))(
+    '%s',
+    (_, mutation, expected) => {
+      const to = mutated(bound, mutation);
+      expect(updateErrors(def, { from: bound, to }, { subresource: 'status' })).toEqual(expected);
+    },
+  );
 
-  test('status quantities are not negative', () => {
+  test('quantities in its status cannot be negative', () => {
     const to = mutated(bound, { 'status.capacity': { storage: '-1' } });
     expect(updateErrors(def, { from: bound, to }, { subresource: 'status' })).toEqual([
       'status.capacity[storage]: Invalid value: -1: must be a valid resource quantity',
@@ -641,7 +649,7 @@ describe('PersistentVolumeClaim', () => {
 
 describe('Namespace', () => {
   const def = kindOf('Namespace');
-  test('finalizers are reported by their position when they change', () => {
+  test('errors in finalizers state the index if `finalize` changes them', () => {
     const to = { spec: { finalizers: ['odd'] } };
     const detail =
       'Invalid value: "odd": name is neither a standard finalizer name nor is it fully qualified';
@@ -651,7 +659,7 @@ describe('Namespace', () => {
     ]);
   });
 
-  test('the phase follows the deletion', () => {
+  test('its phase must agree with its deletionTimestamp', () => {
     const to = { status: { phase: 'Terminating' } };
     expect(updateErrors(def, { from: {}, to }, { subresource: 'status' })).toEqual([
       'status.Phase: Invalid value: "Terminating": ' +

@@ -19,9 +19,9 @@ import { oneOf, portNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { fill, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { nonSpecialIp, validIp } from './addresses.ts';
+import { validateIp, validateNonSpecialIp } from './addresses.ts';
 
-/** Endpoints: the addresses behind a Service, in the old format. */
+/** Endpoints: the addresses behind a Service; EndpointSlices replace it. */
 export function endpoints(dialect: Dialect): ResourceDef {
   const endpointsColumn = column('Endpoints', addresses, { description: 'Addresses and ports.' });
   return {
@@ -105,10 +105,10 @@ function validateAddress(address: Stored<EndpointAddress>, path: string): FieldE
   const hostname = address.hostname ?? '';
   const nodeName = address.nodeName;
   return [
-    ...validIp(`${path}.ip`, ip),
+    ...validateIp(`${path}.ip`, ip),
     ...(hostname === '' ? [] : ruleErrors(`${path}.hostname`, hostname, dnsLabel)),
     ...(typeof nodeName === 'string' ? ruleErrors(`${path}.nodeName`, nodeName, dnsSubdomain) : []),
-    ...nonSpecialIp(`${path}.ip`, ip),
+    ...validateNonSpecialIp(`${path}.ip`, ip),
   ];
 }
 

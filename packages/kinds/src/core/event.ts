@@ -23,7 +23,7 @@ import type { Stored } from '../stored.ts';
 
 const hasSeries = (event: Stored<Event>) => !isUnset(event.series);
 
-/** Zero times are encoded as null. */
+/** Whether a time or struct is absent; null encodes a zero time. */
 export const isUnset = (value: JsonValue | undefined): boolean =>
   value === undefined || value === null || value === '';
 
@@ -85,7 +85,7 @@ export const eventStorage: StorageDef = {
   }),
 };
 
-/** The core kind of Event, with its lenient rules. */
+/** Event of the core group: an occurrence that a component reports about an object. */
 export function coreEvent(dialect: Dialect): ResourceDef {
   const validate = (object: Stored<Event>) =>
     validateEvent(object, { dialect, controllerField: 'reportingComponent' });
@@ -124,8 +124,9 @@ export function coreEvent(dialect: Dialect): ResourceDef {
 }
 
 /**
- * Validates what every Event must satisfy. An Event without `eventTime` has the old format and few
- * rules. `controllerField` is the name of the reporting controller in the request's version.
+ * Validates an Event of either group. An Event without `eventTime` has the old format, with few
+ * rules.
+ * @param options.controllerField field of the reporting controller in the request's version
  */
 export function validateEvent(
   event: Stored<Event>,
@@ -138,9 +139,9 @@ export function validateEvent(
   const clusterWide = isNew
     ? ['default', options.dialect.systemNamespace('system')]
     : ['', 'default'];
-  const agrees =
+  const hasNamespaceOfObject =
     regarding === '' ? clusterWide.includes(namespace) : isNew || regarding === namespace;
-  if (!agrees) {
+  if (!hasNamespaceOfObject) {
     const detail = 'does not match event.namespace';
     errors.push(invalid('involvedObject.namespace', regarding, detail));
   }
@@ -192,7 +193,7 @@ function count(event: Stored<Event>): number {
   return hasSeries(event) ? (event.series?.count ?? 0) : (event.count ?? 0) || 1;
 }
 
-/** Field labels of the `events` group, by stored label. */
+/** Field labels of the `events` group: label -> stored label. */
 export const eventsGroupLabels: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     referenceFields.map((name) => [`regarding.${name}`, `involvedObject.${name}`]),

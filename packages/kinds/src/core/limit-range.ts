@@ -60,11 +60,12 @@ export function limitRange(dialect: Dialect): ResourceDef {
   });
 }
 
-/**
- * The default limit of a container is its maximum, its default request the limit or the minimum.
- */
 const lists = ['max', 'min', 'default', 'defaultRequest', 'maxLimitRequestRatio'];
 
+/**
+ * The default limit of a container is its maximum; its default request is the default limit, or
+ * else the minimum.
+ */
 function* fillSteps(object: Stored<LimitRange>): Generator<void, void> {
   for (const [index, limit] of (object.spec?.limits ?? []).entries()) {
     if (index % perStep === perStep - 1) yield;
@@ -82,7 +83,7 @@ function* fillSteps(object: Stored<LimitRange>): Generator<void, void> {
   }
 }
 
-/** Limits that one step fills or validates. */
+/** Number of limits that one step fills or validates. */
 const perStep = 100;
 
 /** Validates a LimitRange except its metadata. */
@@ -114,7 +115,7 @@ function validateType(type: string, field: string): FieldError[] {
 
 type Amounts = ReadonlyMap<string, Quantity>;
 
-/** The five lists of a limit by name. */
+/** The parsed quantities of a limit. */
 interface Limits {
   readonly max: Amounts;
   readonly min: Amounts;
@@ -178,7 +179,7 @@ function validateStorage(limit: Stored<LimitRangeItem>, path: string): FieldErro
   return [required(`${path}.limits`, detail)];
 }
 
-/** The lists must be consistent for each resource. */
+/** Validates that the lists are consistent for each resource. */
 function* agreementErrorSteps(
   limits: Limits,
   path: string,
@@ -287,7 +288,7 @@ function validateRatio(
 
 const wholes = (nano: bigint): bigint => roundedUp(nano, billion);
 
-/** Rounds away from zero, as quantities do when they are read in coarser units. */
+/** Rounds away from zero, as Go's quantities do. */
 function roundedUp(nano: bigint, unit: bigint): bigint {
   const whole = nano / unit;
   if (nano % unit === 0n) return whole;

@@ -15,7 +15,7 @@ import type { Stored } from '../stored.ts';
 
 /**
  * Namespace. A deletion marks it Terminating; the namespace controller removes its contents and
- * then `spec.finalizers`, which lets it go (DEL-4).
+ * then its `spec.finalizers`, after which it is removed (DEL-4).
  */
 export function namespace(dialect: Dialect): ResourceDef {
   return defineKind<Namespace>({
@@ -68,7 +68,7 @@ export function namespace(dialect: Dialect): ResourceDef {
   });
 }
 
-/** The label with the namespace's name is always set, so that selectors can match it. */
+/** Sets the label with the namespace's name, which selectors can match. */
 function setNameLabel(object: Stored<Namespace>, dialect: Dialect): void {
   const { metadata } = object;
   if (metadata.name === undefined || metadata.name === '') return;
@@ -86,7 +86,7 @@ function prepareForCreate(object: Stored<Namespace>, dialect: Dialect): void {
   setNameLabel(object, dialect);
 }
 
-/** Only `finalize` changes the spec. */
+/** Restores the spec, which only `finalize` changes. */
 function prepareForUpdate(
   context: StrategyContext,
   object: Stored<Namespace>,

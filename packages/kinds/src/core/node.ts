@@ -27,10 +27,10 @@ import { eachError, goStrings, sortedKeys } from '../rules/checks.ts';
 import { ensure, fillMapSteps, objectAt, roundAmountsSteps } from '../rules/fill.ts';
 import { annotatedAvoidPods, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
 import type { Stored } from '../stored.ts';
-import { validCidr } from './addresses.ts';
+import { validateCidr } from './addresses.ts';
 import { isDualStack } from './service/cluster-ips.ts';
 
-/** Node: a machine; its agent registers it together with its status. */
+/** Node: a machine that runs pods; its agent registers it together with its status. */
 export function node(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind<Node>({
     dialect,
@@ -83,7 +83,7 @@ export function node(dialect: Dialect, features: Features = defaultFeatures): Re
   });
 }
 
-/** `allocatable` defaults to `capacity`. */
+/** Rounds amounts up to thousandths; `allocatable` defaults to `capacity`. */
 function* fillSteps(object: Stored<Node>): Generator<void, void> {
   syncPodCidrs(object);
   const { status } = object;
@@ -94,7 +94,7 @@ function* fillSteps(object: Stored<Node>): Generator<void, void> {
   else if (capacity !== undefined) yield* fillMapSteps(ensure(status, 'allocatable'), capacity);
 }
 
-/** `podCIDR` is the first of `podCIDRs`; setting only the older field sets both. */
+/** Makes `podCIDR`, the older field, the first of `podCIDRs`, whichever is set. */
 function syncPodCidrs(object: Stored<Node>): void {
   const spec = object.spec;
   if (spec === undefined) return;
@@ -149,7 +149,7 @@ function readiness(object: Stored<Node>): string {
   return object.spec?.unschedulable === true ? `${state},SchedulingDisabled` : state;
 }
 
-/** Roles are labels by convention: `node-role.<domain>/<role>` or `<domain>/role: <role>`. */
+/** The roles in the labels `node-role.<domain>/<role>` and `<domain>/role: <role>`. */
 function roles(object: Stored<Node>, dialect: Dialect): string {
   const prefix = dialect.label('', 'node-role');
   const labels = object.metadata.labels;
@@ -161,7 +161,7 @@ function roles(object: Stored<Node>, dialect: Dialect): string {
   return found.length === 0 ? '<none>' : [...new Set(found)].sort().join(',');
 }
 
-/** Settings by reference were removed long ago; nodes that still have them keep them. */
+/** Drops the fields of dynamic configuration, a removed feature, unless the old node has them. */
 function dropNodeConfig(object: Stored<Node>, old?: Stored<Node>): void {
   if (old?.spec?.configSource === undefined) {
     delete object.spec?.configSource;
@@ -180,7 +180,7 @@ function* validateNode(object: Stored<Node>, dialect: Dialect): Generator<void, 
   ];
 }
 
-/** Validates the annotations that held taints and pods to avoid before there were fields. */
+/** Validates the annotations with taints and pods to avoid, which fields have replaced. */
 function* validateOldAnnotations(
   object: Stored<Node>,
   dialect: Dialect,
@@ -199,7 +199,7 @@ function* validateOldAnnotations(
   if (avoidText) {
     const found = annotatedAvoidPods(avoidText);
     if ('problem' in found) errors.push(invalid(`${path}.AvoidPods`, avoidPods, found.problem));
-    else appendAll(errors, validateAvoidance(found.items, `${path}.${avoidPods}`));
+    else appendAll(errors, validateAvoidPods(found.items, `${path}.${avoidPods}`));
   }
   return errors;
 }
@@ -248,7 +248,7 @@ function goTime(text: string): string {
   return `time.Date(${at.getUTCFullYear()}, time.${month}, ${clock.join(', ')}, 0, time.Local)`;
 }
 
-function validateAvoidance(entries: readonly JsonObject[], path: string): FieldError[] {
+function validateAvoidPods(entries: readonly JsonObject[], path: string): FieldError[] {
   return entries.flatMap((entry, index) => {
     const signature = `${path}[${index}].PodSignature`;
     const controller = objectAt(entry, 'podSignature', 'podController');
@@ -259,7 +259,7 @@ function validateAvoidance(entries: readonly JsonObject[], path: string): FieldE
   });
 }
 
-/** kube-apiserver reports the path in metadata, although taints are in the spec. */
+/** Validates the taints, whose errors in kube-apiserver state a path in metadata. */
 const validateNodeTaints = (object: Stored<Node>) =>
   validateTaints(object.spec?.taints ?? [], 'metadata.taints');
 
@@ -278,7 +278,7 @@ function* validateResources(object: Stored<Node>, dialect: Dialect): Generator<v
 
 function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
   const field = 'spec.podCIDRs';
-  const errors = cidrs.flatMap((cidr, index) => validCidr(`${field}[${index}]`, cidr));
+  const errors = cidrs.flatMap((cidr, index) => validateCidr(`${field}[${index}]`, cidr));
   if (cidrs.length < 2) return errors;
   const bases = cidrs.map((cidr) => cidr.split('/')[0] ?? '');
   const bad = cidrs.findIndex((cidr) => parseIpBlock(cidr) === undefined);
@@ -308,8 +308,8 @@ function* validateNodeUpdate(
     ...(yield* validateOldAnnotations(object, dialect)),
     ...(yield* validateResources(object, dialect)),
     ...validateAddresses(object),
-    ...podCidrsKept(object, old),
-    ...providerKept(object, old),
+    ...validatePodCidrsUnchanged(object, old),
+    ...validateProviderUnchanged(object, old),
     ...(yield* validateNodeTaints(object)),
     ...(object.spec?.externalID === old.spec?.externalID
       ? []
@@ -330,7 +330,7 @@ function validateAddresses(object: Stored<Node>): FieldError[] {
   });
 }
 
-function podCidrsKept(object: Stored<Node>, old: Stored<Node>): FieldError[] {
+function validatePodCidrsUnchanged(object: Stored<Node>, old: Stored<Node>): FieldError[] {
   const [now, before] = [object.spec?.podCIDRs ?? [], old.spec?.podCIDRs ?? []];
   const refused = forbiddenField(
     'spec.podCIDRs',
@@ -341,7 +341,7 @@ function podCidrsKept(object: Stored<Node>, old: Stored<Node>): FieldError[] {
   return before.filter((cidr, index) => cidr !== now[index]).map(() => refused);
 }
 
-function providerKept(object: Stored<Node>, old: Stored<Node>): FieldError[] {
+function validateProviderUnchanged(object: Stored<Node>, old: Stored<Node>): FieldError[] {
   const before = old.spec?.providerID ?? '';
   if (before === '' || (object.spec?.providerID ?? '') === before) return [];
   const detail = 'node updates may not change providerID except from "" to valid';

@@ -1,6 +1,6 @@
 import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
-import { exampleTemplate } from '../apps/workload.ts';
-import { column, labelsText, nameColumn, textAt } from '../cells.ts';
+import { exampleTemplate, wideColumns } from '../apps/workload.ts';
+import { column, labelsText, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { PodTemplate } from '../gen/types/core/v1.ts';
@@ -9,15 +9,11 @@ import type { PodRules } from '../pod/rules.ts';
 import { templateRules, validatePodTemplate } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { ensure, objectsAt } from '../rules/fill.ts';
+import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** PodTemplate: a template that other programs make pods from. */
+/** PodTemplate: a stored template of pods. */
 export function podTemplate(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
-  const list = (member: string) => (object: Parameters<typeof objectsAt>[0]) =>
-    objectsAt(object, 'template', 'spec', 'containers')
-      .map((one) => textAt(one, member))
-      .join(',');
   return defineKind<PodTemplate>({
     dialect,
     features,
@@ -33,8 +29,9 @@ export function podTemplate(dialect: Dialect, features: Features = defaultFeatur
         ),
         columns: [
           nameColumn,
-          column('Containers', list('name'), { description: 'Names of the containers.' }),
-          column('Images', list('image'), { description: 'Images of the containers.' }),
+          ...wideColumns(['template', 'spec'])
+            .slice(0, 2)
+            .map((wide) => ({ ...wide, priority: 0 })),
           column('Pod Labels', (object) => labelsText(object.template?.metadata?.labels), {
             description: 'Labels of the pods.',
           }),

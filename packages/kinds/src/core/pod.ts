@@ -40,16 +40,13 @@ import type { ColumnDef, ResourceDef, SubresourceDef } from '../resource-def.ts'
 import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/**
- * The table of pods. Its `Status` column describes the containers' progress rather than the phase.
- */
-
 const isSidecar = (container: Stored<Container> | undefined) =>
   (container?.restartPolicy ?? '') === 'Always';
 
-/** How often containers restarted, and when the last of them had ended (RFC 3339). */
+/** The restarts of containers. */
 interface Restarts {
   readonly count: number;
+  /** Time at which the last restarted container had ended, in RFC 3339; empty if unknown. */
   readonly lastEnd: string;
 }
 
@@ -62,8 +59,8 @@ const hasCondition = (object: Stored<Pod>, type: string) =>
 
 const isTrue = (condition: Stored<PodCondition>) => (condition.status ?? '') === 'True';
 
-/** The final phases of a pod and the reasons that rows state for them. */
-const endings: ReadonlyMap<string, string> = new Map([
+/** The final phases of a pod, with the messages of table rows. */
+const finalPhases: ReadonlyMap<string, string> = new Map([
   ['Failed', 'The pod failed.'],
   ['Succeeded', 'The pod has completed successfully.'],
 ]);
@@ -94,7 +91,7 @@ const podColumns: readonly ColumnDef[] = [
   }),
 ];
 
-/** Pod: containers that run together; a deletion grants them a grace period. */
+/** Pod: containers that run together on one node and are deleted gracefully. */
 export function pod(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const ports = { dialect, features };
   const removeOld = oldInitContainersRemover(dialect, []);
@@ -119,7 +116,7 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
       },
     ],
     storage: { fieldsOf },
-    // Preparation keeps only the class.
+    // Preparation sets the quality of service in status.
     keepsStatusOnCreate: true,
     strategy: {
       extraMetadataChecks: { '': ['change', 'whole'] },
@@ -209,7 +206,7 @@ function progress(object: Stored<Pod>): Progress {
   return { ready, reason, restarts };
 }
 
-/** The state of the init containers; `reason` is empty when none of them blocks the pod. */
+/** The progress of the init containers; `reason` is empty if none of them blocks the pod. */
 function initProgress(object: Stored<Pod>): Progress & { readonly ofSidecars: Restarts } {
   const specs = object.spec?.initContainers ?? [];
   const sidecars = new Set(specs.filter(isSidecar).map((one) => one.name ?? ''));
@@ -237,7 +234,7 @@ function withRestarts(
   };
 }
 
-/** The state of an init container: finished, running as a sidecar, or blocking the pod. */
+/** The reason that an init container blocks the pod; empty if it has finished or is a sidecar. */
 function initReason(
   status: Stored<ContainerStatus>,
   options: { sidecar: boolean; place: string },
@@ -252,7 +249,7 @@ function initReason(
     : `Init:${waiting}`;
 }
 
-/** Why a container ended: the runtime's reason, the signal, or the exit code. */
+/** The reason that a container ended: the runtime's, the signal, or the exit code. */
 function endReason(ended: Stored<ContainerStateTerminated>): string {
   const signal = ended.signal ?? 0;
   const code = signal === 0 ? `ExitCode:${ended.exitCode ?? 0}` : `Signal:${signal}`;
@@ -280,7 +277,7 @@ function statusCell(object: Stored<Pod>): string {
   const { reason } = progress(object);
   if (object.metadata.deletionTimestamp === undefined) return reason;
   if ((object.status?.reason ?? '') === 'NodeLost') return 'Unknown';
-  return endings.has(object.status?.phase ?? '') ? reason : 'Terminating';
+  return finalPhases.has(object.status?.phase ?? '') ? reason : 'Terminating';
 }
 
 function restartsCell(object: Stored<Pod>, nowMs: number): string {
@@ -297,10 +294,10 @@ function gatesCell(object: Stored<Pod>): string {
   return `${met.length}/${gates.length}`;
 }
 
-/** A condition that lets clients hide pods that have ended. */
+/** The row condition by which clients can hide pods that have ended. */
 function podRowConditions(object: Stored<Pod>): readonly JsonObject[] {
   const phase = object.status?.phase ?? '';
-  const message = endings.get(phase);
+  const message = finalPhases.get(phase);
   return message === undefined
     ? []
     : [{ type: 'Completed', status: 'True', reason: phase, message }];
@@ -343,7 +340,7 @@ function* validateNewPod(object: Stored<Pod>, ports: PodPorts): Generator<void, 
   ];
 }
 
-/** Validates a change of a Pod according to the endpoint of the write. */
+/** Validates a changed Pod by the rules of the endpoint. */
 function* validatePodChange(change: {
   subresource: string;
   object: ApiObject;
@@ -365,10 +362,7 @@ function* validatePodChange(change: {
   }
 }
 
-/**
- * Warnings about a new Pod that is accepted but probably not intended. Updates get no warnings,
- * because programs make them.
- */
+/** Returns warnings about a new Pod. Updates, which programs make, cause none. */
 function newPodWarnings(object: Stored<Pod>, dialect: Dialect): string[] {
   const messages = dnsLabel(object.metadata.name ?? '');
   const named =

@@ -56,7 +56,7 @@ export function replicationController(
         { dialect, features },
         {
           validate,
-          changed: (object, old) => keptForOthers(object, old, dialect),
+          changed: (object, old) => validateNonConvertible(object, old, dialect),
         },
       ),
       defaultPropagation: 'Orphan',
@@ -113,20 +113,20 @@ function* validate(object: JsonObject, rules: PodRules): Generator<void, FieldEr
 }
 
 /**
- * Annotations record what could not be converted: such a selector may not change, and other fields
- * are unknown.
+ * Validates the fields that annotations mark as lost in a conversion: the selector is immutable,
+ * and other fields are unknown.
  */
-function keptForOthers(object: ApiObject, old: ApiObject, dialect: Dialect): FieldError[] {
+function validateNonConvertible(object: ApiObject, old: ApiObject, dialect: Dialect): FieldError[] {
   const prefix = dialect.label('', 'non-convertible').slice(0, -1);
   const annotations = old.metadata.annotations ?? {};
   const selector = (one: Stored<ReplicationController>) => one.spec?.selector;
   return sortedKeys(annotations).flatMap((key) => {
-    const [, broken = '', ...more] = key.split('/');
+    const [, field = '', ...more] = key.split('/');
     if (!key.startsWith(prefix) || !key.includes('/') || more.length > 0) return [];
-    if (!broken.includes('selector')) {
+    if (!field.includes('selector')) {
       const shown = `Not found: ${JSON.stringify(annotations[key])}`;
       const message = `${shown}: unknown non-convertible field`;
-      return [{ type: 'FieldValueNotFound', field: broken, message } as const];
+      return [{ type: 'FieldValueNotFound', field, message } as const];
     }
     if (sameOrEmpty(selector(object), selector(old))) return [];
     const shown = goStringMap(selector(object));

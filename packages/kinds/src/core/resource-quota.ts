@@ -28,7 +28,7 @@ import { goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
 import { roundAmounts } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** ResourceQuota: upper bounds of the resources that a namespace uses. */
+/** ResourceQuota: limits the resources that a namespace uses. */
 export function resourceQuota(dialect: Dialect): ResourceDef {
   return defineKind<ResourceQuota>({
     dialect,
@@ -79,7 +79,7 @@ function fillDefaults(object: Stored<ResourceQuota>): void {
   roundAmounts(object.status?.used);
 }
 
-/** `used/hard` of the resources that are limits, or of the others. */
+/** The cell with `used/hard` of the resources that are limits, or of the others. */
 function usage(object: Stored<ResourceQuota>, options: { limits: boolean }): string {
   const hard = object.status?.hard;
   return sortedKeys(hard)
@@ -116,7 +116,7 @@ function validateAmounts(
   });
 }
 
-/** Scopes that can narrow a quota to some pods. */
+/** Scopes that select pods without values. */
 const podScopes = [
   'Terminating',
   'NotTerminating',
@@ -129,10 +129,10 @@ const scopes = new Set([...podScopes, 'PriorityClass']);
 function validateScopes(spec: Stored<ResourceQuotaSpec>): FieldError[] {
   const specScopes = (spec.scopes ?? []).map(String);
   const refuse = (detail: string) => invalidGo('spec.scopes', () => goScopes(spec), detail);
-  const misfits = misfitCounter(spec);
+  const countUnsupported = unsupportedCounter(spec);
   const errors = specScopes.flatMap((scope) => [
     ...(scopes.has(scope) ? [] : [refuse('unsupported scope')]),
-    ...Array.from({ length: misfits(scope) }, () =>
+    ...Array.from({ length: countUnsupported(scope) }, () =>
       refuse('unsupported scope applied to resource'),
     ),
   ]);
@@ -148,7 +148,7 @@ const goScopes = (spec: Stored<ResourceQuotaSpec> | undefined): string => {
  * Returns a function that counts the resources that a scope excludes; each is an error. It stops
  * counting when the total number of errors reaches its bound.
  */
-function misfitCounter(spec: Stored<ResourceQuotaSpec>): (scope: string) => number {
+function unsupportedCounter(spec: Stored<ResourceQuotaSpec>): (scope: string) => number {
   const standard = sortedKeys(spec.hard).filter(isStandardForQuota);
   const counts = new Map(
     [...scopes].map((scope) => [scope, standard.filter((name) => !fitsScope(scope, name)).length]),
@@ -185,8 +185,10 @@ function validateScopeSelector(spec: Stored<ResourceQuotaSpec>): FieldError[] {
   const selector = spec.scopeSelector;
   if (selector === undefined) return [];
   const expressions = selector.matchExpressions ?? [];
-  const misfits = misfitCounter(spec);
-  const errors = expressions.flatMap((one) => validateExpression(one, { misfits, selector }));
+  const countUnsupported = unsupportedCounter(spec);
+  const errors = expressions.flatMap((one) =>
+    validateExpression(one, { countUnsupported, selector }),
+  );
   const selectedScopes = expressions.map((one) => one.scopeName ?? '');
   const refused = conflicting(selectedScopes).map(() =>
     invalidGo(selectorPath, () => goScopes(spec), 'conflicting scopes'),
@@ -196,7 +198,7 @@ function validateScopeSelector(spec: Stored<ResourceQuotaSpec>): FieldError[] {
 
 function validateExpression(
   expression: Stored<ScopedResourceSelectorRequirement>,
-  of: { misfits: (scope: string) => number; selector: JsonObject },
+  of: { countUnsupported: (scope: string) => number; selector: JsonObject },
 ): FieldError[] {
   const scope = expression.scopeName ?? '';
   const operator = expression.operator ?? '';
@@ -204,7 +206,7 @@ function validateExpression(
   if (!scopes.has(scope)) {
     errors.push(invalid(`${selectorPath}.scopeName`, scope, 'unsupported scope'));
   }
-  for (let count = of.misfits(scope); count > 0; count -= 1) {
+  for (let count = of.countUnsupported(scope); count > 0; count -= 1) {
     const detail = 'unsupported scope applied to resource';
     errors.push(invalidGo(selectorPath, () => goScopeSelector(of.selector), detail));
   }
@@ -253,14 +255,14 @@ function validateValues(
   }
 }
 
-/** Validates `status` as the controller writes it. */
+/** Validates the amounts in `status`. */
 function validateQuotaStatus(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
   return (['hard', 'used'] as const).flatMap((name) =>
     validateAmounts(object.status?.[name], `status.${name}`, dialect),
   );
 }
 
-/** The scopes of a quota may not change. */
+/** Validates a changed quota, whose scopes are immutable. */
 function validateQuotaUpdate(
   object: Stored<ResourceQuota>,
   old: Stored<ResourceQuota>,

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createWarnings } from '../rules/rules.suite.ts';
 import { keyPairProblem } from './secret.ts';
 
-// Of an Ed25519 key; its validity period does not matter.
+// The certificate of an Ed25519 key; its validity period does not matter.
 const certificate = `-----BEGIN CERTIFICATE-----
 MIIBNDCB56ADAgECAhRPYJWziqBywFAZu+nircr1qmbdDTAFBgMrZXAwEDEOMAwG
 A1UEAwwFcHJvYmUwHhcNMjYxMTIxMjMyMDExWhcNMzYxMTE4MjMyMDExWjAQMQ4w
@@ -20,7 +20,7 @@ MC4CAQAwBQYDK2VwBCIEIC/GgpPJml5KJCyvOEyQqAWb0o75o5r160ufqiZqn7We
 -----END PRIVATE KEY-----
 `;
 const { privateKey } = generateKeyPairSync('ed25519');
-const { privateKey: otherSort } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const { privateKey: otherType } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const text = (one: KeyObject) => String(one.export({ type: 'pkcs8', format: 'pem' }));
 const key = text(privateKey);
 
@@ -45,13 +45,13 @@ test.each([
   [pem('CERTIFICATE'), key, 'x509: malformed certificate'],
   [certificate, key, 'tls: private key does not match public key'],
   [certificate, pem('PRIVATE KEY'), 'tls: failed to parse private key'],
-  [certificate, text(otherSort), 'tls: private key type does not match public key type'],
+  [certificate, text(otherType), 'tls: private key type does not match public key type'],
   [certificate, ownKey, undefined],
 ])('a certificate and a key: %#', (one, other, problem) => {
   expect(keyPairProblem(one, other)).toBe(problem);
 });
 
-test('only secrets of that type are checked', () => {
+test('only TLS secrets cause warnings about key pairs', () => {
   const secret = (type: string) => ({
     apiVersion: 'v1',
     kind: 'Secret',

@@ -22,7 +22,7 @@ import type { Secret } from '../gen/types/core/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable, keyed, sortedKeys } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
-import { dataBytesMax, dataColumn, decodedLength, validateFrozen } from './config-map.ts';
+import { dataBytesMax, dataColumn, decodedLength, validateImmutableData } from './config-map.ts';
 
 /** Secret: named bytes, and a type that determines the required names. */
 export function secret(dialect: Dialect): ResourceDef {
@@ -49,7 +49,7 @@ export function secret(dialect: Dialect): ResourceDef {
       validateCreate: (_, object) => validate(object, dialect),
       validateUpdate: (_, object, old) => [
         ...immutable('type', object.type, old.type),
-        ...validateFrozen(object, old),
+        ...validateImmutableData(object, old),
         ...validate(object, dialect),
       ],
       warnings: (object) => pairWarnings(object, dialect),
@@ -115,10 +115,10 @@ function validateType(object: Stored<Secret>, dialect: Dialect): FieldError[] {
   }
 }
 
-/** Messages never contain the content itself. */
+/** Validates the JSON of a key; errors do not contain the secret content. */
 function validateJsonKey(object: Stored<Secret>, key: string): FieldError[] {
   if (!has(object, key)) return [required(keyed('data', key))];
-  // Go's decoder works on bytes and reports a single one.
+  // Go's decoder reports single bytes, which Latin-1 maps to characters.
   const bytes = Buffer.from(object.data?.[key] ?? '', 'base64').toString('latin1');
   const problem = jsonObjectProblem(bytes);
   if (problem === undefined) return [];
@@ -127,10 +127,7 @@ function validateJsonKey(object: Stored<Secret>, key: string): FieldError[] {
 
 const has = (object: Stored<Secret>, key: string) => Object.hasOwn(object.data ?? {}, key);
 
-/**
- * Returns why a text is not a JSON object, in the words of Go's decoder, quoting one character at
- * most.
- */
+/** Returns Go's error for a text that is not a JSON object; it quotes at most one character. */
 function jsonObjectProblem(text: string): string | undefined {
   try {
     const { value } = parseExactJson(text, { depthMax: 10_000 });
@@ -155,10 +152,7 @@ function pairWarnings({ type, data = {} }: Stored<Secret>, dialect: Dialect): st
   return problem === undefined ? [] : [problem];
 }
 
-/**
- * Returns why a certificate and a private key (PEM) are not a pair, in the words of Go's library;
- * undefined if they are.
- */
+/** Returns Go's error for a certificate and a private key (PEM) that are not a pair. */
 export function keyPairProblem(certificatePem: string, keyPem: string): string | undefined {
   const certificates = pemBlocks(certificatePem);
   const certificate = certificates.find(({ type }) => type === 'CERTIFICATE');

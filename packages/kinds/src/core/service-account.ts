@@ -48,7 +48,7 @@ export function serviceAccount(dialect: Dialect): ResourceDef {
   });
 }
 
-/** References to secrets consist of a name in the account's own namespace. */
+/** Reduces references to secrets to names in the account's own namespace. */
 function keepNamesOnly(object: Stored<ServiceAccount>): void {
   if (object.secrets === undefined) return;
   object.secrets = object.secrets.map(({ name }) => (name === undefined ? {} : { name }));

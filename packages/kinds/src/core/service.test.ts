@@ -242,17 +242,20 @@ const creates: readonly Row[] = [
 ];
 
 describe('creates', () => {
-  test.each(creates.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
-  });
+  test.each(creates.map((row) => [rowTitle(row), ...row] as const))(
+    '%s',
+    (_, mutation, expected) => {
+      expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
+    },
+  );
 });
 
-const keptOnce = 'may not change once set';
+const immutableDetail = 'may not change once set';
 const updates: readonly Row[] = [
   [{ 'spec.selector': { app: 'b' } }, []],
   [
     { 'spec.clusterIP': '10.0.0.6', 'spec.clusterIPs': ['10.0.0.6'] },
-    [`spec.clusterIPs[0]: Invalid value: []string{"10.0.0.6"}: ${keptOnce}`],
+    [`spec.clusterIPs[0]: Invalid value: []string{"10.0.0.6"}: ${immutableDetail}`],
   ],
   [
     { 'spec.clusterIP': undefined, 'spec.clusterIPs': undefined },
@@ -261,7 +264,7 @@ const updates: readonly Row[] = [
   [
     { 'spec.ipFamilies': ['IPv6'] },
     [
-      `spec.ipFamilies[0]: Invalid value: []core.IPFamily{"IPv6"}: ${keptOnce}`,
+      `spec.ipFamilies[0]: Invalid value: []core.IPFamily{"IPv6"}: ${immutableDetail}`,
       'spec.clusterIPs[0]: Invalid value: "10.0.0.5": ' +
         'expected an IPv6 value as indicated by `ipFamilies[0]`',
     ],
@@ -270,16 +273,19 @@ const updates: readonly Row[] = [
 ];
 
 describe('updates', () => {
-  test.each(updates.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    const change = { from: good, to: mutated(good, mutation) };
-    expect(updateErrors(def, change)).toEqual(wanted);
-  });
+  test.each(updates.map((row) => [rowTitle(row), ...row] as const))(
+    '%s',
+    (_, mutation, expected) => {
+      const change = { from: good, to: mutated(good, mutation) };
+      expect(updateErrors(def, change)).toEqual(expected);
+    },
+  );
 
   test('the load balancer class is immutable', () => {
     const from = mutated(good, { 'spec.type': 'LoadBalancer', 'spec.loadBalancerClass': 'a/b' });
     const to = mutated(from, { 'spec.loadBalancerClass': 'a/c' });
     expect(updateErrors(def, { from, to })).toEqual([
-      `spec.loadBalancerClass: Invalid value: "a/c": ${keptOnce}`,
+      `spec.loadBalancerClass: Invalid value: "a/c": ${immutableDetail}`,
     ]);
   });
 
@@ -299,13 +305,13 @@ describe('updates', () => {
           'must be a DNS name, not an IP address',
       ],
     ],
-  ])('status %j', (ingress, wanted) => {
+  ])('status %j', (ingress, expected) => {
     const from = mutated(good, { 'spec.type': 'LoadBalancer' });
     const to = mutated(from, { 'status.loadBalancer.ingress': [ingress] });
-    expect(updateErrors(def, { from, to }, { subresource: 'status' })).toEqual(wanted);
+    expect(updateErrors(def, { from, to }, { subresource: 'status' })).toEqual(expected);
   });
 
-  test('only a load balancer has addresses in its status', () => {
+  test('only the status of a load balancer may have addresses', () => {
     const to = mutated(good, { 'status.loadBalancer.ingress': [{ ip: '1.2.3.4' }] });
     expect(updateErrors(def, { from: good, to }, { subresource: 'status' })).toEqual([
       "status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is 'LoadBalancer'",
@@ -323,8 +329,8 @@ describe('defaults', () => {
       { sessionAffinityConfig: { clientIP: { timeoutSeconds: 10800 } } },
     ],
     [{ ports: [{ port: 8 }] }, { ports: [{ port: 8, protocol: 'TCP', targetPort: 8 }] }],
-  ])('%j', (spec, wanted) => {
-    expect(decoded(def, { spec })['spec']).toMatchObject(wanted);
+  ])('%j', (spec, expected) => {
+    expect(decoded(def, { spec })['spec']).toMatchObject(expected);
   });
 
   test('an ExternalName has no traffic policies', () => {

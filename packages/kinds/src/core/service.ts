@@ -20,7 +20,7 @@ import {
 import { dropTypeDependent } from './service/transitions.ts';
 import { serviceWarnings, validateService, validateServiceUpdate } from './service/validation.ts';
 
-/** How Services get addresses and ports. */
+/** Functions and settings that allocate the addresses and ports of Services. */
 export interface ServiceOptions {
   /** Absent: nothing is allocated, as in a tool that only reads objects. */
   readonly allocate?: Strategy['allocate'];
@@ -162,10 +162,9 @@ function selector(object: Stored<Service>): string {
 }
 
 /**
- * Completes a Service that was stored before some members existed: `clusterIPs`, `ipFamilies`, and
- * `ipFamilyPolicy` (release 1.20). Drops the internal traffic policy that releases up to 1.25
- * stored for an ExternalName.
- *
+ * Completes a Service that a release before 1.20 stored, without `clusterIPs`, `ipFamilies`, and
+ * `ipFamilyPolicy`. Drops the internal traffic policy that releases up to 1.25 stored for an
+ * ExternalName.
  * @param primary the address family of Services that request none
  */
 function completeService(object: Stored<Service>, primary: Family): void {
@@ -186,19 +185,18 @@ function fillFamilies(spec: ServiceSpec, primary: Family): void {
     return;
   }
   // The families of manually managed endpoints are unknown, so kube-apiserver assumes both.
-  const isByHand = Object.keys(selector).length === 0;
+  const isManual = Object.keys(selector).length === 0;
   const other = primary === 'IPv4' ? 'IPv6' : 'IPv4';
-  spec.ipFamilies = isByHand ? [primary, other] : [primary];
-  spec.ipFamilyPolicy = isByHand ? 'RequireDualStack' : 'SingleStack';
+  spec.ipFamilies = isManual ? [primary, other] : [primary];
+  spec.ipFamilyPolicy = isManual ? 'RequireDualStack' : 'SingleStack';
 }
 
-/**
- * kube-apiserver hides the policy when such a Service is read, but still rejects unknown values.
- */
+/** Drops the policy of an ExternalName, except an unsupported value, which validation rejects. */
 function dropInternalTrafficPolicy(object: Stored<Service>): void {
   const { spec } = asService(object);
   const isNamed = spec.type === 'ExternalName';
-  if (isNamed && isKnownPolicy(spec.internalTrafficPolicy)) delete spec.internalTrafficPolicy;
+  if (isNamed && isSupportedPolicy(spec.internalTrafficPolicy)) delete spec.internalTrafficPolicy;
 }
 
-const isKnownPolicy = (policy: string | undefined) => policy === 'Cluster' || policy === 'Local';
+const isSupportedPolicy = (policy: string | undefined) =>
+  policy === 'Cluster' || policy === 'Local';

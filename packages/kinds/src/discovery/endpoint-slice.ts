@@ -16,7 +16,7 @@ import {
   tooMany,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn, sizeAt, textAt } from '../cells.ts';
-import { nonSpecialIp } from '../core/addresses.ts';
+import { validateNonSpecialIp } from '../core/addresses.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../gen/types/discovery/v1.ts';
@@ -187,7 +187,7 @@ const ofFamily =
   (field, address) => {
     const isRight = parseIpAddress(address)?.family === family;
     const wrong = isRight ? [] : [invalid(field, address, `must be a valid IPv${family} address`)];
-    return [...wrong, ...nonSpecialIp(field, address)];
+    return [...wrong, ...validateNonSpecialIp(field, address)];
   };
 
 const addressRules: Readonly<Record<string, AddressRule>> = {

@@ -15,7 +15,7 @@ import {
   wildcardSubdomain,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn } from '../cells.ts';
-import { validIp } from '../core/addresses.ts';
+import { validateIp } from '../core/addresses.ts';
 import { validateBalancerHost } from '../core/service/load-balancer-status.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type { TypedLocalObjectReference } from '../gen/types/core/v1.ts';
@@ -279,7 +279,7 @@ function validateIngressStatus(object: Stored<Ingress>): FieldError[] {
   return (object.status?.loadBalancer?.ingress ?? []).flatMap((one, index) => {
     const path = `status.loadBalancer.ingress[${index}]`;
     const ip = one.ip ?? '';
-    return [...(ip === '' ? [] : validIp(`${path}.ip`, ip)), ...validateBalancerHost(one, path)];
+    return [...(ip === '' ? [] : validateIp(`${path}.ip`, ip)), ...validateBalancerHost(one, path)];
   });
 }
 

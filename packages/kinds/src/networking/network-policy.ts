@@ -16,7 +16,7 @@ import {
 } from '@wheelhouse/machinery';
 import { selectorText } from '../apps/workload.ts';
 import { ageColumn, column, nameColumn } from '../cells.ts';
-import { validCidr } from '../core/addresses.ts';
+import { validateCidr } from '../core/addresses.ts';
 import { defineKind } from '../define.ts';
 import type {
   IPBlock,
@@ -162,12 +162,12 @@ function validateBlock(block: Stored<IPBlock>, path: string): FieldError[] {
   const cidr = block.cidr ?? '';
   if (cidr === '') return [required(`${path}.cidr`)];
   const whole = parseIpBlock(cidr);
-  if (whole === undefined) return validCidr(`${path}.cidr`, cidr);
+  if (whole === undefined) return validateCidr(`${path}.cidr`, cidr);
   return (block.except ?? []).flatMap((value, index) => {
     const field = `${path}.except[${index}]`;
     const text = String(value);
     const part = parseIpBlock(text);
-    if (part === undefined) return validCidr(field, text);
+    if (part === undefined) return validateCidr(field, text);
     const isWithin = blockContains(whole, part) && part.prefixBits > whole.prefixBits;
     return isWithin ? [] : [invalid(field, text, 'must be a strict subset of `cidr`')];
   });

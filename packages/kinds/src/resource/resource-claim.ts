@@ -15,7 +15,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
-import { validCidr } from '../core/addresses.ts';
+import { validateCidr } from '../core/addresses.ts';
 import { validateTemplateMetadata } from '../core/storage/claim-rules.ts';
 import { defineKind } from '../define.ts';
 import type { Features } from '../features/features.ts';
@@ -212,7 +212,8 @@ function validateNetworkData(
     ...long('hardwareAddress', hardwareAddressBytesMax),
     ...validateItems((data.ips ?? []).map(String), `${path}.ips`, {
       max: addressesMax,
-      item: (text, itemPath) => (parseIpBlock(text) === undefined ? validCidr(itemPath, text) : []),
+      item: (text, itemPath) =>
+        parseIpBlock(text) === undefined ? validateCidr(itemPath, text) : [],
       key: canonical,
     }),
   ];

@@ -10,7 +10,7 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { goList } from '../../rules/checks.ts';
-import { validIp } from '../addresses.ts';
+import { validateIp } from '../addresses.ts';
 import {
   isExternalName,
   isHeadless,
@@ -94,7 +94,8 @@ function validateIps(spec: ServiceSpec): { errors: FieldError[]; invalid: boolea
   const { clusterIPs = [] } = spec;
   const errors: FieldError[] = [];
   clusterIPs.forEach((ip, index) => {
-    if (index > 0 || ip !== noAddress) appendAll(errors, validIp(`spec.clusterIPs[${index}]`, ip));
+    if (index > 0 || ip !== noAddress)
+      appendAll(errors, validateIp(`spec.clusterIPs[${index}]`, ip));
     else if (clusterIPs.length > 1) {
       const detail = "'None' must be the first and only value";
       errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), detail));

@@ -14,7 +14,7 @@ import type { Features } from '../../features/features.ts';
 import type { IngressLoadBalancerIngress } from '../../gen/types/networking/v1.ts';
 import { objectsAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
-import { validIp } from '../addresses.ts';
+import { validateIp } from '../addresses.ts';
 import type { Service } from './spec.ts';
 
 /** Validates `status.loadBalancer` of a Service: only type LoadBalancer may have addresses. */
@@ -31,7 +31,7 @@ export function validateServiceStatus(service: Service, features: Features): Fie
 
 function validateIngress(ingress: JsonObject, path: string, features: Features): FieldError[] {
   const ip = textAt(ingress, 'ip');
-  const errors = ip === '' ? [] : validIp(`${path}.ip`, ip);
+  const errors = ip === '' ? [] : validateIp(`${path}.ip`, ip);
   const mode = ingress['ipMode'];
   if (mode === undefined) {
     if (ip !== '' && features.enabled('LoadBalancerIPMode')) {

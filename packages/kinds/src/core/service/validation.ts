@@ -21,7 +21,7 @@ import {
 } from '@wheelhouse/machinery';
 import { portNumber, validateLabels } from '../../pod/fields.ts';
 import { keyed } from '../../rules/checks.ts';
-import { nonSpecialIp, validCidr, validIp } from '../addresses.ts';
+import { validateCidr, validateIp, validateNonSpecialIp } from '../addresses.ts';
 import { validateClusterIps, validateClusterIpsUpdate } from './cluster-ips.ts';
 import {
   isExternallyAccessible,
@@ -165,8 +165,8 @@ function validateAffinity(spec: ServiceSpec): FieldError[] {
 
 function validateExternalIp(ip: string, index: number): FieldError[] {
   const field = `spec.externalIPs[${index}]`;
-  const errors = validIp(field, ip);
-  return errors.length > 0 ? errors : nonSpecialIp(field, ip);
+  const errors = validateIp(field, ip);
+  return errors.length > 0 ? errors : validateNonSpecialIp(field, ip);
 }
 
 function validateNodePorts(spec: ServiceSpec): FieldError[] {
@@ -221,7 +221,9 @@ function validateSourceRanges({ spec, metadata }: Service, dialect: Dialect): Fi
     type === 'LoadBalancer' ? [] : [forbiddenField(field, loadBalancerOnly)];
   if (ranges.length > 0) {
     const field = 'spec.LoadBalancerSourceRanges';
-    const wrong = ranges.flatMap((range, index) => validCidr(`${field}[${index}]`, range.trim()));
+    const wrong = ranges.flatMap((range, index) =>
+      validateCidr(`${field}[${index}]`, range.trim()),
+    );
     return [...only(field), ...wrong];
   }
   const annotation = dialect.label('load-balancer-source-ranges', 'service.beta');
@@ -230,7 +232,7 @@ function validateSourceRanges({ spec, metadata }: Service, dialect: Dialect): Fi
   const field = keyed('metadata.annotations', annotation);
   const text = (annotations[annotation] ?? '').trim();
   const parts = text === '' ? [] : text.split(',');
-  return [...only(field), ...parts.flatMap((part) => validCidr(field, part.trim()))];
+  return [...only(field), ...parts.flatMap((part) => validateCidr(field, part.trim()))];
 }
 
 function validateLoadBalancer(spec: ServiceSpec): FieldError[] {

@@ -11,7 +11,7 @@ import {
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
 import { trustBundleNameProblems } from '../../certificates/cluster-trust-bundle.ts';
-import { signerNameProblems } from '../../certificates/signer-name.ts';
+import { signerNameErrors } from '../../certificates/signer-name.ts';
 import type {
   ClusterTrustBundleProjection,
   DownwardAPIVolumeFile,
@@ -250,7 +250,7 @@ function validateBundleChoice(
   }
   return [
     ...(signer === '' ? [required(`${path}.signerName`, 'must be a valid signer name')] : []),
-    ...signerNameProblems(signer, `${path}.signerName`),
+    ...signerNameErrors(signer, `${path}.signerName`),
     ...validateLabelSelector(selector as LabelSelector | undefined, `${path}.labelSelector`),
   ];
 }
