@@ -647,6 +647,31 @@ describe('PersistentVolumeClaim', () => {
   });
 });
 
+describe('Endpoints', () => {
+  const [, column] = kindOf('Endpoints').versions[0]?.columns ?? [];
+  const cell = (...subsets: JsonObject[]) => column?.cell({ subsets }, 0);
+  const address = (ip: string) => ({ ip });
+
+  test('the table shows three addresses', () => {
+    const ports = [{ port: 80 }, { port: 81 }];
+    const v4 = address('10.0.0.1');
+    expect(cell()).toBe('<none>');
+    expect(cell({ addresses: [v4, address('::1')] })).toBe('10.0.0.1,::1');
+    expect(cell({ addresses: [v4, address('::1')], ports })).toBe(
+      '10.0.0.1:80,[::1]:80,10.0.0.1:81 + 1 more...',
+    );
+    expect(cell({ addresses: [v4], ports }, { addresses: [v4] }, { addresses: [v4] })).toBe(
+      '10.0.0.1:80,10.0.0.1:81,10.0.0.1 + 1 more...',
+    );
+  });
+
+  test('the table counts all pairs of addresses and ports without building them', () => {
+    const addresses = Array.from({ length: 50_000 }, () => address('10.0.0.1'));
+    const ports = Array.from({ length: 50_000 }, () => ({ port: 1 }));
+    expect(cell({ addresses, ports })).toMatch(/ \+ 2499999997 more\.\.\.$/);
+  });
+});
+
 describe('Namespace', () => {
   const def = kindOf('Namespace');
   test('errors in finalizers state the index if `finalize` changes them', () => {

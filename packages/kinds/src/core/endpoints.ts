@@ -58,18 +58,26 @@ export function endpoints(dialect: Dialect): ResourceDef {
   };
 }
 
-/** At most three addresses, and the number of further ones. */
+const shownMax = 3;
+
+/** The cell with the first addresses, and the number of omitted ones. */
 function addresses(object: Stored<Endpoints>): string {
   const subsets = object.subsets ?? [];
-  const all = subsets.flatMap((subset) => {
-    const ips = (subset.addresses ?? []).map((one) => one.ip ?? '');
-    const ports = (subset.ports ?? []).map((one) => one.port ?? 0);
-    if (ports.length === 0) return ips;
-    return ports.flatMap((port) => ips.map((ip) => `${ip.includes(':') ? `[${ip}]` : ip}:${port}`));
-  });
   if (subsets.length === 0) return '<none>';
-  const shown = all.slice(0, 3).join(',');
-  return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
+  let count = 0;
+  const shown: string[] = [];
+  for (const { addresses: all = [], ports = [] } of subsets) {
+    // Each address has each port, so the list of all pairs may be too long to build.
+    count += (all ?? []).length * Math.max((ports ?? []).length, 1);
+    const ips = (all ?? []).slice(0, shownMax).map((one) => one.ip ?? '');
+    const first = (ports ?? []).slice(0, shownMax).map((one) => one.port ?? 0);
+    const pairs = first.flatMap((port) =>
+      ips.map((ip) => `${ip.includes(':') ? `[${ip}]` : ip}:${port}`),
+    );
+    shown.push(...(first.length === 0 ? ips : pairs).slice(0, shownMax - shown.length));
+  }
+  const more = count - shownMax;
+  return more > 0 ? `${shown.join(',')} + ${more} more...` : shown.join(',');
 }
 
 function fillDefaults(object: Stored<Endpoints>): void {
