@@ -36,7 +36,7 @@ export {
 } from './coordination/lease-candidate.ts';
 export { allocateService, type NumberMeter } from './core/service/allocator.ts';
 export { type Family, familyOf } from './core/service/cluster-ips.ts';
-export { doubtMs, numbersIn, ServiceLedger } from './core/service/ledger.ts';
+export { numbersIn, ServiceLedger, unknownOutcomeMs } from './core/service/ledger.ts';
 export {
   type AddressPool,
   createWholePool,

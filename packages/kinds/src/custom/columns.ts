@@ -34,8 +34,8 @@ const nameColumn: ColumnDef = {
 };
 
 /**
- * The columns of a version (CODEC-5): the name, then the declared columns, or the age if there are
- * none. As in kube-apiserver, an invalid path ends the list.
+ * The columns of a version (CODEC-5): the name, followed by the declared columns, or by the age if
+ * there are none. As in kube-apiserver, an invalid path ends the list.
  */
 export function columnsOf(
   declared: readonly CrdColumn[] | undefined,
@@ -48,9 +48,9 @@ export function columnsOf(
 }
 
 /**
- * Returns a reader of the first value at a JSONPath, as printer columns and selectable fields use
- * them (`.spec.a`, `.items[-1:]`, `.conditions[?(@.type=="Ready")].status`, `..name`). Undefined
- * for an invalid path; the reader returns undefined when there is no value.
+ * Returns a reader of the first value at a JSONPath of a printer column or selectable field
+ * (`.spec.a`, `.items[-1:]`, `.conditions[?(@.type=="Ready")].status`, `..name`); undefined for an
+ * invalid path. The reader returns undefined if there is no value.
  */
 export function pathReader(
   path: string,
@@ -112,7 +112,7 @@ function cellOf(
   }
 }
 
-/** Whether a column shows, or may show, managed fields. */
+/** Whether a column may show managed fields. */
 export function showsManagedFields(declared: readonly CrdColumn[] | undefined): boolean {
   return (declared ?? []).some(({ jsonPath }) => mayRead(jsonPath, ['metadata', 'managedFields']));
 }
@@ -120,15 +120,15 @@ export function showsManagedFields(declared: readonly CrdColumn[] | undefined): 
 /** Whether a path may read the member at `names`, or an object that contains it. */
 export function mayRead(path: string, names: readonly string[]): boolean {
   const parsed = parsedPath(path);
-  return parsed !== undefined && mayLead(parsed.steps, names);
+  return parsed !== undefined && mayReach(parsed.steps, names);
 }
 
-function mayLead(steps: readonly JsonPathStep[], names: readonly string[]): boolean {
+function mayReach(steps: readonly JsonPathStep[], names: readonly string[]): boolean {
   for (const [at, name] of names.entries()) {
     const step = steps[at];
     if (step === undefined || step.kind === 'descend') return true;
     if (step.kind === 'union') {
-      return step.paths.some((one) => mayLead([...one, ...steps.slice(at + 1)], names.slice(at)));
+      return step.paths.some((one) => mayReach([...one, ...steps.slice(at + 1)], names.slice(at)));
     }
     if (step.kind !== 'all' && !(step.kind === 'member' && step.name === name)) return false;
   }

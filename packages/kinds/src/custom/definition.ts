@@ -12,12 +12,13 @@ export interface Crd extends ApiObject {
  * @throws TypeError for an object of another kind
  */
 export function crdOf(object: ApiObject): Crd {
-  if (!isCrd(object)) throw new TypeError('the object is no CustomResourceDefinition');
+  if (!isCrd(object)) throw new TypeError('the object is not a CustomResourceDefinition');
   return object;
 }
 
 const isCrd = (object: ApiObject): object is Crd => isObject(object['spec']);
 
+/** The desired state of a definition. */
 export interface CrdSpec extends JsonObject {
   group: string;
   names: CrdNames;
@@ -27,6 +28,7 @@ export interface CrdSpec extends JsonObject {
   preserveUnknownFields?: boolean;
 }
 
+/** The names of a custom kind. */
 export interface CrdNames extends JsonObject {
   plural: string;
   singular?: string;
@@ -36,6 +38,7 @@ export interface CrdNames extends JsonObject {
   categories?: string[];
 }
 
+/** A version of a custom kind. */
 export interface CrdVersion extends JsonObject {
   name: string;
   served: boolean;
@@ -48,18 +51,20 @@ export interface CrdVersion extends JsonObject {
   selectableFields?: { jsonPath: string }[];
 }
 
+/** The subresources of a version. */
 export interface CrdSubresources extends JsonObject {
   status?: JsonObject;
   scale?: CrdScale;
 }
 
-/** Where objects keep their replicas, as simple paths (`.spec.replicas`). */
+/** Paths of the values that a Scale shows, in simple form (`.spec.replicas`). */
 export interface CrdScale extends JsonObject {
   specReplicasPath: string;
   statusReplicasPath: string;
   labelSelectorPath?: string;
 }
 
+/** A printer column. */
 export interface CrdColumn extends JsonObject {
   name: string;
   type: string;
@@ -69,17 +74,20 @@ export interface CrdColumn extends JsonObject {
   jsonPath: string;
 }
 
+/** The conversion between versions. */
 export interface CrdConversion extends JsonObject {
   strategy: string;
   webhook?: { clientConfig?: JsonObject; conversionReviewVersions?: string[] };
 }
 
+/** The observed state of a definition. */
 export interface CrdStatus extends JsonObject {
   conditions?: CrdCondition[] | null;
   acceptedNames?: CrdNames;
   storedVersions?: string[];
 }
 
+/** A condition of a definition. */
 export interface CrdCondition extends JsonObject {
   type: string;
   status: string;
@@ -95,8 +103,8 @@ export function crdIsEstablished({ status }: Pick<Crd, 'status'>): boolean {
 }
 
 /**
- * Where objects of the definition are stored. The prefix depends on the definition's own name,
- * which is unique, and not on the names that its status accepts.
+ * The prefix of the store's keys of the kind's objects. It is derived from the requested names,
+ * which the definition's own name makes unique, rather than from the accepted ones.
  */
 export function customPrefix({ spec }: Crd): string {
   return `/registry/${spec.group}/${spec.names.plural}/`;

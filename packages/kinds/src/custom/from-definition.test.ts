@@ -144,7 +144,7 @@ describe('the strategy of a custom kind', () => {
     expect(object).toEqual(thing({}, { generation: 1 }));
   });
 
-  test('an update keeps the status, and increments generation when more than metadata changed', () => {
+  test('an update keeps the status, and increments generation unless only metadata changes', () => {
     const old = thing({ spec: { color: 'red' }, status: { replicas: 1 } }, { generation: 1 });
     const same = thing(
       { spec: { color: 'red' }, status: {} },
@@ -268,7 +268,7 @@ describe('column paths', () => {
     },
   );
 
-  test('a path with several possible values has no value', () => {
+  test('a path with too many values has none', () => {
     const twice = "['deep','deep']";
     const nested = { deep: { deep: { deep: { deep: { deep: { deep: {} } } } } } };
     const value: JsonValue = JSON.parse(JSON.stringify(nested));

@@ -48,7 +48,7 @@ function parseVersion(
   return { major: Number(match[1]), stage, minor: Number(match[3] ?? 0) };
 }
 
-/** Dependencies from other packages. */
+/** Functions and settings that other packages provide for custom kinds. */
 export interface CustomKindDeps {
   readonly embedded: EmbeddedRules;
   /** Validates names of custom objects, which are DNS subdomains. */
@@ -76,12 +76,13 @@ interface CustomVersionDef extends VersionDef {
   readonly hasStatus: boolean;
 }
 
+/** The definition of a custom kind. */
 export interface CustomResourceDef extends ResourceDef {
   readonly versions: readonly CustomVersionDef[];
 }
 
 const noConverter: ObjectConverter = {
-  convert: () => Promise.reject(new Error('conversion webhooks are not called here')),
+  convert: () => Promise.reject(new Error('this program does not call conversion webhooks')),
   nowMs: () => 0,
 };
 
@@ -138,7 +139,7 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
   };
 }
 
-/** The accepted names, or the requested ones while none are accepted. */
+/** The accepted names; the requested ones if none have been accepted. */
 function namesOf(crd: Crd): CrdNames {
   const accepted = crd.status?.acceptedNames;
   return accepted !== undefined && accepted.plural !== '' ? accepted : crd.spec.names;
@@ -176,10 +177,7 @@ function versionOf(
   };
 }
 
-/**
- * The schema of a version. One without a schema keeps all members: such definitions are no longer
- * accepted, but old ones stay.
- */
+/** The schema of a version. A version without one, which old definitions have, keeps all members. */
 function versionSchema(crd: Crd, version: CrdVersion): Schema {
   const props = version.schema?.openAPIV3Schema;
   if (props === undefined) return { type: 'object', preserveUnknownFields: true };
@@ -187,7 +185,7 @@ function versionSchema(crd: Crd, version: CrdVersion): Schema {
   return crd.spec.preserveUnknownFields === true ? unpruned(schema) : schema;
 }
 
-/** The schema of a definition older than pruning: it keeps unspecified members at every level. */
+/** A schema that keeps unspecified members at every level, for definitions that do not prune. */
 function unpruned(schema: Schema): Schema {
   const { items, additionalProperties, properties } = schema;
   return {
@@ -297,7 +295,7 @@ function labelOf(jsonPath: string): string {
   return jsonPath.replace(/^\./, '');
 }
 
-/** How objects are read in a version; undefined if the stored form serves. */
+/** The storage of objects in the view of a version. */
 function formOf(
   crd: Crd,
   parts: { names: CrdNames; stored: string; storage: StorageDef },
@@ -355,7 +353,7 @@ const documents: KindBehavior['documents'] = {
   subresourceKind: 'of the object',
 };
 
-/** The behavior of a custom kind; `converter` is set when the definition names a webhook. */
+/** The behavior of a custom kind; `converter` is undefined unless a webhook converts it. */
 function customBehavior(
   definitionName: string,
   converter: ObjectConverter | undefined,

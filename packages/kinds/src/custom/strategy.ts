@@ -20,13 +20,13 @@ import {
   validateEmbedded,
   validateUniqueness,
 } from '@wheelhouse/schema';
+import { at } from '../cells.ts';
 import type { Strategy, StrategyContext } from '../resource-def.ts';
 import type { CrdScale } from './definition.ts';
 
 /**
- * Runs the CEL rules of a schema in steps. As in kube-apiserver, their errors come last. `warn` receives
- * errors that do not reject a change because they existed before; with `unforgiving` they reject
- * it.
+ * Runs the CEL rules of a schema in steps. `warn` receives the errors that do not reject a change,
+ * because the old object has them too; with `unforgiving` they reject it.
  */
 type RuleValidator = (
   object: ApiObject,
@@ -34,12 +34,10 @@ type RuleValidator = (
   warn?: ((text: string) => void) | 'unforgiving',
 ) => Generator<void, readonly FieldError[]>;
 
-/**
- * Compiles the rules (`x-kubernetes-validations`) of an accepted schema; undefined if it has none.
- */
+/** Compiles the rules (`x-kubernetes-validations`) of a valid schema; undefined if it has none. */
 export type RuleCompiler = (schema: Schema) => RuleValidator | undefined;
 
-/** Inputs of the rules of one version. */
+/** The rules of one version and their inputs. */
 export interface VersionRules {
   readonly apiVersion: string;
   readonly kind: string;
@@ -48,22 +46,18 @@ export interface VersionRules {
   readonly scale: CrdScale | undefined;
   readonly embedded: EmbeddedRules;
   readonly rules: RuleValidator | undefined;
-  /** Whether the schema has CEL rules, whether or not they run. */
+  /** Whether the schema has CEL rules, even if they do not run. */
   readonly hasRules: boolean;
   /** `off`: a change may not keep values that break the schema; absent: it may. */
   readonly ratcheting?: 'off';
 }
 
-/** The context of a write. Rules apply in the version of the request, which the registry sets. */
-interface VersionedContext extends StrategyContext {
-  readonly version?: string;
-}
-
-type RulesOf = (context: VersionedContext) => VersionRules;
-
-/** The strategy of a custom kind. `rulesOf` returns the rules of the request's version. */
+/**
+ * Returns the strategy of a custom kind.
+ * @param rulesOf returns the rules of the request's version
+ */
 export function customStrategy(
-  rulesOf: RulesOf,
+  rulesOf: (context: StrategyContext) => VersionRules,
   parts: {
     readonly hasStatus: boolean;
     readonly validateName: Strategy['validateName'];
@@ -98,7 +92,7 @@ export function customStrategy(
   };
 }
 
-/** Removes the status and applies its defaults, as if the object were read from the store. */
+/** Replaces the status by its defaults. */
 function dropStatus(rules: VersionRules, object: ApiObject): void {
   delete object['status'];
   const { status } = defaultsOf(statusAlone(rules.schema));
@@ -113,7 +107,7 @@ function defaultsOf(schema: Schema): JsonObject {
 
 const statusSchemas = new WeakMap<Schema, Schema>();
 
-/** A schema of the status alone: the other members have their defaults already. */
+/** A schema of the status alone, because the other members are already defaulted. */
 function statusAlone(schema: Schema): Schema {
   const cachedSchema = statusSchemas.get(schema);
   if (cachedSchema !== undefined) return cachedSchema;
@@ -134,7 +128,7 @@ function prepareSpecUpdate(rules: VersionRules, object: ApiObject, old: ApiObjec
   object.metadata.generation = (old.metadata.generation ?? 0) + 1;
 }
 
-/** Without apiVersion, which is that of the request and not a change. */
+/** The object without its metadata, and without apiVersion, which is the request's. */
 function withoutMeta(object: ApiObject): JsonObject {
   const { metadata, apiVersion, ...rest } = object;
   return rest;
@@ -178,7 +172,7 @@ function* validateNew(
   return yield* withRules(rules, errors, { object, old: undefined });
 }
 
-/** A change, and a receiver of warnings about errors that do not reject it. */
+/** A change, and a function that receives warnings about errors that do not reject it. */
 interface Change {
   readonly object: ApiObject;
   readonly old: ApiObject;
@@ -203,7 +197,7 @@ function* validateChange(
   return yield* withRules(rules, errors, change);
 }
 
-/** Applies only the schema rules of `status`; errors that existed before are not reported. */
+/** Validates only `status` by the schema; an update may keep the errors of the old status. */
 function* validateStatusChange(
   rules: VersionRules,
   change: Change,
@@ -237,10 +231,7 @@ const unchecked =
   'some validation rules were not checked because the object was invalid; ' +
   'correct the existing errors to complete validation';
 
-/**
- * CEL rules run only on objects of the right shape; otherwise an error says that they were
- * skipped.
- */
+/** Runs the CEL rules, unless an error in the object's shape prevents that, which adds an error. */
 function* withRules(
   rules: VersionRules,
   errors: readonly FieldError[],
@@ -292,7 +283,7 @@ function replicaErrors(path: string, object: ApiObject): FieldError[] {
 
 /** The error for a value on the path that is present but not an object. */
 function misfitParent(object: JsonObject, path: string): string | undefined {
-  const names = path.replace(/^\./, '').split('.');
+  const names = stepsOf(path);
   let value: JsonValue | undefined = object;
   for (const [index, name] of names.entries()) {
     if (value === undefined || value === null) return undefined;
@@ -305,14 +296,10 @@ function misfitParent(object: JsonObject, path: string): string | undefined {
   return undefined;
 }
 
+const stepsOf = (path: string) => path.replace(/^\./, '').split('.');
+
 /** The value at a simple path (`.spec.replicas`); undefined if there is none. */
-export function valueAt(object: JsonObject, path: string): JsonValue | undefined {
-  let value: JsonValue | undefined = object;
-  for (const name of path.replace(/^\./, '').split('.')) {
-    value = isObject(value) ? member(value, name) : undefined;
-  }
-  return value;
-}
+const valueAt = (object: JsonObject, path: string) => at(object, ...stepsOf(path));
 
 function accessorError(path: string, value: JsonValue, want: string): string {
   return `${path} accessor error: ${goPlain(value)} is of the type ${goTypeName(value)}, expected ${want}`;

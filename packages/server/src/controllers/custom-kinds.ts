@@ -80,7 +80,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
       const isThere = now !== undefined && now.metadata.deletionTimestamp === undefined;
       if (isThere) await writeStatus(options, now, [...crds.values()]);
     } catch (error) {
-      turn.doubt();
+      turn.letExpire();
       throw error;
     }
     turn.release();
@@ -174,7 +174,7 @@ function followInSteps(
 
 const namesQueue = 'crd_naming_condition_controller';
 
-const ownTurn = { release: () => {}, doubt: () => {} };
+const ownTurn = { release: () => {}, letExpire: () => {} };
 
 /** The exclusive right to assign names of a group; undefined while another server holds it. */
 async function takeTurn({ claims }: CustomKindsOptions, group: string) {

@@ -8,10 +8,10 @@ import {
 } from '@wheelhouse/machinery';
 import type { Strategy } from '../../resource-def.ts';
 import {
+  determineFamilies,
   type Family,
   keepsDualStack,
   type ServedFamilies,
-  settleFamilies,
   shownIps,
 } from './cluster-ips.ts';
 import type { ServiceLedger } from './ledger.ts';
@@ -33,15 +33,15 @@ import { keepAllocated, syncClusterIps } from './transitions.ts';
 /** Whether a Service requests a specific number. */
 type NumberScope = 'static' | 'dynamic';
 
-/** Counts allocations; dry runs allocate nothing. */
+/** Counts allocations, except those of dry runs, which allocate nothing. */
 export interface NumberMeter {
   /** `range` is the text of the range from which the address is taken. */
   address(range: string, scope: NumberScope, result: 'taken' | 'failed'): void;
   port(scope: NumberScope, result: 'taken' | 'failed'): void;
 }
 
-/** Why a number is not available, in kube-apiserver's words. */
-const taken = {
+/** kube-apiserver's reasons that a number is not available. */
+const reasons = {
   ip: 'provided IP is already allocated',
   port: 'provided port is already allocated',
   full: 'range is full',
@@ -53,9 +53,9 @@ const taken = {
 const dryPort = 32768;
 
 /**
- * A Service's `allocate`: allocates addresses and ports, determines their families, and keeps
- * earlier allocations. Throws 422 for a requested number that is not available, and 500 when a
- * range is full.
+ * Returns a Service's `allocate`, which allocates addresses and ports, determines their families,
+ * and keeps earlier allocations. It throws a 422 for a requested number that is not available, and
+ * a 500 if a range is full.
  */
 export function allocateService(options: {
   readonly ranges: ServiceRanges;
@@ -127,32 +127,32 @@ class AllocationAttempt {
   run(spec: ServiceSpec, old: ServiceSpec | undefined): void {
     const [first, ...others] = this.#ranges.addresses;
     const served: ServedFamilies = [first.family, ...others.map(({ family }) => family)];
-    const errors = settleFamilies(spec, old, served);
+    const errors = determineFamilies(spec, old, served);
     if (errors.length > 0) throw this.#invalid(errors);
-    this.#giveAddresses(spec, old);
+    this.#allocateAddresses(spec, old);
     if (mayHaveNodePorts(spec)) {
-      if (old === undefined) this.#givePorts(spec);
-      else this.#changePorts(spec, old);
+      if (old === undefined) this.#allocatePorts(spec);
+      else this.#allocateNewPorts(spec, old);
     }
-    this.#giveHealthCheckPort(spec, old);
+    this.#allocateHealthCheckPort(spec, old);
   }
 
-  #giveAddresses(spec: ServiceSpec, old: ServiceSpec | undefined): void {
+  #allocateAddresses(spec: ServiceSpec, old: ServiceSpec | undefined): void {
     const { clusterIPs = [] } = spec;
     if (isExternalName(spec) || clusterIPs[0] === noAddress) return;
     // Has no address yet: new, formerly ExternalName, or older than this server's ranges.
     const isFresh = old === undefined || isExternalName(old) || clusterIPs.length === 0;
     if (isFresh) {
-      this.#addresses(spec, 0);
+      this.#allocateFrom(spec, 0);
       return;
     }
     if (keepsDualStack(spec, old) || old.clusterIPs?.[0] === noAddress) return;
     const isUpgrade = old.ipFamilies?.length === 1 && spec.ipFamilies?.length === 2;
-    if (isUpgrade) this.#addresses(spec, 1);
+    if (isUpgrade) this.#allocateFrom(spec, 1);
   }
 
-  /** Allocates one address per family from an index on: the requested one, or any free one. */
-  #addresses(spec: ServiceSpec, from: number): void {
+  /** Allocates the requested address, or any free one, for each family from an index on. */
+  #allocateFrom(spec: ServiceSpec, from: number): void {
     const { ipFamilies = [], clusterIPs: ips = [] } = spec;
     const clusterIPs = [...ips];
     for (const [index, family] of ipFamilies.entries()) {
@@ -189,7 +189,7 @@ class AllocationAttempt {
       this.#take(pool.keyOf(index));
       return pool.addressOf(index);
     }
-    const why = this.#isDry ? taken.unready : taken.full;
+    const why = this.#isDry ? reasons.unready : reasons.full;
     throw internalError(
       `failed to allocate a serviceIP for Service ${JSON.stringify(this.#name)}: ${why}`,
     );
@@ -203,47 +203,49 @@ class AllocationAttempt {
       return this.#invalid([invalidGo('spec.clusterIPs', () => shownIps(spec), detail)]);
     };
     if (pool === undefined || key === undefined) {
-      if (this.#records !== undefined) throw refuse(taken.elsewhere);
+      if (this.#records !== undefined) throw refuse(reasons.elsewhere);
       const where = `The range of valid IPs is ${pools.map(({ text }) => text).join()}`;
       throw refuse(`the provided IP (${ip}) is not in the valid range. ${where}`);
     }
     if (this.#isDry) return ip;
     const isHeld = this.#isHeld(key);
     this.#meter?.address(pool.text, 'static', isHeld ? 'failed' : 'taken');
-    if (isHeld) throw refuse(taken.ip);
+    if (isHeld) throw refuse(reasons.ip);
     this.#take(key);
     return ip;
   }
 
-  /** Allocates the ports of a new Service: entries with the same port number share a node port. */
-  #givePorts(spec: ServiceSpec): void {
+  /** Allocates the ports of a new Service; entries with the same port number share a node port. */
+  #allocatePorts(spec: ServiceSpec): void {
     const { ports = [] } = spec;
-    const chosen = new Map<number, number>();
-    const wantedPorts = wantedNodePorts(ports);
+    const allocatedPorts = new Map<number, number>();
+    const requestedPorts = requestedNodePorts(ports);
     for (const [index, port] of ports.entries()) {
       const number = port.port ?? 0;
       const requestedPort = port.nodePort ?? 0;
       if (requestedPort === 0 && !allocatesNodePorts(spec)) continue;
-      const shared = chosen.get(number);
+      const shared = allocatedPorts.get(number);
       if (shared === undefined) {
-        const wanted = wantedPorts.get(number);
-        const nodePort = wanted === undefined ? this.#anyPort() : this.#namedPort(wanted, index);
+        const requested = requestedPorts.get(number);
+        const nodePort =
+          requested === undefined ? this.#anyPort() : this.#namedPort(requested, index);
         port.nodePort = nodePort;
-        chosen.set(number, nodePort);
+        allocatedPorts.set(number, nodePort);
       } else if (requestedPort === 0) port.nodePort = shared;
       else if (requestedPort !== shared) this.#namedPort(requestedPort, index);
     }
   }
 
-  #changePorts(spec: ServiceSpec, old: ServiceSpec): void {
-    const kept = new Set(nodePortsOf(old));
-    const fresh = new Set<number>();
+  /** Allocates the ports that an update adds. */
+  #allocateNewPorts(spec: ServiceSpec, old: ServiceSpec): void {
+    const oldPorts = new Set(nodePortsOf(old));
+    const newPorts = new Set<number>();
     for (const [index, port] of (spec.ports ?? []).entries()) {
       const requestedPort = port.nodePort ?? 0;
       if (requestedPort === 0) {
         if (allocatesNodePorts(spec)) port.nodePort = this.#anyPort();
-      } else if (!kept.has(requestedPort) && !fresh.has(requestedPort)) {
-        fresh.add(this.#namedPort(requestedPort, index));
+      } else if (!oldPorts.has(requestedPort) && !newPorts.has(requestedPort)) {
+        newPorts.add(this.#namedPort(requestedPort, index));
       }
     }
   }
@@ -258,7 +260,7 @@ class AllocationAttempt {
     if (this.#isDry) return this.#anyDryPort();
     const index = pickFree(this.#ranges.nodePorts, (key) => this.#ledger.isHeld(key));
     this.#meter?.port('dynamic', index === undefined ? 'failed' : 'taken');
-    if (index === undefined) throw internalError(`failed to allocate a nodePort: ${taken.full}`);
+    if (index === undefined) throw internalError(`failed to allocate a nodePort: ${reasons.full}`);
     this.#take(this.#ranges.nodePorts.keyOf(index));
     return this.#ranges.nodePorts.first + index;
   }
@@ -274,11 +276,11 @@ class AllocationAttempt {
     this.#highestDryPort = Math.max(this.#highestDryPort, port);
   }
 
-  /** Takes a port by number; returns why it is not available. */
+  /** Takes a port by number; returns the reason if it is not available. */
   #takePort(port: number): string | undefined {
     const key = this.#ranges.nodePorts.keyOfPort(port);
     if (this.#isDry) {
-      if (this.#ledger.isHeld(portKey(port)) || this.#dryPorts.has(port)) return taken.port;
+      if (this.#ledger.isHeld(portKey(port)) || this.#dryPorts.has(port)) return reasons.port;
       this.#takeDryPort(port);
       return undefined;
     }
@@ -288,13 +290,13 @@ class AllocationAttempt {
       const where = `The range of valid ports is ${this.#ranges.nodePorts.text}`;
       return `provided port is not in the valid range. ${where}`;
     }
-    if (!isFree) return taken.port;
+    if (!isFree) return reasons.port;
     this.#take(key);
     return undefined;
   }
 
-  /** The port on which nodes report to a load balancer whether they run pods of the Service. */
-  #giveHealthCheckPort(spec: ServiceSpec, old: ServiceSpec | undefined): void {
+  /** Allocates the port on which nodes report to a load balancer whether they run the pods. */
+  #allocateHealthCheckPort(spec: ServiceSpec, old: ServiceSpec | undefined): void {
     if (!needsHealthCheck(spec) || (old !== undefined && needsHealthCheck(old))) return;
     const { healthCheckNodePort: requestedPort = 0 } = spec;
     if (requestedPort === 0) {
@@ -318,11 +320,11 @@ class AllocationAttempt {
   }
 }
 
-/** The first requested node port by port number. */
-function wantedNodePorts(ports: readonly ServicePort[]): ReadonlyMap<number, number> {
-  const wanted = new Map<number, number>();
+/** The first requested node port of each port number. */
+function requestedNodePorts(ports: readonly ServicePort[]): ReadonlyMap<number, number> {
+  const requested = new Map<number, number>();
   for (const { port = 0, nodePort = 0 } of ports) {
-    if (nodePort !== 0 && !wanted.has(port)) wanted.set(port, nodePort);
+    if (nodePort !== 0 && !requested.has(port)) requested.set(port, nodePort);
   }
-  return wanted;
+  return requested;
 }

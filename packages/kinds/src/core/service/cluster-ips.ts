@@ -28,39 +28,39 @@ export type Family = (typeof families)[number];
 export type ServedFamilies = readonly [Family, ...Family[]];
 
 /**
- * Determines `ipFamilyPolicy` and `ipFamilies` in place, from the requested values, the old spec,
- * and the server's families. Returns the errors.
+ * Sets `ipFamilyPolicy` and `ipFamilies` in place, from the requested values, the old spec, and the
+ * server's families. Returns the errors.
  */
-export function settleFamilies(
+export function determineFamilies(
   spec: ServiceSpec,
   old: ServiceSpec | undefined,
   served: ServedFamilies,
 ): readonly FieldError[] {
   if (isExternalName(spec) || keepsDualStack(spec, old)) return [];
   spec.ipFamilyPolicy ??= old?.ipFamilyPolicy ?? impliedPolicy(spec);
-  const loose = validateClusterIps(spec);
-  if (loose.length > 0) return loose;
+  const inconsistencies = validateClusterIps(spec);
+  if (inconsistencies.length > 0) return inconsistencies;
   const errors = [
-    ...(old === undefined ? [] : settleReduction(spec, old)),
-    ...tooManyForSingle(spec),
-    ...inferFromIps(spec, served),
+    ...(old === undefined ? [] : dropSecondary(spec, old)),
+    ...validateSingleStack(spec),
+    ...inferFamilies(spec, served),
   ];
   if (errors.length > 0) return errors;
   if (isHeadlessWithoutSelector(spec)) {
     spec.ipFamilies ??= [served[0]];
-    addSecond(spec);
+    addSecondFamily(spec);
     return [];
   }
-  const unserved = refuseUnserved(spec, served);
+  const unserved = validateServed(spec, served);
   if (unserved.length > 0) return unserved;
   spec.ipFamilies ??= [served[0]];
-  if (served.length === 2) addSecond(spec);
+  if (served.length === 2) addSecondFamily(spec);
   return [];
 }
 
 /**
- * Whether a Service that prefers two families keeps the ones it has: only its author adds or
- * removes an address, not a change of the server's families.
+ * Whether an update keeps the families of a Service that prefers two, even if the server's families
+ * have changed: it does unless the update changes the type, an address, or a family.
  */
 export function keepsDualStack(spec: ServiceSpec, old: ServiceSpec | undefined): boolean {
   const prefers = 'PreferDualStack';
@@ -76,7 +76,7 @@ const impliedPolicy = (spec: ServiceSpec): string =>
 const isHeadlessWithoutSelector = ({ clusterIP, selector = {} }: ServiceSpec): boolean =>
   clusterIP === noAddress && Object.keys(selector).length === 0;
 
-/** `spec.clusterIP`, `clusterIPs`, `ipFamilies`, and `ipFamilyPolicy` must be consistent. */
+/** Validates that `clusterIP`, `clusterIPs`, `ipFamilies`, and `ipFamilyPolicy` are consistent. */
 export function validateClusterIps(spec: ServiceSpec): FieldError[] {
   if (isExternalName(spec)) return [];
   const single = validateIps(spec);
@@ -89,7 +89,7 @@ export function validateClusterIps(spec: ServiceSpec): FieldError[] {
   return single.invalid ? errors : [...errors, ...validatePairs(spec)];
 }
 
-/** Validates each address; if one is invalid, comparing them would only mislead. */
+/** Validates each address; `invalid` tells whether comparisons of them are meaningless. */
 function validateIps(spec: ServiceSpec): { errors: FieldError[]; invalid: boolean } {
   const { clusterIPs = [] } = spec;
   const errors: FieldError[] = [];
@@ -153,10 +153,10 @@ function validatePairs(spec: ServiceSpec): FieldError[] {
   }
   if (isHeadless(spec)) return errors;
   clusterIPs.slice(0, ipFamilies.length).forEach((ip, index) => {
-    const wanted = itemAt(ipFamilies, index);
-    const isWrong = (wanted === 'IPv6') !== (familyOf(ip) === 'IPv6');
-    if (!isWrong || (wanted !== 'IPv4' && wanted !== 'IPv6')) return;
-    const detail = `expected an ${wanted} value as indicated by \`ipFamilies[${index}]\``;
+    const family = itemAt(ipFamilies, index);
+    const isWrong = (family === 'IPv6') !== (familyOf(ip) === 'IPv6');
+    if (!isWrong || (family !== 'IPv4' && family !== 'IPv6')) return;
+    const detail = `expected an ${family} value as indicated by \`ipFamilies[${index}]\``;
     errors.push(invalid(`spec.clusterIPs[${index}]`, ip, detail));
   });
   return errors;
@@ -177,8 +177,8 @@ export function familyOf(ip: string): Family | 'unknown' {
 
 const policyField = 'spec.ipFamilyPolicy';
 
-/** Changing the policy suffices to drop a family; omitting an address does not. */
-function settleReduction(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
+/** Drops the secondary family if the policy is SingleStack; otherwise rejects its omission. */
+function dropSecondary(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   const { clusterIPs = [], ipFamilies = [], ipFamilyPolicy } = spec;
   if (ipFamilyPolicy === 'SingleStack') {
     if (sameClusterIps(old, spec) && clusterIPs.length > 1)
@@ -196,7 +196,7 @@ function settleReduction(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   ];
 }
 
-function tooManyForSingle(spec: ServiceSpec): FieldError[] {
+function validateSingleStack(spec: ServiceSpec): FieldError[] {
   const { clusterIPs = [], ipFamilies = [], ipFamilyPolicy } = spec;
   if (ipFamilyPolicy !== 'SingleStack') return [];
   const refuse = (what: string) => {
@@ -210,8 +210,8 @@ function tooManyForSingle(spec: ServiceSpec): FieldError[] {
   ];
 }
 
-/** The requested addresses determine the families. */
-function inferFromIps(spec: ServiceSpec, served: ServedFamilies): FieldError[] {
+/** Completes the families by those of the requested addresses. */
+function inferFamilies(spec: ServiceSpec, served: ServedFamilies): FieldError[] {
   const { clusterIPs = [] } = spec;
   const found = [...(spec.ipFamilies ?? [])];
   const errors: FieldError[] = [];
@@ -229,13 +229,14 @@ function inferFromIps(spec: ServiceSpec, served: ServedFamilies): FieldError[] {
   return errors;
 }
 
-function addSecond(spec: ServiceSpec): void {
+function addSecondFamily(spec: ServiceSpec): void {
   const { ipFamilies = [] } = spec;
   if (spec.ipFamilyPolicy === 'SingleStack' || ipFamilies.length !== 1) return;
   ipFamilies.push(ipFamilies[0] === 'IPv4' ? 'IPv6' : 'IPv4');
 }
 
-function refuseUnserved(spec: ServiceSpec, served: ServedFamilies): FieldError[] {
+/** Rejects families that the server does not serve. */
+function validateServed(spec: ServiceSpec, served: ServedFamilies): FieldError[] {
   const { ipFamilies = [], ipFamilyPolicy } = spec;
   const errors: FieldError[] = [];
   if (ipFamilyPolicy === 'RequireDualStack' && served.length < 2) {
@@ -251,15 +252,15 @@ function refuseUnserved(spec: ServiceSpec, served: ServedFamilies): FieldError[]
 
 const shownFamilies = ({ ipFamilies }: ServiceSpec): string => goList('core.IPFamily', ipFamilies);
 
-/** An update may add or remove the second address, but not change one. */
+/** Validates an update, which may add or remove the second address, but not change one. */
 export function validateClusterIpsUpdate(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   if (isExternalName(spec) || isExternalName(old)) return [];
-  return [...ipsKept(spec, old), ...familiesKept(spec, old)];
+  return [...validateIpsUnchanged(spec, old), ...validateFamiliesUnchanged(spec, old)];
 }
 
 const immutableOnceSet = 'may not change once set';
 
-function ipsKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
+function validateIpsUnchanged(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   if (isHeadless(spec) && isHeadless(old)) return [];
   const [now, before] = [spec.clusterIPs ?? [], old.clusterIPs ?? []];
   const at = (index: number, detail: string) =>
@@ -282,7 +283,7 @@ function mustBeSingle(spec: ServiceSpec, released: string): FieldError[] {
   return [invalid('spec.ipFamilyPolicy', spec.ipFamilyPolicy, detail)];
 }
 
-function familiesKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
+function validateFamiliesUnchanged(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   if (isHeadless(spec) || isHeadless(old)) return [];
   const [now, before] = [spec.ipFamilies ?? [], old.ipFamilies ?? []];
   const first = (shown: string, detail: string) =>

@@ -40,7 +40,7 @@ async function ledgerOf(entries: readonly Entry[] = []) {
 
 const key = 'ip:10.0.0.1';
 
-test('stored numbers are held, in whichever member they are', async () => {
+test('stored numbers are held, whichever member contains them', async () => {
   const { ledger } = await ledgerOf([
     entry('a', { clusterIP: '10.0.0.1', clusterIPs: ['10.0.0.1', 'fd00:0::1'] }, 1),
     entry('b', { clusterIP: '10.0.0.2', ports: [{ nodePort: 30000 }] }, 2),
@@ -52,8 +52,8 @@ test('stored numbers are held, in whichever member they are', async () => {
       5,
     ),
   ]);
-  for (const held of [key, 'ip:fd00::1', 'ip:10.0.0.2', 'port:30000', 'port:30001']) {
-    expect(ledger.isHeld(held), held).toBe(true);
+  for (const number of [key, 'ip:fd00::1', 'ip:10.0.0.2', 'port:30000', 'port:30001']) {
+    expect(ledger.isHeld(number), number).toBe(true);
   }
   expect(ledger.isHeld('ip:10.0.0.3')).toBe(false);
   expect(ledger.isHeld('ip:None')).toBe(false);
@@ -67,20 +67,20 @@ test('a rejected write releases its numbers immediately', async () => {
   expect(ledger.isHeld(key)).toBe(false);
 });
 
-test('numbers of a write are held until the cache has them, and then as long as it does', async () => {
+test('numbers of a write are held until the cache contains it, and then until it is removed', async () => {
   const { ledger, emit } = await ledgerOf();
   ledger.take(key);
   ledger.settle([key], { type: 'written', revision: 12 });
   emit({ previous: undefined, current: entry('other', {}, 11), revision: 11 });
-  expect(ledger.isHeld(key), 'before its own change came').toBe(true);
+  expect(ledger.isHeld(key), 'before its own change').toBe(true);
   const current = entry('a', { clusterIP: '10.0.0.1' }, 12);
   emit({ previous: undefined, current, revision: 12 });
-  expect(ledger.isHeld(key), 'now it is stored').toBe(true);
+  expect(ledger.isHeld(key), 'after its own change').toBe(true);
   emit({ previous: current, current: undefined, revision: 13 });
-  expect(ledger.isHeld(key), 'now it is gone').toBe(false);
+  expect(ledger.isHeld(key), 'after its removal').toBe(false);
 });
 
-test('a write that the cache contains already is settled by that', async () => {
+test('a write that the cache contains releases its numbers when it is settled', async () => {
   const { ledger, emit } = await ledgerOf();
   ledger.take(key);
   const current = entry('a', { clusterIP: '10.0.0.1' }, 12);

@@ -46,13 +46,12 @@ interface ServiceCache {
   subscribe(onChange: (change: ServiceChange) => void): { close(): void };
 }
 
-/** How long the numbers of a write with an unknown outcome stay reserved, in milliseconds. */
-export const doubtMs = 60_000;
+/** Time for which the numbers of a write with an unknown outcome stay reserved, milliseconds. */
+export const unknownOutcomeMs = 60_000;
 
 /**
- * Records who holds which number. Its only sources are the stored Services in the cache and the
- * writes in progress, so a crash leaks nothing, and after a restart the ledger follows from the
- * stored Services.
+ * Records which numbers are held. Its only sources are the stored Services in the cache and the
+ * writes in progress, so a crash leaks nothing, and a restart rebuilds it from the stored Services.
  *
  * A number is checked and taken within one turn of the event loop, after the cache contains all
  * earlier writes; it stays taken until the cache contains the write, or until the write has
@@ -63,11 +62,12 @@ export class ServiceLedger {
   readonly #clock: Clock;
   /** The numbers of each object in the cache, by object key. */
   readonly #stored = new Map<string, readonly string[]>();
-  /** How many objects and writes hold each number. */
+  /** The number of objects and writes that hold each number. */
   readonly #holders = new Map<string, number>();
   /** Successful writes that the cache does not contain yet. */
-  #landing: { readonly revision: number; readonly keys: readonly string[] }[] = [];
-  #doubtful: { readonly untilMs: number; readonly keys: readonly string[] }[] = [];
+  #uncached: { readonly revision: number; readonly keys: readonly string[] }[] = [];
+  /** Writes with an unknown outcome, and the monotonic time until which they hold numbers. */
+  #unknown: { readonly untilMs: number; readonly keys: readonly string[] }[] = [];
   /** Revision of the newest change that the ledger contains. */
   #seen = 0;
   #loading: Promise<void> | undefined;
@@ -87,7 +87,7 @@ export class ServiceLedger {
     await this.#loading;
     await this.#cache().get('', undefined);
     const now = this.#clock.monotonic();
-    this.#doubtful = this.#doubtful.filter(({ untilMs, keys }) => {
+    this.#unknown = this.#unknown.filter(({ untilMs, keys }) => {
       if (untilMs > now) return true;
       this.#drop(keys);
       return false;
@@ -99,11 +99,12 @@ export class ServiceLedger {
     return this.#holders.keys();
   }
 
+  /** Whether an object or a write in progress holds a number. */
   isHeld(key: string): boolean {
     return this.#holders.has(key);
   }
 
-  /** Whether there are other holders besides the one write that has taken it. */
+  /** Whether a number that a write has taken has other holders, too. */
   isContested(key: string): boolean {
     return (this.#holders.get(key) ?? 0) > 1;
   }
@@ -113,12 +114,13 @@ export class ServiceLedger {
     this.#holders.set(key, (this.#holders.get(key) ?? 0) + 1);
   }
 
+  /** Releases the numbers of a write, as soon as its outcome allows it. */
   settle(keys: readonly string[], outcome: AllocationOutcome): void {
     if (keys.length === 0) return;
     if (outcome.type === 'unknown') {
-      this.#doubtful.push({ untilMs: this.#clock.monotonic() + doubtMs, keys });
+      this.#unknown.push({ untilMs: this.#clock.monotonic() + unknownOutcomeMs, keys });
     } else if (outcome.type === 'written' && outcome.revision > this.#seen) {
-      this.#landing.push({ revision: outcome.revision, keys });
+      this.#uncached.push({ revision: outcome.revision, keys });
     } else this.#drop(keys);
   }
 
@@ -136,7 +138,7 @@ export class ServiceLedger {
     try {
       all = await cache.list(everything);
     } catch (error) {
-      // The next caller starts again with an empty ledger.
+      // The next call starts again with an empty ledger.
       subscription.close();
       for (const key of [...this.#stored.keys()]) this.#enter(key, undefined);
       throw error;
@@ -147,7 +149,7 @@ export class ServiceLedger {
 
   #reach(revision: number): void {
     this.#seen = Math.max(this.#seen, revision);
-    this.#landing = this.#landing.filter((one) => {
+    this.#uncached = this.#uncached.filter((one) => {
       if (one.revision > this.#seen) return true;
       this.#drop(one.keys);
       return false;

@@ -17,7 +17,7 @@ import type { Stored } from '../../stored.ts';
 import { validateIp } from '../addresses.ts';
 import type { Service } from './spec.ts';
 
-/** Validates `status.loadBalancer` of a Service: only type LoadBalancer may have addresses. */
+/** Validates `status.loadBalancer` of a Service; only the type LoadBalancer may have addresses. */
 export function validateServiceStatus(service: Service, features: Features): FieldError[] {
   const path = 'status.loadBalancer.ingress';
   const ingress = objectsAt(service, 'status', 'loadBalancer', 'ingress');

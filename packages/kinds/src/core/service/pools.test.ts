@@ -16,7 +16,7 @@ describe('addresses', () => {
     ['10.0.0.0/16', 65534, 256],
     ['fd00::/112', 65535, 256],
     ['fd00::/108', 65535, 256],
-  ])('%s has %d, of which %d are allocated last', (block, size, reserved) => {
+  ])('%s contains %d addresses, of which %d are allocated last', (block, size, reserved) => {
     const pool = poolOf(block);
     expect([pool.size, pool.reservedBelow]).toEqual([size, reserved]);
   });
@@ -35,7 +35,7 @@ describe('addresses', () => {
     ['10.0.1.1', undefined],
     ['fd00::1', undefined],
     ['x', undefined],
-  ])('%s has the name %s', (ip, key) => {
+  ])('the key of %s is %s', (ip, key) => {
     expect(poolOf('10.0.0.0/24').keyOfAddress(ip)).toBe(key);
   });
 });
@@ -61,8 +61,8 @@ describe('ranges', () => {
     ['30000-32767', '30000-32767'],
     ['30000+10', '30000-30010'],
     ['8080', '8080-8080'],
-  ])('ports %s are %s', (text, wanted) => {
-    expect(rangesOf(['10.0.0.0/24'], text).nodePorts.text).toBe(wanted);
+  ])('ports %s are %s', (text, expected) => {
+    expect(rangesOf(['10.0.0.0/24'], text).nodePorts.text).toBe(expected);
   });
 
   test.each([

@@ -9,7 +9,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Family } from './cluster-ips.ts';
 
-/** The ranges as flags state them. */
+/** The ranges in the form of flags. */
 export interface ServiceRangeTexts {
   /** CIDR blocks, at most one per family; the first is the primary one. */
   readonly clusterIps: readonly string[];
@@ -19,21 +19,19 @@ export interface ServiceRangeTexts {
   readonly sizes?: 'any';
 }
 
+/** The default values of the flags. */
 export const defaultServiceRanges: ServiceRangeTexts = {
   clusterIps: ['10.0.0.0/24'],
   nodePorts: '30000-32767',
 };
 
-/**
- * A finite range of numbers for Services. A pool knows its members and the order in which to try
- * them; the ledger knows who holds them.
- */
+/** A finite range of numbers for Services. The ledger records which members are held. */
 export interface Pool {
   /** The number of members. */
   readonly size: number;
   /**
-   * Members below this index are allocated only on request while others are free, so that a
-   * manually chosen number is rarely taken.
+   * Members below this index are allocated without a request only if all others are held, so that
+   * manually chosen numbers are usually free.
    */
   readonly reservedBelow: number;
   /** The ledger's name of the member at an index. */
@@ -125,16 +123,14 @@ function createAddressPool(block: IpBlock): AddressPool {
   return poolOf(block, isLimited ? v6AddressesMax : whole);
 }
 
-/** Upper bound of the indexes that are allocated without a request; a random index has 48 bits. */
-const givenMax = 2n ** 47n;
+/** Upper bound of the indexes that are allocated without a request; random numbers have 48 bits. */
+const randomIndexMax = 2n ** 47n;
 
-/**
- * The first `whole` addresses of a block without the network's own and IPv4's broadcast address.
- */
+/** The first `whole` addresses of a block, without the network and the IPv4 broadcast address. */
 function poolOf(block: IpBlock, whole: bigint): AddressPool {
   const { family, bits } = block.base;
   const usable = family === 4 ? whole - 2n : whole - 1n;
-  const size = Number(usable < 0n ? 0n : usable > givenMax ? givenMax : usable);
+  const size = Number(usable < 0n ? 0n : usable > randomIndexMax ? randomIndexMax : usable);
   const addressOf = (index: number) => formatIpAddress({ family, bits: bits + 1n + BigInt(index) });
   const indexOfAddress = (ip: string) => {
     const address = parseIpAddress(ip);
@@ -158,9 +154,7 @@ function poolOf(block: IpBlock, whole: bigint): AddressPool {
   };
 }
 
-/**
- * A share of the range, between 16 and `max`; 0 if the range is so small that this would be all.
- */
+/** The number of reserved members: a share of the range, from 16 to `max`; 0 for small ranges. */
 function reserved(size: bigint, { step, max }: { step: bigint; max: bigint }): number {
   if (size <= 16n) return 0;
   const share = size / step;
@@ -207,6 +201,7 @@ function createPortPool(range: { first: number; size: number }): PortPool {
   };
 }
 
+/** The ledger's name of a node port. */
 export const portKey = (port: number): string => `port:${port}`;
 
 /** All addresses of a ServiceCIDR's block. */
@@ -214,7 +209,7 @@ export function createWholePool(block: IpBlock): AddressPool {
   return poolOf(block, blockSize(block));
 }
 
-/** The index of a free member, searching from a random one; undefined when all are held. */
+/** The index of a free member, searched from a random one on; undefined if all are held. */
 export function pickFree(pool: Pool, isHeld: (key: string) => boolean): number | undefined {
   const { size, reservedBelow } = pool;
   const bands = [

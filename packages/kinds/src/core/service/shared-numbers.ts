@@ -18,8 +18,8 @@ export interface NumberRecorder {
   /** The numbers of a Service that this recorder records. */
   numbersOf(object: ApiObject): readonly string[];
   /**
-   * Records all numbers or none. Returns the ledger's names of those that other objects hold;
-   * empty if the numbers are now recorded.
+   * Records all numbers or none. Resolves to the ledger's names of those that other objects hold;
+   * empty once all are recorded.
    */
   record(numbers: readonly string[], owner: AddressOwner): Promise<readonly string[]>;
   /** Removes records. Never rejects. */
@@ -28,7 +28,7 @@ export interface NumberRecorder {
   readonly owners: 'named' | 'none';
 }
 
-/** Upper bound of the numbers that a request finds taken before it fails. */
+/** Upper bound of the numbers that a request finds recorded by others before it fails. */
 const conflictsMax = 256;
 
 /**
@@ -81,10 +81,7 @@ interface Change {
   readonly owner: AddressOwner;
 }
 
-/**
- * Records the added numbers; returns those that other objects hold and then cancels the
- * allocation.
- */
+/** Records the added numbers. Cancels the allocation and returns the conflicts if others hold some. */
 async function recordOrRefuse(
   allocation: Allocation,
   { recorder, added, owner }: Change,
@@ -122,7 +119,7 @@ function recordedAllocation(
 }
 
 const contended = () =>
-  serviceUnavailable('others are taking the same addresses or ports: please try again');
+  serviceUnavailable('other clients are allocating the same addresses or ports; please try again');
 
 /** Returns a Service's `afterRemoval`, which releases its numbers. */
 export function releasingNumbers(
@@ -183,31 +180,30 @@ export function addressesOf(object: ApiObject): readonly string[] {
 }
 
 interface NumberClaim {
-  /** Called when the claimed numbers are written or never will be. */
+  /** Ends the claim once the write has succeeded or failed. */
   release(): void;
-  /** Called when the outcome is unknown: the claim then expires by itself. */
-  doubt(): void;
+  /** Leaves the claim to expire, because the outcome of the write is unknown. */
+  letExpire(): void;
 }
 
-/** Claims on numbers and other names; one server at a time holds each. */
+/** Exclusive claims of this server on numbers and other names. */
 export interface NumberClaims {
-  /** Claims all or none; undefined when another server holds one of them. */
+  /** Claims all or none; resolves to undefined if another server has claimed one of them. */
   take(keys: readonly string[]): Promise<NumberClaim | undefined>;
 }
 
 const attemptsMax = 32;
 
 /**
- * Allocates numbers that no other server allocates at the same time. Stored Services are the
- * record of who holds what; a claim only covers the time between the choice and the write:
+ * Allocates numbers that no other server allocates at the same time. The stored Services record
+ * which numbers are held; a claim covers only the time between the choice and the write:
  *
  * 1. choose numbers that are free according to the stored Services, and claim them;
  * 2. reload the stored Services as of the claim;
  * 3. if the numbers are still free, store them and release the claim.
  *
- * Another server that claims the same number did so either before step 1, in which case step 2
- * finds the number stored, or after step 3, in which case its own step 2 finds what this server
- * stored.
+ * Another server claims the same number either before step 1, so step 2 finds the number stored, or
+ * after step 3, so that server's step 2 finds what this server has stored.
  */
 export async function allocateClaimed(options: {
   readonly object: ApiObject;
@@ -227,17 +223,17 @@ export async function allocateClaimed(options: {
     return {
       settle(outcome) {
         ledger.settle(keys, outcome);
-        if (outcome.type === 'unknown') claim.doubt();
+        if (outcome.type === 'unknown') claim.letExpire();
         else claim.release();
       },
     };
   }
   throw serviceUnavailable(
-    'other servers are giving the same addresses or ports: please try again',
+    'other servers are allocating the same addresses or ports; please try again',
   );
 }
 
-/** Claims the chosen numbers; if that fails, gives the numbers back and returns undefined. */
+/** Claims the chosen numbers; if that fails, releases them and resolves to undefined. */
 async function claimChosen(
   keys: readonly string[],
   { ledger, claims }: { readonly ledger: ServiceLedger; readonly claims: NumberClaims },

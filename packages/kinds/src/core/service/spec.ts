@@ -1,7 +1,7 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { same } from '../../rules/checks.ts';
 
-/** A port of a Service, with defaults. */
+/** A port of a Service. */
 export type ServicePort = {
   name?: string;
   protocol?: string;
@@ -11,6 +11,7 @@ export type ServicePort = {
   nodePort?: number;
 };
 
+/** The spec of a Service in the stored version. */
 export type ServiceSpec = {
   type?: string;
   ports?: ServicePort[];
@@ -33,7 +34,7 @@ export type ServiceSpec = {
   trafficDistribution?: string;
 };
 
-/** The members of a Service that its rules use, in the stored version. */
+/** A Service with the members that its rules use. */
 export interface Service extends ApiObject {
   spec: ServiceSpec;
 }
@@ -47,7 +48,7 @@ export function asService(object: ApiObject): Service {
 
 const typesWithAddress = new Set(['ClusterIP', 'NodePort', 'LoadBalancer']);
 
-/** A deliberate absence of an address. */
+/** The `clusterIP` of a headless Service. */
 export const noAddress = 'None';
 
 export const isExternalName = (spec: ServiceSpec): boolean => spec.type === 'ExternalName';
@@ -55,10 +56,11 @@ export const isExternalName = (spec: ServiceSpec): boolean => spec.type === 'Ext
 /** Whether the type has cluster IPs; `None` counts as one. */
 export const needsClusterIp = (spec: ServiceSpec): boolean => typesWithAddress.has(spec.type ?? '');
 
+/** Whether the Service deliberately has no address. */
 export const isHeadless = ({ clusterIPs = [] }: ServiceSpec): boolean =>
   clusterIPs.length === 1 && clusterIPs[0] === noAddress;
 
-/** Whether each port gets a node port without requesting one. */
+/** Whether ports that request no node port are allocated one. */
 export const allocatesNodePorts = (spec: ServiceSpec): boolean =>
   spec.type === 'NodePort' ||
   (spec.type === 'LoadBalancer' && spec.allocateLoadBalancerNodePorts !== false);
@@ -66,6 +68,7 @@ export const allocatesNodePorts = (spec: ServiceSpec): boolean =>
 export const mayHaveNodePorts = (spec: ServiceSpec): boolean =>
   spec.type === 'NodePort' || spec.type === 'LoadBalancer';
 
+/** Whether load balancers check the health of nodes by a port of their own. */
 export const needsHealthCheck = (spec: ServiceSpec): boolean =>
   spec.type === 'LoadBalancer' && spec.externalTrafficPolicy === 'Local';
 

@@ -10,12 +10,7 @@ import {
   sameFamilies,
 } from './spec.ts';
 
-/**
- * Handles members that a client omits, or leaves in place although they have lost their meaning.
- * All functions change the new spec in place.
- */
-
-/** Older clients write only `clusterIP`: keeps `clusterIPs` consistent with it. */
+/** Makes `clusterIPs` consistent with `clusterIP` in place, because older clients write only that. */
 export function syncClusterIps(spec: ServiceSpec, old: ServiceSpec | undefined): void {
   const single = spec.clusterIP ?? '';
   if (old === undefined) {
@@ -32,7 +27,7 @@ export function syncClusterIps(spec: ServiceSpec, old: ServiceSpec | undefined):
   else spec.clusterIPs = [single];
 }
 
-/** Keeps values that the server chose when an update omits them. */
+/** Restores allocated values that an update omits, in place. */
 export function keepAllocated(spec: ServiceSpec, old: ServiceSpec): void {
   if (!isExternalName(old) && !isExternalName(spec)) keepAddresses(spec, old);
   if (allocatesNodePorts(old) && allocatesNodePorts(spec)) keepNodePorts(spec, old);
@@ -47,7 +42,7 @@ function keepAddresses(spec: ServiceSpec, old: ServiceSpec): void {
   if ((spec.clusterIPs ?? []).length === 0 && before.length > 0) spec.clusterIPs = [...before];
 }
 
-/** A port keeps the node port of its name unless another port of the Service now has it. */
+/** Restores the node port of each port by its name, unless another port of the Service has it. */
 function keepNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
   const now = new Set(nodePortsOf(spec));
   const used = new Set(nodePortsOf(old).filter((port) => now.has(port)));
@@ -63,8 +58,8 @@ function keepNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
 }
 
 /**
- * Drops members that do not apply to the new type, unless the client changed them too; validation
- * then rejects them.
+ * Drops unchanged members that do not apply to the new type, in place; validation rejects those
+ * that the client has changed.
  */
 export function dropTypeDependent(spec: ServiceSpec, old: ServiceSpec): void {
   if (!isExternalName(old) && isExternalName(spec)) dropAddresses(spec, old);

@@ -47,7 +47,7 @@ export function validateService(service: Service, dialect: Dialect): FieldError[
     ...validateAffinity(spec),
     ...validateClusterIps(spec),
     ...(spec.externalIPs ?? []).flatMap(validateExternalIp),
-    ...knownOr(spec.type, 'spec.type', types),
+    ...validateEnum(spec.type, 'spec.type', types),
     ...validateNodePorts(spec),
     ...validateDuplicatePorts(spec),
     ...validateSourceRanges(service, dialect),
@@ -82,7 +82,7 @@ function validateType(spec: ServiceSpec): FieldError[] {
 
 const nodeAgentPort = 10250;
 
-/** Guards against clouds whose firewalls open more ports than requested. */
+/** Rejects the kubelet's port: some clouds forward it from a load balancer to the nodes. */
 function exposesNodeAgent({ port }: ServicePort, index: number): FieldError[] {
   if (port !== nodeAgentPort) return [];
   const detail = `may not expose port ${port} externally since it is used by kubelet`;
@@ -104,7 +104,7 @@ function validateExternalName(spec: ServiceSpec): FieldError[] {
 
 const protocols = ['SCTP', 'TCP', 'UDP'];
 
-/** Returns a function that validates each port; names are compared with earlier ones. */
+/** Returns a reducer that validates each port, including that its name is unique. */
 function validatePort(spec: ServiceSpec) {
   const names = new Set<string>();
   const mustHaveName = (spec.ports ?? []).length > 1;
@@ -117,7 +117,7 @@ function validatePort(spec: ServiceSpec) {
       names.add(name);
     } else if (mustHaveName) errors.push(required(`${path}.name`));
     appendAll(errors, portNumber(`${path}.port`, port.port ?? 0));
-    appendAll(errors, knownOr(port.protocol, `${path}.protocol`, protocols));
+    appendAll(errors, validateEnum(port.protocol, `${path}.protocol`, protocols));
     appendAll(errors, validatePortOrName(`${path}.targetPort`, port.targetPort ?? 0));
     if (port.appProtocol !== undefined) {
       appendAll(errors, ruleErrors(`${path}.appProtocol`, port.appProtocol, qualifiedName));
@@ -126,7 +126,7 @@ function validatePort(spec: ServiceSpec) {
   };
 }
 
-function knownOr(
+function validateEnum(
   value: string | undefined,
   field: string,
   allowed: readonly string[],
@@ -146,7 +146,7 @@ const clientIpSecondsMax = 86400;
 
 function validateAffinity(spec: ServiceSpec): FieldError[] {
   const { sessionAffinity, sessionAffinityConfig: config } = spec;
-  const errors = knownOr(sessionAffinity, 'spec.sessionAffinity', ['ClientIP', 'None']);
+  const errors = validateEnum(sessionAffinity, 'spec.sessionAffinity', ['ClientIP', 'None']);
   const field = 'spec.sessionAffinityConfig';
   if (sessionAffinity === 'None' && config !== undefined) {
     errors.push(forbiddenField(field, 'must not be set when session affinity is None'));
@@ -200,7 +200,7 @@ function validateDuplicatePorts({ ports = [] }: ServiceSpec): FieldError[] {
   });
 }
 
-/** kube-apiserver prints the key by which it compares ports. */
+/** The error for a repeated port, with the key by which kube-apiserver compares ports. */
 function duplicatePort(
   field: string,
   { protocol, port }: { protocol: string; port: number },
@@ -214,7 +214,7 @@ function duplicatePort(
 
 const loadBalancerOnly = "may only be used when `type` is 'LoadBalancer'";
 
-/** Validates the field, or the older annotation; kube-apiserver capitalizes the field's name. */
+/** Validates the field, whose name kube-apiserver capitalizes, or the older annotation. */
 function validateSourceRanges({ spec, metadata }: Service, dialect: Dialect): FieldError[] {
   const { loadBalancerSourceRanges: ranges = [], type } = spec;
   const only = (field: string) =>
@@ -238,11 +238,11 @@ function validateSourceRanges({ spec, metadata }: Service, dialect: Dialect): Fi
 function validateLoadBalancer(spec: ServiceSpec): FieldError[] {
   const errors: FieldError[] = [];
   const isBalanced = spec.type === 'LoadBalancer';
-  const isSaid = spec.allocateLoadBalancerNodePorts !== undefined;
-  if (isSaid && !isBalanced) {
+  const isSet = spec.allocateLoadBalancerNodePorts !== undefined;
+  if (isSet && !isBalanced) {
     errors.push(forbiddenField('spec.allocateLoadBalancerNodePorts', loadBalancerOnly));
   }
-  if (isBalanced && !isSaid) errors.push(required('allocateLoadBalancerNodePorts'));
+  if (isBalanced && !isSet) errors.push(required('allocateLoadBalancerNodePorts'));
   return [...errors, ...validateLoadBalancerClass(spec)];
 }
 
@@ -267,7 +267,7 @@ const trafficPolicies = ['Cluster', 'Local'];
 function validateExternalTraffic(spec: ServiceSpec): FieldError[] {
   const field = 'spec.externalTrafficPolicy';
   const { externalTrafficPolicy: policy = '' } = spec;
-  if (isExternallyAccessible(spec)) return knownOr(policy, field, trafficPolicies);
+  if (isExternallyAccessible(spec)) return validateEnum(policy, field, trafficPolicies);
   if (policy === '') return [];
   return [invalid(field, policy, 'may only be set for externally-accessible services')];
 }
@@ -289,12 +289,12 @@ function validateInternalTraffic(spec: ServiceSpec): FieldError[] {
   return trafficPolicies.includes(policy) ? [] : [notSupported(field, policy, trafficPolicies)];
 }
 
-function validateDistribution({ trafficDistribution: wanted }: ServiceSpec): FieldError[] {
-  if (wanted === undefined || wanted === 'PreferClose') return [];
-  return [notSupported('spec.trafficDistribution', wanted, ['PreferClose'])];
+function validateDistribution({ trafficDistribution }: ServiceSpec): FieldError[] {
+  if (trafficDistribution === undefined || trafficDistribution === 'PreferClose') return [];
+  return [notSupported('spec.trafficDistribution', trafficDistribution, ['PreferClose'])];
 }
 
-/** Validates an update: first the transition, then the new Service. */
+/** Validates an updated Service: first the changes, then the whole. */
 export function validateServiceUpdate(
   service: Service,
   old: Service,
@@ -318,7 +318,7 @@ export function validateServiceUpdate(
   return [...errors, ...validateService(service, dialect)];
 }
 
-/** Warnings about a Service that is accepted but may cause problems. */
+/** Returns warnings about deprecated or ignored members and ambiguous addresses. */
 export function serviceWarnings({ spec, metadata }: Service, dialect: Dialect): readonly string[] {
   const older = dialect.label('topology-aware-hints', 'service');
   const newer = dialect.label('topology-mode', 'service');
@@ -345,13 +345,13 @@ export function serviceWarnings({ spec, metadata }: Service, dialect: Dialect): 
   ];
 }
 
-const lasts = 'was accepted, but will be invalid in a future Kubernetes release';
+const willBeInvalid = 'was accepted, but will be invalid in a future Kubernetes release';
 const applyLoops = 'which may cause controller apply-loops';
 
-/** Warns of address formats that are accepted today but not interpreted alike everywhere. */
+/** Warns about an address that programs may interpret differently or that is not canonical. */
 function addressWarnings(field: string, text: string): readonly string[] {
   const why = strictAddressProblem(text);
-  if (why !== undefined) return [`${field}: IP address ${lasts}: ${why}`];
+  if (why !== undefined) return [`${field}: IP address ${willBeInvalid}: ${why}`];
   const address = parseIpAddress(text);
   if (address === undefined || !text.includes(':')) return [];
   const canonical = formatIpAddress(address);
@@ -361,7 +361,7 @@ function addressWarnings(field: string, text: string): readonly string[] {
   return [`${field}: IPv6 address ${text6} ${how}, ${applyLoops}`];
 }
 
-/** Warns of CIDR formats that are accepted today but not interpreted alike everywhere. */
+/** Warns about a CIDR block that programs may interpret differently or that is not canonical. */
 function rangeWarnings(field: string, text: string): readonly string[] {
   const range = parseIpBlock(text.trim());
   if (range === undefined) return [];
@@ -369,7 +369,7 @@ function rangeWarnings(field: string, text: string): readonly string[] {
   const why = strictAddressProblem(address) ?? bitsProblem(bits);
   if (why !== undefined) {
     const parseError = `netip.ParsePrefix(${JSON.stringify(text)}): ${why}`;
-    return [`${field}: IP prefix ${lasts}: ${parseError}`];
+    return [`${field}: IP prefix ${willBeInvalid}: ${parseError}`];
   }
   const canonical = `${formatIpAddress(parseIpAddress(address) ?? range.base)}/${bits}`;
   if (!address.includes(':') || canonical === text) return [];

@@ -34,9 +34,14 @@ import { isNative } from '../../pod/validation/resources.ts';
 import { immutable, keyed, reportedTwice, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
 import { ensure } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
-import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } from './volumes.ts';
+import {
+  validateAccessModes,
+  validateNotNegativeQuantity,
+  validatePositiveQuantity,
+  validateVolumeMode,
+} from './volumes.ts';
 
-/** Validates an `ephemeral` volume: a claim that is created and deleted with the pod. */
+/** Validates an `ephemeral` volume, whose claim is created and deleted with the pod. */
 export function validateEphemeral(
   source: Stored<EphemeralVolumeSource>,
   path: string,
@@ -50,7 +55,7 @@ export function validateEphemeral(
   ];
 }
 
-/** The metadata of a claim's template may only have labels and annotations. */
+/** Validates the metadata of a claim's template, which may only have labels and annotations. */
 export function validateTemplateMetadata(
   metadata: Stored<ObjectMeta> | undefined,
   path: string,
@@ -69,14 +74,13 @@ export function validateTemplateMetadata(
 /** kube-apiserver derives the name from that of the Go field. */
 const goMember = (name: string) => (name === 'uid' ? 'uID' : name);
 
-/**
- * What an update may keep: the API group of a data source is validated only when it was not set.
- */
+/** Errors that an update may keep. */
 interface ClaimTolerance {
+  /** Whether the API group of a data source is validated; it is unless the old claim had one. */
   readonly groups: 'validated' | 'accepted';
 }
 
-/** Validates the spec of a claim, at `path`, in a claim or in a template. */
+/** Validates the spec of a claim or of a claim's template. */
 export function validateClaimSpec(
   spec: Stored<PersistentVolumeClaimSpec>,
   path: string,
@@ -88,19 +92,19 @@ export function validateClaimSpec(
   return [
     ...((spec.accessModes ?? []).length === 0 ? [noMode] : []),
     ...validateLabelSelector(selector, `${path}.selector`),
-    ...knownAccessModes(spec, modes),
+    ...validateAccessModes(spec, modes),
     ...validateRequest(spec, keyed(`${path}.resources`, 'storage')),
     ...validateClassName(spec, `${path}.storageClassName`),
-    ...knownVolumeMode(spec, `${path}.volumeMode`),
+    ...validateVolumeMode(spec, `${path}.volumeMode`),
     ...validateDataSource(spec.dataSource, `${path}.dataSource`, tolerance),
     ...validateDataSource(spec.dataSourceRef, `${path}.dataSourceRef`, tolerance),
-    ...sourcesAgree(spec, path),
+    ...validateSourcesAgree(spec, path),
   ];
 }
 
 function validateRequest(spec: Stored<PersistentVolumeClaimSpec>, field: string): FieldError[] {
-  const wanted = spec.resources?.requests?.['storage'];
-  return wanted === undefined ? [required(field)] : positiveQuantity(wanted, field);
+  const size = spec.resources?.requests?.['storage'];
+  return size === undefined ? [required(field)] : validatePositiveQuantity(size, field);
 }
 
 function validateClassName(spec: Stored<PersistentVolumeClaimSpec>, field: string): FieldError[] {
@@ -135,7 +139,7 @@ function validateDataSource(
 
 const sourceParts = ['apiGroup', 'kind', 'name'] as const;
 
-function sourcesAgree(spec: Stored<PersistentVolumeClaimSpec>, path: string): FieldError[] {
+function validateSourcesAgree(spec: Stored<PersistentVolumeClaimSpec>, path: string): FieldError[] {
   const [plain, any] = [spec.dataSource, spec.dataSourceRef];
   if (plain === undefined || any === undefined) return [];
   if ((any.namespace ?? '') !== '') {
@@ -146,17 +150,14 @@ function sourcesAgree(spec: Stored<PersistentVolumeClaimSpec>, path: string): Fi
   return [invalid(path, `${path}.dataSource`, 'must match dataSourceRef')];
 }
 
-/** What the rules of claims need besides the claim. */
+/** The dialect and features that the rules of claims depend on. */
 export interface ClaimPorts {
   readonly dialect: Dialect;
   readonly features: Features;
 }
 
-/**
- * Drops a data source that the older member cannot name, and copies a data source to the other
- * member where both can express it.
- */
-export function settleDataSources(
+/** Drops a data source that `dataSource` does not support, and completes both members. */
+export function normalizeDataSources(
   object: Stored<PersistentVolumeClaim>,
   old: Stored<PersistentVolumeClaim> | undefined,
   { dialect, features }: ClaimPorts,
@@ -179,7 +180,7 @@ function isOldSource(source: Stored<TypedLocalObjectReference>, dialect: Dialect
   return kind === 'VolumeSnapshot' && group === dialect.group('snapshot.storage');
 }
 
-/** Copies a data source to the other member when both can express it. */
+/** Copies the data source to the other of its two members if that can express it. */
 export function completeDataSources(
   object: Stored<PersistentVolumeClaim>,
   features: Features,
@@ -187,19 +188,19 @@ export function completeDataSources(
   if (!features.enabled('AnyVolumeDataSource')) return;
   const spec = ensure(object, 'spec');
   const any = spec.dataSourceRef;
-  const kept = spec.dataSource;
-  if (kept !== undefined && any === undefined) spec.dataSourceRef = cloneJson(kept);
-  if (kept === undefined && any !== undefined && (any.namespace ?? '') === '') {
+  const plain = spec.dataSource;
+  if (plain !== undefined && any === undefined) spec.dataSourceRef = cloneJson(plain);
+  if (plain === undefined && any !== undefined && (any.namespace ?? '') === '') {
     const parts = sourceParts.filter((part) => any[part] !== undefined);
     spec.dataSource = Object.fromEntries(parts.map((part) => [part, any[part]]));
   }
 }
 
-const frozen =
+const immutableSpec =
   'spec is immutable after creation except resources.requests and volumeAttributesClassName ' +
   'for bound claims';
 
-/** Validates a changed claim: first the new claim, then the transition. */
+/** Validates a changed claim: first the whole claim, then the changes. */
 export function validateClaimUpdate(
   object: Stored<PersistentVolumeClaim>,
   old: Stored<PersistentVolumeClaim>,
@@ -213,7 +214,7 @@ export function validateClaimUpdate(
   const errors = reportedTwice(validateClaimSpec(object.spec ?? {}, 'spec', { groups }));
   const [now, before] = [cloneJson(ensure(object, 'spec')), cloneJson(ensure(old, 'spec'))];
   if ((before.volumeName ?? '') === '') before.volumeName = now.volumeName;
-  appendAll(errors, settleClass({ object, old, now, before, dialect }));
+  appendAll(errors, validateClassChange({ object, old, now, before, dialect }));
   const requests = now.resources?.requests;
   const size = old.spec?.resources?.requests?.['storage'];
   if ((object.status?.phase ?? '') === 'Bound' && requests !== undefined) {
@@ -223,16 +224,16 @@ export function validateClaimUpdate(
   now.volumeAttributesClassName = before.volumeAttributesClassName;
   if (!sameOrEmpty(now, before)) {
     const difference = inOnePiece(goDifference('core.PersistentVolumeClaimSpec', before, now));
-    errors.push(forbiddenField('spec', `${frozen}\n${difference}`));
+    errors.push(forbiddenField('spec', `${immutableSpec}\n${difference}`));
   }
   return [...errors, ...validateSize(object, old), ...validateImmutableMembers(object, old, ports)];
 }
 
 /**
- * A class may move from the annotation to the spec, or be set where there was none, without
- * counting as a change. The annotation itself stays.
+ * Validates a change of the storage class. Removes an allowed one from `now`: setting a class where
+ * there was none, or moving it from the annotation to the spec. The annotation is immutable.
  */
-function settleClass(change: {
+function validateClassChange(change: {
   object: ApiObject;
   old: ApiObject;
   now: JsonObject;
@@ -245,17 +246,17 @@ function settleClass(change: {
     const annotations = one.metadata.annotations ?? {};
     return Object.hasOwn(annotations, name) ? annotations[name] : undefined;
   };
-  const [said, was] = [annotation(object), annotation(old)];
-  const wanted = at(now, 'storageClassName');
-  const isUnset = at(before, 'storageClassName') === undefined;
-  const isNew = isUnset && wanted !== undefined;
-  if (isNew && (was === undefined || wanted === was)) delete now['storageClassName'];
-  if (isNew && wanted === was && (said === undefined || said === was)) return [];
-  if ((said ?? '') === (was ?? '')) return [];
-  return [invalid(`metadata.annotations.${name}`, said ?? '', 'field is immutable')];
+  const [annotated, wasAnnotated] = [annotation(object), annotation(old)];
+  const className = at(now, 'storageClassName');
+  const isNew = at(before, 'storageClassName') === undefined && className !== undefined;
+  const isMoved = isNew && className === wasAnnotated;
+  if (isMoved || (isNew && wasAnnotated === undefined)) delete now['storageClassName'];
+  if (isMoved && (annotated === undefined || annotated === wasAnnotated)) return [];
+  if ((annotated ?? '') === (wasAnnotated ?? '')) return [];
+  return [invalid(`metadata.annotations.${name}`, annotated ?? '', 'field is immutable')];
 }
 
-/** A request may only decrease while it stays above the capacity. */
+/** Validates a change of the requested size, which may decrease but must exceed the capacity. */
 function validateSize(
   object: Stored<PersistentVolumeClaim>,
   old: Stored<PersistentVolumeClaim>,
@@ -265,9 +266,9 @@ function validateSize(
     return 'error' in quantity ? 0n : quantity.nano;
   };
   const request = ['spec', 'resources', 'requests', 'storage'];
-  const wanted = size(object, ...request);
-  if (wanted >= size(old, ...request)) return [];
-  if (wanted > size(old, 'status', 'capacity', 'storage')) return [];
+  const requested = size(object, ...request);
+  if (requested >= size(old, ...request)) return [];
+  if (requested > size(old, 'status', 'capacity', 'storage')) return [];
   return [forbiddenField(request.join('.'), 'field can not be less than status.capacity')];
 }
 
@@ -291,7 +292,7 @@ function validateImmutableMembers(
   return refuse('update from non-nil value to an empty string is forbidden');
 }
 
-/** Validates `status` of a claim: quantities, and known states of resizing. */
+/** Validates `status` of a claim: its quantities and states of resizing. */
 export function validateClaimStatus(
   object: Stored<PersistentVolumeClaim>,
   dialect: Dialect,
@@ -302,14 +303,14 @@ export function validateClaimStatus(
   return [
     ...(noMode ? [required('Spec.accessModes')] : []),
     ...sortedKeys(capacity).flatMap((name) =>
-      basicQuantity(capacity?.[name], keyed('status.capacity', name)),
+      validateNotNegativeQuantity(capacity?.[name], keyed('status.capacity', name)),
     ),
     ...validateStates(status.allocatedResourceStatuses, dialect),
     ...validateAllocated(status.allocatedResources, dialect),
   ];
 }
 
-const growing = [
+const resizeStates = [
   'ControllerResizeInProgress',
   'ControllerResizeInfeasible',
   'NodeResizeInProgress',
@@ -318,15 +319,15 @@ const growing = [
 ];
 
 function validateStates(states: JsonObject | undefined, dialect: Dialect): FieldError[] {
-  // kube-apiserver uses this name in messages and prints the resource instead of the state.
+  // kube-apiserver's error contains this name, and the resource instead of the state.
   const field = 'status.allocatedResourceStatus';
   return sortedKeys(states).flatMap((name) => [
     ...validateClaimResource(name, field, dialect),
-    ...(growing.includes(String(states?.[name])) ? [] : [unknownState(field, name)]),
+    ...(resizeStates.includes(String(states?.[name])) ? [] : [unknownState(field, name)]),
   ]);
 }
 
-/** Of the native resources, only storage applies to claims. */
+/** Validates the name of a claim's resource: storage, or one with a domain. */
 function validateClaimResource(name: string, field: string, dialect: Dialect): FieldError[] {
   const errors = ruleErrors(field, name, qualifiedName);
   if (errors.length > 0 || name === 'storage' || !isNative(name, dialect)) return errors;
@@ -334,7 +335,7 @@ function validateClaimResource(name: string, field: string, dialect: Dialect): F
 }
 
 function unknownState(field: string, name: string): FieldError {
-  const supportedValues = growing.map((state) => JSON.stringify(state)).join(', ');
+  const supportedValues = resizeStates.map((state) => JSON.stringify(state)).join(', ');
   const message = `Unsupported value: ${name}: supported values: ${supportedValues}`;
   return { type: 'FieldValueNotSupported', field, message };
 }
@@ -346,7 +347,7 @@ function validateAllocated(allocated: JsonObject | undefined, dialect: Dialect):
     if (unknown.length > 0) return unknown;
     const field = keyed(path, name);
     const value = allocated?.[name];
-    const negative = basicQuantity(value, field);
+    const negative = validateNotNegativeQuantity(value, field);
     return negative.length > 0 ? negative : notNegative(value, field);
   });
 }

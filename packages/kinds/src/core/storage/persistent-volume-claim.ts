@@ -8,9 +8,8 @@ import type { ColumnDef, ResourceDef } from '../../resource-def.ts';
 import { ensure, fill, fillAbsent, roundAmounts } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
-  type ClaimPorts,
   completeDataSources,
-  settleDataSources,
+  normalizeDataSources,
   validateClaimSpec,
   validateClaimStatus,
   validateClaimUpdate,
@@ -51,10 +50,11 @@ export function persistentVolumeClaim(
       hasStatus: true,
       prepareForCreate: (_, object) => {
         object.status = { phase: 'Pending' };
-        prepare(object, { dialect, features });
+        normalizeDataSources(object, undefined, { dialect, features });
       },
       prepareForUpdate: (context, object, old) => {
-        if (context.subresource === '') prepare(object, { dialect, features }, old);
+        if (context.subresource !== '') return;
+        normalizeDataSources(object, old, { dialect, features });
       },
       validateCreate: (_, object) => validateClaimSpec(ensure(object, 'spec'), 'spec'),
       validateUpdate: (context, object, old) =>
@@ -97,7 +97,7 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef<Stored<PersistentVolume
     (object) => bound(object, accessModesText(listAt(object, 'status', 'accessModes'))),
     { description: 'Access modes of the volume.' },
   ),
-  storageClassColumn(dialect, 'Class of storage asked for.'),
+  storageClassColumn(dialect, 'Requested storage class.'),
   column(
     'VolumeAttributesClass',
     (object) => textAt(object, 'spec', 'volumeAttributesClassName') || '<unset>',
@@ -111,11 +111,3 @@ const bound = (object: Stored<PersistentVolumeClaim>, text: string) =>
   isBound(object) ? text : '';
 
 const isBound = (object: Stored<PersistentVolumeClaim>) => (object.spec?.volumeName ?? '') !== '';
-
-function prepare(
-  object: Stored<PersistentVolumeClaim>,
-  ports: ClaimPorts,
-  old?: Stored<PersistentVolumeClaim>,
-): void {
-  settleDataSources(object, old, ports);
-}

@@ -32,7 +32,12 @@ import { persistentIscsi, sourceRule } from '../../pod/validation/volume-sources
 import { immutable, keyed, reportedTwice, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
-import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } from './volumes.ts';
+import {
+  validateAccessModes,
+  validateNotNegativeQuantity,
+  validatePositiveQuantity,
+  validateVolumeMode,
+} from './volumes.ts';
 
 /** Validates a PersistentVolume except its metadata. */
 export function validateVolume(object: Stored<PersistentVolume>, dialect: Dialect): FieldError[] {
@@ -40,7 +45,7 @@ export function validateVolume(object: Stored<PersistentVolume>, dialect: Dialec
   const volume = object.metadata.name ?? '';
   return [
     ...((spec.accessModes ?? []).length === 0 ? [required('spec.accessModes')] : []),
-    ...knownAccessModes(spec, 'spec.accessModes'),
+    ...validateAccessModes(spec, 'spec.accessModes'),
     ...validateCapacity(spec),
     ...validateReclaimPolicy(spec),
     ...validateNodeAffinity(spec),
@@ -64,8 +69,8 @@ function validateCapacity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
   for (const name of names) {
     const field = keyed('spec.capacity', name);
     const value = capacity?.[name];
-    appendAll(errors, basicQuantity(value, field));
-    appendAll(errors, positiveQuantity(value, field));
+    appendAll(errors, validateNotNegativeQuantity(value, field));
+    appendAll(errors, validatePositiveQuantity(value, field));
   }
   return errors;
 }
@@ -88,10 +93,10 @@ function validateReclaimPolicy(spec: Stored<PersistentVolumeSpec>): FieldError[]
 function validateNodeAffinity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
   const affinity = spec.nodeAffinity;
   if (affinity === undefined) return [];
-  const wanted = affinity.required;
+  const selector = affinity.required;
   const field = 'spec.nodeAffinity.required';
-  if (wanted === undefined) return [required(field, 'must specify required node constraints')];
-  return validateNodeSelector(wanted, field);
+  if (selector === undefined) return [required(field, 'must specify required node constraints')];
+  return validateNodeSelector(selector, field);
 }
 
 interface SourceContext {
@@ -104,7 +109,7 @@ interface SourceContext {
 
 type Rule = (source: JsonObject, path: string, context: SourceContext) => FieldError[];
 
-/** A source that pod volumes have in the same form. */
+/** The rule of a source that volumes of pods have in the same form. */
 const shared =
   (name: string): Rule =>
   (source, path, { volume, dialect }) =>
@@ -129,8 +134,6 @@ const iscsi: Rule = (source, path, { volume, dialect }) =>
     rules: newPodRules({ dialect, features: defaultFeatures }),
   });
 
-const flexVolume: Rule = (source, path, context) => shared('flexVolume')(source, path, context);
-
 const azureFile: Rule = (source, path) => {
   const errors = needed(source, path, 'secretName', 'shareName');
   const namespace = at(source, 'secretNamespace');
@@ -154,7 +157,7 @@ const storageos: Rule = (source, path) => {
   ];
 };
 
-/** A reference to a secret, with a required name and namespace. */
+/** Validates an optional reference to a secret, whose name and namespace are required. */
 const namedSecret = (source: JsonObject, path: string) =>
   isSet(source, 'secretRef') ? needed(source, path, 'secretRef.name', 'secretRef.namespace') : [];
 
@@ -174,7 +177,7 @@ const csi: Rule = (source, path) => [
   }),
 ];
 
-/** The sources of a PersistentVolume, in the order in which kube-apiserver checks them. */
+/** The sources of a PersistentVolume, in the order in which kube-apiserver validates them. */
 const sources: Readonly<Record<string, Rule>> = {
   hostPath: shared('hostPath'),
   gcePersistentDisk: shared('gcePersistentDisk'),
@@ -188,7 +191,7 @@ const sources: Readonly<Record<string, Rule>> = {
   iscsi,
   cinder: (source, path) => [...needed(source, path, 'volumeID'), ...namedSecret(source, path)],
   fc: shared('fc'),
-  flexVolume,
+  flexVolume: shared('flexVolume'),
   azureFile,
   vsphereVolume: shared('vsphereVolume'),
   photonPersistentDisk: shared('photonPersistentDisk'),
@@ -200,10 +203,10 @@ const sources: Readonly<Record<string, Rule>> = {
   csi,
 };
 
-/** Members of a spec that hold a source. */
+/** The members of a spec that are sources. */
 const volumeSources: readonly string[] = Object.keys(sources);
 
-/** Requires exactly one source, and validates it. */
+/** Validates the source, of which there must be exactly one. */
 function validateVolumeSource(
   spec: Stored<PersistentVolumeSpec>,
   path: string,
@@ -237,10 +240,10 @@ function validateRest(spec: Stored<PersistentVolumeSpec>): FieldError[] {
   const className = spec.storageClassName ?? '';
   if (className !== '')
     appendAll(errors, ruleErrors('spec.storageClassName', className, dnsSubdomain));
-  return [...errors, ...knownVolumeMode(spec, 'spec.volumeMode')];
+  return [...errors, ...validateVolumeMode(spec, 'spec.volumeMode')];
 }
 
-/** Sources that support the annotation with mount options, which is older than the field. */
+/** Sources that support the annotation with mount options, which `mountOptions` replaces. */
 const mountedWithOptions = [
   'awsElasticBlockStore',
   'azureDisk',
@@ -266,9 +269,7 @@ function validateMountOptions({ metadata, ...object }: ApiObject, dialect: Diale
   return [forbiddenField(`metadata.annotations.${annotation}`, detail)];
 }
 
-/**
- * Validates a volume within a VolumeAttachment, which must not have members that concern claims.
- */
+/** Validates the inline volume of a VolumeAttachment, which cannot have members about claims. */
 export function validateInlineVolume(
   spec: Stored<PersistentVolumeSpec>,
   path: string,
@@ -289,7 +290,7 @@ export function validateInlineVolume(
     ...(sizeAt(spec, 'capacity') > 0 ? [refuse('capacity')] : []),
     ...(spec.csi === undefined ? [noDriver] : []),
     ...((spec.accessModes ?? []).length === 0 ? [required(`${path}.accessModes`)] : []),
-    ...knownAccessModes(spec, `${path}.accessModes`),
+    ...validateAccessModes(spec, `${path}.accessModes`),
     ...(policy === '' || policy === 'Retain' ? [] : [retained]),
     ...refused('nodeAffinity'),
     ...validateVolumeSource(spec, path, { volume: '', dialect, isInline: true }),
@@ -305,7 +306,7 @@ export function validateInlineVolume(
   ];
 }
 
-/** Validates a changed volume: first the new volume, then the transition. */
+/** Validates a changed volume: first the whole volume, then the changes. */
 export function validateVolumeUpdate(
   object: Stored<PersistentVolume>,
   old: Stored<PersistentVolume>,
@@ -314,16 +315,16 @@ export function validateVolumeUpdate(
   const spec = object.spec ?? {};
   const before = old.spec ?? {};
   const errors = reportedTwice(validateVolume(object, dialect));
-  const [now, then] = [sourceOf(withoutNewSecrets(spec, before)), sourceOf(before)];
-  if (!sameOrEmpty(now, then)) {
-    const difference = inOnePiece(goDifference('core.PersistentVolumeSource', then, now));
+  const [source, oldSource] = [sourceOf(withoutNewSecrets(spec, before)), sourceOf(before)];
+  if (!sameOrEmpty(source, oldSource)) {
+    const difference = inOnePiece(goDifference('core.PersistentVolumeSource', oldSource, source));
     const detail = `spec.persistentvolumesource is immutable after creation\n${difference}`;
     errors.push(forbiddenField('spec.persistentvolumesource', detail));
   }
   appendAll(errors, immutable('volumeMode', spec.volumeMode, before.volumeMode));
   const affinity = before.nodeAffinity;
   if (affinity !== undefined && !isSameAffinity(spec.nodeAffinity, affinity, dialect)) {
-    appendAll(errors, affinityKept(spec));
+    errors.push(changedAffinity(spec));
   }
   return errors;
 }
@@ -335,7 +336,7 @@ const sourceOf = (spec: JsonObject): JsonObject =>
       .map((name) => [name, spec[name]]),
   );
 
-/** The secrets for expanding a volume may be added later. */
+/** Removes the secrets for expanding a volume that the old one lacks; an update may add them. */
 function withoutNewSecrets(
   spec: Stored<PersistentVolumeSpec>,
   before: Stored<PersistentVolumeSpec>,
@@ -349,7 +350,7 @@ function withoutNewSecrets(
   return { ...spec, csi };
 }
 
-/** Equal except that an older node label may be replaced by its new name. */
+/** Whether affinities are equal, except that a deprecated node label may have its new name. */
 function isSameAffinity(
   affinity: Stored<VolumeNodeAffinity> | undefined,
   before: Stored<VolumeNodeAffinity>,
@@ -372,7 +373,7 @@ function isSameAffinity(
   return sameOrEmpty(affinity, renamed);
 }
 
-/** The name that replaced an older node label. */
+/** The new name of a deprecated node label; undefined for others. */
 function newerLabel(name: string, { label }: Dialect): string | undefined {
   const names: readonly (readonly [older: string, newer: string])[] = [
     [label('zone', 'failure-domain.beta'), label('zone', 'topology')],
@@ -384,12 +385,12 @@ function newerLabel(name: string, { label }: Dialect): string | undefined {
   return names.find(([older]) => older === name)?.[1];
 }
 
-function affinityKept(spec: Stored<PersistentVolumeSpec>): FieldError[] {
+function changedAffinity(spec: Stored<PersistentVolumeSpec>): FieldError {
   const detail = 'field is immutable, except for updating from beta label to GA';
-  // kube-apiserver prints memory addresses here.
+  // kube-apiserver prints memory addresses instead of the members.
   const shown = spec.nodeAffinity === undefined ? '"null"' : 'core.VolumeNodeAffinity{…}';
   const message = `Invalid value: ${shown}: ${detail}`;
-  return [{ type: 'FieldValueInvalid', field: 'nodeAffinity', message }];
+  return { type: 'FieldValueInvalid', field: 'nodeAffinity', message };
 }
 
 function validateSecret(reference: Stored<SecretReference>, path: string): FieldError[] {

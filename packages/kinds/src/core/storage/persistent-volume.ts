@@ -17,7 +17,7 @@ import {
   volumeWarnings,
 } from './volumes.ts';
 
-/** PersistentVolume: a piece of storage. */
+/** PersistentVolume: a piece of storage in the cluster, which a claim can be bound to. */
 export function persistentVolume(
   dialect: Dialect,
   features: Features = defaultFeatures,
@@ -45,7 +45,7 @@ export function persistentVolume(
         object.status = { phase: 'Pending', lastPhaseTransitionTime: formatTime(nowMs) };
       },
       prepareForUpdate: (context, object, old) => {
-        if (context.subresource === 'status') settlePhaseTime(object, old, context.nowMs);
+        if (context.subresource === 'status') setPhaseTime(object, old, context.nowMs);
       },
       validateCreate: (_, object) => validateVolume(object, dialect),
       validateUpdate: (context, object, old) =>
@@ -78,23 +78,23 @@ function fillDefaults(object: Stored<PersistentVolume>): void {
 const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
   nameColumn,
   column('Capacity', (object) => quantityText(object, 'spec', 'capacity', 'storage'), {
-    description: 'Size.',
+    description: 'Size of the volume.',
   }),
   column('Access Modes', (object) => accessModesText(listAt(object, 'spec', 'accessModes')), {
-    description: 'Access modes.',
+    description: 'Access modes of the volume.',
   }),
   specColumn(
     'Reclaim Policy',
     'persistentVolumeReclaimPolicy',
-    'What becomes of it when released.',
+    'Treatment of the volume after its claim is deleted.',
   ),
   column('Status', phaseText, { description: 'Available, Bound, Released or Failed.' }),
   column('Claim', claim, { description: 'Claim that the volume is bound to.' }),
-  storageClassColumn(dialect, 'Class of storage.'),
+  storageClassColumn(dialect, 'Storage class of the volume.'),
   specColumn(
     'VolumeAttributesClass',
     'volumeAttributesClassName',
-    'Class of attributes.',
+    'Volume attributes class.',
     '<unset>',
   ),
   column('Reason', (object) => textAt(object, 'status', 'reason'), {
@@ -112,8 +112,8 @@ function claim(object: Stored<PersistentVolume>): string {
   return name === '' ? '' : `${object.spec?.claimRef?.namespace ?? ''}/${name}`;
 }
 
-/** Sets the time of the last phase transition: the one from the client, or else now. */
-function settlePhaseTime(
+/** Sets the time of a phase transition: the one that the client states, or else now. */
+function setPhaseTime(
   object: Stored<PersistentVolume>,
   old: Stored<PersistentVolume>,
   nowMs: number,

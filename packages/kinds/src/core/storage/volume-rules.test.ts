@@ -41,7 +41,7 @@ const onLabel = (key: string) => ({
 });
 const then = '2030-01-01T00:00:00Z';
 
-test('a volume records when it entered its phase', () => {
+test('a volume records the time at which it entered its phase', () => {
   const old = made(volume());
   expect(old['status']).toEqual({ phase: 'Pending', lastPhaseTransitionTime: then });
   const before = changed(old, { 'status.lastPhaseTransitionTime': '2020-01-01T00:00:00Z' });
@@ -60,14 +60,14 @@ test('a volume records when it entered its phase', () => {
   );
 });
 
-test('a node label may get its current name, and no other', () => {
+test('a deprecated node label may be replaced only by its new name', () => {
   const old = made(volume(onLabel('failure-domain.beta.kubernetes.io/zone')));
   const change = (key: string) => updateErrors(old, changed(old, onLabel(key)));
   expect(change('topology.kubernetes.io/zone')).toEqual([]);
   expect(change('topology.kubernetes.io/region')).toHaveLength(1);
 });
 
-test('warnings about deprecated members of volumes', () => {
+test('deprecated members of volumes cause warnings', () => {
   const label = 'beta.kubernetes.io/os';
   const changes = {
     ...onLabel(label),
@@ -84,7 +84,7 @@ test('warnings about deprecated members of volumes', () => {
   ]);
 });
 
-test('warnings about annotations and fractional bytes of claims', () => {
+test('deprecated annotations and fractional bytes of claims cause warnings', () => {
   const changes = {
     'metadata.annotations': { 'volume.beta.kubernetes.io/storage-class': 'x' },
     'spec.resources.requests.storage': '1500m',
@@ -95,7 +95,7 @@ test('warnings about annotations and fractional bytes of claims', () => {
   ]);
 });
 
-test('an absent mode is not the same as an empty one', () => {
+test('an empty volume mode is rejected, unlike an absent one', () => {
   const refused = 'spec.volumeMode: Unsupported value: "": supported values: "Block", "Filesystem"';
   expect(createErrors(claim({ 'spec.volumeMode': '' }))).toEqual([refused]);
   expect(createErrors(volume({ 'spec.volumeMode': '' }))).toEqual([refused]);
@@ -108,7 +108,7 @@ test('a data source in another namespace is dropped entirely', () => {
   expect(spec).not.toHaveProperty('dataSource');
 });
 
-test('the status of a claim is about storage and has known states of resizing', () => {
+test('resources and resize states in the status of a claim are validated', () => {
   const old = made(claim());
   const next = changed(old, {
     'status.allocatedResources': { cpu: '1', 'example.com/x': '-1' },

@@ -27,7 +27,7 @@ const recycleDeprecated =
   'The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic ' +
   'provisioning.';
 
-/** Warnings about deprecated members of a PersistentVolume. */
+/** Returns warnings about deprecated members of a PersistentVolume. */
 export function volumeWarnings(object: Stored<PersistentVolume>, dialect: Dialect): string[] {
   const spec = object.spec ?? {};
   const terms = 'spec.nodeAffinity.required.nodeSelectorTerms';
@@ -53,7 +53,7 @@ function annotationWarning(
   return Object.hasOwn(annotations, name) ? [`${path}: ${message}`] : [];
 }
 
-/** Sources whose drivers were removed, in kube-apiserver's order and with its spelling. */
+/** Sources whose drivers are removed, in kube-apiserver's order and with its spelling. */
 const deprecatedSources: readonly (readonly [member: string, shown: string, message: string])[] = [
   ['cephfs', 'cephfs', 'deprecated in v1.28, non-functional in v1.31+'],
   ['photonPersistentDisk', 'photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
@@ -69,7 +69,7 @@ function sourceWarnings(spec: Stored<PersistentVolumeSpec>): string[] {
     .map(([, shown, message]) => `spec.${shown}: ${message}`);
 }
 
-/** Warnings about deprecated or probably unintended members of a PersistentVolumeClaim. */
+/** Returns warnings about deprecated members and fractional sizes of a PersistentVolumeClaim. */
 export function volumeClaimWarnings(
   object: Stored<PersistentVolumeClaim>,
   dialect: Dialect,
@@ -80,8 +80,6 @@ export function volumeClaimWarnings(
   ];
 }
 
-/** Rules that claims and volumes share. */
-
 const modes: Readonly<Record<string, string>> = {
   ReadWriteOnce: 'RWO',
   ReadOnlyMany: 'ROX',
@@ -89,7 +87,7 @@ const modes: Readonly<Record<string, string>> = {
   ReadWriteOncePod: 'RWOP',
 };
 
-/** `RWO,ROX`, in kube-apiserver's fixed order. */
+/** Abbreviated access modes (`RWO,ROX`), in kube-apiserver's fixed order. */
 export function accessModesText(list: readonly JsonValue[]): string {
   return Object.keys(modes)
     .filter((mode) => list.includes(mode))
@@ -99,8 +97,8 @@ export function accessModesText(list: readonly JsonValue[]): string {
 
 const modeNames = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
 
-/** Validates access modes; ReadWriteOncePod excludes the others. */
-export function knownAccessModes(
+/** Validates access modes; ReadWriteOncePod cannot be combined with others. */
+export function validateAccessModes(
   spec: Stored<PersistentVolumeClaimSpec | PersistentVolumeSpec>,
   field: string,
 ): FieldError[] {
@@ -116,7 +114,7 @@ export function knownAccessModes(
 }
 
 /** Validates an optional volume mode: `Filesystem` or `Block`. */
-export function knownVolumeMode(
+export function validateVolumeMode(
   spec: Stored<PersistentVolumeClaimSpec | PersistentVolumeSpec>,
   field: string,
 ): FieldError[] {
@@ -127,17 +125,20 @@ export function knownVolumeMode(
 }
 
 /** Validates a quantity of storage that must be positive. */
-export function positiveQuantity(value: JsonValue | undefined, field: string): FieldError[] {
+export function validatePositiveQuantity(
+  value: JsonValue | undefined,
+  field: string,
+): FieldError[] {
   const quantity = parseQuantity(String(value ?? '0'));
   if ('error' in quantity || quantity.nano > 0n) return [];
   return [invalid(field, quantity.text, 'must be greater than zero')];
 }
 
-/**
- * Validates a quantity that must not be negative, with the older message, which prints whole
- * units.
- */
-export function basicQuantity(value: JsonValue | undefined, field: string): FieldError[] {
+/** Validates that a quantity is not negative; the error prints whole units. */
+export function validateNotNegativeQuantity(
+  value: JsonValue | undefined,
+  field: string,
+): FieldError[] {
   const quantity = parseQuantity(String(value ?? '0'));
   if ('error' in quantity || quantity.nano >= 0n) return [];
   const billion = 1_000_000_000n;
@@ -152,19 +153,20 @@ export function quantityText(object: JsonObject, ...path: readonly string[]): st
   return value === undefined || value === null ? '0' : String(value);
 }
 
-/** The phase of a claim or volume, or that it is being deleted. */
+/** The phase of a claim or volume; `Terminating` if it is being deleted. */
 export function phaseText(object: Stored<PersistentVolume | PersistentVolumeClaim>): string {
   const isDeleting = object.metadata.deletionTimestamp !== undefined;
   return isDeleting ? 'Terminating' : (object.status?.phase ?? '');
 }
 
+/** The wide column with the volume mode of a claim or volume. */
 export const volumeModeColumn: ColumnDef = column(
   'VolumeMode',
   (object) => textAt(object, 'spec', 'volumeMode') || '<unset>',
   { priority: 1, description: 'Filesystem or Block.' },
 );
 
-/** The storage class of a claim or volume; the older annotation takes precedence over the field. */
+/** Returns the column with the storage class; the older annotation takes precedence over spec. */
 export function storageClassColumn(dialect: Dialect, description: string): ColumnDef {
   const annotation = dialect.label('storage-class', 'volume.beta');
   const classOf = (object: JsonObject) =>

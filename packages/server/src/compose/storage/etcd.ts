@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { encodeEnvelope } from '@wheelhouse/codec';
-import { doubtMs, type NumberClaims, type ResourceDef, schemaOf } from '@wheelhouse/kinds';
+import { type NumberClaims, type ResourceDef, schemaOf, unknownOutcomeMs } from '@wheelhouse/kinds';
 import { background, type Clock, type Logger } from '@wheelhouse/machinery';
 import {
   type Compactor,
@@ -189,10 +189,10 @@ function numberClaims(claims: EtcdClaims, clock: Clock): NumberClaims {
         const claim = await claims.take(keys);
         if (claim === undefined) return undefined;
         const release = () => background({ where: 'store' }, claim.release());
-        const doubt = () => {
-          clock.after(doubtMs, release);
+        const letExpire = () => {
+          clock.after(unknownOutcomeMs, release);
         };
-        return { release, doubt };
+        return { release, letExpire };
       } catch (error) {
         throw error instanceof StoreError ? unservedBy(error) : error;
       }

@@ -1,4 +1,5 @@
 import {
+  at,
   type ResourceDef,
   type ScaleBehavior,
   type ScalePaths,
@@ -55,11 +56,7 @@ function scaleFormOf({ def }: Target, version: VersionDef): ScaleForm | undefine
 
 const stepsOf = (path: string) => path.replace(/^\./, '').split('.');
 
-function valueAt(object: JsonObject, path: string): JsonValue | undefined {
-  let value: JsonValue | undefined = object;
-  for (const step of stepsOf(path)) value = isObject(value) ? member(value, step) : undefined;
-  return value;
-}
+const valueAt = (object: JsonObject, path: string) => at(object, ...stepsOf(path));
 
 function integerAt(object: JsonObject, path: string): number | undefined {
   const value = valueAt(object, path);
