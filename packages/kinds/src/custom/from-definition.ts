@@ -94,16 +94,20 @@ const noConverter: ObjectConverter = {
 export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
   const names = namesOf(crd);
   const { group } = crd.spec;
-  const versions = [...crd.spec.versions]
-    .sort((one, other) => compareVersions(one.name, other.name))
-    .map((version) => versionOf(crd, { version, names, deps }));
+  const ordered = [...crd.spec.versions].sort((one, other) =>
+    compareVersions(one.name, other.name),
+  );
+  const preferred = ordered.find((version) => version.served && version.deprecated !== true);
+  const versions = ordered.map((version) => versionOf(crd, { version, preferred, names, deps }));
   const rules = new Map(
     versions.map((version) => [version.version, rulesOf(version, deps, names)]),
   );
-  const stored = crd.spec.versions.find((version) => version.storage)?.name ?? '';
+  const storedVersion = crd.spec.versions.find((version) => version.storage);
+  const stored = storedVersion?.name ?? '';
   // If versions differ only in their names, clients may select by the fields of each.
-  const shown = isConverted(crd) ? [stored] : crd.spec.versions.map(({ name }) => name);
-  const storage = storageOf(crd, { names, version: stored, shown });
+  const storedForms = storedVersion === undefined ? [] : [storedVersion];
+  const indexed = isConverted(crd) ? storedForms : crd.spec.versions;
+  const storage = storageOf(crd, { names, version: stored, indexed });
   const storedRules = rules.get(stored);
   const hasStatus = versions.some((version) => version.hasStatus);
   return {
@@ -117,7 +121,17 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
     scope: crd.spec.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
     verbs: standardVerbs,
     versions: isConverted(crd)
-      ? versions.map((one) => ({ ...one, form: formOf(crd, { names, stored, storage }, one) }))
+      ? versions.map((one, index) => ({
+          ...one,
+          form:
+            one.version === stored
+              ? storage
+              : storageOf(crd, {
+                  names,
+                  version: one.version,
+                  indexed: ordered.slice(index, index + 1),
+                }),
+        }))
       : versions.map((version) => version),
     storage,
     strategy: {
@@ -156,12 +170,18 @@ const scale: KindBehavior['scale'] = {
 
 function versionOf(
   crd: Crd,
-  parts: { version: CrdVersion; names: CrdNames; deps: CustomKindDeps },
+  parts: {
+    version: CrdVersion;
+    /** The most preferred version that is served and not deprecated. */
+    preferred: CrdVersion | undefined;
+    names: CrdNames;
+    deps: CustomKindDeps;
+  },
 ): CustomVersionDef & { readonly apiVersion: string } {
-  const { version, names, deps } = parts;
+  const { version, deps } = parts;
   const schema = versionSchema(crd, version);
   const scale = version.subresources?.scale;
-  const warning = deprecationWarning(crd, version, names);
+  const warning = deprecationWarning(crd, parts);
   return {
     version: version.name,
     apiVersion: apiVersionOf({ group: crd.spec.group, version: version.name }),
@@ -205,16 +225,17 @@ function unpruned(schema: Schema): Schema {
   };
 }
 
-function deprecationWarning(crd: Crd, version: CrdVersion, names: CrdNames): string | undefined {
+function deprecationWarning(
+  crd: Crd,
+  parts: { version: CrdVersion; preferred: CrdVersion | undefined; names: CrdNames },
+): string | undefined {
+  const { version, preferred, names } = parts;
   if (version.deprecated !== true) return undefined;
   if (version.deprecationWarning !== undefined) return version.deprecationWarning;
   const { group } = crd.spec;
-  const better = crd.spec.versions
-    .filter((one) => one.served && one.deprecated !== true)
-    .filter((one) => compareVersions(version.name, one.name) > 0)
-    .sort((one, other) => compareVersions(one.name, other.name))[0];
   const text = `${group}/${version.name} ${names.kind} is deprecated`;
-  return better === undefined ? text : `${text}; use ${group}/${better.name} ${names.kind}`;
+  const isBetter = preferred !== undefined && compareVersions(version.name, preferred.name) > 0;
+  return isBetter ? `${text}; use ${group}/${preferred.name} ${names.kind}` : text;
 }
 
 function rulesOf(
@@ -256,20 +277,20 @@ const paths: KindBehavior['paths'] = {
   unknownSubresource: 'object',
 };
 
-/** How objects of a version are stored: directly, or as a view in another version. */
+/** The storage of objects in a version: the stored form, or a view of it in another version. */
 function storageOf(
   crd: Crd,
   parts: {
     names: CrdNames;
     version: string;
     /** Versions whose selectable fields are indexed. */
-    shown: readonly string[];
+    indexed: readonly CrdVersion[];
   },
 ): StorageDef {
-  const { group, versions } = crd.spec;
-  const paths = versions
-    .filter(({ name }) => parts.shown.includes(name))
-    .flatMap(({ selectableFields = [] }) => selectableFields.map(({ jsonPath }) => jsonPath));
+  const { group } = crd.spec;
+  const paths = parts.indexed.flatMap(({ selectableFields = [] }) =>
+    selectableFields.map(({ jsonPath }) => jsonPath),
+  );
   const fields = [...new Set(paths)].map((path) => [labelOf(path), pathReader(path)] as const);
   return {
     prefix: customPrefix(crd),
@@ -293,16 +314,6 @@ function selectable(object: ApiObject, fields: readonly FieldReader[]): Record<s
 /** `.spec.color` -> `spec.color`. */
 function labelOf(jsonPath: string): string {
   return jsonPath.replace(/^\./, '');
-}
-
-/** The storage of objects in the view of a version. */
-function formOf(
-  crd: Crd,
-  parts: { names: CrdNames; stored: string; storage: StorageDef },
-  { version }: VersionDef,
-): StorageDef {
-  const { names, stored, storage } = parts;
-  return version === stored ? storage : storageOf(crd, { names, version, shown: [version] });
 }
 
 function fieldLabelsOf(crd: Crd): Pick<ResourceDef['strategy'], 'fieldLabels'> {

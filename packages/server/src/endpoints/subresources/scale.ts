@@ -20,7 +20,6 @@ import {
   invalidObject,
   isObject,
   type JsonObject,
-  type JsonValue,
   member,
   noSuchPath,
   notFound,
