@@ -1,4 +1,5 @@
 import {
+  appendAll,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
@@ -74,7 +75,7 @@ function addresses(object: Stored<Endpoints>): string {
     const pairs = first.flatMap((port) =>
       ips.map((ip) => `${ip.includes(':') ? `[${ip}]` : ip}:${port}`),
     );
-    shown.push(...(first.length === 0 ? ips : pairs).slice(0, shownMax - shown.length));
+    appendAll(shown, (first.length === 0 ? ips : pairs).slice(0, shownMax - shown.length));
   }
   const more = count - shownMax;
   return more > 0 ? `${shown.join(',')} + ${more} more...` : shown.join(',');

@@ -67,7 +67,7 @@ test('a rejected write releases its numbers immediately', async () => {
   expect(ledger.isHeld(key)).toBe(false);
 });
 
-test('numbers of a write are held until the cache contains it, and then until it is removed', async () => {
+test('a write holds its numbers until the cache contains it, and its object holds them', async () => {
   const { ledger, emit } = await ledgerOf();
   ledger.take(key);
   ledger.settle([key], { type: 'written', revision: 12 });
