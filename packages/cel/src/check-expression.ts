@@ -9,6 +9,7 @@ import type { DeclaredSize } from './types/schema-types.ts';
 import { standardFunctions } from './types/standard-functions.ts';
 import {
   boolType,
+  composite,
   dynType,
   intType,
   listType,
@@ -214,7 +215,7 @@ const declared = new Set(
 /** The declared type of a variable, derived from the type of its expression. */
 function declaredType(type: Type): Type {
   if (type.name !== 'list' && type.name !== 'map') return declared.has(type.name) ? type : dynType;
-  return { name: type.name, args: type.args.map(declaredType) };
+  return composite(type.name, type.args.map(declaredType));
 }
 
 /** A policy's variables by name, each with the indexes of its declarations in ascending order. */

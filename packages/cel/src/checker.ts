@@ -1,5 +1,6 @@
 import { itemAt } from '@wheelhouse/machinery';
 import type { Issue } from './issues.ts';
+import { inPasses, type Pass } from './passes.ts';
 import {
   type BindExpr,
   type CallExpr,
@@ -19,6 +20,8 @@ import type { Overload } from './types/functions.ts';
 import {
   boolType,
   bytesType,
+  composite,
+  containsParameters,
   doubleType,
   dynType,
   errorType,
@@ -30,11 +33,12 @@ import {
   moreGeneral,
   nullType,
   optionalType,
-  type Substitution,
+  Substitution,
   showType,
   stringType,
   substituted,
   type Type,
+  TypesTooLarge,
   typeType,
   uintType,
 } from './types/types.ts';
@@ -46,17 +50,24 @@ export interface Checked {
   /** Used variables of the environment. */
   readonly used: ReadonlySet<string>;
   /** Type of every subexpression; dyn if unknown. */
-  readonly types: ReadonlyMap<Expr, Type>;
+  readonly types: Pick<ReadonlyMap<Expr, Type>, 'get'>;
   /** Candidate overloads of each call. */
   readonly overloads: ReadonlyMap<CallExpr, readonly Overload[]>;
 }
 
-/** Determines the type of every subexpression and all type errors. */
-export function check(expr: Expr, environment: Environment): Checked {
-  const checker = new Checker(environment);
-  const type = checker.finished(checker.typeOf(expr, undefined));
-  const { issues, used, overloads } = checker;
-  return { type, issues, used, types: checker.finishedTypes(), overloads };
+/**
+ * Determines the type of every subexpression and all type errors.
+ * @param pass divides the work for a long expression
+ */
+export function* checkSteps(
+  expr: Expr,
+  environment: Environment,
+  pass?: Pass<Expr, Type>,
+): Generator<void, Checked> {
+  const checker = new Checker(environment, pass);
+  const type = yield* inPasses(pass, () => checker.whole(expr));
+  const { used, overloads } = checker;
+  return { type, issues: checker.issues, used, types: checker.types, overloads };
 }
 
 /** Variables of macros, innermost first. */
@@ -66,31 +77,102 @@ interface Scope {
   readonly outer: Scope | undefined;
 }
 
+/** The common types of the first elements of a list or map. */
+interface Joined {
+  readonly count: number;
+  readonly key?: Type | undefined;
+  readonly value: Type | undefined;
+}
+
+const noElements: Joined = { count: 0, key: undefined, value: undefined };
+
+/** Maximum number of types in the type of a subexpression. */
+const typesMax = 1_000;
+
+/** Visited types that count as much work in a pass as a subexpression. */
+const typesPerWork = 10;
+
 /** Holds the bindings of type parameters and the issues. */
 class Checker {
-  readonly issues: Issue[] = [];
   readonly used = new Set<string>();
   readonly overloads = new Map<CallExpr, readonly Overload[]>();
+  /** Issues with the subexpressions that they are about, which may be unfinished in a pass. */
+  #issues: { readonly issue: Issue; readonly expr: Expr | undefined }[] = [];
+  /** The subexpression that is being checked. */
+  #current: Expr | undefined;
   readonly #types = new Map<Expr, Type>();
   readonly #environment: Environment;
-  readonly #known: Substitution = new Map();
+  readonly #pass: Pass<Expr, Type> | undefined;
+  readonly #known = new Substitution();
+  /** The types of the first elements of lists and maps that the pass has not finished. */
+  readonly #joins = new Map<Expr, Joined>();
+  /** Visited types that the pass has counted as work. */
+  #counted = 0;
   #fresh = 0;
 
-  constructor(environment: Environment) {
+  constructor(environment: Environment, pass: Pass<Expr, Type> | undefined) {
     this.#environment = environment;
+    this.#pass = pass;
   }
 
-  finished(type: Type): Type {
+  get issues(): readonly Issue[] {
+    return this.#issues.map(({ issue }) => issue);
+  }
+
+  /** The type of every subexpression, without parameters. */
+  readonly types: Checked['types'] = {
+    get: (expr) => {
+      const type = this.#types.get(expr);
+      if (type === undefined || !containsParameters(type)) return type;
+      const finished = this.#finishedOrDyn(type);
+      this.#types.set(expr, finished);
+      return finished;
+    },
+  };
+
+  whole(expr: Expr): Type {
+    // Subexpressions that the last pass has not finished report their issues again.
+    this.#issues = this.#issues.filter(
+      (one) => one.expr === undefined || this.#types.has(one.expr),
+    );
+    this.#current = expr;
+    try {
+      return this.#finished(this.typeOf(expr, undefined));
+    } catch (error) {
+      if (!(error instanceof TypesTooLarge)) throw error;
+      return this.#error(this.#current.at, 'the types of the expression are too large');
+    }
+  }
+
+  #finished(type: Type): Type {
     return substituted(type, this.#known, 'dyn');
   }
 
-  finishedTypes(): ReadonlyMap<Expr, Type> {
-    return new Map([...this.#types].map(([expr, type]) => [expr, this.finished(type)]));
+  /** The same, but dyn for a type that is too large. */
+  #finishedOrDyn(type: Type): Type {
+    try {
+      return this.#finished(type);
+    } catch (error) {
+      if (error instanceof TypesTooLarge) return dynType;
+      throw error;
+    }
   }
 
   typeOf(expr: Expr, scope: Scope | undefined): Type {
+    const pass = this.#pass;
+    const finished = pass?.resultOf(expr);
+    if (finished !== undefined) return finished;
+    const outer = this.#current;
+    this.#current = expr;
     const type = this.#find(expr, scope);
+    if ((type.inner ?? 0) > typesMax) throw new TypesTooLarge();
+    this.#current = outer;
     this.#types.set(expr, type);
+    if (pass !== undefined) {
+      const { visited } = this.#known;
+      pass.finish(expr, type, 1 + (visited - this.#counted) / typesPerWork);
+      this.#counted = visited;
+    }
     return type;
   }
 
@@ -120,7 +202,7 @@ class Checker {
   }
 
   #error(at: number, message: string): Type {
-    this.issues.push({ at, message });
+    this.#issues.push({ issue: { at, message }, expr: this.#current });
     return errorType;
   }
 
@@ -129,7 +211,7 @@ class Checker {
   }
 
   #show(type: Type): string {
-    return showType(this.finished(type));
+    return showType(this.#finished(type));
   }
 
   #newParameter(): Type {
@@ -217,37 +299,44 @@ class Checker {
     for (const overload of overloads) {
       if (overload.isMember !== isMember || overload.params.length !== argumentTypes.length)
         continue;
+      const bindings = this.#known;
+      const { size } = bindings;
       const { params, result: type } = this.#instance(overload);
-      const trial = new Map(this.#known);
-      if (!argumentTypes.every((arg, at) => isAssignable(arg, itemAt(params, at), trial))) continue;
+      if (!areAssignable(argumentTypes, params, bindings)) {
+        bindings.undo(size);
+        continue;
+      }
       matching.push(overload);
-      if (result === undefined) {
-        for (const [name, bound] of trial) this.#known.set(name, bound);
-        result = this.#resolved(type);
-      } else if (this.#show(result) !== showType(substituted(type, trial, 'dyn'))) {
-        result = dynType;
+      if (result === undefined) result = this.#resolved(type);
+      else {
+        const shown = this.#show(type);
+        bindings.undo(size);
+        if (this.#show(result) !== shown) result = dynType;
       }
     }
     return result;
   }
 
-  #instance(overload: Overload): { params: readonly Type[]; result: Type } {
-    const fresh: Substitution = new Map();
+  #instance(overload: Overload): { readonly params: readonly Type[]; readonly result: Type } {
+    if (!overload.isGeneric) return overload;
+    const fresh = new Map<string, Type>();
     const renew = (type: Type): Type => {
       if (type.isParameter) {
         const parameter = fresh.get(type.name) ?? this.#newParameter();
         fresh.set(type.name, parameter);
         return parameter;
       }
-      return type.args.length === 0 ? type : { ...type, args: type.args.map(renew) };
+      return type.isOpen ? composite(type.name, type.args.map(renew)) : type;
     };
     return { params: overload.params.map(renew), result: renew(overload.result) };
   }
 
   #list(expr: Extract<Expr, { kind: 'list' }>, scope: Scope | undefined): Type {
-    let item: Type | undefined;
-    for (const { value, optional } of expr.items) {
+    let { count, value: item } = this.#joins.get(expr) ?? noElements;
+    for (; count < expr.items.length; count += 1) {
+      const { value, optional } = itemAt(expr.items, count);
       item = this.#joined(item, this.#element(value, { optional, scope }));
+      if (this.#pass !== undefined) this.#joins.set(expr, { count: count + 1, value: item });
     }
     return listType(item ?? this.#newParameter());
   }
@@ -258,14 +347,14 @@ class Checker {
     if (!at.optional) return type;
     const inner = this.#newParameter();
     if (isAssignable(type, optionalType(inner), this.#known)) return this.#resolved(inner);
-    return this.#mismatch(expr.at, optionalType(inner), type);
+    return this.#mismatch(expr, optionalType(inner), type);
   }
 
-  #mismatch(at: number, wanted: Type, found: Type): Type {
-    return this.#error(
-      at,
-      `expected type '${this.#show(wanted)}' but found '${this.#show(found)}'`,
-    );
+  /** The issue of a checked subexpression whose type is not the expected one. */
+  #mismatch(expr: Expr, wanted: Type, found: Type): Type {
+    const message = `expected type '${this.#show(wanted)}' but found '${this.#show(found)}'`;
+    this.#issues.push({ issue: { at: expr.at, message }, expr });
+    return errorType;
   }
 
   /** The type of the elements so far; whether all have the same one is checked later. */
@@ -298,12 +387,14 @@ class Checker {
   }
 
   #map(expr: MapExpr, scope: Scope | undefined): Type {
-    let key: Type | undefined;
-    let value: Type | undefined;
-    for (const entry of expr.entries) {
-      key = this.#joined(key, this.typeOf(entry.key, scope));
+    let { count, key, value } = this.#joins.get(expr) ?? noElements;
+    for (; count < expr.entries.length; count += 1) {
+      const entry = itemAt(expr.entries, count);
+      const keyType = this.typeOf(entry.key, scope);
       const type = this.#element(entry.value, { optional: entry.optional, scope });
+      key = this.#joined(key, keyType);
       value = this.#joined(value, type);
+      if (this.#pass !== undefined) this.#joins.set(expr, { count: count + 1, key, value });
     }
     return mapType(key ?? this.#newParameter(), value ?? this.#newParameter());
   }
@@ -336,7 +427,7 @@ class Checker {
   #mustAllBeBool(exprs: readonly Expr[]): void {
     for (const expr of exprs) {
       const type = this.#types.get(expr) ?? dynType;
-      if (!isAssignable(type, boolType, this.#known)) this.#mismatch(expr.at, boolType, type);
+      if (!isAssignable(type, boolType, this.#known)) this.#mismatch(expr, boolType, type);
     }
   }
 
@@ -387,6 +478,14 @@ class Checker {
     const type = this.#resolved(this.typeOf(value, outer));
     return this.typeOf(body, { name, type, outer });
   }
+}
+
+/** Whether arguments are assignable to parameters; a failure may leave bindings. */
+function areAssignable(args: readonly Type[], params: readonly Type[], bindings: Substitution) {
+  for (let at = 0; at < args.length; at += 1) {
+    if (!isAssignable(itemAt(args, at), itemAt(params, at), bindings)) return false;
+  }
+  return true;
 }
 
 function typeOfLiteral(value: Literal): Type {

@@ -1,14 +1,15 @@
-import { appendAll } from '@wheelhouse/machinery';
-import { check } from './checker.ts';
-import { estimatedCost } from './cost/cost.ts';
-import { type Program, program } from './evaluator.ts';
+import { appendAll, inOnePiece, itemAt } from '@wheelhouse/machinery';
+import { type Checked, checkSteps } from './checker.ts';
+import { costSteps } from './cost/cost.ts';
+import { type Program, programSteps } from './evaluator.ts';
 import { CelCompileError, type Issue } from './issues.ts';
 import { timestamp } from './library/arithmetic.ts';
 import { type FormatArgument, formatIssue } from './library/format-text.ts';
 import { patternOf } from './library/strings.ts';
 import { parseDuration, parseTimestamp } from './library/times.ts';
-import type { CallExpr, Expr, Literal } from './syntax/ast.ts';
-import { parse } from './syntax/parser.ts';
+import { passFor } from './passes.ts';
+import { type CallExpr, type Expr, type Literal, operandsOf } from './syntax/ast.ts';
+import { parseSteps } from './syntax/parser.ts';
 import type { Environment } from './types/environment.ts';
 import type { DeclaredSize } from './types/schema-types.ts';
 import { dynType, isEquivalent, showType, type Type } from './types/types.ts';
@@ -20,40 +21,80 @@ export interface Compiled {
   readonly used: ReadonlySet<string>;
   /** Creates the program. Throws `CelError` if constants alone prove a failure. */
   program(): Program;
+  /** The same in steps. */
+  programSteps(): Generator<void, Program>;
   /** Estimates the maximum cost in units of the runtime limit for a `self` of these sizes. */
   costMax(self: DeclaredSize | undefined): number;
+  /** The same in steps. */
+  costSteps(self: DeclaredSize | undefined): Generator<void, number>;
 }
 
-/** Compiles an expression. Throws `CelCompileError` with all issues and their positions. */
+/** `compileSteps` in one piece, for callers that serve nobody else. */
 export function compile(source: string, environment: Environment): Compiled {
-  const expr: Expr = parse(source, environment);
-  const checked = check(expr, environment);
-  const issues = checked.issues.length > 0 ? checked.issues : literalIssues(expr, checked.types);
-  if (issues.length > 0) throw new CelCompileError(source, issues);
-  return {
-    type: checked.type,
-    used: checked.used,
-    program: () => program(expr, { environment, declared: checked.overloads }),
-    costMax: (self) => estimatedCost(expr, { checked, functions: environment.functions, self }),
-  };
+  return inOnePiece(compileSteps(source, environment));
 }
 
 /**
- * The issues of literals in a type-checked expression: invalid times, patterns, and formats; lists
- * and maps with elements of several types. `types` are those of the subexpressions.
+ * Compiles an expression, in steps if it is long (TRUST-2). Throws `CelCompileError` with all
+ * issues and their positions.
  */
-function literalIssues(expr: Expr, types: Types): readonly Issue[] {
+export function* compileSteps(source: string, environment: Environment): Generator<void, Compiled> {
+  const expr = yield* parseSteps(source, environment);
+  const checked = yield* checkSteps(expr, environment, passFor(source));
+  const issues =
+    checked.issues.length > 0 ? checked.issues : yield* literalIssues(expr, checked.types);
+  if (issues.length > 0) throw new CelCompileError(source, issues);
+  const { functions } = environment;
+  const programOf = () => programSteps(expr, { source, environment, declared: checked.overloads });
+  const costOf = (self: DeclaredSize | undefined) =>
+    costSteps(expr, { checked, functions, self, pass: passFor(source) });
+  return {
+    type: checked.type,
+    used: checked.used,
+    program: () => inOnePiece(programOf()),
+    programSteps: programOf,
+    costMax: (self) => inOnePiece(costOf(self)),
+    costSteps: costOf,
+  };
+}
+
+/** Subexpressions whose literals one step validates. */
+const nodesPerStep = 3_000;
+
+/**
+ * The issues of literals in a type-checked expression, in steps: invalid times, patterns, and
+ * formats; lists and maps with elements of several types. `types` are those of the subexpressions.
+ */
+function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issue[]> {
   const issues: Issue[] = [];
-  const visit = (node: Expr, isFormatted: boolean): void => {
+  const open = [{ node: expr, isFormatted: false }];
+  let left = nodesPerStep;
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    const { node, isFormatted } = at;
     const issue = node.kind === 'call' ? callIssue(node, types) : undefined;
     if (issue !== undefined) issues.push(issue);
     if (!isFormatted) appendAll(issues, mixedIssues(node, types));
     // Arguments of a format may have different types.
     const inside = isFormatted || (node.kind === 'call' && node.name === 'format');
-    for (const child of childrenOf(node)) visit(child, inside);
-  };
-  visit(expr, false);
+    const operands = operandsOf(node);
+    for (let index = operands.length - 1; index >= 0; index -= 1) {
+      open.push({ node: itemAt(operands, index), isFormatted: inside });
+    }
+    left -= issueWork(node, types);
+    if (left <= 0) {
+      left = nodesPerStep;
+      yield;
+    }
+  }
   return issues;
+}
+
+/** The work of finding the issues of a node, compared with that of an operator. */
+function issueWork(node: Expr, types: Types): number {
+  if (node.kind === 'call' && node.name === 'matches') return nodesPerStep;
+  if (node.kind !== 'list' && node.kind !== 'map') return 1;
+  const count = node.kind === 'list' ? node.items.length : node.entries.length;
+  return count < 2 ? 1 : 1 + (count * (types.get(node)?.inner ?? 0)) / 10;
 }
 
 /**
@@ -66,10 +107,12 @@ function mixedIssues(node: Expr, types: Types): readonly Issue[] {
   return [...differences(keys, types), ...differences(node.entries, types)];
 }
 
+/** The issues of elements whose type is not that of the first. */
 function differences(
   elements: readonly { readonly value: Expr; readonly optional: boolean }[],
   types: Types,
 ): readonly Issue[] {
+  if (elements.length < 2) return [];
   const shown = elements.map(({ value, optional }) => {
     const type = types.get(value) ?? dynType;
     return optional ? (type.args[0] ?? dynType) : type;
@@ -83,7 +126,7 @@ function differences(
   });
 }
 
-type Types = ReadonlyMap<Expr, Type>;
+type Types = Checked['types'];
 
 function callIssue(call: CallExpr, types: Types): Issue | undefined {
   const { name, args } = call;
@@ -131,29 +174,5 @@ function formatIssueOf({ target, args, at }: CallExpr, types: Types): Issue | un
 }
 
 function partsOf(expr: Expr): readonly Expr[] {
-  return expr.kind === 'list' || expr.kind === 'map' ? childrenOf(expr) : [];
-}
-
-function childrenOf(node: Expr): readonly Expr[] {
-  switch (node.kind) {
-    case 'const':
-    case 'ident':
-      return [];
-    case 'select':
-      return [node.operand];
-    case 'call':
-      return node.target === undefined ? node.args : [node.target, ...node.args];
-    case 'list':
-      return node.items.map(({ value }) => value);
-    case 'map':
-      return node.entries.flatMap(({ key, value }) => [key, value]);
-    case 'struct':
-      return node.fields.map(({ value }) => value);
-    case 'fold':
-      return [node.range, ...(node.filter === undefined ? [] : [node.filter]), node.body];
-    case 'optionalMap':
-      return [node.target, node.body];
-    case 'bind':
-      return [node.value, node.body];
-  }
+  return expr.kind === 'list' || expr.kind === 'map' ? operandsOf(expr) : [];
 }

@@ -14,6 +14,7 @@ import {
 import { shownKey } from './library/arithmetic.ts';
 import { patternOf } from './library/strings.ts';
 import { type Division, Meter, workMax } from './meter.ts';
+import { inPasses, type Pass, passFor } from './passes.ts';
 import {
   type CallExpr,
   type Expr,
@@ -75,25 +76,29 @@ export type Measured = { readonly cost: number } & (
 
 /** Options for compiling a tree to a program. */
 interface ProgramOptions {
+  /** The text of the expression, whose length decides whether its compilation is divided. */
+  readonly source: string;
   readonly environment: Environment;
   /** The overloads that match the declared types of calls, because lists are untyped at runtime. */
   readonly declared: Checked['overloads'];
 }
 
-/** Compiles a tree to a program. Throws `CelError` if constants alone prove a failure. */
-export function program(expr: Expr, options: ProgramOptions): Program {
+/**
+ * Compiles a tree to a program, in steps if it is long (TRUST-2). Throws `CelError` if constants
+ * alone prove a failure.
+ */
+export function* programSteps(expr: Expr, options: ProgramOptions): Generator<void, Program> {
   const names = [...options.environment.variables.keys()];
-  const step = new Compiler(options).compile(expr, names);
-  const works: { macros?: Work; functions?: Work } = {};
-  const slotsOf = (variables: ReadonlyMap<string, Value>) =>
-    names.map((name) => variables.get(name));
+  const pass = passFor<Expr, Step>(options.source);
+  const compiler = new Compiler(options, { pass });
+  const step = yield* inPasses(pass, () => compiler.compile(expr, names));
   const measured = (
     variables: ReadonlyMap<string, Value>,
     limits: { readonly cost: number; readonly work: number },
   ): Measured => {
     const meter = new Meter(limits);
     try {
-      return { value: step(meter.frame(slotsOf(variables))), cost: meter.cost };
+      return { value: step(meter.frame(slotsOf(names, variables))), cost: meter.cost };
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
       return { error, cost: meter.cost };
@@ -104,14 +109,38 @@ export function program(expr: Expr, options: ProgramOptions): Program {
     const made = measured(variables, { cost, work: undivided.work });
     return made.error instanceof CelCostError ? undefined : made;
   };
+  return {
+    run(variables, costMax) {
+      const meter = new Meter({ cost: costMax, work: workMax });
+      return { value: step(meter.frame(slotsOf(names, variables))), cost: meter.cost };
+    },
+    measure: (variables, costMax) => measured(variables, { cost: costMax, work: workMax }),
+    attempt,
+    steps: dividedEvaluation(expr, { ...options, names, attempt }),
+  };
+}
+
+const slotsOf = (names: readonly string[], variables: ReadonlyMap<string, Value>) =>
+  names.map((name) => variables.get(name));
+
+/** The evaluation of a program in steps, unless a first attempt shows that it is short. */
+function dividedEvaluation(
+  expr: Expr,
+  options: ProgramOptions & {
+    readonly names: readonly string[];
+    readonly attempt: Program['attempt'];
+  },
+): Program['steps'] {
+  const { names, attempt } = options;
+  const works: { macros?: Work; functions?: Work } = {};
   function* divided(
     variables: ReadonlyMap<string, Value>,
     meter: Meter,
     division: 'macros' | 'functions',
   ): Generator<void, Measured> {
-    works[division] ??= new Compiler(options, division).work(expr, names);
-    const work = works[division];
-    const frame = meter.frame(slotsOf(variables), division);
+    const work = works[division] ?? (yield* workSteps(expr, { ...options, division }));
+    works[division] = work;
+    const frame = meter.frame(slotsOf(names, variables), division);
     try {
       const value = yield* work({ ...frame, operands: new Map() });
       return { value, cost: meter.cost };
@@ -120,48 +149,56 @@ export function program(expr: Expr, options: ProgramOptions): Program {
       return { error, cost: meter.cost };
     }
   }
-  return {
-    run(variables, costMax) {
-      const meter = new Meter({ cost: costMax, work: workMax });
-      return { value: step(meter.frame(slotsOf(variables))), cost: meter.cost };
-    },
-    measure: (variables, costMax) => measured(variables, { cost: costMax, work: workMax }),
-    attempt,
-    *steps(variables, costMax) {
-      const meter = new Meter({ cost: costMax, work: workMax });
-      let isFirst = true;
-      let division: 'macros' | 'functions' = 'macros';
-      for (;;) {
-        const { cost, work } = meter;
-        try {
-          const short = isFirst ? attempt(variables, costMax) : undefined;
-          isFirst = false;
-          return short ?? (yield* divided(variables, meter, division));
-        } catch (error) {
-          if (error instanceof LongOperand) yield* error.work;
-          else if (error instanceof LongEvaluation) {
-            division = 'functions';
-            meter.reset({ cost, work });
-            yield;
-          } else throw error;
-        }
+  return function* (variables, costMax) {
+    const meter = new Meter({ cost: costMax, work: workMax });
+    let isFirst = true;
+    let division: 'macros' | 'functions' = 'macros';
+    for (;;) {
+      const { cost, work } = meter;
+      try {
+        const short = isFirst ? attempt(variables, costMax) : undefined;
+        isFirst = false;
+        return short ?? (yield* divided(variables, meter, division));
+      } catch (error) {
+        if (error instanceof LongOperand) yield* error.work;
+        else if (error instanceof LongEvaluation) {
+          division = 'functions';
+          meter.reset({ cost, work });
+          yield;
+        } else throw error;
       }
-    },
+    }
   };
+}
+
+/** Compiles a tree to work, in steps if it is long. */
+function workSteps(
+  expr: Expr,
+  options: ProgramOptions & { readonly names: readonly string[]; readonly division: Division },
+): Generator<void, Work> {
+  const pass = passFor<Expr, Step>(options.source);
+  const compiler = new Compiler(options, { division: options.division, pass });
+  return inPasses(pass, () => compiler.work(expr, options.names));
 }
 
 const noSuchAttribute = (name: string) => new CelError(`no such attribute(s): ${name}`);
 
 /** Compiles literal patterns with the program. Throws `CelError` for an invalid one. */
-function checkPattern(name: string, [, pattern]: readonly Expr[]): void {
+function checkPattern(
+  name: string,
+  [, pattern]: readonly Expr[],
+  pass: Pass<Expr, Step> | undefined,
+): void {
   if (name !== 'find' && name !== 'findAll') return;
-  if (pattern?.kind === 'const' && typeof pattern.value === 'string') patternOf(pattern.value);
+  if (pattern?.kind !== 'const' || typeof pattern.value !== 'string') return;
+  const { size } = patternOf(pattern.value);
+  pass?.spend(size);
 }
 
 /** A node without macros as work that consists of one step. */
 const oneStep = (step: Step): Work =>
-  // biome-ignore lint/correctness/useYield: work that takes one step has nowhere to pause
   function* (frame) {
+    if (frame.isStepOver()) yield;
     return step(frame);
   };
 
@@ -177,23 +214,42 @@ const isLazy = (name: string) => name === '_&&_' || name === '_||_' || name === 
 
 const conversions = new Set('bool bytes double duration int string timestamp uint'.split(' '));
 
+/** The work of weighing a node, compared with that of compiling it. */
+const weighingWork = 0.2;
+
+/** Maximum number of nodes that one step evaluates if none of them takes long. */
+const undividedNodes = 1_000;
+
 /** Compiles nodes to steps; `scope` lists the variables by slot. */
 class Compiler implements Compiles {
   readonly #environment: Environment;
   readonly #declared: ProgramOptions['declared'];
-  readonly #divided = new WeakMap<Expr, boolean>();
+  readonly #weights = new WeakMap<Expr, number>();
   readonly #division: Division;
+  readonly #pass: Pass<Expr, Step> | undefined;
+  readonly #works = new Map<Expr, Work>();
+  readonly #fittingOverloads = new Map<string, readonly Overload[]>();
   /** The operands that are evaluated before the current node. */
   #evaluated: ReadonlySet<Expr> = new Set();
 
-  constructor({ environment, declared }: ProgramOptions, division: Division = 'none') {
+  constructor(
+    { environment, declared }: ProgramOptions,
+    at: { readonly division?: Division; readonly pass: Pass<Expr, Step> | undefined },
+  ) {
     this.#environment = environment;
     this.#declared = declared;
-    this.#division = division;
+    this.#division = at.division ?? 'none';
+    this.#pass = at.pass;
   }
 
   compile(expr: Expr, scope: readonly string[]): Step {
     if (this.#evaluated.has(expr)) return (frame) => operandOf(frame, expr);
+    const pass = this.#evaluated.size > 0 ? undefined : this.#pass;
+    if (pass === undefined) return this.#step(expr, scope);
+    return pass.resultOf(expr) ?? pass.finish(expr, this.#step(expr, scope));
+  }
+
+  #step(expr: Expr, scope: readonly string[]): Step {
     switch (expr.kind) {
       case 'const': {
         const value = literalValue(expr.value);
@@ -239,6 +295,14 @@ class Compiler implements Compiles {
   }
 
   work(expr: Expr, scope: readonly string[]): Work {
+    const finished = this.#works.get(expr);
+    if (finished !== undefined) return finished;
+    const work = this.#work(expr, scope);
+    if (this.#pass !== undefined) this.#works.set(expr, work);
+    return work;
+  }
+
+  #work(expr: Expr, scope: readonly string[]): Work {
     if (!this.isDivided(expr)) return oneStep(this.compile(expr, scope));
     switch (expr.kind) {
       case 'fold':
@@ -273,15 +337,21 @@ class Compiler implements Compiles {
   }
 
   isDivided(expr: Expr): boolean {
-    let result = this.#divided.get(expr);
-    if (result === undefined) {
-      result =
-        expr.kind === 'fold' ||
-        (expr.kind === 'call' && this.#callsDivided(expr)) ||
-        operandsOf(expr).some((operand) => this.isDivided(operand));
-      this.#divided.set(expr, result);
+    return this.#weightOf(expr) > undividedNodes;
+  }
+
+  /** Number of nodes that are evaluated; infinite if a macro or a long function is among them. */
+  #weightOf(expr: Expr): number {
+    let weight = this.#weights.get(expr);
+    if (weight === undefined) {
+      this.#pass?.pauseIfDue();
+      const isLong = expr.kind === 'fold' || (expr.kind === 'call' && this.#callsDivided(expr));
+      weight = isLong ? Number.POSITIVE_INFINITY : 1;
+      for (const operand of operandsOf(expr)) weight += this.#weightOf(operand);
+      this.#weights.set(expr, weight);
+      this.#pass?.spend(weighingWork);
     }
-    return result;
+    return weight;
   }
 
   /** Whether a call may run a function that takes steps. A literal list is usually short. */
@@ -390,15 +460,25 @@ class Compiler implements Compiles {
     const isMember = target !== undefined;
     const args = isMember ? [target, ...expr.args] : expr.args;
     refuseQualifier(name, args);
-    checkPattern(name, args);
+    checkPattern(name, args, this.#pass);
     const steps = args.map((arg) => this.compile(arg, scope));
-    const all = this.#environment.functions.get(name) ?? [];
-    const fitting = all.filter(
-      (one) => one.isMember === isMember && one.params.length === args.length,
-    );
     const declared = this.#declared.get(expr) ?? [];
-    const overloads = declared.length === 0 ? fitting : [...new Set([...declared, ...fitting])];
-    return { name, overloads, steps };
+    return { name, declared, others: this.#fitting(name, { isMember, count: args.length }), steps };
+  }
+
+  /** The overloads of a function for a number of arguments. */
+  #fitting(
+    name: string,
+    { isMember, count }: { readonly isMember: boolean; readonly count: number },
+  ): readonly Overload[] {
+    const key = `${name}/${isMember}/${count}`;
+    let fitting = this.#fittingOverloads.get(key);
+    if (fitting === undefined) {
+      const all = this.#environment.functions.get(name) ?? [];
+      fitting = all.filter((one) => one.isMember === isMember && one.params.length === count);
+      this.#fittingOverloads.set(key, fitting);
+    }
+    return fitting;
   }
 
   #lazyOperator({ name, args }: CallExpr, scope: readonly string[]): Step | undefined {
@@ -517,13 +597,15 @@ const anyTextMax = 4_000_000;
 
 interface Call {
   readonly name: string;
-  readonly overloads: readonly Overload[];
+  /** The overloads that match the declared types, which are tried first. */
+  readonly declared: readonly Overload[];
+  readonly others: readonly Overload[];
   /** The arguments, the target first. */
   readonly steps: readonly Step[];
 }
 
 /** Evaluates the arguments, and finds the overload that accepts them. Throws `CelError`. */
-function resolved({ name, overloads, steps }: Call, frame: Frame) {
+function resolved({ name, declared, others, steps }: Call, frame: Frame) {
   const args = steps.map((step) => step(frame));
   frame.spend(1);
   let max = comparing.has(name) ? anyTextMax : textMax;
@@ -533,9 +615,10 @@ function resolved({ name, overloads, steps }: Call, frame: Frame) {
     }
     max = anyTextMax;
   }
-  const [only] = overloads;
+  const fits = (overload: Overload) => accepts(overload, args);
+  const [only] = declared;
   const first = only !== undefined && accepts(only, args) ? only : undefined;
-  const found = first ?? overloads.find((overload) => accepts(overload, args));
+  const found = first ?? declared.find(fits) ?? others.find(fits);
   if (found === undefined) throw unknownCall(name, args);
   return { found, args };
 }

@@ -33,7 +33,7 @@ export type Work = (frame: SteppedFrame) => Generator<void, Value>;
 /** Compiles nodes; `scope` lists the variables by slot. */
 export interface Compiles {
   compile(expr: Expr, scope: readonly string[]): Step;
-  /** Whether the node contains a macro or a function that takes long for long operands. */
+  /** Whether the node has many nodes, or a macro or a function that takes long for long operands. */
   isDivided(expr: Expr): boolean;
   /** The node in steps; one step if it is not divided. */
   work(expr: Expr, scope: readonly string[]): Work;

@@ -18,27 +18,68 @@ const shownMax = 100;
 /** Formats issues like cel-go: position, message, the line, and a caret below it. */
 function showIssues(source: string, issues: readonly Issue[]): string {
   const sorted = [...issues].sort((one, other) => one.at - other.at).slice(0, shownMax);
-  return sorted.map((issue) => showIssue(source, issue)).join('\n');
+  const reader = new LineReader(source);
+  return sorted.map((issue) => showIssue(source, issue, reader)).join('\n');
 }
 
 /** Maximum length of a shown line, bytes. */
 const lineBytesMax = 16_384;
 
-function showIssue(source: string, { at, message }: Issue): string {
-  const before = source.slice(0, at);
-  const lineStart = before.lastIndexOf('\n') + 1;
-  const line = before.split('\n').length;
-  const passed = [...source.slice(lineStart, at)];
-  const shown = `ERROR: <input>:${line}:${passed.length + 1}: ${message}`;
-  const end = source.indexOf('\n', lineStart);
-  const text = source.slice(lineStart, end < 0 ? undefined : end).replaceAll('\t', ' ');
-  if (Buffer.byteLength(text) > lineBytesMax) return shown;
-  const dots = passed.map((character) => (isWide(character) ? '\uff0e' : '.')).join('');
-  const caret = isWide(source.slice(at, end < 0 ? undefined : end)) ? '\uff3e' : '^';
-  return `${shown}\n | ${text}\n | ${dots}${caret}`;
+function showIssue(source: string, { at, message }: Issue, reader: LineReader): string {
+  reader.advance(at);
+  const shown = `ERROR: <input>:${reader.line}:${reader.column}: ${message}`;
+  const { text } = reader;
+  if (text === undefined) return shown;
+  const caret = isWide(source.slice(at, reader.end)) ? '\uff3e' : '^';
+  return `${shown}\n | ${text}\n | ${reader.dots}${caret}`;
 }
 
-/** Characters outside ASCII are treated as wide. */
+/** Finds the lines and columns of ascending offsets in one pass over the source. */
+class LineReader {
+  /** Number of the line, from 1. */
+  line = 1;
+  /** Number of the character in the line, from 1. */
+  column = 1;
+  /** A dot for each character of the line before the offset. */
+  dots = '';
+  /** Offset of the line's end. */
+  end: number;
+  /** The line as it is shown; undefined for one that is too long. */
+  text: string | undefined;
+  readonly #source: string;
+  #at = 0;
+
+  constructor(source: string) {
+    this.#source = source;
+    this.end = this.#lineFrom(0);
+  }
+
+  /** Moves to an offset at or after the current one. */
+  advance(to: number): void {
+    while (this.end < to) {
+      this.line += 1;
+      this.column = 1;
+      this.dots = '';
+      this.#at = this.end + 1;
+      this.end = this.#lineFrom(this.#at);
+    }
+    for (const character of this.#source.slice(this.#at, to)) {
+      this.column += 1;
+      if (this.text !== undefined) this.dots += isWide(character) ? '\uff0e' : '.';
+    }
+    this.#at = Math.max(this.#at, to);
+  }
+
+  #lineFrom(start: number): number {
+    const found = this.#source.indexOf('\n', start);
+    const end = found < 0 ? this.#source.length : found;
+    const text = this.#source.slice(start, end).replaceAll('\t', ' ');
+    this.text = Buffer.byteLength(text) > lineBytesMax ? undefined : text;
+    return end;
+  }
+}
+
+/** Whether the first character is outside ASCII. */
 function isWide(text: string): boolean {
   return text !== '' && text.charCodeAt(0) > 127;
 }

@@ -1,4 +1,5 @@
 import type { Checked } from '../checker.ts';
+import { inPasses, type Pass } from '../passes.ts';
 import {
   type BindExpr,
   type CallExpr,
@@ -38,15 +39,19 @@ const one = exactly(1);
  * costs as much as the loop to which cel-go expands it. `self` holds the sizes of the value that
  * rules see.
  */
-export function estimatedCost(
+export function* costSteps(
   expr: Expr,
-  options: {
-    readonly checked: Checked;
-    readonly functions: Functions;
-    readonly self: DeclaredSize | undefined;
-  },
-): number {
-  return new Estimator(options).cost(expr, undefined).max;
+  options: EstimatorOptions & { readonly pass?: Pass<Expr, Range> | undefined },
+): Generator<void, number> {
+  const estimator = new Estimator(options);
+  const range = yield* inPasses(options.pass, () => estimator.cost(expr, undefined));
+  return range.max;
+}
+
+interface EstimatorOptions {
+  readonly checked: Checked;
+  readonly functions: Functions;
+  readonly self: DeclaredSize | undefined;
 }
 
 /** Sizes of the content of a list or map; known only for those constructed in the expression. */
@@ -61,19 +66,23 @@ function hullOfEntries(a: Entries | undefined, b: Entries | undefined): Entries 
   return { of: a.of, key: hull(a.key, b.key), value: hull(a.value, b.value) };
 }
 
-/** The path of a value below a variable: `['self', 'list', '@items']`; empty if it has none. */
-type Path = readonly string[];
+/** The place of a value below a variable, such as the items of `self.list`. */
+interface Place {
+  /** The declared sizes of the value; undefined if unknown. */
+  readonly declared: DeclaredSize | undefined;
+}
 
 interface Scope {
   readonly name: string;
-  readonly path: Path;
+  readonly place: Place | undefined;
   readonly size: Range | undefined;
   readonly outer: Scope | undefined;
 }
 
 /** Static knowledge of a subexpression besides its cost. */
 interface Found {
-  path?: Path;
+  /** Absent for a value that is not a part of a variable. */
+  place?: Place | undefined;
   size?: Range | undefined;
   entries?: Entries | undefined;
 }
@@ -84,17 +93,22 @@ class Estimator {
   readonly #self: DeclaredSize | undefined;
   readonly #found = new Map<Expr, Found>();
 
-  constructor(options: {
-    checked: Checked;
-    functions: Functions;
-    self: DeclaredSize | undefined;
-  }) {
+  readonly #pass: Pass<Expr, Range> | undefined;
+
+  constructor(options: EstimatorOptions & { readonly pass?: Pass<Expr, Range> | undefined }) {
+    this.#pass = options.pass;
     this.#checked = options.checked;
     this.#functions = options.functions;
     this.#self = options.self;
   }
 
   cost(expr: Expr, scope: Scope | undefined): Range {
+    const pass = this.#pass;
+    if (pass === undefined) return this.#costOf(expr, scope);
+    return pass.resultOf(expr) ?? pass.finish(expr, this.#costOf(expr, scope));
+  }
+
+  #costOf(expr: Expr, scope: Scope | undefined): Range {
     switch (expr.kind) {
       case 'const':
         return nothing;
@@ -123,6 +137,9 @@ class Estimator {
   }
 
   #note(expr: Expr, found: Found): void {
+    const { place, size, entries } = found;
+    const isEmpty = place === undefined && size === undefined && entries === undefined;
+    if (isEmpty && !this.#found.has(expr)) return;
     const existing = this.#found.get(expr);
     if (existing === undefined) this.#found.set(expr, found);
     else Object.assign(existing, found);
@@ -130,17 +147,17 @@ class Estimator {
 
   #ofIdent(name: string, scope: Scope | undefined): Found {
     for (let at = scope; at !== undefined; at = at.outer) {
-      if (at.name === name) return { path: at.path, size: at.size };
+      if (at.name === name) return { place: at.place, size: at.size };
     }
-    return { path: [name.replace(/^\./, '')] };
+    return { place: this.#variable(name.replace(/^\./, '')) };
   }
 
   #typeOf(expr: Expr): Type | undefined {
     return this.#checked.types.get(expr);
   }
 
-  #pathOf(expr: Expr): Path {
-    return this.#found.get(expr)?.path ?? [];
+  #placeOf(expr: Expr): Place | undefined {
+    return this.#found.get(expr)?.place;
   }
 
   #entriesOf(expr: Expr): Entries | undefined {
@@ -154,33 +171,35 @@ class Estimator {
     if (!isVariable && found?.size !== undefined) return found.size;
     return (
       literalSize(expr) ??
-      this.#declared(found?.path ?? []) ??
+      sizeAt(found?.place) ??
       (isScalar(this.#typeOf(expr)) ? one : undefined) ??
       found?.size
     );
   }
 
-  /**
-   * The first path element is the variable. Whatever its name, sizes are looked up below `self`.
-   */
-  #declared(path: Path): Range | undefined {
-    if (path.length === 0) return undefined;
-    let at = this.#self;
-    if (at?.variable !== undefined && at.variable !== path[0]) return undefined;
-    for (const step of path.slice(1)) {
-      if (at === undefined) return undefined;
-      if (step === '@items' || step === '@values') at = at.item;
-      else if (step === '@keys') at = at.item === undefined ? undefined : (at.key ?? key);
-      else at = at.fields?.get(step) ?? at.others;
-    }
-    return at === undefined ? undefined : { min: 0, max: at.max };
+  /** Whatever the name of a variable, its sizes are those of `self`, unless they name a variable. */
+  #variable(name: string): Place {
+    const self = this.#self;
+    const isOther = self?.variable !== undefined && self.variable !== name;
+    return { declared: isOther ? undefined : self };
+  }
+
+  /** A part of a place. cel-go assumes that a part of a value without one is as large as `self`. */
+  #part(place: Place | undefined, name: string): Place {
+    if (place === undefined) return this.#variable(name);
+    const at = place.declared;
+    if (at === undefined) return place;
+    if (name === '@items' || name === '@values') return { declared: at.item };
+    if (name === '@keys') return { declared: at.item === undefined ? undefined : (at.key ?? key) };
+    return { declared: at.fields?.get(name) ?? at.others };
   }
 
   #sized(expr: Expr): Sized {
-    const path = this.#pathOf(expr);
-    const item = this.#typeOf(expr)?.args[0];
+    const place = this.#placeOf(expr);
+    const type = this.#typeOf(expr);
+    const item = type?.args[0];
     return {
-      type: this.#typeOf(expr),
+      type,
       size: this.#sizeOf(expr) ?? unknownSize,
       item:
         item === undefined
@@ -188,7 +207,7 @@ class Estimator {
           : {
               type: item,
               size:
-                (path.length === 0 ? undefined : this.#declared([...path, '@items'])) ??
+                (place === undefined ? undefined : sizeAt(this.#part(place, '@items'))) ??
                 unknownSize,
             },
       integer:
@@ -200,14 +219,14 @@ class Estimator {
     const name = qualifiedName(expr);
     if (name !== undefined && this.#typeOf(expr)?.name === 'type' && !expr.test) {
       // The qualified name of a type.
-      this.#note(expr, { path: [name] });
+      this.#note(expr, { place: this.#variable(name) });
       return one;
     }
     const operand = this.cost(expr.operand, scope);
     // Presence tests are free in Kubernetes.
     if (expr.test) return operand;
     if (expr.optional) return plus(operand, one);
-    this.#note(expr, { path: [...this.#pathOf(expr.operand), expr.field] });
+    this.#note(expr, { place: this.#part(this.#placeOf(expr.operand), expr.field) });
     const type = this.#typeOf(expr.operand);
     const counts = type !== undefined && (type.fields !== undefined || isMapOrOpen(type));
     return counts ? plus(operand, one) : operand;
@@ -244,12 +263,10 @@ class Estimator {
     const [first, second, third] = expr.args;
     if (name === '_[_]' && first !== undefined) {
       const isMap = this.#typeOf(first)?.name === 'map';
-      const path = this.#pathOf(first);
       const entries = this.#entriesOf(first);
       this.#note(expr, {
         size: entries?.value,
-        // Also for a value without a path: cel-go then assumes that the item is as large as `self`.
-        path: [...path, isMap ? '@values' : '@items'],
+        place: this.#part(this.#placeOf(first), isMap ? '@values' : '@items'),
       });
       return;
     }
@@ -299,14 +316,14 @@ class Estimator {
     return sumOf([range, start, result, turns]);
   }
 
-  /** The macro's variables with their paths and sizes. */
+  /** The variables of a macro with their places and sizes. */
   #insideOf(expr: FoldExpr, scope: Scope | undefined): Scope {
     const [first = '', second] = expr.variables;
     const entries = this.#entriesOf(expr.range);
     const isList = (entries?.of ?? this.#typeOf(expr.range)?.name) === 'list';
-    const path = this.#pathOf(expr.range);
-    const value = { path: [...path, isList ? '@items' : '@values'], size: entries?.value };
-    const keyPart = { path: [...path, isList ? '@indices' : '@keys'], size: entries?.key };
+    const part = (name: string) => this.#part(this.#placeOf(expr.range), name);
+    const value = { place: part(isList ? '@items' : '@values'), size: entries?.value };
+    const keyPart = { place: part(isList ? '@indices' : '@keys'), size: entries?.key };
     if (second === undefined) {
       return { name: first, outer: scope, ...(isList ? value : keyPart) };
     }
@@ -361,7 +378,7 @@ class Estimator {
   /** A presence test, then an empty loop whose variable holds the value. */
   #optionalMap(expr: OptionalMapExpr, scope: Scope | undefined): Range {
     const target = this.cost(expr.target, scope);
-    const inner = { name: expr.variable, path: [], size: undefined, outer: scope };
+    const inner = { name: expr.variable, place: undefined, size: undefined, outer: scope };
     const body = this.cost(expr.body, inner);
     const has = plus(target, one);
     const bound = sumOf([listBase, plus(target, one), body]);
@@ -372,13 +389,19 @@ class Estimator {
   #bind(expr: BindExpr, outer: Scope | undefined): Range {
     const { variable: name, value, body } = expr;
     const made = plus(this.cost(value, outer), listBase);
-    const cost = plus(made, this.cost(body, { name, path: [name], size: undefined, outer }));
+    const inner = { name, place: this.#variable(name), size: undefined, outer };
+    const cost = plus(made, this.cost(body, inner));
     this.#note(expr, { size: nothing });
     return cost;
   }
 }
 
 const key: DeclaredSize = { max: 0, jsonBytesMin: 2 };
+
+/** The sizes that a place declares. */
+function sizeAt(place: Place | undefined): Range | undefined {
+  return place?.declared === undefined ? undefined : { min: 0, max: place.declared.max };
+}
 
 const isMapOrOpen = (type: Type) => type.name === 'map' || type.isParameter === true;
 

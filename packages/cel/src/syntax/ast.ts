@@ -117,11 +117,14 @@ export interface BindExpr {
   readonly body: Expr;
 }
 
-/** `a.b.c` as one name; undefined for other expressions. */
-export function qualifiedName(expr: Expr): string | undefined {
+/** Maximum number of parts of a name that denotes something: `google.protobuf.NullValue.NULL_VALUE`. */
+const namePartsMax = 4;
+
+/** `a.b.c` as one name; undefined for other expressions and for names of more than four parts. */
+export function qualifiedName(expr: Expr, partsMax = namePartsMax): string | undefined {
   if (expr.kind === 'ident') return expr.name;
-  if (expr.kind !== 'select' || expr.test || expr.optional) return undefined;
-  const prefix = qualifiedName(expr.operand);
+  if (expr.kind !== 'select' || expr.test || expr.optional || partsMax === 1) return undefined;
+  const prefix = qualifiedName(expr.operand, partsMax - 1);
   return prefix === undefined ? undefined : `${prefix}.${expr.field}`;
 }
 

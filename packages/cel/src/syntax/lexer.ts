@@ -18,7 +18,6 @@ export class LexError extends Error {
   }
 }
 
-const space = /[\t\n\f\r ]+/y;
 const comment = /\/\/[^\n]*/y;
 const name = /[A-Za-z_][A-Za-z0-9_]*|`[A-Za-z0-9_.\-/ ]+`/y;
 const number =
@@ -36,58 +35,92 @@ function match(pattern: RegExp, text: string, at: number): string | undefined {
 }
 
 /** Text that is not a token, which is reported and skipped. */
-class NoToken extends LexError {
-  readonly length: number;
-  constructor(at: number, text: string) {
-    super(at, `Syntax error: token recognition error at: '${text}'`);
-    this.length = text.length;
-  }
+interface NoToken {
+  readonly kind: 'none';
+  readonly text: string;
+  readonly at: number;
 }
 
+/** Tokens and errors between two pauses. */
+const tokensPerStep = 2_000;
+
 /**
- * The tokens of an expression, including its end, and the issues. The parser checks the range of
- * integers. Throws `LexError` for an invalid literal.
+ * The tokens of an expression, including its end, and the issues, in steps (TRUST-2). The parser
+ * checks the range of integers. Throws `LexError` for an invalid literal.
  */
-export function tokenize(text: string): {
-  readonly tokens: readonly Token[];
-  readonly issues: readonly Issue[];
-} {
+export function* tokenize(text: string): Generator<
+  void,
+  {
+    readonly tokens: readonly Token[];
+    readonly issues: readonly Issue[];
+  }
+> {
   const tokens: Token[] = [];
   const issues: Issue[] = [];
   let at = 0;
   while (at < text.length) {
-    const skipped = match(space, text, at) ?? match(comment, text, at);
+    const code = text.charCodeAt(at);
+    if (isSpace(code)) {
+      at += 1;
+      continue;
+    }
+    const skipped = code === slash ? match(comment, text, at) : undefined;
     if (skipped !== undefined) {
       at += skipped.length;
       continue;
     }
-    try {
-      const token = nextToken(text, at);
-      tokens.push(token);
-      at += token.text.length;
-    } catch (error) {
-      if (!(error instanceof NoToken)) throw error;
-      issues.push(error.issue);
-      at += error.length;
-    }
+    if ((tokens.length + issues.length) % tokensPerStep === tokensPerStep - 1) yield;
+    const token = nextToken(text, at);
+    if (token.kind === 'none') {
+      issues.push({ at, message: `Syntax error: token recognition error at: '${token.text}'` });
+    } else tokens.push(token);
+    at += token.text.length;
   }
   tokens.push({ kind: 'end', text: '<EOF>', at: text.length });
   return { tokens, issues };
 }
 
-function nextToken(text: string, at: number): Token {
-  const start = match(opening, text, at);
-  if (start !== undefined) return stringToken(text, at, start);
-  const digits = match(number, text, at);
-  if (digits !== undefined) return numberToken(digits, at);
+const slash = 0x2f;
+const backslash = 0x5c;
+const [lineFeed, carriageReturn] = [0x0a, 0x0d];
+
+/** Tab, line feed, form feed, carriage return, and space. */
+function isSpace(code: number): boolean {
+  return code === 0x20 || (code >= 0x09 && code <= carriageReturn && code !== 0x0b);
+}
+
+/** What a token may be, by its first character; operators are tried last. */
+const kinds = {
+  quoted: new Set(`"'`),
+  prefixed: new Set('rRbB'),
+  numeric: new Set('.0123456789'),
+} as const;
+
+function nextToken(text: string, at: number): Token | NoToken {
+  const first = text.charAt(at);
+  if (kinds.quoted.has(first) || kinds.prefixed.has(first)) {
+    const start = match(opening, text, at);
+    if (start !== undefined) return stringToken(text, at, start);
+  }
+  if (kinds.numeric.has(first)) {
+    const digits = match(number, text, at);
+    if (digits !== undefined) return numberToken(digits, at);
+  }
   const word = match(name, text, at);
   if (word !== undefined) return { kind: 'name', text: word, at };
   const sign = match(operator, text, at);
   if (sign !== undefined) return { kind: 'operator', text: sign, at };
-  throw new NoToken(at, match(half, text, at) ?? String.fromCodePoint(text.codePointAt(at) ?? 0));
+  const unknown = match(half, text, at) ?? String.fromCodePoint(text.codePointAt(at) ?? 0);
+  return { kind: 'none', text: unknown, at };
 }
 
+/** An integer that exceeds all types; the conversion of a long one would be slow. */
+const hugeInteger = /^(?:0*[1-9]\d{23,}|0[xX]0*[1-9a-fA-F][0-9a-fA-F]{23,})[uU]?$/;
+
 function numberToken(text: string, at: number): Token {
+  if (text.length > 23 && hugeInteger.test(text)) {
+    throw new LexError(at, `invalid ${/[uU]$/.test(text) ? 'uint' : 'int'} literal`);
+  }
   if (/[uU]$/.test(text)) {
     const uint = BigInt(text.slice(0, -1));
     if (uint > uint64Max) throw new LexError(at, 'invalid uint literal');
@@ -100,18 +133,21 @@ function numberToken(text: string, at: number): Token {
   return { kind: 'literal', text, at, value };
 }
 
-function stringToken(text: string, at: number, start: string): Token {
+function stringToken(text: string, at: number, start: string): Token | NoToken {
   const quote = start.replace(/^[rRbB]+/, '');
   const prefix = start.slice(0, start.length - quote.length).toLowerCase();
   const raw = prefix.includes('r');
   const from = at + start.length;
   let end = from;
-  while (!text.startsWith(quote, end)) {
-    const unclosed = end >= text.length || (quote.length === 1 && /[\n\r]/.test(text[end] ?? ''));
-    if (unclosed) {
-      throw new NoToken(at, text.slice(at, end));
+  const mark = quote.charCodeAt(0);
+  for (;;) {
+    const code = text.charCodeAt(end);
+    if (code === mark && text.startsWith(quote, end)) break;
+    const endsLine = code === lineFeed || code === carriageReturn;
+    if (end >= text.length || (endsLine && quote.length === 1)) {
+      return { kind: 'none', text: text.slice(at, end), at };
     }
-    end += !raw && text[end] === '\\' ? 2 : 1;
+    end += code === backslash && !raw ? 2 : 1;
   }
   const body = text.slice(from, end).replace(/\r\n?/g, '\n');
   const whole = text.slice(at, end + quote.length);

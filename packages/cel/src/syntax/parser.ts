@@ -1,15 +1,18 @@
-import { itemAt } from '@wheelhouse/machinery';
+import { inOnePiece, itemAt } from '@wheelhouse/machinery';
 import { CelCompileError, type Issue } from '../issues.ts';
+import { inPasses, type Pass, passFor } from '../passes.ts';
 import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
 import { LexError, type Token, tokenize } from './lexer.ts';
 import { expandMacro, type MacroOptions } from './macros.ts';
 
 /** Maximum number of code points in an expression. */
 const sizeMax = 100_000;
-/** Maximum nesting depth of expressions, which is safe for recursive walkers. */
+/** Maximum nesting depth of expressions. */
 const depthMax = 250;
 /** Maximum length of a chain of operators or selections. */
 const chainMax = 600;
+/** Maximum height of the tree, which is safe for recursive walkers: nested chains add up. */
+const heightMax = 1_000;
 const itemsMax = 100_000;
 
 const reserved = new Set(
@@ -20,34 +23,31 @@ const reserved = new Set(
 );
 const keywords = new Set(['in', 'true', 'false', 'null']);
 
-/**
- * Parses an expression and expands its macros. Supports the whole grammar of CEL, including
- * optional syntax. Throws `CelCompileError` with positions.
- */
+/** Parses a short expression, or one whose reader serves nobody else, like `parseSteps`. */
 export function parse(source: string, options: MacroOptions = {}): Expr {
+  return inOnePiece(parseSteps(source, options));
+}
+
+/**
+ * Parses an expression and expands its macros, in steps if it is long (TRUST-2). Supports the whole
+ * grammar of CEL, including optional syntax. Throws `CelCompileError` with positions.
+ */
+export function* parseSteps(source: string, options: MacroOptions): Generator<void, Expr> {
+  let issues: readonly Issue[] = [];
   try {
     if (source.length > sizeMax && [...source].length > sizeMax) {
       throw new LexError(0, `expression code point size exceeds limit: size: ${source.length}`);
     }
-  } catch (error) {
-    throw asCompileError(error, source, []);
-  }
-  const { tokens, issues } = tokensOf(source);
-  try {
-    const expr = new Parser(tokens, options).whole();
+    const lexed = yield* tokenize(source);
+    issues = lexed.issues;
+    const pass = passFor<number, Parsed>(source);
+    const parser = new Parser(lexed.tokens, { macros: options, pass });
+    const expr = yield* inPasses(pass, () => parser.whole());
     if (issues.length === 0) return expr;
   } catch (error) {
     throw asCompileError(error, source, issues);
   }
   throw new CelCompileError(source, issues);
-}
-
-function tokensOf(source: string): ReturnType<typeof tokenize> {
-  try {
-    return tokenize(source);
-  } catch (error) {
-    throw asCompileError(error, source, []);
-  }
 }
 
 function asCompileError(error: unknown, source: string, before: readonly Issue[]): unknown {
@@ -78,19 +78,40 @@ const levels: readonly ReadonlyMap<string, string>[] = [
   ]),
 ];
 
+/** The work of parsing a part, compared with that of checking a node. */
+const parsingWork = 0.5;
+
+/** A part of an expression that begins at some token. */
+interface Parsed {
+  readonly expr: Expr;
+  readonly height: number;
+  /** The index of the token after it. */
+  readonly end: number;
+}
+
 /** The state of the parser. */
 class Parser {
   readonly #tokens: readonly Token[];
-  readonly #options: MacroOptions;
+  readonly #macros: MacroOptions;
+  /** Results by twice the index of the first token, plus 1 for an operand. */
+  readonly #pass: Pass<number, Parsed> | undefined;
   #next = 0;
   #depth = 0;
+  /** The height of the tree that was parsed last. */
+  #height = 0;
 
-  constructor(tokens: readonly Token[], options: MacroOptions) {
+  constructor(
+    tokens: readonly Token[],
+    options: { readonly macros: MacroOptions; readonly pass: Pass<number, Parsed> | undefined },
+  ) {
     this.#tokens = tokens;
-    this.#options = options;
+    this.#macros = options.macros;
+    this.#pass = options.pass;
   }
 
   whole(): Expr {
+    this.#next = 0;
+    this.#depth = 0;
     const expr = this.#expression();
     if (this.#peek().kind !== 'end') this.#unexpected('<EOF>');
     return expr;
@@ -129,7 +150,35 @@ class Parser {
     throw new LexError(this.#peek().at, syntaxError(this.#tokens, { at, wanted }));
   }
 
+  /** Parses a part at the current token, unless an earlier pass has. */
+  #once(part: 0 | 1, parsePart: () => Expr): Expr {
+    const pass = this.#pass;
+    if (pass === undefined) return parsePart();
+    const start = 2 * this.#next + part;
+    const finished = pass.resultOf(start);
+    if (finished === undefined) {
+      const expr = parsePart();
+      pass.finish(start, { expr, height: this.#height, end: this.#next }, parsingWork);
+      return expr;
+    }
+    this.#next = finished.end;
+    this.#height = finished.height;
+    return finished.expr;
+  }
+
+  /** Notes the height of a node over the parts with the given height. */
+  #rise(height: number, at: number): void {
+    this.#height = height + 1;
+    if (this.#height > heightMax) {
+      throw new LexError(at, `expression recursion limit exceeded: ${heightMax}`);
+    }
+  }
+
   #expression(): Expr {
+    return this.#once(0, this.#wholeExpression);
+  }
+
+  readonly #wholeExpression = (): Expr => {
     this.#depth += 1;
     if (this.#depth > depthMax) {
       throw new LexError(this.#peek().at, `expression recursion limit exceeded: ${depthMax}`);
@@ -138,18 +187,21 @@ class Parser {
     const mark = this.#accept('?');
     let expr = condition;
     if (mark !== undefined) {
+      let height = this.#height;
       const yes = this.#binary(0);
+      height = Math.max(height, this.#height);
       this.#expect(':');
       const no = this.#expression();
+      this.#rise(Math.max(height, this.#height), mark.at);
       expr = call('_?_:_', mark.at, [condition, yes, no]);
     }
     this.#depth -= 1;
     return expr;
-  }
+  };
 
   #binary(level: number): Expr {
     const operators = levels[level];
-    if (operators === undefined) return this.#unary();
+    if (operators === undefined) return this.#once(1, this.#unary);
     let left = this.#binary(level + 1);
     for (let length = 0; ; length += 1) {
       const token = this.#peek();
@@ -159,11 +211,13 @@ class Parser {
         throw new LexError(token.at, `expression recursion limit exceeded: ${chainMax}`);
       }
       this.#take();
+      const height = this.#height;
       left = call(name, token.at, [left, this.#binary(level + 1)]);
+      this.#rise(Math.max(height, this.#height), token.at);
     }
   }
 
-  #unary(): Expr {
+  readonly #unary = (): Expr => {
     const first = this.#peek();
     if (!this.#is('!') && !this.#is('-')) return this.#member(this.#primary());
     let count = 0;
@@ -174,8 +228,9 @@ class Parser {
     }
     const operand = this.#member(this.#primary());
     if (count % 2 === 0) return operand;
+    this.#rise(this.#height, first.at);
     return call(text === '!' ? '!_' : '-_', first.at, [operand]);
-  }
+  };
 
   /** A minus before a number belongs to it. */
   #isNumberAfter(): boolean {
@@ -186,6 +241,7 @@ class Parser {
 
   #primary(): Expr {
     const token = this.#peek();
+    this.#height = 0;
     if (this.#accept('(')) {
       const inner = this.#expression();
       this.#expect(')');
@@ -242,27 +298,33 @@ class Parser {
   #named(name: string, at: number): Expr {
     const paren = this.#accept('(');
     if (paren === undefined) return this.#message(name, at) ?? { kind: 'ident', at, name };
+    const args = this.#arguments();
     return this.#expanded({
       kind: 'call',
       at: paren.at,
       name: name.replace(/^\./, ''),
       target: undefined,
-      args: this.#arguments(),
+      args,
     });
   }
 
   #expanded(made: CallExpr): Expr {
-    return expandMacro(made, this.#options);
+    return expandMacro(made, this.#macros);
   }
 
+  /** The arguments of a call on a target of the current height. */
   #arguments(): readonly Expr[] {
     const args: Expr[] = [];
+    const { at } = this.#peek();
+    let height = this.#height;
     while (!this.#is(')')) {
       args.push(this.#expression());
+      height = Math.max(height, this.#height);
       if (!this.#accept(',')) break;
       if (this.#is(')')) this.#unexpected();
     }
     this.#expect(')');
+    this.#rise(height, at);
     return args;
   }
 
@@ -281,43 +343,53 @@ class Parser {
     if (brace?.text !== '{' || brace.kind !== 'operator') return undefined;
     this.#next = end + 1;
     const fields: StructField[] = [];
+    let height = 0;
     while (!this.#is('}')) {
       const optional = this.#accept('?') !== undefined;
       const field = this.#take();
       if (field.kind !== 'name') this.#unexpected();
       const { at: colon } = this.#expect(':');
       fields.push({ at: colon, name: field.text, value: this.#expression(), optional });
+      height = Math.max(height, this.#height);
       if (!this.#accept(',')) break;
     }
     this.#expect('}');
+    this.#rise(height, at);
     return { kind: 'struct', at: brace.at ?? at, name: full, fields };
   }
 
   #list(): Expr {
     const { at } = this.#expect('[');
     const items: { value: Expr; optional: boolean }[] = [];
+    let height = 0;
     while (!this.#is(']')) {
       const optional = this.#accept('?') !== undefined;
       items.push({ value: this.#expression(), optional });
+      height = Math.max(height, this.#height);
       if (items.length > itemsMax) throw new LexError(at, 'list literal has too many elements');
       if (!this.#accept(',') || this.#isOver()) break;
     }
     this.#expect(']');
+    this.#rise(height, at);
     return { kind: 'list', at, items };
   }
 
   #map(): Expr {
     const { at } = this.#expect('{');
     const entries: MapEntry[] = [];
+    let height = 0;
     while (!this.#is('}')) {
       const optional = this.#accept('?') !== undefined;
       const key = this.#expression();
+      height = Math.max(height, this.#height);
       const colon = this.#expect(':');
       entries.push({ at: colon.at, key, value: this.#expression(), optional });
+      height = Math.max(height, this.#height);
       if (entries.length > itemsMax) throw new LexError(at, 'map literal has too many entries');
       if (!this.#accept(',') || this.#isOver()) break;
     }
     this.#expect('}');
+    this.#rise(height, at);
     return { kind: 'map', at, entries };
   }
 
@@ -330,7 +402,9 @@ class Parser {
       const bracket = this.#accept('[');
       if (bracket !== undefined) {
         const name = this.#accept('?') === undefined ? '_[_]' : '_[?_]';
+        const height = this.#height;
         expr = call(name, bracket.at, [expr, this.#expression()]);
+        this.#rise(Math.max(height, this.#height), bracket.at);
         this.#expect(']');
         continue;
       }
@@ -350,6 +424,7 @@ class Parser {
     const field = token.text.replaceAll('`', '');
     const paren = optional || field !== token.text ? undefined : this.#accept('(');
     if (paren === undefined) {
+      this.#rise(this.#height, dot.at);
       return { kind: 'select', at: dot.at, operand, field, test: false, optional };
     }
     const args = this.#arguments();

@@ -1,6 +1,6 @@
 import { inOnePiece } from '@wheelhouse/machinery';
 import { CelError, kindOf, type Value } from '../values.ts';
-import { parseType, splitTypes, type Type } from './types.ts';
+import { containsParameters, parseType, splitTypes, type Type } from './types.ts';
 
 /** The part of an evaluation that functions may use. */
 export interface CallContext {
@@ -70,6 +70,8 @@ export interface Overload {
   readonly isMember: boolean;
   readonly params: readonly Type[];
   readonly result: Type;
+  /** Whether the parameters or the result contain type parameters. */
+  readonly isGeneric: boolean;
   readonly run: Run;
   /** The same in steps; undefined for functions that are always short. */
   readonly steps?: RunSteps | undefined;
@@ -119,13 +121,15 @@ function parseSignature(
   const dot = path.lastIndexOf('.');
   const target = dot > 0 ? path.slice(0, dot) : '';
   const isMember = targets.has(target.replace(/\(.*$/, '')) || /^[A-Z]$/.test(target);
-  const params = splitTypes(args).map(parseType);
+  const others = splitTypes(args).map(parseType);
+  const params = isMember ? [parseType(target), ...others] : others;
   return {
     name: isMember ? path.slice(dot + 1) : path,
     overload: {
       isMember,
-      params: isMember ? [parseType(target), ...params] : params,
+      params,
       result,
+      isGeneric: [...params, result].some(containsParameters),
       run,
       steps: 'steps' in run ? run.steps : undefined,
       isSeldomLong: 'steps' in run && run.isSeldomLong,

@@ -5,6 +5,10 @@ export interface Type {
   readonly name: string;
   readonly args: readonly Type[];
   readonly isParameter?: true;
+  /** Whether the arguments contain type parameters. */
+  readonly isOpen?: true;
+  /** Number of types in the arguments and theirs; absent for none. */
+  readonly inner?: number;
   /** Members of an object type by their names in expressions. */
   readonly fields?: TypesByName;
 }
@@ -28,12 +32,28 @@ export const nullType = simple('null');
 export const timestampType = simple('timestamp');
 export const durationType = simple('duration');
 
-export const listType = (item: Type): Type => ({ name: 'list', args: [item] });
-export const mapType = (key: Type, value: Type): Type => ({ name: 'map', args: [key, value] });
-export const optionalType = (value: Type): Type => ({ name: 'optional_type', args: [value] });
-export const typeType = (of: Type): Type => ({ name: 'type', args: [of] });
+/** A type with arguments. */
+export function composite(name: string, args: readonly Type[]): Type {
+  let inner = 0;
+  let isOpen = false;
+  for (const arg of args) {
+    inner += 1 + (arg.inner ?? 0);
+    isOpen ||= containsParameters(arg);
+  }
+  return isOpen ? { name, args, inner, isOpen } : { name, args, inner };
+}
+
+export const listType = (item: Type): Type => composite('list', [item]);
+export const mapType = (key: Type, value: Type): Type => composite('map', [key, value]);
+export const optionalType = (value: Type): Type => composite('optional_type', [value]);
+export const typeType = (of: Type): Type => composite('type', [of]);
 /** A protobuf wrapper: the wrapped type or null. */
-export const wrapperType = (of: Type): Type => ({ name: 'wrapper', args: [of] });
+export const wrapperType = (of: Type): Type => composite('wrapper', [of]);
+
+/** Whether a type is a type parameter or contains one. */
+export function containsParameters(type: Type): boolean {
+  return type.isParameter === true || type.isOpen === true;
+}
 
 /** The type in a wrapper; other types are returned unchanged. */
 export function unwrapped(type: Type): Type {
@@ -51,34 +71,102 @@ export function showType(type: Type): string {
   return `${type.name}(${type.args.map(showType).join(', ')})`;
 }
 
-/** Bindings of type parameters. */
-export type Substitution = Map<string, Type>;
+/** The types of an expression are too large to be compared. */
+export class TypesTooLarge extends Error {}
 
-/** Replaces the bound parameters of a type; unbound ones remain or become dyn. */
+/** Maximum number of types that one comparison or substitution visits. */
+const comparedTypesMax = 20_000;
+
+/** Maximum number of types that all comparisons and substitutions for one expression visit. */
+const allTypesMax = 20_000_000;
+
+/**
+ * Bindings of type parameters. Bounds the work on types, whose size may be exponential in the
+ * length of an expression.
+ */
+export class Substitution {
+  readonly #types = new Map<string, Type>();
+  /** Bound parameters in the order of their binding. */
+  readonly #names: string[] = [];
+  #visited = 0;
+  #visitedMax = 0;
+
+  get(name: string): Type | undefined {
+    return this.#types.get(name);
+  }
+
+  /** Binds a free parameter. */
+  bind(name: string, type: Type): void {
+    this.#types.set(name, type);
+    this.#names.push(name);
+  }
+
+  /** Number of bindings, to which `undo` returns. */
+  get size(): number {
+    return this.#names.length;
+  }
+
+  /** Removes the bindings that were made since there were `size` of them. */
+  undo(size: number): void {
+    while (this.#names.length > size) this.#types.delete(this.#names.pop() ?? '');
+  }
+
+  /** Number of types that were visited. */
+  get visited(): number {
+    return this.#visited;
+  }
+
+  /** Starts a comparison or a substitution. */
+  begin(): void {
+    this.#visitedMax = Math.min(this.#visited + comparedTypesMax, allTypesMax);
+  }
+
+  /** Counts a visited type. Throws `TypesTooLarge`. */
+  visit(): void {
+    this.#visited += 1;
+    if (this.#visited > this.#visitedMax) throw new TypesTooLarge();
+  }
+}
+
+/**
+ * Replaces the bound parameters of a type; unbound ones remain or become dyn. Throws
+ * `TypesTooLarge`.
+ */
 export function substituted(type: Type, substitution: Substitution, free: 'keep' | 'dyn'): Type {
+  if (!containsParameters(type)) return type;
+  substitution.begin();
+  return replaced(type, substitution, free);
+}
+
+function replaced(type: Type, substitution: Substitution, free: 'keep' | 'dyn'): Type {
+  if (!containsParameters(type)) return type;
+  substitution.visit();
   if (type.isParameter) {
     const found = substitution.get(type.name);
-    if (found !== undefined) return substituted(found, substitution, free);
+    if (found !== undefined) return replaced(found, substitution, free);
     return free === 'dyn' ? dynType : type;
   }
-  if (type.args.length === 0) return type;
-  return { ...type, args: type.args.map((arg) => substituted(arg, substitution, free)) };
+  const args = type.args.map((arg) => replaced(arg, substitution, free));
+  return composite(type.name, args);
 }
 
 const isDynamic = (type: Type) => isDyn(type) || type.name === '!error!';
 
 /**
  * Whether a value of one type is assignable to another; binds type parameters of either in
- * `substitution`, which changes only on success.
+ * `substitution`, which changes only on success. Throws `TypesTooLarge`.
  */
 export function isAssignable(from: Type, to: Type, substitution: Substitution): boolean {
-  const trial = new Map(substitution);
-  if (!assign(from, to, trial)) return false;
-  for (const [name, type] of trial) substitution.set(name, type);
-  return true;
+  const { size } = substitution;
+  substitution.begin();
+  if (assign(from, to, substitution)) return true;
+  if (substitution.size > size) substitution.undo(size);
+  return false;
 }
 
 function assign(candidate: Type, wanted: Type, substitution: Substitution): boolean {
+  if (candidate === wanted) return true;
+  substitution.visit();
   const from = bound(candidate, substitution);
   const to = bound(wanted, substitution);
   if (to.isParameter || from.isParameter) return bind(from, to, substitution);
@@ -116,13 +204,15 @@ function bind(from: Type, to: Type, substitution: Substitution): boolean {
   const [parameter, type] = to.isParameter ? [to, from] : [from, to];
   if (occurs(parameter.name, type, substitution)) return false;
   // An error type binds nothing, so that a later argument can.
-  if (type.name !== '!error!') substitution.set(parameter.name, type);
+  if (type.name !== '!error!') substitution.bind(parameter.name, type);
   return true;
 }
 
 function occurs(name: string, type: Type, substitution: Substitution): boolean {
+  substitution.visit();
   const at = bound(type, substitution);
   if (at.isParameter) return at.name === name;
+  if (at.isOpen !== true) return false;
   return at.args.some((arg) => occurs(name, arg, substitution));
 }
 
@@ -139,7 +229,7 @@ export function moreGeneral(one: Type, other: Type): Type {
   if (one.name === 'null') return other;
   if (one.args.length === 0 || one.args.length !== other.args.length) return one;
   const args = one.args.map((arg, index) => moreGeneral(arg, itemAt(other.args, index)));
-  return { ...one, args };
+  return composite(one.name, args);
 }
 
 /**
@@ -150,7 +240,7 @@ export function parseType(text: string): Type {
   const match = /^([\w.]+)\s*(?:\((.*)\))?$/.exec(text.trim());
   const name = match?.[1] ?? text;
   if (/^[A-Z]$/.test(name)) return { name, args: [], isParameter: true };
-  return { name, args: splitTypes(match?.[2] ?? '').map(parseType) };
+  return composite(name, splitTypes(match?.[2] ?? '').map(parseType));
 }
 
 /** Splits at commas outside parentheses. */
