@@ -18,7 +18,7 @@ export type Line = readonly [
  * Declares a test for each line. Both clients run it at the same time, each in its own namespace,
  * and must print the same. The lines run in order. `prepare` sets up each namespace.
  */
-export function saysAsKubectl(
+export function printsLikeKubectl(
   lines: readonly Line[],
   prepare: (server: TestServer, namespace: string) => Promise<void> = async () => {},
 ): void {

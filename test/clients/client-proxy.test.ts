@@ -19,22 +19,25 @@ import { withServer } from '../support/with-server.ts';
 let proxy: http.Server | undefined;
 let client: ApiClient | undefined;
 /** The requests to the proxy: their authority and authorization. */
-let asked: (readonly [authority: string, authorization: string | undefined])[] = [];
+let connectRequests: (readonly [authority: string, authorization: string | undefined])[] = [];
 
 const server = await withServer();
 afterEach(() => {
   client?.close();
   proxy?.closeAllConnections();
   proxy?.close();
-  asked = [];
+  connectRequests = [];
 });
 
 /** Starts a proxy that tunnels, or answers with the status; returns its URL. */
-async function startProxy(made: http.Server, options: { status?: number } = {}): Promise<string> {
-  proxy = made;
-  made.on('connect', (request: http.IncomingMessage, from: net.Socket) => {
+async function startProxy(
+  httpServer: http.Server,
+  options: { status?: number } = {},
+): Promise<string> {
+  proxy = httpServer;
+  httpServer.on('connect', (request: http.IncomingMessage, from: net.Socket) => {
     const authority = request.url ?? '';
-    asked.push([authority, request.headers['proxy-authorization']]);
+    connectRequests.push([authority, request.headers['proxy-authorization']]);
     from.on('error', () => {});
     if (options.status !== undefined) {
       from.end(`HTTP/1.1 ${options.status} No\r\n\r\n`);
@@ -48,8 +51,8 @@ async function startProxy(made: http.Server, options: { status?: number } = {}):
     to.on('error', () => from.destroy());
     from.on('close', () => to.destroy());
   });
-  await new Promise<void>((resolve) => made.listen(0, '127.0.0.1', resolve));
-  return `127.0.0.1:${(made.address() as net.AddressInfo).port}`;
+  await new Promise<void>((resolve) => httpServer.listen(0, '127.0.0.1', resolve));
+  return `127.0.0.1:${(httpServer.address() as net.AddressInfo).port}`;
 }
 
 /** The certificate in PEM that a port on loopback serves. */
@@ -76,8 +79,8 @@ function clientOf(change: Partial<ClientConfig>): ApiClient {
 }
 
 test('a proxy-url tunnels TLS from the client to the server', async () => {
-  const place = await startProxy(http.createServer());
-  const through = clientOf({ proxyUrl: `http://jane:p%40ss@${place}` });
+  const address = await startProxy(http.createServer());
+  const through = clientOf({ proxyUrl: `http://jane:p%40ss@${address}` });
   expect(await through.get('/version')).toHaveProperty('gitVersion');
   const path = '/api/v1/namespaces/default/configmaps';
   await through.send({ method: 'POST', path, body: configMap('tunnelled') });
@@ -87,7 +90,7 @@ test('a proxy-url tunnels TLS from the client to the server', async () => {
     break;
   }
   const basic = `Basic ${Buffer.from('jane:p@ss').toString('base64')}`;
-  expect(asked[0]).toEqual([new URL(server.url).host, basic]);
+  expect(connectRequests[0]).toEqual([new URL(server.url).host, basic]);
 });
 
 test('a server is trusted by its own certificate, without its authority', async () => {
@@ -109,20 +112,20 @@ test('a TLS proxy is trusted by the same authorities as the server', async () =>
     issuer: ca,
   });
   folder.remove();
-  const place = await startProxy(https.createServer({ cert, key }));
-  const proxyUrl = `https://${place}`;
+  const address = await startProxy(https.createServer({ cert, key }));
+  const proxyUrl = `https://${address}`;
   await expect(clientOf({ proxyUrl }).get('/version')).rejects.toThrow(/certificate/);
   const caPem = `${server.server.caPem}\n${ca.certificatePem}`;
   expect(await clientOf({ proxyUrl, caPem }).get('/version')).toHaveProperty('gitVersion');
 });
 
 test('a refusing or unreachable proxy is a connection failure', async () => {
-  const place = await startProxy(http.createServer(), { status: 407 });
-  await expect(clientOf({ proxyUrl: `http://${place}` }).get('/version')).rejects.toMatchObject({
+  const address = await startProxy(http.createServer(), { status: 407 });
+  await expect(clientOf({ proxyUrl: `http://${address}` }).get('/version')).rejects.toMatchObject({
     name: 'ConnectionError',
     message: 'the proxy answered 407 to CONNECT',
   });
-  expect(asked[0]?.[1]).toBeUndefined();
+  expect(connectRequests[0]?.[1]).toBeUndefined();
   const nowhere = clientOf({ proxyUrl: 'http://127.0.0.1:1' });
   await expect(nowhere.get('/version')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
 });

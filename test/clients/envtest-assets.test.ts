@@ -139,11 +139,15 @@ test('PLANE-1: envtest’s programs start this server with envtest’s flags', a
   const status = () =>
     new Promise<number | undefined>((resolve) => {
       const tls = { ca: authority.certificatePem, cert: admin.certificatePem, key: admin.keyPem };
-      const asked = get(`https://127.0.0.1:${port}/readyz`, { ...tls, agent: false }, (answer) => {
-        answer.resume();
-        resolve(answer.statusCode);
-      });
-      asked.on('error', () => resolve(undefined));
+      const request = get(
+        `https://127.0.0.1:${port}/readyz`,
+        { ...tls, agent: false },
+        (answer) => {
+          answer.resume();
+          resolve(answer.statusCode);
+        },
+      );
+      request.on('error', () => resolve(undefined));
     });
   await eventually(async () => (await status()) === 200, apiServer.output);
   const kubectl = start('kubectl', [

@@ -12,7 +12,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const cache = join(root, 'node_modules', '.cache');
 mkdirSync(cache, { recursive: true });
 const folder = mkdtempSync(join(cache, 'examples-'));
-const patienceMs = 300_000;
+const timeoutMs = 300_000;
 let programs: Programs;
 
 beforeAll(async () => {
@@ -34,7 +34,7 @@ function run(
     ([name]) => !/^(VITEST|NODE_|TEST$)/.test(name),
   );
   const env = { ...Object.fromEntries(inherited), ...variables };
-  const child = spawn(program, args, { cwd: join(folder, example), env, timeout: patienceMs });
+  const child = spawn(program, args, { cwd: join(folder, example), env, timeout: timeoutMs });
   let output = '';
   const collect = (bytes: Buffer) => {
     output += bytes.toString();
@@ -50,7 +50,7 @@ function run(
 const succeeds = ([program, ...args]: readonly [string, ...string[]]): boolean =>
   spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 
-test('CLIENT-3: the example in TypeScript', { timeout: patienceMs }, async () => {
+test('CLIENT-3: the example in TypeScript', { timeout: timeoutMs }, async () => {
   const modules = join(folder, 'typescript', 'node_modules');
   mkdirSync(modules);
   symlinkSync(dirname(dirname(programs.wheelhouse)), join(modules, 'wheelhouse'));
@@ -60,7 +60,7 @@ test('CLIENT-3: the example in TypeScript', { timeout: patienceMs }, async () =>
   expect(code).toBe(0);
 });
 
-test('CLIENT-2: the example in Python', { timeout: patienceMs }, async ({ skip }) => {
+test('CLIENT-2: the example in Python', { timeout: timeoutMs }, async ({ skip }) => {
   const python = ['python3', '/usr/bin/python3'].find((one) =>
     succeeds([one, '-c', 'import kubernetes']),
   );
@@ -71,22 +71,22 @@ test('CLIENT-2: the example in Python', { timeout: patienceMs }, async ({ skip }
   expect(code).toBe(0);
 });
 
-const started = () => ({ WHEELHOUSE: `${process.execPath} ${programs.wheelhouse}` });
+const programVariables = () => ({ WHEELHOUSE: `${process.execPath} ${programs.wheelhouse}` });
 
-test('PLANE-1: the helper in Rust', { timeout: patienceMs }, async ({ skip }) => {
+test('PLANE-1: the helper in Rust', { timeout: timeoutMs }, async ({ skip }) => {
   if (!succeeds(['rustc', '--version'])) return skip('no rustc');
   const compile = ['rustc', '--edition', '2021', '--test', 'plane.rs', '-o', 'plane'] as const;
   expect(await run('rust', [...compile])).toEqual({ code: 0, output: expect.any(String) });
-  const { code, output } = await run('rust', [join(folder, 'rust', 'plane')], started());
+  const { code, output } = await run('rust', [join(folder, 'rust', 'plane')], programVariables());
   expect(output).toMatch(/test result: ok\. 1 passed; 0 failed/);
   expect(code).toBe(0);
   const broken = await run('rust', [join(folder, 'rust', 'plane')], { WHEELHOUSE: 'false' });
   expect(broken.output).toContain('the server did not start');
 });
 
-test('PLANE-1: the helper in Java', { timeout: patienceMs }, async ({ skip }) => {
+test('PLANE-1: the helper in Java', { timeout: timeoutMs }, async ({ skip }) => {
   if (!succeeds(['javac', '-version'])) return skip('no JDK');
-  const { code, output } = await run('java', ['java', 'Plane.java'], started());
+  const { code, output } = await run('java', ['java', 'Plane.java'], programVariables());
   expect(output).toContain('"server": "https://127.0.0.1:');
   expect(output).not.toContain('Exception');
   expect(code).toBe(0);
@@ -94,7 +94,7 @@ test('PLANE-1: the helper in Java', { timeout: patienceMs }, async ({ skip }) =>
   expect(broken.output).toContain('the server did not start');
 });
 
-test('PLANE-1: the example in Go', { timeout: 2 * patienceMs }, async ({ skip }) => {
+test('PLANE-1: the example in Go', { timeout: 2 * timeoutMs }, async ({ skip }) => {
   const offline = { GOFLAGS: '-mod=mod', GOPROXY: 'off', GOSUMDB: 'off', GOTOOLCHAIN: 'local' };
   if (!succeeds(['go', 'version'])) return skip('no go');
   const vetted = await run('go', ['go', 'vet', './...'], offline);

@@ -268,11 +268,11 @@ describe('certificates', () => {
     clients.push(client, other);
     expect(await whoIs(client)).toBe('anna');
     expect(await whoIs(other)).toBe('anna');
-    const held = await openConnection(other);
+    const socket = await openConnection(other);
     plugin.answers(credential(certificateOf('bert')));
     clock.advance(61_000);
     expect(await whoIs(client)).toBe('bert');
-    await eventually(async () => held.destroyed, 'the end of the old connection');
+    await eventually(async () => socket.destroyed, 'the end of the old connection');
     expect(await whoIs(other)).toBe('bert');
     expect(plugin.runs().length).toBe(2);
   });
@@ -283,12 +283,12 @@ describe('certificates', () => {
     const pair = certificateOf('anna');
     plugin.answers(credential({ ...pair, expirationTimestamp: until() }));
     const client = await clientOf({ host: { clock } });
-    const held = await openConnection(client);
+    const socket = await openConnection(client);
     clock.advance(61_000);
     plugin.answers(credential({ ...pair, expirationTimestamp: until() }));
     expect(await whoIs(client)).toBe('anna');
     expect(plugin.runs().length).toBe(2);
-    expect(held.destroyed).toBe(false);
+    expect(socket.destroyed).toBe(false);
   });
 
   test('AUTHN-11: a plugin may return a token and a certificate together', async () => {

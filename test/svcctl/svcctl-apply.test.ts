@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf, systemClock } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { type SvcctlHome, svcctlFor, svcctlOn } from './svcctl-run.ts';
 
@@ -64,7 +64,7 @@ const gadget = (spec: object) => ({
 const set = { labels: { set: 'one' } };
 const shown = 'get deployment d -o jsonpath={.spec.template.spec}';
 
-saysAsKubectl([
+printsLikeKubectl([
   // Messages.
   [`${clientSide} -f -`, documents(map('x', { a: '1', b: '<&>' }))],
   [`${clientSide} -f -`, documents(map('x', { a: '1', b: '<&>' }))],

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (dialectName) => {
@@ -197,7 +197,7 @@ const pod = (name: string, more: { readonly node?: string; readonly side?: boole
     },
   });
 
-saysAsKubectl([
+printsLikeKubectl([
   ['create sa default'],
   ['top pod'],
   ['top node'],

@@ -1,7 +1,7 @@
 import { createPrivateKey, generateKeyPairSync, webcrypto } from 'node:crypto';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
 import { issue } from '../support/issued-certificate.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
@@ -99,7 +99,7 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
 /** Prints what a command would create, with defaults of the server. */
 const shown = '--dry-run=server -o yaml';
 
-saysAsKubectl([
+printsLikeKubectl([
   ['create deployment web --image=web:1'],
   ['create deployment web --image=web:1'],
   ['get deploy web -o jsonpath={.spec}{.metadata.labels}'],

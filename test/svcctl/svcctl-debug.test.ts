@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Line, saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { type Line, printsLikeKubectl } from '../clients/beside-kubectl.ts';
 import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
@@ -229,7 +229,7 @@ describe('arguments of debug', () => {
         '--set-image=copy --copy-to=q',
         'invalid argument "copy" for "--set-image" flag: copy must be formatted as key=value',
       ],
-      [`--custom=${text}`, `${text} does not contain a valid container spec: it is no object`],
+      [`--custom=${text}`, `${text} does not contain a valid container spec: it is not an object`],
       [`--custom=${broken}`, `${broken} does not contain a valid container spec: `],
       [
         `--custom=${folder}`,
@@ -359,7 +359,7 @@ const lines: readonly Line[] = [
 
 const probe = { httpGet: { path: '/', port: 80 } };
 
-saysAsKubectl(lines, async (server: TestServer, namespace: string) => {
+printsLikeKubectl(lines, async (server: TestServer, namespace: string) => {
   const inside = `/api/v1/namespaces/${namespace}`;
   const pod = {
     metadata: { name: 'p', labels: { a: 'b' }, annotations: { c: 'd' } },

@@ -1,6 +1,6 @@
 import { dialectNames } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
@@ -58,7 +58,7 @@ const event = (name: string, more: object) =>
     ...more,
   });
 
-saysAsKubectl([
+printsLikeKubectl([
   ['events'],
   ['create -f -', event('second', { lastTimestamp: '2020-01-03T00:00:00Z', count: 4 })],
   ['create -f -', event('first', { lastTimestamp: '2020-01-02T00:00:00Z', type: 'Warning' })],

@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Line, saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { type Line, printsLikeKubectl } from '../clients/beside-kubectl.ts';
 import {
   eventually,
   freshNamespace,
@@ -196,7 +196,7 @@ Berths:
     verbatim text that is indented and much longer than the eighty columns of a line of a terminal
 ${'A long text that has to be broken into lines. '.repeat(6)}`;
 
-saysAsKubectl(lines, async (server: TestServer) => {
+printsLikeKubectl(lines, async (server: TestServer) => {
   const group = 'explain.example.com';
   const spec = {
     type: 'object',

@@ -1,6 +1,6 @@
-import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
 
-saysAsKubectl([
+printsLikeKubectl([
   ['create cm x --from-literal=a=1 --from-literal=b=two'],
   ['create cm x --from-literal=a=1'],
   ['label cm x tier=gold'],
@@ -95,7 +95,7 @@ const pod = JSON.stringify({
   spec: { containers: [{ name: 'c', image: 'i' }] },
 });
 
-saysAsKubectl([
+printsLikeKubectl([
   ['create -f -', map('x', { a: '1' })],
   ['create -f -', map('y')],
   ['patch cm x --type=merge -p {"data":{"a":"2"}} --dry-run=client -o jsonpath={.data}'],
@@ -125,7 +125,7 @@ saysAsKubectl([
   ['delete cm x'],
 ]);
 
-saysAsKubectl([
+printsLikeKubectl([
   ['replace -f -', map('x', { a: '1' })],
   ['replace --force -f -', map('x', { a: '1' })],
   ['replace --force -f -', map('x', { a: '2' })],
@@ -148,7 +148,7 @@ const podNamed = (name: string, labels = {}) => {
   return `---\n${JSON.stringify(object)}\n`;
 };
 
-saysAsKubectl([
+printsLikeKubectl([
   ['create -f -', podNamed('a', { x: '1' }) + podNamed('b', { x: '2' })],
   ['get pod/a pod/b'],
   ['get pods -l x=9 -o yaml'],

@@ -1,6 +1,6 @@
 import { dialectNames } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 const map = (name: string, data: object, metadata: object = {}) => ({
@@ -25,7 +25,7 @@ const deployment = {
   },
 };
 
-saysAsKubectl([
+printsLikeKubectl([
   // An object from another server has a resourceVersion of that server.
   ['create -f -', documents(map('x', { a: '1' }, { resourceVersion: '12' }))],
   ['create -f -', documents(map('x', {}), map('y', { a: '1' }), map('Z', {}), map('z', {}))],

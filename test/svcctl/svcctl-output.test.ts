@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
 import { freshNamespace, startTestServer } from '../support/harness.ts';
 import { replaceIn, svcctlFor, svcctlOn } from './svcctl-run.ts';
 
@@ -9,7 +9,7 @@ const map = (name: string, data: object, labels = {}) => {
   return `---\n${JSON.stringify(object)}\n`;
 };
 
-saysAsKubectl([
+printsLikeKubectl([
   ['create -f -', map('a', { x: '1', y: '<&>' }, { tier: 'gold' }) + map('b', { x: '2' })],
   ['get cm a -o go-template={{.metadata.name}}={{.data.x}}'],
   ['get cm -o go-template={{range.items}}{{.metadata.name}},{{end}}'],

@@ -1,4 +1,4 @@
-import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
 
 const map = (name: string, more: object = {}) => {
   const { metadata = {}, ...rest } = more as { metadata?: object };
@@ -20,7 +20,7 @@ const deployment = {
   spec: { selector: { matchLabels: labels }, template },
 };
 
-saysAsKubectl([
+printsLikeKubectl([
   ['create -f -', map('x') + map('y') + map('fixed', { immutable: true })],
   // create
   ['create -f /nope/nope'],

@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { type PlayedController, playController } from './played-workloads.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
@@ -148,7 +148,7 @@ const replicaSet = JSON.stringify({
   },
 });
 
-saysAsKubectl(
+printsLikeKubectl(
   [
     ['rollout status deployment/web --watch=false'],
     ['rollout status deploy web --watch=false --revision=3'],

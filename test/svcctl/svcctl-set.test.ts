@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { playController } from './played-workloads.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
@@ -130,7 +130,7 @@ const service = JSON.stringify({
 const images = 'get deploy web -o jsonpath={.spec.template.spec.containers[*].image}';
 const env = 'get deploy web -o jsonpath={.spec.template.spec.containers[*].env}';
 
-saysAsKubectl([
+printsLikeKubectl([
   ['create -f -', deployment('web', { tier: 'gold' })],
   ['create -f -', deployment('other')],
   ['create -f -', cronJob],

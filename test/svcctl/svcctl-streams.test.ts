@@ -167,7 +167,7 @@ describe('exec and attach', () => {
 
   test.each<[string, Partial<typeof played.failing>, string]>([
     ['breaks off', { isCutOff: true }, 'the connection to the container'],
-    ['sends no status', { status: 'nonsense' }, 'is no status'],
+    ['sends no status', { status: 'nonsense' }, 'is not a status'],
     ['sends another object', { status: '{"status":"Maybe"}' }, 'unknown error'],
     [
       'sends a failure without a code',

@@ -10,44 +10,44 @@ import {
 } from '@wheelhouse/machinery';
 import {
   createHttpClient,
-  type HttpAnswer,
   type HttpClient,
+  type HttpResponse,
   type HttpStream,
+  readAll,
   type WebSocketRequest,
-  wholeOf,
 } from './http-client.ts';
 import type { ClientConfig } from './kubeconfig/client-config.ts';
 import type { MessageConnection } from './web-socket.ts';
 
-/** The same as in client-go. */
+/** Maximum number of retries, as in client-go. */
 const retriesMax = 10;
 
 /** The parts of a response that decide whether to retry. */
-type Retriable = Pick<HttpAnswer, 'status' | 'headers'> & {
-  readonly body: HttpAnswer['body'] | HttpStream['body'];
+type Retriable = Pick<HttpResponse, 'status' | 'headers'> & {
+  readonly body: HttpResponse['body'] | HttpStream['body'];
 };
 
 /**
- * Sends a request, and retries up to ten times while the server asks for a delay. Calls `heard`
- * with each response and the time of its request. Rejects with the signal's reason if it aborts a
- * delay.
+ * Sends a request, and retries up to ten times while the server asks for a delay. Calls
+ * `onResponse` with each response and the monotonic time of its request in milliseconds. Rejects
+ * with the signal's reason if it aborts a delay.
  */
-async function askPatiently<A extends Retriable>(
-  ask: () => Promise<A>,
+async function sendWithRetries<A extends Retriable>(
+  sendOnce: () => Promise<A>,
   options: {
     readonly clock: Clock;
     readonly signal: AbortSignal | undefined;
-    readonly heard: (answer: A, startMs: number) => void;
+    readonly onResponse: (response: A, startMs: number) => void;
   },
 ): Promise<A> {
-  const { clock, signal, heard } = options;
+  const { clock, signal, onResponse } = options;
   for (let retries = 0; ; retries += 1) {
     const startMs = performance.now();
-    const answer = await ask();
-    heard(answer, startMs);
-    const waitMs = retryAfterMs(answer);
-    if (waitMs === undefined || retries === retriesMax) return answer;
-    if (!Buffer.isBuffer(answer.body)) answer.body.resume();
+    const response = await sendOnce();
+    onResponse(response, startMs);
+    const waitMs = retryAfterMs(response);
+    if (waitMs === undefined || retries === retriesMax) return response;
+    if (!Buffer.isBuffer(response.body)) response.body.resume();
     await pause(clock, { ms: waitMs, signal, where: 'client' });
   }
 }
@@ -55,8 +55,8 @@ async function askPatiently<A extends Retriable>(
 /** The delay in milliseconds that the server requests before a retry; undefined if none. */
 function retryAfterMs({ status, headers }: Retriable): number | undefined {
   const retryAfter = headers['retry-after'] ?? '';
-  const mayPass = status === 429 || status >= 500;
-  return mayPass && /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
+  const isTransient = status === 429 || status >= 500;
+  return isTransient && /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
 }
 
 /** A response that reports a failure, with its Status. */
@@ -80,6 +80,7 @@ export class ApiError extends Error {
   }
 }
 
+/** A request for JSON; GET by default. */
 export interface ApiRequest {
   readonly method?: string;
   readonly path: string;
@@ -90,84 +91,90 @@ export interface ApiRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface ApiAnswer<T extends object = JsonObject> {
+/** A successful response; the type `T` is not checked. */
+export interface ApiResponse<T extends object = JsonObject> {
   readonly status: number;
   readonly object: T;
 }
 
 /**
- * The API over HTTP with JSON bodies. Throws every failure that the server reports as ApiError.
- * Retries up to ten times if the server asks for a delay (429 or 5xx with Retry-After).
+ * The API over HTTP with JSON bodies. Rejects with ApiError for every failure that the server
+ * reports. Retries up to ten times if the server asks for a delay (429 or 5xx with Retry-After).
  */
 export interface ApiClient {
   readonly http: HttpClient;
-  send<T extends object = JsonObject>(request: ApiRequest): Promise<ApiAnswer<T>>;
-  /** The decoded body of a GET; the type `T` is not checked. */
+  /** Sends a request. Resolves with the decoded body. */
+  send<T extends object = JsonObject>(request: ApiRequest): Promise<ApiResponse<T>>;
+  /** Resolves with the decoded body of a GET; the type `T` is not checked. */
   get<T extends object = JsonObject>(
     path: string,
     query?: Readonly<Record<string, string | undefined>>,
   ): Promise<T>;
-  /** A GET whose body is not JSON, such as `/metrics` and `/healthz`. */
+  /** Resolves with the text of a GET, such as `/metrics` or `/healthz`. */
   raw(path: string): Promise<string>;
   /** Opens a streaming response; the caller reads `body`. */
   stream(request: ApiRequest): Promise<HttpStream>;
   /** Opens a WebSocket in one of the protocols. Rejects with ApiError if the server refuses. */
   webSocket(request: WebSocketRequest): Promise<MessageConnection>;
+  /** Closes idle connections; active requests continue. */
   close(): void;
 }
 
-/** Receives every `Warning` header and, for `-v`, every request; never sees credentials. */
+/** Receives every warning of the server, and every request; never receives credentials. */
 export interface ApiObserver {
   warning?(text: string): void;
   request?(event: { method: string; url: string; status: number; tookMs: number }): void;
 }
 
-/** Makes a client for one server. */
+/**
+ * Creates a client for one server. `timeoutMs` limits each request, in milliseconds; 0 for no
+ * limit.
+ */
 export function createApiClient(
   config: ClientConfig,
   options: {
     readonly timeoutMs?: number;
-    /** Sent with every request as its server-side time limit, such as `1m30s`. */
+    /** The server-side time limit to send with every request, such as `1m30s`. */
     readonly timeoutText?: string;
     readonly observer?: ApiObserver;
     readonly clock?: Clock;
   } = {},
 ): ApiClient {
   const http = createHttpClient(config);
-  const { observer, timeoutMs, timeoutText: toldTimeout, clock = programClock } = options;
+  const { observer, timeoutMs, timeoutText, clock = programClock } = options;
 
   const prepare = (request: ApiRequest) => {
-    const query = toldTimeout === undefined ? {} : { timeout: toldTimeout };
-    return prepared({ ...request, query: { ...query, ...request.query } }, timeoutMs);
+    const query = timeoutText === undefined ? {} : { timeout: timeoutText };
+    return prepareRequest({ ...request, query: { ...query, ...request.query } }, timeoutMs);
   };
-  const note = (
+  const observe = (
     request: { method: string; path: string },
-    answer: { status: number; headers: { warning?: string | undefined } },
+    response: { status: number; headers: { warning?: string | undefined } },
     startMs: number,
   ): void => {
-    const { warning } = answer.headers;
+    const { warning } = response.headers;
     if (warning !== undefined) for (const text of warningTexts(warning)) observer?.warning?.(text);
     const tookMs = Math.round(performance.now() - startMs);
     const url = new URL(request.path, config.server).href;
-    observer?.request?.({ method: request.method, url, status: answer.status, tookMs });
+    observer?.request?.({ method: request.method, url, status: response.status, tookMs });
   };
 
-  const askTill = <A extends Retriable>(
+  const sendRecorded = <A extends Retriable>(
     request: ReturnType<typeof prepare>,
-    ask: () => Promise<A>,
+    sendOnce: () => Promise<A>,
   ): Promise<A> =>
-    askPatiently(ask, {
+    sendWithRetries(sendOnce, {
       clock,
       signal: request.signal,
-      heard: (answer, startMs) => note(request, answer, startMs),
+      onResponse: (response, startMs) => observe(request, response, startMs),
     });
-  const send = async <T extends object>(request: ApiRequest): Promise<ApiAnswer<T>> => {
+  const send = async <T extends object>(request: ApiRequest): Promise<ApiResponse<T>> => {
     const preparedRequest = prepare(request);
-    const answer = await askTill(preparedRequest, () => http.request(preparedRequest));
-    if (answer.status >= 400) throw errorOf(answer.status, answer.body);
-    const object = parseJson(answer.body);
-    if (!isObject(object)) throw unexpected(answer.status, answer.body);
-    return { status: answer.status, object: object as T };
+    const response = await sendRecorded(preparedRequest, () => http.request(preparedRequest));
+    if (response.status >= 400) throw errorOf(response.status, response.body);
+    const object = parseJson(response.body);
+    if (!isObject(object)) throw unexpectedError(response.status, response.body);
+    return { status: response.status, object: object as T };
   };
 
   return {
@@ -177,29 +184,29 @@ export function createApiClient(
       (await send<T>({ path, ...(query === undefined ? {} : { query }) })).object,
     async raw(path) {
       const preparedRequest = { ...prepare({ path }), headers: { accept: '*/*' } };
-      const answer = await askTill(preparedRequest, () => http.request(preparedRequest));
-      if (answer.status >= 400) throw errorOf(answer.status, answer.body);
-      return answer.body.toString();
+      const response = await sendRecorded(preparedRequest, () => http.request(preparedRequest));
+      if (response.status >= 400) throw errorOf(response.status, response.body);
+      return response.body.toString();
     },
     async stream(request) {
       const preparedRequest = prepare(request);
-      const answer = await askTill(preparedRequest, () => http.stream(preparedRequest));
-      if (answer.status < 400) return answer;
-      throw errorOf(answer.status, await wholeOf(answer.body));
+      const response = await sendRecorded(preparedRequest, () => http.stream(preparedRequest));
+      if (response.status < 400) return response;
+      throw errorOf(response.status, await readAll(response.body));
     },
     webSocket: (request) => http.webSocket(request).catch(throwRefusal),
     close: () => http.close(),
   };
 }
 
-/** Converts a WebSocket refusal to ApiError; rethrows other errors. */
+/** Throws the ApiError of a refused WebSocket, or any other error unchanged. */
 async function throwRefusal(error: unknown): Promise<never> {
   const { WebSocketRefused } = await import('./web-socket.ts');
   if (!(error instanceof WebSocketRefused)) throw error;
   throw errorOf(error.status, error.body);
 }
 
-function prepared(request: ApiRequest, timeoutMs: number | undefined) {
+function prepareRequest(request: ApiRequest, timeoutMs: number | undefined) {
   return {
     method: request.method ?? 'GET',
     path: pathWithQuery(request.path, request.query),
@@ -237,15 +244,15 @@ function parseJson(body: Buffer): unknown {
   }
 }
 
-/** The ApiError of a failed response, from its Status or else from its text. */
+/** Creates the ApiError of a failed response from its Status, or else from its text. */
 export function errorOf(status: number, body: Buffer): ApiError {
   const parsed = parseJson(body);
   return isObject(parsed) && parsed.kind === 'Status'
     ? statusError(parsed, status)
-    : unexpected(status, body);
+    : unexpectedError(status, body);
 }
 
-/** The ApiError for a Status: the body of a response, or an ERROR event of a watch. */
+/** Creates the ApiError for a Status: the body of a response, or an ERROR event of a watch. */
 export function statusError(status: JsonObject, code = 500): ApiError {
   return new ApiError({
     code: typeof status.code === 'number' ? status.code : code,
@@ -255,13 +262,13 @@ export function statusError(status: JsonObject, code = 500): ApiError {
   });
 }
 
-function unexpected(status: number, body: Buffer): ApiError {
+function unexpectedError(status: number, body: Buffer): ApiError {
   const text = body.subarray(0, 2048).toString().trim();
   const message = text === '' ? `the server answered with status ${status}` : text;
-  return new ApiError({ code: status, reason: reasonOfCode[status] ?? '', message });
+  return new ApiError({ code: status, reason: reasonsByCode[status] ?? '', message });
 }
 
-const reasonOfCode: Readonly<Record<number, string>> = {
+const reasonsByCode: Readonly<Record<number, string>> = {
   401: 'Unauthorized',
   403: 'Forbidden',
   404: 'NotFound',
@@ -269,7 +276,7 @@ const reasonOfCode: Readonly<Record<number, string>> = {
   503: 'ServiceUnavailable',
 };
 
-/** Texts of a `Warning` header: `299 - "text"`, several separated by commas. */
+/** Parses the texts of a `Warning` header: `299 - "text"`, several separated by commas. */
 export function warningTexts(header: string): string[] {
   const texts: string[] = [];
   for (let at = header.indexOf('"'); at >= 0; at = header.indexOf('"', at)) {

@@ -18,7 +18,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('kubeconfig', () => {
-  test('the flag beats the environment, which beats the home directory', () => {
+  test('the flag takes precedence over the environment, and that over the home directory', () => {
     const env = { KUBECONFIG: `/a${path.delimiter}/b` };
     expect(kubeconfigFiles({ flag: '/f', env, home: '/h' })).toEqual(['/f']);
     expect(kubeconfigFiles({ env, home: '/h' })).toEqual(['/a', '/b']);
@@ -94,7 +94,7 @@ describe('watch stream', () => {
 });
 
 describe('responses', () => {
-  test('a Status becomes an ApiError, and so does other text', () => {
+  test('a failed response becomes an ApiError, with or without a Status', () => {
     const status = { kind: 'Status', code: 404, reason: 'NotFound', message: 'm' };
     expect(errorOf(404, Buffer.from(JSON.stringify(status)))).toMatchObject({
       code: 404,
@@ -104,7 +104,7 @@ describe('responses', () => {
     expect(errorOf(503, Buffer.from('busy'))).toMatchObject({ code: 503, message: 'busy' });
   });
 
-  test('texts of warning headers', () => {
+  test('warning headers are parsed', () => {
     expect(warningTexts('299 - "a, \\"b\\"", 299 - "c"')).toEqual(['a, "b"', 'c']);
     expect(warningTexts('299 - "open')).toEqual(['open']);
   });
@@ -138,7 +138,7 @@ describe('mapping', () => {
     expect(mapper.byKind('events.svc.io/v1', 'Event')?.group).toBe('events.svc.io');
   });
 
-  test('paths', () => {
+  test('paths escape names', () => {
     expect(resourcePath(events, { namespace: 'a', name: 'b/c', subresource: 'status' })).toBe(
       '/apis/events.svc.io/v1/namespaces/a/events/b%2Fc/status',
     );

@@ -12,18 +12,18 @@ import type { Duplex, Readable } from 'node:stream';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { contained, listen, whenAborted } from '@wheelhouse/machinery';
 
-/** A connection with active calls is probed after this long without incoming data. */
-const quietMs = 30_000;
-/** A connection without calls is closed after this time. */
+/** Time without incoming data after which a connection with active calls is probed. */
+const probeDelayMs = 30_000;
+/** Time without calls after which a connection is closed. */
 const idleMs = 90_000;
 
-interface Http2Answer {
+interface Http2Response {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Readable;
 }
 
-/** The server did not process the call; it is safe to retry on another connection. */
+/** The server did not process the call, so that a retry on another connection is safe. */
 export class NotProcessed extends Error {}
 
 interface Dialing {
@@ -33,8 +33,8 @@ interface Dialing {
 }
 
 /**
- * The TLS connection that all calls to a server share while the server speaks HTTP/2. If the server
- * chooses HTTP/1.1 instead, that connection moves to `agent`, which serves all further calls.
+ * The HTTP/2 connection that all calls to a server share. If the server chooses HTTP/1.1 instead,
+ * the connection moves to `agent`, which serves all further calls.
  */
 export class SharedConnection {
   readonly agent: https.Agent;
@@ -60,8 +60,8 @@ export class SharedConnection {
   }
 
   /**
-   * Resolves with the session for a call; undefined if calls go through the agent. Rejects if the
-   * server is unreachable, or with the signal's reason.
+   * Resolves with the session for a call, or with undefined if calls go through the agent. Rejects
+   * if the server is unreachable, and with an AbortError.
    */
   session(signal: AbortSignal | undefined): Promise<SharedSession | undefined> {
     const session = this.#session;
@@ -70,7 +70,7 @@ export class SharedConnection {
     }
     if (this.#isHttp1) return Promise.resolve(undefined);
     this.#dialing ??= this.#dial();
-    return awaited(this.#dialing, signal);
+    return awaitDialing(this.#dialing, signal);
   }
 
   /** Closes the connections after their active calls end. */
@@ -91,7 +91,7 @@ export class SharedConnection {
   #dial(): Dialing {
     const socket = connectTls(this.#tls);
     const done = new Promise<SharedSession | undefined>((resolve, reject) => {
-      const over = () => {
+      const clearDialing = () => {
         this.#dialing = undefined;
       };
       const stop = listen(
@@ -99,16 +99,16 @@ export class SharedConnection {
         { where: 'client' },
         {
           secureConnect: () => {
-            over();
+            clearDialing();
             stop();
             resolve(this.#connected(socket));
           },
           error: (error: Error) => {
-            over();
+            clearDialing();
             reject(error);
           },
           close: () => {
-            over();
+            clearDialing();
             reject(Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' }));
           },
         },
@@ -121,7 +121,7 @@ export class SharedConnection {
   #connected(socket: TLSSocket): SharedSession | undefined {
     if (socket.alpnProtocol !== 'h2') {
       this.#isHttp1 = true;
-      // An error only makes the socket unusable until the agent takes it.
+      // An error only makes the socket unusable; the agent detects that when it takes the socket.
       socket.on('error', () => {});
       this.#spare = socket;
       return undefined;
@@ -140,7 +140,7 @@ export class SharedSession {
   constructor(origin: string, socket: TLSSocket) {
     this.#session = connectHttp2(origin, { createConnection: () => socket });
     this.#session.setTimeout(idleMs);
-    const timeout = () => this.#quiet();
+    const timeout = () => this.#handleTimeout();
     // Active calls fail with the session and report the error.
     listen(this.#session, { where: 'client' }, { error: () => {}, timeout });
   }
@@ -151,7 +151,7 @@ export class SharedSession {
   }
 
   /**
-   * Sends a call; resolves when the response headers arrive. Rejects with NotProcessed if another
+   * Sends a call. Resolves when the response headers arrive. Rejects with NotProcessed if another
    * connection may serve the call, with an AbortError, or with the network error.
    */
   send(
@@ -160,14 +160,14 @@ export class SharedSession {
       readonly body: Buffer | string | undefined;
       readonly signal: AbortSignal | undefined;
     },
-  ): Promise<Http2Answer> {
+  ): Promise<Http2Response> {
     const { body, signal } = options;
     const stream = this.#session.request(headers, {
       endStream: body === undefined,
       ...(signal === undefined ? {} : { signal }),
     });
-    this.#began();
-    const answer = new Promise<Http2Answer>((resolve, reject) => {
+    this.#callStarted();
+    const response = new Promise<Http2Response>((resolve, reject) => {
       listen(
         stream,
         { where: 'client' },
@@ -180,14 +180,14 @@ export class SharedSession {
             }),
           error: (error: NodeJS.ErrnoException) => reject(callError(error, stream.rstCode)),
           close: () => {
-            this.#ended();
-            reject(reset());
+            this.#callEnded();
+            reject(connectionReset());
           },
         },
       );
     });
     if (body !== undefined) stream.end(body);
-    return answer;
+    return response;
   }
 
   /** Closes the session after its active calls end. */
@@ -195,32 +195,32 @@ export class SharedSession {
     this.#session.close();
   }
 
-  #began(): void {
+  #callStarted(): void {
     this.#calls += 1;
     if (this.#calls > 1) return;
     this.#session.ref();
-    this.#session.setTimeout(quietMs);
+    this.#session.setTimeout(probeDelayMs);
   }
 
-  #ended(): void {
+  #callEnded(): void {
     this.#calls -= 1;
     if (this.#calls > 0 || this.#session.destroyed) return;
     this.#session.unref();
     this.#session.setTimeout(idleMs);
   }
 
-  /** Called when the connection has been quiet for its timeout. */
-  #quiet(): void {
+  /** Called after the timeout without incoming data: closes an idle connection, or probes it. */
+  #handleTimeout(): void {
     if (this.#calls === 0) {
       this.close();
       return;
     }
     if (this.#isProbed) {
-      this.#session.destroy(reset());
+      this.#session.destroy(connectionReset());
       return;
     }
     this.#isProbed = true;
-    this.#session.setTimeout(quietMs);
+    this.#session.setTimeout(probeDelayMs);
     this.#session.ping(
       contained({ where: 'client', end: () => this.#session.destroy() }, () => {
         this.#isProbed = false;
@@ -229,32 +229,32 @@ export class SharedSession {
   }
 }
 
-const reset = () => Object.assign(new Error('connection reset'), { code: 'ECONNRESET' });
+const connectionReset = () => Object.assign(new Error('connection reset'), { code: 'ECONNRESET' });
 
-/** The error of a failed call; replaces Node's HTTP/2 errors with the network error behind them. */
+/** The error of a failed call, with Node's HTTP/2 errors replaced by network errors. */
 function callError(error: NodeJS.ErrnoException, rstCode: number | undefined): Error {
   if (error.name === 'AbortError') return error;
   const { code = '' } = error;
   if (rstCode === constants.NGHTTP2_REFUSED_STREAM || code === 'ERR_HTTP2_GOAWAY_SESSION') {
     return new NotProcessed('the server did not process the call', { cause: error });
   }
-  return code.startsWith('ERR_HTTP2_') ? Object.assign(reset(), { cause: error }) : error;
+  return code.startsWith('ERR_HTTP2_') ? Object.assign(connectionReset(), { cause: error }) : error;
 }
 
-/** Waits for a connection attempt, which is canceled when its last waiter gives up. */
-async function awaited(
+/** Waits for a connection attempt, and cancels it when the last waiter aborts. */
+async function awaitDialing(
   dialing: Dialing,
   signal: AbortSignal | undefined,
 ): Promise<SharedSession | undefined> {
   dialing.waiters += 1;
-  // Stays counted, since a caller without a signal never gives up.
+  // A caller without a signal never aborts, so it stays counted.
   if (signal === undefined) return dialing.done;
   let release = () => {};
-  const left = new Promise<never>((_resolve, reject) => {
+  const aborted = new Promise<never>((_resolve, reject) => {
     release = whenAborted(signal, { where: 'client' }, () => reject(abortError(signal)));
   });
   try {
-    return await Promise.race([dialing.done, left]);
+    return await Promise.race([dialing.done, aborted]);
   } finally {
     release();
     dialing.waiters -= 1;
@@ -268,7 +268,7 @@ const abortError = (signal: AbortSignal) =>
     code: 'ABORT_ERR',
   });
 
-/** An agent whose first connection is one that already exists. */
+/** An agent that first uses a connection that already exists. */
 class SpareAgent extends https.Agent {
   readonly #spare: () => TLSSocket | undefined;
 
@@ -285,24 +285,24 @@ class SpareAgent extends https.Agent {
   }
 }
 
-type Connected = (error: Error | null, socket?: Socket) => void;
+type ConnectCallback = (error: Error | null, socket?: Socket) => void;
 
-/** Callback of an agent's connection attempt: an error, or the connection. */
+/** The callback that Node passes to an agent for a connection. */
 type AgentCallback = (error: Error | null, stream: Duplex) => void;
 
 const connectedCallback =
-  (callback: AgentCallback | undefined): Connected =>
+  (callback: AgentCallback | undefined): ConnectCallback =>
   (error, socket) =>
     callback?.(error, socket as Duplex);
 
-/** Destination of a connection, as Node passes it to an agent. */
+/** The destination of a connection, as Node passes it to an agent. */
 interface Destination {
   readonly host?: string | null | undefined;
   readonly port?: string | number | null | undefined;
 }
 
 /** Time limit for the response of a proxy. */
-const proxyWaitMs = 30_000;
+const proxyTimeoutMs = 30_000;
 
 /** Opens connections to a server without TLS, each through a tunnel of the proxy. */
 export class TunnelAgent extends http.Agent {
@@ -360,8 +360,8 @@ interface Tunnel {
   >;
 }
 
-/** Asks the proxy to connect to the destination and passes the tunnel on. */
-function openTunnel({ proxyUrl, to, trust }: Tunnel, connected: Connected): void {
+/** Requests a tunnel to the destination from the proxy, and passes its socket to `connected`. */
+function openTunnel({ proxyUrl, to, trust }: Tunnel, connected: ConnectCallback): void {
   const proxy = new URL(proxyUrl);
   const secure = proxy.protocol === 'https:';
   const authority = `${to.host?.includes(':') ? `[${to.host}]` : to.host}:${to.port}`;
@@ -377,7 +377,7 @@ function openTunnel({ proxyUrl, to, trust }: Tunnel, connected: Connected): void
       ...(proxy.username === '' ? {} : { 'proxy-authorization': authorization }),
     },
     agent: false,
-    timeout: proxyWaitMs,
+    timeout: proxyTimeoutMs,
     ...(secure ? trust : {}),
   });
   listen(

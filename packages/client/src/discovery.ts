@@ -31,7 +31,7 @@ export interface Discovery {
   readonly groupVersions: readonly string[];
 }
 
-/** Media types for aggregated discovery, one per dialect; the server responds in its own. */
+/** Media types for aggregated discovery, one per dialect, of which the server knows its own. */
 const aggregatedAccept = dialectNames
   .map((name) => dialectOf(name).group('apidiscovery'))
   .map((group) => `application/json;g=${group};v=v2;as=APIGroupDiscoveryList`)
@@ -39,13 +39,16 @@ const aggregatedAccept = dialectNames
   .join(',');
 
 /**
- * Discovers what the server serves: two requests, or one per version without aggregated discovery.
+ * Discovers what the server serves, with two requests, or with one per version if the server has no
+ * aggregated discovery. Rejects with ApiError.
  */
 export async function discover(client: ApiClient): Promise<Discovery> {
   const roots = await Promise.all([fetchRoot(client, '/api'), fetchRoot(client, '/apis')]);
   const parts = await Promise.all(
     roots.map((root) =>
-      root?.kind === 'APIGroupDiscoveryList' ? fromAggregated(root) : fromPlain(client, root),
+      root?.kind === 'APIGroupDiscoveryList'
+        ? fromAggregated(root)
+        : fromUnaggregated(client, root),
     ),
   );
   return {
@@ -98,10 +101,13 @@ function fromAggregated(root: JsonObject): Discovery {
   return { resources, groupVersions };
 }
 
-async function fromPlain(client: ApiClient, root: JsonObject | undefined): Promise<Discovery> {
-  const wanted: { group: string; version: string; preferred: boolean; path: string }[] = [];
+async function fromUnaggregated(
+  client: ApiClient,
+  root: JsonObject | undefined,
+): Promise<Discovery> {
+  const versions: { group: string; version: string; preferred: boolean; path: string }[] = [];
   texts(root?.versions).forEach((version, index) => {
-    wanted.push({ group: '', version, preferred: index === 0, path: `/api/${version}` });
+    versions.push({ group: '', version, preferred: index === 0, path: `/api/${version}` });
   });
   for (const entry of objects(root?.groups)) {
     const group = text(entry.name);
@@ -109,16 +115,18 @@ async function fromPlain(client: ApiClient, root: JsonObject | undefined): Promi
     for (const one of objects(entry.versions)) {
       const version = text(one.version);
       const path = `/apis/${group}/${version}`;
-      wanted.push({ group, version, preferred: version === preferred, path });
+      versions.push({ group, version, preferred: version === preferred, path });
     }
   }
   const lists = await Promise.all(
-    wanted.map(async (one) => plainResources(one, await client.get(one.path).catch(() => ({})))),
+    versions.map(async (one) =>
+      parseResourceList(one, await client.get(one.path).catch(() => ({}))),
+    ),
   );
-  return { resources: lists.flat(), groupVersions: wanted.map(apiVersionOf) };
+  return { resources: lists.flat(), groupVersions: versions.map(apiVersionOf) };
 }
 
-function plainResources(
+function parseResourceList(
   at: { group: string; version: string; preferred: boolean },
   list: JsonObject,
 ): ApiResource[] {
@@ -172,7 +180,7 @@ export class RestMapper {
     const group = versionDot < 0 ? '' : rest.slice(versionDot + 1);
     return (
       this.#find(name, (one) => one.version === version && one.group === group) ??
-      this.#find(name, (one) => one.group.startsWith(`${rest}.`) || one.group.startsWith(rest))
+      this.#find(name, (one) => one.group.startsWith(rest))
     );
   }
 
@@ -183,7 +191,7 @@ export class RestMapper {
     );
   }
 
-  /** The resource for an apiVersion and kind. */
+  /** The resource for an apiVersion and kind; undefined if the server has none. */
   byKind(apiVersion: string, kind: string): ApiResource | undefined {
     const gv = parseApiVersion(apiVersion);
     return this.#discovery.resources.find(
@@ -193,14 +201,14 @@ export class RestMapper {
 
   #find(name: string, accepts: (one: ApiResource) => boolean): ApiResource | undefined {
     const candidates = this.#discovery.resources.filter(accepts);
-    const ways: readonly ((one: ApiResource) => boolean)[] = [
+    const matchers: readonly ((one: ApiResource) => boolean)[] = [
       (one) => one.resource === name,
       (one) => one.singular === name,
       (one) => one.shortNames.includes(name),
       (one) => one.kind.toLowerCase() === name,
     ];
-    for (const way of ways) {
-      const matching = candidates.filter(way);
+    for (const matcher of matchers) {
+      const matching = candidates.filter(matcher);
       const found = matching.find((one) => one.preferred) ?? matching[0];
       if (found !== undefined) return found;
     }
@@ -208,7 +216,7 @@ export class RestMapper {
   }
 }
 
-/** The path of a collection, or of one object in it. */
+/** Returns the URL path of a collection, of an object in it, or of the object's subresource. */
 export function resourcePath(
   resource: Pick<ApiResource, 'group' | 'version' | 'resource' | 'namespaced'>,
   options: { readonly namespace?: string; readonly name?: string; readonly subresource?: string },

@@ -20,25 +20,25 @@ import type { MessageConnection } from './web-socket.ts';
 /** How requests reach a server. */
 interface Route {
   readonly agent: http.Agent;
-  /** Tried before the agent: the connection that all requests may share. */
+  /** The connection that all requests share, if the server supports it; tried before the agent. */
   readonly shared?: SharedConnection | undefined;
 }
 
 /** The kept-alive connections of a client, which all use the same client certificate. */
 interface Connections {
-  /** The route of a request with this credential; a new certificate closes old connections. */
+  /** Returns the route of a request. A new certificate closes the connections of the old one. */
   routeFor(credential: Credential | undefined): Route;
   close(): void;
 }
 
-/** Reads the whole body of a response. Rejects if the connection ends early. */
-export async function wholeOf(body: AsyncIterable<Buffer>): Promise<Buffer> {
+/** Reads a whole body. Rejects if the connection ends early. */
+export async function readAll(body: AsyncIterable<Buffer>): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of body) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-/** Manages the connections of a client; opens none. */
+/** Creates the connections of a client, which open on demand. */
 function createConnections(config: ClientConfig, secure: boolean): Connections {
   if (!secure) {
     const agent =
@@ -47,25 +47,26 @@ function createConnections(config: ClientConfig, secure: boolean): Connections {
         : new TunnelAgent(config.proxyUrl);
     return { routeFor: () => ({ agent }), close: () => agent.destroy() };
   }
-  const fixed = { certificatePem: config.certificatePem, keyPem: config.keyPem };
-  let shown: Credential = fixed;
+  const configured = { certificatePem: config.certificatePem, keyPem: config.keyPem };
+  let presented: Credential = configured;
   let route: (Route & { readonly close: () => void }) | undefined;
   const drop = (): void => {
     route?.close();
     route = undefined;
   };
-  const ignoreChanges = config.credentials?.onCertificateChange(drop);
+  const stopNotifications = config.credentials?.onCertificateChange(drop);
   return {
     routeFor(credential) {
-      const wanted = credential?.certificatePem === undefined ? fixed : credential;
-      // The certificate of a connection is fixed, so a new one needs a new handshake.
-      if (wanted.certificatePem !== shown.certificatePem || wanted.keyPem !== shown.keyPem) drop();
-      shown = wanted;
+      const wanted = credential?.certificatePem === undefined ? configured : credential;
+      // A connection keeps its certificate, so a new one requires a new handshake.
+      if (wanted.certificatePem !== presented.certificatePem || wanted.keyPem !== presented.keyPem)
+        drop();
+      presented = wanted;
       route ??= secureRoute(config, wanted);
       return route;
     },
     close() {
-      ignoreChanges?.();
+      stopNotifications?.();
       drop();
     },
   };
@@ -73,10 +74,10 @@ function createConnections(config: ClientConfig, secure: boolean): Connections {
 
 function secureRoute(
   config: ClientConfig,
-  shown: Credential,
+  presented: Credential,
 ): Route & { readonly close: () => void } {
   const { proxyUrl, protocol } = config;
-  const options = { keepAlive: true, ...tlsOptions(config, shown) };
+  const options = { keepAlive: true, ...tlsOptions(config, presented) };
   if (protocol === 'negotiated' && proxyUrl === undefined) {
     const shared = new SharedConnection(new URL(config.server), options);
     return { agent: shared.agent, shared, close: () => shared.close() };
@@ -86,17 +87,17 @@ function secureRoute(
   return { agent, close: () => agent.destroy() };
 }
 
-function tlsOptions(config: ClientConfig, shown: Credential): https.AgentOptions {
+function tlsOptions(config: ClientConfig, presented: Credential): https.AgentOptions {
   return {
     ...trustOptions(config.caPem),
-    ...(shown.certificatePem === undefined ? {} : { cert: shown.certificatePem }),
-    ...(shown.keyPem === undefined ? {} : { key: shown.keyPem }),
+    ...(presented.certificatePem === undefined ? {} : { cert: presented.certificatePem }),
+    ...(presented.keyPem === undefined ? {} : { key: presented.keyPem }),
     ...nameCheck(config.tlsServerName),
     ...(config.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
   };
 }
 
-/** Server Name Indication does not support IP addresses; they are only verified. */
+/** Verifies a name or an IP address; Server Name Indication sends only names. */
 function nameCheck(name: string | undefined): https.AgentOptions {
   const isAddress = name !== undefined && isIP(name) !== 0;
   const check = (host: string, certificate: PeerCertificate) =>
@@ -105,21 +106,23 @@ function nameCheck(name: string | undefined): https.AgentOptions {
   return { ...serverName, checkServerIdentity: verdict(check) };
 }
 
-/** Adds the authentication headers to those of a request, unless the request has its own. */
+/**
+ * Creates the headers of a request: its explicit ones, and authentication unless they include it.
+ */
 export function requestHeaders(options: {
   readonly config: ClientConfig;
-  readonly own: Readonly<Record<string, string | readonly string[]>> | undefined;
+  readonly explicitHeaders: Readonly<Record<string, string | readonly string[]>> | undefined;
   readonly credential: Credential | undefined;
 }): OutgoingHttpHeaders {
-  const { config, own, credential } = options;
+  const { config, explicitHeaders, credential } = options;
   const headers: OutgoingHttpHeaders = { accept: 'application/json' };
-  for (const [name, value] of Object.entries(own ?? {})) {
+  for (const [name, value] of Object.entries(explicitHeaders ?? {})) {
     headers[name] = typeof value === 'string' ? value : [...value];
   }
   if (config.userAgent !== undefined) headers['user-agent'] ??= config.userAgent;
   const token = config.token?.() || credential?.token;
-  if (hasAuthorization(own)) {
-    // The caller has set the credentials.
+  if (hasAuthorization(explicitHeaders)) {
+    // The explicit header takes precedence.
   } else if (token) {
     headers['authorization'] = `Bearer ${token}`;
   } else if (config.basicAuth !== undefined) {
@@ -130,9 +133,9 @@ export function requestHeaders(options: {
   return headers;
 }
 
-/** Whether a request has its own credential. */
-function hasAuthorization(own: Readonly<Record<string, unknown>> | undefined): boolean {
-  return Object.keys(own ?? {}).some((name) => name.toLowerCase() === 'authorization');
+/** Whether headers include a credential. */
+function hasAuthorization(explicitHeaders: Readonly<Record<string, unknown>> | undefined): boolean {
+  return Object.keys(explicitHeaders ?? {}).some((name) => name.toLowerCase() === 'authorization');
 }
 
 function impersonate(headers: OutgoingHttpHeaders, wanted: Impersonation): void {
@@ -155,6 +158,7 @@ function escapeHeaderKey(key: string): string {
     .join('');
 }
 
+/** A request over HTTP. */
 export interface HttpRequest {
   readonly method: string;
   /** Path and query, relative to the server's prefix. */
@@ -164,27 +168,30 @@ export interface HttpRequest {
   /** Aborts the request with an AbortError. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Time limit of the whole response in milliseconds; 0 or undefined sets none. Not for `stream`.
+   * Time limit of the whole response in milliseconds; none unless positive. `stream` ignores it.
    */
   readonly timeoutMs?: number | undefined;
 }
 
-export interface HttpAnswer {
+/** A response with its whole body. */
+export interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
+/** A response whose body is still arriving. */
 export interface HttpStream {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Readable;
 }
 
+/** A request to open a WebSocket. */
 export interface WebSocketRequest {
   /** Path and query, relative to the server's prefix. */
   readonly path: string;
-  /** In order of preference. */
+  /** The acceptable protocols, in order of preference. */
   readonly protocols: readonly string[];
   /** Closes the connection when it aborts. */
   readonly signal?: AbortSignal | undefined;
@@ -192,7 +199,8 @@ export interface WebSocketRequest {
 
 /** Kept-alive connections to one server: HTTP/1.1, or one HTTP/2 connection if negotiated. */
 export interface HttpClient {
-  request(request: HttpRequest): Promise<HttpAnswer>;
+  /** Resolves when the response is complete. Rejects with a TimeoutError after `timeoutMs`. */
+  request(request: HttpRequest): Promise<HttpResponse>;
   /** Resolves when the response headers arrive; the caller reads or destroys the body. */
   stream(request: HttpRequest): Promise<HttpStream>;
   /**
@@ -218,9 +226,9 @@ export class ConnectionError extends Error {
 }
 
 /**
- * Makes a client; opens no connection before the first request. Throws on a malformed URL. A
- * request rejects with ConnectionError if the server is unreachable, and with CredentialError if no
- * credential is available.
+ * Creates a client, which opens no connection before the first request. Throws on a malformed URL.
+ * Its requests reject with ConnectionError if the server is unreachable, and with CredentialError
+ * if no credential is available.
  */
 export function createHttpClient(config: ClientConfig): HttpClient {
   const base = new URL(config.server);
@@ -230,8 +238,13 @@ export function createHttpClient(config: ClientConfig): HttpClient {
   const open = async (request: HttpRequest): Promise<HttpStream> => {
     const source = hasAuthorization(request.headers) ? undefined : config.credentials;
     const credential = await source?.current();
-    const sendAs = (shown: Credential | undefined) =>
-      send(request, { config, base, route: connections.routeFor(shown), credential: shown });
+    const sendAs = (presented: Credential | undefined) =>
+      send(request, {
+        config,
+        base,
+        route: connections.routeFor(presented),
+        credential: presented,
+      });
     const incoming = await sendAs(credential);
     if (incoming.status !== 401 || source === undefined || credential === undefined) {
       return incoming;
@@ -246,7 +259,7 @@ export function createHttpClient(config: ClientConfig): HttpClient {
     async request(request) {
       return withTimeout(request, async (signal) => {
         const { status, headers, body } = await open({ ...request, signal });
-        return { status, headers, body: await wholeOf(body) };
+        return { status, headers, body: await readAll(body) };
       });
     },
     stream: open,
@@ -260,10 +273,10 @@ export function createHttpClient(config: ClientConfig): HttpClient {
           protocols,
           signal,
           agent: connections.routeFor(credential).agent,
-          headers: requestHeaders({ config, own: undefined, credential }),
+          headers: requestHeaders({ config, explicitHeaders: undefined, credential }),
         }).catch((error: unknown) => {
           if (error instanceof WebSocketRefused) throw error;
-          return failed(base)(error);
+          return throwConnectionError(base)(error);
         });
       const credential = await source?.current();
       try {
@@ -279,7 +292,7 @@ export function createHttpClient(config: ClientConfig): HttpClient {
   };
 }
 
-/** Whether a renewed credential equals the refused one, so that a retry is pointless. */
+/** Whether a renewed credential equals the rejected one, so that a retry is pointless. */
 function isSame(one: Credential, other: Credential | undefined): boolean {
   return (
     one.token === other?.token &&
@@ -288,44 +301,44 @@ function isSame(one: Credential, other: Credential | undefined): boolean {
   );
 }
 
-interface Sending {
+interface SendContext {
   readonly config: ClientConfig;
   readonly base: URL;
   readonly route: Route;
   readonly credential: Credential | undefined;
 }
 
-/** Sends on the shared connection, if any; retries once on a new one if not processed. */
-async function send(request: HttpRequest, sending: Sending): Promise<HttpStream> {
-  const { base, route } = sending;
-  for (let isAgain = false; ; isAgain = true) {
-    const session = await route.shared?.session(request.signal).catch(failed(base));
-    if (session === undefined) return sendOverHttp1(request, sending);
+/** Sends on the shared connection, if any. Retries an unprocessed request once on a new one. */
+async function send(request: HttpRequest, context: SendContext): Promise<HttpStream> {
+  const { base, route } = context;
+  for (let isRetry = false; ; isRetry = true) {
+    const session = await route.shared?.session(request.signal).catch(throwConnectionError(base));
+    if (session === undefined) return sendOverHttp1(request, context);
     try {
-      return await sendOverHttp2(session, request, sending);
+      return await sendOverHttp2(session, request, context);
     } catch (error) {
-      if (!(error instanceof NotProcessed) || isAgain) return failed(base)(error);
+      if (!(error instanceof NotProcessed) || isRetry) return throwConnectionError(base)(error);
     }
   }
 }
 
-const failed =
+const throwConnectionError =
   ({ host }: URL) =>
   (error: unknown): never => {
-    // Under jest, Node's errors are instances of another realm's Error.
+    // Under jest, Node's errors are instances of the Error of another realm.
     const isError = error instanceof Error || types.isNativeError(error);
     throw isError && error.name !== 'AbortError' ? new ConnectionError(host, error) : error;
   };
 
-/** Headers that HTTP/2 forbids or names differently. */
+/** Headers that HTTP/2 forbids or replaces with pseudo-headers. */
 const connectionHeaders = ['host', 'connection', 'keep-alive', 'transfer-encoding', 'upgrade'];
 
 function sendOverHttp2(
   session: SharedSession,
-  { method, path, headers: own, body, signal }: HttpRequest,
-  { config, base, credential }: Sending,
+  { method, path, headers: explicitHeaders, body, signal }: HttpRequest,
+  { config, base, credential }: SendContext,
 ): Promise<HttpStream> {
-  const headers = requestHeaders({ config, own, credential });
+  const headers = requestHeaders({ config, explicitHeaders, credential });
   const authority = String(headers['host'] ?? base.host);
   for (const name of connectionHeaders) delete headers[name];
   if (body !== undefined) headers['content-length'] = Buffer.byteLength(body);
@@ -338,13 +351,13 @@ function sendOverHttp2(
   return session.send({ ...headers, ...pseudo }, { body, signal });
 }
 
-function sendOverHttp1(request: HttpRequest, sending: Sending): Promise<HttpStream> {
-  const { config, base, route, credential } = sending;
+function sendOverHttp1(request: HttpRequest, context: SendContext): Promise<HttpStream> {
+  const { config, base, route, credential } = context;
   const { agent } = route;
   const secure = base.protocol === 'https:';
   const prefix = base.pathname.replace(/\/$/, '');
   return new Promise((resolve, reject) => {
-    const headers = requestHeaders({ config, own: request.headers, credential });
+    const headers = requestHeaders({ config, explicitHeaders: request.headers, credential });
     const { body } = request;
     if (body !== undefined) headers['content-length'] = Buffer.byteLength(body);
     const outgoing = (secure ? https : http).request({
@@ -378,7 +391,7 @@ async function withTimeout<T>(
   try {
     return await run(signal === undefined ? timeout : AbortSignal.any([signal, timeout]));
   } catch (error) {
-    // Node reports every abort the same way; the caller knows the reason.
+    // Node reports every abort the same way, so distinguish the timeout by its signal.
     throw timeout.aborted && signal?.aborted !== true ? timeout.reason : error;
   }
 }

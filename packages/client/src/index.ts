@@ -10,7 +10,10 @@ export {
 } from './api-client.ts';
 export { CredentialError } from './credentials/credential.ts';
 export { processExecHost } from './credentials/exec-source.ts';
-export { type InClusterPlace, inClusterConfig } from './credentials/in-cluster.ts';
+export {
+  type InClusterOptions as InClusterPlace,
+  inClusterConfig,
+} from './credentials/in-cluster.ts';
 export {
   type ApiResource,
   type Discovery,

@@ -1,3 +1,3 @@
-/** Modules loaded on first use, which keeps them out of start-up. */
+/** Modules that are loaded on first use, so that they do not delay startup. */
 
 export const loadYaml = () => import('./yaml.ts');

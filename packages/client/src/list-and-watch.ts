@@ -3,8 +3,8 @@ import { isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { ApiClient } from './api-client.ts';
 
 /**
- * Reads a list in pages of `limit` objects and yields the body of each page. If a continue token
- * expires, throws the 410 as ApiError after the pages read so far.
+ * Reads a list in pages of `limit` objects (500) and yields the body of each page. Rejects with
+ * ApiError, such as the 410 of an expired continue token.
  */
 export async function* listPages(
   client: ApiClient,
@@ -35,15 +35,16 @@ interface WatchEvent {
   readonly object: JsonObject;
 }
 
-/** The stream is not a watch: an unknown line, or one that is longer than the limit. */
+/** The stream is not a watch: a line is not an event or exceeds the limit. */
 class WatchStreamError extends Error {}
 
 const types: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']);
 
 /**
- * Yields the events in the body of a watch response, one JSON document per line. Buffers at most
- * `lineBytesMax` bytes of an incomplete line. Ends with the body; drops an incomplete line at the
- * end, which a broken connection leaves.
+ * Yields the events in the body of a watch response, one JSON document per line. Ends with the
+ * body, and drops an incomplete last line, which a broken connection leaves. Rejects if a line is
+ * not an event.
+ * @param options.lineBytesMax maximum length of a line in bytes (64 MiB)
  */
 export async function* watchEvents(
   body: AsyncIterable<Buffer | string>,

@@ -1,11 +1,11 @@
 import { legacyNameCode, StatusError } from '@wheelhouse/machinery';
 import { ConnectionError } from './http-client.ts';
 
-/** client-go's wording of connection errors, by Node's error code. */
 const untrusted =
   'tls: failed to verify certificate: x509: certificate signed by unknown authority';
 const expired =
   'tls: failed to verify certificate: x509: certificate has expired or is not yet valid';
+/** client-go's wording of errors on a connection, by Node's error code. */
 const wordings: Readonly<Record<string, string>> = {
   ECONNRESET: 'EOF',
   EPIPE: 'write: broken pipe',
@@ -26,20 +26,21 @@ const wordings: Readonly<Record<string, string>> = {
     'tls: failed to verify certificate: x509: certificate is not valid for that name',
 };
 
-/** The error of a connection attempt. */
-const dialled: Readonly<Record<string, string>> = {
+/** The wording of a failed connection attempt, by Node's error code. */
+const dialErrors: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ETIMEDOUT: 'connection timed out',
   EHOSTUNREACH: 'no route to host',
   ENETUNREACH: 'network is unreachable',
 };
 
-/** A network error in the wording of client-go. */
+/** Words a network error like client-go. */
 export function goNetworkError(error: unknown): string {
   if (error instanceof StatusError) return error.message;
   const code = error instanceof ConnectionError ? error.code : codeOf(error);
   const host = error instanceof ConnectionError ? error.host : '';
-  if (Object.hasOwn(dialled, code)) return `dial tcp ${host}: connect: ${dialled[code] ?? ''}`;
+  if (Object.hasOwn(dialErrors, code))
+    return `dial tcp ${host}: connect: ${dialErrors[code] ?? ''}`;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
     return `dial tcp: lookup ${host.replace(/:\d+$/, '')}: no such host`;
   }

@@ -7,7 +7,7 @@ import { type ApiClient, createApiClient } from './api-client.ts';
 type Answer = readonly [status: number, retryAfter?: string | undefined, text?: string];
 
 const overloaded: Answer = [429, '2', 'Too many requests, please try again later.\n'];
-const fine: Answer = [200, undefined, '{"kind":"X"}'];
+const success: Answer = [200, undefined, '{"kind":"X"}'];
 /** The responses in order; the last one repeats. */
 let answers: Answer[] = [];
 let bodies: string[] = [];
@@ -42,7 +42,7 @@ beforeEach(() => {
 });
 
 /** A clock that records delays and fires them immediately. */
-const hasty: Clock = {
+const impatientClock: Clock = {
   ...systemClock,
   after(delayMs, task) {
     waits.push(delayMs);
@@ -52,7 +52,7 @@ const hasty: Clock = {
 
 async function withClient<T>(use: (client: ApiClient) => Promise<T>): Promise<T> {
   const observer = { request: ({ status }: { status: number }) => void statuses.push(status) };
-  const client = createApiClient({ server: url }, { clock: hasty, observer });
+  const client = createApiClient({ server: url }, { clock: impatientClock, observer });
   try {
     return await use(client);
   } finally {
@@ -61,8 +61,8 @@ async function withClient<T>(use: (client: ApiClient) => Promise<T>): Promise<T>
 }
 
 describe('a server that asks for a delay', () => {
-  test('gets the same request again after the delay', async () => {
-    answers = [overloaded, [503, '0'], [500, '7'], fine];
+  test('receives the same request again after the delay', async () => {
+    answers = [overloaded, [503, '0'], [500, '7'], success];
     const answer = await withClient((client) =>
       client.send({ method: 'POST', path: '/x', body: { a: 1 } }),
     );
@@ -72,7 +72,7 @@ describe('a server that asks for a delay', () => {
     expect(bodies.map((body) => JSON.parse(body))).toEqual(Array(4).fill({ a: 1 }));
   });
 
-  test('gets ten retries before the failure is reported', async () => {
+  test('receives ten retries before the failure is reported', async () => {
     answers = [overloaded];
     const failing = withClient((client) => client.get('/x'));
     await expect(failing).rejects.toMatchObject({ code: 429, reason: 'TooManyRequests' });
@@ -84,7 +84,7 @@ describe('a server that asks for a delay', () => {
     ['no time', [429]],
     ['a date', [429, 'Wed, 21 Oct 2030 07:28:00 GMT']],
     ['a negative time', [503, '-1']],
-    ['a status that will not pass', [409, '1']],
+    ['a permanent failure', [409, '1']],
     ['a success', [200, '1', '{}']],
   ] as [string, Answer][])('there is no retry for %s', async (_, answer) => {
     answers = [answer];
@@ -92,10 +92,10 @@ describe('a server that asks for a delay', () => {
     expect(bodies).toHaveLength(1);
   });
 
-  test('gets retries of texts and streams, too', async () => {
+  test('receives retries of texts and streams as well', async () => {
     answers = [overloaded, [200, undefined, 'ok']];
     expect(await withClient((client) => client.raw('/readyz'))).toBe('ok');
-    answers = [overloaded, overloaded, fine];
+    answers = [overloaded, overloaded, success];
     await withClient(async (client) => {
       const { status, body } = await client.stream({ path: '/x' });
       body.resume();
@@ -104,7 +104,7 @@ describe('a server that asks for a delay', () => {
     expect(waits).toEqual([2000, 2000, 2000]);
   });
 
-  test('gets no retry after the user interrupts', async () => {
+  test('receives no retry after the user interrupts', async () => {
     answers = [[429, '1000']];
     const controller = new AbortController();
     const client = createApiClient({ server: url }, { clock: systemClock });

@@ -1,3 +1,3 @@
-/** Internals for tests, benchmarks, and the siege; no stability promise. */
+/** Additional exports for tests, benchmarks, and the siege, without a promise of stability. */
 
 export type { ExecHost } from './credentials/exec-source.ts';

@@ -7,12 +7,12 @@ import WebSocket, { createWebSocketStream } from 'ws';
 export interface MessageConnection {
   /** The protocol that the server chose. */
   readonly protocol: string;
-  /** Reads and writes whole messages as Buffers; ending it closes the connection. */
+  /** Reads and writes whole messages as Buffers. Ending it closes the connection. */
   readonly messages: Duplex;
 }
 
 const handshakeTimeoutMs = 30_000;
-/** Maximum size of the body of a refusal. */
+/** Maximum size in bytes of the body of a refusal. */
 const refusalBytesMax = 64 * 1024;
 
 /** The server refused the upgrade to a WebSocket. */
@@ -29,8 +29,8 @@ export class WebSocketRefused extends Error {
 }
 
 /**
- * Opens a WebSocket. Rejects with WebSocketRefused, or with the network error if the server is
- * unreachable or chooses no protocol.
+ * Opens a WebSocket. Rejects with WebSocketRefused if the server refuses, with the network error if
+ * it is unreachable or chooses no protocol, and with the signal's reason.
  */
 export function openWebSocket(options: {
   readonly url: URL;
@@ -49,19 +49,19 @@ export function openWebSocket(options: {
   const messages = createWebSocketStream(socket, { readableObjectMode: true });
   const containment = { where: 'client', end: () => socket.terminate() } as const;
   return new Promise((resolve, reject) => {
-    const forget =
+    const release =
       signal === undefined
         ? () => {}
         : whenAborted(signal, containment, () => {
             messages.destroy();
             reject(signal.reason);
           });
-    listen(messages, containment, { error: reject, close: forget });
+    listen(messages, containment, { error: reject, close: release });
     listen(socket, containment, {
       open: () => resolve({ protocol: socket.protocol, messages }),
-      'unexpected-response': async (_request: unknown, answer: IncomingMessage) => {
+      'unexpected-response': async (_request: unknown, response: IncomingMessage) => {
         try {
-          reject(new WebSocketRefused(answer.statusCode ?? 0, await refusalBody(answer)));
+          reject(new WebSocketRefused(response.statusCode ?? 0, await readRefusal(response)));
         } catch (error) {
           reject(error);
         } finally {
@@ -72,10 +72,10 @@ export function openWebSocket(options: {
   });
 }
 
-async function refusalBody(answer: AsyncIterable<Buffer>): Promise<Buffer> {
+async function readRefusal(response: AsyncIterable<Buffer>): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of answer) {
+  for await (const chunk of response) {
     chunks.push(chunk);
     bytes += chunk.length;
     if (bytes > refusalBytesMax) break;

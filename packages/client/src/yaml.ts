@@ -2,9 +2,9 @@ import { decodeJson, decodeYaml, encodeYaml } from '@wheelhouse/codec';
 import type { JsonValue } from '@wheelhouse/machinery';
 
 /**
- * Parses the only document of a text; null for an empty text. Parses JSON directly, which avoids
- * loading the YAML library: kubeconfigs that the server writes and most generated manifests are
- * JSON. Rejects with the parser's error, which includes the line.
+ * Parses a text with one document. Resolves with null for an empty text. Parses JSON without
+ * loading the YAML library, since generated kubeconfigs and manifests often are JSON. Rejects with
+ * the parser's error, which includes the line.
  */
 export async function parseYaml(text: string): Promise<JsonValue> {
   const bytes = Buffer.from(text, 'utf8');
@@ -18,7 +18,7 @@ export async function parseYaml(text: string): Promise<JsonValue> {
   return (await decodeYaml(bytes)).value;
 }
 
-/** Parses all nonempty documents of a stream; JSON is YAML. Rejects at the first invalid one. */
+/** Parses the nonempty documents of a YAML or JSON stream. Rejects at the first invalid one. */
 export async function parseYamlDocuments(text: string): Promise<JsonValue[]> {
   const values: JsonValue[] = [];
   for (const document of text.split(/^---(?=\s|$)/m)) {
@@ -28,7 +28,9 @@ export async function parseYamlDocuments(text: string): Promise<JsonValue[]> {
   return values;
 }
 
-/** Serializes as block-style YAML with sorted members and unindented sequences, like kubectl. */
+/**
+ * Formats a value as kubectl does: block-style YAML with sorted members and unindented sequences.
+ */
 export function toYaml(value: JsonValue): string {
   return encodeYaml(value);
 }

@@ -36,12 +36,7 @@ export interface Creation {
 export async function createObject(
   session: Session,
   input: JsonObject,
-  {
-    errorPrefix,
-    manager = 'svcctl-create',
-    verb: done = 'created',
-    isQuiet = false,
-  }: Creation = {},
+  { errorPrefix, manager = 'svcctl-create', verb = 'created', isQuiet = false }: Creation = {},
 ): Promise<number> {
   const savesConfig = session.flags.boolean('save-config');
   const object = savesConfig
@@ -52,7 +47,7 @@ export async function createObject(
     : input;
   const suffix = dryRunSuffix(session);
   if (dryRunOf(session) === 'client') {
-    reportObject(session, object, `${done}${suffix}`);
+    reportObject(session, object, `${verb}${suffix}`);
     return 0;
   }
   const resource = await resourceOfObject(session, object);
@@ -62,7 +57,7 @@ export async function createObject(
     body: object,
     errorPrefix,
   });
-  if (!isQuiet) reportObject(session, created, `${done}${suffix}`);
+  if (!isQuiet) reportObject(session, created, `${verb}${suffix}`);
   return 0;
 }
 
@@ -79,12 +74,13 @@ export async function postObject(
     readonly errorPrefix?: string | undefined;
   },
 ): Promise<JsonObject> {
-  const { errorPrefix: doing, ...rest } = request;
+  const { errorPrefix, ...rest } = request;
   try {
     return (await session.client.send({ method: 'POST', ...rest })).object;
   } catch (error) {
-    if (doing === undefined || !(error instanceof ApiError) || error.code === 401) throw error;
-    throw new CliError(`${doing} ${error.message}`);
+    if (errorPrefix === undefined || !(error instanceof ApiError) || error.code === 401)
+      throw error;
+    throw new CliError(`${errorPrefix} ${error.message}`);
   }
 }
 
@@ -99,8 +95,8 @@ export function requireName(args: readonly string[]): string {
 
 /** The metadata of a new object, with the namespace if the command line sets one. */
 export function newMetadata(session: Session, name: string): JsonObject {
-  const { namespace, namespaceGiven } = session.context;
-  return namespaceGiven ? { name, namespace } : { name };
+  const { namespace, isNamespaceSet } = session.context;
+  return isNamespaceSet ? { name, namespace } : { name };
 }
 
 /** Splits the arguments into a new object's name and the command after `--`. Throws CliError. */

@@ -101,7 +101,7 @@ function fullText(error: unknown, context: string): string {
   if (error instanceof CredentialError) {
     return `Unable to connect to the server: getting credentials: ${error.message}`;
   }
-  if (error instanceof KubeconfigError && error.faults.length > 0) return faultsText(error.faults);
+  if (error instanceof KubeconfigError && error.errors.length > 0) return faultsText(error.errors);
   if (error instanceof CliError || error instanceof KubeconfigError) {
     const text = `${context}${error.message}`;
     return text.startsWith('error: ') ? text : `error: ${text}`;

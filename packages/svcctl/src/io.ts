@@ -25,7 +25,7 @@ export interface CliIo {
   /**
    * The standard streams as bytes, for the streams of containers; absent in text-only environments.
    */
-  readonly hostIo?: {
+  readonly streams?: {
     readonly input: Readable;
     readonly output: Writable;
     readonly error: Writable;

@@ -184,7 +184,7 @@ export async function main(): Promise<void> {
     line: readLine,
     out: (text) => process.stdout.write(text),
     err: (text) => process.stderr.write(text),
-    hostIo: { input: process.stdin, output: process.stdout, error: process.stderr },
+    streams: { input: process.stdin, output: process.stdout, error: process.stderr },
     ...(process.stdin.isTTY ? { terminal: terminalOf(process.stdin, process.stdout) } : {}),
     run: runProgram,
     signal: interrupt.signal,

@@ -1,5 +1,5 @@
 import { type ApiClient, type ApiResource, listPages, resourcePath } from '@wheelhouse/client';
-import { apiVersionOf, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { apiVersionOf, appendAll, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { NoMatchError } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
@@ -229,6 +229,31 @@ export async function fetchTarget(session: Session, target: Target): Promise<Jso
   return listObjects(client, target, selectorQuery(session));
 }
 
+/** Replaces each collection by the objects in it that the selectors match. */
+export async function expandTargets(
+  session: Session,
+  targets: readonly Target[],
+): Promise<Target[]> {
+  const expanded: Target[] = [];
+  for (const target of targets) {
+    if (target.name !== undefined) {
+      expanded.push(target);
+      continue;
+    }
+    for (const object of await listObjects(session.client, target, selectorQuery(session))) {
+      expanded.push({ ...target, namespace: namespaceOf(object), name: nameOf(object) });
+    }
+  }
+  return expanded;
+}
+
+/** The items of a list, with the apiVersion and kind that they omit, or the object itself. */
+export function itemsWithType(body: JsonObject): JsonObject[] {
+  if (!Array.isArray(body.items)) return [body];
+  const type = { apiVersion: body.apiVersion, kind: String(body.kind).replace(/List$/, '') };
+  return body.items.filter(isObject).map((item) => ({ ...type, ...item }));
+}
+
 /** Lists a collection page by page. Adds the apiVersion and kind, which items of lists omit. */
 export async function listObjects(
   client: ApiClient,
@@ -237,9 +262,7 @@ export async function listObjects(
 ): Promise<JsonObject[]> {
   const objects: JsonObject[] = [];
   for await (const page of listPages(client, { path: targetPath(target), query })) {
-    const kind = String(page.kind).replace(/List$/, '');
-    const items = Array.isArray(page.items) ? page.items.filter(isObject) : [];
-    objects.push(...items.map((item) => ({ apiVersion: page.apiVersion, kind, ...item })));
+    appendAll(objects, itemsWithType(page));
   }
   return objects;
 }

@@ -177,7 +177,7 @@ export class Session {
     return this.#client;
   }
 
-  /** `--request-timeout` in milliseconds. Throws CliError. */
+  /** `--request-timeout` in milliseconds; 0 for no limit. Throws CliError. */
   get requestTimeoutMs(): number | undefined {
     try {
       return this.flags.durationMs('request-timeout');

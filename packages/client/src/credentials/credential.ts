@@ -10,15 +10,15 @@ export interface CredentialSource {
   /** Resolves with the current credential; rejects with CredentialError if there is none. */
   current(): Promise<Credential>;
   /**
-   * Called after the server refused this credential with 401. Resolves with a newer one, or with
-   * the same one if there is none. Never rejects, since the response of the server says more.
+   * Called after the server rejected this credential with 401. Resolves with a newer one, or with
+   * the same one if there is none. Never rejects, since the server's response is more informative.
    */
   renew(refused: Credential): Promise<Credential>;
-  /** Called when the certificate changes. Returns a function that stops the notifications. */
+  /** Calls `listener` when the certificate changes. Returns a function that removes it. */
   onCertificateChange(listener: () => void): () => void;
 }
 
-/** Fetching a credential failed; the message is worded like client-go. */
+/** A failure to get a credential; the message is client-go's. */
 export class CredentialError extends Error {
   constructor(message: string) {
     super(message);

@@ -8,22 +8,23 @@ import {
   member,
 } from '@wheelhouse/machinery';
 
+/** Whether a plugin may prompt the user. */
 export type InteractiveMode = 'Never' | 'IfAvailable' | 'Always';
 
 /** The `exec` section of a kubeconfig user: the plugin that provides credentials (AUTHN-11). */
 export interface ExecConfig {
   readonly command: string;
   readonly args: readonly string[];
-  /** Added to the environment of the client. */
+  /** Variables to add to the environment of the client. */
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly apiVersion: string;
-  /** Printed if the plugin is not installed. */
+  /** The text to print if the plugin is not installed. */
   readonly installHint: string;
   readonly provideClusterInfo: boolean;
   readonly interactiveMode: InteractiveMode | '';
 }
 
-/** The server that a plugin provides a credential for, passed as `spec.cluster`. */
+/** The server for which a plugin provides a credential, passed as `spec.cluster`. */
 export interface ExecCluster {
   readonly server: string;
   readonly tlsServerName?: string | undefined;
@@ -37,7 +38,7 @@ export interface ExecCluster {
 
 const groupOf = (dialect: Dialect): string => dialect.group('client.authentication');
 
-/** The dialect of a plugin's apiVersion; undefined for an unknown version. */
+/** Returns the dialect of a plugin's apiVersion; undefined for an unknown version. */
 export function execDialect(apiVersion: string): Dialect | undefined {
   return dialectNames
     .map(dialectOf)
@@ -46,7 +47,7 @@ export function execDialect(apiVersion: string): Dialect | undefined {
     );
 }
 
-/** Names of the cluster extension passed to plugins: `client.authentication.<suffix>/exec`. */
+/** The names of the cluster extension for plugins: `client.authentication.<suffix>/exec`. */
 export const execExtensionNames: readonly string[] = dialectNames.map(
   (name) => `${groupOf(dialectOf(name))}/exec`,
 );
@@ -63,8 +64,8 @@ export function readExecConfig(exec: JsonObject): ExecConfig {
   };
   const apiVersion = text(exec, 'apiVersion');
   const mode = text(exec, 'interactiveMode');
-  // Versions before v1 lack this field, so it is optional for them.
-  const usual = apiVersion.endsWith('/v1beta1') ? 'IfAvailable' : '';
+  // The field is required in v1 only.
+  const defaultMode = apiVersion.endsWith('/v1beta1') ? 'IfAvailable' : '';
   return {
     command: text(exec, 'command'),
     args: list('args').map((one) => (typeof one === 'string' ? one : '')),
@@ -74,28 +75,28 @@ export function readExecConfig(exec: JsonObject): ExecConfig {
     apiVersion,
     installHint: withoutControls(text(exec, 'installHint')),
     provideClusterInfo: exec.provideClusterInfo === true,
-    interactiveMode: (mode === '' ? usual : mode) as InteractiveMode | '',
+    interactiveMode: (mode === '' ? defaultMode : mode) as InteractiveMode | '',
   };
 }
 
-/** Validation errors of a user's `exec` section, worded like client-go. */
+/** Validates a user's `exec` section. Returns errors in client-go's wording. */
 export function execConfigErrors(config: ExecConfig, user: string): string[] {
   const errors: string[] = [];
-  const required = (value: string, what: string): void => {
+  const checkPresent = (value: string, what: string): void => {
     if (value !== '') return;
     errors.push(`${what} must be specified for ${user} to use exec authentication plugin`);
   };
-  required(config.command, 'command');
-  required(config.apiVersion, 'apiVersion');
-  for (const { name } of config.env) required(name, 'env variable name');
-  required(config.interactiveMode, 'interactiveMode');
+  checkPresent(config.command, 'command');
+  checkPresent(config.apiVersion, 'apiVersion');
+  for (const { name } of config.env) checkPresent(name, 'env variable name');
+  checkPresent(config.interactiveMode, 'interactiveMode');
   if (!['', 'Never', 'IfAvailable', 'Always'].includes(config.interactiveMode)) {
     errors.push(`invalid interactiveMode for ${user}: ${JSON.stringify(config.interactiveMode)}`);
   }
   return errors;
 }
 
-/** Text from a file must not move the cursor of the terminal or change its colors. */
+/** Escapes control characters, so that text from a file cannot control the terminal. */
 function withoutControls(text: string): string {
   return text.replace(/[^\P{C}\t-\r]/gu, (character) => {
     const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase();

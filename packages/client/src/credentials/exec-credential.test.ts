@@ -6,7 +6,7 @@ import { decodeExecOutput, encodeExecInput } from './exec-credential.ts';
 const apiVersion = 'client.authentication.svc.io/v1';
 
 describe("a plugin's output", () => {
-  test('AUTHN-11: YAML is read as well as JSON, and unknown members are ignored', async () => {
+  test('AUTHN-11: YAML is accepted as well as JSON, and unknown members are ignored', async () => {
     const text =
       `apiVersion: ${apiVersion}\nkind: ExecCredential\nmore: 1\n` +
       'status:\n  token: t\n  odd: [1]\n  expirationTimestamp: 2030-01-01T00:00:00.5Z\n';
@@ -66,7 +66,7 @@ describe("a plugin's output", () => {
   });
 });
 
-test("AUTHN-11: a plugin's input leaves out unset fields of the cluster", () => {
+test("AUTHN-11: a plugin's input omits unset fields of the cluster", () => {
   const input = (cluster?: Parameters<typeof encodeExecInput>[0]['cluster']) =>
     JSON.parse(encodeExecInput({ apiVersion, interactive: true, cluster }));
   expect(input()).toEqual({ kind: 'ExecCredential', apiVersion, spec: { interactive: true } });

@@ -19,7 +19,7 @@ export interface PluginRun {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** `inherit` lets the plugin prompt the user. */
+  /** Whether the plugin reads the client's standard input, to prompt the user. */
   readonly stdin: 'inherit' | 'ignore';
   readonly stderr: (text: string) => void;
   readonly clock: Clock;
@@ -27,12 +27,12 @@ export interface PluginRun {
   readonly outputBytesMax: number;
 }
 
-/** The plugin does not exist or is not executable; the caller adds the install hint. */
+/** The plugin does not exist or is not executable. */
 export class PluginMissingError extends Error {}
 
 /**
- * Runs a plugin and resolves with its output. Kills it if it exceeds the output or time limit.
- * Rejects with PluginMissingError or with CredentialError, worded like client-go.
+ * Runs a plugin. Resolves with its output. Kills it if it exceeds the output or time limit. Rejects
+ * with PluginMissingError, or with a CredentialError in client-go's wording.
  */
 export function runPlugin(run: PluginRun): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -41,25 +41,25 @@ export function runPlugin(run: PluginRun): Promise<string> {
     const chunks: Buffer[] = [];
     let bytes = 0;
     const timer = run.clock.after(run.timeoutMs, () =>
-      giveUp(`executable ${run.command} did not end within ${run.timeoutMs} ms`),
+      abort(`executable ${run.command} did not end within ${run.timeoutMs} ms`),
     );
-    const giveUp = (why: string): void => {
+    const abort = (why: string): void => {
       timer.stop();
       child.kill('SIGKILL');
-      // Processes that the plugin started may hold its output open.
+      // Processes that the plugin started may keep its output open.
       child.stdout.destroy();
       child.stderr.destroy();
       reject(new CredentialError(`exec: ${why}`));
     };
     const containment = {
       where: 'client',
-      end: (error: unknown) => giveUp(String(error)),
+      end: (error: unknown) => abort(String(error)),
     } as const;
     listen(child.stdout, containment, {
       data(chunk: Buffer) {
         bytes += chunk.length;
         if (bytes <= run.outputBytesMax) chunks.push(chunk);
-        else giveUp(`executable ${run.command} printed more than ${run.outputBytesMax} bytes`);
+        else abort(`executable ${run.command} printed more than ${run.outputBytesMax} bytes`);
       },
     });
     listen(child.stderr.setEncoding('utf8'), containment, { data: run.stderr });
@@ -86,7 +86,7 @@ function start(run: PluginRun, reject: (error: Error) => void) {
       stdio: [run.stdin, 'pipe', 'pipe'],
     });
   } catch (error) {
-    // The arguments are invalid, for example because they contain a NUL.
+    // The arguments are invalid; for example, one contains a NUL.
     reject(new CredentialError(`exec: ${systemErrorCode(error) ?? 'not started'}`));
     return undefined;
   }
@@ -99,15 +99,19 @@ function startError(error: NodeJS.ErrnoException): Error {
   return new CredentialError(`exec: ${error.code ?? 'not started'}`);
 }
 
-/** The input of a plugin: an ExecCredential with its `spec`. */
+/** Encodes the input of a plugin: an ExecCredential with its `spec`. */
 export function encodeExecInput(options: {
   readonly apiVersion: string;
   readonly interactive: boolean;
   readonly cluster: ExecCluster | undefined;
 }): string {
   const { apiVersion, interactive, cluster } = options;
-  const shown = cluster === undefined ? {} : { cluster: clusterOf(cluster) };
-  return JSON.stringify({ kind: 'ExecCredential', apiVersion, spec: { ...shown, interactive } });
+  const clusterMember = cluster === undefined ? {} : { cluster: clusterOf(cluster) };
+  return JSON.stringify({
+    kind: 'ExecCredential',
+    apiVersion,
+    spec: { ...clusterMember, interactive },
+  });
 }
 
 function clusterOf(cluster: ExecCluster): JsonObject {
@@ -123,15 +127,16 @@ function clusterOf(cluster: ExecCluster): JsonObject {
   };
 }
 
+/** The output of a plugin. */
 export interface ExecOutput {
   readonly credential: Credential;
-  /** Wall time in milliseconds when the credential expires; undefined if the plugin sets none. */
+  /** When the credential expires, in milliseconds since 1970; undefined if it does not. */
   readonly expiresMs: number | undefined;
 }
 
 /**
- * Parses the output of a plugin, JSON or YAML. Rejects with CredentialError, worded like client-go
- * but without quoting the output, which may contain secrets.
+ * Parses the output of a plugin, JSON or YAML. Rejects with CredentialError in client-go's wording,
+ * without quoting the output, which may contain secrets.
  */
 export async function decodeExecOutput(text: string, apiVersion: string): Promise<ExecOutput> {
   const status = await readStatus(text, apiVersion);
@@ -160,16 +165,16 @@ async function readStatus(text: string, apiVersion: string): Promise<JsonObject>
   try {
     value = await parseYaml(text);
   } catch {
-    throw undecodable("couldn't get version/kind; json parse error");
+    throw decodeError("couldn't get version/kind; json parse error");
   }
-  if (!isObject(value)) throw undecodable("couldn't get version/kind; json parse error");
+  if (!isObject(value)) throw decodeError("couldn't get version/kind; json parse error");
   // client-go defaults a missing kind, but at an internal version that no plugin may use.
   const internal = `${apiVersion.split('/')[0]}/__internal`;
   const kind = textOf(value, 'kind') || 'ExecCredential';
   const version = textOf(value, 'apiVersion') || internal;
   const isSupported = version === internal || execDialect(version) !== undefined;
   if (kind !== 'ExecCredential' || !isSupported) {
-    throw undecodable(
+    throw decodeError(
       `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(version)}`,
     );
   }
@@ -183,44 +188,44 @@ async function readStatus(text: string, apiVersion: string): Promise<JsonObject>
   if (status === undefined || status === null) {
     throw new CredentialError("exec plugin didn't return a status field");
   }
-  if (!isObject(status)) throw undecodable('status must be an object');
+  if (!isObject(status)) throw decodeError('status must be an object');
   return status;
 }
 
-const undecodable = (why: string): CredentialError =>
+const decodeError = (why: string): CredentialError =>
   new CredentialError(`decoding stdout: ${why}`);
 
 function textOf(object: JsonObject, name: string): string {
   const value = member(object, name) ?? '';
-  if (typeof value !== 'string') throw undecodable(`${name} must be a string`);
+  if (typeof value !== 'string') throw decodeError(`${name} must be a string`);
   return value;
 }
 
 function readExpiry(text: string): number | undefined {
   if (text === '') return undefined;
   const parsed = parseGoTime(text);
-  if ('error' in parsed) throw undecodable(parsed.error);
+  if ('error' in parsed) throw decodeError(parsed.error);
   return parsed.ms;
 }
 
 function checkPair(certificatePem: string, keyPem: string): void {
-  const fault = (why: string) =>
+  const pairError = (why: string) =>
     new CredentialError(`failed parsing client key/certificate: tls: ${why}`);
   if (!certificatePem.includes('-----BEGIN')) {
-    throw fault('failed to find any PEM data in certificate input');
+    throw pairError('failed to find any PEM data in certificate input');
   }
-  if (!keyPem.includes('-----BEGIN')) throw fault('failed to find any PEM data in key input');
+  if (!keyPem.includes('-----BEGIN')) throw pairError('failed to find any PEM data in key input');
   let certificate: X509Certificate;
   let key: KeyObject;
   try {
     certificate = new X509Certificate(certificatePem);
   } catch {
-    throw fault('failed to parse certificate');
+    throw pairError('failed to parse certificate');
   }
   try {
     key = createPrivateKey(keyPem);
   } catch {
-    throw fault('failed to parse private key');
+    throw pairError('failed to parse private key');
   }
-  if (!certificate.checkPrivateKey(key)) throw fault('private key does not match public key');
+  if (!certificate.checkPrivateKey(key)) throw pairError('private key does not match public key');
 }

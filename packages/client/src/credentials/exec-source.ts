@@ -2,21 +2,21 @@ import { type Clock, errorText, systemClock } from '@wheelhouse/machinery';
 import { type Credential, CredentialError, type CredentialSource } from './credential.ts';
 import { type ExecCluster, type ExecConfig, execDialect } from './exec-config.ts';
 
-/** The parts of the process that running a plugin needs. */
+/** The environment in which plugins run. */
 export interface ExecHost {
   readonly env: Readonly<Record<string, string | undefined>>;
   stdinIsTerminal(): boolean;
-  /** Why a plugin may not read standard input even on a terminal; undefined if it may. */
+  /** Why a plugin may not read standard input although it is a terminal; undefined if it may. */
   stdinUnavailable?(): string | undefined;
   stderr(text: string): void;
   readonly clock: Clock;
-  /** Time limit of one plugin run in milliseconds; leaves a user time to log in. */
+  /** Time limit of a run in milliseconds, long enough for a user to log in. */
   readonly timeoutMs: number;
-  /** Maximum size of a plugin's output. */
+  /** Maximum size of a plugin's output in bytes. */
   readonly outputBytesMax: number;
 }
 
-/** This process; limits a plugin to five minutes and one MiB. */
+/** The environment of this process. Limits a plugin to five minutes and one MiB. */
 export const processExecHost: ExecHost = {
   env: process.env,
   stdinIsTerminal: () => process.stdin.isTTY === true,
@@ -27,9 +27,9 @@ export const processExecHost: ExecHost = {
 };
 
 /**
- * Credentials from an exec plugin (AUTHN-11), cached until they expire, the server responds with
- * 401, or the process ends. Concurrent requests share a run. Throws CredentialError for an unknown
- * apiVersion.
+ * Creates a source of credentials from an exec plugin (AUTHN-11). It caches a credential until it
+ * expires or the server responds with 401. Concurrent requests share a run. Throws CredentialError
+ * for an unknown apiVersion.
  */
 export function createExecSource(options: {
   readonly config: ExecConfig;
@@ -39,7 +39,7 @@ export function createExecSource(options: {
   return new ExecSource(options);
 }
 
-interface Kept {
+interface CachedCredential {
   readonly credential: Credential;
   readonly expiresMs: number | undefined;
 }
@@ -50,9 +50,9 @@ class ExecSource implements CredentialSource {
   readonly #host: ExecHost;
   readonly #inputVariable: string;
   readonly #listeners = new Set<() => void>();
-  #kept: Kept | undefined;
+  #cached: CachedCredential | undefined;
   #running: Promise<Credential> | undefined;
-  #hintGiven = false;
+  #hintPrinted = false;
 
   constructor(options: { config: ExecConfig; cluster: ExecCluster; host: ExecHost }) {
     const { config, cluster, host } = options;
@@ -69,14 +69,14 @@ class ExecSource implements CredentialSource {
   }
 
   async current(): Promise<Credential> {
-    const kept = this.#kept;
-    if (kept !== undefined && !this.#isExpired(kept)) return kept.credential;
+    const cached = this.#cached;
+    if (cached !== undefined && !this.#isExpired(cached)) return cached.credential;
     return this.#refresh();
   }
 
   async renew(refused: Credential): Promise<Credential> {
-    const kept = this.#kept?.credential;
-    if (kept !== undefined && kept !== refused) return kept;
+    const cached = this.#cached?.credential;
+    if (cached !== undefined && cached !== refused) return cached;
     try {
       return await this.#refresh();
     } catch (error) {
@@ -90,7 +90,7 @@ class ExecSource implements CredentialSource {
     return () => this.#listeners.delete(listener);
   }
 
-  #isExpired({ expiresMs }: Kept): boolean {
+  #isExpired({ expiresMs }: CachedCredential): boolean {
     return expiresMs !== undefined && this.#host.clock.now() > expiresMs;
   }
 
@@ -104,8 +104,8 @@ class ExecSource implements CredentialSource {
   async #fetch(): Promise<Credential> {
     const { decodeExecOutput } = await import('./exec-credential.ts');
     const output = await decodeExecOutput(await this.#run(), this.#config.apiVersion);
-    const before = this.#kept?.credential;
-    this.#kept = output;
+    const before = this.#cached?.credential;
+    this.#cached = output;
     const { credential } = output;
     if (before !== undefined && !sameCertificate(before, credential)) {
       for (const listener of [...this.#listeners]) listener();
@@ -114,8 +114,7 @@ class ExecSource implements CredentialSource {
   }
 
   async #run(): Promise<string> {
-    const { encodeExecInput } = await import('./exec-credential.ts');
-    const { PluginMissingError, runPlugin } = await import('./exec-credential.ts');
+    const { encodeExecInput, PluginMissingError, runPlugin } = await import('./exec-credential.ts');
     const { command, args, env, apiVersion, provideClusterInfo } = this.#config;
     const interactive = this.#isInteractive();
     const cluster = provideClusterInfo ? this.#cluster : undefined;
@@ -137,7 +136,7 @@ class ExecSource implements CredentialSource {
         outputBytesMax,
       });
     } catch (error) {
-      throw error instanceof PluginMissingError ? this.#missing() : error;
+      throw error instanceof PluginMissingError ? this.#missingError() : error;
     }
   }
 
@@ -147,25 +146,27 @@ class ExecSource implements CredentialSource {
     const isTerminal = this.#host.stdinIsTerminal();
     const unavailable = this.#host.stdinUnavailable?.();
     if (interactiveMode !== 'Always') return isTerminal && unavailable === undefined;
-    const refuse = (why: string) =>
+    const modeError = (why: string) =>
       new CredentialError(`exec plugin cannot support interactive mode: ${why}`);
-    if (!isTerminal) throw refuse('standard input is not a terminal');
+    if (!isTerminal) throw modeError('standard input is not a terminal');
     if (unavailable !== undefined) {
-      throw refuse(`standard input is unavailable${unavailable && `: ${unavailable}`}`);
+      throw modeError(`standard input is unavailable${unavailable && `: ${unavailable}`}`);
     }
     return true;
   }
 
-  /** Prints the install hint only once, so that long-running clients do not repeat it. */
-  #missing(): CredentialError {
+  /** The error for a missing plugin, with the install hint only the first time. */
+  #missingError(): CredentialError {
     const { command, installHint } = this.#config;
     const hints = [
       'The kubeconfig names a credential plugin that is not installed.',
       ...(installHint === '' ? [] : [installHint]),
     ];
-    const shown = this.#hintGiven ? [] : hints;
-    this.#hintGiven = true;
-    return new CredentialError([`exec: executable ${command} not found`, ...shown].join('\n\n'));
+    const hintsToPrint = this.#hintPrinted ? [] : hints;
+    this.#hintPrinted = true;
+    return new CredentialError(
+      [`exec: executable ${command} not found`, ...hintsToPrint].join('\n\n'),
+    );
   }
 }
 

@@ -4,49 +4,49 @@ import type { ClientConfig } from '../kubeconfig/client-config.ts';
 import { KubeconfigError } from '../kubeconfig/kubeconfig.ts';
 import { tokenFileSource } from './token-file.ts';
 
-/** Where a workload finds its service account. */
-export interface InClusterPlace {
+/** The environment and the service account of a workload. */
+export interface InClusterOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder with `token`, `ca.crt`, and `namespace`. */
   readonly folder: string;
 }
 
 /**
- * The configuration of a program that runs in a Pod, from `<PREFIX>_SERVICE_HOST` and
- * `<PREFIX>_SERVICE_PORT` in the environment and the files of the service account. The token is
- * read again for every request. Throws KubeconfigError outside a Pod.
+ * Creates the configuration of a program that runs in a Pod, from `<PREFIX>_SERVICE_HOST` and
+ * `<PREFIX>_SERVICE_PORT` in the environment and the files of the service account. The client reads
+ * the token again for every request. Throws KubeconfigError outside a Pod.
  */
-export function inClusterConfig(place: InClusterPlace): {
+export function inClusterConfig(options: InClusterOptions): {
   readonly client: ClientConfig;
   readonly namespace: string;
 } {
-  const host = serviceVariable(place.env, 'HOST');
-  const port = serviceVariable(place.env, 'PORT');
+  const host = serviceVariable(options.env, 'HOST');
+  const port = serviceVariable(options.env, 'PORT');
   if (host === undefined || port === undefined) {
     throw new KubeconfigError(
       'unable to load in-cluster configuration: the service host and port must be defined',
     );
   }
-  const shownHost = host.includes(':') ? `[${host}]` : host;
-  const namespace = place.env['POD_NAMESPACE'] || readText(place, 'namespace')?.trim();
+  const urlHost = host.includes(':') ? `[${host}]` : host;
+  const namespace = options.env['POD_NAMESPACE'] || readText(options, 'namespace')?.trim();
   return {
     client: {
-      server: `https://${shownHost}:${port}`,
+      server: `https://${urlHost}:${port}`,
       // Without the file, the client trusts the CAs of the system.
-      caPem: readText(place, 'ca.crt'),
-      token: tokenFileSource({ file: path.join(place.folder, 'token') }),
+      caPem: readText(options, 'ca.crt'),
+      token: tokenFileSource({ file: path.join(options.folder, 'token') }),
     },
     namespace: namespace || 'default',
   };
 }
 
-function serviceVariable(env: InClusterPlace['env'], what: 'HOST' | 'PORT'): string | undefined {
+function serviceVariable(env: InClusterOptions['env'], what: 'HOST' | 'PORT'): string | undefined {
   return env[`SVC_SERVICE_${what}`] || env[`KUBERNETES_SERVICE_${what}`] || undefined;
 }
 
-function readText(place: InClusterPlace, name: string): string | undefined {
+function readText(options: InClusterOptions, name: string): string | undefined {
   try {
-    return readFileSync(path.join(place.folder, name), 'utf8');
+    return readFileSync(path.join(options.folder, name), 'utf8');
   } catch {
     return undefined;
   }

@@ -3,15 +3,16 @@ import { errorText, systemErrorCode } from '@wheelhouse/machinery';
 import { KubeconfigError } from '../kubeconfig/kubeconfig.ts';
 
 /**
- * A token from a file, read again for every request. While the file is unreadable or empty, which
- * happens when it is being renewed, the last token stays in use. Throws KubeconfigError if the
- * first read finds no token.
+ * Returns a function that reads a token from a file. While the file is missing or empty, for
+ * example during its renewal, it returns the last token.
+ * @param options.fallback token until the file has one; without it, throws KubeconfigError for an
+ * unreadable file
  */
 export function tokenFileSource(options: {
   readonly file: string;
-  readonly otherwise?: string | undefined;
+  readonly fallback?: string | undefined;
 }): () => string | undefined {
-  let last = options.otherwise;
+  let last = options.fallback;
   const read = (): void => {
     const token = readFileSync(options.file, 'utf8').trim();
     if (token !== '') last = token;
@@ -28,7 +29,7 @@ export function tokenFileSource(options: {
     try {
       read();
     } catch {
-      // The file may be missing while it is replaced; the next request reads it again.
+      // The file may be missing while it is being replaced; the next request reads it again.
     }
     return last;
   };

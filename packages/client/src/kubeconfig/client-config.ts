@@ -15,10 +15,10 @@ export interface ClientConfig {
   readonly caPem?: string | undefined;
   readonly certificatePem?: string | undefined;
   readonly keyPem?: string | undefined;
-  /** Called for every request, so that a token file may change while the client runs. */
+  /** Returns the token. Called for every request, since a token file may change. */
   readonly token?: (() => string | undefined) | undefined;
   readonly basicAuth?: { readonly username: string; readonly password: string } | undefined;
-  /** Used if no other credential is set. */
+  /** The source of credentials if none is set. */
   readonly credentials?: CredentialSource | undefined;
   readonly impersonate?: Impersonation | undefined;
   readonly insecureSkipTlsVerify?: boolean | undefined;

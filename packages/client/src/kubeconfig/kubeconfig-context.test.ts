@@ -37,14 +37,14 @@ async function resolve(
   return resolveContext(await loadKubeconfig({ files: [file] }), overrides);
 }
 
-async function faultsOf(...args: Parameters<typeof resolve>): Promise<readonly string[]> {
+async function errorsOf(...args: Parameters<typeof resolve>): Promise<readonly string[]> {
   const error = await resolve(...args).catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(KubeconfigError);
-  return (error as KubeconfigError).faults;
+  return (error as KubeconfigError).errors;
 }
 
 describe('files', () => {
-  test('SVCCONFIG precedes KUBECONFIG; empty and repeated list items count once', () => {
+  test('SVCCONFIG takes precedence over KUBECONFIG; empty and repeated items are skipped', () => {
     const env = { SVCCONFIG: '/a::/b:/a', KUBECONFIG: '/c' };
     expect(kubeconfigFiles({ env, home: '/h' })).toEqual(['/a', '/b']);
     expect(kubeconfigFiles({ env: { KUBECONFIG: '/c' }, home: '/h' })).toEqual(['/c']);
@@ -73,7 +73,7 @@ describe('files', () => {
     ['kind: Foo', 'no kind "Foo" is registered for version "v1"'],
     ['- 1', 'not a mapping'],
     ['{', 'error loading config file'],
-  ])('%s is refused', async (text, message) => {
+  ])('%s is rejected', async (text, message) => {
     const file = write(text);
     const loading = loadKubeconfig({ files: [file] });
     await expect(loading).rejects.toThrow(`error loading config file "${file}": `);
@@ -127,7 +127,7 @@ describe('files', () => {
 
 describe('resolving a context', () => {
   test('all errors are reported at once', async () => {
-    const faults = await faultsOf({
+    const faults = await errorsOf({
       user: {
         token: 'a',
         username: 'b',
@@ -151,20 +151,20 @@ describe('resolving a context', () => {
       'requesting uid, groups or user-extra for u without impersonating a user',
       'invalid \'proxy-url\' "ftp://x" for cluster "k": unsupported scheme "ftp", must be http, https, or socks5',
     ]);
-    expect(await faultsOf({}, { context: 'no' })).toEqual([
+    expect(await errorsOf({}, { context: 'no' })).toEqual([
       'context was not found for specified context: no',
     ]);
     await expect(resolve({}, { user: 'no' })).rejects.toThrow('auth info "no" does not exist');
     await expect(resolve({}, { cluster: 'no' })).rejects.toThrow('cluster "no" does not exist');
     const twice = { 'certificate-authority': 'a', 'certificate-authority-data': 'YQ==' };
-    expect((await faultsOf({ cluster: twice }))[0]).toBe(
+    expect((await errorsOf({ cluster: twice }))[0]).toBe(
       'certificate-authority-data and certificate-authority are both specified for k. certificate-authority-data will override.',
     );
   });
 
   test('interactiveMode is required for exec v1 and optional for v1beta1', async () => {
     const exec = { command: 'x', apiVersion: 'client.authentication.svc.io/v1' };
-    expect(await faultsOf({ user: { exec } })).toEqual([
+    expect(await errorsOf({ user: { exec } })).toEqual([
       'interactiveMode must be specified for u to use exec authentication plugin',
     ]);
     const beta = { ...exec, apiVersion: 'client.authentication.k8s.io/v1beta1' };
@@ -184,7 +184,7 @@ describe('resolving a context', () => {
     expect(client.token?.()).toBe('t');
   });
 
-  test('credentials are only used with TLS, which a server without a scheme lacks', async () => {
+  test('credentials are only sent over TLS, which a server without a scheme does not use', async () => {
     const user = { token: 't', as: 'jane' };
     const cluster = { server: '127.0.0.1:1' };
     const { client } = await resolve({ user, cluster });
@@ -218,7 +218,7 @@ describe('resolving a context', () => {
     const proxied = (await resolve({ cluster: { 'proxy-url': 'http://x' } })).client;
     expect(proxied.proxyUrl).toBe('http://x');
     await expect(resolve({ cluster: { 'proxy-url': 'socks5://x' } })).rejects.toThrow(
-      'a proxy-url of socks5 is not supported, only of http and https',
+      'proxy-url supports only http and https, not socks5',
     );
     await expect(resolve({ cluster: { server: 'https://' } })).rejects.toThrow('is not an http');
   });
@@ -265,7 +265,11 @@ describe('resolving a context', () => {
       'as-user-extra': { 'x.io/Per%cent': ['1', '2'], __proto__x: ['3'], empty: [] },
     };
     const { client } = await resolve({ user });
-    const headers = requestHeaders({ config: client, own: undefined, credential: undefined });
+    const headers = requestHeaders({
+      config: client,
+      explicitHeaders: undefined,
+      credential: undefined,
+    });
     expect(headers).toEqual({
       accept: 'application/json',
       'impersonate-user': 'jane',
@@ -281,7 +285,11 @@ describe('resolving a context', () => {
       groups: ['c'],
     });
     const basic = (await resolve({ user: { username: 'a', password: 'b' } })).client;
-    const sent = requestHeaders({ config: basic, own: undefined, credential: undefined });
+    const sent = requestHeaders({
+      config: basic,
+      explicitHeaders: undefined,
+      credential: undefined,
+    });
     expect(sent['authorization']).toBe(`Basic ${Buffer.from('a:b').toString('base64')}`);
   });
 });

@@ -20,92 +20,95 @@ import { tokenFileSource } from '../credentials/token-file.ts';
 import type { ClientConfig, Impersonation } from './client-config.ts';
 import { type Kubeconfig, KubeconfigError, type LocatedEntry, textMember } from './kubeconfig.ts';
 
-/** Validation errors of a user entry after overrides, worded like client-go; paths are absolute. */
-function userFaults(name: string, user: JsonObject): string[] {
+/**
+ * Validates a user entry after overrides, with absolute paths. Returns errors in client-go's
+ * wording.
+ */
+function validateUser(name: string, user: JsonObject): string[] {
   const has = (key: string): boolean => textMember(user, key) !== undefined;
-  const faults = certificateFaults(name, user);
+  const errors = validateCertificate(name, user);
   if (isObject(user.exec)) {
     if (isObject(user['auth-provider'])) {
-      faults.push(`authProvider cannot be provided in combination with an exec plugin for ${name}`);
+      errors.push(`authProvider cannot be provided in combination with an exec plugin for ${name}`);
     }
-    faults.push(...execConfigErrors(readExecConfig(user.exec), name));
+    errors.push(...execConfigErrors(readExecConfig(user.exec), name));
   }
   if (has('token') && (has('username') || has('password'))) {
-    faults.push(
+    errors.push(
       `more than one authentication method found for ${name}; ` +
         'found [token basicAuth], only one is allowed',
     );
   }
   const extra = member(user, 'as-user-extra');
   const groups = member(user, 'as-groups');
-  const more =
+  const hasDetails =
     has('as-uid') ||
     (Array.isArray(groups) && groups.length > 0) ||
     (isObject(extra) && Object.keys(extra).length > 0);
-  if (more && !has('as')) {
-    faults.push(`requesting uid, groups or user-extra for ${name} without impersonating a user`);
+  if (hasDetails && !has('as')) {
+    errors.push(`requesting uid, groups or user-extra for ${name} without impersonating a user`);
   }
-  return faults;
+  return errors;
 }
 
-function certificateFaults(name: string, user: JsonObject): string[] {
+function validateCertificate(name: string, user: JsonObject): string[] {
   const file = textMember(user, 'client-certificate');
   const data = textMember(user, 'client-certificate-data');
   const keyFile = textMember(user, 'client-key');
   const keyData = textMember(user, 'client-key-data');
   if (file === undefined && data === undefined) return [];
-  const faults: string[] = [];
+  const errors: string[] = [];
   if (file !== undefined && data !== undefined) {
-    faults.push(
+    errors.push(
       `client-cert-data and client-cert are both specified for ${name}. ` +
         'client-cert-data will override.',
     );
   }
   if (keyFile !== undefined && keyData !== undefined) {
-    faults.push(
+    errors.push(
       `client-key-data and client-key are both specified for ${name}; ` +
         'client-key-data will override',
     );
   }
   if (keyFile === undefined && keyData === undefined) {
-    faults.push(
+    errors.push(
       `client-key-data or client-key must be specified for ${name} ` +
         'to use the clientCert authentication method.',
     );
   }
-  faults.push(...unreadable(file, { what: 'client-cert', name }));
-  faults.push(...unreadable(keyFile, { what: 'client-key', name }));
-  return faults;
+  errors.push(...checkReadable(file, { what: 'client-cert', name }));
+  errors.push(...checkReadable(keyFile, { what: 'client-key', name }));
+  return errors;
 }
 
-/** Validation errors of a cluster entry, worded like client-go. */
-function clusterFaults(name: string, cluster: JsonObject): string[] {
-  const faults: string[] = [];
+/** Validates a cluster entry. Returns errors in client-go's wording. */
+function validateCluster(name: string, cluster: JsonObject): string[] {
+  const errors: string[] = [];
   const proxyUrl = textMember(cluster, 'proxy-url');
-  const why = proxyUrl === undefined ? undefined : proxyUrlFault(proxyUrl);
+  const why = proxyUrl === undefined ? undefined : proxyUrlError(proxyUrl);
   if (why !== undefined) {
     const shown = JSON.stringify(proxyUrl);
-    faults.push(`invalid 'proxy-url' ${shown} for cluster ${JSON.stringify(name)}: ${why}`);
+    errors.push(`invalid 'proxy-url' ${shown} for cluster ${JSON.stringify(name)}: ${why}`);
   }
   const file = textMember(cluster, 'certificate-authority');
   if (file !== undefined && textMember(cluster, 'certificate-authority-data') !== undefined) {
-    faults.push(
+    errors.push(
       `certificate-authority-data and certificate-authority are both specified for ${name}. ` +
         'certificate-authority-data will override.',
     );
   }
-  faults.push(...unreadable(file, { what: 'certificate-authority', name }));
-  return faults;
+  errors.push(...checkReadable(file, { what: 'certificate-authority', name }));
+  return errors;
 }
 
-function proxyUrlFault(proxyUrl: string): string | undefined {
+function proxyUrlError(proxyUrl: string): string | undefined {
   const url = URL.canParse(proxyUrl) ? new URL(proxyUrl) : undefined;
   const scheme = url?.protocol.slice(0, -1) ?? '';
   if (['http', 'https', 'socks5'].includes(scheme)) return undefined;
   return `unsupported scheme ${JSON.stringify(scheme)}, must be http, https, or socks5`;
 }
 
-function unreadable(
+function checkReadable(
   file: string | undefined,
   { what, name }: { what: string; name: string },
 ): string[] {
@@ -121,7 +124,7 @@ function unreadable(
   }
 }
 
-/** The settings that the command line may override. File paths are absolute. */
+/** Settings that override those of a kubeconfig. File paths are absolute. */
 export interface KubeconfigOverrides {
   readonly context?: string | undefined;
   readonly cluster?: string | undefined;
@@ -141,50 +144,51 @@ export interface KubeconfigOverrides {
   readonly asGroups?: readonly string[] | undefined;
 }
 
+/** The client configuration and the namespace of a context. */
 export interface ResolvedContext {
   readonly client: ClientConfig;
   /** The override or the namespace of the context; `default` if neither is set. */
   readonly namespace: string;
   /** Whether a flag or the context sets the namespace. */
-  readonly namespaceGiven: boolean;
+  readonly isNamespaceSet: boolean;
 }
 
-/** The server if no configuration names one. */
+/** The server if neither a file nor a flag names one. */
 const defaultServer = 'http://localhost:8080';
 
 /**
- * Selects the context and builds a client configuration by the rules of client-go: a flag overrides
- * the entry's member, relative paths refer to the folder of the entry's file, and credentials are
- * only sent over TLS. Throws KubeconfigError.
+ * Selects a context and creates its client configuration by the rules of client-go: an override
+ * replaces the entry's member, relative paths refer to the folder of the entry's file, and
+ * credentials are only sent over TLS. Throws KubeconfigError.
  */
 export function resolveContext(
   config: Kubeconfig,
   overrides: KubeconfigOverrides = {},
   options: { readonly execHost?: ExecHost } = {},
 ): ResolvedContext {
-  const names = chosenNames(config, overrides);
-  const cluster = withClusterFlags(bodyOf(config.clusters, names.cluster), overrides);
-  const user = withUserFlags(bodyOf(config.users, names.user), overrides);
-  const faults = [...names.faults, ...userFaults(names.user, user)];
-  faults.push(...clusterFaults(names.cluster, cluster));
-  if (faults.length > 0) {
-    throw new KubeconfigError(`invalid configuration: ${faults.join(', ')}`, faults);
+  const names = selectNames(config, overrides);
+  const cluster = withClusterFlags(resolveEntry(config.clusters, names.cluster), overrides);
+  const user = withUserFlags(resolveEntry(config.users, names.user), overrides);
+  const errors = [...names.errors, ...validateUser(names.user, user)];
+  errors.push(...validateCluster(names.cluster, cluster));
+  if (errors.length > 0) {
+    throw new KubeconfigError(`invalid configuration: ${errors.join(', ')}`, errors);
   }
-  const reached = clusterConfig(cluster);
-  const trusted = reached.server.startsWith('https:');
+  const clusterSettings = clusterConfig(cluster);
+  const isSecure = clusterSettings.server.startsWith('https:');
   const impersonate = impersonationOf(user);
   return {
     client: {
-      ...reached,
-      ...(trusted ? userConfig(user, { cluster, reached, host: options.execHost }) : {}),
+      ...clusterSettings,
+      ...(isSecure ? userConfig(user, { cluster, clusterSettings, host: options.execHost }) : {}),
       impersonate,
     },
     namespace: names.namespace ?? 'default',
-    namespaceGiven: names.namespace !== undefined,
+    isNamespaceSet: names.namespace !== undefined,
   };
 }
 
-function chosenNames(config: Kubeconfig, overrides: KubeconfigOverrides) {
+function selectNames(config: Kubeconfig, overrides: KubeconfigOverrides) {
   const name = overrides.context || config.currentContext;
   const context = config.contexts.get(name)?.body;
   if (overrides.user && !config.users.has(overrides.user)) {
@@ -193,13 +197,13 @@ function chosenNames(config: Kubeconfig, overrides: KubeconfigOverrides) {
   if (overrides.cluster && !config.clusters.has(overrides.cluster)) {
     throw new KubeconfigError(`cluster ${JSON.stringify(overrides.cluster)} does not exist`);
   }
-  const lost = name !== '' && context === undefined;
+  const isMissing = name !== '' && context === undefined;
   const body = context ?? {};
   return {
     cluster: overrides.cluster || (textMember(body, 'cluster') ?? ''),
     user: overrides.user || (textMember(body, 'user') ?? ''),
     namespace: overrides.namespace || textMember(body, 'namespace'),
-    faults: lost ? [`context was not found for specified context: ${name}`] : [],
+    errors: isMissing ? [`context was not found for specified context: ${name}`] : [],
   };
 }
 
@@ -207,7 +211,7 @@ const clusterFiles = ['certificate-authority'];
 const userFiles = ['client-certificate', 'client-key', 'tokenFile'];
 
 /** The members of an entry, with relative paths made absolute. */
-function bodyOf(entries: ReadonlyMap<string, LocatedEntry>, name: string): JsonObject {
+function resolveEntry(entries: ReadonlyMap<string, LocatedEntry>, name: string): JsonObject {
   const entry = entries.get(name);
   if (entry === undefined) return {};
   const body: JsonObject = { ...entry.body };
@@ -217,7 +221,7 @@ function bodyOf(entries: ReadonlyMap<string, LocatedEntry>, name: string): JsonO
   }
   const { exec } = body;
   const command = isObject(exec) ? textMember(exec, 'command') : undefined;
-  // A bare name is resolved from PATH.
+  // A bare name is looked up in PATH.
   if (isObject(exec) && command?.includes(path.sep)) {
     body.exec = { ...exec, command: path.resolve(entry.folder, command) };
   }
@@ -248,7 +252,7 @@ function withClusterFlags(body: JsonObject, overrides: KubeconfigOverrides): Jso
     },
   );
   if (!merged.server) merged.server = defaultServer;
-  // Either flag replaces all trust settings of the file, so that they cannot conflict.
+  // Either override replaces all trust settings of the file, so that they cannot conflict.
   if (insecureSkipTlsVerify === true || certificateAuthority) {
     delete merged['certificate-authority-data'];
     merged['insecure-skip-tls-verify'] = insecureSkipTlsVerify === true;
@@ -280,7 +284,7 @@ function clusterConfig(cluster: JsonObject): ClientConfig {
   const insecure = cluster['insecure-skip-tls-verify'] === true;
   const proxyUrl = textMember(cluster, 'proxy-url');
   if (proxyUrl?.startsWith('socks5:')) {
-    throw new KubeconfigError('a proxy-url of socks5 is not supported, only of http and https');
+    throw new KubeconfigError('proxy-url supports only http and https, not socks5');
   }
   const caPem = dataOrFile(cluster, 'certificate-authority');
   if (insecure && caPem !== undefined) {
@@ -289,7 +293,7 @@ function clusterConfig(cluster: JsonObject): ClientConfig {
     );
   }
   return {
-    server: checkedUrl(server.includes('://') ? server : `http://${server}`),
+    server: normalizeServerUrl(server.includes('://') ? server : `http://${server}`),
     caPem,
     insecureSkipTlsVerify: insecure,
     tlsServerName: textMember(cluster, 'tls-server-name'),
@@ -297,7 +301,7 @@ function clusterConfig(cluster: JsonObject): ClientConfig {
   };
 }
 
-function checkedUrl(server: string): string {
+function normalizeServerUrl(server: string): string {
   const url = URL.canParse(server) ? new URL(server) : undefined;
   if (url === undefined || !['http:', 'https:'].includes(url.protocol) || url.host === '') {
     throw new KubeconfigError(`the server ${JSON.stringify(server)} is not an http or https URL`);
@@ -307,13 +311,13 @@ function checkedUrl(server: string): string {
   return url.href.replace(/\/$/, '');
 }
 
-interface UserSurroundings {
+interface UserContext {
   readonly cluster: JsonObject;
-  readonly reached: ClientConfig;
+  readonly clusterSettings: ClientConfig;
   readonly host: ExecHost | undefined;
 }
 
-function userConfig(user: JsonObject, around: UserSurroundings): Partial<ClientConfig> {
+function userConfig(user: JsonObject, context: UserContext): Partial<ClientConfig> {
   const certificatePem = dataOrFile(user, 'client-certificate');
   const keyPem = certificatePem === undefined ? undefined : dataOrFile(user, 'client-key');
   const token = tokenSource(user);
@@ -323,28 +327,29 @@ function userConfig(user: JsonObject, around: UserSurroundings): Partial<ClientC
     username === undefined && password === undefined
       ? undefined
       : { username: username ?? '', password: password ?? '' };
-  const isKnown = token !== undefined || basicAuth !== undefined || certificatePem !== undefined;
-  // An explicit credential takes precedence, so the plugin does not run.
-  const credentials = isKnown ? undefined : pluginOf(user, around);
+  const hasCredential =
+    token !== undefined || basicAuth !== undefined || certificatePem !== undefined;
+  // Other credentials take precedence over the plugin.
+  const credentials = hasCredential ? undefined : createPlugin(user, context);
   return { certificatePem, keyPem, token, basicAuth, credentials };
 }
 
-function pluginOf(user: JsonObject, around: UserSurroundings): CredentialSource | undefined {
+function createPlugin(user: JsonObject, context: UserContext): CredentialSource | undefined {
   if (!isObject(user.exec)) return undefined;
-  const { cluster, reached } = around;
+  const { cluster, clusterSettings } = context;
   try {
     return createExecSource({
       config: readExecConfig(user.exec),
       cluster: {
-        server: reached.server,
-        tlsServerName: reached.tlsServerName,
-        insecureSkipTlsVerify: reached.insecureSkipTlsVerify,
-        caPem: reached.caPem,
-        proxyUrl: reached.proxyUrl,
+        server: clusterSettings.server,
+        tlsServerName: clusterSettings.tlsServerName,
+        insecureSkipTlsVerify: clusterSettings.insecureSkipTlsVerify,
+        caPem: clusterSettings.caPem,
+        proxyUrl: clusterSettings.proxyUrl,
         disableCompression: cluster['disable-compression'] === true,
         config: pluginExtension(cluster),
       },
-      host: around.host ?? processExecHost,
+      host: context.host ?? processExecHost,
     });
   } catch (error) {
     if (error instanceof CredentialError) throw new KubeconfigError(error.message);
@@ -362,7 +367,7 @@ function pluginExtension(cluster: JsonObject): JsonValue | undefined {
 function tokenSource(user: JsonObject): (() => string | undefined) | undefined {
   const token = textMember(user, 'token');
   const file = textMember(user, 'tokenFile');
-  if (file !== undefined) return tokenFileSource({ file, otherwise: token });
+  if (file !== undefined) return tokenFileSource({ file, fallback: token });
   return token === undefined ? undefined : () => token;
 }
 

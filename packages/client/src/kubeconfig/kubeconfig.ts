@@ -11,7 +11,7 @@ import {
 } from '@wheelhouse/machinery';
 import { parseYaml } from '../yaml.ts';
 
-/** The type of a member of a kubeconfig; unlisted members may have any type. */
+/** The type of a member of a kubeconfig. Unlisted members may have any type. */
 export type Shape =
   | 'text'
   | 'boolean'
@@ -71,25 +71,27 @@ const context: Shape = {
   members: { cluster: 'text', user: 'text', namespace: 'text', extensions },
 };
 
-const named = (key: string, body: Shape): Shape => ({
+const namedEntries = (key: string, body: Shape): Shape => ({
   listOf: { members: { name: 'text', [key]: body } },
 });
 
-/** The shape of a whole file. */
+/** The shape of a whole kubeconfig. */
 export const kubeconfigShape: Shape = {
   members: {
     apiVersion: 'text',
     kind: 'text',
     'current-context': 'text',
     preferences: { members: { colors: 'boolean', extensions } },
-    clusters: named('cluster', cluster),
-    users: named('user', user),
-    contexts: named('context', context),
+    clusters: namedEntries('cluster', cluster),
+    users: namedEntries('user', user),
+    contexts: namedEntries('context', context),
     extensions,
   },
 };
 
-/** The first type error in a kubeconfig; undefined if it is valid. Quotes no values. */
+/**
+ * Finds the first type error in a kubeconfig. Returns undefined if it is valid. Quotes no values.
+ */
 function shapeError(document: JsonObject): string | undefined {
   const { kind, apiVersion } = document;
   if ((kind ?? 'Config') !== 'Config' || (apiVersion || 'v1') !== 'v1') {
@@ -98,31 +100,31 @@ function shapeError(document: JsonObject): string | undefined {
       JSON.stringify(apiVersion || 'v1')
     );
   }
-  return misfit(document, kubeconfigShape, '') ?? duplicateName(document);
+  return typeError(document, kubeconfigShape, '') ?? duplicateName(document);
 }
 
-/** The first type error below a value; null counts as absent. */
-function misfit(value: JsonValue, shape: Shape, path: string): string | undefined {
+/** Finds the first type error in a value. Null counts as absent. */
+function typeError(value: JsonValue, shape: Shape, path: string): string | undefined {
   if (value === null) return undefined;
-  if (typeof shape === 'string') return scalarMisfit(value, shape, path);
+  if (typeof shape === 'string') return scalarTypeError(value, shape, path);
   if ('listOf' in shape) {
     if (!Array.isArray(value)) return `${path} must be a list`;
-    return first(value, (one, at) => misfit(one, shape.listOf, `${path}[${at}]`));
+    return firstError(value, (one, at) => typeError(one, shape.listOf, `${path}[${at}]`));
   }
   if (!isObject(value)) return `${path} must be a mapping`;
   const prefix = path === '' ? '' : `${path}.`;
-  return first(Object.keys(value), (name) => {
-    const wanted = 'mapOf' in shape ? shape.mapOf : ownShape(shape.members, name);
+  return firstError(Object.keys(value), (name) => {
+    const wanted = 'mapOf' in shape ? shape.mapOf : memberShape(shape.members, name);
     const found = member(value, name) ?? null;
-    return wanted === undefined ? undefined : misfit(found, wanted, prefix + name);
+    return wanted === undefined ? undefined : typeError(found, wanted, prefix + name);
   });
 }
 
-function ownShape(members: Readonly<Record<string, Shape>>, name: string): Shape | undefined {
+function memberShape(members: Readonly<Record<string, Shape>>, name: string): Shape | undefined {
   return Object.hasOwn(members, name) ? members[name] : undefined;
 }
 
-function scalarMisfit(
+function scalarTypeError(
   value: JsonValue,
   shape: 'text' | 'boolean' | 'base64',
   path: string,
@@ -139,23 +141,23 @@ function scalarMisfit(
   return isWhole && length % 4 === 0 ? undefined : `${path}: ${problemText({ code: 'base64' })}`;
 }
 
-function first<T>(
+function firstError<T>(
   items: readonly T[],
-  look: (item: T, at: number) => string | undefined,
+  check: (item: T, at: number) => string | undefined,
 ): string | undefined {
   for (const [at, item] of items.entries()) {
-    const found = look(item, at);
+    const found = check(item, at);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
 function duplicateName(document: JsonObject): string | undefined {
-  return first(['clusters', 'users', 'contexts'], (list) => {
+  return firstError(['clusters', 'users', 'contexts'], (list) => {
     const entries = member(document, list);
     if (!Array.isArray(entries)) return undefined;
     const seen = new Set<JsonValue | undefined>();
-    return first(entries, (entry) => {
+    return firstError(entries, (entry) => {
       const name = isObject(entry) ? (member(entry, 'name') ?? '') : '';
       if (seen.has(name)) return `duplicate name ${JSON.stringify(name)} in ${list}`;
       seen.add(name);
@@ -167,16 +169,16 @@ function duplicateName(document: JsonObject): string | undefined {
 /** The kubeconfig is invalid or unreadable. */
 export class KubeconfigError extends Error {
   /** Errors in the entries in use, one per line; empty for other failures. */
-  readonly faults: readonly string[];
+  readonly errors: readonly string[];
 
-  constructor(message: string, faults: readonly string[] = []) {
+  constructor(message: string, errors: readonly string[] = []) {
     super(message);
     this.name = 'KubeconfigError';
-    this.faults = faults;
+    this.errors = errors;
   }
 }
 
-/** Named entries of one or more kubeconfig files; the first definition of a name wins. */
+/** The entries of one or more kubeconfig files by name. The first definition of a name wins. */
 export interface Kubeconfig {
   readonly currentContext: string;
   readonly clusters: ReadonlyMap<string, LocatedEntry>;
@@ -184,20 +186,20 @@ export interface Kubeconfig {
   readonly contexts: ReadonlyMap<string, LocatedEntry>;
 }
 
-/** The body of an entry, and the folder that its relative paths refer to. */
+/** The body of an entry, its file, and the folder to which its relative paths refer. */
 export interface LocatedEntry {
   readonly body: JsonObject;
   readonly folder: string;
   readonly file: string;
 }
 
-/** Maximum number of bytes read from a file. */
+/** Maximum size of a file. */
 const fileBytesMax = 16 * 1024 * 1024;
 
 /**
- * The files that a client reads: `--kubeconfig`, else the path list in `$SVCCONFIG` or, if that is
- * unset, `$KUBECONFIG`, else the file in the home directory. Skips empty and repeated items of a
- * list.
+ * Returns the files that a client reads: `--kubeconfig`, else the path list in `$SVCCONFIG` or, if
+ * that is unset, `$KUBECONFIG`, else the file in the home directory. Skips empty and repeated
+ * items.
  */
 export function kubeconfigFiles(options: {
   readonly flag?: string | undefined;
@@ -211,8 +213,8 @@ export function kubeconfigFiles(options: {
 }
 
 /**
- * Reads and merges files. Skips missing files, except a single one named by a flag (`required`).
- * Rejects with KubeconfigError.
+ * Reads and merges files. Skips missing files unless they are `required`. Rejects with
+ * KubeconfigError.
  */
 export async function loadKubeconfig(options: {
   readonly files: readonly string[];
@@ -234,8 +236,8 @@ export async function loadKubeconfig(options: {
 }
 
 /**
- * Reads the whole document of one file; undefined if it is empty or, unless required, missing.
- * Rejects with KubeconfigError.
+ * Reads the document of one file. Resolves with undefined if it is empty or, unless required,
+ * missing. Rejects with KubeconfigError.
  */
 export async function readKubeconfigFile(
   file: string,
@@ -257,7 +259,9 @@ export async function readKubeconfigFile(
 const loadError = (file: string, why: string): KubeconfigError =>
   new KubeconfigError(`error loading config file "${file}": ${why}`);
 
-/** Like `readKubeconfigFile`, but parses a given text; `file` is for messages. */
+/**
+ * Parses the text of a kubeconfig. Resolves with undefined if it is empty. `file` is for messages.
+ */
 export async function parseKubeconfig(text: string, file: string): Promise<JsonObject | undefined> {
   let value: JsonValue;
   try {

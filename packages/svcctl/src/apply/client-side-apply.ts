@@ -123,11 +123,11 @@ async function readLive(context: ApplyContext): Promise<JsonObject | undefined> 
 }
 
 async function createLive(context: ApplyContext): Promise<JsonObject> {
-  const { session, resource, query, desired: wanted } = context;
+  const { session, resource, query, desired } = context;
   // Drop nulls, which mark fields to remove, as a later apply of the same file would.
-  const body = jsonObject(withoutNulls(wanted));
+  const body = jsonObject(withoutNulls(desired));
   if (dryRunOf(session) === 'client' && query['dryRun'] === undefined) return body;
-  const path = objectPath(session, { resource, object: wanted, name: '' });
+  const path = objectPath(session, { resource, object: desired, name: '' });
   try {
     return (await session.client.send({ method: 'POST', path, query, body })).object;
   } catch (error) {
@@ -268,18 +268,18 @@ function applyingText(context: ApplyContext, patch: JsonObject | undefined): str
 }
 
 /** The full description of an object for error messages. */
-function describeTarget({ resource, desired: wanted }: ApplyContext): string {
+function describeTarget({ resource, desired }: ApplyContext): string {
   const groupVersion = `${resource.group}/${resource.version}`;
   return (
     `Resource: "${groupVersion}, Resource=${resource.resource}", ` +
     `GroupVersionKind: "${groupVersion}, Kind=${resource.kind}"\n` +
-    `Name: ${JSON.stringify(nameOf(wanted))}, Namespace: ${JSON.stringify(namespaceOf(wanted))}`
+    `Name: ${JSON.stringify(nameOf(desired))}, Namespace: ${JSON.stringify(namespaceOf(desired))}`
   );
 }
 
-function missingAnnotation({ resource, desired: wanted, annotation }: ApplyContext): string {
+function missingAnnotation({ resource, desired, annotation }: ApplyContext): string {
   return (
-    `Warning: resource ${resource.resource}/${nameOf(wanted)} is missing the ${annotation} ` +
+    `Warning: resource ${resource.resource}/${nameOf(desired)} is missing the ${annotation} ` +
     'annotation which is required by svcctl apply. svcctl apply should only be used on resources ' +
     'created declaratively by either svcctl create --save-config or svcctl apply. The missing ' +
     'annotation will be patched automatically.\n'

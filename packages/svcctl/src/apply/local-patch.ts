@@ -60,16 +60,16 @@ export interface LocalPatch {
  */
 export async function patchLocally(
   object: JsonObject,
-  { type, patch, errorPrefix: what }: LocalPatch & { readonly errorPrefix: string },
+  { type, patch, errorPrefix }: LocalPatch & { readonly errorPrefix: string },
 ): Promise<JsonObject> {
   let result: JsonValue;
   try {
     result = await applyPatch(object, { type, patch });
   } catch (error) {
-    throw new CliError(`${what}: ${errorText(error)}`);
+    throw new CliError(`${errorPrefix}: ${errorText(error)}`);
   }
   if (isObject(result)) return result;
-  throw new CliError(`${what}: no object is left`);
+  throw new CliError(`${errorPrefix}: no object is left`);
 }
 
 async function applyPatch(object: JsonObject, { type, patch }: LocalPatch): Promise<JsonValue> {

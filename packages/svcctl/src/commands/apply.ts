@@ -22,7 +22,7 @@ import {
 import type { Command } from '../command.ts';
 import { deletionFlags } from '../deletion.ts';
 import type { FlagSpec } from '../flags.ts';
-import { CliError, throwFirst } from '../io.ts';
+import { CliError, throwFirst, usageError } from '../io.ts';
 import { eachManifest, type Manifest, manifestFlags } from '../manifests.ts';
 import { nameOf, quotedLabel, textAt } from '../objects.ts';
 import { printJson } from '../output/go-json.ts';
@@ -49,9 +49,9 @@ const viewCommand: Command = {
   async run(session, args) {
     const output = session.flags.text('output') ?? 'yaml';
     if (output !== 'json' && output !== 'yaml') {
-      throw new CliError(
-        `Unexpected -o output mode: ${output}, the flag 'output' must be one of yaml|json\n` +
-          "See 'svcctl apply view-last-applied -h' for help and examples",
+      throw usageError(
+        'apply view-last-applied',
+        `Unexpected -o output mode: ${output}, the flag 'output' must be one of yaml|json`,
       );
     }
     const annotation = await lastAppliedName(session);
@@ -64,8 +64,10 @@ const viewCommand: Command = {
           );
         }
         if (text === '') continue;
-        const noted = await parseYaml(text);
-        session.io.out(output === 'json' ? `${printJson(noted, '  ')}\n` : toYaml(noted));
+        const configuration = await parseYaml(text);
+        session.io.out(
+          output === 'json' ? `${printJson(configuration, '  ')}\n` : toYaml(configuration),
+        );
       }
     }
     return 0;
@@ -74,7 +76,7 @@ const viewCommand: Command = {
 
 const setCommand: Command = {
   name: 'set-last-applied',
-  summary: 'Save a file as the last applied configuration, changing nothing else',
+  summary: 'Store a file as the last applied configuration without other changes',
   usage: '-f FILENAME',
   flags: [
     ...manifestFlags,
@@ -103,7 +105,6 @@ async function setLastApplied(session: Session, object: JsonObject): Promise<voi
     );
   }
   const value = lastAppliedText(withNamespace(session, { resource, object }));
-  // Rewrite an annotation that differs in form alone.
   if (before.trimEnd() === value.trimEnd()) {
     session.io.out(`set-last-applied ${nameOf(object)}: no changes required.\n`);
     return;
@@ -115,7 +116,7 @@ async function setLastApplied(session: Session, object: JsonObject): Promise<voi
   const { object: written } = await session.client.send({
     method: 'PATCH',
     path,
-    // Without a flag the server derives the manager from the user agent, as for kubectl.
+    // Without the flag, the server derives the manager from the user agent, as for kubectl.
     query: { ...writeQuery(session), fieldManager: session.flags.text('field-manager') },
     contentType: 'application/merge-patch+json',
     body: { metadata: { annotations: { [annotation]: value } } },
@@ -144,9 +145,9 @@ const editCommand: Command = {
         if (text === '') continue;
         found = true;
         const path = targetPath(targetOf(target.resource, object));
-        const noted = await parseYaml(text);
+        const configuration = await parseYaml(text);
         const subject = quotedLabel(target.resource, nameOf(object));
-        const code = await editNote(session, { path, annotation, noted, subject });
+        const code = await editAnnotation(session, { path, annotation, configuration, subject });
         exitCode = Math.max(exitCode, code);
       }
     }
@@ -158,20 +159,20 @@ const editCommand: Command = {
   },
 };
 
-function editNote(
+function editAnnotation(
   session: Session,
-  of: {
+  edit: {
     readonly path: string;
     readonly annotation: string;
-    readonly noted: JsonValue;
+    readonly configuration: JsonValue;
     readonly subject: string;
   },
 ): Promise<number> {
-  const { path, annotation, noted, subject } = of;
+  const { path, annotation, configuration, subject } = edit;
   return editInEditor(session, {
     heading,
     subject,
-    shown: noted,
+    shown: configuration,
     apply: async (edited) => {
       if (!isObject(edited)) throw new CliError('the edited file is not an object');
       await session.client.send({
@@ -202,9 +203,9 @@ export const applyCommand: Command = {
     {
       name: 'overwrite',
       type: 'boolean',
-      help: 'Overwrite what others have changed since (default)',
+      help: 'Overwrite changes that others made since the last apply (default)',
     },
-    { name: 'subresource', type: 'text', help: 'Sub-resource to apply: status, scale' },
+    { name: 'subresource', type: 'text', help: 'Subresource to apply: status, scale' },
     ...pruneFlags,
     {
       name: 'prune',
@@ -236,8 +237,8 @@ export const applyCommand: Command = {
 /** Throws CliError for conflicting flags. */
 function checkFlags(session: Session, args: readonly string[]): void {
   const { flags } = session;
+  if (args.length > 0) throw usageError('apply', `Unexpected args: [${args.join(' ')}]`);
   throwFirst([
-    args.length > 0 && `Unexpected args: [${args.join(' ')}]\n${seeHelp}`,
     flags.boolean('force-conflicts') &&
       isClientSide(session) &&
       '--force-conflicts only works with --server-side',
@@ -263,8 +264,6 @@ function checkFlags(session: Session, args: readonly string[]): void {
   ]);
 }
 
-const seeHelp = "See 'svcctl apply -h' for help and examples";
-
 /** Applies one object and reports it, unless `-o` prints all objects at the end. */
 async function applyOne(session: Session, manifest: Manifest): Promise<JsonObject> {
   const { object, done } = isClientSide(session)
@@ -279,7 +278,7 @@ const printsObjects = (session: Session): boolean => {
   return format !== '' && format !== 'name';
 };
 
-/** Prints the applied object, or a list of several. */
+/** Prints the applied object, or a List of several. */
 function printAll(session: Session, applied: readonly JsonObject[]): void {
   const [only] = applied;
   if (!printsObjects(session) || only === undefined) return;

@@ -6,7 +6,7 @@ import { CliError, type CliIo } from '../io.ts';
 import { listAt, nameOf, withGroup } from '../objects.ts';
 import { globalFlags, Session } from '../session.ts';
 
-/** The scripts call `svcctl __complete` with the words of the line, and follow its response. */
+/** The scripts call `svcctl __complete` with the words of the line and follow its directive. */
 const bash = `# Completion of svcctl for bash. Load it: source <(svcctl completion bash)
 _svcctl_complete() {
     local line="\${COMP_LINE:0:COMP_POINT}" words=() out=() last broken
@@ -64,7 +64,7 @@ const fish = `# Completion of svcctl for fish. Load it: svcctl completion fish |
 function __svcctl_complete
     set -l words (commandline -opc)
     set -l last (commandline -ct)
-    # An empty word counts, too.
+    # Pass an empty last word as well.
     test (count $last) -eq 0; and set last ''
     set -l out ($words[1] __complete $words[2..-1] $last 2>/dev/null)
     test (count $out) -eq 0; and return
@@ -97,12 +97,10 @@ export const completionCommand: Command = {
   },
 };
 
-/** How a shell completes if no candidate matches. */
-type Directive =
-  /** Completes file names, the shell's default. */
-  'files' | 'no files';
+/** Whether the shell completes file names if no candidate matches. */
+type Directive = 'files' | 'no files';
 
-interface Answer {
+interface Completion {
   /** A value, optionally followed by a tab and a description. */
   readonly candidates: readonly string[];
   readonly directive: Directive;
@@ -111,9 +109,9 @@ interface Answer {
 const directives: Readonly<Record<Directive, string>> = { files: ':0', 'no files': ':4' };
 
 /**
- * Completes a command line for a shell. Prints one candidate per line, then `:0` to complete file
- * names or `:4` not to. Without a reachable server there are no candidates and no error, since the
- * user is still typing. Resolves with the exit code; never rejects.
+ * Completes a command line for a shell. Prints one candidate per line, then `:0` if the shell
+ * should complete file names, else `:4`. Prints no candidates and no error if the server is
+ * unreachable, since the user is still typing. Resolves with the exit code; never rejects.
  * @param words the words after the program's name; the last one is incomplete and may be empty
  * @param load loads all commands
  */
@@ -123,19 +121,23 @@ export async function complete(
   load: () => Promise<readonly Command[]>,
 ): Promise<number> {
   const last = words.at(-1) ?? '';
-  let answer: Answer = { candidates: [], directive: 'no files' };
+  let completion: Completion = { candidates: [], directive: 'no files' };
   try {
-    answer = await answerTo(io, { commands: await load(), before: words.slice(0, -1), last });
+    completion = await completeLine(io, {
+      commands: await load(),
+      before: words.slice(0, -1),
+      last,
+    });
   } catch {
-    // The command itself reports the error when it runs.
+    // The command reports the error when it runs.
   }
-  const lines = answer.candidates.filter((one) => one.startsWith(last) && !/[\r\n]/.test(one));
-  io.out([...lines, directives[answer.directive]].map((line) => `${line}\n`).join(''));
+  const lines = completion.candidates.filter((one) => one.startsWith(last) && !/[\r\n]/.test(one));
+  io.out([...lines, directives[completion.directive]].map((line) => `${line}\n`).join(''));
   return 0;
 }
 
-/** The position of the cursor in the command line. */
-interface Place {
+/** The command and flags at the cursor. */
+interface CursorPosition {
   readonly command: Command | undefined;
   readonly commands: readonly Command[];
   readonly specs: readonly FlagSpec[];
@@ -143,38 +145,38 @@ interface Place {
   readonly rest: readonly string[];
 }
 
-async function answerTo(
+async function completeLine(
   io: CliIo,
   line: {
     readonly commands: readonly Command[];
     readonly before: readonly string[];
     readonly last: string;
   },
-): Promise<Answer> {
+): Promise<Completion> {
   const { commands, before, last } = line;
-  const place = placeOf(commands, before);
-  const waiting = flagThatWaits(place, before.at(-1));
-  if (waiting !== undefined) return flagValues(io, place, { flag: waiting, prefix: '' });
+  const position = locateCommand(commands, before);
+  const pendingFlag = flagWithoutValue(position, before.at(-1));
+  if (pendingFlag !== undefined) return flagValues(io, position, { flag: pendingFlag, prefix: '' });
   const equals = last.indexOf('=');
   if (last.startsWith('--') && equals > 0) {
-    const flag = place.specs.find(({ name }) => name === last.slice(2, equals));
+    const flag = position.specs.find(({ name }) => name === last.slice(2, equals));
     if (flag === undefined) return { candidates: [], directive: 'no files' };
-    return flagValues(io, place, { flag, prefix: last.slice(0, equals + 1) });
+    return flagValues(io, position, { flag, prefix: last.slice(0, equals + 1) });
   }
   if (last.startsWith('-')) {
-    const candidates = place.specs.map(({ name, help }) => `--${name}\t${help}`);
+    const candidates = position.specs.map(({ name, help }) => `--${name}\t${help}`);
     return { candidates, directive: 'no files' };
   }
-  return argumentsAt(io, place, last);
+  return completeArguments(io, position, last);
 }
 
-function placeOf(commands: readonly Command[], before: readonly string[]): Place {
+function locateCommand(commands: readonly Command[], before: readonly string[]): CursorPosition {
   let command: Command | undefined;
   let candidates = commands;
   let rest = [...before];
   const specs = () => [...(command?.flags ?? []), ...globalFlags];
   for (;;) {
-    const words = lenient(rest, specs()).rest;
+    const words = parseIncomplete(rest, specs()).rest;
     const [word] = words;
     const next = candidates.find((one) => one.name === word || one.aliases?.includes(word ?? ''));
     if (next === undefined || word === undefined) break;
@@ -185,8 +187,8 @@ function placeOf(commands: readonly Command[], before: readonly string[]): Place
   return { command, commands: candidates, specs: specs(), rest };
 }
 
-/** Parses an incomplete line. */
-function lenient(args: readonly string[], specs: readonly FlagSpec[]) {
+/** Parses an incomplete line, ignoring its end if necessary. */
+function parseIncomplete(args: readonly string[], specs: readonly FlagSpec[]) {
   for (let end = args.length; end > 0; end--) {
     try {
       return parseFlags(args.slice(0, end), specs);
@@ -198,8 +200,13 @@ function lenient(args: readonly string[], specs: readonly FlagSpec[]) {
 }
 
 /** The flag whose value the user is typing. */
-function flagThatWaits(place: Place, word: string | undefined): FlagSpec | undefined {
-  const flag = place.specs.find(({ name, short }) => word === `--${name}` || word === `-${short}`);
+function flagWithoutValue(
+  position: CursorPosition,
+  word: string | undefined,
+): FlagSpec | undefined {
+  const flag = position.specs.find(
+    ({ name, short }) => word === `--${name}` || word === `-${short}`,
+  );
   return flag === undefined || flag.type === 'boolean' || flag.bare !== undefined
     ? undefined
     : flag;
@@ -221,71 +228,85 @@ const fixedValues: Readonly<Record<string, readonly string[]>> = {
 
 async function flagValues(
   io: CliIo,
-  place: Place,
+  position: CursorPosition,
   { flag, prefix }: { flag: FlagSpec; prefix: string },
-): Promise<Answer> {
+): Promise<Completion> {
   if (fileFlags.has(flag.name)) return { candidates: [], directive: 'files' };
-  const values = await valuesOf(io, place, flag.name);
+  const values = await completeFlag(io, position, flag.name);
   return { candidates: values.map((value) => prefix + value), directive: 'no files' };
 }
 
-async function valuesOf(io: CliIo, place: Place, flag: string): Promise<readonly string[]> {
+async function completeFlag(
+  io: CliIo,
+  position: CursorPosition,
+  flag: string,
+): Promise<readonly string[]> {
   if (Object.hasOwn(fixedValues, flag)) return fixedValues[flag] ?? [];
-  const own = place.command?.flags?.some(({ name }) => name === flag) === true;
-  if (own) return [];
+  const isOwnFlag = position.command?.flags?.some(({ name }) => name === flag) === true;
+  if (isOwnFlag) return [];
   switch (flag) {
     case 'namespace':
-      return inSession(io, place, (session) => namesOf(session, 'namespaces'));
+      return withSession(io, position, (session) => objectNames(session, 'namespaces'));
     case 'context':
-      return entryNames(io, place, 'contexts');
+      return entryNames(io, position, 'contexts');
     case 'cluster':
-      return entryNames(io, place, 'clusters');
+      return entryNames(io, position, 'clusters');
     case 'user':
-      return entryNames(io, place, 'users');
+      return entryNames(io, position, 'users');
     default:
       return [];
   }
 }
 
-async function argumentsAt(io: CliIo, place: Place, last: string): Promise<Answer> {
-  const { command, commands } = place;
-  const { rest } = lenient(place.rest, place.specs);
+async function completeArguments(
+  io: CliIo,
+  position: CursorPosition,
+  last: string,
+): Promise<Completion> {
+  const { command, commands } = position;
+  const { rest } = parseIncomplete(position.rest, position.specs);
   if (commands.length > 0 && rest.length === 0) {
     const candidates = commands.map(({ name, summary }) => `${name}\t${summary}`);
     return { candidates: candidates.sort(), directive: 'no files' };
   }
   return {
-    candidates: await candidatesFor(io, place, { command, rest, last }),
+    candidates: await argumentCandidates(io, position, { command, rest, last }),
     directive: 'no files',
   };
 }
 
-async function candidatesFor(
+async function argumentCandidates(
   io: CliIo,
-  place: Place,
+  position: CursorPosition,
   at: { command: Command | undefined; rest: readonly string[]; last: string },
 ): Promise<readonly string[]> {
   const { command, rest, last } = at;
   switch (command?.completes) {
     case 'objects':
-      return inSession(io, place, (session) => objectsAt(session, rest, last));
+      return withSession(io, position, (session) => objectCandidates(session, rest, last));
     case 'pods':
     case 'nodes': {
       const type = command.completes;
       if (last.includes('/')) {
-        return inSession(io, place, (session) => objectsAt(session, [], last));
+        return withSession(io, position, (session) => objectCandidates(session, [], last));
       }
-      return inSession(io, place, (session) => objectsAt(session, [type, ...rest], last));
+      return withSession(io, position, (session) =>
+        objectCandidates(session, [type, ...rest], last),
+      );
     }
     case 'types':
-      return rest.length > 0 ? [] : inSession(io, place, (session) => typesAt(session, ''));
+      return rest.length > 0
+        ? []
+        : withSession(io, position, (session) => typeCandidates(session, ''));
     case 'verb-and-type':
       if (rest.length === 0) return apiVerbs;
-      return rest.length > 1 ? [] : inSession(io, place, (session) => typesAt(session, ''));
+      return rest.length > 1
+        ? []
+        : withSession(io, position, (session) => typeCandidates(session, ''));
     case 'contexts':
     case 'clusters':
     case 'users':
-      return rest.length > 0 ? [] : entryNames(io, place, command.completes);
+      return rest.length > 0 ? [] : entryNames(io, position, command.completes);
     case 'shells':
       return rest.length > 0 ? [] : Object.keys(scripts);
     default:
@@ -299,30 +320,30 @@ const apiVerbs = [
 
 async function entryNames(
   io: CliIo,
-  place: Place,
+  position: CursorPosition,
   list: 'contexts' | 'clusters' | 'users',
 ): Promise<readonly string[]> {
-  return inSession(io, place, async (session) => {
+  return withSession(io, position, async (session) => {
     const config = await loadKubeconfig({ files: session.kubeconfigFiles });
     return [...config[list].keys()].sort();
   });
 }
 
-/** Longest wait for a server: a shell that hangs is worse than one without candidates. */
+/** Time limit of a request: a shell that hangs is worse than one without candidates. */
 const serverWaitMs = 5_000;
 
-/** Runs with the flags of the line, such as its server, user, and namespace. */
-async function inSession<T>(
+/** Runs with a session that has the flags of the line, such as its server, user, and namespace. */
+async function withSession<T>(
   io: CliIo,
-  place: Place,
+  position: CursorPosition,
   run: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const { flags } = lenient(place.rest, place.specs);
+  const { flags } = parseIncomplete(position.rest, position.specs);
   const quiet: CliIo = { ...io, err: () => {} };
   const session = new Session({
     io: quiet,
     flags,
-    ownFlags: place.command?.flags ?? [],
+    ownFlags: position.command?.flags ?? [],
     timeoutMs: serverWaitMs,
   });
   try {
@@ -333,8 +354,8 @@ async function inSession<T>(
   }
 }
 
-/** Completes types, then names of objects, or both joined with a slash. */
-async function objectsAt(
+/** Completes types, then names of objects, or `TYPE/NAME`. */
+async function objectCandidates(
   session: Session,
   rest: readonly string[],
   last: string,
@@ -342,16 +363,16 @@ async function objectsAt(
   const slash = last.indexOf('/');
   if (slash > 0) {
     const type = last.slice(0, slash);
-    return (await namesOf(session, type)).map((name) => `${type}/${name}`);
+    return (await objectNames(session, type)).map((name) => `${type}/${name}`);
   }
   const [type, ...typedNames] = rest;
-  if (type === undefined) return typesAt(session, last.slice(0, last.lastIndexOf(',') + 1));
+  if (type === undefined) return typeCandidates(session, last.slice(0, last.lastIndexOf(',') + 1));
   if (type.includes('/')) return [];
-  return (await namesOf(session, type)).filter((name) => !typedNames.includes(name));
+  return (await objectNames(session, type)).filter((name) => !typedNames.includes(name));
 }
 
-/** Resource types with their groups, prefixed with the types already typed. */
-async function typesAt(session: Session, prefix: string): Promise<readonly string[]> {
+/** Completes resource types with their groups. `prefix` has the types that precede a comma. */
+async function typeCandidates(session: Session, prefix: string): Promise<readonly string[]> {
   const { resources } = await session.discovery();
   return resources
     .filter((one) => one.preferred && one.verbs.includes('get'))
@@ -359,10 +380,10 @@ async function typesAt(session: Session, prefix: string): Promise<readonly strin
     .sort();
 }
 
-/** Maximum number of names. */
+/** Maximum number of names that are listed. */
 const namesMax = '500';
 
-async function namesOf(session: Session, type: string): Promise<readonly string[]> {
+async function objectNames(session: Session, type: string): Promise<readonly string[]> {
   const resource = await session.resource(type);
   const everywhere = !resource.namespaced || session.flags.boolean('all-namespaces');
   const accept = acceptedMetaGroups.map(

@@ -12,7 +12,7 @@ import { loadManifests, type Manifest, manifestFlags } from '../manifests.ts';
 import { outputFlags, printerOf } from '../output/output.ts';
 import type { Session } from '../session.ts';
 
-/** The context of a conversion. */
+/** The session and the target version of a conversion. */
 interface Conversion {
   readonly session: Session;
   readonly outputVersion: string | undefined;
@@ -20,8 +20,8 @@ interface Conversion {
 
 /**
  * `convert` (VER-8): converts objects in files to another version, by default the newest, without a
- * server. A single object of a single file is printed as it is, others as a list. Exits with 1 if
- * no kind has the version.
+ * server. Prints the object of a file that contains only one, and a List otherwise. Exits with 1 if
+ * no object's kind has the version.
  */
 export const convertCommand: Command = {
   name: 'convert',
@@ -32,7 +32,7 @@ export const convertCommand: Command = {
     {
       name: 'output-version',
       type: 'text',
-      help: "apiVersion to write, as 'apps/v1'; the newest of each kind when empty",
+      help: 'apiVersion to write, such as apps/v1; the newest of each kind if empty',
     },
     ...outputFlags,
   ],
@@ -43,10 +43,10 @@ export const convertCommand: Command = {
       throw new CliError(`unexpected GroupVersion string: ${outputVersion}`);
     }
     const manifests = await loadManifests(session);
-    const results = manifests.map((one) => converted(one, { session, outputVersion }));
+    const results = manifests.map((one) => convertManifest(one, { session, outputVersion }));
     const objects = results.filter((one) => one !== undefined);
     const [only] = objects;
-    const isSingle = objects.length === 1 && impliesOne(session, manifests);
+    const isSingle = objects.length === 1 && isSingleFile(session, manifests);
     const list: JsonObject = { kind: 'List', apiVersion: 'v1', metadata: {}, items: objects };
     session.io.out(print(isSingle && only !== undefined ? only : list));
     return objects.length === 0 && results.length > 0 ? 1 : 0;
@@ -54,14 +54,16 @@ export const convertCommand: Command = {
 };
 
 /** Whether the objects come from a single file other than standard input. */
-function impliesOne(session: Session, manifests: readonly Manifest[]): boolean {
+function isSingleFile(session: Session, manifests: readonly Manifest[]): boolean {
   const names = session.flags.commaSeparated('filename');
   const sources = new Set(manifests.map(({ source }) => source));
   return names.length === 1 && names[0] !== '-' && sources.size === 1;
 }
 
-/** The converted object; undefined, after an error message, if its kind has no such version. */
-function converted({ object, source }: Manifest, at: Conversion): JsonObject | undefined {
+/**
+ * Converts an object. Returns undefined, after an error message, if its kind has no such version.
+ */
+function convertManifest({ object, source }: Manifest, at: Conversion): JsonObject | undefined {
   const type = { apiVersion: String(object.apiVersion), kind: String(object.kind) };
   for (const name of dialectNames) {
     const dialect = dialectOf(name);
@@ -82,7 +84,7 @@ function converted({ object, source }: Manifest, at: Conversion): JsonObject | u
       throw new CliError(`unable to decode ${JSON.stringify(source)}: ${error.message}`);
     }
   }
-  // An unknown kind has a single version.
+  // Objects of unknown kinds stay unchanged, unless the newest version is requested.
   if (at.outputVersion !== undefined) return object;
   const { kind, apiVersion } = type;
   throw new CliError(

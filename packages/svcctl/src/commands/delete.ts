@@ -3,13 +3,12 @@ import type { Command } from '../command.ts';
 import { deleteOptions, deletionFlags, isNotFound, waitForDeletion } from '../deletion.ts';
 import { ContextError, describeError } from '../errors.ts';
 import { throwFirst } from '../io.ts';
-import { nameOf, namespaceOf, resourceLabel, textAt } from '../objects.ts';
+import { resourceLabel, textAt } from '../objects.ts';
 import {
   allFlag,
   checkSelected,
-  listObjects,
+  expandTargets,
   selectionFlags,
-  selectorQuery,
   selectTargets,
   type Target,
   targetPath,
@@ -30,9 +29,14 @@ export const deleteCommand: Command = {
     { name: 'now', type: 'boolean', help: 'Same as --grace-period=1' },
     { name: 'force', type: 'boolean', help: 'Same as --grace-period=0' },
     { name: 'ignore-not-found', type: 'boolean', help: 'Ignore objects that do not exist' },
-    { name: 'interactive', short: 'i', type: 'boolean', help: 'Ask before anything is deleted' },
-    { name: 'raw', type: 'text', help: 'Raw path to delete, with the file as DeleteOptions' },
-    { name: 'output', short: 'o', type: 'text', help: 'name: print TYPE/NAME only' },
+    {
+      name: 'interactive',
+      short: 'i',
+      type: 'boolean',
+      help: 'Ask for confirmation before deleting',
+    },
+    { name: 'raw', type: 'text', help: 'Raw path to delete; -f names the DeleteOptions' },
+    { name: 'output', short: 'o', type: 'text', help: 'name prints TYPE/NAME only' },
   ],
   async run(session, args) {
     checkFlags(session);
@@ -40,12 +44,12 @@ export const deleteCommand: Command = {
     if (raw !== '') return sendRaw(session, 'DELETE', raw);
     const targets = await selectTargets(session, args);
     checkSelected(session, targets);
-    const named = await nameTargets(session, targets);
-    if (named.length === 0) {
+    const expanded = await expandTargets(session, targets);
+    if (expanded.length === 0) {
       session.io.out('No resources found\n');
       return 0;
     }
-    if (session.flags.boolean('interactive') && !(await isConfirmed(session, named))) {
+    if (session.flags.boolean('interactive') && !(await isConfirmed(session, expanded))) {
       session.io.out('deletion is cancelled\n');
       return 0;
     }
@@ -57,14 +61,14 @@ export const deleteCommand: Command = {
     }
     const deleted: { target: Target; uid: string }[] = [];
     let exitCode = 0;
-    for (const target of named) {
+    for (const target of expanded) {
       try {
         deleted.push({ target, uid: await deleteOne(session, target) });
       } catch (error) {
         if (isNotFound(error) && session.flags.boolean('ignore-not-found')) continue;
-        const doing = `error when deleting ${JSON.stringify(target.source)}`;
-        const shownError = target.source === undefined ? error : new ContextError(doing, error);
-        session.io.err(describeError(shownError).text);
+        const action = `error when deleting ${JSON.stringify(target.source)}`;
+        const reported = target.source === undefined ? error : new ContextError(action, error);
+        session.io.err(describeError(reported).text);
         exitCode = 1;
       }
     }
@@ -102,7 +106,7 @@ function checkFlags({ flags }: Session): void {
   ]);
 }
 
-/** Lists the objects to delete and asks for confirmation. */
+/** Lists the objects to delete, and asks the user to confirm. */
 async function isConfirmed(session: Session, targets: readonly Target[]): Promise<boolean> {
   const { io } = session;
   const lines = targets.map(({ resource, name = '' }) => `${resourceLabel(resource)}/${name}\n`);
@@ -112,31 +116,17 @@ async function isConfirmed(session: Session, targets: readonly Target[]): Promis
   return /^\s*y(\s|$)/i.test(answer);
 }
 
-async function nameTargets(session: Session, targets: readonly Target[]): Promise<Target[]> {
-  const named: Target[] = [];
-  for (const target of targets) {
-    if (target.name !== undefined) {
-      named.push(target);
-      continue;
-    }
-    for (const object of await listObjects(session.client, target, selectorQuery(session))) {
-      named.push({ ...target, namespace: namespaceOf(object), name: nameOf(object) });
-    }
-  }
-  return named;
-}
-
-/** The grace period that `--force` and `--now` set; undefined leaves it to `--grace-period`. */
+/** The grace period of `--force` and `--now` in seconds; undefined to use `--grace-period`. */
 function graceSeconds({ flags }: Session): number | undefined {
   if (flags.boolean('force')) return 0;
-  // Only --force sets a period of zero, which cannot be undone.
+  // Only --force deletes immediately; a period of zero becomes one second.
   return flags.boolean('now') || flags.integer('grace-period') === 0 ? 1 : undefined;
 }
 
-/** Deletes an object and reports it. Resolves with its UID, empty if the response has none. */
+/** Deletes an object and reports it. Resolves with its UID; empty if the response has none. */
 async function deleteOne(session: Session, target: Target): Promise<string> {
   let uid = '';
-  // Like kubectl's, a dry run of the client does not check that the object exists.
+  // Like kubectl, do not check that the object exists in a client dry run.
   if (dryRunOf(session) !== 'client') {
     const { object } = await session.client.send({
       method: 'DELETE',
@@ -146,11 +136,11 @@ async function deleteOne(session: Session, target: Target): Promise<string> {
     uid = textAt(object, 'details', 'uid') || textAt(object, 'metadata', 'uid');
   }
   const label = resourceLabel(target.resource);
-  const forced = session.flags.boolean('force') ? ' force' : '';
+  const forceLabel = session.flags.boolean('force') ? ' force' : '';
   session.io.out(
     session.flags.text('output') === 'name'
       ? `${label}/${target.name}\n`
-      : `${label} ${JSON.stringify(target.name)}${forced} deleted${dryRunSuffix(session)}\n`,
+      : `${label} ${JSON.stringify(target.name)}${forceLabel} deleted${dryRunSuffix(session)}\n`,
   );
   return uid;
 }

@@ -1,4 +1,4 @@
-import { apiVersionOf, humanDuration, type JsonObject, systemClock } from '@wheelhouse/machinery';
+import { apiVersionOf, humanDuration, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { nameOf, namespaceOf, textAt } from '../objects.ts';
@@ -35,8 +35,8 @@ export const describeCommand: Command = {
         const { resource } = target;
         const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
         const whole = { ...type, ...object };
-        const wanted = session.flags.boolean('show-events', true) && hasEvents(whole);
-        const events = wanted ? await eventLines(session, whole) : [];
+        const showsEvents = session.flags.boolean('show-events', true) && hasEvents(whole);
+        const events = showsEvents ? await eventLines(session, whole) : [];
         texts.push(writeDescription([...describeObject(whole), ...events]));
       }
     }
@@ -62,7 +62,7 @@ async function eventLines(session: Session, object: JsonObject): Promise<Descrip
     return [];
   }
   if (events.length === 0) return [['Events:', '<none>']];
-  const now = systemClock.now();
+  const now = session.clock.now();
   const rows = events.map((event) => [
     `  ${textAt(event, 'type')}`,
     textAt(event, 'reason'),

@@ -14,12 +14,12 @@ import { nameOf, namespaceOf, objectAt } from '../objects.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
 
-/** Exit code of a failure; 1 means that there are differences. */
-const diffFailed = 2;
+/** The exit code of a failure; 1 means that there are differences. */
+const failureCode = 2;
 
 export const diffCommand: Command = {
   name: 'diff',
-  summary: 'Diff the live version against a would-be applied version',
+  summary: 'Diff the live objects against the result of an apply',
   usage: '-f FILENAME',
   flags: [
     ...applyFlags,
@@ -29,7 +29,7 @@ export const diffCommand: Command = {
   ],
   async run(session) {
     const folder = mkdtempSync(path.join(tmpdir(), 'svcctl-diff-'));
-    let exitCode = diffFailed;
+    let exitCode = failureCode;
     try {
       const prunes = session.flags.boolean('prune');
       const kinds = prunes ? await allowedKinds(session) : undefined;
@@ -38,7 +38,7 @@ export const diffCommand: Command = {
       const merged = path.join(folder, 'MERGED');
       mkdirSync(live, { mode: 0o700 });
       mkdirSync(merged, { mode: 0o700 });
-      const shown = (one: JsonObject) => toYaml(comparable(session, one));
+      const visible = (one: JsonObject) => toYaml(prepareForDiff(session, one));
       for (const manifest of await loadManifests(session)) {
         const { object } = manifest;
         const resource = await resourceOfObject(session, object);
@@ -48,12 +48,12 @@ export const diffCommand: Command = {
           : await applyOnServer(session, { object, dryRun: true });
         const file = fileName(resource, after);
         applied.push(current ?? after);
-        if (current !== undefined) writeFileSync(path.join(live, file), shown(current));
-        writeFileSync(path.join(merged, file), shown(after));
+        if (current !== undefined) writeFileSync(path.join(live, file), visible(current));
+        writeFileSync(path.join(merged, file), visible(after));
       }
       if (prunes) {
         for await (const { resource, object } of findLeftovers(session, { applied, kinds })) {
-          writeFileSync(path.join(live, fileName(resource, object)), shown(object));
+          writeFileSync(path.join(live, fileName(resource, object)), visible(object));
         }
       }
       const program = session.io.env['KUBECTL_EXTERNAL_DIFF'] || 'diff -u -N';
@@ -77,15 +77,15 @@ export const diffCommand: Command = {
 const fileName = ({ group, version, kind }: ApiResource, object: JsonObject): string =>
   [...(group === '' ? [] : [group]), version, kind, namespaceOf(object), nameOf(object)].join('.');
 
-function comparable(session: Session, object: JsonObject): JsonObject {
-  const shown = object.kind === 'Secret' ? maskedSecret(object) : object;
-  if (session.flags.boolean('show-managed-fields')) return shown;
-  const { managedFields: _, ...metadata } = objectAt(shown, 'metadata');
-  return { ...shown, metadata };
+function prepareForDiff(session: Session, object: JsonObject): JsonObject {
+  const visible = object.kind === 'Secret' ? maskSecret(object) : object;
+  if (session.flags.boolean('show-managed-fields')) return visible;
+  const { managedFields: _, ...metadata } = objectAt(visible, 'metadata');
+  return { ...visible, metadata };
 }
 
 /** Hides the values of a Secret. */
-function maskedSecret(object: JsonObject): JsonObject {
+function maskSecret(object: JsonObject): JsonObject {
   const data: JsonObject = {};
   for (const key of Object.keys(objectAt(object, 'data'))) setMember(data, key, '***');
   return { ...object, data };

@@ -35,7 +35,7 @@ export const editCommand: Command = {
     ...outputFlags,
     saveConfigFlag,
     { name: 'output-patch', type: 'boolean', help: 'Print the patch as well' },
-    { name: 'subresource', type: 'text', help: 'Sub-resource to edit: status, scale' },
+    { name: 'subresource', type: 'text', help: 'Subresource to edit: status, scale' },
   ],
   async run(session, args) {
     let exitCode = 0;
@@ -51,35 +51,42 @@ export const editCommand: Command = {
   },
 };
 
-interface Edited {
+interface ObjectEdit {
   readonly target: Target;
   readonly object: JsonObject;
 }
 
-function editObject(session: Session, of: Edited): Promise<number> {
-  const { object } = of;
-  const keeps = session.flags.boolean('show-managed-fields');
+function editObject(session: Session, edit: ObjectEdit): Promise<number> {
+  const { object } = edit;
+  const keepsManagedFields = session.flags.boolean('show-managed-fields');
   const { managedFields, ...metadata } = objectAt(object, 'metadata');
-  const shown: JsonObject = keeps ? object : { ...object, metadata };
+  const shown: JsonObject = keepsManagedFields ? object : { ...object, metadata };
   return editInEditor(session, {
     heading: editHeading,
-    subject: quotedLabel(of.target.resource, nameOf(object)),
+    subject: quotedLabel(edit.target.resource, nameOf(object)),
     shown,
     apply: (edited) => {
       if (!isObject(edited)) throw new CliError('the edited file is not an object');
-      const whole = keeps || managedFields === undefined ? edited : restored(edited, managedFields);
-      return send(session, of, whole);
+      const whole =
+        keepsManagedFields || managedFields === undefined
+          ? edited
+          : withManagedFields(edited, managedFields);
+      return sendEdit(session, edit, whole);
     },
   });
 }
 
-const restored = (edited: JsonObject, managedFields: JsonValue): JsonObject => ({
+const withManagedFields = (edited: JsonObject, managedFields: JsonValue): JsonObject => ({
   ...edited,
   metadata: { ...objectAt(edited, 'metadata'), managedFields },
 });
 
-async function send(session: Session, of: Edited, edited: JsonObject): Promise<EditOutcome> {
-  const { target, object } = of;
+async function sendEdit(
+  session: Session,
+  edit: ObjectEdit,
+  edited: JsonObject,
+): Promise<EditOutcome> {
+  const { target, object } = edit;
   const namespace = textAt(edited, 'metadata', 'namespace');
   if (namespace !== textAt(object, 'metadata', 'namespace')) {
     throw new CliError(
@@ -88,7 +95,9 @@ async function send(session: Session, of: Edited, edited: JsonObject): Promise<E
         'to perform this operation.',
     );
   }
-  const after = session.flags.boolean('save-config') ? await noteOf(session, edited) : edited;
+  const after = session.flags.boolean('save-config')
+    ? await withSavedConfig(session, edited)
+    : edited;
   const { resource } = target;
   const { patch, contentType } = await twoWayPatch(session, { resource, before: object, after });
   if (session.flags.boolean('output-patch')) session.io.out(`Patch: ${compactJson(patch)}\n`);
@@ -107,11 +116,15 @@ async function send(session: Session, of: Edited, edited: JsonObject): Promise<E
     return { type: 'done' };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return refused(session, of, error);
+    return handleRejection(session, edit, error);
   }
 }
 
-function refused(session: Session, { target, object }: Edited, error: ApiError): EditOutcome {
+function handleRejection(
+  session: Session,
+  { target, object }: ObjectEdit,
+  error: ApiError,
+): EditOutcome {
   const subject = quotedLabel(target.resource, nameOf(object));
   if (error.reason === 'Invalid') {
     session.io.err(`error: ${subject} is invalid\n`);
@@ -132,10 +145,10 @@ function refused(session: Session, { target, object }: Edited, error: ApiError):
   return { type: 'kept', messageFor };
 }
 
-/** The edited object with its last-applied annotation, which omits `managedFields`. */
-async function noteOf(session: Session, edited: JsonObject): Promise<JsonObject> {
+/** Adds the last-applied annotation, whose value omits `managedFields`. */
+async function withSavedConfig(session: Session, edited: JsonObject): Promise<JsonObject> {
   const annotation = await lastAppliedName(session);
   const { managedFields, ...metadata } = objectAt(edited, 'metadata');
-  const noted = withLastApplied({ ...edited, metadata }, annotation);
-  return { ...noted, metadata: { ...objectAt(noted, 'metadata'), managedFields } };
+  const annotated = withLastApplied({ ...edited, metadata }, annotation);
+  return { ...annotated, metadata: { ...objectAt(annotated, 'metadata'), managedFields } };
 }

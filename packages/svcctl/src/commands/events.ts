@@ -23,27 +23,27 @@ export const eventsCommand: Command = {
     allNamespacesFlag,
     { name: 'for', type: 'text', help: 'Only events of this object: TYPE/NAME' },
     { name: 'types', type: 'list', help: 'Only events of these types: Normal, Warning' },
-    { name: 'watch', short: 'w', type: 'boolean', help: 'List, then watch for more' },
+    { name: 'watch', short: 'w', type: 'boolean', help: 'Watch after listing' },
     noHeadersFlag,
     chunkSizeFlag,
   ],
   async run(session) {
     const { flags, io } = session;
-    const types = typesOf(session);
+    const types = parseTypes(session);
     const fieldSelector = await selectorFor(session, flags.text('for') ?? '');
     const everywhere = flags.boolean('all-namespaces');
     const resource = (await session.mapper()).byKind('v1', 'Event');
     if (resource === undefined) throw new CliError('the server does not serve events');
     const namespace = everywhere ? '' : session.namespace;
     const target: Target = { resource, namespace, name: undefined };
-    const isMeant = (event: JsonObject) =>
+    const matchesType = (event: JsonObject) =>
       types.size === 0 || types.has(textAt(event, 'type').toLowerCase());
     if (flags.boolean('watch')) {
-      await followNewEvents(session, { target, fieldSelector, isMeant });
+      await followNewEvents(session, { target, fieldSelector, matchesType });
       return 0;
     }
     const items = (await listObjects(session.client, target, { fieldSelector }))
-      .filter(isMeant)
+      .filter(matchesType)
       .sort((one, other) => timeOf(one) - timeOf(other));
     if (items.length === 0) {
       io.err(everywhere ? 'No events found.\n' : `No events found in ${namespace} namespace.\n`);
@@ -57,10 +57,10 @@ export const eventsCommand: Command = {
 };
 
 /** The types of `--types` in lower case; empty for all. Throws CliError. */
-function typesOf({ flags }: Session): ReadonlySet<string> {
+function parseTypes({ flags }: Session): ReadonlySet<string> {
   const types = flags.commaSeparated('types');
-  const wanted = new Set(types.map((type) => type.toLowerCase()));
-  if ([...wanted].every((type) => type === 'normal' || type === 'warning')) return wanted;
+  const lowerCase = new Set(types.map((type) => type.toLowerCase()));
+  if ([...lowerCase].every((type) => type === 'normal' || type === 'warning')) return lowerCase;
   throw new CliError('valid --types are Normal or Warning');
 }
 
@@ -80,15 +80,15 @@ async function selectorFor(session: Session, object: string): Promise<string | u
   ].join(',');
 }
 
-interface Following {
+interface EventWatch {
   readonly target: Target;
   readonly fieldSelector: string | undefined;
-  readonly isMeant: (event: JsonObject) => boolean;
+  readonly matchesType: (event: JsonObject) => boolean;
 }
 
-/** Prints existing and new events, ignoring deletions. */
-async function followNewEvents(session: Session, following: Following): Promise<void> {
-  const { target, fieldSelector, isMeant } = following;
+/** Prints existing and new events, but not deletions. */
+async function followNewEvents(session: Session, eventWatch: EventWatch): Promise<void> {
+  const { target, fieldSelector, matchesType } = eventWatch;
   const printer = printerOf(session);
   const table = eventTable(session);
   const { signal } = session.io;
@@ -96,12 +96,12 @@ async function followNewEvents(session: Session, following: Following): Promise<
   const stream = await session.client.stream({ path: targetPath(target), query, signal });
   for await (const { type, object } of watchEvents(stream.body)) {
     if (type === 'ERROR') throw statusError(object);
-    if (type === 'DELETED' || type === 'BOOKMARK' || !isMeant(object)) continue;
+    if (type === 'DELETED' || type === 'BOOKMARK' || !matchesType(object)) continue;
     session.io.out(printer === undefined ? table([object]) : printer(object));
   }
 }
 
-/** Returns a function that formats rows of events, with the heading before the first. */
+/** Returns a function that formats rows of events, with the headings before the first ones. */
 function eventTable(session: Session): (events: readonly JsonObject[]) => string {
   const widths: number[] = [];
   const withNamespace = session.flags.boolean('all-namespaces');
@@ -126,15 +126,16 @@ function cellsOf(event: JsonObject, nowMs: number): string[] {
   const object = isObject(about) ? about : {};
   return [
     lastSeen(event, nowMs),
-    visible(textAt(event, 'type')),
-    visible(textAt(event, 'reason')),
-    visible(`${textAt(object, 'kind')}/${textAt(object, 'name')}`),
-    visible(textAt(event, 'message').trim()),
+    escapeControls(textAt(event, 'type')),
+    escapeControls(textAt(event, 'reason')),
+    escapeControls(`${textAt(object, 'kind')}/${textAt(object, 'name')}`),
+    escapeControls(textAt(event, 'message').trim()),
   ];
 }
 
-/** Text without characters that control the terminal. */
-const visible = (text: string): string => text.replaceAll('\u001b', '^[').replaceAll('\r', '\\r');
+/** Escapes characters that control the terminal. */
+const escapeControls = (text: string): string =>
+  text.replaceAll('\u001b', '^[').replaceAll('\r', '\\r');
 
 function lastSeen(event: JsonObject, nowMs: number): string {
   const age = (time: string) =>

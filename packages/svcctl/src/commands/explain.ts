@@ -17,7 +17,7 @@ export const explainCommand: Command = {
       name: 'output',
       short: 'o',
       type: 'text',
-      help: 'plaintext (default), or plaintext-openapiv2 for the form of OpenAPI 2',
+      help: 'plaintext (default) or plaintext-openapiv2',
     },
   ],
   async run(session, args) {
@@ -30,7 +30,7 @@ export const explainCommand: Command = {
     }
     if (more.length > 0) throw new CliError('We accept only this format: explain RESOURCE\n');
     const { flags, io } = session;
-    const { resource, path } = await resourceAndPath(session, word);
+    const { resource, path } = await splitWord(session, word);
     const { group, kind } = resource;
     const version = versionOf(session, resource);
     const options = { path, recursive: flags.boolean('recursive') };
@@ -45,7 +45,7 @@ export const explainCommand: Command = {
     if (output !== 'plaintext') throw new CliError(`unrecognized format: ${output}`);
     const { explainText } = await import('../explain/explain-text.ts');
     const root = group === '' ? `api/${version}` : `apis/${group}/${version}`;
-    const schemas = await schemasAt(session, root);
+    const schemas = await readSchemas(session, root);
     io.out(explainText(explainedKind({ group, version, kind, schemas }), options));
     return 0;
   },
@@ -60,7 +60,7 @@ function explainedKind(of: Omit<ExplainedKind, 'schema'>): ExplainedKind {
 }
 
 /** Splits `deployments.apps.spec.replicas` after the longest prefix that names a resource. */
-async function resourceAndPath(
+async function splitWord(
   session: Session,
   word: string,
 ): Promise<{ resource: ApiResource; path: readonly string[] }> {
@@ -68,13 +68,13 @@ async function resourceAndPath(
   const parts = word.split('.').filter((part) => part !== '');
   const { resources } = await session.discovery();
   const groups = new Set(resources.map((one) => one.group));
-  for (let taken = parts.length; taken > 1; taken -= 1) {
-    const rest = parts.slice(1, taken).join('.');
+  for (let prefixLength = parts.length; prefixLength > 1; prefixLength -= 1) {
+    const rest = parts.slice(1, prefixLength).join('.');
     // The group may follow a version: `deployments.v1.apps`.
-    const group = groups.has(rest) ? rest : parts.slice(2, taken).join('.');
+    const group = groups.has(rest) ? rest : parts.slice(2, prefixLength).join('.');
     if (group === '' || !groups.has(group)) continue;
-    const resource = mapper.byName(parts.slice(0, taken).join('.'));
-    if (resource !== undefined) return { resource, path: parts.slice(taken) };
+    const resource = mapper.byName(parts.slice(0, prefixLength).join('.'));
+    if (resource !== undefined) return { resource, path: parts.slice(prefixLength) };
   }
   return { resource: await session.resource(parts[0] ?? word), path: parts.slice(1) };
 }
@@ -87,7 +87,7 @@ function versionOf(session: Session, resource: ApiResource): string {
   throw new CliError(`couldn't find resource for "${apiVersion}, Kind=${resource.kind}"`);
 }
 
-async function schemasAt(session: Session, root: string): Promise<JsonObject> {
+async function readSchemas(session: Session, root: string): Promise<JsonObject> {
   const index = await session.client.get('/openapi/v3');
   const entry = isObject(index.paths) ? index.paths[root] : undefined;
   const url = isObject(entry) ? entry.serverRelativeURL : undefined;

@@ -30,25 +30,29 @@ export const exposeCommand: Command = {
     managerFlag,
     saveConfigFlag,
     ...overrideFlags,
-    { name: 'name', type: 'text', help: "Name of the service; default: the object's" },
-    { name: 'port', type: 'text', help: "Port of the service; default: the object's" },
-    { name: 'target-port', type: 'text', help: 'Number or name of the port of the containers' },
-    { name: 'protocol', type: 'text', help: "TCP, UDP or SCTP; default: the object's, or TCP" },
+    { name: 'name', type: 'text', help: "Name of the service; the object's by default" },
+    { name: 'port', type: 'text', help: "Port of the service; the object's by default" },
+    { name: 'target-port', type: 'text', help: 'Number or name of the container port' },
+    { name: 'protocol', type: 'text', help: "TCP, UDP, or SCTP; the object's by default" },
     { name: 'type', type: 'text', help: 'ClusterIP (default), NodePort, LoadBalancer, …' },
-    { name: 'cluster-ip', type: 'text', help: 'Its address; None for a headless service' },
+    {
+      name: 'cluster-ip',
+      type: 'text',
+      help: 'Cluster IP of the service; None for a headless service',
+    },
     { name: 'external-ip', type: 'text', help: 'An external address of the service' },
     { name: 'load-balancer-ip', type: 'text', help: 'Address for the load balancer' },
     { name: 'session-affinity', type: 'text', help: 'None or ClientIP' },
     {
       name: 'selector',
       type: 'text',
-      help: "Labels that select the Pods; default: those of the object's Pods",
+      help: "Labels that select the Pods; the object's by default",
     },
     {
       name: 'labels',
       short: 'l',
       type: 'text',
-      help: "Labels of the service; default: the object's",
+      help: "Labels of the service; the object's by default",
     },
   ],
   async run(session, args) {
@@ -65,14 +69,14 @@ export const exposeCommand: Command = {
   },
 };
 
-/** Longest name of a service. */
+/** Maximum length of a service name. */
 const nameLengthMax = 63;
 
 function serviceOf(session: Session, object: JsonObject): JsonObject {
   const { flags } = session;
   const kind = kindOf(object);
-  const selector = textLabels(flags.text('selector') ?? '') ?? selectorOf(object, kind);
-  const labels = textLabels(flags.text('labels') ?? '') ?? objectAt(object, 'metadata', 'labels');
+  const selector = parseLabels(flags.text('selector') ?? '') ?? selectorOf(object, kind);
+  const labels = parseLabels(flags.text('labels') ?? '') ?? objectAt(object, 'metadata', 'labels');
   const ports = portsOf(session, object, kind);
   const [type = '', clusterIP = '', externalIP = '', affinity = '', balancer = ''] = [
     'type',
@@ -106,7 +110,7 @@ function serviceOf(session: Session, object: JsonObject): JsonObject {
 
 type Kind = 'Deployment' | 'Pod' | 'ReplicaSet' | 'ReplicationController' | 'Service';
 
-/** Throws CliError for a kind that cannot be exposed. */
+/** The kind of an object. Throws CliError for a kind that cannot be exposed. */
 function kindOf(object: JsonObject): Kind {
   const kind = textAt(object, 'kind');
   const group = parseApiVersion(textAt(object, 'apiVersion'))?.group ?? '';
@@ -117,7 +121,7 @@ function kindOf(object: JsonObject): Kind {
 }
 
 /** Parses `KEY=VALUE,…`; undefined if empty. Throws CliError. */
-function textLabels(text: string): JsonObject | undefined {
+function parseLabels(text: string): JsonObject | undefined {
   if (text === '') return undefined;
   const labels: JsonObject = {};
   for (const pair of text.split(',')) {
@@ -160,12 +164,12 @@ function selectorOf(object: JsonObject, kind: Kind): JsonObject {
 }
 
 /** A port of the exposed object, with its protocol. */
-interface OwnPort {
+interface ObjectPort {
   readonly port: number;
   readonly protocol: string;
 }
 
-function ownPorts(object: JsonObject, kind: Kind): OwnPort[] {
+function portsOfObject(object: JsonObject, kind: Kind): ObjectPort[] {
   const spec = objectAt(object, 'spec');
   const podSpec = kind === 'Pod' ? spec : objectAt(spec, 'template', 'spec');
   const [list, member] =
@@ -178,17 +182,17 @@ function ownPorts(object: JsonObject, kind: Kind): OwnPort[] {
   }));
 }
 
-/** The ports of the Service: from the flag or from the object, for each protocol. */
+/** Creates the ports of the Service from the flags or the object, one for each protocol. */
 function portsOf(session: Session, object: JsonObject, kind: Kind): JsonObject[] {
   const { flags } = session;
-  const own = ownPorts(object, kind);
+  const objectPorts = portsOfObject(object, kind);
   const text = flags.text('port') ?? '';
-  const numbers = text === '' ? own.map(({ port }) => String(port)) : text.split(',');
+  const numbers = text === '' ? objectPorts.map(({ port }) => String(port)) : text.split(',');
   if (numbers.length === 0 && flags.text('cluster-ip') !== 'None') {
     throw new CliError("couldn't find port via --port flag or introspection");
   }
   const protocol = flags.text('protocol') ?? '';
-  const wanted = flags.text('target-port') ?? '';
+  const targetFlag = flags.text('target-port') ?? '';
   return numbers.flatMap((digits, at) => {
     if (!/^[-+]?\d{1,9}$/.test(digits)) {
       throw new CliError(
@@ -196,19 +200,19 @@ function portsOf(session: Session, object: JsonObject, kind: Kind): JsonObject[]
       );
     }
     const port = Number(digits);
-    const target = /^\d+$/.test(wanted) ? Number(wanted) : wanted;
-    const targetPort = wanted === '' ? port : target;
+    const target = /^\d+$/.test(targetFlag) ? Number(targetFlag) : targetFlag;
+    const targetPort = targetFlag === '' ? port : target;
     const name = numbers.length > 1 ? `port-${at + 1}` : '';
-    const protocols = protocol === '' ? parseWebSocketProtocols(own, port) : [protocol];
+    const protocols = protocol === '' ? protocolsOf(objectPorts, port) : [protocol];
     return protocols.map((one) => {
-      const ending = `port-${at + 1}-${one.toLowerCase()}`;
-      const full = protocols.length > 1 ? ending : name;
-      return { ...(full === '' ? {} : { name: full }), port, protocol: one, targetPort };
+      const protocolName = `port-${at + 1}-${one.toLowerCase()}`;
+      const portName = protocols.length > 1 ? protocolName : name;
+      return { ...(portName === '' ? {} : { name: portName }), port, protocol: one, targetPort };
     });
   });
 }
 
-function parseWebSocketProtocols(own: readonly OwnPort[], port: number): readonly string[] {
-  const found = own.filter((one) => one.port === port).map((one) => one.protocol);
+function protocolsOf(objectPorts: readonly ObjectPort[], port: number): readonly string[] {
+  const found = objectPorts.filter((one) => one.port === port).map((one) => one.protocol);
   return found.length === 0 ? ['TCP'] : found;
 }

@@ -1,10 +1,10 @@
 import { ApiError, type ApiRequest, statusError, toYaml, watchEvents } from '@wheelhouse/client';
 import { compareNaturally, encodeJson } from '@wheelhouse/codec';
-import { isObject, type JsonObject, type JsonValue, systemClock } from '@wheelhouse/machinery';
+import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
-import { nameOf, namespaceOf, objectAt, objectLabel, resourceLabel, textAt } from '../objects.ts';
+import { namespaceOf, objectAt, objectLabel, resourceLabel, textAt } from '../objects.ts';
 import { parsePath, selectPath } from '../output/jsonpath.ts';
 import { lineDiff } from '../output/line-diff.ts';
 import { outputFlags, type Printer, printerOf } from '../output/output.ts';
@@ -22,6 +22,7 @@ import {
 import {
   chunkSizeFlag,
   fetchTarget,
+  itemsWithType,
   selectionFlags,
   selectorQuery,
   selectTargets,
@@ -34,20 +35,20 @@ import { type Paint, paintOf } from '../terminal.ts';
 /** Prints the changes of a watch (`get -w -o diff`). */
 interface DiffPrinter {
   /** Records an object's initial state; prints nothing. */
-  note(object: JsonObject): void;
+  record(object: JsonObject): void;
   /** Prints the changes of an event. */
-  show(type: string, object: JsonObject): void;
+  print(type: string, object: JsonObject): void;
 }
 
-const words: Readonly<Record<string, string | undefined>> = {
+const eventVerbs: Readonly<Record<string, string | undefined>> = {
   ADDED: 'added',
   MODIFIED: 'modified',
   DELETED: 'deleted',
 };
 
 /**
- * Prints each change as a line that names the object and the event, and a unified diff of its YAML.
- * The diff omits the resourceVersion, which always changes, and managed fields unless
+ * Prints each change as a line that names the object and the event, followed by a unified diff of
+ * the YAML. The diff omits the resourceVersion, which always changes, and managed fields unless
  * `--show-managed-fields` is set.
  */
 function diffPrinter(session: Session): DiffPrinter {
@@ -56,47 +57,40 @@ function diffPrinter(session: Session): DiffPrinter {
   const withManaged = session.flags.boolean('show-managed-fields');
   const keyOf = (object: JsonObject) => `${namespaceOf(object)}/${objectLabel(object)}`;
   return {
-    note: (object) => states.set(keyOf(object), comparable(object, withManaged)),
-    show(type, object) {
+    record: (object) => states.set(keyOf(object), yamlForDiff(object, withManaged)),
+    print(type, object) {
       const key = keyOf(object);
       const before = states.get(key) ?? '';
-      const after = type === 'DELETED' ? '' : comparable(object, withManaged);
+      const after = type === 'DELETED' ? '' : yamlForDiff(object, withManaged);
       if (type === 'DELETED') states.delete(key);
       else states.set(key, after);
       const namespace = namespaceOf(object);
       const place = session.flags.boolean('all-namespaces') ? ` in ${namespace}` : '';
       const version = textAt(object, 'metadata', 'resourceVersion');
-      const what = `${objectLabel(object)}${place} ${words[type] ?? type} at version ${version}`;
+      const what = `${objectLabel(object)}${place} ${eventVerbs[type] ?? type} at version ${version}`;
       const lines = type === 'DELETED' ? [] : lineDiff(before, after);
-      const text = [paint(what, 'bold'), ...lines.map((line) => painted(line, paint))];
+      const text = [paint(what, 'bold'), ...lines.map((line) => paintLine(line, paint))];
       session.io.out(`${text.join('\n')}\n`);
     },
   };
 }
 
-function painted(line: string, paint: Paint): string {
+function paintLine(line: string, paint: Paint): string {
   if (line.startsWith('@@')) return paint(line, 'cyan');
   if (line.startsWith('+')) return paint(line, 'green');
   return line.startsWith('-') ? paint(line, 'red') : line;
 }
 
-function comparable(object: JsonObject, withManaged: boolean): string {
+function yamlForDiff(object: JsonObject, withManaged: boolean): string {
   const { resourceVersion: _, managedFields, ...metadata } = objectAt(object, 'metadata');
   const shown =
     withManaged && managedFields !== undefined ? { ...metadata, managedFields } : metadata;
   return toYaml({ ...object, metadata: shown });
 }
 
-/** The items of a list with their type, or the object itself. */
-function listedObjects(body: JsonObject): JsonObject[] {
-  if (!Array.isArray(body.items)) return nameOf(body) === '' ? [] : [body];
-  const type = { apiVersion: body.apiVersion, kind: String(body.kind).replace(/List$/, '') };
-  return body.items.filter(isObject).map((item) => ({ ...type, ...item }));
-}
-
 /**
- * Sorts rows by a JSONPath into their objects (`--sort-by`): numbers by value, text in natural
- * order, objects without the field first. Throws CliError if no object has the field.
+ * Sorts rows by the value at a JSONPath of their objects (`--sort-by`): numbers by value, strings
+ * in natural order, objects without the field first. Throws CliError if no object has the field.
  */
 function sortRows<T>(
   rows: readonly T[],
@@ -104,11 +98,11 @@ function sortRows<T>(
 ): T[] {
   const text = options.path.replace(/^\{(.*)\}$/, '$1');
   const path = parsePath(text.startsWith('.') ? text : `.${text}`);
-  const keyed = rows.map((row) => ({ row, key: selectPath(path, options.objectOf(row))[0] }));
-  if (rows.length > 0 && keyed.every(({ key }) => key === undefined)) {
+  const entries = rows.map((row) => ({ row, key: selectPath(path, options.objectOf(row))[0] }));
+  if (rows.length > 0 && entries.every(({ key }) => key === undefined)) {
     throw new CliError(`couldn't find any field with path "{${text}}" in the list of objects`);
   }
-  return keyed.sort((one, other) => compareValues(one.key, other.key)).map(({ row }) => row);
+  return entries.sort((one, other) => compareValues(one.key, other.key)).map(({ row }) => row);
 }
 
 function compareValues(one: JsonValue | undefined, other: JsonValue | undefined): number {
@@ -137,7 +131,7 @@ export const getCommand: Command = {
       name: 'watch',
       short: 'w',
       type: 'boolean',
-      help: 'List, then watch; -o diff: print the changes',
+      help: 'Watch after listing; -o diff prints the changes',
     },
     { name: 'watch-only', type: 'boolean', help: 'Watch for changes only' },
     { name: 'output-watch-events', type: 'boolean', help: 'Show the type of each watch event' },
@@ -146,11 +140,11 @@ export const getCommand: Command = {
     { name: 'label-columns', short: 'L', type: 'list', help: 'Labels to show as columns' },
     noHeadersFlag,
     { name: 'ignore-not-found', type: 'boolean', help: 'Ignore objects that do not exist' },
-    { name: 'sort-by', type: 'text', help: 'Order by the field at this JSONPath' },
+    { name: 'sort-by', type: 'text', help: 'Sort by the field at this JSONPath' },
     chunkSizeFlag,
     { name: 'raw', type: 'text', help: 'Raw path to fetch' },
     { name: 'server-print', type: 'boolean', help: "Print the server's columns (default)" },
-    { name: 'subresource', type: 'text', help: 'Sub-resource to show: status, scale' },
+    { name: 'subresource', type: 'text', help: 'Subresource to show: status, scale' },
   ],
   async run(session, args) {
     const raw = session.flags.text('raw');
@@ -165,8 +159,7 @@ export const getCommand: Command = {
     if (session.flags.boolean('watch') || session.flags.boolean('watch-only')) {
       return watchTargets(session, targets);
     }
-    if (showsDiffs(session))
-      throw new CliError('-o diff shows the changes of a watch: add --watch');
+    if (printsDiffs(session)) throw new CliError('-o diff requires --watch');
     const printer = printerOf(session, { rows: true });
     return printer === undefined
       ? printTables(session, targets)
@@ -175,9 +168,9 @@ export const getCommand: Command = {
 };
 
 /** Whether `-o diff` prints changes instead of objects. */
-const showsDiffs = ({ flags }: Session): boolean => flags.text('output') === 'diff';
+const printsDiffs = ({ flags }: Session): boolean => flags.text('output') === 'diff';
 
-const skips = (session: Session, error: unknown): boolean =>
+const isIgnoredNotFound = (session: Session, error: unknown): boolean =>
   session.flags.boolean('ignore-not-found') && error instanceof ApiError && error.code === 404;
 
 async function printObjects(
@@ -190,7 +183,7 @@ async function printObjects(
     try {
       objects.push(...(await fetchTarget(session, target)));
     } catch (error) {
-      if (skips(session, error)) continue;
+      if (isIgnoredNotFound(session, error)) continue;
       session.io.err(describeError(error).text);
       exitCode = 1;
     }
@@ -201,14 +194,14 @@ async function printObjects(
     if (only !== undefined) session.io.out(printer(only));
   } else if (objects.length > 0 || exitCode === 0) {
     const metadata = { resourceVersion: '' };
-    const items = [...inOrder(session, objects, (object) => object)];
+    const items = [...applySortBy(session, objects, (object) => object)];
     session.io.out(printer({ apiVersion: 'v1', items, kind: 'List', metadata }));
   }
   return exitCode;
 }
 
-/** Rows in the order of `--sort-by`, or unchanged without it. */
-function inOrder<T>(
+/** Sorts rows by `--sort-by`, if set. */
+function applySortBy<T>(
   session: Session,
   rows: readonly T[],
   objectOf: (row: T) => JsonObject,
@@ -222,7 +215,7 @@ interface Block {
   readonly table: ObjectTable;
 }
 
-/** Prints one table for each run of targets in the same collection. */
+/** Prints a table for each sequence of targets in the same collection. */
 async function printTables(session: Session, targets: readonly Target[]): Promise<number> {
   const blocks: Block[] = [];
   let exitCode = 0;
@@ -237,20 +230,20 @@ async function printTables(session: Session, targets: readonly Target[]): Promis
         blocks.push({ target, table });
       }
     } catch (error) {
-      if (skips(session, error)) continue;
+      if (isIgnoredNotFound(session, error)) continue;
       session.io.err(describeError(error).text);
       exitCode = 1;
     }
   }
   if (blocks.length === 0 && exitCode === 0 && !session.flags.boolean('ignore-not-found')) {
-    session.io.err(nothingFound(session, targets));
+    session.io.err(noResourcesText(session, targets));
   }
   const kinds = new Set(targets.map((target) => target.resource));
   const withKind = kinds.size > 1 || session.flags.boolean('show-kind');
   blocks.forEach(({ target, table }, index) => {
     const options = tableOptions(session, target);
-    const named = withKind ? labelled(table, target) : table;
-    const rows = inOrder(session, named.rows, (row) => row.object);
+    const named = withKind ? withKindPrefix(table, target) : table;
+    const rows = applySortBy(session, named.rows, (row) => row.object);
     const lines = tableLines({ columns: named.columns, rows }, options);
     const style = styleOf(session, { ...options, columns: named.columns, rows: [] });
     session.io.out((index > 0 ? '\n' : '') + alignLines(lines, [], style));
@@ -269,7 +262,7 @@ function styleOf(
 }
 
 /** Prefixes names with the kind from discovery, since objects in tables may lack theirs. */
-function labelled(table: ObjectTable, target: Target): ObjectTable {
+function withKindPrefix(table: ObjectTable, target: Target): ObjectTable {
   const rows = table.rows.map((row) => ({
     cells: [`${resourceLabel(target.resource)}/${String(row.cells[0])}`, ...row.cells.slice(1)],
     object: row.object,
@@ -277,7 +270,7 @@ function labelled(table: ObjectTable, target: Target): ObjectTable {
   return { columns: table.columns, rows };
 }
 
-function nothingFound(session: Session, targets: readonly Target[]): string {
+function noResourcesText(session: Session, targets: readonly Target[]): string {
   const namespaced = targets.some((target) => target.resource.namespaced);
   const where =
     namespaced && !session.flags.boolean('all-namespaces')
@@ -300,10 +293,8 @@ function tableOptions(session: Session, target: Target): TableOptions {
 async function fetchTable(session: Session, target: Target): Promise<ObjectTable> {
   const path = targetPath(target, session.flags.text('subresource') ?? '');
   if (target.name !== undefined) {
-    return tableOf(
-      (await session.client.send({ path, accept: tableAccept })).object,
-      systemClock.now(),
-    );
+    const { object } = await session.client.send({ path, accept: tableAccept });
+    return tableOf(object, session.clock.now());
   }
   const limit = session.flags.text('chunk-size') ?? '500';
   let table: ObjectTable | undefined;
@@ -312,14 +303,14 @@ async function fetchTable(session: Session, target: Target): Promise<ObjectTable
     const includeObject = session.flags.has('sort-by') ? 'Object' : undefined;
     const query = { ...selectorQuery(session), limit, continue: token, includeObject };
     const { object } = await session.client.send({ path, query, accept: tableAccept });
-    const page = tableOf(object, systemClock.now());
+    const page = tableOf(object, session.clock.now());
     table = table === undefined ? page : { ...table, rows: [...table.rows, ...page.rows] };
     token = textAt(object, 'metadata', 'continue');
   } while (token !== '');
   return table;
 }
 
-/** Lists and then watches a collection, or a single object by its name. */
+/** Lists and then watches a collection or a single object. */
 async function watchTargets(session: Session, targets: readonly Target[]): Promise<number> {
   const [target] = targets;
   if (target === undefined || targets.length > 1) {
@@ -341,7 +332,7 @@ async function watchTargets(session: Session, targets: readonly Target[]): Promi
     ...(listing ?? { path: targetPath(target) }),
     accept: sink.accept,
   });
-  if (!session.flags.boolean('watch-only') || showsDiffs(session)) sink.list(listed.object);
+  if (!session.flags.boolean('watch-only') || printsDiffs(session)) sink.list(listed.object);
   const resourceVersion = textAt(listed.object, 'metadata', 'resourceVersion');
   const request = { path: collection, query: { ...query, watch: 'true', resourceVersion } };
   await followEvents(session, request, sink);
@@ -374,12 +365,12 @@ interface WatchSink {
 }
 
 function watchSink(session: Session, target: Target): WatchSink {
-  if (showsDiffs(session)) {
+  if (printsDiffs(session)) {
     const diffs = diffPrinter(session);
     return {
       accept: 'application/json',
-      list: (body) => listedObjects(body).forEach(diffs.note),
-      event: diffs.show,
+      list: (body) => itemsWithType(body).forEach(diffs.record),
+      event: diffs.print,
     };
   }
   const printer = printerOf(session, { rows: true });
@@ -390,10 +381,7 @@ function watchSink(session: Session, target: Target): WatchSink {
     return {
       accept: 'application/json',
       list(body) {
-        const kind = String(body.kind).replace(/List$/, '');
-        const items = Array.isArray(body.items) ? body.items.filter(isObject) : [body];
-        const { apiVersion } = body;
-        for (const item of items) print('ADDED', { apiVersion, kind, ...item });
+        for (const item of itemsWithType(body)) print('ADDED', item);
       },
       event: print,
     };
@@ -403,12 +391,12 @@ function watchSink(session: Session, target: Target): WatchSink {
   let headers = base.headers;
   let columns: ObjectTable['columns'] = [];
   const print = (type: string, body: JsonObject) => {
-    const table = tableOf(body, systemClock.now());
+    const table = tableOf(body, session.clock.now());
     // Only the first table of a watch has column definitions.
     if (table.columns.length > 0) columns = table.columns;
     const options = { ...base, headers };
     const named = { columns, rows: table.rows };
-    const complete = session.flags.boolean('show-kind') ? labelled(named, target) : named;
+    const complete = session.flags.boolean('show-kind') ? withKindPrefix(named, target) : named;
     const lines = tableLines(complete, options);
     const shown = withEvents
       ? lines.map((line, at) => [headers && at === 0 ? 'EVENT' : type, ...line])

@@ -29,21 +29,21 @@ const flags = [
   ...writeFlags,
   ...outputFlags,
   allFlag,
-  { name: 'overwrite', type: 'boolean', help: 'Allow changes of existing values' },
-  { name: 'list', type: 'boolean', help: 'List the values instead of changing any' },
+  { name: 'overwrite', type: 'boolean', help: 'Allow changes to existing values' },
+  { name: 'list', type: 'boolean', help: 'List the values instead of changing them' },
   localFlag,
   resourceVersionFlag,
 ] as const;
 
-/** What differs between `label` and `annotate`. */
+/** The differences between `label` and `annotate`. */
 interface Subject {
   readonly map: 'labels' | 'annotations';
-  readonly done: string;
+  readonly changed: string;
   readonly removed: string;
   readonly unchanged: string;
   /** The error for existing values without `--overwrite`. */
-  readonly refusal: (kept: readonly string[]) => Error;
-  readonly tellsAbsent: boolean;
+  readonly overwriteError: (conflicts: readonly string[]) => Error;
+  readonly reportsAbsentKeys: boolean;
 }
 
 export const labelCommand: Command = {
@@ -55,16 +55,16 @@ export const labelCommand: Command = {
   run: (session, args) =>
     run(session, args, {
       map: 'labels',
-      done: 'labeled',
+      changed: 'labeled',
       removed: 'unlabeled',
       unchanged: 'not labeled',
-      refusal: (kept) => {
-        const errors = kept.map((one) => new CliError(`${one}, and --overwrite is false`));
+      overwriteError: (conflicts) => {
+        const errors = conflicts.map((one) => new CliError(`${one}, and --overwrite is false`));
         return errors.length === 1 && errors[0] !== undefined
           ? errors[0]
           : new AggregateError(errors);
       },
-      tellsAbsent: true,
+      reportsAbsentKeys: true,
     }),
 };
 
@@ -77,15 +77,15 @@ export const annotateCommand: Command = {
   run: (session, args) =>
     run(session, args, {
       map: 'annotations',
-      done: 'annotated',
+      changed: 'annotated',
       removed: 'annotated',
       unchanged: 'annotated',
-      refusal: (kept) => {
-        const annotations = kept.join('; ');
+      overwriteError: (conflicts) => {
+        const annotations = conflicts.join('; ');
         const found = `found the following declared annotation(s): ${annotations}`;
         return new CliError(`--overwrite is false but ${found}`);
       },
-      tellsAbsent: false,
+      reportsAbsentKeys: false,
     }),
 };
 
@@ -114,7 +114,7 @@ async function run(session: Session, args: readonly string[], subject: Subject):
     if (dryRunOf(session) === 'server') throw new CliError(localDryRunError);
     for (const { object } of await loadManifests(session)) {
       if (listing) listPairs(session, objectAt(object, 'metadata', subject.map));
-      else await change(session, { object, path: '', changes, subject });
+      else await changeOne(session, { object, path: '', changes, subject });
     }
     return 0;
   }
@@ -127,9 +127,9 @@ async function run(session: Session, args: readonly string[], subject: Subject):
   for (const target of targets) {
     for (const object of await fetchTarget(session, target)) {
       const name = String(objectAt(object, 'metadata')['name']);
-      const path = targetPath({ ...target, ...placeOf(object), name });
+      const path = targetPath({ ...target, ...namespaceMember(object), name });
       if (listing) listPairs(session, objectAt(object, 'metadata', subject.map));
-      else await change(session, { object, path, changes, subject });
+      else await changeOne(session, { object, path, changes, subject });
     }
   }
   return 0;
@@ -157,7 +157,7 @@ function checkFlags(
   ]);
 }
 
-function placeOf(object: JsonObject): { namespace: string } | Record<string, never> {
+function namespaceMember(object: JsonObject): { namespace: string } | Record<string, never> {
   const { namespace } = objectAt(object, 'metadata');
   return typeof namespace === 'string' ? { namespace } : {};
 }
@@ -201,22 +201,22 @@ function listPairs(session: Session, pairs: JsonObject): void {
   for (const key of Object.keys(pairs).sort()) session.io.out(`${key}=${String(pairs[key])}\n`);
 }
 
-async function change(
+async function changeOne(
   session: Session,
   options: { object: JsonObject; path: string; changes: Changes; subject: Subject },
 ): Promise<void> {
   const { object, path, changes, subject } = options;
   const present = objectAt(object, 'metadata', subject.map);
-  const patch = patchOf(session, { present, changes, subject });
+  const patch = createPatch(session, { present, changes, subject });
   const resourceVersion = session.flags.text('resource-version');
   const suffix = dryRunSuffix(session);
   if (Object.keys(patch).length === 0 && resourceVersion === undefined) {
     reportObject(session, object, `${subject.unchanged}${suffix}`);
     return;
   }
-  const what = changes.set.size === 0 ? subject.removed : subject.done;
+  const what = changes.set.size === 0 ? subject.removed : subject.changed;
   if (dryRunOf(session) === 'client' || session.flags.boolean('local')) {
-    const metadata = { ...objectAt(object, 'metadata'), [subject.map]: merged(present, patch) };
+    const metadata = { ...objectAt(object, 'metadata'), [subject.map]: applyPatch(present, patch) };
     reportObject(session, { ...object, metadata }, `${what}${suffix}`);
     return;
   }
@@ -235,32 +235,35 @@ async function change(
   reportObject(session, written, `${what}${suffix}`);
 }
 
-/** The patch of the map; reports absent keys to remove. Throws for values that may not change. */
-function patchOf(
+/**
+ * Creates the patch of the labels or annotations, and reports absent keys. Throws for existing
+ * values without `--overwrite`.
+ */
+function createPatch(
   session: Session,
   of: { readonly present: JsonObject; readonly changes: Changes; readonly subject: Subject },
 ): JsonObject {
   const { present, changes, subject } = of;
   const patch: JsonObject = {};
-  const kept: string[] = [];
+  const conflicts: string[] = [];
   const overwrites = session.flags.boolean('overwrite');
   for (const key of changes.remove) {
     if (member(present, key) !== undefined) setMember(patch, key, null);
-    else if (subject.tellsAbsent) session.io.out(`label ${JSON.stringify(key)} not found.\n`);
+    else if (subject.reportsAbsentKeys) session.io.out(`label ${JSON.stringify(key)} not found.\n`);
   }
   for (const [key, value] of changes.set) {
     const current = member(present, key);
     if (current === value) continue;
     if (current !== undefined && !overwrites) {
-      kept.push(`'${key}' already has a value (${String(current)})`);
+      conflicts.push(`'${key}' already has a value (${String(current)})`);
     }
     setMember(patch, key, value);
   }
-  if (kept.length > 0) throw subject.refusal(kept);
+  if (conflicts.length > 0) throw subject.overwriteError(conflicts);
   return patch;
 }
 
-function merged(present: JsonObject, patch: JsonObject): JsonObject {
+function applyPatch(present: JsonObject, patch: JsonObject): JsonObject {
   const after: JsonObject = { ...present };
   for (const [key, value] of Object.entries(patch)) {
     if (value === null) delete after[key];

@@ -2,15 +2,15 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
 import { CliError, throwFirst, usageError } from '../io.ts';
-import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
+import { nameOf } from '../objects.ts';
 import { targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 import {
   containerFlag,
-  containerLabels,
-  containersOf,
-  patienceFlag,
-  podsToRead,
+  containerNames,
+  defaultContainer,
+  podTimeoutFlag,
+  selectPods,
 } from '../streams/pods.ts';
 
 const usage = '[-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]';
@@ -26,28 +26,28 @@ export const logsCommand: Command = {
     {
       name: 'all-pods',
       type: 'boolean',
-      help: 'All pods of the object, with each line prefixed by its pod',
+      help: 'All pods of the object; prefixes each line with its pod',
     },
     { name: 'follow', short: 'f', type: 'boolean', help: 'Follow the log' },
     {
       name: 'previous',
       short: 'p',
       type: 'boolean',
-      help: 'The log of the previous container',
+      help: 'The log of the previous instance of the container',
     },
     { name: 'timestamps', type: 'boolean', help: 'Prefix each line with its time' },
     { name: 'prefix', type: 'boolean', help: 'Prefix each line with its pod and container' },
     { name: 'selector', short: 'l', type: 'text', help: 'Label selector of pods' },
-    { name: 'since', type: 'duration', help: 'Only lines newer than this: 5m' },
+    { name: 'since', type: 'duration', help: 'Only lines newer than this, such as 5m' },
     { name: 'since-time', type: 'text', help: 'Only lines after this time (RFC 3339)' },
     {
       name: 'tail',
       type: 'integer',
-      help: 'Number of last lines; -1: all. Default: all, or 10 with a selector',
+      help: 'Number of last lines; -1 for all (default: all, or 10 with a selector)',
     },
     { name: 'limit-bytes', type: 'integer', help: 'Maximum number of bytes to read' },
-    patienceFlag,
-    { name: 'ignore-errors', type: 'boolean', help: 'Continue with other logs when one fails' },
+    podTimeoutFlag,
+    { name: 'ignore-errors', type: 'boolean', help: 'Continue with other logs if one fails' },
     {
       name: 'max-log-requests',
       type: 'integer',
@@ -56,13 +56,13 @@ export const logsCommand: Command = {
     {
       name: 'insecure-skip-tls-verify-backend',
       type: 'boolean',
-      help: "Skip the server's check of the kubelet's certificate",
+      help: 'Do not make the server verify the certificate of the kubelet',
     },
   ],
   async run(session, args) {
     checkFlags(session, args);
     const query = queryOf(session);
-    const pods = await podsToRead(session, args[0]);
+    const pods = await selectPods(session, args[0]);
     const logs: Log[] = [];
     for (const pod of pods) {
       for (const container of await containersToRead(session, pod, args[1])) {
@@ -73,11 +73,11 @@ export const logsCommand: Command = {
       for (const log of logs) await readLog(session, log, query);
       return 0;
     }
-    const most = session.flags.integer('max-log-requests') ?? 5;
-    if (logs.length > most) {
+    const logsMax = session.flags.integer('max-log-requests') ?? 5;
+    if (logs.length > logsMax) {
       throw new CliError(
         `you are attempting to follow ${logs.length} log streams, but maximum allowed concurrency ` +
-          `is ${most}, use --max-log-requests to increase the limit`,
+          `is ${logsMax}, use --max-log-requests to increase the limit`,
       );
     }
     await Promise.all(logs.map((log) => readLog(session, log, query)));
@@ -138,26 +138,15 @@ async function containersToRead(
   pod: JsonObject,
   argument: string | undefined,
 ): Promise<readonly string[]> {
-  const { flags, io } = session;
-  const names = containersOf(pod);
+  const { flags } = session;
+  const names = containerNames(pod);
   if (flags.boolean('all-containers')) return names;
-  const { label, tool } = await session.dialect();
-  const annotations = objectAt(pod, 'metadata', 'annotations');
-  const preferred = textAt(annotations, label('default-container', tool));
-  let wanted = flags.text('container') || argument || '';
-  if (wanted === '' && preferred !== '') {
-    if (names.includes(preferred)) wanted = preferred;
-    else io.err(`Default container name "${preferred}" not found in pod ${nameOf(pod)}\n`);
-  }
-  if (wanted === '') {
-    wanted = textAt(listAt(pod, 'spec', 'containers')[0], 'name');
-    if (names.length > 1 && !flags.boolean('all-pods')) {
-      const others = containerLabels(pod).join(', ');
-      io.err(`Defaulted container "${wanted}" out of: ${others}\n`);
-    }
-  }
-  if (names.includes(wanted)) return [wanted];
-  throw new CliError(`container ${wanted} is not valid for pod ${nameOf(pod)}`);
+  const name =
+    flags.text('container') ||
+    argument ||
+    (await defaultContainer(session, pod, { isReported: !flags.boolean('all-pods') }));
+  if (names.includes(name)) return [name];
+  throw new CliError(`container ${name} is not valid for pod ${nameOf(pod)}`);
 }
 
 async function readLog(

@@ -1,7 +1,7 @@
 import { parseYaml } from '@wheelhouse/client';
 import { errorText, type JsonObject, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import { patchLocally } from '../apply/local-patch.ts';
-import { dryRunOf, localDryRunError, writeFlags, writeQuery } from '../apply/writes.ts';
+import { dryRunOf, localDryRunError, localFlag, writeFlags, writeQuery } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { loadManifests } from '../manifests.ts';
@@ -27,11 +27,11 @@ export const patchCommand: Command = {
     ...selectionFlags,
     ...writeFlags,
     ...outputFlags,
-    { name: 'patch', short: 'p', type: 'text', help: 'The patch, JSON or YAML' },
-    { name: 'patch-file', type: 'text', help: 'A file with the patch' },
-    { name: 'type', type: 'text', help: 'json, merge or strategic (default)' },
-    { name: 'subresource', type: 'text', help: 'Sub-resource to patch: status, scale' },
-    { name: 'local', type: 'boolean', help: 'Patch the files of -f; contact no server' },
+    { name: 'patch', short: 'p', type: 'text', help: 'The patch in JSON or YAML' },
+    { name: 'patch-file', type: 'text', help: 'File that contains the patch' },
+    { name: 'type', type: 'text', help: 'json, merge, or strategic (default)' },
+    { name: 'subresource', type: 'text', help: 'Subresource to patch: status, scale' },
+    localFlag,
   ],
   async run(session, args) {
     const type = typeOf(session);
@@ -63,7 +63,7 @@ export const patchCommand: Command = {
         body,
       });
       const same = isUnchanged(before!, object) ? ' (no change)' : '';
-      // Like kubectl, do not mark the report of a dry run.
+      // Like kubectl, do not mark a dry run in the report.
       reportObject(session, object, `patched${same}`);
     }
     return 0;
@@ -77,7 +77,7 @@ function typeOf({ flags }: Session): PatchType {
   throw new CliError(`--type must be one of [json merge strategic], not ${JSON.stringify(text)}`);
 }
 
-/** Whether `--local` is set. Throws CliError if other arguments need a server. */
+/** Whether `--local` is set. Throws CliError if other arguments require a server. */
 function checkLocal(session: Session, args: readonly string[]): boolean {
   if (!session.flags.boolean('local')) return false;
   if (args.length > 0) throw new CliError('cannot specify --local and server resources');
@@ -100,14 +100,14 @@ async function readPatch(session: Session): Promise<JsonValue> {
 const patchFile = (session: Session, file: string): string =>
   session.readFile(file, (why) => `unable to read patch file: ${why}`).toString();
 
-/** Like kubectl, `patch` leaves the treatment of unknown fields to the server by default. */
+/** The query of the patch. Like kubectl, leaves unknown fields to the server by default. */
 function patchQuery(session: Session): Record<string, string | undefined> {
   const query = writeQuery(session, 'svcctl-patch');
   return session.flags.has('validate') ? query : { ...query, fieldValidation: undefined };
 }
 
 /** Whether a write left the object unchanged. */
-export function isUnchanged(before: JsonObject, after: JsonObject): boolean {
+function isUnchanged(before: JsonObject, after: JsonObject): boolean {
   const version = textAt(before, 'metadata', 'resourceVersion');
   if (version !== '' && version !== textAt(after, 'metadata', 'resourceVersion')) return false;
   return jsonEqual(before, after);

@@ -13,18 +13,28 @@ export const proxyCommand: Command = {
   summary: 'Run a proxy to the API server',
   usage: '[--port=PORT] [--www=FOLDER] [--www-prefix=PREFIX] [--api-prefix=PREFIX]',
   flags: [
-    { name: 'port', short: 'p', type: 'text', help: 'Port to serve on; 0: a free one' },
+    {
+      name: 'port',
+      short: 'p',
+      type: 'integer',
+      help: 'Port to serve on (8001); 0 for a free one',
+    },
     { name: 'address', type: 'text', help: 'Address to serve on' },
     { name: 'unix-socket', short: 'u', type: 'text', help: 'Unix socket to serve on instead' },
-    { name: 'api-prefix', type: 'text', help: 'Prefix of the API' },
+    { name: 'api-prefix', type: 'text', help: 'Path prefix of the API (/)' },
     { name: 'www', short: 'w', type: 'text', help: 'Folder of static files to serve' },
-    { name: 'www-prefix', short: 'P', type: 'text', help: 'Prefix of the files' },
+    {
+      name: 'www-prefix',
+      short: 'P',
+      type: 'text',
+      help: 'Path prefix of the static files (/static/)',
+    },
     { name: 'accept-hosts', type: 'text', help: 'Regular expressions of hosts to accept' },
     { name: 'accept-paths', type: 'text', help: 'Regular expressions of paths to accept' },
-    { name: 'reject-paths', type: 'text', help: 'Regular expressions of paths to refuse' },
-    { name: 'reject-methods', type: 'text', help: 'Regular expressions of methods to refuse' },
+    { name: 'reject-paths', type: 'text', help: 'Regular expressions of paths to reject' },
+    { name: 'reject-methods', type: 'text', help: 'Regular expressions of methods to reject' },
     { name: 'disable-filter', type: 'boolean', help: 'Accept all requests' },
-    { name: 'keepalive', type: 'text', help: 'How often idle connections are probed' },
+    { name: 'keepalive', type: 'duration', help: 'Delay before idle connections are probed' },
   ],
   async run(session, args) {
     if (args.length > 0) throw new CliError(`unexpected arguments: ${args.join(' ')}`);
@@ -32,7 +42,7 @@ export const proxyCommand: Command = {
     if (flags.has('unix-socket') && flags.has('port')) {
       throw new CliError('cannot set --unix-socket and --port at the same time');
     }
-    const server = await makeServer(session);
+    const server = await createServer(session);
     const where = await listen(session, server);
     io.out(`Starting to serve on ${where}\n`);
     if (!io.signal.aborted) {
@@ -44,10 +54,10 @@ export const proxyCommand: Command = {
   },
 };
 
-async function makeServer(session: Session): Promise<http.Server> {
+async function createServer(session: Session): Promise<http.Server> {
   const { flags, io } = session;
   const { createProxyServer } = await import('../proxy/proxy-server.ts');
-  const slashed = (text: string) => (text.endsWith('/') ? text : `${text}/`);
+  const withSlash = (text: string) => (text.endsWith('/') ? text : `${text}/`);
   if (flags.boolean('disable-filter') && !flags.has('unix-socket')) {
     io.err(
       'Warning: request filter disabled, your proxy is vulnerable to XSRF attacks, ' +
@@ -56,15 +66,15 @@ async function makeServer(session: Session): Promise<http.Server> {
   }
   return createProxyServer({
     client: session.client.http,
-    filter: flags.boolean('disable-filter') ? undefined : await filterOf(session),
-    apiPrefix: slashed(flags.text('api-prefix') ?? '/'),
-    staticPrefix: slashed(flags.text('www-prefix') ?? '/static/'),
-    files: await filesOf(session),
+    filter: flags.boolean('disable-filter') ? undefined : await createFilter(session),
+    apiPrefix: withSlash(flags.text('api-prefix') ?? '/'),
+    staticPrefix: withSlash(flags.text('www-prefix') ?? '/static/'),
+    files: await createFiles(session),
     keepAliveMs: flags.durationMs('keepalive') ?? 0,
   });
 }
 
-async function filterOf({ flags }: Session) {
+async function createFilter({ flags }: Session) {
   const { createProxyFilter } = await import('../proxy/proxy-server.ts');
   return createProxyFilter({
     acceptHosts: flags.text('accept-hosts') ?? '^localhost$,^127\\.0\\.0\\.1$,^\\[::1\\]$',
@@ -74,7 +84,7 @@ async function filterOf({ flags }: Session) {
   });
 }
 
-async function filesOf(session: Session) {
+async function createFiles(session: Session) {
   const folder = session.flags.text('www') ?? '';
   if (folder === '') return undefined;
   const full = session.path(folder);
@@ -85,7 +95,7 @@ async function filesOf(session: Session) {
   return createStaticFiles(full);
 }
 
-/** Listens on the address of the flags. Resolves with the address or the socket's path. */
+/** Listens on the address of the flags. Resolves with the address, or with the socket's path. */
 async function listen(session: Session, server: http.Server): Promise<string> {
   const { flags } = session;
   const socket = flags.text('unix-socket');

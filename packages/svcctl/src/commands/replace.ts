@@ -34,7 +34,7 @@ export const replaceCommand: Command = {
     saveConfigFlag,
     { name: 'force', type: 'boolean', help: 'Delete the object and create it again' },
     { name: 'raw', type: 'text', help: 'Raw path to PUT the file to' },
-    { name: 'subresource', type: 'text', help: 'Sub-resource to replace: status, scale' },
+    { name: 'subresource', type: 'text', help: 'Subresource to replace: status, scale' },
   ],
   async run(session) {
     checkFlags(session);
@@ -46,9 +46,9 @@ export const replaceCommand: Command = {
       : undefined;
     return eachManifest(session, 'replace', async (manifest) => {
       try {
-        const { resource, object } = await located(session, manifest, annotation);
+        const { resource, object } = await prepare(session, manifest, annotation);
         const replaced = forces
-          ? await makeAnew(session, { resource, object })
+          ? await recreate(session, { resource, object })
           : await replaceOne(session, { resource, object });
         reportObject(session, replaced, `replaced${dryRunSuffix(session)}`);
       } catch (error) {
@@ -79,16 +79,16 @@ function checkFlags(session: Session): void {
   ]);
 }
 
-interface Located {
+interface Replacement {
   readonly resource: ApiResource;
   readonly object: JsonObject;
 }
 
-async function located(
+async function prepare(
   session: Session,
   { object }: Manifest,
   annotation: string | undefined,
-): Promise<Located> {
+): Promise<Replacement> {
   const resource = await resourceOfObject(session, object);
   if (annotation === undefined) return { resource, object };
   return {
@@ -97,7 +97,10 @@ async function located(
   };
 }
 
-async function replaceOne(session: Session, { resource, object }: Located): Promise<JsonObject> {
+async function replaceOne(
+  session: Session,
+  { resource, object }: Replacement,
+): Promise<JsonObject> {
   if (dryRunOf(session) === 'client') return object;
   const subresource = session.flags.text('subresource') ?? '';
   const path = objectPath(session, { resource, object, subresource });
@@ -110,11 +113,11 @@ async function replaceOne(session: Session, { resource, object }: Located): Prom
   return answer.object;
 }
 
-/** Default limit of the wait for the old object's deletion. */
-const goneMs = 5 * 60_000;
+/** Default time limit for the deletion of the old object. */
+const deletionTimeoutMs = 5 * 60_000;
 
-/** Deletes an object if it exists, waits until it is gone, and creates it. */
-async function makeAnew(session: Session, { resource, object }: Located): Promise<JsonObject> {
+/** Deletes an object if it exists, waits until it is gone, and creates it again. */
+async function recreate(session: Session, { resource, object }: Replacement): Promise<JsonObject> {
   const path = objectPath(session, { resource, object });
   const grace = session.flags.integer('grace-period') === 0 ? 1 : undefined;
   try {
@@ -125,7 +128,7 @@ async function makeAnew(session: Session, { resource, object }: Located): Promis
     await waitForDeletion(session, {
       target: { resource, namespace, name: nameOf(object) },
       uid: textAt(deleted, 'details', 'uid') || textAt(deleted, 'metadata', 'uid'),
-      timeoutMs: session.flags.durationMs('timeout') || goneMs,
+      timeoutMs: session.flags.durationMs('timeout') || deletionTimeoutMs,
     });
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 404) throw error;

@@ -22,18 +22,18 @@ export const runCommand: Command = {
     saveConfigFlag,
     ...overrideFlags,
     { name: 'image', type: 'text', help: 'Image of the container' },
-    { name: 'image-pull-policy', type: 'text', help: 'Always, IfNotPresent or Never' },
+    { name: 'image-pull-policy', type: 'text', help: 'Always, IfNotPresent, or Never' },
     { name: 'env', type: 'list', help: 'KEY=VALUE; repeatable' },
-    { name: 'port', type: 'text', help: 'The port that the container exposes' },
-    { name: 'labels', short: 'l', type: 'text', help: 'KEY=VALUE,… instead of run=NAME' },
+    { name: 'port', type: 'text', help: 'Port of the container' },
+    { name: 'labels', short: 'l', type: 'text', help: 'Labels of the pod: KEY=VALUE,… (run=NAME)' },
     { name: 'annotations', type: 'list', help: 'KEY=VALUE; repeatable' },
-    { name: 'restart', type: 'text', help: 'Always (default), OnFailure or Never' },
+    { name: 'restart', type: 'text', help: 'Always (default), OnFailure, or Never' },
     {
       name: 'command',
       type: 'boolean',
-      help: 'Use the arguments after -- as the command',
+      help: 'Use the words after -- as the command, not as its arguments',
     },
-    { name: 'expose', type: 'boolean', help: 'Create a ClusterIP service as well' },
+    { name: 'expose', type: 'boolean', help: 'Also create a ClusterIP service' },
     { name: 'privileged', type: 'boolean', help: 'Run the container in privileged mode' },
     { name: 'stdin', short: 'i', type: 'boolean', help: 'Keep standard input open' },
     { name: 'tty', short: 't', type: 'boolean', help: 'Allocate a terminal' },
@@ -58,23 +58,23 @@ export const runCommand: Command = {
       throw usageError('run', 'NAME is required for run');
     }
     checkFlags(session);
-    const pod = await withOverrides(session, podOf(session, name, command));
+    const pod = await withOverrides(session, createPod(session, name, command));
     const manager = 'svcctl-run';
-    if (flags.boolean('expose')) checkPort(session);
+
     const attaches = flags.boolean('attach', flags.boolean('stdin'));
     await createObject(session, pod, { manager, isQuiet: attaches });
-    const made = [await targetOf(session, pod)];
+    const created = [await resolveTarget(session, pod)];
     if (flags.boolean('expose')) {
-      const service = serviceOf(session, name);
+      const service = createService(session, name);
       await createObject(session, service, { manager, isQuiet: attaches });
-      made.push(await targetOf(session, service));
+      created.push(await resolveTarget(session, service));
     }
-    if (attaches) await attachTo(session, made);
+    if (attaches) await attachAndCleanUp(session, created);
     return 0;
   },
 };
 
-async function targetOf(session: Session, object: JsonObject): Promise<Target> {
+async function resolveTarget(session: Session, object: JsonObject): Promise<Target> {
   const resource = await resourceOfObject(session, object);
   return { resource, namespace: namespaceOf(object) || session.namespace, name: nameOf(object) };
 }
@@ -82,15 +82,15 @@ async function targetOf(session: Session, object: JsonObject): Promise<Target> {
 /**
  * Attaches to the Pod, the first of the new objects; with `--rm`, deletes all of them at the end.
  */
-async function attachTo(session: Session, made: readonly Target[]): Promise<void> {
+async function attachAndCleanUp(session: Session, created: readonly Target[]): Promise<void> {
   const { flags, io } = session;
-  const [pod] = made;
+  const [pod] = created;
   if (pod === undefined) return;
   try {
     const { followPod } = await import('../streams/follow-pod.ts');
     await followPod(session, pod);
   } finally {
-    for (const target of flags.boolean('rm') ? made : []) {
+    for (const target of flags.boolean('rm') ? created : []) {
       await session.client.send({ method: 'DELETE', path: targetPath(target), body: {} });
       const label = `${target.resource.singular} ${JSON.stringify(target.name)}`;
       if (!flags.boolean('quiet')) io.out(`${label} deleted\n`);
@@ -139,7 +139,7 @@ function checkPort({ flags }: Session): void {
   }
 }
 
-function podOf(session: Session, name: string, command: readonly string[]): JsonObject {
+function createPod(session: Session, name: string, command: readonly string[]): JsonObject {
   const { flags } = session;
   const env = Object.entries(parsePairs(flags.list('env'), (text) => `invalid env: ${text}`)).map(
     ([variable, value]) => ({ name: variable, value: value ?? '' }),
@@ -169,7 +169,7 @@ function podOf(session: Session, name: string, command: readonly string[]): Json
     kind: 'Pod',
     metadata: {
       ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
-      labels: labels === '' ? { run: name } : labelsOf(labels),
+      labels: labels === '' ? { run: name } : parseLabels(labels),
       ...newMetadata(session, name),
     },
     spec: {
@@ -180,10 +180,10 @@ function podOf(session: Session, name: string, command: readonly string[]): Json
   };
 }
 
-const labelsOf = (text: string): JsonObject =>
+const parseLabels = (text: string): JsonObject =>
   parsePairs(text.split(','), (pair) => `unexpected label spec: ${pair}`);
 
-function serviceOf(session: Session, name: string): JsonObject {
+function createService(session: Session, name: string): JsonObject {
   const port = Number(session.flags.text('port'));
   const labels = session.flags.text('labels') ?? '';
   return {
@@ -192,7 +192,7 @@ function serviceOf(session: Session, name: string): JsonObject {
     metadata: newMetadata(session, name),
     spec: {
       ports: [{ port, protocol: 'TCP', targetPort: port }],
-      selector: labels === '' ? { run: name } : labelsOf(labels),
+      selector: labels === '' ? { run: name } : parseLabels(labels),
     },
   };
 }

@@ -49,10 +49,10 @@ export const autoscaleCommand: Command = {
       type: 'integer',
       help: 'Target average CPU utilization, in percent of the requests',
     },
-    { name: 'name', type: 'text', help: "Name of the autoscaler; default: the object's" },
+    { name: 'name', type: 'text', help: "Name of the autoscaler; the object's by default" },
   ],
   async run(session, args) {
-    const range = rangeOf(session);
+    const range = parseRange(session);
     const targets = await selectTargets(session, args);
     checkSelected(session, targets);
     let count = 0;
@@ -72,7 +72,7 @@ interface Range {
   readonly max: number;
 }
 
-function rangeOf({ flags }: Session): Range {
+function parseRange({ flags }: Session): Range {
   if (!flags.has('max')) throw new CliError('required flag(s) "max" not set');
   const [min, max] = [flags.integer('min') ?? -1, flags.integer('max') ?? -1];
   if (max < 1) {
@@ -153,17 +153,17 @@ export const scaleCommand: Command = {
     managerFlag,
     ...outputFlags,
     allFlag,
-    { name: 'replicas', type: 'text', help: 'The new number of replicas; required' },
+    { name: 'replicas', type: 'integer', help: 'The new number of replicas; required' },
     {
       name: 'current-replicas',
-      type: 'text',
-      help: 'Only if this is the current number of replicas',
+      type: 'integer',
+      help: 'Fail unless this is the current number of replicas',
     },
     resourceVersionFlag,
     {
       name: 'timeout',
       type: 'duration',
-      help: 'How long to wait until the status has the new number; 0s does not wait',
+      help: 'How long to wait until the status has the new number (0: do not wait)',
     },
   ],
   async run(session, args) {
@@ -187,24 +187,27 @@ export const scaleCommand: Command = {
     }
     for (const { object, path } of found) {
       if (dryRunOf(session) !== 'client') await scale(session, path, replicas);
-      if (dryRunOf(session) === 'none') await reached(session, { path, replicas, object });
+      if (dryRunOf(session) === 'none') await waitForReplicas(session, { path, replicas, object });
       reportObject(session, object, `scaled${dryRunSuffix(session)}`);
     }
     return 0;
   },
 };
 
-/** How often the status of a scale is read while `--timeout` lasts, in ms. */
+/** Interval at which `--timeout` polls the status. */
 const pollMs = 500;
 
-/** Waits until as many replicas run as were wanted, or others want another number of them. */
-async function reached(
+/**
+ * Waits, up to `--timeout`, until the status has the number of replicas or someone else changes the
+ * desired number. Rejects with CliError after the timeout.
+ */
+async function waitForReplicas(
   session: Session,
-  wanted: { readonly path: string; readonly replicas: number; readonly object: JsonObject },
+  scaling: { readonly path: string; readonly replicas: number; readonly object: JsonObject },
 ): Promise<void> {
   const timeoutMs = session.flags.durationMs('timeout') ?? 0;
   if (timeoutMs <= 0) return;
-  const { path, replicas, object } = wanted;
+  const { path, replicas, object } = scaling;
   const end = session.clock.monotonic() + timeoutMs;
   await withProgress(session, `waiting for ${nameOf(object)}`, async () => {
     for (;;) {
@@ -232,7 +235,7 @@ async function scale(session: Session, path: string, replicas: number): Promise<
   }
   for (let attempt = 1; ; attempt += 1) {
     const before = await session.client.get(path);
-    checkBefore(before, { current, version });
+    checkPreconditions(before, { current, version });
     const body = { ...before, spec: { ...objectAt(before, 'spec'), replicas } };
     try {
       await session.client.send({ method: 'PUT', path, query, body });
@@ -244,7 +247,7 @@ async function scale(session: Session, path: string, replicas: number): Promise<
   }
 }
 
-function checkBefore(
+function checkPreconditions(
   before: JsonObject,
   { current, version }: { readonly current: number; readonly version: string },
 ): void {

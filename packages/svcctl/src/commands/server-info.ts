@@ -19,7 +19,11 @@ export const clusterInfoCommand: Command = {
       summary: 'Dump relevant information for debugging and diagnosis',
       flags: [
         ...outputFlags,
-        { name: 'output-directory', type: 'text', help: 'Where to write files; -: to stdout' },
+        {
+          name: 'output-directory',
+          type: 'text',
+          help: 'Folder to write to; - for standard output',
+        },
         { name: 'namespaces', type: 'list', help: 'Namespaces to dump' },
         { name: 'all-namespaces', short: 'A', type: 'boolean', help: 'Dump all namespaces' },
       ],
@@ -44,7 +48,7 @@ export const clusterInfoCommand: Command = {
     session.io.out(`${product} is running at ${server}\n`);
     for (const service of services) {
       const name = textAt(service, 'metadata', 'labels', dialect.label('name')) || nameOf(service);
-      session.io.out(`${name} is running at ${linkTo(server, service)}\n`);
+      session.io.out(`${name} is running at ${serviceUrl(server, service)}\n`);
     }
     session.io.out(
       "\nTo further debug and diagnose cluster problems, use 'svcctl cluster-info dump'.\n",
@@ -53,8 +57,8 @@ export const clusterInfoCommand: Command = {
   },
 };
 
-/** The URL of a Service: of its load balancer, or of the server's proxy. */
-function linkTo(server: string, service: JsonObject): string {
+/** The URL of a Service: its load balancer, or its path on the server's proxy. */
+function serviceUrl(server: string, service: JsonObject): string {
   const ports = listAt(service, 'spec', 'ports');
   const [ingress] = listAt(service, 'status', 'loadBalancer', 'ingress');
   if (ingress !== undefined) {
@@ -70,8 +74,8 @@ function linkTo(server: string, service: JsonObject): string {
   return `${server}/api/v1/namespaces/${namespaceOf(service)}/services/${name}/proxy`;
 }
 
-/** Kinds that are dumped from each namespace, and the names of their files. */
-const dumped: readonly (readonly [kind: string, apiVersion: string, file: string])[] = [
+/** The kinds that are dumped from each namespace, and the names of their files. */
+const dumpedKinds: readonly (readonly [kind: string, apiVersion: string, file: string])[] = [
   ['Event', 'v1', 'events'],
   ['ReplicationController', 'v1', 'replication-controllers'],
   ['Service', 'v1', 'services'],
@@ -84,12 +88,12 @@ const dumped: readonly (readonly [kind: string, apiVersion: string, file: string
 async function dump(session: Session): Promise<number> {
   const format = session.flags.text('output') || 'json';
   const printer = printerOr(session, 'json');
-  const write = writerTo(session, format);
+  const write = createWriter(session, format);
   await dumpList(session, { kind: 'Node', apiVersion: 'v1', namespace: '' }, (items) =>
     write('nodes', listText(printer, 'Node', items)),
   );
   for (const namespace of await namespacesOf(session)) {
-    for (const [kind, apiVersion, file] of dumped) {
+    for (const [kind, apiVersion, file] of dumpedKinds) {
       await dumpList(session, { kind, apiVersion, namespace }, async (items, target) => {
         write(path.join(namespace, file), listText(printer, kind, items));
         if (kind === 'Pod') await dumpLogs(session, { target, pods: items, write });
@@ -101,20 +105,20 @@ async function dump(session: Session): Promise<number> {
   return 0;
 }
 
-type Write = (file: string, text: string, ending?: string) => void;
+type WriteFile = (file: string, text: string, ending?: string) => void;
 
-function writerTo(session: Session, format: string): Write {
+function createWriter(session: Session, format: string): WriteFile {
   const folder = session.flags.text('output-directory') ?? '-';
   if (folder === '' || folder === '-') return (_file, text) => session.io.out(text);
-  const usual = format === 'json' || format === 'yaml' ? `.${format}` : '.txt';
-  return (file, text, ending = usual) => {
+  const defaultEnding = format === 'json' || format === 'yaml' ? `.${format}` : '.txt';
+  return (file, text, ending = defaultEnding) => {
     const full = path.join(session.path(folder), `${file}${ending}`);
     mkdirSync(path.dirname(full), { recursive: true });
     writeFileSync(full, text);
   };
 }
 
-/** Lists a kind, unless the server does not serve it. */
+/** Lists the objects of a kind and passes them to `use`, if the server serves the kind. */
 async function dumpList(
   session: Session,
   of: { readonly kind: string; readonly apiVersion: string; readonly namespace: string },
@@ -136,15 +140,15 @@ async function namespacesOf(session: Session): Promise<readonly string[]> {
     const target = { resource, namespace: '', name: undefined };
     return (await listObjects(session.client, target, {})).map(nameOf);
   }
-  const wanted = session.flags.commaSeparated('namespaces');
-  if (wanted.length > 0) return wanted;
+  const requested = session.flags.commaSeparated('namespaces');
+  if (requested.length > 0) return requested;
   const system = (await session.dialect()).systemNamespace('system');
   return [...new Set([system, session.namespace])];
 }
 
 async function dumpLogs(
   session: Session,
-  of: { readonly target: Target; readonly pods: readonly JsonObject[]; readonly write: Write },
+  of: { readonly target: Target; readonly pods: readonly JsonObject[]; readonly write: WriteFile },
 ): Promise<void> {
   for (const pod of of.pods) {
     const name = nameOf(pod);
@@ -153,16 +157,16 @@ async function dumpLogs(
     const containers = [...listAt(spec, 'initContainers'), ...listAt(spec, 'containers')];
     let text = '';
     for (const container of containers) {
-      const own = textAt(container, 'name');
-      const label = `logs for container ${own} of pod ${namespaceOf(pod)}/${name}`;
-      const log = await logOf(session, targetPath({ ...of.target, name }, 'log'), own);
+      const containerName = textAt(container, 'name');
+      const label = `logs for container ${containerName} of pod ${namespaceOf(pod)}/${name}`;
+      const log = await readLog(session, targetPath({ ...of.target, name }, 'log'), containerName);
       text += `==== START ${label} ====\n${log}==== END ${label} ====\n`;
     }
     of.write(place, text, '.txt');
   }
 }
 
-async function logOf(session: Session, where: string, container: string): Promise<string> {
+async function readLog(session: Session, where: string, container: string): Promise<string> {
   try {
     return await session.client.raw(`${where}?container=${encodeURIComponent(container)}`);
   } catch (error) {
@@ -179,14 +183,14 @@ export const apiResourcesCommand: Command = {
     {
       name: 'namespaced',
       type: 'boolean',
-      help: 'Only namespaced resources (false: only the others)',
+      help: 'Only namespaced resources; false for cluster-scoped ones',
     },
-    { name: 'verbs', type: 'list', help: 'Only those that support the verbs' },
-    { name: 'categories', type: 'list', help: 'Only those in the categories' },
+    { name: 'verbs', type: 'list', help: 'Only resources that support all of these verbs' },
+    { name: 'categories', type: 'list', help: 'Only resources in all of these categories' },
     { name: 'output', short: 'o', type: 'text', help: 'wide or name' },
     noHeadersFlag,
     { name: 'sort-by', type: 'text', help: 'name or kind' },
-    { name: 'cached', type: 'boolean', help: 'Accepted and ignored: svcctl keeps no cache' },
+    { name: 'cached', type: 'boolean', help: 'Ignored; svcctl keeps no cache' },
   ],
   async run(session) {
     const { flags, io } = session;
@@ -247,7 +251,11 @@ export const versionCommand: Command = {
   name: 'version',
   summary: 'Print the client and server versions',
   flags: [
-    { name: 'client', type: 'boolean', help: "Print the client's version only; contact no server" },
+    {
+      name: 'client',
+      type: 'boolean',
+      help: 'Print only the version of the client, without contacting a server',
+    },
     { name: 'output', short: 'o', type: 'text', help: 'json or yaml' },
   ],
   async run(session) {
@@ -258,12 +266,12 @@ export const versionCommand: Command = {
     };
     const server = flags.boolean('client') ? undefined : await session.client.get('/version');
     const output = flags.text('output');
-    const both = {
+    const versions = {
       clientVersion: client,
       ...(server === undefined ? {} : { serverVersion: server }),
     };
-    if (output === 'json') io.out(`${JSON.stringify(both, null, 2)}\n`);
-    else if (output === 'yaml') io.out(toYaml(both));
+    if (output === 'json') io.out(`${JSON.stringify(versions, null, 2)}\n`);
+    else if (output === 'yaml') io.out(toYaml(versions));
     else if (output !== undefined) throw new CliError("--output must be 'yaml' or 'json'");
     else {
       io.out(`Client Version: ${client.gitVersion}\n`);

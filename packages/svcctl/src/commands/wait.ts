@@ -1,14 +1,15 @@
 import { ApiError, watchEvents } from '@wheelhouse/client';
 import { isObject, type JsonObject, jsonObject } from '@wheelhouse/machinery';
+import { getOrUndefined } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { waitForDeletion } from '../deletion.ts';
 import { CliError } from '../io.ts';
-import { listAt, nameOf, namespaceOf, textAt } from '../objects.ts';
+import { listAt, textAt } from '../objects.ts';
 import { parsePath, selectPath, valueText } from '../output/jsonpath.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
   allFlag,
-  fetchTarget,
+  expandTargets,
   selectionFlags,
   selectTargets,
   type Target,
@@ -25,7 +26,7 @@ export const waitCommand: Command = {
     '(TYPE NAME | TYPE/NAME | -f FILENAME) --for=delete|create|condition=TYPE[=STATUS]|jsonpath={…}[=VALUE]',
   flags: [
     ...selectionFlags,
-    { name: 'for', type: 'text', help: 'What to wait for' },
+    { name: 'for', type: 'text', help: 'The condition to wait for' },
     ...outputFlags,
     { name: 'timeout', type: 'duration', help: 'How long to wait (30s)' },
     allFlag,
@@ -33,14 +34,19 @@ export const waitCommand: Command = {
   async run(session, args) {
     const condition = parseCondition(session.flags.text('for') ?? '');
     const timeoutMs = session.flags.durationMs('timeout') ?? 30_000;
-    const deadline = performance.now() + (timeoutMs < 0 ? 7 * 24 * 3_600_000 : timeoutMs);
-    const targets = await nameTargets(session, await selectTargets(session, args), condition);
+    const { clock } = session;
+    const deadlineMs = clock.monotonic() + (timeoutMs < 0 ? 7 * 24 * 3_600_000 : timeoutMs);
+    const selected = await selectTargets(session, args);
+    if (condition.type === 'create' && selected.some(({ name }) => name === undefined)) {
+      throw new CliError('resource name must be provided');
+    }
+    const targets = await expandTargets(session, selected);
     if (targets.length === 0) throw new CliError('no matching resources found');
     for (const target of targets) {
-      const left = Math.max(1, Math.ceil(deadline - performance.now()));
+      const remainingMs = Math.max(1, Math.ceil(deadlineMs - clock.monotonic()));
       const text = `waiting for ${target.resource.resource}/${target.name ?? ''}`;
       await withProgress(session, text, () =>
-        waitFor(session, { target, condition, timeoutMs: left }),
+        waitFor(session, { target, condition, timeoutMs: remainingMs }),
       );
     }
     return 0;
@@ -64,9 +70,9 @@ function parseCondition(text: string): Condition {
   throw new CliError(`unrecognized condition: ${JSON.stringify(text)}`);
 }
 
-function hasCondition(object: JsonObject, wanted: { name: string; status: string }): boolean {
+function hasCondition(object: JsonObject, expected: { name: string; status: string }): boolean {
   const found = listAt(object, 'status', 'conditions').find(
-    (one) => textAt(one, 'type').toLowerCase() === wanted.name.toLowerCase(),
+    (one) => textAt(one, 'type').toLowerCase() === expected.name.toLowerCase(),
   );
   if (found === undefined) return false;
   const { generation } = jsonObject(object.metadata ?? {});
@@ -74,7 +80,7 @@ function hasCondition(object: JsonObject, wanted: { name: string; status: string
   if (typeof observed === 'number' && typeof generation === 'number' && observed < generation) {
     return false;
   }
-  return textAt(found, 'status').toLowerCase() === wanted.status.toLowerCase();
+  return textAt(found, 'status').toLowerCase() === expected.status.toLowerCase();
 }
 
 function jsonpathCondition(text: string): Condition {
@@ -94,25 +100,6 @@ function jsonpathCondition(text: string): Condition {
   };
 }
 
-async function nameTargets(
-  session: Session,
-  targets: readonly Target[],
-  condition: Condition,
-): Promise<Target[]> {
-  const named: Target[] = [];
-  for (const target of targets) {
-    if (target.name !== undefined) {
-      named.push(target);
-      continue;
-    }
-    if (condition.type === 'create') throw new CliError('resource name must be provided');
-    for (const object of await fetchTarget(session, target)) {
-      named.push({ ...target, namespace: namespaceOf(object), name: nameOf(object) });
-    }
-  }
-  return named;
-}
-
 async function waitFor(
   session: Session,
   options: { target: Target; condition: Condition; timeoutMs: number },
@@ -120,7 +107,8 @@ async function waitFor(
   const { target, condition, timeoutMs } = options;
   const label = `${target.resource.resource}/${target.name ?? ''}`;
   if (condition.type === 'delete') {
-    if (!(await isThere(session, target))) return;
+    // Report nothing for an object that is already gone.
+    if ((await getOrUndefined(session, targetPath(target))) === undefined) return;
     await waitForDeletion(session, { target, uid: '', timeoutMs });
     const kind = target.resource.group === '' ? '' : `.${target.resource.group}`;
     session.io.out(`${target.resource.singular}${kind}/${target.name} condition met\n`);
@@ -129,7 +117,7 @@ async function waitFor(
   const deadline = session.deadline(timeoutMs);
   const { signal } = deadline;
   try {
-    const object = await firstMatch(session, { target, condition, signal });
+    const object = await waitForMatch(session, { target, condition, signal });
     reportObject(session, object, 'condition met');
   } catch (error) {
     if (!deadline.isOver() || error instanceof ApiError) throw error;
@@ -138,19 +126,8 @@ async function waitFor(
   }
 }
 
-/** Whether an object exists; `wait` reports nothing for an object that is already gone. */
-async function isThere(session: Session, target: Target): Promise<boolean> {
-  try {
-    await session.client.get(targetPath(target));
-    return true;
-  } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return false;
-    throw error;
-  }
-}
-
-/** Watches one object until it meets the condition. Rejects with ApiError if it does not exist. */
-async function firstMatch(
+/** Watches an object until it meets the condition. Rejects with ApiError if it does not exist. */
+async function waitForMatch(
   session: Session,
   options: { target: Target; condition: Condition; signal: AbortSignal },
 ): Promise<JsonObject> {

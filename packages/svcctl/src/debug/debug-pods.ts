@@ -2,7 +2,7 @@ import { generateName, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { patchLocally } from '../apply/local-patch.ts';
 import { CliError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
-import { containersOf } from '../streams/pods.ts';
+import { containerNames } from '../streams/pods.ts';
 
 /** Where to debug: in a container added to a Pod, in a copy of a Pod, or in a new Pod on a node. */
 type DebugStyle = 'ephemeral' | 'copy' | 'node';
@@ -23,7 +23,7 @@ interface ProfileTarget {
   /** The name of the debug container. */
   readonly container: string;
   readonly style: DebugStyle;
-  readonly kept: KeptParts;
+  readonly keeps: KeptParts;
 }
 
 /** Returns a Pod with the settings of a profile. */
@@ -97,7 +97,7 @@ function withNodeRoot(pod: JsonObject, container: string): JsonObject {
 }
 
 /** Shares the processes of a copied Pod and removes the parts that no flag keeps. */
-function withoutDroppedParts({ pod, kept }: ProfileTarget): JsonObject {
+function withoutDroppedParts({ pod, keeps: kept }: ProfileTarget): JsonObject {
   const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const;
   const containers = listAt(pod, 'spec', 'containers').map((container) =>
     probes.reduce((one, probe) => (kept[probe] ? one : without(one, probe)), container),
@@ -185,7 +185,7 @@ export interface DebugOptions {
   /** The container whose processes the ephemeral container sees; empty for none. */
   readonly target: string;
   readonly profile: DebugProfile;
-  readonly kept: KeptParts;
+  readonly keeps: KeptParts;
   /** Members of the debug container that override those of the profile. */
   readonly overrides: JsonObject | undefined;
   /** Reports choices to the user. */
@@ -238,7 +238,7 @@ export async function nodeDebugPod(options: DebugOptions, node: JsonObject): Pro
 export async function copiedPod(options: DebugOptions, original: JsonObject): Promise<DebugPod> {
   const { container: containerFlag, image, setImages } = options;
   const copy = copyWithoutDebugContainer(options, original);
-  if (containerFlag !== '' && containersOf(copy).includes(containerFlag)) {
+  if (containerFlag !== '' && containerNames(copy).includes(containerFlag)) {
     const pod = withContainer(copy, containerFlag, (one) => changedContainer(options, one));
     return applyProfile(options, { pod, container: containerFlag }, 'copy');
   }
@@ -311,12 +311,12 @@ function changedContainer(options: DebugOptions, container: JsonObject): JsonObj
 }
 
 /** The container name of the flag, or a generated one, which it reports. */
-function containerName({ container, report: say }: DebugOptions, pod: JsonObject): string {
+function containerName({ container, report }: DebugOptions, pod: JsonObject): string {
   if (container !== '') return container;
-  const existingNames = containersOf(pod);
+  const existingNames = containerNames(pod);
   let name = generateName('debugger-');
   while (existingNames.includes(name)) name = generateName('debugger-');
-  say(`Defaulting debug container name to ${name}.\n`);
+  report(`Defaulting debug container name to ${name}.\n`);
   return name;
 }
 
@@ -326,8 +326,8 @@ async function applyProfile(
   { pod, container }: DebugPod,
   style: DebugStyle,
 ): Promise<DebugPod> {
-  const { kept, overrides, profile } = options;
-  const profiled = profile({ pod, container, style, kept });
+  const { keeps, overrides, profile } = options;
+  const profiled = profile({ pod, container, style, keeps });
   if (overrides === undefined) return { pod: profiled, container };
   const list = style === 'ephemeral' ? 'ephemeralContainers' : 'containers';
   if (!listAt(profiled, 'spec', list).some((one) => textAt(one, 'name') === container)) {

@@ -150,7 +150,7 @@ const isTimedOut = ({ session, deadlineMs }: Removal): boolean =>
 
 /** Polls until the Pod is gone or another one has its name. */
 async function waitUntilGone(removal: Removal, pod: JsonObject, target: Target): Promise<void> {
-  const { session, usesEviction: evicts } = removal;
+  const { session, usesEviction } = removal;
   const report = (what: string) => session.io.out(`pod/${nameOf(pod)} ${what}\n`);
   for (;;) {
     let current: JsonObject | undefined;
@@ -158,13 +158,13 @@ async function waitUntilGone(removal: Removal, pod: JsonObject, target: Target):
       current = await session.client.get<JsonObject>(targetPath(target));
     } catch (error) {
       if (!isNotFound(error)) {
-        report(evicts ? 'eviction failed' : 'deletion failed');
+        report(usesEviction ? 'eviction failed' : 'deletion failed');
         throw error;
       }
     }
     const uid = textAt(pod, 'metadata', 'uid');
     if (current === undefined || textAt(current, 'metadata', 'uid') !== uid) {
-      report(evicts ? 'evicted' : 'deleted');
+      report(usesEviction ? 'evicted' : 'deleted');
       return;
     }
     if (isLongDeleted(session, current)) {
@@ -218,8 +218,8 @@ export async function podsToDrain(session: Session, node: string): Promise<PodsT
   const selected: JsonObject[] = [];
   const messages = { warning: new Map<string, string[]>(), error: new Map<string, string[]>() };
   for (const pod of pods) {
-    const { removes: takes, level, message } = await checkPod(session, pod, mirror);
-    if (takes) selected.push(pod);
+    const { removes, level, message } = await checkPod(session, pod, mirror);
+    if (removes) selected.push(pod);
     if (level === 'none') continue;
     const names = messages[level].get(message) ?? [];
     messages[level].set(message, [...names, `${namespaceOf(pod)}/${nameOf(pod)}`]);

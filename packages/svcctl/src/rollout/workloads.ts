@@ -30,16 +30,17 @@ import {
 } from '../selection.ts';
 import type { Session } from '../session.ts';
 
-/** A current or former template of a workload. */
+/** A revision of a workload: its current or a former template. */
 export interface Revision {
   readonly revision: number;
-  /** The template, annotated with the cause of the change. */
+  /** The template; that of a Deployment is annotated with the cause. */
   readonly template: JsonObject;
+  /** The recorded cause of the change; empty if there is none. */
   readonly cause: string;
   /** The ReplicaSet or ControllerRevision that stores it. */
   readonly holder: JsonObject;
   /** The object that `-o` prints. */
-  readonly shown: JsonObject;
+  readonly printed: JsonObject;
 }
 
 /** A workload and its revisions in ascending order. */
@@ -50,7 +51,7 @@ export interface History {
 }
 
 /** The kinds that have revisions. */
-export const historicKinds: ReadonlySet<string> = new Set([
+export const revisionedKinds: ReadonlySet<string> = new Set([
   'Deployment',
   'DaemonSet',
   'StatefulSet',
@@ -59,33 +60,33 @@ export const historicKinds: ReadonlySet<string> = new Set([
 /** The label that distinguishes the ReplicaSets of a Deployment. */
 const hashLabel = 'pod-template-hash';
 
-/** Reads a workload and the former templates that its controller keeps. */
+/** Reads a workload and the revisions that its controller keeps. Rejects with CliError. */
 export async function readHistory(session: Session, target: Target): Promise<History> {
   const { kind } = target.resource;
   const { name = '' } = target;
   const label =
     kind === 'StatefulSet' ? 'Statefulset' : kind === 'Deployment' ? 'deployment' : kind;
-  const workload = await explained(`failed to retrieve ${label} ${name}`, () =>
+  const workload = await withErrorPrefix(`failed to retrieve ${label} ${name}`, () =>
     session.client.get(targetPath(target)),
   );
   const byNumber = new Map<number, Revision>();
-  for (const revision of await holdersOf(session, workload, kind))
+  for (const revision of await readRevisions(session, workload, kind))
     byNumber.set(revision.revision, revision);
   const revisions = [...byNumber.values()].sort((one, other) => one.revision - other.revision);
   return { target, workload, revisions };
 }
 
-/** Prefixes errors of the server with the action that failed. */
-async function explained<T>(doing: string, call: () => Promise<T>): Promise<T> {
+/** Prefixes the server's errors with the action that failed. */
+async function withErrorPrefix<T>(errorPrefix: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (error) {
-    if (error instanceof ApiError) throw new CliError(`${doing}: ${error.message}`);
+    if (error instanceof ApiError) throw new CliError(`${errorPrefix}: ${error.message}`);
     throw error;
   }
 }
 
-async function holdersOf(
+async function readRevisions(
   session: Session,
   workload: JsonObject,
   kind: string,
@@ -95,26 +96,28 @@ async function holdersOf(
   const resource = await session.resourceOfKind(isDeployment ? 'ReplicaSet' : 'ControllerRevision');
   const target = { resource, namespace: namespaceOf(workload), name: undefined };
   const labelSelector = selectorText(objectAt(workload, 'spec', 'selector'));
-  const doing = isDeployment
+  const errorPrefix = isDeployment
     ? `failed to retrieve replica sets from deployment ${nameOf(workload)}`
     : `unable to find history controlled by ${kind} ${nameOf(workload)}`;
-  const list = await explained(doing, () => listObjects(session.client, target, { labelSelector }));
+  const list = await withErrorPrefix(errorPrefix, () =>
+    listObjects(session.client, target, { labelSelector }),
+  );
   const uid = textAt(workload, 'metadata', 'uid');
-  const own = list.filter((holder) =>
+  const controlled = list.filter((holder) =>
     listAt(holder, 'metadata', 'ownerReferences').some(
       (owner) => owner['controller'] === true && owner['uid'] === uid,
     ),
   );
   const causeName = dialect.label('change-cause');
   const revisionName = dialect.label('revision', 'deployment');
-  return own.flatMap((holder) => {
+  return controlled.flatMap((holder) => {
     const annotations = objectAt(holder, 'metadata', 'annotations');
     const cause = textAt(annotations, causeName);
     if (!isDeployment) return [controllerRevision({ holder, workload, cause })];
     const text = textAt(annotations, revisionName) || '0';
     if (!/^\d{1,15}$/.test(text)) return [];
     const template = withCause(objectAt(holder, 'spec', 'template'), causeName, cause);
-    return [{ revision: Number(text), template, cause, holder, shown: holder }];
+    return [{ revision: Number(text), template, cause, holder, printed: holder }];
   });
 }
 
@@ -125,14 +128,14 @@ function controllerRevision(of: {
 }): Revision {
   const { holder, workload, cause } = of;
   const { $patch: _, ...template } = objectAt(holder, 'data', 'spec', 'template');
-  const shown = { ...workload, spec: { ...objectAt(workload, 'spec'), template } };
+  const printed = { ...workload, spec: { ...objectAt(workload, 'spec'), template } };
   const { revision } = holder;
   return {
     revision: typeof revision === 'number' ? revision : 0,
     template,
     cause,
     holder,
-    shown,
+    printed,
   };
 }
 
@@ -144,7 +147,7 @@ function withCause(template: JsonObject, name: string, cause: string): JsonObjec
   return { ...template, metadata: { ...metadata, annotations } };
 }
 
-/** An object's label selector as a query parameter. */
+/** Formats an object's label selector as a query parameter. */
 export function selectorText(selector: JsonObject): string {
   const labels = objectAt(selector, 'matchLabels');
   const pairs = Object.keys(labels)
@@ -172,7 +175,7 @@ export function isSameTemplate(one: JsonObject, other: JsonObject): boolean {
   return jsonEqual(withoutEmpty(withoutHash(one)), withoutEmpty(withoutHash(other)));
 }
 
-/** A template without the label that distinguishes ReplicaSets. */
+/** Returns a template without the label that distinguishes ReplicaSets. */
 export function withoutHash(template: JsonObject): JsonObject {
   const metadata = objectAt(template, 'metadata');
   const { [hashLabel]: _, ...labels } = objectAt(metadata, 'labels');
@@ -186,9 +189,10 @@ function withoutEmpty(value: JsonValue): JsonValue {
   const result: JsonObject = {};
   for (const [name, one] of Object.entries(value)) {
     if (one === undefined || one === null) continue;
-    const kept = withoutEmpty(one);
-    const isEmpty = typeof kept === 'object' && kept !== null && Object.keys(kept).length === 0;
-    if (!isEmpty) setMember(result, name, kept);
+    const trimmed = withoutEmpty(one);
+    const isEmpty =
+      typeof trimmed === 'object' && trimmed !== null && Object.keys(trimmed).length === 0;
+    if (!isEmpty) setMember(result, name, trimmed);
   }
   return result;
 }
@@ -202,7 +206,7 @@ export interface Workload {
   readonly object: JsonObject;
 }
 
-/** The workloads of a command line, and failures to read others. */
+/** The workloads of a command line, and the failures to read others. */
 export interface FoundWorkloads {
   readonly found: readonly Workload[];
   readonly failures: unknown[];
@@ -229,15 +233,15 @@ export async function findWorkloads(
 /** `Deployment.apps`, or `Pod` of the core group. */
 export const groupKind = ({ group, kind }: ApiResource): string => withGroup(kind, group);
 
-/** `deployments.apps "x"`. */
+/** `deployments.apps "x"`: a workload in messages. */
 export const workloadLabel = ({ target }: Workload): string =>
   quotedLabel(target.resource, target.name);
 
-/** Whether a resource is a built-in kind with one of these names. */
+/** Whether a resource is one of these kinds in the apps group. */
 export const isAppsKind = ({ group, kind }: ApiResource, kinds: ReadonlySet<string>): boolean =>
   group === 'apps' && kinds.has(kind);
 
 /** Reports that the namespace has no such resources, which is not a failure. */
-export function reportNothing(session: Session): void {
+export function reportNoResources(session: Session): void {
   session.io.err(`No resources found in ${session.namespace} namespace.\n`);
 }

@@ -4,10 +4,10 @@ import { CliError, type CliIo, CommandExit } from '../io.ts';
 import { listAt, textAt } from '../objects.ts';
 import type { Session } from '../session.ts';
 
-/** The first byte of every message is its channel. */
+/** Channels; the first byte of every message. */
 const channels = { input: 0, output: 1, error: 2, status: 3, size: 4, close: 255 } as const;
 
-/** Only the newer protocol can signal the end of standard input. */
+/** In order of preference; only the newer protocol can signal the end of standard input. */
 const protocols = [channelProtocols.newest, channelProtocols.older];
 
 /** The streams of a process in a container. */
@@ -16,16 +16,16 @@ export interface ContainerStreams {
   readonly input?: Readable | undefined;
   readonly output: (bytes: Buffer) => Promise<void>;
   readonly error: (bytes: Buffer) => Promise<void>;
-  /** The user's terminal, whose size the process follows. */
+  /** The user's terminal; the process follows its size. */
   readonly terminal?: CliIo['terminal'] | undefined;
 }
 
 /**
- * Carries the streams of a process in a container until it ends. Rejects with CommandExit if the
+ * Connects streams to a process in a container until it ends. Rejects with CommandExit if the
  * process fails, with ApiError if the server refuses, and with CliError if the connection is lost.
  * @param path the path of `exec` or `attach`, with its query
  */
-export async function carryStreams(
+export async function connectStreams(
   session: Session,
   path: string,
   streams: ContainerStreams,
@@ -33,10 +33,10 @@ export async function carryStreams(
   const { signal } = session.io;
   const connection = await session.client.webSocket({ path, protocols, signal });
   const { messages, protocol } = connection;
-  const forget = followSize(messages, streams.terminal);
+  const stopFollowing = followSize(messages, streams.terminal);
   const sending = sendInput(messages, {
     input: streams.input,
-    endsAloud: protocol === protocols[0],
+    signalsEnd: protocol === protocols[0],
   });
   let status: JsonObject | undefined;
   try {
@@ -46,7 +46,7 @@ export async function carryStreams(
       if (bytes.length === 0) continue;
       if (message[0] === channels.output) await streams.output(bytes);
       else if (message[0] === channels.error) await streams.error(bytes);
-      else if (message[0] === channels.status) status = statusIn(bytes);
+      else if (message[0] === channels.status) status = parseStatus(bytes);
       // The status is the last message.
       if (status !== undefined) break;
     }
@@ -54,7 +54,7 @@ export async function carryStreams(
     if (signal.aborted) throw error;
     throw new CliError(`the connection to the container was lost: ${errorText(error)}`);
   } finally {
-    forget();
+    stopFollowing();
     streams.input?.destroy();
     await sending;
   }
@@ -64,10 +64,12 @@ export async function carryStreams(
   checkStatus(status);
 }
 
-/** Sends the input until either side ends. Never rejects: the receiving side reports failures. */
+/**
+ * Sends the input until either side ends. Never rejects, since the receiving side reports failures.
+ */
 async function sendInput(
   messages: Duplex,
-  { input, endsAloud }: { readonly input: Readable | undefined; readonly endsAloud: boolean },
+  { input, signalsEnd }: { readonly input: Readable | undefined; readonly signalsEnd: boolean },
 ): Promise<void> {
   if (input === undefined) return;
   try {
@@ -75,14 +77,14 @@ async function sendInput(
       const bytes = Buffer.from(chunk);
       await writeAll(messages, Buffer.concat([Buffer.of(channels.input), bytes]));
     }
-    if (endsAloud) await writeAll(messages, Buffer.of(channels.close, channels.input));
+    if (signalsEnd) await writeAll(messages, Buffer.of(channels.close, channels.input));
   } catch {
-    // Close the connection; otherwise the process would wait for more input.
+    // Close the connection, so that the process does not wait for more input.
     messages.destroy(input.errored ?? undefined);
   }
 }
 
-/** Resolves when a stream has taken the bytes. */
+/** Writes bytes. Resolves when the stream has accepted them. */
 export function writeAll(stream: Writable, bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(bytes, (error) => (error ? reject(error) : resolve()));
@@ -106,7 +108,7 @@ function followSize(messages: Duplex, terminal: CliIo['terminal'] | undefined): 
   };
 }
 
-function statusIn(bytes: Buffer): JsonObject {
+function parseStatus(bytes: Buffer): JsonObject {
   const text = bytes.toString();
   try {
     const value: unknown = JSON.parse(text);
@@ -114,7 +116,7 @@ function statusIn(bytes: Buffer): JsonObject {
   } catch {
     // Reported below.
   }
-  throw new CliError(`error stream protocol error: ${JSON.stringify(text)} is no status`);
+  throw new CliError(`error stream protocol error: ${JSON.stringify(text)} is not a status`);
 }
 
 function checkStatus(status: JsonObject): void {

@@ -1,33 +1,33 @@
 import { ApiError, watchEvents } from '@wheelhouse/client';
 import { errorText, isObject, type JsonObject } from '@wheelhouse/machinery';
-import { attachTo, bytesTo } from '../commands/streams/exec.ts';
+import { attachTo, createWriter } from '../commands/streams/exec.ts';
 import { CliError, CommandExit } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { type Target, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
-import { containerIn } from './pods.ts';
+import { selectContainer } from './pods.ts';
 
-const patienceMs = 60_000;
+const defaultTimeoutMs = 60_000;
 
 /**
- * Waits for a new Pod to run, attaches to its container, and waits for the end of a Pod that does
- * not restart. Rejects with CommandExit if the container fails, and with CliError after
- * `--pod-running-timeout`.
+ * Waits for a new Pod to run, attaches to its container, and waits for its end unless it restarts.
+ * Rejects with CommandExit if the container fails, and with CliError after `--pod-running-timeout`.
  */
 export async function followPod(session: Session, target: Target): Promise<void> {
-  const patience = { timeoutMs: session.flags.durationMs('pod-running-timeout') ?? patienceMs };
-  const running = await podThat(session, target, {
-    test: (pod) => isReady(pod) || isOver(pod),
-    ...patience,
+  const limit = { timeoutMs: session.flags.durationMs('pod-running-timeout') ?? defaultTimeoutMs };
+  const running = await waitForPod(session, target, {
+    test: (pod) => isReady(pod) || hasEnded(pod),
+    ...limit,
   });
-  const container = await containerIn(session, running);
-  if (isOver(running)) await printLog(session, target, container);
+  const container = await selectContainer(session, running);
+  if (hasEnded(running)) await printLog(session, target, container);
   else await attachOrLog(session, { target, pod: running, container });
   const restart = textAt(running, 'spec', 'restartPolicy');
   if (restart === 'Always' || session.flags.boolean('leave-stdin-open')) return;
-  // A Pod that restarts after failures ends only by succeeding.
-  const isAtEnd = restart === 'Never' ? isOver : (pod: JsonObject) => phaseOf(pod) === 'Succeeded';
-  checkEnd(await podThat(session, target, { test: isAtEnd, ...patience }));
+  // A Pod that restarts after failures ends only when it succeeds.
+  const isComplete =
+    restart === 'Never' ? hasEnded : (pod: JsonObject) => phaseOf(pod) === 'Succeeded';
+  checkEnd(await waitForPod(session, target, { test: isComplete, ...limit }));
 }
 
 /**
@@ -41,7 +41,7 @@ export async function followContainer(
   const resource = await session.resourceOfKind('Pod');
   const target = targetOf(resource, pod);
   let reported = '';
-  const started = await podThat(session, target, {
+  const started = await waitForPod(session, target, {
     test: (current) => {
       const { running, terminated, waiting } = stateOf(current, container);
       const message = isObject(waiting) ? textAt(waiting, 'message') : '';
@@ -59,7 +59,7 @@ export async function followContainer(
   }
 }
 
-/** The state of a container from any list; empty until the kubelet reports one. */
+/** The state of a container of any type; empty until the kubelet reports one. */
 function stateOf(pod: JsonObject, container: string): JsonObject {
   const lists = ['initContainerStatuses', 'containerStatuses', 'ephemeralContainerStatuses'];
   const status = lists
@@ -69,7 +69,7 @@ function stateOf(pod: JsonObject, container: string): JsonObject {
 }
 
 const phaseOf = (pod: JsonObject): string => textAt(pod, 'status', 'phase');
-const isOver = (pod: JsonObject): boolean => ['Succeeded', 'Failed'].includes(phaseOf(pod));
+const hasEnded = (pod: JsonObject): boolean => ['Succeeded', 'Failed'].includes(phaseOf(pod));
 
 const isReady = (pod: JsonObject): boolean =>
   phaseOf(pod) === 'Running' &&
@@ -89,9 +89,9 @@ async function attachOrLog(
     await attachTo(session, pod, container);
   } catch (error) {
     if (session.io.signal.aborted || error instanceof CommandExit) throw error;
-    const why = errorText(error);
+    const reason = errorText(error);
     session.io.err(
-      `warning: couldn't attach to pod/${nameOf(pod)}, falling back to streaming logs: ${why}\n`,
+      `warning: couldn't attach to pod/${nameOf(pod)}, falling back to streaming logs: ${reason}\n`,
     );
     await printLog(session, target, container);
   }
@@ -104,7 +104,7 @@ async function printLog(session: Session, target: Target, container: string): Pr
     accept: '*/*',
     signal: session.io.signal,
   });
-  const print = bytesTo(session.io, 'output');
+  const print = createWriter(session.io, 'output');
   for await (const chunk of stream.body) await print(Buffer.from(chunk));
 }
 
@@ -112,23 +112,23 @@ async function printLog(session: Session, target: Target, container: string): Pr
 function checkEnd(pod: JsonObject): void {
   if (phaseOf(pod) !== 'Failed') return;
   const [container] = listAt(pod, 'status', 'containerStatuses');
-  const ended = objectAt(container, 'state', 'terminated');
+  const terminated = objectAt(container, 'state', 'terminated');
   const label = `pod ${namespaceOf(pod)}/${nameOf(pod)}`;
-  const code = ended['exitCode'];
+  const code = terminated['exitCode'];
   if (typeof code !== 'number' || code === 0) {
     throw new CliError(`${label} failed with unknown exit code`);
   }
-  const [reason, message] = [textAt(ended, 'reason'), textAt(ended, 'message')];
+  const [reason, message] = [textAt(terminated, 'reason'), textAt(terminated, 'message')];
   throw new CommandExit(code, `${label} terminated (${reason})\n${message}`);
 }
 
-/** Waits for a Pod to pass a test. Rejects with CliError when the time is up. */
-async function podThat(
+/** Waits for a Pod to pass a test. Rejects with CliError after `timeoutMs`. */
+async function waitForPod(
   session: Session,
   target: Target,
   options: {
     readonly test: (pod: JsonObject) => boolean;
-    /** No limit when absent. */
+    /** No limit if absent. */
     readonly timeoutMs?: number;
   },
 ): Promise<JsonObject> {

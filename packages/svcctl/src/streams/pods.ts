@@ -6,34 +6,50 @@ import { selectorText } from '../rollout/workloads.ts';
 import { getByLabel, listObjects, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
+/** The flag that selects a container. */
 export const containerFlag = {
   name: 'container',
   short: 'c',
   type: 'text',
   help: 'The container',
 } as const;
-export const patienceFlag = {
+
+/** A flag of kubectl for commands that wait for Pods. */
+export const podTimeoutFlag = {
   name: 'pod-running-timeout',
   type: 'duration',
-  help: 'Accepted and ignored: svcctl does not wait for pods',
+  help: 'Ignored; svcctl does not wait for pods',
 } as const;
 
-/** The Pod that a word names, or the first one of a workload. Rejects with CliError if none. */
-export async function onlyPod(session: Session, word: string): Promise<JsonObject> {
-  const [pod] = await podsToRead(session, word);
+/**
+ * Reads the Pod that a word names, or the first Pod of a workload. Rejects with CliError if none.
+ */
+export async function selectPod(session: Session, word: string): Promise<JsonObject> {
+  const [pod] = await selectPods(session, word);
   if (pod === undefined) throw new CliError(`${word} has no pods`);
   return pod;
 }
 
-/** The container of `--container`, else the Pod's default one. Rejects with CliError. */
-export async function containerIn(session: Session, pod: JsonObject): Promise<string> {
-  const { flags, io } = session;
-  const names = containersOf(pod);
+/** Selects the container of `--container`, else the Pod's default one. Rejects with CliError. */
+export async function selectContainer(session: Session, pod: JsonObject): Promise<string> {
+  const { flags } = session;
   const flag = flags.text('container') ?? '';
-  if (flag !== '') {
-    if (names.includes(flag)) return flag;
-    throw new CliError(`container ${flag} not found in pod ${nameOf(pod)}`);
-  }
+  if (flag === '') return defaultContainer(session, pod, { isReported: !flags.boolean('quiet') });
+  if (containerNames(pod).includes(flag)) return flag;
+  throw new CliError(`container ${flag} not found in pod ${nameOf(pod)}`);
+}
+
+/**
+ * The container that the Pod's annotation names, else the first one.
+ * @param options.isReported whether to report the choice of the first one among several
+ */
+export async function defaultContainer(
+  session: Session,
+  pod: JsonObject,
+  { isReported }: { readonly isReported: boolean },
+): Promise<string> {
+  const { io } = session;
+  const names = containerNames(pod);
   const { label, tool } = await session.dialect();
   const annotations = objectAt(pod, 'metadata', 'annotations');
   const preferred = textAt(annotations, label('default-container', tool));
@@ -43,19 +59,20 @@ export async function containerIn(session: Session, pod: JsonObject): Promise<st
   }
   const [first] = listAt(pod, 'spec', 'containers');
   const name = textAt(first, 'name');
-  if (names.length > 1 && !flags.boolean('quiet')) {
+  if (names.length > 1 && isReported) {
     io.err(`Defaulted container "${name}" out of: ${containerLabels(pod).join(', ')}\n`);
   }
   return name;
 }
 
-export type Pairs = readonly (readonly [name: string, value: string])[];
+/** Query parameters, which may repeat. */
+export type QueryPairs = readonly (readonly [name: string, value: string])[];
 
-/** The path of a streaming request to a Pod. */
+/** The URL path and query of a streaming request to a Pod. */
 export async function streamPath(
   session: Session,
   pod: JsonObject,
-  { subresource, query }: { readonly subresource: string; readonly query: Pairs },
+  { subresource, query }: { readonly subresource: string; readonly query: QueryPairs },
 ): Promise<string> {
   const resource = await session.resourceOfKind('Pod');
   const parameters = new URLSearchParams(
@@ -64,27 +81,30 @@ export async function streamPath(
   return `${targetPath(targetOf(resource, pod), subresource)}?${parameters}`;
 }
 
-/** Rejects with the server's error if it would refuse a stream, without opening one. */
+/**
+ * Checks, without opening a stream, that the server would accept it. Rejects with the server's
+ * error.
+ */
 export async function checkStream(session: Session, path: string): Promise<void> {
   try {
     await session.client.send({ method: 'POST', path });
   } catch (error) {
-    const wantsStream =
+    const requiresUpgrade =
       error instanceof ApiError && /upgrade request required/i.test(error.message);
-    if (!wantsStream) throw error;
+    if (!requiresUpgrade) throw error;
   }
 }
 
 /** The names of all containers of a Pod: init, regular, and ephemeral. */
-export function containersOf(pod: JsonObject): string[] {
+export function containerNames(pod: JsonObject): string[] {
   const spec = objectAt(pod, 'spec');
   return ['initContainers', 'containers', 'ephemeralContainers'].flatMap((list) =>
     listAt(spec, list).map((one) => textAt(one, 'name')),
   );
 }
 
-/** The names of all containers, with marks for init and ephemeral ones. */
-export function containerLabels(pod: JsonObject): string[] {
+/** The names of all containers of a Pod, with marks for init and ephemeral ones. */
+function containerLabels(pod: JsonObject): string[] {
   const spec = objectAt(pod, 'spec');
   const labels = (list: string, note: string) =>
     listAt(spec, list).map((one) => `${textAt(one, 'name')}${note}`);
@@ -95,13 +115,16 @@ export function containerLabels(pod: JsonObject): string[] {
   ];
 }
 
-/** The Pods of a command line: one by name, those of a workload, or those that match labels. */
-export async function podsToRead(
+/**
+ * Reads the Pods of a command line: one by name, one or all of a workload, or those that match
+ * `--selector`. Rejects with CliError if a workload has none.
+ */
+export async function selectPods(
   session: Session,
   word: string | undefined,
 ): Promise<readonly JsonObject[]> {
   if (word === undefined) {
-    const pods = await podsWith(session, session.flags.text('selector') ?? '');
+    const pods = await listPods(session, session.flags.text('selector') ?? '');
     if (pods.length === 0) {
       session.io.err(`No resources found in ${session.namespace} namespace.\n`);
     }
@@ -109,7 +132,7 @@ export async function podsToRead(
   }
   const object = await getByLabel(session, word.includes('/') ? word : `pods/${word}`);
   if (object['kind'] === 'Pod') return [object];
-  const pods = await podsWith(session, podSelector(object));
+  const pods = await listPods(session, podSelector(object));
   const [first] = pods;
   if (first === undefined) {
     const label = `${textAt(object, 'kind').toLowerCase()}/${nameOf(object)}`;
@@ -120,17 +143,17 @@ export async function podsToRead(
   return [first];
 }
 
-/** The selector of an object's Pods. Throws CliError if it has none. */
+/** The label selector of an object's Pods. Throws CliError if it has none. */
 function podSelector(object: JsonObject): string {
   const selector = objectAt(object, 'spec', 'selector');
-  const isPlain = ['Service', 'ReplicationController'].includes(textAt(object, 'kind'));
-  const text = selectorText(isPlain ? { matchLabels: selector } : selector);
+  const isMap = ['Service', 'ReplicationController'].includes(textAt(object, 'kind'));
+  const text = selectorText(isMap ? { matchLabels: selector } : selector);
   if (text !== '') return text;
-  throw new CliError(`cannot get the logs from ${textAt(object, 'kind')}: it selects no pods`);
+  throw new CliError(`${textAt(object, 'kind')} ${nameOf(object)} has no selector for pods`);
 }
 
-/** Lists Pods by labels, running ones first. */
-async function podsWith(session: Session, labelSelector: string): Promise<JsonObject[]> {
+/** Lists Pods by label, running ones first. */
+async function listPods(session: Session, labelSelector: string): Promise<JsonObject[]> {
   const resource = await session.resourceOfKind('Pod');
   const target = { resource, namespace: session.namespace, name: undefined };
   const pods = await listObjects(session.client, target, { labelSelector });

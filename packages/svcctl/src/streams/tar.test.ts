@@ -22,13 +22,13 @@ async function read(archive: Buffer, pieceBytes: number) {
       yield archive.subarray(at, at + pieceBytes);
     }
   }
-  const found: { entry: TarEntry; text: string }[] = [];
+  const entries: { entry: TarEntry; text: string }[] = [];
   for await (const { entry: one, content } of readTar(pieces())) {
     const chunks: Buffer[] = [];
     if (one.name !== 'skipped') for await (const chunk of content) chunks.push(chunk);
-    found.push({ entry: one, text: Buffer.concat(chunks).toString() });
+    entries.push({ entry: one, text: Buffer.concat(chunks).toString() });
   }
-  return found;
+  return entries;
 }
 
 describe('tar archives', () => {
@@ -52,11 +52,11 @@ describe('tar archives', () => {
     expect(await read(Buffer.alloc(0), 100)).toEqual([]);
   });
 
-  test('are refused if malformed or truncated', async () => {
+  test('are rejected if malformed or truncated', async () => {
     const whole = archiveOf(files);
-    const spoilt = Buffer.from(whole);
-    spoilt[0] = 0x7a;
-    await expect(read(spoilt, 512)).rejects.toThrow('wrong checksum');
+    const damaged = Buffer.from(whole);
+    damaged[0] = 0x7a;
+    await expect(read(damaged, 512)).rejects.toThrow('wrong checksum');
     for (const bytes of [100, 514, 1300]) {
       await expect(read(whole.subarray(0, bytes), 512)).rejects.toThrow('unexpected end');
     }

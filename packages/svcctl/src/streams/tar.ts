@@ -1,21 +1,22 @@
 import { CliError } from '../io.ts';
 
-/** Reads and writes tar archives: ustar, with pax records where necessary. */
+// This module reads and writes tar archives: ustar, with pax records where necessary.
 
 const blockBytes = 512;
-/** Longest pax record or GNU long name. */
+/** Maximum size of a pax record or GNU long name. */
 const recordBytesMax = 1024 * 1024;
 
+/** The metadata of a file in an archive. */
 export interface TarEntry {
   readonly name: string;
   readonly type: 'file' | 'directory' | 'symlink' | 'other';
-  /** Permissions. */
+  /** Permission bits. */
   readonly mode: number;
-  /** Bytes of content. */
+  /** Size of the content in bytes. */
   readonly size: number;
   /** Modification time in seconds since 1970. */
   readonly mtime: number;
-  /** Target of a symbolic link. */
+  /** Target of a symbolic link; empty for other entries. */
   readonly link: string;
 }
 
@@ -28,7 +29,7 @@ const typesOfFlags: Readonly<Record<string, TarEntry['type']>> = {
   '2': 'symlink',
 };
 
-/** The header of an entry. */
+/** Encodes the header of an entry, preceded by pax records for values that ustar cannot hold. */
 export function tarHeader(entry: TarEntry): Buffer {
   const name = entry.type === 'directory' ? `${entry.name}/` : entry.name;
   const records = [
@@ -39,20 +40,20 @@ export function tarHeader(entry: TarEntry): Buffer {
   const header = ustarBlock({ ...entry, name }, typeFlags[entry.type]);
   if (records.length === 0) return header;
   const record = Buffer.concat(records);
-  const ahead = { ...entry, name: 'PaxHeaders/entry', link: '', size: record.length };
-  return Buffer.concat([ustarBlock(ahead, 'x'), record, tarPadding(record.length), header]);
+  const paxEntry = { ...entry, name: 'PaxHeaders/entry', link: '', size: record.length };
+  return Buffer.concat([ustarBlock(paxEntry, 'x'), record, tarPadding(record.length), header]);
 }
 
-/** The padding after content of a size. */
+/** The padding after content of `size` bytes. */
 export const tarPadding = (size: number): Buffer =>
   Buffer.alloc((blockBytes - (size % blockBytes)) % blockBytes);
 
-/** The end of an archive. */
+/** The blocks that end an archive. */
 export const tarEnd: Buffer = Buffer.alloc(2 * blockBytes);
 
 const fits = (text: string) => /^[\x20-\x7e]*$/.test(text) && Buffer.byteLength(text) <= 100;
 
-/** A pax record, which begins with its own length. */
+/** Encodes a pax record, which begins with its own length. */
 function paxRecord(key: string, value: string): Buffer {
   const rest = ` ${key}=${value}\n`;
   let length = Buffer.byteLength(rest);
@@ -82,27 +83,27 @@ function ustarBlock(entry: TarEntry, typeFlag: string): Buffer {
 
 const checksum = (block: Buffer) => block.reduce((sum, byte) => sum + byte, 0);
 
-/** An entry of an archive; reading the next entry skips unread content. */
+/** An entry of an archive. Reading the next entry skips unread content. */
 export interface ReadEntry {
   readonly entry: TarEntry;
   readonly content: AsyncIterable<Buffer>;
 }
 
-/** Reads an archive. Rejects with CliError if it is malformed or truncated. */
+/** Yields the entries of an archive. Rejects with CliError if it is malformed or truncated. */
 export async function* readTar(chunks: AsyncIterable<Buffer>): AsyncGenerator<ReadEntry> {
   const source = new ByteSource(chunks);
   try {
-    yield* entriesIn(source);
+    yield* readEntries(source);
   } finally {
     await source.close();
   }
 }
 
-async function* entriesIn(source: ByteSource): AsyncGenerator<ReadEntry> {
+async function* readEntries(source: ByteSource): AsyncGenerator<ReadEntry> {
   let records: Readonly<Record<string, string>> = {};
   for (;;) {
     const block = await source.take(blockBytes, 'or nothing');
-    // Read the padding, so that the writer can finish.
+    // Read what follows the end, so that the writer can finish.
     if (block === undefined || block.every((byte) => byte === 0)) return source.drain();
     const typeFlag = String.fromCharCode(block[156] ?? 0);
     const header = readHeader(block, records);
@@ -118,29 +119,30 @@ async function* entriesIn(source: ByteSource): AsyncGenerator<ReadEntry> {
   }
 }
 
-const broken = (why: string) => new CliError(`tar contents corrupted: ${why}`);
+const corrupted = (why: string) => new CliError(`tar contents corrupted: ${why}`);
 
 function readHeader(block: Buffer, records: Readonly<Record<string, string>>): TarEntry {
   const text = (at: number, bytes: number) =>
     block.toString('utf8', at, at + bytes).split('\0', 1)[0] ?? '';
   const blank = Buffer.from(block).fill(' ', 148, 156);
-  if (number(block, 148, 8) !== checksum(blank)) throw broken('a header has a wrong checksum');
+  if (readNumber(block, 148, 8) !== checksum(blank))
+    throw corrupted('a header has a wrong checksum');
   const prefix = text(257, 5) === 'ustar' && block[262] === 0 ? text(345, 155) : '';
   const name = records['path'] ?? (prefix === '' ? text(0, 100) : `${prefix}/${text(0, 100)}`);
-  const size = records['size'] === undefined ? number(block, 124, 12) : Number(records['size']);
-  if (!Number.isSafeInteger(size) || size < 0) throw broken('a header has a wrong size');
+  const size = records['size'] === undefined ? readNumber(block, 124, 12) : Number(records['size']);
+  if (!Number.isSafeInteger(size) || size < 0) throw corrupted('a header has a wrong size');
   return {
     name,
     type: typesOfFlags[String.fromCharCode(block[156] ?? 0)] ?? 'other',
-    mode: number(block, 100, 8) % 0o10000,
+    mode: readNumber(block, 100, 8) % 0o10000,
     size,
-    mtime: number(block, 136, 12),
+    mtime: readNumber(block, 136, 12),
     link: records['linkpath'] ?? text(157, 100),
   };
 }
 
-/** A number in octal digits, or in GNU's binary format. */
-function number(block: Buffer, at: number, bytes: number): number {
+/** Reads a number in octal digits, or in GNU's binary format. */
+function readNumber(block: Buffer, at: number, bytes: number): number {
   if ((block[at] ?? 0) >= 0x80) return Number(block.readBigUInt64BE(at + bytes - 8));
   const digits = block.toString('latin1', at, at + bytes).replace(/[\0 ]+/g, '');
   return digits === '' ? 0 : Number.parseInt(digits, 8);
@@ -151,7 +153,7 @@ async function readRecords(
   typeFlag: string,
   size: number,
 ): Promise<Readonly<Record<string, string>>> {
-  if (size > recordBytesMax) throw broken('a record is too long');
+  if (size > recordBytesMax) throw corrupted('a record is too long');
   const content = await source.take(size);
   await source.take(tarPadding(size).length);
   if (typeFlag === 'L') return { path: untilZero(content) };
@@ -160,7 +162,7 @@ async function readRecords(
   if (typeFlag === 'g') return records;
   for (let at = 0; at < content.length; ) {
     const length = Number.parseInt(content.toString('latin1', at, at + 12), 10);
-    if (!(length > 4)) throw broken('a record has no length');
+    if (!(length > 4)) throw corrupted('a record has no length');
     const text = content.toString('utf8', at, at + length - 1);
     const [, key = '', value = ''] = /^\d+ ([^=]+)=([\s\S]*)$/.exec(text) ?? [];
     if (['path', 'linkpath', 'size'].includes(key)) records[key] = value;
@@ -171,7 +173,7 @@ async function readRecords(
 
 const untilZero = (content: Buffer) => content.toString().split('\0', 1)[0] ?? '';
 
-/** Reads portions of any size from chunks. */
+/** Reads given numbers of bytes from a stream of chunks. */
 class ByteSource {
   readonly #chunks: AsyncIterator<Buffer>;
   #rest: Buffer = Buffer.alloc(0);
@@ -189,6 +191,7 @@ class ByteSource {
     await this.#chunks.return?.();
   }
 
+  /** Reads `bytes` at once. Resolves with undefined if `atEnd` allows the end and it is reached. */
   async take(bytes: number): Promise<Buffer>;
   async take(bytes: number, atEnd: 'or nothing'): Promise<Buffer | undefined>;
   async take(bytes: number, atEnd?: 'or nothing'): Promise<Buffer | undefined> {
@@ -197,14 +200,16 @@ class ByteSource {
     return parts.length === 0 && bytes > 0 ? undefined : Buffer.concat(parts);
   }
 
-  /** Rejects if the chunks end early; `or nothing` allows an end before the first byte. */
+  /**
+   * Yields `bytes` in parts. Rejects at an early end; `or nothing` allows it before the first byte.
+   */
   async *content(bytes: number, atEnd?: 'or nothing'): AsyncGenerator<Buffer> {
     for (let missing = bytes; missing > 0; ) {
       if (this.#rest.length === 0) {
         const { done, value } = await this.#chunks.next();
         if (done === true) {
           if (atEnd !== undefined && missing === bytes) return;
-          throw broken('unexpected end');
+          throw corrupted('unexpected end');
         }
         this.#rest = value;
         continue;

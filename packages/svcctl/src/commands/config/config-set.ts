@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { kubeconfigShape, type Shape } from '@wheelhouse/client';
 import {
+  booleanOf,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -25,7 +26,7 @@ import {
 import { listAt, objectAt, textAt } from '../../objects.ts';
 import type { Session } from '../../session.ts';
 
-/** The target of a dotted name. */
+/** The member that a dotted name refers to. */
 interface Property {
   /** The list and entry; undefined for a member of the file itself. */
   readonly entry: { readonly list: ListName; readonly name: string } | undefined;
@@ -91,26 +92,26 @@ export const setCommand: Command = {
     {
       name: 'set-raw-bytes',
       type: 'boolean',
-      help: 'Values of byte fields are raw bytes, not base64',
+      help: 'Treat values of byte fields as raw bytes, not base64',
     },
   ],
   async run(session, args) {
     const [name = '', value = ''] = requireArgs(2, args);
     if (value === '') throw new CliError('you cannot use set to unset a property');
     const property = parseProperty(name);
-    const converted = convert(session, property.shape, value);
-    await change(session, property, (body) => setAt(body, property.path, converted));
+    const parsed = parseValue(session, property.shape, value);
+    await change(session, property, (body) => setAt(body, property.path, parsed));
     session.io.out(`Property ${JSON.stringify(name)} set.\n`);
     return 0;
   },
 };
 
-function convert(session: Session, shape: Shape, value: string): string | boolean {
+function parseValue(session: Session, shape: Shape, value: string): string | boolean {
   if (typeof shape !== 'string') throw new CliError("can't set a map to a value");
   if (shape === 'text') return value;
   if (shape === 'boolean') {
-    if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(value)) return true;
-    if (['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(value)) return false;
+    const boolean = booleanOf(value);
+    if (boolean !== undefined) return boolean;
     throw new CliError(
       problemText({ code: 'number', parser: 'ParseBool', text: value, problem: 'syntax' }),
     );
@@ -125,9 +126,9 @@ function setAt(body: JsonObject, path: readonly string[], value: string | boolea
   let at = body;
   for (const part of path.slice(0, -1)) {
     const next = member(at, part);
-    const made: JsonObject = isObject(next) ? { ...next } : {};
-    setMember(at, part, made);
-    at = made;
+    const copy: JsonObject = isObject(next) ? { ...next } : {};
+    setMember(at, part, copy);
+    at = copy;
   }
   setMember(at, last, value);
 }
@@ -203,18 +204,18 @@ const embedFlag: FlagSpec = {
 };
 
 /** Sets a member, or deletes it if the value is empty. */
-function put(body: JsonObject, name: string, value: JsonValue): void {
+function setOrDelete(body: JsonObject, name: string, value: JsonValue): void {
   if (value === '' || value === false) delete body[name];
   else setMember(body, name, value);
 }
 
-function onlyEntryName(args: readonly string[], what: string): string {
+function requireEntryName(args: readonly string[], what: string): string {
   const [name = ''] = requireArgs(1, args);
   if (name === '') throw new CliError(`you must specify a non-empty ${what} name`);
   return name;
 }
 
-/** Checks the files of `--embed-certs` before anything is written. */
+/** Checks the files of `--embed-certs` before a write. Throws CliError. */
 function checkEmbedded(session: Session, names: readonly string[]): void {
   if (!session.flags.boolean('embed-certs')) return;
   const flagNames = names.filter((name) => (session.flags.text(name) ?? '') !== '');
@@ -230,8 +231,11 @@ function checkEmbedded(session: Session, names: readonly string[]): void {
   }
 }
 
-/** Stores a file's path or, with `--embed-certs`, its contents. Returns whether a file was set. */
-function putFile(
+/**
+ * Stores a file's path or, with `--embed-certs`, its contents. Returns whether the flag names a
+ * file.
+ */
+function setFile(
   session: Session,
   body: JsonObject,
   { name, kubeconfig }: { name: string; kubeconfig: string },
@@ -242,9 +246,9 @@ function putFile(
   if (session.flags.boolean('embed-certs')) {
     delete body[name];
     const bytes = session.readFile(session.path(file), (why) => why);
-    put(body, data, bytes.toString('base64'));
+    setOrDelete(body, data, bytes.toString('base64'));
   } else {
-    put(body, name, file === '' ? '' : storedPath(kubeconfig, session.path(file)));
+    setOrDelete(body, name, file === '' ? '' : storedPath(kubeconfig, session.path(file)));
     if (file !== '') delete body[data];
   }
   return file !== '';
@@ -261,7 +265,7 @@ export const setClusterCommand: Command = {
   ],
   async run(session, args) {
     const { flags } = session;
-    const name = onlyEntryName(args, 'cluster');
+    const name = requireEntryName(args, 'cluster');
     const skips = flags.boolean('insecure-skip-tls-verify');
     if (skips && (flags.text('certificate-authority') ?? '') !== '') {
       throw new CliError(
@@ -270,17 +274,18 @@ export const setClusterCommand: Command = {
     }
     checkEmbedded(session, ['certificate-authority']);
     await changeEntry(session, { list: 'clusters', name }, (body, kubeconfig) => {
-      // The old name does not apply to a new server.
-      if (flags.has('server')) put(body, 'tls-server-name', '');
+      // The TLS server name belongs to the old server.
+      if (flags.has('server')) setOrDelete(body, 'tls-server-name', '');
       for (const member of ['server', 'tls-server-name', 'proxy-url']) {
-        if (flags.has(member)) put(body, member, flags.text(member) ?? '');
+        if (flags.has(member)) setOrDelete(body, member, flags.text(member) ?? '');
       }
-      if (flags.has('insecure-skip-tls-verify')) put(body, 'insecure-skip-tls-verify', skips);
+      if (flags.has('insecure-skip-tls-verify'))
+        setOrDelete(body, 'insecure-skip-tls-verify', skips);
       if (skips) {
         delete body['certificate-authority'];
         delete body['certificate-authority-data'];
       }
-      if (putFile(session, body, { name: 'certificate-authority', kubeconfig })) {
+      if (setFile(session, body, { name: 'certificate-authority', kubeconfig })) {
         delete body['insecure-skip-tls-verify'];
       }
       return body;
@@ -298,33 +303,41 @@ export const setCredentialsCommand: Command = {
   flags: [
     embedFlag,
     { name: 'auth-provider', type: 'text', help: 'Auth provider of the entry' },
-    { name: 'auth-provider-arg', type: 'list', help: 'KEY=VALUE for it, KEY- to remove' },
+    {
+      name: 'auth-provider-arg',
+      type: 'list',
+      help: 'KEY=VALUE for the auth provider; KEY- removes it',
+    },
     { name: 'exec-command', type: 'text', help: 'Program that provides credentials' },
-    { name: 'exec-api-version', type: 'text', help: 'API version that the program speaks' },
+    { name: 'exec-api-version', type: 'text', help: 'API version of the program' },
     { name: 'exec-arg', type: 'list', help: 'Arguments of the program' },
-    { name: 'exec-env', type: 'list', help: 'NAME=VALUE for its environment, NAME- to remove' },
-    { name: 'exec-interactive-mode', type: 'text', help: 'Never, IfAvailable or Always' },
+    { name: 'exec-env', type: 'list', help: 'NAME=VALUE for its environment; NAME- removes it' },
+    {
+      name: 'exec-interactive-mode',
+      type: 'text',
+      help: 'Whether it may prompt: Never, IfAvailable, or Always',
+    },
     {
       name: 'exec-provide-cluster-info',
       type: 'boolean',
-      help: 'Pass it information about the cluster',
+      help: 'Pass information about the cluster to the program',
     },
   ],
   async run(session, args) {
-    const name = onlyEntryName(args, 'user');
+    const name = requireEntryName(args, 'user');
     checkMethods(session);
     checkEmbedded(session, ['client-certificate', 'client-key']);
     const changes = {
-      env: parsePairs(session, 'exec-env'),
-      provider: parsePairs(session, 'auth-provider-arg'),
+      env: parseChanges(session, 'exec-env'),
+      provider: parseChanges(session, 'auth-provider-arg'),
     };
     await changeEntry(session, { list: 'users', name }, (body, kubeconfig) => {
       for (const file of ['client-certificate', 'client-key']) {
-        putFile(session, body, { name: file, kubeconfig });
+        setFile(session, body, { name: file, kubeconfig });
       }
-      putSecrets(session, body);
-      putProvider(session, body, changes.provider);
-      putExec(session, body, changes.env);
+      setSecrets(session, body);
+      setProvider(session, body, changes.provider);
+      setExec(session, body, changes.env);
       return body;
     });
     session.io.out(`User ${JSON.stringify(name)} set.\n`);
@@ -346,12 +359,12 @@ function checkMethods(session: Session): void {
   }
 }
 
-/** Sets a token or a user name with a password, and deletes the other one. */
-function putSecrets(session: Session, body: JsonObject): void {
+/** Sets a token, or a user name with a password, and deletes the other one. */
+function setSecrets(session: Session, body: JsonObject): void {
   const { flags } = session;
   const set = (name: string): boolean => {
     if (!flags.has(name)) return false;
-    put(body, name, flags.text(name) ?? '');
+    setOrDelete(body, name, flags.text(name) ?? '');
     return flags.text(name) !== '';
   };
   const token = set('token');
@@ -363,13 +376,13 @@ function putSecrets(session: Session, body: JsonObject): void {
   }
 }
 
-interface Pairs {
+interface PairChanges {
   readonly set: ReadonlyMap<string, string>;
   readonly remove: ReadonlySet<string>;
 }
 
 /** Reads the KEY=VALUE and KEY- items of a flag. Throws CliError. */
-function parsePairs(session: Session, flag: string): Pairs {
+function parseChanges(session: Session, flag: string): PairChanges {
   const set = new Map<string, string>();
   const remove = new Set<string>();
   for (const one of session.flags.list(flag)) {
@@ -381,12 +394,12 @@ function parsePairs(session: Session, flag: string): Pairs {
   return { set, remove };
 }
 
-function putProvider(session: Session, body: JsonObject, changes: Pairs): void {
-  const wanted = session.flags.text('auth-provider');
+function setProvider(session: Session, body: JsonObject, changes: PairChanges): void {
+  const flag = session.flags.text('auth-provider');
   const present = objectAt(body, 'auth-provider');
-  const other = wanted !== undefined && textAt(present, 'name') !== wanted;
-  if (wanted === undefined && !isObject(body['auth-provider'])) return;
-  const provider: JsonObject = other ? { name: wanted } : { ...present };
+  const isOther = flag !== undefined && textAt(present, 'name') !== flag;
+  if (flag === undefined && !isObject(body['auth-provider'])) return;
+  const provider: JsonObject = isOther ? { name: flag } : { ...present };
   const config: JsonObject = { ...objectAt(provider, 'config') };
   for (const key of changes.remove) delete config[key];
   for (const [key, value] of changes.set) setMember(config, key, value);
@@ -394,7 +407,7 @@ function putProvider(session: Session, body: JsonObject, changes: Pairs): void {
 }
 
 /** Changes the credential plugin; does nothing if the entry has none and no command is set. */
-function putExec(session: Session, body: JsonObject, changes: Pairs): void {
+function setExec(session: Session, body: JsonObject, changes: PairChanges): void {
   const { flags } = session;
   const command = flags.text('exec-command');
   if (command === undefined && !isObject(body.exec)) return;
@@ -412,13 +425,13 @@ function putExec(session: Session, body: JsonObject, changes: Pairs): void {
   if (flags.has('exec-provide-cluster-info')) {
     exec.provideClusterInfo = flags.boolean('exec-provide-cluster-info');
   }
-  const env = changedEnv(listAt(exec, 'env'), changes);
+  const env = changeEnv(listAt(exec, 'env'), changes);
   if (env.length > 0) exec.env = env;
   else delete exec.env;
   body.exec = exec;
 }
 
-function changedEnv(present: readonly JsonObject[], changes: Pairs): JsonObject[] {
+function changeEnv(present: readonly JsonObject[], changes: PairChanges): JsonObject[] {
   const kept = present
     .filter((one) => !changes.remove.has(textAt(one, 'name')))
     .map((one) => {
@@ -426,8 +439,8 @@ function changedEnv(present: readonly JsonObject[], changes: Pairs): JsonObject[
       return value === undefined ? one : { ...one, value };
     });
   const names = new Set(kept.map((one) => textAt(one, 'name')));
-  const fresh = [...changes.set].filter(([name]) => !names.has(name));
-  return [...kept, ...fresh.map(([name, value]) => ({ name, value }))];
+  const added = [...changes.set].filter(([name]) => !names.has(name));
+  return [...kept, ...added.map(([name, value]) => ({ name, value }))];
 }
 
 export const setContextCommand: Command = {
@@ -438,10 +451,10 @@ export const setContextCommand: Command = {
   flags: [{ name: 'current', type: 'boolean', help: 'Change the current context' }],
   async run(session, args) {
     const { flags } = session;
-    const name = await contextToSet(session, args);
+    const name = await selectContext(session, args);
     const { existed } = await changeEntry(session, { list: 'contexts', name }, (body) => {
       for (const member of ['cluster', 'user', 'namespace']) {
-        if (flags.has(member)) put(body, member, flags.text(member) ?? '');
+        if (flags.has(member)) setOrDelete(body, member, flags.text(member) ?? '');
       }
       return body;
     });
@@ -450,7 +463,7 @@ export const setContextCommand: Command = {
   },
 };
 
-async function contextToSet(session: Session, args: readonly string[]): Promise<string> {
+async function selectContext(session: Session, args: readonly string[]): Promise<string> {
   if (args.length > 1) requireArgs(1, args);
   const [name = ''] = args;
   if (!session.flags.boolean('current')) {

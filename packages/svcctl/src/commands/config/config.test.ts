@@ -97,10 +97,10 @@ describe('CLIENT-1: config', () => {
     ).toBe(
       'error: you cannot specify a certificate authority and insecure mode at the same time\n',
     );
-    const said = await succeed(
+    const output = await succeed(
       'set-cluster k --server=https://x --certificate-authority=ca.crt --embed-certs',
     );
-    expect(said).toBe('Cluster "k" set.\n');
+    expect(output).toBe('Cluster "k" set.\n');
     expect(statSync(file('config')).mode & 0o777).toBe(0o600);
     const cluster = async () => (await view()).clusters[0].cluster;
     expect(await cluster()).toEqual({

@@ -32,11 +32,11 @@ const viewCommand: Command = {
     {
       name: 'merge',
       type: 'boolean',
-      help: 'Merge all kubeconfig files (true); false needs --kubeconfig',
+      help: 'Merge all kubeconfig files (default); false requires --kubeconfig',
     },
     { name: 'raw', type: 'boolean', help: 'Show certificate data and secrets' },
-    { name: 'minify', type: 'boolean', help: 'Only what the current context uses' },
-    { name: 'flatten', type: 'boolean', help: 'Replace paths of files by their contents' },
+    { name: 'minify', type: 'boolean', help: 'Show only what the current context uses' },
+    { name: 'flatten', type: 'boolean', help: 'Replace paths of files with their contents' },
   ],
   async run(session, args) {
     requireArgs(0, args);
@@ -45,12 +45,12 @@ const viewCommand: Command = {
       throw new CliError('if merge==false a precise file must be specified');
     }
     const config = await readMerged(session);
-    const shown = flags.boolean('minify') ? minified(config, flags.text('context')) : config;
+    const selected = flags.boolean('minify') ? minify(config, flags.text('context')) : config;
     const entries = (list: ListName) => {
-      const made = [...shown[list]]
+      const result = [...selected[list]]
         .sort(([one], [other]) => (one < other ? -1 : 1))
-        .map(([name, entry]) => ({ name, [bodyNames[list]]: bodyFor(session, entry) }));
-      return made.length === 0 ? null : made;
+        .map(([name, entry]) => ({ name, [bodyNames[list]]: printedBody(session, entry) }));
+      return result.length === 0 ? null : result;
     };
     const merged = {
       kind: 'Config',
@@ -59,7 +59,7 @@ const viewCommand: Command = {
       clusters: entries('clusters'),
       users: entries('users'),
       contexts: entries('contexts'),
-      'current-context': shown.currentContext,
+      'current-context': selected.currentContext,
     };
     session.io.out((printerOf(session) ?? toYaml)(merged));
     return 0;
@@ -74,34 +74,34 @@ async function preferencesOf(session: Session): Promise<JsonObject> {
   return {};
 }
 
-function minified(config: Kubeconfig, override: string | undefined): Kubeconfig {
+function minify(config: Kubeconfig, override: string | undefined): Kubeconfig {
   const currentContext = override || config.currentContext;
   if (currentContext === '') {
     throw new CliError('current-context must exist in order to minify');
   }
-  const only = (list: ListName, name: string, what: string) => {
+  const pick = (list: ListName, name: string, what: string) => {
     if (name === '') return new Map<string, LocatedEntry>();
     const entry = config[list].get(name);
     if (entry === undefined) throw new CliError(`cannot locate ${what} ${name}`);
     return new Map([[name, entry]]);
   };
-  const contexts = only('contexts', currentContext, 'context');
+  const contexts = pick('contexts', currentContext, 'context');
   const body = contexts.get(currentContext)?.body;
   return {
     currentContext,
     contexts,
-    clusters: only('clusters', textAt(body, 'cluster'), 'cluster'),
-    users: only('users', textAt(body, 'user'), 'user'),
+    clusters: pick('clusters', textAt(body, 'cluster'), 'cluster'),
+    users: pick('users', textAt(body, 'user'), 'user'),
   };
 }
 
-function bodyFor(session: Session, entry: LocatedEntry): JsonObject {
-  // Like kubectl, keep secrets in a self-contained file, which is meant for use.
-  if (session.flags.boolean('flatten')) return flattened(session, entry);
-  return session.flags.boolean('raw') ? entry.body : redacted(entry.body);
+function printedBody(session: Session, entry: LocatedEntry): JsonObject {
+  // Like kubectl, do not redact a self-contained file, which is meant for use.
+  if (session.flags.boolean('flatten')) return flatten(session, entry);
+  return session.flags.boolean('raw') ? entry.body : redact(entry.body);
 }
 
-const hidden: Readonly<Record<string, string>> = {
+const redactions: Readonly<Record<string, string>> = {
   token: 'REDACTED',
   password: 'REDACTED',
   'certificate-authority-data': 'DATA+OMITTED',
@@ -109,30 +109,30 @@ const hidden: Readonly<Record<string, string>> = {
   'client-key-data': 'DATA+OMITTED',
 };
 
-function redacted(body: JsonObject): JsonObject {
+function redact(body: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(body).map(([name, value]) => [
       name,
-      Object.hasOwn(hidden, name) && value !== '' ? hidden[name] : value,
+      Object.hasOwn(redactions, name) && value !== '' ? redactions[name] : value,
     ]),
   );
 }
 
 const fileNames = ['certificate-authority', 'client-certificate', 'client-key'];
 
-function flattened(session: Session, { body, folder }: LocatedEntry): JsonObject {
-  const made = { ...body };
+function flatten(session: Session, { body, folder }: LocatedEntry): JsonObject {
+  const result = { ...body };
   for (const name of fileNames) {
     const file = textAt(body, name);
     if (file === '') continue;
     const data = `${name}-data`;
     if (textAt(body, data) !== '')
       throw new CliError(`cannot have values for both path and contents`);
-    delete made[name];
+    delete result[name];
     const bytes = session.readFile(path.resolve(folder, file), (why) => why);
-    made[data] = bytes.toString('base64');
+    result[data] = bytes.toString('base64');
   }
-  return made;
+  return result;
 }
 
 const getContextsCommand: Command = {
@@ -147,11 +147,11 @@ const getContextsCommand: Command = {
       throw new CliError(`--output ${format} is not available in svcctl config get-contexts`);
     }
     const config = await readMerged(session);
-    const wanted = args.length > 0 ? args : [...config.contexts.keys()];
-    const names = wanted.filter((name) => config.contexts.has(name)).sort();
+    const requested = args.length > 0 ? args : [...config.contexts.keys()];
+    const names = requested.filter((name) => config.contexts.has(name)).sort();
     if (format === 'name') session.io.out(names.map((name) => `${name}\n`).join(''));
     else session.io.out(contextTable(session, config, names));
-    const missing = wanted.filter((name) => !config.contexts.has(name));
+    const missing = requested.filter((name) => !config.contexts.has(name));
     for (const name of missing) session.io.err(`error: context ${name} not found\n`);
     return missing.length > 0 ? 1 : 0;
   },
@@ -179,7 +179,7 @@ const currentContextCommand: Command = {
   },
 };
 
-function namesCommand(name: string, list: ListName): Command {
+function createNamesCommand(name: string, list: ListName): Command {
   return {
     name,
     summary: `Display ${list} defined in the kubeconfig`,
@@ -191,8 +191,8 @@ function namesCommand(name: string, list: ListName): Command {
   };
 }
 
-const getClustersCommand = namesCommand('get-clusters', 'clusters');
-const getUsersCommand = namesCommand('get-users', 'users');
+const getClustersCommand = createNamesCommand('get-clusters', 'clusters');
+const getUsersCommand = createNamesCommand('get-users', 'users');
 
 const useContextCommand: Command = {
   name: 'use-context',
@@ -241,7 +241,7 @@ const renameContextCommand: Command = {
   },
 };
 
-function deleteCommandOf(name: string, list: ListName): Command {
+function createDeleteCommand(name: string, list: ListName): Command {
   const what = bodyNames[list];
   return {
     name,
@@ -249,19 +249,19 @@ function deleteCommandOf(name: string, list: ListName): Command {
     usage: 'NAME',
     completes: list,
     async run(session, args) {
-      const [wanted = ''] = requireArgs(1, args);
+      const [requested = ''] = requireArgs(1, args);
       const config = await readMerged(session);
-      if (!config[list].has(wanted)) {
-        throw new CliError(`cannot delete ${what} ${wanted}, not in ${defaultFile(session)}`);
+      if (!config[list].has(requested)) {
+        throw new CliError(`cannot delete ${what} ${requested}, not in ${defaultFile(session)}`);
       }
-      const { file } = await changeEntry(session, { list, name: wanted }, () => undefined);
-      if (list === 'contexts' && config.currentContext === wanted) {
+      const { file } = await changeEntry(session, { list, name: requested }, () => undefined);
+      if (list === 'contexts' && config.currentContext === requested) {
         session.io.err(
           'warning: this removed your active context, use "svcctl config use-context" ' +
             'to select a different one\n',
         );
       }
-      session.io.out(`deleted ${what} ${wanted} from ${file}\n`);
+      session.io.out(`deleted ${what} ${requested} from ${file}\n`);
       return 0;
     },
   };
@@ -283,8 +283,8 @@ export const configCommand: Command = {
     setContextCommand,
     setCommand,
     unsetCommand,
-    deleteCommandOf('delete-context', 'contexts'),
-    deleteCommandOf('delete-cluster', 'clusters'),
-    deleteCommandOf('delete-user', 'users'),
+    createDeleteCommand('delete-context', 'contexts'),
+    createDeleteCommand('delete-cluster', 'clusters'),
+    createDeleteCommand('delete-user', 'users'),
   ],
 };

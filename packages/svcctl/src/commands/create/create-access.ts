@@ -39,7 +39,7 @@ const tokenCommand: Command = {
   flags: [
     ...outputFlags,
     { name: 'audience', type: 'list', help: 'Audience of the token; repeatable' },
-    { name: 'duration', type: 'text', help: 'Lifetime of the token: 1h' },
+    { name: 'duration', type: 'text', help: 'Lifetime of the token, such as 1h' },
     { name: 'bound-object-kind', type: 'text', help: 'Kind of the object to bind the token to' },
     { name: 'bound-object-name', type: 'text', help: 'Name of the object to bind the token to' },
     { name: 'bound-object-uid', type: 'text', help: 'UID of the object to bind the token to' },
@@ -107,21 +107,21 @@ function boundObject({ flags }: Session): JsonObject | undefined {
 /** `create serviceaccount` and `create token`. */
 export const createAccountCommands: readonly Command[] = [serviceAccountCommand, tokenCommand];
 
-/** The distinct values of a flag, which may be written with commas. */
-function commaWords(session: Session, flag: string): string[] {
+/** The distinct, nonempty values of a flag, each split at its commas. */
+function distinctWords(session: Session, flag: string): string[] {
   return [...new Set(session.flags.commaSeparated(flag))].filter((one) => one !== '');
 }
 
 /** A resource of `--resource`: `TYPE[.GROUP][/SUBRESOURCE]`. */
-interface WantedResource {
+interface RuleResource {
   readonly resource: string;
   readonly group: string;
   readonly subresource: string;
 }
 
-/** The verbs of the rule; `*` replaces all others. */
-function verbsOf(session: Session): string[] {
-  const verbs = commaWords(session, 'verb');
+/** The verbs of `--verb`; `*` replaces all others. */
+function parseVerbs(session: Session): string[] {
+  const verbs = distinctWords(session, 'verb');
   return verbs.includes('*') ? ['*'] : verbs;
 }
 
@@ -130,8 +130,8 @@ const resourceVerbs: ReadonlySet<string> = new Set([
   ...['deletecollection', 'use', 'bind', 'escalate', 'impersonate'],
 ]);
 
-/** Verbs that apply to some resources only. */
-function specialVerbs(dialect: Dialect): Readonly<Record<string, readonly string[]>> {
+/** Verbs that apply only to certain resources. */
+function restrictedVerbs(dialect: Dialect): Readonly<Record<string, readonly string[]>> {
   const rbac = dialect.group('rbac.authorization');
   const roles = [`roles.${rbac}`, `clusterroles.${rbac}`];
   return {
@@ -146,28 +146,28 @@ function specialVerbs(dialect: Dialect): Readonly<Record<string, readonly string
 }
 
 /**
- * The rules for `--resource`, `--resource-name`, and the verbs, one per group in order of the
- * groups. Rejects with CliError for a resource that the server does not serve, unless a special
- * verb applies to it.
+ * Creates the rules for `--resource`, `--resource-name`, and the verbs, one per group in order of
+ * the groups. Rejects with CliError for a resource that the server does not serve, unless a
+ * restricted verb applies to it.
  */
 async function resourceRules(session: Session, verbs: readonly string[]): Promise<JsonObject[]> {
-  const wanted = commaWords(session, 'resource').map(parseResource);
-  if (wanted.some(({ resource }) => resource === '')) {
+  const requested = distinctWords(session, 'resource').map(parseResource);
+  if (requested.some(({ resource }) => resource === '')) {
     throw new CliError('resource must be specified if apiGroup/subresource specified');
   }
   for (const verb of verbs) {
-    if (wanted.length > 0 && !resourceVerbs.has(verb)) {
+    if (requested.length > 0 && !resourceVerbs.has(verb)) {
       session.io.err(`Warning: '${verb}' is not a standard resource verb\n`);
     }
   }
-  if (wanted.length === 0) return [];
+  if (requested.length === 0) return [];
   const mapper = await session.mapper();
-  const special = specialVerbs(await session.dialect());
-  for (const one of wanted) checkResource(mapper, one, { verbs, special });
-  return rulesByGroup(session, { mapper, wanted, verbs });
+  const restricted = restrictedVerbs(await session.dialect());
+  for (const one of requested) checkResource(mapper, one, { verbs, restricted });
+  return rulesByGroup(session, { mapper, requested, verbs });
 }
 
-function parseResource(word: string): WantedResource {
+function parseResource(word: string): RuleResource {
   const slash = word.indexOf('/');
   const type = slash < 0 ? word : word.slice(0, slash);
   const [resource = '', ...group] = type.split('.');
@@ -178,45 +178,48 @@ function parseResource(word: string): WantedResource {
   };
 }
 
-function find(mapper: RestMapper, wanted: WantedResource): ApiResource | undefined {
-  const { resource, group } = wanted;
+function findResource(mapper: RestMapper, requested: RuleResource): ApiResource | undefined {
+  const { resource, group } = requested;
   if (resource === '*') return undefined;
   return mapper.byName(withGroup(resource, group));
 }
 
 function checkResource(
   mapper: RestMapper,
-  wanted: WantedResource,
-  { verbs, special }: { verbs: readonly string[]; special: Record<string, readonly string[]> },
+  requested: RuleResource,
+  {
+    verbs,
+    restricted,
+  }: { verbs: readonly string[]; restricted: Record<string, readonly string[]> },
 ): void {
-  if (wanted.resource === '*') return;
-  const found = find(mapper, wanted);
-  const { resource, group } = found ?? wanted;
-  const shown = withGroup(resource, group);
-  let isSpecial = false;
+  if (requested.resource === '*') return;
+  const found = findResource(mapper, requested);
+  const { resource, group } = found ?? requested;
+  const label = withGroup(resource, group);
+  let isRestricted = false;
   for (const verb of verbs) {
-    const allowed = Object.hasOwn(special, verb) ? special[verb] : undefined;
+    const allowed = Object.hasOwn(restricted, verb) ? restricted[verb] : undefined;
     if (allowed === undefined) continue;
-    if (!allowed.includes(shown)) {
+    if (!allowed.includes(label)) {
       throw new CliError(`can not perform '${verb}' on '${resource}' in group '${group}'`);
     }
-    isSpecial = true;
+    isRestricted = true;
   }
-  if (found === undefined && !isSpecial) {
-    throw new CliError(`the server doesn't have a resource type ${JSON.stringify(shown)}`);
+  if (found === undefined && !isRestricted) {
+    throw new CliError(`the server doesn't have a resource type ${JSON.stringify(label)}`);
   }
 }
 
 function rulesByGroup(
   session: Session,
-  options: { mapper: RestMapper; wanted: readonly WantedResource[]; verbs: readonly string[] },
+  options: { mapper: RestMapper; requested: readonly RuleResource[]; verbs: readonly string[] },
 ): JsonObject[] {
-  const { mapper, wanted, verbs } = options;
+  const { mapper, requested, verbs } = options;
   const byGroup = new Map<string, string[]>();
-  for (const one of wanted) {
-    const { resource, group } = find(mapper, one) ?? one;
-    const shown = one.subresource === '' ? resource : `${resource}/${one.subresource}`;
-    byGroup.set(group, [...(byGroup.get(group) ?? []), shown]);
+  for (const one of requested) {
+    const { resource, group } = findResource(mapper, one) ?? one;
+    const label = one.subresource === '' ? resource : `${resource}/${one.subresource}`;
+    byGroup.set(group, [...(byGroup.get(group) ?? []), label]);
   }
   const resourceNames = [...new Set(session.flags.list('resource-name'))];
   return [...byGroup]
@@ -233,9 +236,9 @@ const pathVerbs: ReadonlySet<string> = new Set([
   ...['*', 'get', 'post', 'put', 'delete', 'patch', 'head', 'options'],
 ]);
 
-/** The rule for `--non-resource-url`, if any. Throws CliError for a malformed path. */
+/** Creates the rule for `--non-resource-url`, if any. Throws CliError for a malformed path. */
 function pathRules(session: Session, verbs: readonly string[]): JsonObject[] {
-  const nonResourceURLs = commaWords(session, 'non-resource-url');
+  const nonResourceURLs = distinctWords(session, 'non-resource-url');
   if (nonResourceURLs.length === 0) return [];
   const wrong = verbs.find((verb) => !pathVerbs.has(verb));
   if (wrong !== undefined) throw new CliError(`invalid verb: '${wrong}' for nonResourceURL`);
@@ -251,8 +254,12 @@ function pathRules(session: Session, verbs: readonly string[]): JsonObject[] {
 const roleFlags: readonly FlagSpec[] = [
   ...createFlags,
   { name: 'verb', type: 'list', help: 'Verbs of the rule' },
-  { name: 'resource', type: 'list', help: 'Resources the rule applies to: TYPE[.GROUP][/SUB]' },
-  { name: 'resource-name', type: 'list', help: 'Names the rule is restricted to' },
+  {
+    name: 'resource',
+    type: 'list',
+    help: 'Resources that the rule applies to: TYPE[.GROUP][/SUB]',
+  },
+  { name: 'resource-name', type: 'list', help: 'Names to which the rule is restricted' },
 ];
 
 const bindingFlags: readonly FlagSpec[] = [
@@ -263,26 +270,26 @@ const bindingFlags: readonly FlagSpec[] = [
   { name: 'serviceaccount', type: 'list', help: 'Service accounts to bind: NAMESPACE:NAME' },
 ];
 
-/** The group of the RBAC kinds on this server. */
+/** The API group of the RBAC kinds on this server. */
 async function rbacGroup(session: Session): Promise<string> {
   return (await session.resourceOfKind('ClusterRole')).group;
 }
 
-async function roleOf(
+async function createRole(
   session: Session,
-  { kind, metadata, missing }: { kind: string; metadata: JsonObject; missing: string },
+  { kind, metadata, errorMessage }: { kind: string; metadata: JsonObject; errorMessage: string },
 ): Promise<JsonObject> {
-  const verbs = verbsOf(session);
+  const verbs = parseVerbs(session);
   if (verbs.length === 0) throw new CliError('at least one verb must be specified');
-  const hasResources = commaWords(session, 'resource').length > 0;
-  if (!hasResources && commaWords(session, 'non-resource-url').length === 0)
-    throw new CliError(missing);
+  const hasResources = distinctWords(session, 'resource').length > 0;
+  if (!hasResources && distinctWords(session, 'non-resource-url').length === 0)
+    throw new CliError(errorMessage);
   const rules = [...(await resourceRules(session, verbs)), ...pathRules(session, verbs)];
   return { apiVersion: `${await rbacGroup(session)}/v1`, kind, metadata, rules };
 }
 
-/** A role that aggregates the rules of roles with certain labels. */
-async function aggregatedRole(session: Session, metadata: JsonObject): Promise<JsonObject> {
+/** Creates a role that aggregates the rules of roles with certain labels. */
+async function createAggregatedRole(session: Session, metadata: JsonObject): Promise<JsonObject> {
   const others = ['verb', 'resource', 'resource-name', 'non-resource-url'];
   if (others.some((flag) => session.flags.list(flag).length > 0)) {
     throw new CliError(
@@ -291,7 +298,7 @@ async function aggregatedRole(session: Session, metadata: JsonObject): Promise<J
     );
   }
   const matchLabels: JsonObject = {};
-  for (const pair of commaWords(session, 'aggregation-rule')) {
+  for (const pair of distinctWords(session, 'aggregation-rule')) {
     const equals = pair.indexOf('=');
     if (equals <= 0) {
       throw new CliError(
@@ -310,8 +317,8 @@ async function aggregatedRole(session: Session, metadata: JsonObject): Promise<J
   };
 }
 
-function subjectsOf(session: Session, apiGroup: string): JsonObject[] {
-  const named = (kind: string, flag: string) =>
+function parseSubjects(session: Session, apiGroup: string): JsonObject[] {
+  const subjects = (kind: string, flag: string) =>
     session.flags.list(flag).map((name) => ({ apiGroup, kind, name }));
   const accounts = session.flags.list('serviceaccount').map((one) => {
     const [namespace, name, ...more] = one.split(':');
@@ -320,10 +327,10 @@ function subjectsOf(session: Session, apiGroup: string): JsonObject[] {
     }
     return { kind: 'ServiceAccount', name, namespace };
   });
-  return [...named('User', 'user'), ...named('Group', 'group'), ...accounts];
+  return [...subjects('User', 'user'), ...subjects('Group', 'group'), ...accounts];
 }
 
-async function bindingOf(
+async function createBinding(
   session: Session,
   options: { kind: string; metadata: JsonObject },
 ): Promise<JsonObject> {
@@ -337,7 +344,7 @@ async function bindingOf(
     role === ''
       ? { apiGroup, kind: 'ClusterRole', name: clusterRole }
       : { apiGroup, kind: 'Role', name: role };
-  const subjects = subjectsOf(session, apiGroup);
+  const subjects = parseSubjects(session, apiGroup);
   return {
     apiVersion: `${apiGroup}/v1`,
     kind: options.kind,
@@ -354,8 +361,11 @@ const roleCommand: Command = {
   flags: roleFlags,
   async run(session, args) {
     const metadata = newMetadata(session, requireName(args));
-    const missing = 'at least one resource must be specified';
-    return createObject(session, await roleOf(session, { kind: 'Role', metadata, missing }));
+    const errorMessage = 'at least one resource must be specified';
+    return createObject(
+      session,
+      await createRole(session, { kind: 'Role', metadata, errorMessage }),
+    );
   },
 };
 
@@ -365,15 +375,15 @@ const clusterRoleCommand: Command = {
   usage: 'NAME --verb=VERB --resource=TYPE',
   flags: [
     ...roleFlags,
-    { name: 'non-resource-url', type: 'list', help: 'Paths the rule applies to' },
+    { name: 'non-resource-url', type: 'list', help: 'Paths that the rule applies to' },
     { name: 'aggregation-rule', type: 'list', help: 'KEY=VALUE labels of roles to aggregate' },
   ],
   async run(session, args) {
     const metadata = { name: requireName(args) };
-    const missing = 'one of resource or nonResourceURL must be specified';
+    const errorMessage = 'one of resource or nonResourceURL must be specified';
     const role = session.flags.has('aggregation-rule')
-      ? await aggregatedRole(session, metadata)
-      : await roleOf(session, { kind: 'ClusterRole', metadata, missing });
+      ? await createAggregatedRole(session, metadata)
+      : await createRole(session, { kind: 'ClusterRole', metadata, errorMessage });
     return createObject(session, role);
   },
 };
@@ -385,7 +395,7 @@ const roleBindingCommand: Command = {
   flags: [...bindingFlags, { name: 'role', type: 'text', help: 'The Role to refer to' }],
   async run(session, args) {
     const metadata = newMetadata(session, requireName(args));
-    const binding = await bindingOf(session, { kind: 'RoleBinding', metadata });
+    const binding = await createBinding(session, { kind: 'RoleBinding', metadata });
     return createObject(session, binding, { errorPrefix: 'failed to create rolebinding:' });
   },
 };
@@ -400,12 +410,12 @@ const clusterRoleBindingCommand: Command = {
       throw new CliError('required flag(s) "clusterrole" not set');
     }
     const metadata = { name: requireName(args) };
-    const binding = await bindingOf(session, { kind: 'ClusterRoleBinding', metadata });
+    const binding = await createBinding(session, { kind: 'ClusterRoleBinding', metadata });
     return createObject(session, binding, { errorPrefix: 'failed to create clusterrolebinding:' });
   },
 };
 
-/** `create role`, `clusterrole`, `rolebinding` and `clusterrolebinding`. */
+/** `create role`, `clusterrole`, `rolebinding`, and `clusterrolebinding`. */
 export const createRbacCommands: readonly Command[] = [
   roleCommand,
   clusterRoleCommand,

@@ -18,7 +18,7 @@ const dataFlags: readonly FlagSpec[] = [
   { name: 'from-env-file', type: 'list', help: 'A file of KEY=VALUE lines' },
 ];
 
-/** Appends a hash of the data to the name, so that different data gets a different name. */
+/** The flag that gives objects with different data different names. */
 const hashFlag: FlagSpec = {
   name: 'append-hash',
   type: 'boolean',
@@ -26,13 +26,13 @@ const hashFlag: FlagSpec = {
 };
 
 /**
- * Reads data from the flags. Throws CliError.
- * @param options.ofMap name of the ConfigMap that gets the data; absent for a Secret
- * @param options.fileKey key of a file without one; the file's name if absent
+ * Reads the data of the flags. Throws CliError.
+ * @param options.configMapName name of the ConfigMap that receives the data; absent for a Secret
+ * @param options.fileKey default key of a file; the file's name if absent
  */
-function dataOf(
+function readData(
   session: Session,
-  { ofMap, fileKey }: { readonly ofMap?: string; readonly fileKey?: string } = {},
+  { configMapName, fileKey }: { readonly configMapName?: string; readonly fileKey?: string } = {},
 ): Map<string, Buffer> {
   const data = new Map<string, Buffer>();
   const add = (key: string, value: Buffer) => {
@@ -40,10 +40,13 @@ function dataOf(
       throw new CliError(`${JSON.stringify(key)} is not a valid key name`);
     }
     if (data.has(key)) {
-      const named = ofMap === undefined ? key : JSON.stringify(key);
-      const where = ofMap === undefined ? '' : ` in Data for ConfigMap ${JSON.stringify(ofMap)}`;
+      const keyLabel = configMapName === undefined ? key : JSON.stringify(key);
+      const where =
+        configMapName === undefined
+          ? ''
+          : ` in Data for ConfigMap ${JSON.stringify(configMapName)}`;
       throw new CliError(
-        `cannot add key ${named}, another key by that name already exists${where}`,
+        `cannot add key ${keyLabel}, another key by that name already exists${where}`,
       );
     }
     data.set(key, value);
@@ -55,7 +58,7 @@ function dataOf(
   }
   for (const source of session.flags.list('from-file')) {
     const whole = fileKey === undefined || source.includes('=') ? source : `${fileKey}=${source}`;
-    for (const { key, file } of filesOf(session, whole)) add(key, readFileSync(file));
+    for (const { key, file } of listFiles(session, whole)) add(key, readFileSync(file));
   }
   for (const file of session.flags.list('from-env-file')) {
     for (const line of readFileSync(session.path(file), 'utf8').split(/\r?\n/)) {
@@ -70,7 +73,7 @@ function dataOf(
   return data;
 }
 
-function filesOf(session: Session, source: string): { key: string; file: string }[] {
+function listFiles(session: Session, source: string): { key: string; file: string }[] {
   const equals = source.indexOf('=');
   const file = session.path(equals < 0 ? source : source.slice(equals + 1));
   const stat = statSync(file, { throwIfNoEntry: false });
@@ -84,29 +87,29 @@ function filesOf(session: Session, source: string): { key: string; file: string 
     .map((entry) => ({ key: entry.name, file: path.join(file, entry.name) }));
 }
 
-/** The object with the hash of its data that kubectl appends to its name. */
+/** With `--append-hash`, appends the hash of an object's data to its name, as kubectl does. */
 function withHash(session: Session, object: JsonObject): JsonObject {
   if (!session.flags.boolean('append-hash')) return object;
   const name = textAt(object, 'metadata', 'name');
   const binaryData = objectAt(object, 'binaryData');
-  const hashed: JsonObject = {
+  const hashInput: JsonObject = {
     ...(Object.keys(binaryData).length === 0 ? {} : { binaryData }),
     data: objectAt(object, 'data'),
     kind: textAt(object, 'kind'),
     name,
     ...(object['kind'] === 'Secret' ? { type: textAt(object, 'type') } : {}),
   };
-  const digest = createHash('sha256').update(compactJson(hashed)).digest('hex').slice(0, 10);
-  // Replace characters that could form words or be mistaken for each other.
+  const digest = createHash('sha256').update(compactJson(hashInput)).digest('hex').slice(0, 10);
+  // Replace characters that could form words or look alike.
   const letters: Readonly<Record<string, string>> = { 0: 'g', 1: 'h', 3: 'k', a: 'm', e: 't' };
   const suffix = [...digest].map((letter) => letters[letter] ?? letter).join('');
   return { ...object, metadata: { ...objectAt(object, 'metadata'), name: `${name}-${suffix}` } };
 }
 
-function configMapOf(session: Session, name: string): JsonObject {
+function createConfigMap(session: Session, name: string): JsonObject {
   const data: JsonObject = {};
   const binaryData: JsonObject = {};
-  for (const [key, value] of dataOf(session, { ofMap: name })) {
+  for (const [key, value] of readData(session, { configMapName: name })) {
     if (isUtf8(value)) setMember(data, key, value.toString());
     else setMember(binaryData, key, value.toString('base64'));
   }
@@ -122,11 +125,11 @@ function configMapOf(session: Session, name: string): JsonObject {
 export const createConfigMapCommand: Command = {
   name: 'configmap',
   aliases: ['cm'],
-  summary: 'Create a config map from literals, files or folders',
+  summary: 'Create a config map from literals, files, or folders',
   usage: 'NAME [--from-literal=KEY=VALUE] [--from-file=[KEY=]SOURCE]',
   flags: [...createFlags, ...dataFlags, hashFlag],
   run: (session, args) =>
-    createObject(session, withHash(session, configMapOf(session, requireName(args))), {
+    createObject(session, withHash(session, createConfigMap(session, requireName(args))), {
       errorPrefix: 'failed to create configmap:',
     }),
 };
@@ -151,7 +154,7 @@ async function createSecret(
 
 const genericCommand: Command = {
   name: 'generic',
-  summary: 'Create a secret from literals, files or folders',
+  summary: 'Create a secret from literals, files, or folders',
   usage: 'NAME [--type=TYPE] [--from-literal=KEY=VALUE] [--from-file=[KEY=]SOURCE]',
   flags: [
     ...createFlags,
@@ -162,7 +165,7 @@ const genericCommand: Command = {
   run(session, args) {
     const name = requireName(args);
     const type = session.flags.text('type');
-    const data = dataOf(session);
+    const data = readData(session);
     return createSecret(session, { name, data, ...(type === undefined ? {} : { type }) });
   },
 };
@@ -174,14 +177,14 @@ const tlsCommand: Command = {
   flags: [
     ...createFlags,
     hashFlag,
-    { name: 'cert', type: 'text', help: 'File of the certificate, PEM' },
-    { name: 'key', type: 'text', help: 'File of its private key, PEM' },
+    { name: 'cert', type: 'text', help: 'Certificate file in PEM' },
+    { name: 'key', type: 'text', help: 'Private key file in PEM' },
   ],
   async run(session, args) {
     const name = requireName(args);
     const [cert = '', key = ''] = ['cert', 'key'].map((flag) => session.flags.text(flag));
     if (cert === '' || key === '') throw new CliError('key and cert must be specified');
-    const pair = { certificate: readPart(session, cert), key: readPart(session, key) };
+    const pair = { certificate: readPem(session, cert), key: readPem(session, key) };
     checkPair(pair);
     const { label } = await session.dialect();
     const data = new Map([
@@ -192,7 +195,7 @@ const tlsCommand: Command = {
   },
 };
 
-const readPart = (session: Session, file: string): Buffer =>
+const readPem = (session: Session, file: string): Buffer =>
   session.readFile(file, (why) => `Cannot read file ${file}, ${why}`);
 
 /** Throws CliError unless the key belongs to the certificate. */
@@ -223,7 +226,7 @@ const dockerCommand: Command = {
     { name: 'docker-username', type: 'text', help: 'User name for the registry' },
     { name: 'docker-password', type: 'text', help: 'Password for the registry' },
     { name: 'docker-email', type: 'text', help: 'Email address for the registry' },
-    { name: 'docker-server', type: 'text', help: 'The registry' },
+    { name: 'docker-server', type: 'text', help: 'Address of the registry' },
     { name: 'from-file', type: 'list', help: `[${dockerKey}=]FILE` },
   ],
   async run(session, args) {
@@ -231,7 +234,7 @@ const dockerCommand: Command = {
     const { label } = await session.dialect();
     const data =
       session.flags.list('from-file').length > 0
-        ? dataOf(session, { fileKey: dockerKey })
+        ? readData(session, { fileKey: dockerKey })
         : new Map([[dockerKey, Buffer.from(JSON.stringify(dockerConfig(session)))]]);
     return createSecret(session, { name, data, type: label('dockerconfigjson') });
   },

@@ -22,17 +22,17 @@ export const createIngressCommand: Command = {
     {
       name: 'rule',
       type: 'list',
-      help: 'HOST/PATH=SERVICE:PORT[,tls[=SECRET]]; PATH* for a prefix',
+      help: 'HOST/PATH=SERVICE:PORT[,tls[=SECRET]]; PATH* matches a prefix',
     },
     { name: 'default-backend', type: 'text', help: 'SERVICE:PORT of the default backend' },
     { name: 'annotation', type: 'list', help: 'KEY=VALUE' },
   ],
   async run(session, args) {
     const name = requireName(args);
-    const { rules, backend, annotations } = partsOf(session);
+    const { rules, backend, annotations } = parseIngressFlags(session);
     const { group } = await session.dialect();
     const ingressClassName = session.flags.text('class') ?? '';
-    const tls = tlsOf(rules);
+    const tls = createTls(rules);
     const ingress = {
       apiVersion: `${group('networking')}/v1`,
       kind: 'Ingress',
@@ -43,7 +43,7 @@ export const createIngressCommand: Command = {
       spec: {
         ...(backend === undefined ? {} : { defaultBackend: backend }),
         ...(ingressClassName === '' ? {} : { ingressClassName }),
-        ...(rules.length === 0 ? {} : { rules: rulesOf(rules) }),
+        ...(rules.length === 0 ? {} : { rules: createRules(rules) }),
         ...(tls.length === 0 ? {} : { tls }),
       },
     };
@@ -59,9 +59,9 @@ interface Rule {
   readonly secret: string | undefined;
 }
 
-const ruleForm = /^([^/,=]*)\/([^,=]*)=([^/,=:]+:[^/,=:]+?)(?:,tls(?:=([^,=]*))?)?$/;
+const rulePattern = /^([^/,=]*)\/([^,=]*)=([^/,=:]+:[^/,=:]+?)(?:,tls(?:=([^,=]*))?)?$/;
 
-function partsOf({ flags }: Session): {
+function parseIngressFlags({ flags }: Session): {
   readonly rules: readonly Rule[];
   readonly backend: JsonObject | undefined;
   readonly annotations: JsonObject;
@@ -75,7 +75,7 @@ function partsOf({ flags }: Session): {
     );
   }
   const rules = texts.map((text): Rule => {
-    const match = ruleForm.exec(text);
+    const match = rulePattern.exec(text);
     if (match === null) {
       throw new CliError(
         `rule ${text} is invalid and should be in format host/path=svcname:svcport[,tls[=secret]]`,
@@ -95,24 +95,24 @@ function partsOf({ flags }: Session): {
   if (fallback !== '' && fallback.split(':').length !== 2) {
     throw new CliError('default-backend should be in format servicename:serviceport');
   }
-  return { rules, annotations, backend: fallback === '' ? undefined : backendOf(fallback) };
+  return { rules, annotations, backend: fallback === '' ? undefined : createBackend(fallback) };
 }
 
-function backendOf(text: string): JsonObject {
+function createBackend(text: string): JsonObject {
   const [name = '', port = ''] = text.split(':');
   return {
     service: { name, port: /^\d+$/.test(port) ? { number: Number(port) } : { name: port } },
   };
 }
 
-function rulesOf(rules: readonly Rule[]): JsonObject[] {
+function createRules(rules: readonly Rule[]): JsonObject[] {
   const byHost = new Map<string, JsonObject[]>();
   for (const { host, path, service } of rules) {
     const isPrefix = path.endsWith('*');
     const paths = byHost.get(host) ?? [];
     byHost.set(host, paths);
     paths.push({
-      backend: backendOf(service),
+      backend: createBackend(service),
       path: `/${isPrefix ? path.slice(0, -1) : path}`,
       pathType: isPrefix ? 'Prefix' : 'Exact',
     });
@@ -123,8 +123,8 @@ function rulesOf(rules: readonly Rule[]): JsonObject[] {
   }));
 }
 
-/** The hosts with TLS, grouped by Secret, without repetitions. */
-function tlsOf(rules: readonly Rule[]): JsonObject[] {
+/** Groups the distinct hosts with TLS by Secret. */
+function createTls(rules: readonly Rule[]): JsonObject[] {
   const bySecret = new Map<string, string[]>();
   const seen = new Set<string>();
   for (const { host, secret } of rules) {
@@ -142,7 +142,7 @@ function tlsOf(rules: readonly Rule[]): JsonObject[] {
 
 const tcpFlag: FlagSpec = { name: 'tcp', type: 'list', help: 'PORT[:TARGET_PORT]; repeatable' };
 
-/** A type of Service, and the members that its flags set. */
+/** A type of Service, and the members of its specification that flags set. */
 interface ServiceType {
   readonly type: string;
   readonly members?: (session: Session) => JsonObject;
@@ -160,11 +160,11 @@ function createService(
   if (clusterIP !== 'None' && pairs.length === 0 && type !== 'ExternalName') {
     throw new CliError('at least one tcp port specifier must be provided');
   }
-  const own = members(session);
+  const typeMembers = members(session);
   const ports = pairs.map((pair) => ({
     name: pair.replaceAll(':', '-'),
     ...(nodePort === 0 ? {} : { nodePort }),
-    ...portsOf(pair),
+    ...parsePorts(pair),
     protocol: 'TCP',
   }));
   const service = {
@@ -173,7 +173,7 @@ function createService(
     metadata: { ...newMetadata(session, name), labels: { app: name } },
     spec: {
       ...(clusterIP === '' ? {} : { clusterIP }),
-      ...own,
+      ...typeMembers,
       ...(ports.length === 0 ? {} : { ports }),
       selector: { app: name },
       type,
@@ -182,8 +182,8 @@ function createService(
   return createObject(session, service, { errorPrefix: `failed to create ${type} service:` });
 }
 
-/** Reads `PORT[:TARGET_PORT]`. Throws CliError. */
-function portsOf(pair: string): { readonly port: number; readonly targetPort: number | string } {
+/** Parses `PORT[:TARGET_PORT]`. Throws CliError. */
+function parsePorts(pair: string): { readonly port: number; readonly targetPort: number | string } {
   const [first = '', target] = pair.split(':');
   if (!/^\d+$/.test(first)) {
     throw new CliError(
@@ -209,15 +209,15 @@ function portsOf(pair: string): { readonly port: number; readonly targetPort: nu
   return { port, targetPort };
 }
 
-const commandOf = (
+const createTypeCommand = (
   name: string,
-  how: ServiceType & { readonly summary: string; readonly flags?: readonly FlagSpec[] },
+  serviceType: ServiceType & { readonly summary: string; readonly flags?: readonly FlagSpec[] },
 ): Command => ({
   name,
-  summary: how.summary,
+  summary: serviceType.summary,
   usage: 'NAME [--tcp=PORT:TARGET_PORT]',
-  flags: [...createFlags, tcpFlag, ...(how.flags ?? [])],
-  run: (session, args) => createService(session, args, how),
+  flags: [...createFlags, tcpFlag, ...(serviceType.flags ?? [])],
+  run: (session, args) => createService(session, args, serviceType),
 });
 
 function externalName(session: Session): JsonObject {
@@ -235,7 +235,7 @@ export const createServiceCommand: Command = {
   aliases: ['svc'],
   summary: 'Create a service using a specified subcommand',
   subcommands: [
-    commandOf('clusterip', {
+    createTypeCommand('clusterip', {
       type: 'ClusterIP',
       summary: 'Create a ClusterIP service',
       flags: [
@@ -246,17 +246,17 @@ export const createServiceCommand: Command = {
         },
       ],
     }),
-    commandOf('externalname', {
+    createTypeCommand('externalname', {
       type: 'ExternalName',
       summary: 'Create an ExternalName service',
       flags: [{ name: 'external-name', type: 'text', help: 'The external name of the service' }],
       members: externalName,
     }),
-    commandOf('loadbalancer', {
+    createTypeCommand('loadbalancer', {
       type: 'LoadBalancer',
       summary: 'Create a LoadBalancer service',
     }),
-    commandOf('nodeport', {
+    createTypeCommand('nodeport', {
       type: 'NodePort',
       summary: 'Create a NodePort service',
       flags: [{ name: 'node-port', type: 'integer', help: 'Port of the service on each node' }],

@@ -1,4 +1,4 @@
-import { type JsonObject, randomBelow } from '@wheelhouse/machinery';
+import { generateName, type JsonObject } from '@wheelhouse/machinery';
 import { labelsOfSelector, parseQuantities } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import {
@@ -20,9 +20,13 @@ const budgetCommand: Command = {
   usage: 'NAME --selector=SELECTOR --min-available=N',
   flags: [
     ...createFlags,
-    { name: 'min-available', type: 'text', help: 'Pods that must be available: 2 or 50%' },
-    { name: 'max-unavailable', type: 'text', help: 'Pods that may be unavailable: 2 or 50%' },
-    { name: 'selector', type: 'text', help: 'Labels of the Pods: app=web' },
+    { name: 'min-available', type: 'text', help: 'Pods that must be available, such as 2 or 50%' },
+    {
+      name: 'max-unavailable',
+      type: 'text',
+      help: 'Pods that may be unavailable, such as 2 or 50%',
+    },
+    { name: 'selector', type: 'text', help: 'Labels of the Pods, such as app=web' },
   ],
   run(session, args) {
     const name = requireName(args);
@@ -67,7 +71,7 @@ const priorityClassCommand: Command = {
   flags: [
     ...createFlags,
     { name: 'value', type: 'integer', help: 'The priority' },
-    { name: 'global-default', type: 'boolean', help: 'Whether it applies to Pods without a class' },
+    { name: 'global-default', type: 'boolean', help: 'Use the class for Pods without one' },
     { name: 'description', type: 'text', help: 'When to use the class' },
     { name: 'preemption-policy', type: 'text', help: 'PreemptLowerPriority (default) or Never' },
   ],
@@ -95,7 +99,7 @@ const quotaCommand: Command = {
   usage: 'NAME [--hard=KEY1=VALUE1,KEY2=VALUE2] [--scopes=SCOPE1,SCOPE2]',
   flags: [
     ...createFlags,
-    { name: 'hard', type: 'text', help: 'The limits: pods=10,cpu=4' },
+    { name: 'hard', type: 'text', help: 'The limits, such as pods=10,cpu=4' },
     { name: 'scopes', type: 'text', help: 'Scopes that an object must match to count' },
   ],
   run(session, args) {
@@ -142,7 +146,7 @@ const deploymentCommand: Command = {
   flags: [
     ...createFlags,
     { name: 'image', type: 'list', help: 'Image of a container; repeatable' },
-    { name: 'port', type: 'integer', help: 'The port that the first container exposes' },
+    { name: 'port', type: 'integer', help: 'Port of the first container' },
     { name: 'replicas', short: 'r', type: 'integer', help: 'Number of replicas (1)' },
   ],
   run(session, args) {
@@ -154,7 +158,7 @@ const deploymentCommand: Command = {
     }
     const port = session.flags.integer('port') ?? -1;
     const containers = images.map((image, at) => ({
-      ...containerOf({ name: containerName(image), image, command }),
+      ...createContainer({ name: containerName(image), image, command }),
       ...(at === 0 && port >= 0 ? { ports: [{ containerPort: port }] } : {}),
     }));
     const labels = { app: name };
@@ -172,7 +176,7 @@ const deploymentCommand: Command = {
   },
 };
 
-const containerOf = (of: {
+const createContainer = (of: {
   readonly name: string;
   readonly image: string;
   readonly command: readonly string[];
@@ -182,14 +186,12 @@ const containerOf = (of: {
   ...(of.command.length === 0 ? {} : { command: [...of.command] }),
 });
 
-/** The last part of an image's name, with a random suffix if characters had to be replaced. */
+/** The last part of an image's name, with a random suffix if characters are replaced. */
 function containerName(image: string): string {
   const last = image.slice(image.lastIndexOf('/') + 1);
   const [name = ''] = last.split(/[:@]/);
   if (!/[._]/.test(name)) return name;
-  const letters = 'bcdfghjklmnpqrstvwxz2456789';
-  const ending = Array.from({ length: 5 }, () => letters[randomBelow(letters.length)]);
-  return `${name.replaceAll(/[._]/g, '-')}-${ending.join('')}`;
+  return generateName(`${name.replaceAll(/[._]/g, '-')}-`);
 }
 
 const jobCommand: Command = {
@@ -199,7 +201,7 @@ const jobCommand: Command = {
   flags: [
     ...createFlags,
     { name: 'image', type: 'text', help: 'Image of the container' },
-    { name: 'from', type: 'text', help: 'The CronJob to start: cronjob/NAME' },
+    { name: 'from', type: 'text', help: 'The CronJob to run: cronjob/NAME' },
   ],
   async run(session, args) {
     const { name, command } = nameAndCommand(session, args);
@@ -216,7 +218,7 @@ const jobCommand: Command = {
             metadata: newMetadata(session, name),
             spec: jobSpec({ name, image, command, restartPolicy: 'Never' }),
           }
-        : await jobOfCronJob(session, name, from);
+        : await jobFromCronJob(session, name, from);
     return createObject(session, job, { errorPrefix: 'failed to create job:' });
   },
 };
@@ -228,11 +230,13 @@ function jobSpec(of: {
   readonly restartPolicy: string;
 }): JsonObject {
   const { restartPolicy } = of;
-  return { template: { spec: { containers: [containerOf(of)], restartPolicy } } };
+  return { template: { spec: { containers: [createContainer(of)], restartPolicy } } };
 }
 
-/** A Job like those of the CronJob's controller, but annotated as manual. */
-async function jobOfCronJob(session: Session, name: string, from: string): Promise<JsonObject> {
+/**
+ * Creates a Job as the CronJob's controller would, but annotated as manual. Rejects with CliError.
+ */
+async function jobFromCronJob(session: Session, name: string, from: string): Promise<JsonObject> {
   const cronJob = await getByLabel(session, from);
   const apiVersion = textAt(cronJob, 'apiVersion');
   const kind = textAt(cronJob, 'kind');

@@ -70,7 +70,7 @@ export const createCommand: Command = {
   },
 };
 
-/** Drops the resourceVersion of an object that was read from a server. */
+/** Removes the resourceVersion, which an object has if it was read from a server. */
 function withoutVersion(object: JsonObject): JsonObject {
   const { resourceVersion, ...metadata } = objectAt(object, 'metadata');
   return resourceVersion === undefined ? object : { ...object, metadata };
@@ -81,7 +81,7 @@ async function createEdited(session: Session): Promise<number> {
   let editExit = 0;
   const exitCode = await eachManifest(session, 'create', async ({ object }) => {
     const resource = await resourceOfObject(session, object);
-    const ended = await editInEditor(session, {
+    const code = await editInEditor(session, {
       heading: editHeading,
       subject: quotedLabel(resource, nameOf(object)),
       shown: withNamespace(session, { resource, object: withoutVersion(object) }),
@@ -91,7 +91,7 @@ async function createEdited(session: Session): Promise<number> {
         return { type: 'done' };
       },
     });
-    editExit = Math.max(editExit, ended);
+    editExit = Math.max(editExit, code);
   });
   return Math.max(exitCode, editExit);
 }

@@ -13,17 +13,21 @@ import type { Session } from '../../session.ts';
 const flags: readonly FlagSpec[] = [
   ...manifestFlags,
   ...outputFlags,
-  { name: 'force', type: 'boolean', help: 'Write even if the request already has this decision' },
+  {
+    name: 'force',
+    type: 'boolean',
+    help: 'Update the request even if it already has this decision',
+  },
 ];
 
-/** A decision about a request, and its opposite. */
+/** A decision about a certificate signing request, and its opposite. */
 interface Decision {
   readonly type: 'Approved' | 'Denied';
   readonly excludes: 'Approved' | 'Denied';
   readonly verb: 'approve' | 'deny';
 }
 
-const commandOf = (summary: string, decision: Decision): Command => ({
+const createDecisionCommand = (summary: string, decision: Decision): Command => ({
   name: decision.verb,
   summary,
   usage: '(-f FILENAME | NAME)',
@@ -35,12 +39,12 @@ export const certificateCommand: Command = {
   name: 'certificate',
   summary: 'Modify certificate resources',
   subcommands: [
-    commandOf('Approve a certificate signing request', {
+    createDecisionCommand('Approve a certificate signing request', {
       type: 'Approved',
       excludes: 'Denied',
       verb: 'approve',
     }),
-    commandOf('Deny a certificate signing request', {
+    createDecisionCommand('Deny a certificate signing request', {
       type: 'Denied',
       excludes: 'Approved',
       verb: 'deny',

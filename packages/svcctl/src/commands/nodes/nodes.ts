@@ -42,7 +42,7 @@ export const cordonCommand: Command = {
   summary: 'Mark node as unschedulable',
   usage: 'NODE',
   flags: nodeFlags,
-  run: (session, args) => mark(session, args, { command: 'cordon', unschedulable: true }),
+  run: (session, args) => cordonNodes(session, args, { command: 'cordon', unschedulable: true }),
 };
 
 export const uncordonCommand: Command = {
@@ -51,7 +51,7 @@ export const uncordonCommand: Command = {
   summary: 'Mark node as schedulable',
   usage: 'NODE',
   flags: nodeFlags,
-  run: (session, args) => mark(session, args, { command: 'uncordon', unschedulable: false }),
+  run: (session, args) => cordonNodes(session, args, { command: 'uncordon', unschedulable: false }),
 };
 
 export const drainCommand: Command = {
@@ -61,19 +61,19 @@ export const drainCommand: Command = {
   usage: 'NODE',
   flags: [
     ...nodeFlags,
-    { name: 'force', type: 'boolean', help: 'Remove Pods that have no controller, too' },
+    { name: 'force', type: 'boolean', help: 'Also remove Pods without a controller' },
     { name: 'ignore-daemonsets', type: 'boolean', help: 'Ignore Pods of DaemonSets' },
     {
       name: 'delete-emptydir-data',
       type: 'boolean',
-      help: 'Remove Pods with emptyDir volumes, too',
+      help: 'Also remove Pods with emptyDir volumes',
     },
     {
       name: 'grace-period',
       type: 'integer',
-      help: 'Seconds that Pods have to terminate; negative: as they specify',
+      help: 'Seconds for Pods to terminate; negative for what they specify',
     },
-    { name: 'timeout', type: 'duration', help: 'How long to wait before giving up; 0: forever' },
+    { name: 'timeout', type: 'duration', help: 'How long to wait; 0 for no limit' },
     { name: 'pod-selector', type: 'text', help: 'Only Pods that this label selector matches' },
     {
       name: 'disable-eviction',
@@ -83,14 +83,14 @@ export const drainCommand: Command = {
     {
       name: 'skip-wait-for-delete-timeout',
       type: 'integer',
-      help: 'Do not wait for Pods that were deleted more than this many seconds ago',
+      help: 'Skip Pods whose deletion began more than this many seconds ago',
     },
     chunkSizeFlag,
   ],
   async run(session, args) {
     checkPodSelector(session);
-    const nodes = await nodesOf(session, args, 'drain');
-    await markEach(session, nodes, { command: 'cordon', unschedulable: true });
+    const nodes = await readNodes(session, args, 'drain');
+    await cordonEach(session, nodes, { command: 'cordon', unschedulable: true });
     const failures: { readonly name: string; readonly message: string }[] = [];
     for (const node of nodes) {
       const name = nameOf(node);
@@ -122,7 +122,7 @@ function checkPodSelector({ flags }: Session): void {
 }
 
 /** Reads the nodes of the command line. Rejects with CliError or ApiError. */
-async function nodesOf(
+async function readNodes(
   session: Session,
   args: readonly string[],
   command: string,
@@ -146,19 +146,27 @@ async function nodesOf(
   return nodes;
 }
 
-interface Mark {
+interface CordonAction {
   readonly command: 'cordon' | 'uncordon';
   readonly unschedulable: boolean;
 }
 
-async function mark(session: Session, args: readonly string[], how: Mark): Promise<number> {
-  await markEach(session, await nodesOf(session, args, how.command), how);
+async function cordonNodes(
+  session: Session,
+  args: readonly string[],
+  action: CordonAction,
+): Promise<number> {
+  await cordonEach(session, await readNodes(session, args, action.command), action);
   return 0;
 }
 
-/** Marks nodes, reporting failures of single nodes. */
-async function markEach(session: Session, nodes: readonly JsonObject[], how: Mark): Promise<void> {
-  const { command, unschedulable } = how;
+/** Cordons or uncordons nodes, and reports the failures of single nodes. */
+async function cordonEach(
+  session: Session,
+  nodes: readonly JsonObject[],
+  action: CordonAction,
+): Promise<void> {
+  const { command, unschedulable } = action;
   const resource = await session.resourceOfKind('Node');
   for (const before of nodes) {
     const name = nameOf(before);
@@ -220,7 +228,7 @@ export const taintCommand: Command = {
     ...outputFlags,
     nodeSelectorFlag,
     { name: 'all', type: 'boolean', help: 'All nodes' },
-    { name: 'overwrite', type: 'boolean', help: 'Allow changes of existing taints' },
+    { name: 'overwrite', type: 'boolean', help: 'Allow changes to existing taints' },
   ],
   async run(session, args) {
     const { words, changes } = splitArguments(args);
@@ -240,7 +248,7 @@ export const taintCommand: Command = {
 interface Taint {
   readonly key: string;
   readonly value: string;
-  /** Empty in a removal of all effects of the key. */
+  /** Empty to remove all effects of the key. */
   readonly effect: string;
 }
 
@@ -293,20 +301,20 @@ const effects = new Set(['NoSchedule', 'PreferNoSchedule', 'NoExecute']);
 
 /** Parses `KEY`, `KEY:EFFECT`, or `KEY=VALUE:EFFECT`. Throws CliError. */
 function parseTaint(spec: string): Taint {
-  const fault = (details: readonly string[] = []) =>
+  const specError = (details: readonly string[] = []) =>
     usageError(
       'taint',
       `invalid taint spec: ${[spec, details.join('; ')].filter(Boolean).join(', ')}`,
     );
   const [front = '', effect = '', ...more] = spec.split(':');
-  if (more.length > 0) throw fault();
+  if (more.length > 0) throw specError();
   if (spec.includes(':') && !effects.has(effect)) {
     throw usageError('taint', `invalid taint effect: ${effect}, unsupported taint effect`);
   }
   const [key = '', value = '', ...rest] = spec.includes(':') ? front.split('=') : [front];
-  if (rest.length > 0) throw fault();
+  if (rest.length > 0) throw specError();
   const faults = [...labelValue(value), ...qualifiedName(key)];
-  if (faults.length > 0) throw fault(faults);
+  if (faults.length > 0) throw specError(faults);
   return { key, value, effect };
 }
 
@@ -347,7 +355,7 @@ async function taintNode(
   of: { readonly target: Target; readonly node: JsonObject; readonly changes: Changes },
 ): Promise<void> {
   const { target, node, changes } = of;
-  const { taints, done } = changedTaints(session, node, changes);
+  const { taints, verb } = changeTaints(session, node, changes);
   const { taints: _, ...spec } = objectAt(node, 'spec');
   const after = { ...node, spec: taints.length === 0 ? spec : { ...spec, taints } };
   const query = writeQuery(session, 'svcctl-taint');
@@ -357,19 +365,21 @@ async function taintNode(
     after,
     query,
   });
-  // Like kubectl, do not mark the report of a dry run.
-  reportObject(session, changed, done);
+  // Like kubectl, do not mark a dry run in the report.
+  reportObject(session, changed, verb);
 }
 
 const matches = (one: JsonObject, { key, effect }: Taint): boolean =>
   one['key'] === key && one['effect'] === effect;
 
-/** The new taints of a node, added ones first, and the verb of the report. Throws CliError. */
-function changedTaints(
+/**
+ * Computes the new taints of a node, added ones first, and the verb of the report. Throws CliError.
+ */
+function changeTaints(
   session: Session,
   node: JsonObject,
   { add, remove }: Changes,
-): { readonly taints: JsonObject[]; readonly done: string } {
+): { readonly taints: JsonObject[]; readonly verb: string } {
   const current = listAt(node, 'spec', 'taints');
   const overwrites = session.flags.boolean('overwrite');
   const present = add.filter((taint) => current.some((one) => matches(one, taint)));
@@ -391,6 +401,7 @@ function changedTaints(
     const left = taints.filter((one) =>
       taint.effect === '' ? one['key'] !== taint.key : !matches(one, taint),
     );
+    // Like kubectl, only the last removal decides the verb.
     shrinks = left.length !== taints.length;
     if (!shrinks) absent.push(`taint ${JSON.stringify(taintText(taint))} not found`);
     taints = left;
@@ -399,8 +410,8 @@ function changedTaints(
     const failures = absent.map((message) => new CliError(message));
     throw failures.length === 1 ? failures[0] : new AggregateError(failures);
   }
-  if ((grows && shrinks) || overwrites) return { taints, done: 'modified' };
-  return { taints, done: grows ? 'tainted' : 'untainted' };
+  if ((grows && shrinks) || overwrites) return { taints, verb: 'modified' };
+  return { taints, verb: grows ? 'tainted' : 'untainted' };
 }
 
 const taintText = ({ key, effect }: Taint): string => (effect === '' ? key : `${key}:${effect}`);

@@ -31,23 +31,23 @@ const nodeCommand: Command = {
     {
       name: 'show-capacity',
       type: 'boolean',
-      help: 'Percent of capacity instead of allocatable',
+      help: 'Show percentages of the capacity instead of the allocatable amount',
     },
   ],
   async run(session, args) {
-    const name = onlyArgument(args, 'node');
+    const name = optionalName(args, 'node');
     if (name !== undefined && (session.flags.text('selector') ?? '') !== '') {
       throw new CliError('only one of NAME or --selector can be provided');
     }
-    const metrics = await metricsOf(session, { kind: 'NodeMetrics', name });
+    const metrics = await readMetrics(session, { kind: 'NodeMetrics', name });
     if (metrics.length === 0) throw new CliError('metrics not available yet');
     const total = session.flags.boolean('show-capacity') ? 'capacity' : 'allocatable';
     const resource = await session.resourceOfKind('Node');
-    const nodes = await read(session, { resource, namespace: '', name });
+    const nodes = await readObjects(session, { resource, namespace: '', name });
     const available = new Map(
       nodes.map((node) => [nameOf(node), objectAt(node, 'status', total)] as const),
     );
-    const rows = sorted(session, metrics.map(usageOfNode)).map(({ label, usage }) => {
+    const rows = sortRows(session, metrics.map(usageOfNode)).map(({ label, usage }) => {
       const amounts = available.get(label) ?? {};
       available.delete(label);
       return [label, ...usageCells(usage, amounts)];
@@ -57,7 +57,7 @@ const nodeCommand: Command = {
       ...Array<string>(4).fill('<unknown>'),
     ]);
     const head = ['NAME', 'CPU(cores)', 'CPU(%)', 'MEMORY(bytes)', 'MEMORY(%)'];
-    print(session, head, [...rows, ...unknown]);
+    printTable(session, head, [...rows, ...unknown]);
     return 0;
   },
 };
@@ -72,17 +72,17 @@ const podCommand: Command = {
     ...topFlags,
     fieldSelectorFlag,
     allNamespacesFlag,
-    { name: 'containers', type: 'boolean', help: 'The usage of each container' },
+    { name: 'containers', type: 'boolean', help: 'Show the usage of each container' },
     { name: 'sum', type: 'boolean', help: 'Print the sum as the last line' },
   ],
   async run(session, args) {
     const { flags } = session;
-    const name = onlyArgument(args, 'pod');
+    const name = optionalName(args, 'pod');
     const selects = ['selector', 'field-selector'].some((flag) => (flags.text(flag) ?? '') !== '');
     if (name !== undefined && selects) {
       throw new CliError('only one of NAME or selector can be provided');
     }
-    const metrics = await metricsOf(session, { kind: 'PodMetrics', name });
+    const metrics = await readMetrics(session, { kind: 'PodMetrics', name });
     if (metrics.length === 0) return reportNoPods(session);
     const withNamespace = flags.boolean('all-namespaces');
     const perContainer = flags.boolean('containers');
@@ -90,10 +90,10 @@ const podCommand: Command = {
       ...usageOfPod(one),
       containers: listAt(one, 'containers').map(usageOfContainer),
     }));
-    const lines = sorted(session, pods).flatMap((pod) => {
+    const lines = sortRows(session, pods).flatMap((pod) => {
       const place = withNamespace ? [pod.namespace] : [];
       if (!perContainer) return [[...place, pod.label, ...usageCells(pod.usage)]];
-      return sorted(session, pod.containers).map((one) => [
+      return sortRows(session, pod.containers).map((one) => [
         ...place,
         pod.label,
         one.label,
@@ -105,7 +105,7 @@ const podCommand: Command = {
       ...(perContainer ? ['POD'] : []),
       ...['NAME', 'CPU(cores)', 'MEMORY(bytes)'],
     ];
-    print(session, columns, [
+    printTable(session, columns, [
       ...lines,
       ...(flags.boolean('sum') ? sumLines(pods, columns.length) : []),
     ]);
@@ -119,14 +119,14 @@ export const topCommand: Command = {
   subcommands: [nodeCommand, podCommand],
 };
 
-function onlyArgument(args: readonly string[], what: string): string | undefined {
+function optionalName(args: readonly string[], what: string): string | undefined {
   const [name, ...more] = args;
   if (more.length > 0) throw usageError(`top ${what}`, `${what} [NAME | -l label]`);
   return name;
 }
 
 /** Reads objects of the metrics API. Rejects with CliError if the server does not serve it. */
-async function metricsOf(
+async function readMetrics(
   session: Session,
   { kind, name }: { readonly kind: string; readonly name: string | undefined },
 ): Promise<JsonObject[]> {
@@ -138,10 +138,10 @@ async function metricsOf(
   const resource = (await session.mapper()).byKind(`${group('metrics')}/v1beta1`, kind);
   if (resource === undefined) throw new CliError('Metrics API not available');
   const everywhere = !resource.namespaced || session.flags.boolean('all-namespaces');
-  return read(session, { resource, namespace: everywhere ? '' : session.namespace, name });
+  return readObjects(session, { resource, namespace: everywhere ? '' : session.namespace, name });
 }
 
-async function read(session: Session, target: Target): Promise<JsonObject[]> {
+async function readObjects(session: Session, target: Target): Promise<JsonObject[]> {
   if (target.name !== undefined) return [await session.client.get(targetPath(target))];
   return listObjects(session.client, target, {
     labelSelector: session.flags.text('selector'),
@@ -153,27 +153,27 @@ async function reportNoPods(session: Session): Promise<number> {
   const everywhere = session.flags.boolean('all-namespaces');
   const resource = await session.resourceOfKind('Pod');
   const namespace = everywhere ? '' : session.namespace;
-  const pods = await read(session, { resource, namespace, name: undefined });
+  const pods = await readObjects(session, { resource, namespace, name: undefined });
   if (pods.length > 0) throw new CliError('metrics not available yet');
   const where = everywhere ? '' : ` in ${namespace} namespace.`;
   session.io.err(`No resources found${where}\n`);
   return 0;
 }
 
-/** Usage of resources: CPU in thousandths of a core, memory in bytes. */
+/** Resource usage: CPU in thousandths of a core, memory in bytes. */
 interface Usage {
   readonly cpu: number;
   readonly memory: number;
 }
 
-interface Measured {
+interface UsageRow {
   readonly label: string;
   readonly namespace: string;
   readonly usage: Usage;
 }
 
-/** An amount in units of `nanoUnit` billionths, rounded up; 0 if it is malformed. */
-function amountOf(amounts: JsonObject, name: string, nanoUnit: bigint): number {
+/** An amount in units of `nanoUnit` billionths, rounded up; 0 if malformed. */
+function roundUpAmount(amounts: JsonObject, name: string, nanoUnit: bigint): number {
   const quantity = parseQuantity(String(amounts[name] ?? '0'));
   if ('error' in quantity) return 0;
   return Number((quantity.nano + nanoUnit - 1n) / nanoUnit);
@@ -183,35 +183,35 @@ const thousandth = 1_000_000n;
 const whole = 1_000_000_000n;
 
 const usageOf = (amounts: JsonObject): Usage => ({
-  cpu: amountOf(amounts, 'cpu', thousandth),
-  memory: amountOf(amounts, 'memory', whole),
+  cpu: roundUpAmount(amounts, 'cpu', thousandth),
+  memory: roundUpAmount(amounts, 'memory', whole),
 });
 
-const usageOfNode = (metrics: JsonObject): Measured => ({
+const usageOfNode = (metrics: JsonObject): UsageRow => ({
   label: nameOf(metrics),
   namespace: '',
   usage: usageOf(objectAt(metrics, 'usage')),
 });
 
-const usageOfContainer = (container: JsonObject): Measured => ({
+const usageOfContainer = (container: JsonObject): UsageRow => ({
   label: String(container['name']),
   namespace: '',
   usage: usageOf(objectAt(container, 'usage')),
 });
 
-const usageOfPod = (metrics: JsonObject): Measured => ({
+const usageOfPod = (metrics: JsonObject): UsageRow => ({
   label: nameOf(metrics),
   namespace: namespaceOf(metrics),
   usage: sumOf(listAt(metrics, 'containers').map(usageOfContainer)),
 });
 
-const sumOf = (list: readonly Measured[]): Usage => ({
+const sumOf = (list: readonly UsageRow[]): Usage => ({
   cpu: list.reduce((sum, { usage }) => sum + usage.cpu, 0),
   memory: list.reduce((sum, { usage }) => sum + usage.memory, 0),
 });
 
 /** Sorts by name, or by usage in descending order. */
-function sorted<Row extends Measured>({ flags }: Session, rows: readonly Row[]): Row[] {
+function sortRows<Row extends UsageRow>({ flags }: Session, rows: readonly Row[]): Row[] {
   const by = flags.text('sort-by') ?? '';
   const nameOrder = (one: Row, other: Row) => {
     const [left, right] = [one, other].map((row) => `${row.namespace}/${row.label}`);
@@ -230,7 +230,7 @@ function usageCells({ cpu, memory }: Usage, available?: JsonObject): string[] {
   return [cells[0] ?? '', percent(cpu, total.cpu), cells[1] ?? '', percent(memory, total.memory)];
 }
 
-function sumLines(pods: readonly Measured[], columns: number): string[][] {
+function sumLines(pods: readonly UsageRow[], columns: number): string[][] {
   const blanks = Array<string>(columns - 2).fill('');
   return [
     [...blanks, '________', '________'],
@@ -238,8 +238,8 @@ function sumLines(pods: readonly Measured[], columns: number): string[][] {
   ];
 }
 
-function print(session: Session, head: readonly string[], rows: readonly string[][]): void {
+function printTable(session: Session, head: readonly string[], rows: readonly string[][]): void {
   const lines = session.flags.boolean('no-headers') ? rows : [head, ...rows];
-  // kubectl writes a tab after every cell, including the last one, which pads it.
+  // Like kubectl, pad the last cell too.
   session.io.out(alignLines(lines.map((line) => [...line, ''])));
 }

@@ -38,10 +38,10 @@ const canICommand: Command = {
       name: 'quiet',
       short: 'q',
       type: 'boolean',
-      help: 'Print nothing; the exit code is the answer',
+      help: 'Print nothing; the exit code reports the result',
     },
     { name: 'list', type: 'boolean', help: 'Print all allowed actions' },
-    { name: 'subresource', type: 'text', help: 'Sub-resource such as log or scale' },
+    { name: 'subresource', type: 'text', help: 'Subresource, such as log or scale' },
     noHeadersFlag,
   ],
   async run(session, args) {
@@ -90,15 +90,15 @@ const resourceVerbs = new Set([
   ...['use', 'bind', 'impersonate', 'approve', 'sign', 'escalate', 'attest'],
 ]);
 
-function warnOfVerb(session: Session, verb: string, knownVerbs: ReadonlySet<string>): void {
-  if (!knownVerbs.has(verb)) session.io.err(`Warning: verb '${verb}' is not a known verb\n`);
+function warnAboutVerb(session: Session, verb: string, standardVerbs: ReadonlySet<string>): void {
+  if (!standardVerbs.has(verb)) session.io.err(`Warning: verb '${verb}' is not a known verb\n`);
 }
 
 function pathAttributes(session: Session, request: { verb: string; path: string }): JsonObject {
   if ((session.flags.text('subresource') ?? '') !== '') {
     throw new CliError('--subresource can not be used with NonResourceURL');
   }
-  warnOfVerb(session, request.verb, pathVerbs);
+  warnAboutVerb(session, request.verb, pathVerbs);
   return { verb: request.verb, path: request.path };
 }
 
@@ -110,13 +110,13 @@ async function resourceAttributes(
   const slash = what.indexOf('/');
   const type = slash < 0 ? what : what.slice(0, slash);
   const name = slash < 0 ? '' : what.slice(slash + 1);
-  const found = await resourceNamed(session, type);
+  const found = await findResource(session, type);
   const everywhere = session.flags.boolean('all-namespaces');
   if (found !== undefined && !found.namespaced && !everywhere) {
     const group = found.group === '' ? '' : ` in group '${found.group}'`;
     session.io.err(`Warning: resource '${found.resource}' is not namespace scoped${group}\n`);
   }
-  if (!everywhere) warnOfVerb(session, verb, resourceVerbs);
+  if (!everywhere) warnAboutVerb(session, verb, resourceVerbs);
   const subresource = session.flags.text('subresource') ?? '';
   return {
     ...(everywhere ? {} : { namespace: session.namespace }),
@@ -128,7 +128,7 @@ async function resourceAttributes(
   };
 }
 
-async function resourceNamed(session: Session, type: string): Promise<ApiResource | undefined> {
+async function findResource(session: Session, type: string): Promise<ApiResource | undefined> {
   if (type === '*') return undefined;
   const found = (await session.mapper()).byName(type.toLowerCase());
   if (found !== undefined) return found;
@@ -157,7 +157,7 @@ async function listRules(session: Session): Promise<number> {
 
 const whoamiCommand: Command = {
   name: 'whoami',
-  summary: 'Show who you are to the server',
+  summary: 'Show the user that the server authenticates',
   flags: outputFlags,
   async run(session, args) {
     if (args.length > 0) throw new CliError(`unexpected arguments: ${args.join(' ')}`);

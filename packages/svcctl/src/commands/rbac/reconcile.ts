@@ -24,7 +24,7 @@ interface Reconciliation {
   readonly operation: 'none' | 'create' | 'update' | 'recreate';
   /** The object to write, or the current one if nothing changes. */
   readonly object: JsonObject;
-  /** The object on the server opts out of changes. */
+  /** Whether the object on the server opts out of changes. */
   readonly isProtected: boolean;
   readonly missingSubjects: readonly JsonObject[];
   readonly extraSubjects: readonly JsonObject[];
@@ -40,81 +40,81 @@ interface Difference {
   readonly extraRules?: readonly PolicyRule[];
 }
 
-const nothing = { missingSubjects: [], extraSubjects: [], missingRules: [], extraRules: [] };
+const noDifferences = { missingSubjects: [], extraSubjects: [], missingRules: [], extraRules: [] };
 
 /**
  * Compares a role or binding in a file with the server's, like kubectl: rules by what they grant
- * rather than by their form. Rules and subjects missing from the file stay unless `removeExtras` is
- * set. Labels and annotations of the file are added.
+ * rather than by how they are written. Keeps rules and subjects that are missing from the file,
+ * unless `removeExtras` is set. Adds the labels and annotations of the file.
  */
 function reconcile(options: {
-  readonly wanted: JsonObject;
+  readonly desired: JsonObject;
   readonly live: JsonObject | undefined;
   /** The annotation with which an object opts out. */
   readonly optOut: string;
   readonly removeExtras: boolean;
 }): Reconciliation {
-  const { wanted, live, removeExtras } = options;
+  const { desired, live, removeExtras } = options;
   if (live === undefined) {
     return {
-      ...nothing,
+      ...noDifferences,
       operation: 'create',
-      object: wanted,
+      object: desired,
       isProtected: false,
-      missingSubjects: listAt(wanted, 'subjects'),
-      missingRules: rulesOf(wanted),
+      missingSubjects: listAt(desired, 'subjects'),
+      missingRules: rulesOf(desired),
     };
   }
   const isProtected = textAt(live, 'metadata', 'annotations', options.optOut) === 'false';
-  const isBinding = valueAt(wanted, 'roleRef') !== undefined;
-  if (isBinding && !sameRole(wanted, live)) {
-    return { ...nothing, operation: 'recreate', object: wanted, isProtected };
+  const isBinding = valueAt(desired, 'roleRef') !== undefined;
+  if (isBinding && !isSameRole(desired, live)) {
+    return { ...noDifferences, operation: 'recreate', object: desired, isProtected };
   }
   const compare = isBinding ? compareSubjects : compareRules;
-  const { change, ...differences } = compare({ wanted, live, removeExtras });
-  const object: JsonObject = { ...live, ...change, metadata: mergedMetadata(wanted, live) };
+  const { change, ...differences } = compare({ desired, live, removeExtras });
+  const object: JsonObject = { ...live, ...change, metadata: mergeMetadata(desired, live) };
   for (const name of Object.keys(object)) if (object[name] === null) delete object[name];
   const operation = jsonEqual(object, live) ? 'none' : 'update';
-  return { ...nothing, ...differences, operation, object, isProtected };
+  return { ...noDifferences, ...differences, operation, object, isProtected };
 }
 
 interface Pair {
-  readonly wanted: JsonObject;
+  readonly desired: JsonObject;
   readonly live: JsonObject;
   readonly removeExtras: boolean;
 }
 
-function sameRole(wanted: JsonObject, live: JsonObject): boolean {
+function isSameRole(desired: JsonObject, live: JsonObject): boolean {
   return ['kind', 'name'].every(
-    (name) => textAt(wanted, 'roleRef', name) === textAt(live, 'roleRef', name),
+    (name) => textAt(desired, 'roleRef', name) === textAt(live, 'roleRef', name),
   );
 }
 
-function mergedMetadata(wanted: JsonObject, live: JsonObject): JsonObject {
+function mergeMetadata(desired: JsonObject, live: JsonObject): JsonObject {
   const metadata: JsonObject = { ...objectAt(live, 'metadata') };
   for (const name of ['labels', 'annotations']) {
-    const merged = { ...objectAt(wanted, 'metadata', name), ...objectAt(metadata, name) };
+    const merged = { ...objectAt(desired, 'metadata', name), ...objectAt(metadata, name) };
     if (Object.keys(merged).length > 0) metadata[name] = merged;
   }
   return metadata;
 }
 
-function compareSubjects({ wanted, live, removeExtras }: Pair): Difference {
-  const present = listAt(live, 'subjects');
-  const desired = listAt(wanted, 'subjects').map((one) => completed(one, live));
-  const missingSubjects = without(desired, present);
-  const extraSubjects = without(present, desired);
+function compareSubjects({ desired, live, removeExtras }: Pair): Difference {
+  const liveEntries = listAt(live, 'subjects');
+  const fileEntries = listAt(desired, 'subjects').map((one) => withDefaultGroup(one, live));
+  const missingSubjects = without(fileEntries, liveEntries);
+  const extraSubjects = without(liveEntries, fileEntries);
   let change: JsonObject = {};
   if (removeExtras && missingSubjects.length + extraSubjects.length > 0) {
-    change = { subjects: desired };
+    change = { subjects: fileEntries };
   } else if (missingSubjects.length > 0) {
-    change = { subjects: [...present, ...missingSubjects] };
+    change = { subjects: [...liveEntries, ...missingSubjects] };
   }
   return { change, missingSubjects, extraSubjects };
 }
 
-/** Fills in the group that the server sets for subjects without one. */
-function completed(subject: JsonObject, live: JsonObject): JsonObject {
+/** Sets the group that the server defaults for subjects without one. */
+function withDefaultGroup(subject: JsonObject, live: JsonObject): JsonObject {
   const hasGroup = subject.kind === 'User' || subject.kind === 'Group';
   if (!hasGroup || textAt(subject, 'apiGroup') !== '') return subject;
   return { ...subject, apiGroup: textAt(live, 'roleRef', 'apiGroup') };
@@ -129,35 +129,35 @@ function without<T extends JsonValue>(list: readonly T[], other: readonly T[]): 
 }
 
 function compareRules(pair: Pair): Difference {
-  const { wanted, live, removeExtras } = pair;
-  const bothAggregated = isObject(wanted.aggregationRule) && isObject(live.aggregationRule);
-  const missingRules = ruleEscalation(rulesOf(live), rulesOf(wanted)).missing;
+  const { desired, live, removeExtras } = pair;
+  const bothAggregated = isObject(desired.aggregationRule) && isObject(live.aggregationRule);
+  const missingRules = ruleEscalation(rulesOf(live), rulesOf(desired)).missing;
   // The controller owns the rules of an aggregated role.
-  const extraRules = bothAggregated ? [] : ruleEscalation(rulesOf(wanted), rulesOf(live)).missing;
+  const extraRules = bothAggregated ? [] : ruleEscalation(rulesOf(desired), rulesOf(live)).missing;
   const change: JsonObject = {};
   if (removeExtras && missingRules.length + extraRules.length > 0) {
-    change.rules = listAt(wanted, 'rules');
+    change.rules = listAt(desired, 'rules');
   } else if (missingRules.length > 0) {
     change.rules = [...listAt(live, 'rules'), ...missingRules.map(ruleObject)];
   }
   return { change: { ...change, ...aggregationChange(pair) }, missingRules, extraRules };
 }
 
-function aggregationChange({ wanted, live, removeExtras }: Pair): JsonObject {
-  const present = listAt(live, 'aggregationRule', 'clusterRoleSelectors');
-  const desired = listAt(wanted, 'aggregationRule', 'clusterRoleSelectors');
-  const missing = without(desired, present);
-  const extra = without(present, desired);
+function aggregationChange({ desired, live, removeExtras }: Pair): JsonObject {
+  const liveEntries = listAt(live, 'aggregationRule', 'clusterRoleSelectors');
+  const fileEntries = listAt(desired, 'aggregationRule', 'clusterRoleSelectors');
+  const missing = without(fileEntries, liveEntries);
+  const extra = without(liveEntries, fileEntries);
   // Null removes the member from the object.
-  if (wanted.aggregationRule === undefined) {
+  if (desired.aggregationRule === undefined) {
     return live.aggregationRule === undefined ? {} : { aggregationRule: null };
   }
   if (removeExtras && missing.length + extra.length > 0) {
-    return { aggregationRule: wanted.aggregationRule };
+    return { aggregationRule: desired.aggregationRule };
   }
   return missing.length === 0
     ? {}
-    : { aggregationRule: { clusterRoleSelectors: [...present, ...missing] } };
+    : { aggregationRule: { clusterRoleSelectors: [...liveEntries, ...missing] } };
 }
 
 function ruleObject(rule: PolicyRule): JsonObject {
@@ -205,7 +205,7 @@ const kinds: ReadonlySet<string> = new Set([
   'ClusterRoleBinding',
 ]);
 
-/** Reconciles one object; skips other kinds, so that a file may contain workloads, too. */
+/** Reconciles one object. Skips other kinds, so that a file may also contain workloads. */
 async function reconcileOne(
   session: Session,
   { object, dialect }: { object: JsonObject; dialect: Dialect },
@@ -220,9 +220,9 @@ async function reconcileOne(
   const namespace = namespaceOf(object) || session.namespace;
   const isNamespaced = !textAt(object, 'kind').startsWith('Cluster');
   const metadata = { ...jsonObject(object.metadata ?? {}), ...(isNamespaced ? { namespace } : {}) };
-  const result = await carryOut(session, { ...object, metadata }, dialect);
+  const result = await reconcileWithRetries(session, { ...object, metadata }, dialect);
   reportObject(session, result.object, `reconciled${dryRunSuffix(session)}`);
-  explain(session, result, autoupdateOf(dialect));
+  reportChanges(session, result, autoupdateOf(dialect));
 }
 
 const autoupdateOf = (dialect: Dialect): string =>
@@ -231,28 +231,27 @@ const autoupdateOf = (dialect: Dialect): string =>
 /** Maximum number of attempts while others create or delete the object. */
 const attemptsMax = 3;
 
-async function carryOut(
+async function reconcileWithRetries(
   session: Session,
-  wanted: JsonObject,
+  desired: JsonObject,
   dialect: Dialect,
 ): Promise<Reconciliation> {
-  const resource = await resourceOfObject(session, wanted);
-  const path = objectPath(session, { resource, object: wanted });
-  const isBinding = valueAt(wanted, 'roleRef') !== undefined;
+  const resource = await resourceOfObject(session, desired);
+  const path = objectPath(session, { resource, object: desired });
+  const isBinding = valueAt(desired, 'roleRef') !== undefined;
   const flag = isBinding ? 'remove-extra-subjects' : 'remove-extra-permissions';
   const removeExtras = session.flags.boolean(flag);
-  for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+  for (let attempt = 1; ; attempt += 1) {
     const live = await getOrUndefined(session, path);
-    const result = reconcile({ wanted, live, optOut: autoupdateOf(dialect), removeExtras });
+    const result = reconcile({ desired, live, optOut: autoupdateOf(dialect), removeExtras });
     if (result.isProtected || dryRunOf(session) === 'client') return result;
     try {
       return { ...result, object: await write(session, { result, path, live }) };
     } catch (error) {
-      const moved = error instanceof ApiError && (error.code === 404 || error.code === 409);
-      if (!moved || attempt === attemptsMax) throw error;
+      const isRace = error instanceof ApiError && (error.code === 404 || error.code === 409);
+      if (!isRace || attempt === attemptsMax) throw error;
     }
   }
-  throw new CliError('exceeded maximum attempts');
 }
 
 async function write(
@@ -277,7 +276,7 @@ async function write(
   return (await session.client.send(request)).object;
 }
 
-/** Creates the namespace; without permission, the following creation reports the error. */
+/** Creates the namespace if possible; otherwise, creating the object reports the error. */
 async function ensureNamespace(session: Session, name: string): Promise<void> {
   const path = resourcePath(await session.resourceOfKind('Namespace'), {});
   const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
@@ -288,7 +287,7 @@ async function ensureNamespace(session: Session, name: string): Promise<void> {
   }
 }
 
-function explain(session: Session, result: Reconciliation, optOut: string): void {
+function reportChanges(session: Session, result: Reconciliation, optOut: string): void {
   const { operation, isProtected } = result;
   if (operation === 'none') return;
   const caveat = isProtected ? `, but object opted out (${optOut}: false)` : '';

@@ -19,12 +19,12 @@ import {
   findWorkloads,
   groupKind,
   type History,
-  historicKinds,
   isAppsKind,
   isSameTemplate,
   type Revision,
   readHistory,
-  reportNothing,
+  reportNoResources,
+  revisionedKinds,
   type Workload,
   withoutHash,
   workloadFlags,
@@ -36,10 +36,10 @@ import { statusCommand } from './status.ts';
 
 const flags: readonly FlagSpec[] = [...workloadFlags, ...outputFlags, managerFlag];
 
-/** A change of a workload's rollout. */
+/** A change to the rollout of a workload, and the verb of its report. */
 interface Action {
-  readonly done: string;
-  /** The changed workload. Throws CliError, or rejects with it, if the change is not possible. */
+  readonly verb: string;
+  /** Returns the changed workload. Throws or rejects with CliError if the change is impossible. */
   change(session: Session, workload: Workload): Promise<JsonObject> | JsonObject;
 }
 
@@ -50,9 +50,9 @@ const pauseCommand: Command = {
   usage: '(TYPE NAME | TYPE/NAME)',
   flags,
   run: (session, args) =>
-    act(session, args, {
-      done: 'paused',
-      change: (_, workload) => withPaused(workload, { paused: true, doing: 'pausing' }),
+    runAction(session, args, {
+      verb: 'paused',
+      change: (_, workload) => withPaused(workload, { paused: true, gerund: 'pausing' }),
     }),
 };
 
@@ -63,9 +63,9 @@ const resumeCommand: Command = {
   usage: '(TYPE NAME | TYPE/NAME)',
   flags,
   run: (session, args) =>
-    act(session, args, {
-      done: 'resumed',
-      change: (_, workload) => withPaused(workload, { paused: false, doing: 'resuming' }),
+    runAction(session, args, {
+      verb: 'resumed',
+      change: (_, workload) => withPaused(workload, { paused: false, gerund: 'resuming' }),
     }),
 };
 
@@ -75,18 +75,26 @@ const restartCommand: Command = {
   summary: 'Restart a resource',
   usage: '(TYPE NAME | TYPE/NAME)',
   flags,
-  run: (session, args) => act(session, args, { done: 'restarted', change: withRestart }),
+  run: (session, args) => runAction(session, args, { verb: 'restarted', change: withRestart }),
 };
 
-async function act(session: Session, args: readonly string[], action: Action): Promise<number> {
+async function runAction(
+  session: Session,
+  args: readonly string[],
+  action: Action,
+): Promise<number> {
   const { found, failures } = await findWorkloads(session, args);
-  if (found.length === 0 && failures.length === 0) reportNothing(session);
+  if (found.length === 0 && failures.length === 0) reportNoResources(session);
   const visit = async (workload: Workload): Promise<void> =>
-    reportObject(session, await actOn(session, workload, action), action.done);
+    reportObject(session, await applyAction(session, workload, action), action.verb);
   return reportFailures(session.io, await visitEach(session.io, found, visit, failures));
 }
 
-async function actOn(session: Session, workload: Workload, action: Action): Promise<JsonObject> {
+async function applyAction(
+  session: Session,
+  workload: Workload,
+  action: Action,
+): Promise<JsonObject> {
   const { target, object: before } = workload;
   const after = await action.change(session, workload);
   if (jsonEqual(before, after)) {
@@ -104,35 +112,35 @@ async function actOn(session: Session, workload: Workload, action: Action): Prom
   }
 }
 
-const refusal = (workload: Workload, why: string): CliError =>
+const rejection = (workload: Workload, why: string): CliError =>
   new CliError(`error: ${workloadLabel(workload)} ${why}`);
 
 const deployments: ReadonlySet<string> = new Set(['Deployment']);
 
 function withPaused(
   workload: Workload,
-  { paused, doing }: { readonly paused: boolean; readonly doing: string },
+  { paused, gerund }: { readonly paused: boolean; readonly gerund: string },
 ): JsonObject {
   const { target, object } = workload;
   if (!isAppsKind(target.resource, deployments)) {
-    throw refusal(workload, `${doing} is not supported`);
+    throw rejection(workload, `${gerund} is not supported`);
   }
   const { paused: current, ...spec } = objectAt(object, 'spec');
   if ((current === true) === paused) {
-    throw refusal(workload, paused ? 'is already paused' : 'is not paused');
+    throw rejection(workload, paused ? 'is already paused' : 'is not paused');
   }
   return { ...object, spec: paused ? { ...spec, paused } : spec };
 }
 
-/** Sets an annotation of the Pod template, which makes the controller replace all Pods. */
+/** Changes an annotation of the Pod template, so that the controller replaces all Pods. */
 async function withRestart(session: Session, workload: Workload): Promise<JsonObject> {
   const { target, object } = workload;
-  if (!isAppsKind(target.resource, historicKinds)) {
-    throw refusal(workload, 'restarting is not supported');
+  if (!isAppsKind(target.resource, revisionedKinds)) {
+    throw rejection(workload, 'restarting is not supported');
   }
   const spec = objectAt(object, 'spec');
   if (spec['paused'] === true) {
-    throw refusal(workload, "can't restart paused deployment (run rollout resume first)");
+    throw rejection(workload, "can't restart paused deployment (run rollout resume first)");
   }
   const { label, tool } = await session.dialect();
   const template = objectAt(spec, 'template');
@@ -158,14 +166,14 @@ const undoCommand: Command = {
     {
       name: 'to-revision',
       type: 'integer',
-      help: 'The revision to return to; 0: the previous one',
+      help: 'The revision to return to; 0 for the previous one',
     },
   ],
   async run(session, args) {
     const { found, failures } = await findWorkloads(session, args);
     const visit = async (workload: Workload): Promise<void> => {
-      const done = await undo(session, workload);
-      reportObject(session, workload.object, `${done}${dryRunSuffix(session)}`);
+      const verb = await undo(session, workload);
+      reportObject(session, workload.object, `${verb}${dryRunSuffix(session)}`);
     };
     return reportFailures(session.io, await visitEach(session.io, found, visit, failures));
   },
@@ -174,19 +182,19 @@ const undoCommand: Command = {
 /** Rolls back one workload. Resolves with the text of the report. Rejects with CliError. */
 async function undo(session: Session, { target }: Workload): Promise<string> {
   const { resource } = target;
-  if (!isAppsKind(resource, historicKinds)) {
+  if (!isAppsKind(resource, revisionedKinds)) {
     const kind = JSON.stringify(groupKind(resource));
     throw new CliError(`no rollbacker has been implemented for ${kind}`);
   }
-  const wanted = session.flags.integer('to-revision') ?? 0;
-  if (wanted < 0) throw notFound(wanted);
+  const requested = session.flags.integer('to-revision') ?? 0;
+  if (requested < 0) throw notFound(requested);
   const history = await readHistory(session, target);
   const isDeployment = resource.kind === 'Deployment';
-  const revision = revisionTo(history, wanted);
+  const revision = selectRevision(history, requested);
   const { workload } = history;
-  const former = isDeployment ? objectAt(revision.holder, 'spec', 'template') : revision.template;
+  const template = isDeployment ? objectAt(revision.holder, 'spec', 'template') : revision.template;
   if (dryRunOf(session) === 'client') {
-    const text = podTemplateText(former);
+    const text = podTemplateText(template);
     return isDeployment ? text : `will roll back to ${text}`;
   }
   if (isDeployment && objectAt(workload, 'spec')['paused'] === true) {
@@ -195,8 +203,8 @@ async function undo(session: Session, { target }: Workload): Promise<string> {
         'and try again',
     );
   }
-  if (isSameTemplate(former, objectAt(workload, 'spec', 'template'))) {
-    return `skipped rollback (current template already matches revision ${wanted})`;
+  if (isSameTemplate(template, objectAt(workload, 'spec', 'template'))) {
+    return `skipped rollback (current template already matches revision ${requested})`;
   }
   const patch = isDeployment
     ? await deploymentPatch(session, workload, revision)
@@ -210,7 +218,7 @@ async function undo(session: Session, { target }: Workload): Promise<string> {
     });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    throw new CliError(`failed restoring revision ${wanted}: ${error.message}`);
+    throw new CliError(`failed restoring revision ${requested}: ${error.message}`);
   }
   return 'rolled back';
 }
@@ -220,11 +228,11 @@ const strategic = 'application/strategic-merge-patch+json';
 const notFound = (revision: number): CliError =>
   new CliError(`unable to find specified revision ${revision} in history`);
 
-/** The revision with a number, or the previous one for 0. Throws CliError if there is none. */
-function revisionTo({ target, workload, revisions }: History, wanted: number): Revision {
-  if (wanted > 0) {
-    const found = revisions.find((one) => one.revision === wanted);
-    if (found === undefined) throw notFound(wanted);
+/** Selects a revision by number; 0 for the previous one. Throws CliError if there is none. */
+function selectRevision({ target, workload, revisions }: History, requested: number): Revision {
+  if (requested > 0) {
+    const found = revisions.find((one) => one.revision === requested);
+    if (found === undefined) throw notFound(requested);
     return found;
   }
   const before = revisions.at(-2);
@@ -236,10 +244,10 @@ function revisionTo({ target, workload, revisions }: History, wanted: number): R
   );
 }
 
-/** The patch that gives a Deployment the template and the annotations of a ReplicaSet. */
+/** Creates the patch that gives a Deployment the template and annotations of a ReplicaSet. */
 async function deploymentPatch(session: Session, workload: JsonObject, { holder }: Revision) {
   const dialect = await session.dialect();
-  const own = new Set([
+  const controllerKeys = new Set([
     dialect.label('last-applied-configuration', dialect.tool),
     ...['revision', 'revision-history', 'desired-replicas', 'max-replicas'].map((name) =>
       dialect.label(name, 'deployment'),
@@ -249,8 +257,8 @@ async function deploymentPatch(session: Session, workload: JsonObject, { holder 
   const pick = (object: JsonObject, keeps: (name: string) => boolean) =>
     Object.entries(objectAt(object, 'metadata', 'annotations')).filter(([name]) => keeps(name));
   const annotations: JsonObject = Object.fromEntries([
-    ...pick(workload, (name) => own.has(name)),
-    ...pick(holder, (name) => !own.has(name)),
+    ...pick(workload, (name) => controllerKeys.has(name)),
+    ...pick(holder, (name) => !controllerKeys.has(name)),
   ]);
   return {
     contentType: 'application/json-patch+json',
@@ -290,7 +298,7 @@ async function showHistory(
   revision: number,
 ): Promise<void> {
   const { resource } = target;
-  if (!isAppsKind(resource, historicKinds)) {
+  if (!isAppsKind(resource, revisionedKinds)) {
     const kind = JSON.stringify(groupKind(resource));
     throw new CliError(`no history viewer has been implemented for ${kind}`);
   }
@@ -298,16 +306,17 @@ async function showHistory(
   const printer = printerOf(session);
   if (printer !== undefined) {
     for (const one of revisions) {
-      if (revision === 0 || one.revision === revision) session.io.out(printer(one.shown));
+      if (revision === 0 || one.revision === revision) session.io.out(printer(one.printed));
     }
     return;
   }
   const which = revision === 0 ? '' : `with revision #${revision}`;
-  const text = revisions.length === 0 ? 'No rollout history found.' : textOf(revisions, revision);
+  const text =
+    revisions.length === 0 ? 'No rollout history found.' : historyText(revisions, revision);
   session.io.out(`${objectLabel(object)} ${which}\n${text}\n`);
 }
 
-function textOf(revisions: readonly Revision[], revision: number): string {
+function historyText(revisions: readonly Revision[], revision: number): string {
   if (revision > 0) {
     const found = revisions.find((one) => one.revision === revision);
     if (found === undefined) throw new CliError('unable to find the specified revision');

@@ -7,9 +7,9 @@ import { listAt, nameOf, textAt, valueAt } from '../../objects.ts';
 import {
   findWorkloads,
   groupKind,
-  historicKinds,
   isAppsKind,
-  reportNothing,
+  reportNoResources,
+  revisionedKinds,
   type Workload,
   workloadFlags,
   workloadLabel,
@@ -24,15 +24,19 @@ interface RolloutStatus {
   readonly done: boolean;
 }
 
-/** The revision that a Deployment must have (0 for any), and the annotation that holds it. */
-interface Wanted {
+/** The revision that a Deployment must have (0 for any), and the annotation that records it. */
+interface ExpectedRevision {
   readonly revision: number;
   readonly annotation: string;
 }
 
-/** The progress of a workload's rollout. Throws CliError if it has failed. */
-function rolloutStatus(kind: string, object: JsonObject, wanted: Wanted): RolloutStatus {
-  if (kind === 'Deployment') return deploymentStatus(object, wanted);
+/** Determines the progress of a workload's rollout. Throws CliError if it has failed. */
+function rolloutStatus(
+  kind: string,
+  object: JsonObject,
+  expected: ExpectedRevision,
+): RolloutStatus {
+  if (kind === 'Deployment') return deploymentStatus(object, expected);
   const strategy = textAt(object, 'spec', 'updateStrategy', 'type');
   if (strategy !== 'RollingUpdate') {
     throw new CliError('rollout status is only available for RollingUpdate strategy type');
@@ -45,21 +49,21 @@ const numberAt = (object: JsonObject, ...path: string[]): number => {
   return typeof value === 'number' ? value : 0;
 };
 
-const waiting = (message: string): RolloutStatus => ({ message: `${message}...\n`, done: false });
+const pending = (message: string): RolloutStatus => ({ message: `${message}...\n`, done: false });
 
 const isObserved = (object: JsonObject): boolean =>
   numberAt(object, 'metadata', 'generation') <= numberAt(object, 'status', 'observedGeneration');
 
-function deploymentStatus(object: JsonObject, wanted: Wanted): RolloutStatus {
+function deploymentStatus(object: JsonObject, expected: ExpectedRevision): RolloutStatus {
   const name = JSON.stringify(nameOf(object));
-  checkRevision(object, wanted);
-  if (!isObserved(object)) return waiting('Waiting for deployment spec update to be observed');
-  const isLate = listAt(object, 'status', 'conditions').some(
+  checkRevision(object, expected);
+  if (!isObserved(object)) return pending('Waiting for deployment spec update to be observed');
+  const exceedsDeadline = listAt(object, 'status', 'conditions').some(
     (one) => one['type'] === 'Progressing' && one['reason'] === 'ProgressDeadlineExceeded',
   );
-  if (isLate) throw new CliError(`deployment ${name} exceeded its progress deadline`);
+  if (exceedsDeadline) throw new CliError(`deployment ${name} exceeded its progress deadline`);
   const wait = (what: string) =>
-    waiting(`Waiting for deployment ${name} rollout to finish: ${what}`);
+    pending(`Waiting for deployment ${name} rollout to finish: ${what}`);
   const replicas = numberAt(object, 'spec', 'replicas');
   const updated = numberAt(object, 'status', 'updatedReplicas');
   const current = numberAt(object, 'status', 'replicas');
@@ -72,7 +76,7 @@ function deploymentStatus(object: JsonObject, wanted: Wanted): RolloutStatus {
   return { message: `deployment ${name} successfully rolled out\n`, done: true };
 }
 
-function checkRevision(object: JsonObject, { revision, annotation }: Wanted): void {
+function checkRevision(object: JsonObject, { revision, annotation }: ExpectedRevision): void {
   if (revision === 0) return;
   const text = textAt(object, 'metadata', 'annotations', annotation) || '0';
   if (Number(text) === revision) return;
@@ -83,9 +87,9 @@ function checkRevision(object: JsonObject, { revision, annotation }: Wanted): vo
 
 function daemonSetStatus(object: JsonObject): RolloutStatus {
   const name = JSON.stringify(nameOf(object));
-  if (!isObserved(object)) return waiting('Waiting for daemon set spec update to be observed');
+  if (!isObserved(object)) return pending('Waiting for daemon set spec update to be observed');
   const wait = (what: string) =>
-    waiting(`Waiting for daemon set ${name} rollout to finish: ${what}`);
+    pending(`Waiting for daemon set ${name} rollout to finish: ${what}`);
   const updated = numberAt(object, 'status', 'updatedNumberScheduled');
   const desired = numberAt(object, 'status', 'desiredNumberScheduled');
   const available = numberAt(object, 'status', 'numberAvailable');
@@ -96,18 +100,18 @@ function daemonSetStatus(object: JsonObject): RolloutStatus {
 
 function statefulSetStatus(object: JsonObject): RolloutStatus {
   if (numberAt(object, 'status', 'observedGeneration') === 0 || !isObserved(object)) {
-    return waiting('Waiting for statefulset spec update to be observed');
+    return pending('Waiting for statefulset spec update to be observed');
   }
   const replicas = numberAt(object, 'spec', 'replicas');
   const ready = numberAt(object, 'status', 'readyReplicas');
   const updated = numberAt(object, 'status', 'updatedReplicas');
-  if (ready < replicas) return waiting(`Waiting for ${replicas - ready} pods to be ready`);
+  if (ready < replicas) return pending(`Waiting for ${replicas - ready} pods to be ready`);
   if (valueAt(object, 'spec', 'updateStrategy', 'rollingUpdate') !== undefined) {
     const partition = numberAt(object, 'spec', 'updateStrategy', 'rollingUpdate', 'partition');
-    const wanted = replicas - partition;
-    if (updated < wanted) {
-      return waiting(
-        `Waiting for partitioned roll out to finish: ${updated} out of ${wanted} new pods ` +
+    const expected = replicas - partition;
+    if (updated < expected) {
+      return pending(
+        `Waiting for partitioned roll out to finish: ${updated} out of ${expected} new pods ` +
           'have been updated',
       );
     }
@@ -118,7 +122,7 @@ function statefulSetStatus(object: JsonObject): RolloutStatus {
     textAt(object, 'status', member),
   );
   if (update !== current) {
-    return waiting(
+    return pending(
       `waiting for statefulset rolling update to complete ${updated} pods at revision ${update}`,
     );
   }
@@ -129,14 +133,14 @@ function statefulSetStatus(object: JsonObject): RolloutStatus {
   };
 }
 
-/** The state of an object that may be deleted. */
+/** The state of a followed object. */
 type ObjectState =
   | { readonly type: 'present'; readonly object: JsonObject }
   | { readonly type: 'deleted' };
 
 /**
- * Follows one object by its name: yields its current state, then each change. Waits for an object
- * that does not exist yet. Lists again when the server ends a watch. Rejects when `signal` aborts.
+ * Follows an object by name: yields its current state, then each change. Waits for an object that
+ * does not exist yet, and lists again when the server ends a watch. Rejects when `signal` aborts.
  */
 async function* followObject(
   session: Session,
@@ -188,9 +192,9 @@ export const statusCommand: Command = {
     {
       name: 'revision',
       type: 'integer',
-      help: 'Fail unless the rollout is at this revision; 0: any',
+      help: 'Fail unless the rollout is at this revision; 0 for any',
     },
-    { name: 'timeout', type: 'duration', help: 'How long to wait; 0: forever' },
+    { name: 'timeout', type: 'duration', help: 'How long to wait; 0 for no limit' },
   ],
   async run(session, args) {
     const revision = session.flags.integer('revision') ?? 0;
@@ -198,7 +202,7 @@ export const statusCommand: Command = {
     const { found, failures } = await findWorkloads(session, args);
     const visit = async (workload: Workload): Promise<void> => {
       const { resource } = workload.target;
-      if (!isAppsKind(resource, historicKinds)) {
+      if (!isAppsKind(resource, revisionedKinds)) {
         throw new CliError(`no status viewer has been implemented for ${groupKind(resource)}`);
       }
       await withProgress(session, `waiting for ${workloadLabel(workload)}`, () =>
@@ -206,12 +210,12 @@ export const statusCommand: Command = {
       );
     };
     await visitEach(session.io, found, visit, failures);
-    if (failures.length === 0 && found.length === 0) reportNothing(session);
+    if (failures.length === 0 && found.length === 0) reportNoResources(session);
     return reportFailures(session.io, failures);
   },
 };
 
-/** Prints each state of a rollout until it is complete. Rejects with CliError if it fails. */
+/** Prints each change of a rollout until it is complete. Rejects with CliError if it fails. */
 async function awaitRollout(
   session: Session,
   { target }: Workload,

@@ -6,7 +6,6 @@ import {
   parseQuantity,
   strictEnvironmentName,
 } from '@wheelhouse/machinery';
-import { dryRunOf } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
 import { CliError, throwFirst } from '../../io.ts';
 import { hasManifests } from '../../manifests.ts';
@@ -30,7 +29,7 @@ interface Listing {
   readonly selector: string;
 }
 
-/** Prints the variables of each container; `--resolve` prints referenced values. */
+/** Prints the variables of each selected container; with `--resolve`, prints referenced values. */
 async function listEnvironment(session: Session, listing: Listing): Promise<void> {
   const { object, spec, selector } = listing;
   const containers: JsonObject[] = [];
@@ -43,9 +42,9 @@ async function listEnvironment(session: Session, listing: Listing): Promise<void
     session.io.out(`# ${textAt(object, 'kind')} ${nameOf(object)}, container ${name}\n`);
     const failures = new Map<string, string[]>();
     for (const variable of listAt(container, 'env')) {
-      const own = textAt(variable, 'name');
+      const key = textAt(variable, 'name');
       const line = await variableLine(session, { object, container, variable }, (message) =>
-        failures.set(message, [...(failures.get(message) ?? []), own]),
+        failures.set(message, [...(failures.get(message) ?? []), key]),
       );
       session.io.out(`${line}\n`);
     }
@@ -57,8 +56,8 @@ async function listEnvironment(session: Session, listing: Listing): Promise<void
   }
 }
 
-/** A variable and the objects that it may refer to. */
-interface Place {
+/** A variable, and the objects that it may refer to. */
+interface VariableContext {
   readonly object: JsonObject;
   readonly container: JsonObject;
   readonly variable: JsonObject;
@@ -66,17 +65,17 @@ interface Place {
 
 async function variableLine(
   session: Session,
-  place: Place,
+  context: VariableContext,
   onFailure: (message: string) => void,
 ): Promise<string> {
-  const { variable } = place;
+  const { variable } = context;
   const name = textAt(variable, 'name');
   const { valueFrom } = variable;
   if (!isObject(valueFrom)) return `${name}=${textAt(variable, 'value')}`;
   const reference = `# ${name} from ${referenceText(valueFrom)}`;
   if (!session.flags.boolean('resolve')) return reference;
   try {
-    return `${name}=${await resolved(session, place, valueFrom)}`;
+    return `${name}=${await resolveReference(session, context, valueFrom)}`;
   } catch (error) {
     if (!(error instanceof ApiError || error instanceof CliError)) throw error;
     onFailure(error.message);
@@ -97,23 +96,27 @@ function referenceText({ configMapKeyRef, secretKeyRef, fieldRef, resourceFieldR
   return 'invalid valueFrom';
 }
 
-async function resolved(session: Session, place: Place, from: JsonObject): Promise<string> {
+async function resolveReference(
+  session: Session,
+  context: VariableContext,
+  from: JsonObject,
+): Promise<string> {
   const { configMapKeyRef, secretKeyRef, fieldRef, resourceFieldRef } = from;
   if (isObject(secretKeyRef)) {
-    const value = await valueOfKey(session, place, { kind: 'Secret', ref: secretKeyRef });
+    const value = await valueOfKey(session, context, { kind: 'Secret', ref: secretKeyRef });
     return Buffer.from(value, 'base64').toString();
   }
   if (isObject(configMapKeyRef)) {
-    return valueOfKey(session, place, { kind: 'ConfigMap', ref: configMapKeyRef });
+    return valueOfKey(session, context, { kind: 'ConfigMap', ref: configMapKeyRef });
   }
-  if (isObject(fieldRef)) return valueOfField(place.object, textAt(fieldRef, 'fieldPath'));
-  if (isObject(resourceFieldRef)) return valueOfResource(place.container, resourceFieldRef);
+  if (isObject(fieldRef)) return valueOfField(context.object, textAt(fieldRef, 'fieldPath'));
+  if (isObject(resourceFieldRef)) return valueOfResource(context.container, resourceFieldRef);
   throw new CliError('invalid valueFrom');
 }
 
 async function valueOfKey(
   session: Session,
-  { object }: Place,
+  { object }: VariableContext,
   { kind, ref }: { readonly kind: 'ConfigMap' | 'Secret'; readonly ref: JsonObject },
 ): Promise<string> {
   const [name, key] = [textAt(ref, 'name'), textAt(ref, 'key')];
@@ -145,13 +148,15 @@ function valueOfField(object: JsonObject, path: string): string {
     .join('\n');
 }
 
-/** A limit or request as a multiple of the divisor, rounded up. */
+/** The value of a limit or request, divided by the reference's divisor and rounded up. */
 function valueOfResource(container: JsonObject, ref: JsonObject): string {
   const resource = textAt(ref, 'resource');
   const dot = resource.indexOf('.');
   const amount = valueAt(container, 'resources', resource.slice(0, dot), resource.slice(dot + 1));
-  const isKnown = /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)$/.test(resource);
-  if (!isKnown) throw new CliError(`Unsupported container resource : ${resource}`);
+  const isSupported = /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)$/.test(
+    resource,
+  );
+  if (!isSupported) throw new CliError(`Unsupported container resource : ${resource}`);
   const divisor = String(ref['divisor'] ?? '0');
   const unit = numberOf(divisor) === 0 ? 1 : numberOf(divisor);
   return String(Math.ceil(numberOf(String(amount ?? '0')) / unit));
@@ -170,25 +175,33 @@ export const envCommand: Command = {
   flags: [
     ...setFlags,
     containersFlag,
-    { name: 'from', type: 'text', help: 'A config map or secret to take variables from' },
-    { name: 'prefix', type: 'text', help: 'Prepended to the names of variables' },
+    { name: 'from', type: 'text', help: 'TYPE/NAME of a config map or secret with variables' },
+    { name: 'prefix', type: 'text', help: 'Prefix for the names of the variables' },
     { name: 'env', short: 'e', type: 'list', help: 'KEY=VALUE' },
     { name: 'keys', type: 'list', help: 'Only these keys of --from' },
-    { name: 'list', type: 'boolean', help: 'Show the variables, with the changes' },
-    { name: 'resolve', type: 'boolean', help: 'Show the values that variables refer to' },
-    { name: 'overwrite', type: 'boolean', help: 'Allow changes of existing variables (default)' },
+    {
+      name: 'list',
+      type: 'boolean',
+      help: 'Print the resulting variables without updating the objects',
+    },
+    {
+      name: 'resolve',
+      type: 'boolean',
+      help: 'Print the values that variables refer to; with --list',
+    },
+    { name: 'overwrite', type: 'boolean', help: 'Allow changes to existing variables (default)' },
   ],
   async run(session, args) {
     const { words, specs } = splitArguments(args);
     checkFlags(session, words);
-    const changes = await changesOf(session, [...session.flags.list('env'), ...specs]);
+    const changes = await readChanges(session, [...session.flags.list('env'), ...specs]);
     const selector = session.flags.text('containers') ?? '*';
     if (session.flags.boolean('list')) {
       const { objects, failures } = await settableObjects(session, words);
       if (failures.length > 0) throw failures[0];
       for (const one of objects) {
         await withPodSpec(one, async (spec) => {
-          const after = changed(session, { spec, changes, selector, object: one.object });
+          const after = changeEnvironment(session, { spec, changes, selector, object: one.object });
           await listEnvironment(session, { spec: after, selector, object: one.object });
           return after;
         });
@@ -196,11 +209,11 @@ export const envCommand: Command = {
       return 0;
     }
     return setEach(session, words, {
-      done: 'env updated',
-      doing: 'failed to patch env update to pod template:',
+      report: 'env updated',
+      errorPrefix: 'failed to patch env update to pod template:',
       change: (one) =>
         withPodSpec(one, (spec) =>
-          changed(session, { spec, changes, selector, object: one.object }),
+          changeEnvironment(session, { spec, changes, selector, object: one.object }),
         ),
     });
   },
@@ -229,7 +242,7 @@ function splitArguments(args: readonly string[]): {
 
 function checkFlags(session: Session, words: readonly string[]): void {
   const { flags } = session;
-  checkSetFlags(session, dryRunOf(session));
+  checkSetFlags(session);
   throwFirst([
     !hasManifests(session) &&
       words.length === 0 &&
@@ -243,22 +256,22 @@ function checkFlags(session: Session, words: readonly string[]): void {
   ]);
 }
 
-/** Reads the changes from the command line, standard input (`-`), and `--from`. */
-async function changesOf(session: Session, specs: readonly string[]): Promise<Changes> {
+/** Reads the changes from arguments, standard input (`-`), and `--from`. Rejects with CliError. */
+async function readChanges(session: Session, specs: readonly string[]): Promise<Changes> {
   const variables: JsonObject[] = [];
   const remove = new Set<string>();
-  const named = new Set<string>();
+  const setNames = new Set<string>();
   for (const spec of specs) {
     const equals = spec.indexOf('=');
     if (spec === '-') {
-      for (const one of variablesOf(await session.io.stdin())) variables.push(one);
+      for (const one of parseVariables(await session.io.stdin())) variables.push(one);
     } else if (equals >= 0) {
       const name = spec.slice(0, equals);
       const faults = strictEnvironmentName(name);
       if (faults.length > 0) {
         throw new CliError(`${JSON.stringify(name)} is not a valid key name: ${faults.join(';')}`);
       }
-      named.add(name);
+      setNames.add(name);
       variables.push({ name, value: spec.slice(equals + 1) });
     } else if (spec.endsWith('-')) {
       remove.add(spec.slice(0, -1));
@@ -266,12 +279,12 @@ async function changesOf(session: Session, specs: readonly string[]): Promise<Ch
       throw new CliError(`unknown environment variable: ${spec}`);
     }
   }
-  if ([...remove].some((name) => named.has(name))) {
+  if ([...remove].some((name) => setNames.has(name))) {
     throw new CliError(
       'can not both modify and remove the same environment variable in the same command',
     );
   }
-  for (const one of await variablesFrom(session)) variables.push(one);
+  for (const one of await readSource(session)) variables.push(one);
   const prefix = session.flags.text('prefix') ?? '';
   const set = new Map<string, JsonObject>();
   for (const variable of variables) {
@@ -282,7 +295,7 @@ async function changesOf(session: Session, specs: readonly string[]): Promise<Ch
 }
 
 /** Parses `KEY=VALUE` lines; `#` begins a comment. */
-function variablesOf(text: string): JsonObject[] {
+function parseVariables(text: string): JsonObject[] {
   return text.split(/\r?\n/).flatMap((line) => {
     const [code = ''] = line.split('#');
     const equals = code.indexOf('=');
@@ -290,8 +303,8 @@ function variablesOf(text: string): JsonObject[] {
   });
 }
 
-/** Variables for the keys of the ConfigMap or Secret of `--from`. */
-async function variablesFrom(session: Session): Promise<JsonObject[]> {
+/** Creates variables for the keys of the ConfigMap or Secret of `--from`. */
+async function readSource(session: Session): Promise<JsonObject[]> {
   const from = session.flags.text('from') ?? '';
   if (from === '') return [];
   const keys = new Set(session.flags.commaSeparated('keys'));
@@ -304,7 +317,7 @@ async function variablesFrom(session: Session): Promise<JsonObject[]> {
   for (const key of Object.keys(objectAt(source, 'data')).sort()) {
     if (keys.size > 0 && !keys.has(key)) continue;
     const reference = { key, name: nameOf(source) };
-    variables.push({ name: variableName(session, key), valueFrom: { [type]: reference } });
+    variables.push({ name: environmentName(session, key), valueFrom: { [type]: reference } });
   }
   return variables;
 }
@@ -314,25 +327,28 @@ const sourceTypes: Readonly<Record<string, string | undefined>> = {
   Secret: 'secretKeyRef',
 };
 
-function variableName(session: Session, key: string): string {
+function environmentName(session: Session, key: string): string {
   const name = key.replace(/[^a-zA-Z0-9_]/g, '_').toUpperCase();
   if (name !== key) session.io.err(`Warning: key ${key} transferred to ${name}\n`);
   return name;
 }
 
-interface Subject {
+interface EnvironmentChange {
   readonly spec: JsonObject;
   readonly changes: Changes;
   readonly selector: string;
   readonly object: JsonObject;
 }
 
-function changed(session: Session, { spec, changes, selector, object }: Subject): JsonObject {
+function changeEnvironment(
+  session: Session,
+  { spec, changes, selector, object }: EnvironmentChange,
+): JsonObject {
   const overwrites = session.flags.boolean('overwrite', true);
   const { spec: after, found } = changeContainers(spec, selector, (container) => {
     const current = listAt(container, 'env');
     if (!overwrites) checkOverwriting(current, changes);
-    const env = updated(current, changes);
+    const env = mergeVariables(current, changes);
     const { env: _, ...rest } = container;
     return env.length === 0 ? rest : { ...rest, env };
   });
@@ -355,8 +371,8 @@ function checkOverwriting(current: readonly JsonObject[], { set }: Changes): voi
   }
 }
 
-/** The changed list of variables: existing ones in order, then new ones. */
-function updated(current: readonly JsonObject[], { set, remove }: Changes): JsonObject[] {
+/** Applies changes to a list of variables: existing ones keep their order, new ones follow. */
+function mergeVariables(current: readonly JsonObject[], { set, remove }: Changes): JsonObject[] {
   const done = new Set(remove);
   const result: JsonObject[] = [];
   for (const variable of current) {

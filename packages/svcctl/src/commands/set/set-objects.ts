@@ -1,5 +1,5 @@
 import { ApiError, type ApiResource } from '@wheelhouse/client';
-import { isObject, type JsonObject, jsonEqual, parseApiVersion } from '@wheelhouse/machinery';
+import { type JsonObject, jsonEqual, parseApiVersion } from '@wheelhouse/machinery';
 import { changeObject } from '../../apply/patches.ts';
 import {
   dryRunFlag,
@@ -40,8 +40,8 @@ const podSpecPaths: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Changes the Pod specification of an object. Rejects with a CliError that names the object if its
- * kind has none, or if `change` throws one.
+ * Changes the Pod specification of an object. Rejects with a CliError that names the object if the
+ * kind has no Pod specification or if `change` throws a CliError.
  */
 export async function withPodSpec(
   { object, resource }: SettableObject,
@@ -60,21 +60,21 @@ export async function withPodSpec(
     );
   }
   try {
-    return replaced(object, path, await change(objectAt(object, ...path)));
+    return replaceAt(object, path, await change(objectAt(object, ...path)));
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     throw new CliError(`error: ${label} ${error.message}\n`);
   }
 }
 
-function replaced(object: JsonObject, path: readonly string[], value: JsonObject): JsonObject {
+function replaceAt(object: JsonObject, path: readonly string[], value: JsonObject): JsonObject {
   const [name, ...rest] = path;
   if (name === undefined) return value;
-  return { ...object, [name]: replaced(objectAt(object, name), rest, value) };
+  return { ...object, [name]: replaceAt(objectAt(object, name), rest, value) };
 }
 
 /**
- * Changes the selected containers and init containers; `found` reports whether there are any.
+ * Changes the selected containers and init containers. `found` is whether there are any.
  * @param selector a name, in which `*` matches any text
  */
 export function changeContainers(
@@ -89,7 +89,7 @@ export function changeContainers(
       .join('.*?')}$`,
   );
   let found = false;
-  const changed = (list: readonly JsonObject[]) =>
+  const changeList = (list: readonly JsonObject[]) =>
     list.map((container) => {
       if (!pattern.test(textAt(container, 'name'))) return container;
       found = true;
@@ -97,16 +97,10 @@ export function changeContainers(
     });
   const after = { ...spec };
   for (const list of ['containers', 'initContainers']) {
-    if (Array.isArray(spec[list])) after[list] = changed(listAt(spec, list));
+    if (Array.isArray(spec[list])) after[list] = changeList(listAt(spec, list));
   }
   return { spec: after, found };
 }
-
-/** A copy of the object at a member; empty if there is none. */
-export const copyAt = (object: JsonObject, name: string): JsonObject => {
-  const value = object[name];
-  return isObject(value) ? { ...value } : {};
-};
 
 /** Flags of all `set` commands. */
 export const setFlags: readonly FlagSpec[] = [
@@ -119,7 +113,7 @@ export const setFlags: readonly FlagSpec[] = [
   localFlag,
 ];
 
-/** Selects containers, for commands that change their fields. */
+/** The flag that selects containers, for commands that change their fields. */
 export const containersFlag: FlagSpec = {
   name: 'containers',
   short: 'c',
@@ -134,21 +128,22 @@ export interface SettableObject {
   readonly resource: ApiResource | undefined;
 }
 
-/** A change to make to each object. */
+/** A change that a `set` command makes to each object. */
 export interface SetChange {
-  /** The text of the report: `image updated`. */
-  readonly done: string;
+  /** The text of the report, such as `image updated`. */
+  readonly report: string;
   /** Prefix of the server's error message; none if absent. */
-  readonly doing?: string;
-  /** Whether unchanged objects are reported, too. */
+  readonly errorPrefix?: string;
+  /** Whether unchanged objects are also reported. */
   readonly reportsUnchanged?: boolean;
-  /** The changed object. Throws CliError, or rejects with it. */
+  /** Returns the changed object. Throws or rejects with CliError. */
   change(one: SettableObject): JsonObject | Promise<JsonObject>;
 }
 
 /** Throws CliError for conflicting flags. */
-export function checkSetFlags({ flags }: Session, dryRun: string): void {
-  if (flags.boolean('local') && dryRun === 'server') {
+export function checkSetFlags(session: Session): void {
+  const { flags } = session;
+  if (flags.boolean('local') && dryRunOf(session) === 'server') {
     throw new CliError(localDryRunError);
   }
   if (flags.boolean('all') && flags.has('selector')) {
@@ -156,12 +151,15 @@ export function checkSetFlags({ flags }: Session, dryRun: string): void {
   }
 }
 
-/** Reads the objects that the command line names or, with `--local`, those of its files. */
+/**
+ * Reads the objects of the command line, or those of its files with `--local`. Rejects with
+ * CliError.
+ */
 export async function settableObjects(
   session: Session,
   words: readonly string[],
 ): Promise<{ readonly objects: readonly SettableObject[]; readonly failures: unknown[] }> {
-  checkSetFlags(session, dryRunOf(session));
+  checkSetFlags(session);
   if (session.flags.boolean('local')) {
     if (words.length > 0) {
       throw new CliError(
@@ -192,30 +190,30 @@ export async function settableObjects(
 export async function setEach(
   session: Session,
   words: readonly string[],
-  how: SetChange,
+  setChange: SetChange,
 ): Promise<number> {
   const { objects, failures } = await settableObjects(session, words);
   if (failures.length === 0) {
-    await visitEach(session.io, objects, (one) => setOne(session, one, how), failures);
+    await visitEach(session.io, objects, (one) => setOne(session, one, setChange), failures);
   }
   return reportFailures(session.io, failures);
 }
 
-async function setOne(session: Session, one: SettableObject, how: SetChange): Promise<void> {
+async function setOne(session: Session, one: SettableObject, setChange: SetChange): Promise<void> {
   const { object: before, resource } = one;
-  const after = await how.change(one);
-  if (jsonEqual(before, after) && how.reportsUnchanged !== true) return;
-  const done = `${how.done}${dryRunSuffix(session)}`;
+  const after = await setChange.change(one);
+  if (jsonEqual(before, after) && setChange.reportsUnchanged !== true) return;
+  const report = `${setChange.report}${dryRunSuffix(session)}`;
   if (resource === undefined || dryRunOf(session) === 'client') {
-    reportObject(session, after, done);
+    reportObject(session, after, report);
     return;
   }
   const fieldManager = session.flags.text('field-manager') ?? 'svcctl-set';
   const query = { ...dryRunQuery(session), fieldManager };
   try {
-    reportObject(session, await changeObject(session, { resource, before, after, query }), done);
+    reportObject(session, await changeObject(session, { resource, before, after, query }), report);
   } catch (error) {
-    if (!(error instanceof ApiError) || how.doing === undefined) throw error;
-    throw new CliError(`${how.doing} ${error.message}`);
+    if (!(error instanceof ApiError) || setChange.errorPrefix === undefined) throw error;
+    throw new CliError(`${setChange.errorPrefix} ${error.message}`);
   }
 }

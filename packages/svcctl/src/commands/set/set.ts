@@ -1,5 +1,5 @@
 import { type JsonObject, jsonEqual, setMember } from '@wheelhouse/machinery';
-import { dryRunOf, resourceVersionFlag } from '../../apply/writes.ts';
+import { resourceVersionFlag } from '../../apply/writes.ts';
 import { labelsOfSelector, parseQuantities, splitPairs } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import { reportFailures } from '../../errors.ts';
@@ -12,7 +12,6 @@ import {
   changeContainers,
   checkSetFlags,
   containersFlag,
-  copyAt,
   setEach,
   setFlags,
   withPodSpec,
@@ -29,8 +28,8 @@ const serviceAccountCommand: Command = {
     const serviceAccountName = args.at(-1);
     if (serviceAccountName === undefined) throw new CliError('serviceaccount is required');
     return setEach(session, args.slice(0, -1), {
-      done: 'serviceaccount updated',
-      doing: 'failed to patch ServiceAccountName',
+      report: 'serviceaccount updated',
+      errorPrefix: 'failed to patch ServiceAccountName',
       reportsUnchanged: true,
       change: (one) => withPodSpec(one, (spec) => ({ ...spec, serviceAccountName })),
     });
@@ -49,7 +48,7 @@ const selectorCommand: Command = {
     const selector = labelsOfSelector(text);
     const resourceVersion = session.flags.text('resource-version') ?? '';
     return setEach(session, args.slice(0, -1), {
-      done: 'selector updated',
+      report: 'selector updated',
       reportsUnchanged: true,
       change({ object }) {
         if (object['apiVersion'] !== 'v1' || object['kind'] !== 'Service') {
@@ -83,8 +82,8 @@ const subjectCommand: Command = {
       throw new CliError('you must specify at least one value of user, group or serviceaccount');
     }
     return setEach(session, args, {
-      done: 'subjects updated',
-      doing: 'failed to patch subjects to rolebinding:',
+      report: 'subjects updated',
+      errorPrefix: 'failed to patch subjects to rolebinding:',
       change({ object, resource }) {
         const kind = String(object['kind']);
         const [apiGroup = ''] = String(object['apiVersion']).split('/');
@@ -96,7 +95,7 @@ const subjectCommand: Command = {
           );
         }
         const current = listAt(object, 'subjects');
-        const added = subjectsOf(session, { apiGroup, kind }).filter(
+        const added = parseSubjects(session, { apiGroup, kind }).filter(
           (one) => !current.some((other) => jsonEqual(one, other)),
         );
         return added.length === 0 ? object : { ...object, subjects: [...current, ...added] };
@@ -105,7 +104,7 @@ const subjectCommand: Command = {
   },
 };
 
-function subjectsOf(
+function parseSubjects(
   session: Session,
   { apiGroup, kind }: { readonly apiGroup: string; readonly kind: string },
 ): JsonObject[] {
@@ -151,8 +150,8 @@ const resourcesCommand: Command = {
     const selector = session.flags.text('containers') ?? '*';
     const absent: CliError[] = [];
     const exitCode = await setEach(session, args, {
-      done: 'resource requirements updated',
-      doing: 'failed to patch resources update to pod template',
+      report: 'resource requirements updated',
+      errorPrefix: 'failed to patch resources update to pod template',
       change: (one) =>
         withPodSpec(one, (before) => {
           const { spec, found } = changeContainers(before, selector, (container) =>
@@ -172,10 +171,10 @@ function withAmounts(
   container: JsonObject,
   amounts: Readonly<Record<'limits' | 'requests', ReadonlyMap<string, string>>>,
 ): JsonObject {
-  const resources = copyAt(container, 'resources');
+  const resources: JsonObject = { ...objectAt(container, 'resources') };
   for (const list of ['limits', 'requests'] as const) {
     if (amounts[list].size === 0) continue;
-    const after = copyAt(resources, list);
+    const after: JsonObject = { ...objectAt(resources, list) };
     for (const [name, amount] of amounts[list]) setMember(after, name, amount);
     resources[list] = after;
   }
@@ -189,13 +188,13 @@ const imageCommand: Command = {
   usage: '(-f FILENAME | TYPE NAME) CONTAINER_NAME_1=CONTAINER_IMAGE_1 ...',
   flags: setFlags,
   async run(session, args) {
-    const { words, images } = imagesOf(args);
-    const problems = problemsOf(session, { words, images });
+    const { words, images } = parseImages(args);
+    const problems = findProblems(session, { words, images });
     if (problems.length > 0) return reportFailures(session.io, problems);
     const absent: CliError[] = [];
     const exitCode = await setEach(session, words, {
-      done: 'image updated',
-      doing: 'failed to patch image update to pod template:',
+      report: 'image updated',
+      errorPrefix: 'failed to patch image update to pod template:',
       change: (one) =>
         withPodSpec(one, (spec) => withImages(spec, images, (error) => absent.push(error))),
     });
@@ -203,7 +202,7 @@ const imageCommand: Command = {
   },
 };
 
-function imagesOf(args: readonly string[]): {
+function parseImages(args: readonly string[]): {
   readonly words: readonly string[];
   readonly images: ReadonlyMap<string, string>;
 } {
@@ -217,12 +216,12 @@ function imagesOf(args: readonly string[]): {
   return { words, images: new Map(pairs.map(split)) };
 }
 
-function problemsOf(
+function findProblems(
   session: Session,
   of: { readonly words: readonly string[]; readonly images: ReadonlyMap<string, string> },
 ): readonly CliError[] {
   const { words, images } = of;
-  checkSetFlags(session, dryRunOf(session));
+  checkSetFlags(session);
   const named = words.length > 0 || hasManifests(session);
   return [
     !named && 'one or more resources must be specified as <resource> <name> or <resource>/<name>',
@@ -241,7 +240,7 @@ function withImages(
 ): JsonObject {
   let after = before;
   for (const [name, image] of images) {
-    const { spec, found } = changeContainers(after, name === '*' ? '*' : name, (container) => ({
+    const { spec, found } = changeContainers(after, name, (container) => ({
       ...container,
       image,
     }));

@@ -9,10 +9,10 @@ import { CliError, CommandExit, usageError } from '../../io.ts';
 import { nameOf, namespaceOf } from '../../objects.ts';
 import { targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
-import { carryStreams } from '../../streams/container-stream.ts';
-import { containerFlag, containerIn, streamPath } from '../../streams/pods.ts';
+import { connectStreams } from '../../streams/container-stream.ts';
+import { containerFlag, selectContainer, streamPath } from '../../streams/pods.ts';
 import { readTar, tarEnd, tarHeader, tarPadding } from '../../streams/tar.ts';
-import { bytesTo } from './exec.ts';
+import { createWriter } from './exec.ts';
 
 export const cpCommand: Command = {
   name: 'cp',
@@ -24,7 +24,7 @@ export const cpCommand: Command = {
     {
       name: 'retries',
       type: 'integer',
-      help: 'Times to resume an interrupted copy from a container; -1: no limit',
+      help: 'Times to resume an interrupted copy from a container; -1 for no limit',
     },
   ],
   async run(session, args) {
@@ -32,15 +32,15 @@ export const cpCommand: Command = {
     if (source === undefined || target === undefined || more.length > 0) {
       throw usageError('cp', 'source and destination are required');
     }
-    const [from, to] = [placeOf(source), placeOf(target)];
+    const [from, to] = [parseFileSpec(source), parseFileSpec(target)];
     if (from.pod !== '' && to.pod !== '') {
       throw new CliError('one of src or dest must be a local file specification');
     }
     if (from.file === '' || to.file === '') throw new CliError('filepath can not be empty');
     if (from.pod !== '') {
-      await copyFrom(await containerAt(session, from), session.path(to.file));
+      await copyFrom(await resolveContainer(session, from), session.path(to.file));
     } else if (to.pod !== '') {
-      await copyTo(await containerAt(session, to), from.file);
+      await copyTo(await resolveContainer(session, to), from.file);
     } else {
       throw new CliError('one of src or dest must be a remote file specification');
     }
@@ -49,13 +49,13 @@ export const cpCommand: Command = {
 };
 
 /** A local file, or a file in a Pod. */
-interface Place {
+interface FileSpec {
   readonly namespace: string;
   readonly pod: string;
   readonly file: string;
 }
 
-function placeOf(text: string): Place {
+function parseFileSpec(text: string): FileSpec {
   const colon = text.indexOf(':');
   if (colon < 0) return { namespace: '', pod: '', file: text };
   const file = text.slice(colon + 1);
@@ -75,21 +75,21 @@ interface ContainerFile {
   readonly file: string;
 }
 
-async function containerAt(session: Session, place: Place): Promise<ContainerFile> {
+async function resolveContainer(session: Session, place: FileSpec): Promise<ContainerFile> {
   const resource = await session.resourceOfKind('Pod');
   const namespace = place.namespace || session.namespace;
   const target = { resource, namespace, name: place.pod };
   const pod = await session.client.get(targetPath(target));
-  return { session, pod, container: await containerIn(session, pod), file: place.file };
+  return { session, pod, container: await selectContainer(session, pod), file: place.file };
 }
 
-/** Runs a program in the container. Rejects like carryStreams. */
-async function runThere(
+/** Runs a program in the container. Rejects like `connectStreams`. */
+async function runInContainer(
   { session, pod, container }: ContainerFile,
   command: readonly string[],
   streams: { readonly input?: Readable; readonly output: (bytes: Buffer) => Promise<void> },
 ): Promise<void> {
-  const streamPathOf = await streamPath(session, pod, {
+  const requestPath = await streamPath(session, pod, {
     subresource: 'exec',
     query: [
       ['container', container],
@@ -99,36 +99,39 @@ async function runThere(
       ['stderr', 'true'],
     ],
   });
-  await carryStreams(session, streamPathOf, { ...streams, error: bytesTo(session.io, 'error') });
+  await connectStreams(session, requestPath, {
+    ...streams,
+    error: createWriter(session.io, 'error'),
+  });
 }
 
 async function copyFrom(from: ContainerFile, target: string): Promise<void> {
-  // Writes wait for the reader, and fail after it has stopped.
+  // Writes wait for the reader, and fail once it has stopped.
   const archive = new TransformStream<Buffer, Buffer>();
   const writer = archive.writable.getWriter();
-  const packing = async (): Promise<void> => {
+  const pack = async (): Promise<void> => {
     try {
-      await packThere(from, (bytes) => writer.write(bytes));
+      await packInContainer(from, (bytes) => writer.write(bytes));
     } finally {
       // Fails if the reader has stopped.
       await writer.close().catch(() => {});
     }
   };
-  const [packed, unpacked] = await Promise.allSettled([
-    packing(),
+  const [packFile, unpacked] = await Promise.allSettled([
+    pack(),
     unpack(from, archive.readable, target),
   ]);
   // A failed program explains a truncated archive, so its error takes precedence.
-  const failures = [packed, unpacked].filter((one) => one.status === 'rejected');
+  const failures = [packFile, unpacked].filter((one) => one.status === 'rejected');
   const first = failures.find(({ reason }) => reason instanceof CommandExit) ?? failures.at(-1);
   if (first !== undefined) throw first.reason;
 }
 
 /**
  * Packs a file in the container. With `--retries`, resumes an interrupted archive. Rejects like
- * carryStreams.
+ * `connectStreams`.
  */
-async function packThere(
+async function packInContainer(
   from: ContainerFile,
   write: (bytes: Buffer) => Promise<void>,
 ): Promise<void> {
@@ -147,7 +150,7 @@ async function packThere(
   };
   for (let retry = 0; ; retry += 1) {
     try {
-      await runThere(from, packingCommand(from.file, { retries, bytesRead }), { output });
+      await runInContainer(from, packCommand(from.file, { retries, bytesRead }), { output });
       return;
     } catch (error) {
       const isLost = error instanceof CliError && !(error instanceof CommandExit);
@@ -161,8 +164,8 @@ async function packThere(
   }
 }
 
-/** The command that packs a file; with retries, it skips the bytes already read. */
-function packingCommand(
+/** The command that packs a file; with retries, skips the bytes that were already read. */
+function packCommand(
   file: string,
   { retries, bytesRead }: { readonly retries: number; readonly bytesRead: number },
 ): readonly string[] {
@@ -182,7 +185,7 @@ async function unpack(
   let isHintNeeded = true;
   for await (const { entry, content } of readTar(archive)) {
     const name = entry.name.replace(/^\.\//, '').replace(/\/$/, '');
-    // An unexpected name means that the archive was tampered with.
+    // Reject an archive with other files, which someone may have tampered with.
     if (!`${name}/`.startsWith(prefix === '' ? '' : `${prefix}/`)) {
       throw new CliError('tar contents corrupted');
     }
@@ -196,7 +199,7 @@ async function unpack(
       io.err(`warning: file ${JSON.stringify(place)} is outside target destination, skipping\n`);
     } else if (entry.type === 'symlink') {
       const arrow = `${JSON.stringify(place)} -> ${JSON.stringify(entry.link)}`;
-      io.err(`warning: skipping symlink: ${arrow}${isHintNeeded ? hintOf(from) : ''}\n`);
+      io.err(`warning: skipping symlink: ${arrow}${isHintNeeded ? execHint(from) : ''}\n`);
       isHintNeeded = false;
     } else if (entry.type === 'directory') {
       await mkdir(place, { recursive: true });
@@ -207,15 +210,15 @@ async function unpack(
   }
 }
 
-function hintOf({ pod, file }: ContainerFile): string {
+function execHint({ pod, file }: ContainerFile): string {
   const words = [namespaceOf(pod), nameOf(pod), file].map((word) => JSON.stringify(word));
   const [namespace, name, place] = words;
   return ` (consider using "svcctl exec -n ${namespace} ${name} -- tar cf - ${place} | tar xf -")`;
 }
 
 function isWithin(folder: string, place: string): boolean {
-  const way = path.relative(folder, place);
-  return way !== '..' && !way.startsWith(`..${path.sep}`) && !path.isAbsolute(way);
+  const relative = path.relative(folder, place);
+  return relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
 }
 
 async function copyTo(to: ContainerFile, source: string): Promise<void> {
@@ -224,28 +227,28 @@ async function copyTo(to: ContainerFile, source: string): Promise<void> {
   if ((await stat(local).catch(() => undefined)) === undefined) {
     throw new CliError(`${source} doesn't exist in local filesystem`);
   }
-  const goal = (await isFolderThere(to))
+  const destination = (await isRemoteFolder(to))
     ? path.posix.join(to.file, path.basename(local))
     : path.posix.normalize(to.file);
-  const plain = session.flags.boolean('no-preserve')
+  const tarFlags = session.flags.boolean('no-preserve')
     ? ['--no-same-permissions', '--no-same-owner']
     : [];
-  const folder = path.posix.dirname(goal);
-  const archive = Readable.from(packed({ local, name: path.posix.basename(goal) }));
+  const folder = path.posix.dirname(destination);
+  const archive = Readable.from(packFile({ local, name: path.posix.basename(destination) }));
   try {
-    await runThere(to, ['tar', ...plain, '-xmf', '-', '-C', folder], {
+    await runInContainer(to, ['tar', ...tarFlags, '-xmf', '-', '-C', folder], {
       input: archive,
-      output: bytesTo(session.io, 'output'),
+      output: createWriter(session.io, 'output'),
     });
   } catch (error) {
     throw archive.errored ?? error;
   }
 }
 
-async function isFolderThere(to: ContainerFile): Promise<boolean> {
+async function isRemoteFolder(to: ContainerFile): Promise<boolean> {
   try {
-    const nowhere = async () => {};
-    await runThere(to, ['test', '-d', to.file], { output: nowhere });
+    const discard = async () => {};
+    await runInContainer(to, ['test', '-d', to.file], { output: discard });
     return true;
   } catch (error) {
     if (error instanceof CommandExit) return false;
@@ -254,36 +257,36 @@ async function isFolderThere(to: ContainerFile): Promise<boolean> {
 }
 
 /** A local file and its name in the archive. */
-interface Packed {
+interface PackedFile {
   readonly local: string;
   readonly name: string;
 }
 
-async function* packed(file: Packed): AsyncGenerator<Buffer> {
-  yield* entries(file);
+async function* packFile(file: PackedFile): AsyncGenerator<Buffer> {
+  yield* packEntries(file);
   yield tarEnd;
 }
 
-/** Packs a file, a link, or a folder with its contents; does not follow links. */
-async function* entries({ local, name }: Packed): AsyncGenerator<Buffer> {
+/** Packs a file, a link, or a folder with its contents. Does not follow links. */
+async function* packEntries({ local, name }: PackedFile): AsyncGenerator<Buffer> {
   const found = await lstat(local);
   const entry = { name, mode: found.mode & 0o7777, mtime: found.mtimeMs / 1000, size: 0, link: '' };
   if (found.isDirectory()) {
     yield tarHeader({ ...entry, type: 'directory' });
     for (const child of (await readdir(local)).sort()) {
-      yield* entries({ local: path.join(local, child), name: `${name}/${child}` });
+      yield* packEntries({ local: path.join(local, child), name: `${name}/${child}` });
     }
   } else if (found.isSymbolicLink()) {
     yield tarHeader({ ...entry, type: 'symlink', link: await readlink(local) });
   } else if (found.isFile()) {
     yield tarHeader({ ...entry, type: 'file', size: found.size });
-    yield* contentOf(local, found.size);
+    yield* readContent(local, found.size);
     yield tarPadding(found.size);
   }
 }
 
-/** Reads exactly `size` bytes, since a growing file must not shift the following entries. */
-async function* contentOf(local: string, size: number): AsyncGenerator<Buffer> {
+/** Reads exactly `size` bytes, so that a growing file does not shift the following entries. */
+async function* readContent(local: string, size: number): AsyncGenerator<Buffer> {
   if (size === 0) return;
   let missing = size;
   const content: AsyncIterable<Buffer> = createReadStream(local, { end: size - 1 });
@@ -291,5 +294,5 @@ async function* contentOf(local: string, size: number): AsyncGenerator<Buffer> {
     missing -= chunk.length;
     yield chunk;
   }
-  if (missing > 0) throw new CliError(`${local} became shorter while it was read`);
+  if (missing > 0) throw new CliError(`${local} shrank while it was read`);
 }

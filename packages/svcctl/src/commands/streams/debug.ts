@@ -21,7 +21,7 @@ import type { Session } from '../../session.ts';
 const keepFlag = (name: string, what: string): FlagSpec => ({
   name: `keep-${name}`,
   type: 'boolean',
-  help: `Keep the ${what} of the copied pod; with --copy-to`,
+  help: `Keep the ${what} in the copy; with --copy-to`,
 });
 
 export const debugCommand: Command = {
@@ -46,26 +46,30 @@ export const debugCommand: Command = {
     { name: 'stdin', short: 'i', type: 'boolean', help: 'Keep standard input open' },
     { name: 'tty', short: 't', type: 'boolean', help: 'Allocate a terminal' },
     { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },
-    { name: 'env', type: 'list', help: 'KEY=VALUE,…; repeatable' },
-    { name: 'image-pull-policy', type: 'text', help: 'Always, IfNotPresent or Never' },
-    { name: 'target', type: 'text', help: 'The container whose processes to see' },
+    { name: 'env', type: 'list', help: 'Environment variables: KEY=VALUE,…; repeatable' },
+    { name: 'image-pull-policy', type: 'text', help: 'Always, IfNotPresent, or Never' },
+    { name: 'target', type: 'text', help: 'Container whose processes the debug container sees' },
     { name: 'copy-to', type: 'text', help: 'Debug a copy of the pod, with this name' },
     { name: 'replace', type: 'boolean', help: 'Delete the original pod; with --copy-to' },
     { name: 'same-node', type: 'boolean', help: 'Schedule the copy on the same node' },
-    { name: 'set-image', type: 'list', help: 'CONTAINER=IMAGE,… of the copy; * for all' },
+    { name: 'set-image', type: 'list', help: 'Images of the copy: CONTAINER=IMAGE,…; * for all' },
     { name: 'share-processes', type: 'boolean', help: 'Share processes in the copy (default)' },
     keepFlag('labels', 'labels'),
     keepFlag('annotations', 'annotations'),
     keepFlag('liveness', 'liveness probes'),
     keepFlag('readiness', 'readiness probes'),
     keepFlag('startup', 'startup probes'),
-    keepFlag('init-containers', 'initial containers (default)'),
+    keepFlag('init-containers', 'init containers (default)'),
     {
       name: 'profile',
       type: 'text',
-      help: 'legacy (default), general, baseline, netadmin, restricted or sysadmin',
+      help: 'legacy (default), general, baseline, netadmin, restricted, or sysadmin',
     },
-    { name: 'custom', type: 'text', help: 'File of a partial container that changes the profile' },
+    {
+      name: 'custom',
+      type: 'text',
+      help: 'File with a partial container that overrides the profile',
+    },
   ],
   async run(session, args) {
     const { flags } = session;
@@ -79,7 +83,7 @@ export const debugCommand: Command = {
           'to explicitly specify a profile, for example "--profile=general".\n',
       );
     }
-    for (const object of await objectsToDebug(session, words)) {
+    for (const object of await readObjects(session, words)) {
       await debugObject(session, options, object);
     }
     return 0;
@@ -92,29 +96,29 @@ async function readDebugOptions(
 ): Promise<DebugOptions> {
   const { flags, io } = session;
   const isQuiet = flags.boolean('quiet');
-  const kept = (name: string) => flags.boolean(`keep-${name}`);
+  const keeps = (name: string) => flags.boolean(`keep-${name}`);
   return {
     profile: profileNamed(flags.text('profile') ?? 'legacy'),
-    overrides: await customContainer(session),
+    overrides: await readCustomContainer(session),
     container: flags.text('container') ?? '',
     image: flags.text('image') ?? '',
     pullPolicy: flags.text('image-pull-policy') ?? '',
-    setImages: pairsOf(session, 'set-image'),
+    setImages: parseFlagPairs(session, 'set-image'),
     command,
     isArguments: flags.boolean('arguments-only'),
-    env: [...pairsOf(session, 'env')].map(([name, value]) => ({ name, value })),
+    env: [...parseFlagPairs(session, 'env')].map(([name, value]) => ({ name, value })),
     stdin: flags.boolean('stdin'),
     tty: flags.boolean('tty'),
     copyTo: flags.text('copy-to') ?? '',
     sameNode: flags.boolean('same-node'),
     shareProcesses: flags.has('share-processes') ? flags.boolean('share-processes') : undefined,
     target: flags.text('target') ?? '',
-    kept: {
-      labels: kept('labels'),
-      annotations: kept('annotations'),
-      livenessProbe: kept('liveness'),
-      readinessProbe: kept('readiness'),
-      startupProbe: kept('startup'),
+    keeps: {
+      labels: keeps('labels'),
+      annotations: keeps('annotations'),
+      livenessProbe: keeps('liveness'),
+      readinessProbe: keeps('readiness'),
+      startupProbe: keeps('startup'),
       initContainers: flags.boolean('keep-init-containers', true),
     },
     report: isQuiet ? () => {} : (text) => io.out(text),
@@ -122,11 +126,11 @@ async function readDebugOptions(
 }
 
 /** Parses the `KEY=VALUE,…` values of a flag; quoted parts may contain commas. Throws CliError. */
-function pairsOf({ flags }: Session, flag: string): ReadonlyMap<string, string> {
+function parseFlagPairs({ flags }: Session, flag: string): ReadonlyMap<string, string> {
   const pairs = new Map<string, string>();
   for (const text of flags.list(flag)) {
-    const isOne = text.split('=').length === 2;
-    const parts = isOne
+    const isSinglePair = text.split('=').length === 2;
+    const parts = isSinglePair
       ? [text.replace(/^"+|"+$/g, '')]
       : [...text.matchAll(/(?:^|,)("(?:[^"]|"")*"|[^,]*)/g)].map(([, part = '']) =>
           part.startsWith('"') ? part.slice(1, -1).replaceAll('""', '"') : part,
@@ -146,7 +150,7 @@ function pairsOf({ flags }: Session, flag: string): ReadonlyMap<string, string> 
 }
 
 /** Reads the partial container of `--custom`. Rejects with CliError. */
-async function customContainer(session: Session): Promise<JsonObject | undefined> {
+async function readCustomContainer(session: Session): Promise<JsonObject | undefined> {
   const file = session.flags.text('custom') ?? '';
   if (file === '') return undefined;
   const text = session
@@ -158,7 +162,7 @@ async function customContainer(session: Session): Promise<JsonObject | undefined
   } catch (error) {
     throw new CliError(`${file} does not contain a valid container spec: ${errorText(error)}`);
   }
-  throw new CliError(`${file} does not contain a valid container spec: it is no object`);
+  throw new CliError(`${file} does not contain a valid container spec: it is not an object`);
 }
 
 /** Throws CliError for missing or conflicting flags. */
@@ -208,7 +212,7 @@ function checkDebugFlags(session: Session, options: DebugOptions, words: readonl
 const isUnset = (value: JsonValue | undefined): boolean =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && !value.length);
 
-/** Problems with the flags of a copy, or with such flags without `--copy-to`. */
+/** Checks the flags of a copy, or that there are none without `--copy-to`. */
 function copyProblems(
   { flags }: Session,
   { command, container, copyTo, image, setImages }: DebugOptions,
@@ -233,7 +237,7 @@ function copyProblems(
   ];
 }
 
-async function objectsToDebug(
+async function readObjects(
   session: Session,
   words: readonly string[],
 ): Promise<readonly JsonObject[]> {
@@ -257,12 +261,12 @@ async function debugObject(
 ): Promise<void> {
   const resource = await resourceOfObject(session, object);
   const isCore = resource.group === '';
-  let written: DebugPod;
+  let result: DebugPod;
   if (isCore && resource.kind === 'Node') {
-    const made = await nodeDebugPod(options, object);
-    written = { ...made, pod: await createPod(session, made.pod, session.namespace) };
+    const debugPod = await nodeDebugPod(options, object);
+    result = { ...debugPod, pod: await createPod(session, debugPod.pod, session.namespace) };
   } else if (isCore && resource.kind === 'Pod') {
-    written =
+    result =
       options.copyTo === ''
         ? await addContainer(session, options, { resource, pod: object })
         : await copyPod(session, options, object);
@@ -271,9 +275,9 @@ async function debugObject(
     throw new CliError(`${JSON.stringify(type)} not supported by debug`);
   }
   const attaches = session.flags.boolean('attach', options.stdin);
-  if (!attaches || written.container === '') return;
+  if (!attaches || result.container === '') return;
   const { followContainer } = await import('../../streams/follow-pod.ts');
-  await followContainer(session, written);
+  await followContainer(session, result);
 }
 
 async function createPod(
@@ -320,7 +324,7 @@ async function addContainer(
     });
     return { pod: object, container };
   } catch (error) {
-    // A 404 for a missing subresource names no object.
+    // The server responds with a 404 that names no object if it does not serve the subresource.
     const isAbsent = error instanceof ApiError && error.code === 404 && !error.details?.name;
     if (!isAbsent) throw error;
     const why = JSON.stringify(error.message);

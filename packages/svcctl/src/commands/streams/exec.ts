@@ -3,25 +3,25 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { CliError, type CliIo, usageError } from '../../io.ts';
 import { hasManifests, loadManifests, manifestFlags } from '../../manifests.ts';
-import { listAt, nameOf, textAt } from '../../objects.ts';
+import { listAt, nameOf, textAt, withGroup } from '../../objects.ts';
 import { resourceOfObject } from '../../selection.ts';
 import type { Session } from '../../session.ts';
-import { carryStreams, writeAll } from '../../streams/container-stream.ts';
+import { connectStreams, writeAll } from '../../streams/container-stream.ts';
 import {
   containerFlag,
-  containerIn,
-  onlyPod,
-  type Pairs,
-  patienceFlag,
+  podTimeoutFlag,
+  type QueryPairs,
+  selectContainer,
+  selectPod,
   streamPath,
 } from '../../streams/pods.ts';
 
 const streamFlags = [
   containerFlag,
-  patienceFlag,
+  podTimeoutFlag,
   { name: 'stdin', short: 'i', type: 'boolean', help: 'Pass standard input to the container' },
   { name: 'tty', short: 't', type: 'boolean', help: 'Allocate a terminal' },
-  { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only the output of the container' },
+  { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },
 ] as const;
 
 export const execCommand: Command = {
@@ -32,25 +32,25 @@ export const execCommand: Command = {
   flags: [...streamFlags, ...manifestFlags.filter(({ name }) => name === 'filename')],
   async run(session, args) {
     const isFile = hasManifests(session);
-    const [word, ...command] = isFile ? [await wordOfFile(session), ...args] : args;
+    const [word, ...command] = isFile ? [await labelFromFile(session), ...args] : args;
     const before = session.flags.wordsBeforeDash;
     if (word === undefined || (before === 0 && !isFile)) {
       throw new CliError('pod, type/name or --filename must be specified');
     }
     if (before === undefined && command.length > 0) {
-      throw new CliError(
-        'exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead\n' +
-          "See 'svcctl exec -h' for help and examples",
+      throw usageError(
+        'exec',
+        'exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead',
       );
     }
     if (command.length === 0) {
       throw new CliError('you must specify at least one command for the container');
     }
-    const pod = await onlyPod(session, word);
+    const pod = await selectPod(session, word);
     checkRunning(pod, 'exec into');
-    const container = await containerIn(session, pod);
+    const container = await selectContainer(session, pod);
     const words = command.map((one) => ['command', one] as const);
-    await join(session, {
+    await connect(session, {
       pod,
       container,
       subresource: 'exec',
@@ -62,10 +62,10 @@ export const execCommand: Command = {
 };
 
 /** `TYPE.GROUP/NAME` of the first object in the files of `--filename`. */
-async function wordOfFile(session: Session): Promise<string> {
+async function labelFromFile(session: Session): Promise<string> {
   const [first] = await loadManifests(session);
   const { resource, group } = await resourceOfObject(session, first?.object ?? {});
-  return `${resource}${group === '' ? '' : `.${group}`}/${nameOf(first?.object ?? {})}`;
+  return `${withGroup(resource, group)}/${nameOf(first?.object ?? {})}`;
 }
 
 export const attachCommand: Command = {
@@ -83,64 +83,63 @@ export const attachCommand: Command = {
         `expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) saw ${args.length}`,
       );
     }
-    await attachTo(session, await onlyPod(session, word));
+    await attachTo(session, await selectPod(session, word));
     return 0;
   },
 };
 
 /**
  * Attaches the user's streams to a container until it ends.
- * @param name the container; the default one if absent
+ * @param name name of the container; the default one if absent
  */
 export async function attachTo(session: Session, pod: JsonObject, name?: string): Promise<void> {
   const { flags, io } = session;
   checkRunning(pod, 'attach');
-  const container = name ?? (await containerIn(session, pod));
+  const container = name ?? (await selectContainer(session, pod));
   const spec = ['containers', 'initContainers', 'ephemeralContainers']
     .flatMap((list) => listAt(pod, 'spec', list))
     .find((one) => one['name'] === container);
-  const allocates = spec?.['tty'] === true;
-  if (flags.boolean('tty') && !allocates && !flags.boolean('quiet')) {
+  const hasTty = spec?.['tty'] === true;
+  if (flags.boolean('tty') && !hasTty && !flags.boolean('quiet')) {
     io.err(`error: Unable to use a TTY - container ${container} did not allocate one\n`);
   }
-  // Whether the process has a terminal does not depend on the flags.
-  const isTerminal = hasTerminal(session, allocates);
+  // The specification of the container, not the flag, decides whether the process has a terminal.
+  const isTerminal = hasTerminal(session, hasTty);
   if (!flags.boolean('quiet')) {
     io.err("If you don't see a command prompt, try pressing enter.\n");
   }
-  await join(session, { pod, container, subresource: 'attach', words: [], isTerminal });
+  await connect(session, { pod, container, subresource: 'attach', words: [], isTerminal });
 }
 
-function checkRunning(pod: JsonObject, doing: string): void {
+function checkRunning(pod: JsonObject, action: 'attach' | 'exec into'): void {
   const phase = textAt(pod, 'status', 'phase');
   if (phase !== 'Succeeded' && phase !== 'Failed') return;
-  const what = doing === 'attach' ? 'attach a container in' : `${doing} a container in`;
-  throw new CliError(`cannot ${what} a completed pod; current phase is ${phase}`);
+  throw new CliError(`cannot ${action} a container in a completed pod; current phase is ${phase}`);
 }
 
-/** Whether the process gets a terminal: requested, with standard input passed on, and present. */
-function hasTerminal({ flags, io }: Session, isWanted = flags.boolean('tty')): boolean {
-  if (!isWanted || !flags.boolean('stdin')) return false;
+/** Whether the process gets a terminal: if requested, with `--stdin`, and if the user has one. */
+function hasTerminal({ flags, io }: Session, isRequested = flags.boolean('tty')): boolean {
+  if (!isRequested || !flags.boolean('stdin')) return false;
   if (io.terminal !== undefined) return true;
   io.err('Unable to use a TTY - input is not a terminal or the right kind of file\n');
   return false;
 }
 
 /** Connects the user's streams to a process until it ends. */
-async function join(
+async function connect(
   session: Session,
   stream: {
     readonly pod: JsonObject;
     readonly container: string;
     readonly subresource: string;
-    readonly words: Pairs;
+    readonly words: QueryPairs;
     readonly isTerminal: boolean;
   },
 ): Promise<void> {
   const { flags, io } = session;
   const { pod, container, subresource, words, isTerminal } = stream;
   const passesInput = flags.boolean('stdin');
-  const query: Pairs = [
+  const query: QueryPairs = [
     ['container', container],
     ...words,
     ...(passesInput ? [['stdin', 'true'] as const] : []),
@@ -149,33 +148,38 @@ async function join(
     isTerminal ? ['tty', 'true'] : ['stderr', 'true'],
   ];
   const path = await streamPath(session, pod, { subresource, query });
-  await carryStreams(session, path, {
-    input: passesInput ? await inputOf(io) : undefined,
-    output: bytesTo(io, 'output'),
-    error: bytesTo(io, 'error'),
+  await connectStreams(session, path, {
+    input: passesInput ? await openInput(io) : undefined,
+    output: createWriter(io, 'output'),
+    error: createWriter(io, 'error'),
     terminal: isTerminal && passesInput ? io.terminal : undefined,
   });
   if (isTerminal && passesInput && subresource === 'attach' && !flags.boolean('quiet')) {
     if (textAt(pod, 'spec', 'restartPolicy') !== 'Always') return;
-    const again = `'svcctl attach ${nameOf(pod)} -c ${container} -i -t'`;
+    const command = `'svcctl attach ${nameOf(pod)} -c ${container} -i -t'`;
     const ephemeral = listAt(pod, 'spec', 'ephemeralContainers');
     const advice = ephemeral.some((one) => one['name'] === container)
-      ? `the ephemeral container will not be restarted but may be reattached using ${again} ` +
+      ? `the ephemeral container will not be restarted but may be reattached using ${command} ` +
         'if it is still running'
-      : `resume using ${again} command when the pod is running`;
+      : `resume using ${command} command when the pod is running`;
     io.out(`Session ended, ${advice}\n`);
   }
 }
 
-async function inputOf(io: CliIo): Promise<Readable> {
-  if (io.hostIo !== undefined) return io.hostIo.input;
+async function openInput(io: CliIo): Promise<Readable> {
+  if (io.streams !== undefined) return io.streams.input;
   const { Readable: Input } = await import('node:stream');
   return Input.from([Buffer.from(await io.stdin())]);
 }
 
-/** Returns a function that writes bytes to a standard stream. */
-export function bytesTo(io: CliIo, name: 'output' | 'error'): (bytes: Buffer) => Promise<void> {
-  const { hostIo: streams } = io;
+/**
+ * Returns a function that writes bytes to a standard stream, and resolves when it accepted them.
+ */
+export function createWriter(
+  io: CliIo,
+  name: 'output' | 'error',
+): (bytes: Buffer) => Promise<void> {
+  const { streams } = io;
   if (streams !== undefined) return (bytes) => writeAll(streams[name], bytes);
   const decoder = new TextDecoder();
   const print = name === 'output' ? io.out : io.err;

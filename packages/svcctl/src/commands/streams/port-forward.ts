@@ -16,9 +16,9 @@ import { listAt, nameOf, textAt } from '../../objects.ts';
 import { getByLabel } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { writeAll } from '../../streams/container-stream.ts';
-import { checkStream, onlyPod, patienceFlag, streamPath } from '../../streams/pods.ts';
+import { checkStream, podTimeoutFlag, selectPod, streamPath } from '../../streams/pods.ts';
 
-/** Each port has its own connection, with one channel for data and one for error messages. */
+/** Each connection to a port has a WebSocket, with one channel for data and one for errors. */
 const protocols = [channelProtocols.older];
 const dataChannel = 0;
 const errorChannel = 1;
@@ -37,7 +37,7 @@ export const portForwardCommand: Command = {
   usage: 'TYPE/NAME [LOCAL_PORT:]REMOTE_PORT [...]',
   flags: [
     { name: 'address', type: 'list', help: 'Addresses to listen on (localhost)' },
-    patienceFlag,
+    podTimeoutFlag,
   ],
   async run(session, args) {
     const [word, ...ports] = args;
@@ -45,15 +45,15 @@ export const portForwardCommand: Command = {
       throw usageError('port-forward', 'TYPE/NAME and list of ports are required for port-forward');
     }
     for (const port of ports) splitPort(port);
-    const service = await serviceNamed(session, word);
-    const pod = await onlyPod(session, word);
+    const service = await readService(session, word);
+    const pod = await selectPod(session, word);
     const phase = textAt(pod, 'status', 'phase');
     if (phase !== 'Running') {
       throw new CliError(
         `unable to forward port because pod is not running. Current status=${phase}`,
       );
     }
-    const forwards = ports.map((port) => forwardOf(port, { pod, service }));
+    const forwards = ports.map((port) => resolveForward(port, { pod, service }));
     const pathTo = (remote: number) =>
       streamPath(session, pod, { subresource: 'portforward', query: [['ports', `${remote}`]] });
     for (const { remote } of forwards) await checkStream(session, await pathTo(remote));
@@ -62,7 +62,7 @@ export const portForwardCommand: Command = {
   },
 };
 
-async function serviceNamed(session: Session, word: string): Promise<JsonObject | undefined> {
+async function readService(session: Session, word: string): Promise<JsonObject | undefined> {
   if (!word.includes('/')) return undefined;
   const object = await getByLabel(session, word);
   return object['kind'] === 'Service' ? object : undefined;
@@ -77,23 +77,25 @@ function splitPort(text: string): { readonly local: string; readonly remote: str
   return { local, remote };
 }
 
-/** Resolves named ports, and ports of Services to ports of the Pod. Throws CliError. */
-function forwardOf(
+/** Resolves names of ports, and ports of Services to ports of the Pod. Throws CliError. */
+function resolveForward(
   text: string,
   { pod, service }: { readonly pod: JsonObject; readonly service: JsonObject | undefined },
 ): Forward {
   const { local, remote } = splitPort(text);
-  const offered = service === undefined ? undefined : servicePort(service, remote);
+  const portOfService = service === undefined ? undefined : servicePort(service, remote);
   const wanted =
-    offered === undefined ? remote : textOfPort(offered['targetPort'], offered['port']);
+    portOfService === undefined
+      ? remote
+      : targetPortText(portOfService['targetPort'], portOfService['port']);
   const forward = {
     remote: isNumber(wanted) ? Number(wanted) : containerPort(pod, wanted),
     local: isNumber(local) ? Number(local) : 0,
   };
   if (local !== '' && !isNumber(local)) {
-    // A name must be the same on both sides.
+    // A local name must be the same as the remote one.
     if (local !== remote) throw new CliError(`invalid ports ${JSON.stringify(text)}`);
-    forward.local = offered === undefined ? forward.remote : Number(offered['port']);
+    forward.local = portOfService === undefined ? forward.remote : Number(portOfService['port']);
   }
   if (forward.remote === 0) throw new CliError('remote port must be > 0');
   if (Math.max(forward.local, forward.remote) > portMax) {
@@ -105,7 +107,7 @@ function forwardOf(
 const isNumber = (text: string) => /^\d+$/.test(text);
 
 /** The target port of a Service, by default its own port. */
-const textOfPort = (target: unknown, port: unknown) =>
+const targetPortText = (target: unknown, port: unknown) =>
   String(target === undefined || target === 0 ? port : target);
 
 function servicePort(service: JsonObject, wanted: string): JsonObject {
@@ -178,12 +180,12 @@ async function openPorts(
     try {
       const { server, port } = await openPort({ host, forward, accept });
       servers.push(server);
-      // Use the same number for all addresses.
+      // Use the same port number for all addresses.
       forward = { ...forward, local: port };
       const shown = net.isIPv6(host) ? `[${host}]` : host;
       io.out(`Forwarding from ${shown}:${port} -> ${forward.remote}\n`);
     } catch (error) {
-      // Many machines lack an address family.
+      // Ignore a failure of the last address, since many machines have only one address family.
       if (host === hosts.at(-1) && servers.length > 0) continue;
       io.err(`Unable to listen on port ${forward.local}: ${errorText(error)}\n`);
     }
@@ -213,7 +215,7 @@ function openPort(options: {
 
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
-/** Forwards one connection to the Pod's port. Never rejects: reports failures, which end it. */
+/** Forwards one connection to the Pod's port. Never rejects; reports failures, which end it. */
 async function forwardConnection(
   session: Session,
   connection: {
@@ -231,21 +233,16 @@ async function forwardConnection(
       protocols,
       signal: io.signal,
     });
-    listen(
-      socket,
-      { where: 'client', end: () => messages.destroy() },
-      {
-        close: () => messages.destroy(),
-      },
-    );
-    const sending = sendFrom(socket, messages);
-    const complaint = await receiveTo(socket, messages);
+    const end = () => messages.destroy();
+    listen(socket, { where: 'client', end }, { close: end });
+    const sending = sendChunks(socket, messages);
+    const podError = await receiveMessages(socket, messages);
     socket.end();
     messages.destroy();
     await sending;
-    if (complaint === '') return;
+    if (podError === '') return;
     const { local, remote } = forward;
-    throw new CliError(`an error occurred forwarding ${local} -> ${remote}: ${complaint}`);
+    throw new CliError(`an error occurred forwarding ${local} -> ${remote}: ${podError}`);
   } catch (error) {
     socket.destroy();
     if (!io.signal.aborted) io.err(describeError(error).text);
@@ -253,7 +250,7 @@ async function forwardConnection(
 }
 
 /** Sends until either side ends; the protocol cannot signal a half-close. Never rejects. */
-async function sendFrom(socket: Socket, messages: Duplex): Promise<void> {
+async function sendChunks(socket: Socket, messages: Duplex): Promise<void> {
   try {
     const chunks: AsyncIterable<Buffer> = socket.iterator({ destroyOnReturn: false });
     for await (const chunk of chunks) {
@@ -264,21 +261,24 @@ async function sendFrom(socket: Socket, messages: Duplex): Promise<void> {
   }
 }
 
-/** Resolves with the Pod's error message. Each channel begins with the port in two bytes. */
-async function receiveTo(socket: Socket, messages: AsyncIterable<Buffer>): Promise<string> {
-  const begun = new Set<number>();
-  let complaint = '';
+/**
+ * Receives data until the connection ends. Resolves with the Pod's error message, if any. The first
+ * message of each channel has the port in two bytes.
+ */
+async function receiveMessages(socket: Socket, messages: AsyncIterable<Buffer>): Promise<string> {
+  const openChannels = new Set<number>();
+  let podError = '';
   try {
     for await (const message of messages) {
       const [channel = -1] = message;
-      const bytes = message.subarray(begun.has(channel) ? 1 : 3);
-      begun.add(channel);
+      const bytes = message.subarray(openChannels.has(channel) ? 1 : 3);
+      openChannels.add(channel);
       if (bytes.length === 0) continue;
-      if (channel === errorChannel) complaint += bytes.toString();
+      if (channel === errorChannel) podError += bytes.toString();
       else if (channel === dataChannel) await writeAll(socket, bytes);
     }
   } catch (error) {
-    if (!socket.destroyed && complaint === '') throw error;
+    if (!socket.destroyed && podError === '') throw error;
   }
-  return complaint;
+  return podError;
 }
