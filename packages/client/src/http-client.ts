@@ -5,7 +5,7 @@ import { isIP } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { PeerCertificate } from 'node:tls';
 import { types } from 'node:util';
-import { checkServerNames, listen, trustOptions, verdict } from '@wheelhouse/machinery';
+import { checkServerNames, delayMsMax, listen, trustOptions, verdict } from '@wheelhouse/machinery';
 import {
   NotProcessed,
   SecureTunnelAgent,
@@ -386,8 +386,8 @@ async function withTimeout<T>(
   run: (signal: AbortSignal | undefined) => Promise<T>,
 ): Promise<T> {
   const { timeoutMs, signal } = request;
-  if (timeoutMs === undefined || timeoutMs === 0) return run(signal);
-  const timeout = AbortSignal.timeout(Math.ceil(timeoutMs));
+  if (timeoutMs === undefined || timeoutMs <= 0) return run(signal);
+  const timeout = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), delayMsMax));
   try {
     return await run(signal === undefined ? timeout : AbortSignal.any([signal, timeout]));
   } catch (error) {

@@ -8,6 +8,7 @@ export {
   type DeadlineEntry,
   Deadlines,
   deadlineEarlyMs,
+  delayMsMax,
   holdProcess,
   MovableClock,
   pause,

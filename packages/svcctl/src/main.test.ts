@@ -148,6 +148,18 @@ describe('CLIENT-1: svcctl', () => {
     expect(api.seen.at(-1)!.url).toContain('dryRun=All');
   });
 
+  test('time limits may be negative, or longer than a timer can run', async () => {
+    await ctl('create cm x --from-literal=a=1');
+    for (const limit of ['-1s', '700h', '9999h']) {
+      expect((await ctl(`get cm -o name --request-timeout=${limit}`)).out).toBe('configmap/x\n');
+      expect(await ctl(`wait cm/x --for=jsonpath={.data.a}=1 --timeout=${limit}`)).toEqual({
+        code: 0,
+        out: 'configmap/x condition met\n',
+        err: '',
+      });
+    }
+  });
+
   test('config prints contexts and redacts secrets', async () => {
     await ctl(`config set-cluster here --server=${api.url}`);
     await ctl('config set-credentials me --token=very-secret');

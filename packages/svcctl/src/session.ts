@@ -18,6 +18,7 @@ import {
 import {
   type Clock,
   type Dialect,
+  delayMsMax,
   dialectNames,
   dialectOf,
   formatTime,
@@ -180,7 +181,8 @@ export class Session {
   /** `--request-timeout` in milliseconds; 0 for no limit. Throws CliError. */
   get requestTimeoutMs(): number | undefined {
     try {
-      return this.flags.durationMs('request-timeout');
+      const timeoutMs = this.flags.durationMs('request-timeout');
+      return timeoutMs === undefined ? undefined : Math.max(0, timeoutMs);
     } catch {
       throw new CliError(
         'Invalid timeout value. Timeout must be a single integer in seconds, or an integer ' +
@@ -246,7 +248,9 @@ export class Session {
    */
   deadline(timeoutMs: number | undefined): Deadline {
     const timeout =
-      timeoutMs === undefined ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(timeoutMs)));
+      timeoutMs === undefined
+        ? undefined
+        : AbortSignal.timeout(Math.min(Math.max(0, Math.ceil(timeoutMs)), delayMsMax));
     const signals = [this.io.signal, ...(timeout === undefined ? [] : [timeout])];
     return { signal: AbortSignal.any(signals), isOver: () => timeout?.aborted === true };
   }

@@ -240,8 +240,8 @@ export function pause(
   });
 }
 
-/** Node's timers take no longer delays. */
-const delayMsMax = 2 ** 31 - 1;
+/** Maximum delay of Node's timers in milliseconds. */
+export const delayMsMax = 2 ** 31 - 1;
 /** The end of the year 9999, the last whose times RFC 3339 can write. */
 const timeMsMax = Date.UTC(10_000, 0) - 1;
 /** Into so many steps an advance is cut, none shorter than a second. */
