@@ -1,4 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -34,7 +42,7 @@ const open = (change: Partial<RotationSettings> = {}) =>
 const files = () => readdirSync(directory).sort();
 const read = (name: string) => readFileSync(join(directory, name), 'utf8');
 
-test('OPS-2: a full file is renamed with its time, and all files are private', async () => {
+test('OPS-2: a full file is renamed after the current time, and all files are private', async () => {
   const file = open();
   file.write('12345\n');
   file.write('678\n');
@@ -46,7 +54,7 @@ test('OPS-2: a full file is renamed with its time, and all files are private', a
   for (const name of files()) expect(statSync(join(directory, name)).mode & 0o777).toBe(0o600);
 });
 
-test('OPS-2: an earlier file counts, and nothing is lost within one moment', async () => {
+test('OPS-2: an existing file counts, and rotations in the same millisecond lose nothing', async () => {
   writeFileSync(join(directory, 'audit.log'), 'before\n');
   const file = open();
   for (const line of ['first\n', 'second\n', 'third\n']) file.write(line);
@@ -79,7 +87,13 @@ test('OPS-2: old files are compressed', async () => {
   expect(statSync(packed).mode & 0o777).toBe(0o600);
 });
 
-test('OPS-2: a line longer than a file is refused, and others continue', async () => {
+test('OPS-2: the cause of a failed compression is reported', async () => {
+  mkdirSync(join(directory, 'audit-2030-01-30T00-00-00.000.log'));
+  await open({ compress: true }).close();
+  expect(problems.splice(0)).toMatchObject([{ code: 'EISDIR' }]);
+});
+
+test('OPS-2: a line that exceeds the file size is rejected, and later lines are written', async () => {
   const file = open();
   expect(() => file.write('12345678901\n')).toThrow('write length 12 exceeds maximum file size 10');
   file.write('ok\n');

@@ -8,6 +8,7 @@ import {
   openSync,
   readdirSync,
   renameSync,
+  rmSync,
   statSync,
   unlinkSync,
   writeSync,
@@ -18,7 +19,7 @@ import { createGzip } from 'node:zlib';
 import { type Clock, makeDirectories } from '@wheelhouse/machinery';
 import type { LineWriter } from './sink.ts';
 
-/** When a file is rotated, and how long old ones are kept: the flags `--audit-log-max*`. */
+/** When a file is rotated and which old files are kept: the flags `--audit-log-max*`. */
 export interface RotationSettings {
   readonly path: string;
   readonly sizeMaxBytes: number;
@@ -33,10 +34,10 @@ const dayMs = 86_400_000;
 const compressedSuffix = '.gz';
 
 /**
- * A log file that is rotated before it exceeds its size: the old file is renamed after the current
- * time (`audit-2030-01-31T10-30-00.000.log`), and old files are compressed and removed according to
- * the settings (OPS-2). Files are private. Throws an error that names the file if it cannot be
- * written.
+ * Opens a log file that is rotated before it exceeds its maximum size: the full file is renamed
+ * after the current time (`audit-2030-01-31T10-30-00.000.log`), and old files are compressed and
+ * removed according to the settings (OPS-2). Only the owner can read the files. Throws an error
+ * that names the file if it cannot be opened.
  */
 export function openRotatingFile(options: {
   readonly settings: RotationSettings;
@@ -169,7 +170,7 @@ async function compressFile(path: string): Promise<void> {
   try {
     await pipeline(createReadStream(path), createGzip(), createWriteStream(target, { mode }));
   } catch (error) {
-    unlinkSync(target);
+    rmSync(target, { force: true });
     throw error;
   }
   unlinkSync(path);
