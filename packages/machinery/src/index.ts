@@ -297,6 +297,7 @@ export {
 } from './meta/status.ts';
 export { fieldErrorTypes, type StatusReason, statusReasons } from './meta/status-reasons.ts';
 export {
+  formatMicroTime,
   formatTime,
   humanDuration,
   isWrittenTime,

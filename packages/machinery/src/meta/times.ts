@@ -120,6 +120,12 @@ export function printGoTime(time: { ms: number; micros: number }, digits: 0 | 6)
   return digits === 0 ? `${seconds}Z` : `${seconds}.${String(time.micros).padStart(6, '0')}Z`;
 }
 
+/** Formats milliseconds since the epoch as a MicroTime: `2006-01-02T15:04:05.000000Z`. */
+export function formatMicroTime(ms: number): string {
+  const micros = Math.floor(ms * 1000);
+  return printGoTime({ ms: Math.floor(micros / 1000), micros: micros % 1_000_000 }, 6);
+}
+
 const minute = 60;
 const hour = 60 * minute;
 const day = 24 * hour;

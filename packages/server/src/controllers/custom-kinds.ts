@@ -21,13 +21,13 @@ import { decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
-import { type ControllerTools, listEntries, removeEntries } from './tools.ts';
+import { type ControllerTools, listEntries, removeEntries, withoutFinalizer } from './tools.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 /** Interval for rechecking custom objects that finalizers hold, in milliseconds. */
 const recheckMs = 200;
-/** Interval for retrying while another server assigns names of the group. */
-const turnMs = 50;
+/** Interval in milliseconds for retrying while another server assigns names of the group. */
+const claimRetryMs = 50;
 
 /** Keeps the catalogue's custom kinds in sync with the CustomResourceDefinitions (CRD-1). */
 interface CustomKinds {
@@ -44,16 +44,16 @@ interface CustomKindsOptions extends ControllerTools {
   /** Validates the CA bundle of a conversion webhook (base64 of PEM). */
   readonly checkBundle: ReconcileOptions['checkBundle'];
   readonly cleanupFinalizer: string;
-  /** Receives the names of definitions being deleted, whose kinds accept no new objects. */
+  /** Receives the names of the definitions being deleted, whose kinds accept no new objects. */
   readonly terminating: Set<string>;
   /** Present when other servers on the same store assign names too. */
   readonly claims?: NumberClaims | undefined;
 }
 
 /**
- * Follows the definitions. Every change builds the whole set of kinds, reusing unchanged entries so
- * that what was compiled for them is kept. A definition's entry is served before its status says
- * so, and removed after its objects are gone.
+ * Follows the definitions. Every change rebuilds the set of kinds and reuses unchanged entries with
+ * their compiled validation. A kind is served before its definition's status says so, and removed
+ * after its objects are gone.
  */
 export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const { definitions, caches, clock, logger, terminating } = options;
@@ -72,25 +72,25 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     if (crd === undefined) return;
     if (crd.metadata.deletionTimestamp !== undefined) return removals.add(name);
     if (newStatus(options, crd, [...crds.values()]) === undefined) return;
-    const turn = await takeTurn(options, crd.spec.group);
-    if (turn === undefined) return names.addAfter(name, turnMs);
+    const claim = await claimGroup(options, crd.spec.group);
+    if (claim === undefined) return names.addAfter(name, claimRetryMs);
     try {
-      // Sees names that other servers assigned; the turn excludes further ones.
+      // Includes the names that other servers have assigned; the claim excludes further ones.
       const now = await current(name);
-      const isThere = now !== undefined && now.metadata.deletionTimestamp === undefined;
-      if (isThere) await writeStatus(options, now, [...crds.values()]);
+      const isPresent = now !== undefined && now.metadata.deletionTimestamp === undefined;
+      if (isPresent) await writeStatus(options, now, [...crds.values()]);
     } catch (error) {
-      turn.letExpire();
+      claim.letExpire();
       throw error;
     }
-    turn.release();
+    claim.release();
   };
   const remove = async (name: string) => {
     const crd = await current(name);
     if (crd?.metadata.deletionTimestamp === undefined) return;
     if (await cleanUp(options, kinds, crd)) removals.addAfter(name, recheckMs);
   };
-  // One at a time: two definitions, even of two servers, must not get the same name.
+  // One at a time, so that two definitions never receive the same name.
   const tools = { clock, logger, queues: options.queues };
   const names = createWorkQueue({ ...tools, name: namesQueue, run: decideNames, workers: 1 });
   const removals = createWorkQueue({ ...tools, name: 'crd_finalizer', run: remove, workers: 4 });
@@ -108,14 +108,14 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     refresh();
     for (const one of [name, ...waitingForNames(crds)]) names.add(one);
   });
-  const subscription = cache.subscribe(following.take);
+  const subscription = cache.subscribe(following.receive);
   const ready = cache.ready().then(async () => {
     const stored = await storedDefinitions(options);
     for (const [name, crd] of stored) if (!crds.has(name)) crds.set(name, crd);
     refresh();
     for (const name of crds.keys()) names.add(name);
   });
-  // A server that gives up its start closes the caches before anyone awaits this.
+  // A server whose start fails closes the caches before this promise is awaited.
   ready.catch(() => {});
   return {
     ready,
@@ -126,14 +126,13 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   };
 }
 
-/**
- * Definitions of at least this many bytes of JSON are parsed in a separate turn of the event loop.
- */
+/** Definitions of at least this many bytes of JSON are parsed in steps. */
 const largeDefinitionBytes = 131_072;
 
 /**
- * Applies changes in order: a small definition at once, a large one in a turn of its own after
- * being parsed in steps (TRUST-2). Small definitions wait for a large one ahead of them.
+ * Applies changes in order: a small definition at once, and a large one in its own turn of the event
+ * loop after it has been parsed in steps (TRUST-2). Small definitions wait for a large one ahead of
+ * them.
  */
 function followInSteps(
   { clock, logger }: Pick<CustomKindsOptions, 'clock' | 'logger'>,
@@ -153,13 +152,13 @@ function followInSteps(
       }
       apply(change);
     } catch (error) {
-      logger.error('a definition could not be followed', { error: String(error) });
+      logger.error('cannot apply a changed CustomResourceDefinition', { error: String(error) });
     } finally {
       waiting -= 1;
     }
   };
   return {
-    take(change: EntryChange) {
+    receive(change: EntryChange) {
       if (waiting === 0 && !isLarge(change)) {
         apply(change);
         return;
@@ -167,21 +166,21 @@ function followInSteps(
       waiting += 1;
       last = last.then(() => applyInSteps(change));
     },
-    /** Resolves when every received change was passed on. */
+    /** Resolves when all received changes are applied. */
     idle: () => last,
   };
 }
 
 const namesQueue = 'crd_naming_condition_controller';
 
-const ownTurn = { release: () => {}, letExpire: () => {} };
+const unsharedClaim = { release: () => {}, letExpire: () => {} };
 
 /** The exclusive right to assign names of a group; undefined while another server holds it. */
-async function takeTurn({ claims }: CustomKindsOptions, group: string) {
-  return claims === undefined ? ownTurn : claims.take([`definitions/${group}`]);
+async function claimGroup({ claims }: CustomKindsOptions, group: string) {
+  return claims === undefined ? unsharedClaim : claims.take([`definitions/${group}`]);
 }
 
-/** Definitions without all names accepted; any change may free those names. */
+/** Definitions with names that are not accepted; any change may free those names. */
 function waitingForNames(crds: ReadonlyMap<string, Crd>): readonly string[] {
   const waits = (crd: Crd) =>
     crd.status?.conditions?.some((one) => one.type === 'NamesAccepted' && one.status === 'False');
@@ -189,8 +188,8 @@ function waitingForNames(crds: ReadonlyMap<string, Crd>): readonly string[] {
 }
 
 /**
- * The readable definitions. The others are logged: their kinds are not served, and their objects
- * stay in the store.
+ * The readable definitions. Unreadable ones are logged; their kinds are not served, and their
+ * objects stay in the store.
  */
 async function storedDefinitions({
   caches,
@@ -201,7 +200,7 @@ async function storedDefinitions({
   const entries = await listEntries(caches, at).catch((error: unknown) => {
     if (!(error instanceof CorruptObjectError)) throw error;
     const keys = (error.status.details?.causes ?? []).map(({ field = '' }) => field);
-    logger.error('stored definitions cannot be read', { keys: keys.join(', ') });
+    logger.error('cannot read stored CustomResourceDefinitions', { keys: keys.join(', ') });
     return listEntries(caches, at, { unreadable: 'left-out' });
   });
   const decode = (entry: Entry) => [entry.index.name, crdOf(decodeEntry(entry))] as const;
@@ -214,37 +213,40 @@ interface KindTable {
   find(name: string): CustomResourceDef | undefined;
 }
 
-interface Made {
+interface ServedKind {
   readonly crd: Crd;
   readonly def: CustomResourceDef;
 }
 
 function createKindTable(options: CustomKindsOptions): KindTable {
   const { catalogue, caches, deps, logger } = options;
-  let made = new Map<string, Made>();
-  const entryOf = (name: string, crd: Crd): Made | undefined => {
-    const before = made.get(name);
+  let served = new Map<string, ServedKind>();
+  const entryOf = (name: string, crd: Crd): ServedKind | undefined => {
+    const before = served.get(name);
     if (before?.crd === crd) return before;
     if (before !== undefined && isSameKind(before.crd, crd)) return { crd, def: before.def };
     if (!hasOwnKeys(crd, catalogue)) return undefined;
     try {
       return { crd, def: fromCrd(crd, deps) };
     } catch (error) {
-      logger.error('a stored definition cannot be served', { name, error: String(error) });
+      logger.error('cannot serve a stored CustomResourceDefinition', {
+        name,
+        error: String(error),
+      });
       return undefined;
     }
   };
   return {
-    find: (name) => made.get(name)?.def,
+    find: (name) => served.get(name)?.def,
     replace(definitions) {
-      const next = new Map<string, Made>();
+      const next = new Map<string, ServedKind>();
       for (const [name, crd] of definitions) {
         const entry = isServed(crd, definitions, options) ? entryOf(name, crd) : undefined;
         if (entry !== undefined) next.set(name, entry);
       }
-      const changed = [...made].filter(([name, { def }]) => next.get(name)?.def !== def);
-      const isSame = changed.length === 0 && next.size === made.size;
-      made = next;
+      const changed = [...served].filter(([name, { def }]) => next.get(name)?.def !== def);
+      const isSame = changed.length === 0 && next.size === served.size;
+      served = next;
       if (isSame) return;
       for (const [name, { def }] of changed) caches.drop(def, next.get(name)?.def);
       catalogue.replaceCustom([...next.values()].map(({ def }) => def));
@@ -252,10 +254,7 @@ function createKindTable(options: CustomKindsOptions): KindTable {
   };
 }
 
-/**
- * Whether the definition is established or about to be: the entry must exist before the status says
- * so.
- */
+/** Whether the definition is established or about to be; a kind is served before it is established. */
 function isServed(crd: Crd, all: ReadonlyMap<string, Crd>, options: CustomKindsOptions): boolean {
   if (crdIsEstablished(crd)) return true;
   if (crd.metadata.deletionTimestamp !== undefined) return false;
@@ -264,8 +263,8 @@ function isServed(crd: Crd, all: ReadonlyMap<string, Crd>, options: CustomKindsO
 }
 
 /**
- * Whether only objects of this definition can be stored under its prefix. A definition named like a
- * kind that the server stores by group and plural would otherwise take over its objects.
+ * Whether only objects of this definition can be stored under its prefix. A definition with the
+ * prefix of a built-in kind would otherwise take over the kind's objects.
  */
 function hasOwnKeys(crd: Crd, catalogue: Catalogue): boolean {
   const { group, names } = crd.spec;
@@ -318,7 +317,7 @@ async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd):
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   const finalizers = crd.metadata.finalizers ?? [];
   if (!finalizers.includes(cleanupFinalizer)) return false;
-  await markTerminating(options, crd, underWay);
+  await markTerminating(options, crd, inProgress);
   const def = kinds.find(at.name);
   if (def !== undefined) {
     await removeEntries({ caches, writer, at: { def, namespace: '' } });
@@ -327,17 +326,14 @@ async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd):
   }
   // Visible only if another finalizer keeps the definition.
   if (finalizers.length > 1) await markTerminating(options, crd, outcomeOf(crd, options.catalogue));
-  // A write of the status validates no spec, which newer rules may refuse.
-  await writer.change({ ...at, subresource: 'status' }, (object) => {
-    const rest = (object.metadata.finalizers ?? []).filter((one) => one !== cleanupFinalizer);
-    if (rest.length === 0) delete object.metadata.finalizers;
-    else object.metadata.finalizers = rest;
-    return object;
-  });
+  // A status write does not validate the spec, which newer rules may reject.
+  await writer.change({ ...at, subresource: 'status' }, (object) =>
+    withoutFinalizer(object, cleanupFinalizer),
+  );
   return false;
 }
 
-const underWay = {
+const inProgress = {
   type: 'Terminating',
   status: 'True',
   reason: 'InstanceDeletionInProgress',
@@ -372,7 +368,7 @@ function outcomeOf(crd: Crd, catalogue: Catalogue) {
 async function markTerminating(
   options: CustomKindsOptions,
   crd: Crd,
-  state: typeof underWay | ReturnType<typeof outcomeOf>,
+  state: typeof inProgress | ReturnType<typeof outcomeOf>,
 ): Promise<void> {
   const { type, reason } = state;
   if (crd.status?.conditions?.some((one) => one.type === type && one.reason === reason)) return;

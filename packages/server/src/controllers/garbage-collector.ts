@@ -4,7 +4,7 @@ import { followBeside } from '../registry/caches.ts';
 import { decodeEntry, decodeMetadata, objectKey } from '../registry/object-codec.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import type { ControllerTools, ObjectAt } from './tools.ts';
+import { type ControllerTools, type ObjectAt, withoutFinalizer } from './tools.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const orphanFinalizer = 'orphan';
@@ -13,9 +13,9 @@ const foregroundFinalizer = 'foregroundDeletion';
 const recheckMs = 500;
 
 /**
- * Removes objects without owners (DEL-5). It indexes objects by the UIDs of their owners; owners
- * are looked up by the coordinates in the reference, and are absent if there is no object, or one
- * with another UID.
+ * Removes objects whose owners are gone (DEL-5). Objects are indexed by the UIDs of their owners. An
+ * owner is looked up by the coordinates in the reference, and is absent if there is no such object
+ * or one with another UID.
  */
 export function startGarbageCollector(
   options: ControllerTools & {
@@ -46,7 +46,8 @@ export function startGarbageCollector(
       for (const id of graph.dependentsOf(index.uid)) queue.add(id);
     }
     if (current === undefined) {
-      for (const owner of index.ownerUids) for (const id of graph.holders(owner)) queue.add(id);
+      for (const owner of index.ownerUids)
+        for (const id of graph.waitingOwners(owner)) queue.add(id);
       return;
     }
     if (index.deleting || index.ownerUids.length > 0) queue.add(idOf(def, entry.key));
@@ -82,7 +83,7 @@ export function startGarbageCollector(
   };
 }
 
-/** A changed custom kind has a new cache, which replaces the followed one. */
+/** A followed kind; a changed custom kind has a new cache, which replaces this one. */
 interface Followed {
   readonly cache: ResourceCache;
   close(): void;
@@ -104,7 +105,7 @@ interface Graph {
   locate(id: string): Located | undefined;
   dependentsOf(uid: string): readonly string[];
   /** Objects with this UID that wait for their dependents. */
-  holders(uid: string): readonly string[];
+  waitingOwners(uid: string): readonly string[];
 }
 
 function idOf(def: ResourceDef, key: string): string {
@@ -115,7 +116,7 @@ function createGraph(): Graph {
   const dependents = new Map<string, Set<string>>();
   const located = new Map<string, Located>();
   const deletingByUid = new Map<string, string>();
-  const forget = (id: string, uids: readonly string[]) => {
+  const removeEdges = (id: string, uids: readonly string[]) => {
     for (const uid of uids) {
       const set = dependents.get(uid);
       set?.delete(id);
@@ -128,7 +129,7 @@ function createGraph(): Graph {
       if (key === undefined) return;
       const id = idOf(def, key);
       if (previous !== undefined) {
-        forget(id, previous.index.ownerUids);
+        removeEdges(id, previous.index.ownerUids);
         deletingByUid.delete(previous.index.uid);
         located.delete(id);
       }
@@ -147,7 +148,7 @@ function createGraph(): Graph {
     },
     locate: (id) => located.get(id),
     dependentsOf: (uid) => [...(dependents.get(uid) ?? [])],
-    holders: (uid) => {
+    waitingOwners: (uid) => {
       const id = deletingByUid.get(uid);
       return id === undefined ? [] : [id];
     },
@@ -233,9 +234,9 @@ async function checkOwners(
   const { namespace } = entry.index;
   const states = await Promise.all(owners.map((one) => ownerState(collector, one, namespace)));
   if (states.includes('unknown')) return;
-  const isSolid = states.includes('present');
+  const hasPresentOwner = states.includes('present');
   const gone = owners.filter((_, index) => states[index] === 'absent').map((owner) => owner.uid);
-  if (isSolid) {
+  if (hasPresentOwner) {
     if (gone.length > 0) await dropOwners(collector, at, new Set(gone));
     return;
   }
@@ -248,10 +249,7 @@ async function checkOwners(
 
 type OwnerState = 'present' | 'waiting' | 'absent' | 'unknown';
 
-/**
- * Reads the owner as new as the store, since a cache that is still loading must not look like an
- * absent owner.
- */
+/** Determines an owner's state from a read as new as the store, because a cache may lag behind. */
 async function ownerState(
   collector: Collector,
   owner: OwnerReference,
@@ -287,10 +285,5 @@ async function dropOwners(
 }
 
 async function dropFinalizer(collector: Collector, at: ObjectAt, finalizer: string): Promise<void> {
-  await collector.writer.change(at, (object) => {
-    const kept = (object.metadata.finalizers ?? []).filter((one) => one !== finalizer);
-    if (kept.length === 0) delete object.metadata.finalizers;
-    else object.metadata.finalizers = kept;
-    return object;
-  });
+  await collector.writer.change(at, (object) => withoutFinalizer(object, finalizer));
 }

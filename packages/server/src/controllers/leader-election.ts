@@ -3,9 +3,9 @@ import {
   type ApiObject,
   asApiObject,
   type Clock,
+  formatMicroTime,
   random as hostRandom,
   type Logger,
-  printGoTime,
   StatusError,
   type Timer,
 } from '@wheelhouse/machinery';
@@ -24,15 +24,19 @@ type LeaseSpec = {
   readonly leaseTransitions?: number;
 };
 
-/** `beaten`: the Lease changed meanwhile, and its holder must be read again. */
-type Outcome = 'held' | 'beaten' | 'others';
+/**
+ * The result of an attempt: this server holds the Lease, another one does, or a concurrent write won
+ * and the holder must be read again.
+ */
+type Outcome = 'held' | 'lost' | 'others';
 
+/** Options of an election; the periods are those of client-go's leader election. */
 export interface LeaderElectionOptions {
   readonly leases: ResourceDef;
   readonly registry: Registry;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Where the Lease is stored. */
+  /** The Lease's namespace. */
   readonly namespace: string;
   readonly name: string;
   /** This server's identity, unique among servers. */
@@ -40,25 +44,23 @@ export interface LeaderElectionOptions {
   readonly leaseDurationMs: number;
   readonly renewDeadlineMs: number;
   readonly retryPeriodMs: number;
-  /** Starts the leader's work, which is closed before another server may lead. */
-  readonly lead: () => { close(): Promise<void> };
+  /** Starts the leader's work, which is closed before another server can lead. */
+  readonly startWork: () => { close(): Promise<void> };
   readonly random?: () => number;
 }
 
-/**
- * Retries wait up to this factor longer, so that candidates do not run in step; client-go's figure.
- */
+/** client-go's bound on the random extension of the retry period, which spreads candidates. */
 const jitterFactor = 1.2;
-/** Maximum time that a stopping server waits to release the Lease, which expires anyway. */
+/** Maximum milliseconds that a stopping server waits to release the Lease, which expires anyway. */
 const releaseMs = 2000;
 
 /**
- * Leads while no other server does, by client-go's protocol: a Lease names the leader, who renews
- * it; a Lease that did not change for its duration may be taken. States: `candidate` tries every
- * retry period, and at once when the Lease is released. `leader` renews every retry period, and
- * stops leading if renewal fails for the renew deadline, which is shorter than the duration, so no
- * other server leads before. `closed` has released the Lease. Durations are measured locally from
- * the last observed change, so clocks need not agree.
+ * Runs the leader's work while this server holds a Lease, by client-go's protocol. The leader renews
+ * the Lease; another server may acquire it once it has not changed for its duration. A candidate
+ * tries every retry period, and at once when the Lease is released. The leader renews every retry
+ * period, and stops leading if renewal fails for the renew deadline, which is shorter than the
+ * duration, so that no other server leads before. Closing releases the Lease. Durations are measured
+ * locally from the last observed change, so clocks need not agree.
  */
 export function startLeaderElection(options: LeaderElectionOptions): { close(): Promise<void> } {
   const election = new LeaderElection(options);
@@ -69,11 +71,11 @@ export function startLeaderElection(options: LeaderElectionOptions): { close(): 
 class LeaderElection {
   readonly #options: LeaderElectionOptions;
   readonly #subscription: { close(): void };
-  #led: { close(): Promise<void> } | undefined;
-  #ending: Promise<void> = Promise.resolve();
-  #next: Timer | undefined;
+  #term: { close(): Promise<void> } | undefined;
+  #previousTerm: Promise<void> = Promise.resolve();
+  #nextAttempt: Timer | undefined;
   #deadline: Timer | undefined;
-  #trying: Promise<void> | undefined;
+  #attempting: Promise<void> | undefined;
   #observed: { readonly revision: number; readonly atMs: number } | undefined;
   #closed = false;
 
@@ -82,43 +84,47 @@ class LeaderElection {
     const { registry, leases, namespace, name } = options;
     const key = objectKey(namespace, name);
     this.#subscription = registry.caches.of(leases).subscribe(({ current }) => {
-      if (current?.key === key && holderOf(current) === '') this.#hurry();
+      if (current?.key === key && holderOf(current) === '') this.#tryNow();
     });
   }
 
   start(): void {
-    this.#hurry();
+    this.#tryNow();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#subscription.close();
-    this.#next?.stop();
+    this.#nextAttempt?.stop();
     this.#deadline?.stop();
-    await this.#trying;
-    const wasLeading = this.#led !== undefined;
+    await this.#attempting;
+    const wasLeading = this.#term !== undefined;
     this.#resign();
-    await this.#ending;
+    await this.#previousTerm;
     if (!wasLeading) return;
     const { clock } = this.#options;
-    const late = new Promise<void>((resolve) => clock.after(releaseMs, resolve));
-    await Promise.race([this.#release(), late]);
+    let timer: Timer | undefined;
+    const timeout = new Promise<void>((resolve) => {
+      timer = clock.after(releaseMs, resolve);
+    });
+    await Promise.race([this.#release(), timeout]);
+    timer?.stop();
   }
 
   /** Tries now rather than after the retry period, unless an attempt is in progress. */
-  #hurry(): void {
-    if (this.#closed || this.#led !== undefined || this.#trying !== undefined) return;
-    this.#next?.stop();
-    this.#turn();
+  #tryNow(): void {
+    if (this.#closed || this.#term !== undefined || this.#attempting !== undefined) return;
+    this.#nextAttempt?.stop();
+    this.#attempt();
   }
 
-  #turn(): void {
-    this.#trying = this.#tryOnce().finally(() => {
-      this.#trying = undefined;
+  #attempt(): void {
+    this.#attempting = this.#tryOnce().finally(() => {
+      this.#attempting = undefined;
       if (this.#closed) return;
       const { clock, retryPeriodMs, random = hostRandom } = this.#options;
-      const jitter = this.#led === undefined ? 1 + random() * jitterFactor : 1;
-      this.#next = clock.after(retryPeriodMs * jitter, () => this.#turn());
+      const jitter = this.#term === undefined ? 1 + random() * jitterFactor : 1;
+      this.#nextAttempt = clock.after(retryPeriodMs * jitter, () => this.#attempt());
     });
   }
 
@@ -127,12 +133,12 @@ class LeaderElection {
     const startedMs = clock.monotonic();
     try {
       // The previous term must have ended before the next one.
-      await this.#ending;
+      await this.#previousTerm;
       const outcome = await this.#acquire();
       if (outcome === 'others') this.#resign();
       else if (outcome === 'held' && !this.#closed) this.#leadUntil(startedMs);
     } catch (error) {
-      logger.warn('the lease of the controllers could not be acquired or renewed', {
+      logger.warn('cannot acquire or renew the controller lease', {
         name,
         error: String(error),
       });
@@ -140,7 +146,7 @@ class LeaderElection {
   }
 
   #leadUntil(renewedMs: number): void {
-    const { clock, logger, renewDeadlineMs, name, identity, lead } = this.#options;
+    const { clock, logger, renewDeadlineMs, name, identity, startWork } = this.#options;
     this.#deadline?.stop();
     const leftMs = renewedMs + renewDeadlineMs - clock.monotonic();
     if (leftMs <= 0) {
@@ -148,19 +154,19 @@ class LeaderElection {
       return;
     }
     this.#deadline = clock.after(leftMs, () => this.#resign());
-    if (this.#led !== undefined) return;
-    logger.info('this server leads the controllers', { name, identity });
-    this.#led = lead();
+    if (this.#term !== undefined) return;
+    logger.info('this server is the controller leader', { name, identity });
+    this.#term = startWork();
   }
 
   #resign(): void {
-    const led = this.#led;
+    const term = this.#term;
     this.#deadline?.stop();
-    if (led === undefined) return;
-    this.#led = undefined;
+    if (term === undefined) return;
+    this.#term = undefined;
     const { logger, name, identity } = this.#options;
-    logger.info('this server no longer leads the controllers', { name, identity });
-    this.#ending = led.close().catch((error: unknown) => {
+    logger.info('this server is no longer the controller leader', { name, identity });
+    this.#previousTerm = term.close().catch((error: unknown) => {
       logger.error('a controller failed while stopping', { error: String(error) });
     });
   }
@@ -215,7 +221,7 @@ class LeaderElection {
         object,
         context: serverContext,
       });
-    return unlessBeaten('AlreadyExists', create);
+    return unlessLost('AlreadyExists', create);
   }
 
   /** Writes the Lease on condition that it is unchanged. */
@@ -230,12 +236,12 @@ class LeaderElection {
     };
     const lease = decodeEntry(entry) as ApiObject & { spec?: LeaseSpec };
     const object = asApiObject({ ...lease, spec: next(lease.spec ?? {}) });
-    return unlessBeaten('Conflict', () =>
+    return unlessLost('Conflict', () =>
       write(registry, {
         operation: 'update',
         target,
         context: serverContext,
-        // The object carries its resourceVersion, so that an outdated update is refused.
+        // The object contains its resourceVersion, so that an outdated update is rejected.
         transform: () => structuredClone(object),
         source: 'body',
         onAbsent: 'refuse',
@@ -258,13 +264,12 @@ class LeaderElection {
         holderIdentity: '',
       }));
     } catch (error) {
-      logger.warn('the lease of the controllers could not be released', { error: String(error) });
+      logger.warn('cannot release the controller lease', { error: String(error) });
     }
   }
 
   #time(): string {
-    const ms = this.#options.clock.now();
-    return printGoTime({ ms, micros: Math.floor((ms % 1000) * 1000) }, 6);
+    return formatMicroTime(this.#options.clock.now());
   }
 }
 
@@ -273,7 +278,7 @@ function holderOf(entry: Entry): string {
   return spec?.holderIdentity ?? '';
 }
 
-async function unlessBeaten(
+async function unlessLost(
   reason: 'AlreadyExists' | 'Conflict',
   write: () => Promise<unknown>,
 ): Promise<Outcome> {
@@ -281,7 +286,7 @@ async function unlessBeaten(
     await write();
     return 'held';
   } catch (error) {
-    if (error instanceof StatusError && error.reason === reason) return 'beaten';
+    if (error instanceof StatusError && error.reason === reason) return 'lost';
     throw error;
   }
 }

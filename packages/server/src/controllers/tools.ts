@@ -29,26 +29,27 @@ import { CorruptObjectError } from '../watchcache/store-errors.ts';
 import type { QueueMeters } from './work-queue.ts';
 
 /**
- * Writes objects on behalf of a controller, with the verbs, admission, and rules of the HTTP API.
- * Each controller acts as a user of its own.
+ * Writes objects on behalf of a controller, with the admission and validation of the HTTP API. Each
+ * controller acts as its own user.
  */
 export interface ObjectWriter {
-  /** Deletes an object; an absent object is no error. */
+  /** Deletes an object; an absent object is not an error. */
   remove(at: ObjectAt, options?: Partial<DeleteRequestOptions>): Promise<void>;
   /** Creates an object in its stored version; resolves to false if the name is taken. */
   create(at: ObjectAt, object: ApiObject): Promise<boolean>;
-  /** Changes an object in its stored version; an absent object is no error. */
+  /** Changes an object in its stored version; an absent object is not an error. */
   change(
     at: ObjectAt & { readonly subresource?: string },
     edit: (object: ApiObject) => ApiObject,
   ): Promise<void>;
   /**
    * Applies a controller's fields to an object of a built-in kind, in its stored version and with
-   * force; an absent object is no error.
+   * force; an absent object is not an error.
    */
   apply(at: ObjectAt & { readonly subresource: string }, body: JsonObject): Promise<void>;
 }
 
+/** The coordinates of an object. */
 export interface ObjectAt {
   readonly def: ResourceDef;
   readonly namespace: string;
@@ -64,6 +65,7 @@ export interface WriterIdentity {
   readonly user?: UserInfo;
 }
 
+/** Creates the writer of one controller. */
 export function createObjectWriter(
   options: WriterIdentity & { readonly registry: Registry },
 ): ObjectWriter {
@@ -79,19 +81,19 @@ export function createObjectWriter(
         preconditions: undefined,
         ...removal,
       };
-      await ignoring('NotFound', () =>
+      await unlessFailedWith('NotFound', () =>
         write(registry, { operation: 'delete', target, context, options: all }),
       );
     },
     async create(at, object) {
       const target = targetOf({ ...at, name: '' }, '');
-      return ignoring('AlreadyExists', () =>
+      return unlessFailedWith('AlreadyExists', () =>
         write(registry, { operation: 'create', target, object, context }),
       );
     },
     async change(at, edit) {
       const target = targetOf(at, at.subresource ?? '');
-      await ignoring('NotFound', () =>
+      await unlessFailedWith('NotFound', () =>
         write(registry, {
           operation: 'update',
           target,
@@ -112,7 +114,7 @@ export function createObjectWriter(
         // Apply leaves null for an object without members; decoding removes it.
         return asApiObject(decodeTyped(target.version.schema)(applied));
       };
-      await ignoring('NotFound', () =>
+      await unlessFailedWith('NotFound', () =>
         write(registry, {
           operation: 'update',
           target,
@@ -139,19 +141,19 @@ export interface ControllerTools {
 
 /** Creates the tools of one controller; `as` is the identity that it writes under. */
 export function controllerTools(
-  around: {
+  host: {
     readonly config: Pick<ControllerTools, 'clock' | 'logger'>;
     readonly api: { readonly registry: Registry; readonly queues?: QueueMeters | undefined };
   },
   as: WriterIdentity,
 ): ControllerTools {
-  const { clock, logger } = around.config;
-  const { registry, queues } = around.api;
+  const { clock, logger } = host.config;
+  const { registry, queues } = host.api;
   const writer = createObjectWriter({ registry, ...as });
   return { caches: registry.caches, writer, clock, logger, queues };
 }
 
-/** The version that a kind's stored form belongs to, or else the preferred version. */
+/** The version in which a kind is stored, or the preferred version if that is not defined. */
 export function storedVersion(def: ResourceDef): VersionDef {
   const name = def.storage.apiVersion.split('/').at(-1);
   const version = def.versions.find((one) => one.version === name) ?? def.versions[0];
@@ -182,8 +184,19 @@ function contextOf(controller: string, groups: readonly string[]): WriteContext 
   };
 }
 
-/** Resolves to false if the work fails for this reason. */
-async function ignoring(reason: StatusReason, work: () => Promise<unknown>): Promise<boolean> {
+/** Returns an object without a finalizer. */
+export function withoutFinalizer(object: ApiObject, finalizer: string): ApiObject {
+  const { finalizers = [], ...others } = object.metadata;
+  const remaining = finalizers.filter((one) => one !== finalizer);
+  const metadata = remaining.length === 0 ? others : { ...object.metadata, finalizers: remaining };
+  return { ...object, metadata };
+}
+
+/** Resolves to true, or to false if the work fails for this reason. */
+async function unlessFailedWith(
+  reason: StatusReason,
+  work: () => Promise<unknown>,
+): Promise<boolean> {
   try {
     await work();
     return true;
@@ -197,10 +210,10 @@ async function ignoring(reason: StatusReason, work: () => Promise<unknown>): Pro
 const pausesMs = [20, 50, 100, 200, 400];
 
 /**
- * Creates an object that a server starts with, unless an object of that name is stored, whatever
- * its state. A rejected attempt is repeated: another starting server may have claimed what the
- * object needs without having stored the object yet. A permanently rejected object is logged and
- * left to its controller, so that neither it nor a full disk prevents the start (OPS-3).
+ * Creates a default object during startup, unless an object of that name is stored, in any state. A
+ * rejected attempt is retried, because another starting server may have claimed an address that the
+ * object needs without having stored the object yet. A permanent failure is logged and left to the
+ * object's controller, so that neither it nor a full disk prevents the start (OPS-3).
  */
 export async function createAbsent(
   { caches, writer, clock, logger }: ControllerTools,
@@ -237,13 +250,13 @@ interface Content {
   readonly namespace: string;
 }
 
-/** Concurrent deletions. */
-const parallelMax = 32;
+/** Maximum number of concurrent deletions. */
+const deletionsMax = 32;
 
 /**
- * A list of the whole content, consistent by default.
- * @param options.resourceVersion `0` takes what is cached
- * @param options.unreadable lists the rest if some stored objects cannot be read
+ * Lists the content, consistently with the store by default.
+ * @param options.resourceVersion `0` lists the cached state
+ * @param options.unreadable `left-out` omits stored objects that cannot be read instead of rejecting
  */
 export function listContent(
   caches: CachePool,
@@ -263,7 +276,7 @@ export async function listEntries(
   return [...list.entries()];
 }
 
-/** Calls `visit` with each entry of the content. Logs a list that fails instead of rejecting. */
+/** Calls `visit` with each entry of the content. Logs a failure to list instead of rejecting. */
 export async function visitEntries(
   { caches, logger }: Pick<ControllerTools, 'caches' | 'logger'>,
   {
@@ -276,7 +289,7 @@ export async function visitEntries(
   try {
     entries = await listEntries(caches, at);
   } catch (error) {
-    logger.error(`${plural} could not be listed`, { error: String(error) });
+    logger.error(`cannot list ${plural}`, { error: String(error) });
     return;
   }
   for (const entry of entries) visit(entry);
@@ -290,8 +303,8 @@ export async function removeEntries(options: {
 }): Promise<void> {
   const { caches, writer, at } = options;
   const entries = await listEntries(caches, at);
-  for (let start = 0; start < entries.length; start += parallelMax) {
-    const batch = entries.slice(start, start + parallelMax).map(({ index }) => {
+  for (let start = 0; start < entries.length; start += deletionsMax) {
+    const batch = entries.slice(start, start + deletionsMax).map(({ index }) => {
       const { name, namespace } = index;
       return writer.remove({ def: at.def, name, namespace }, { propagationPolicy: 'Background' });
     });

@@ -2,10 +2,10 @@ import { claimNames, type ResourceDef, textAt } from '@wheelhouse/kinds';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { type ControllerTools, listEntries, visitEntries } from './tools.ts';
+import { type ControllerTools, listEntries, visitEntries, withoutFinalizer } from './tools.ts';
 import { createWorkQueue } from './work-queue.ts';
 
-/** Objects processed concurrently. */
+/** Number of objects processed concurrently. */
 const workers = 4;
 
 interface ProtectionTools extends ControllerTools {
@@ -25,21 +25,23 @@ export function startClaimProtection(
   const protection = startProtection({
     ...options,
     controller: 'persistentvolumeclaim-protection-controller',
-    kept: options.claims,
+    def: options.claims,
     async isUsed(claim) {
       const { namespace = '', name = '' } = claim.metadata;
       const found = await listEntries(caches, { def: pods, namespace });
-      return found.some((entry) => runs(entry) && claimNames(decodeEntry(entry)).includes(name));
+      return found.some(
+        (entry) => usesClaims(entry) && claimNames(decodeEntry(entry)).includes(name),
+      );
     },
-    used: (key, namespace) => waiting.set(key, namespace),
+    onUsed: (key, namespace) => waiting.set(key, namespace),
   });
   const subscription = caches.of(pods).subscribe(({ previous, current }) => {
-    if (waiting.size === 0 || (current !== undefined && runs(current))) return;
+    if (waiting.size === 0 || (current !== undefined && usesClaims(current))) return;
     const gone = previous?.index.namespace;
     for (const [key, namespace] of waiting) {
       if (namespace !== gone) continue;
       waiting.delete(key);
-      protection.look(key);
+      protection.enqueue(key);
     }
   });
   return {
@@ -50,8 +52,8 @@ export function startClaimProtection(
   };
 }
 
-/** A pod uses its claims from when it is scheduled until it has ended. */
-function runs({ index: { fields } }: Entry): boolean {
+/** Whether a pod uses its claims: it is scheduled and has not ended. */
+function usesClaims({ index: { fields } }: Entry): boolean {
   const phase = fields['status.phase'];
   return fields['spec.nodeName'] !== '' && phase !== 'Succeeded' && phase !== 'Failed';
 }
@@ -63,50 +65,45 @@ export function startVolumeProtection(
   return startProtection({
     ...options,
     controller: 'persistentvolume-protection-controller',
-    kept: options.volumes,
+    def: options.volumes,
     isUsed: async (volume) => textAt(volume, 'status', 'phase') === 'Bound',
-    used: () => {},
+    onUsed: () => {},
   });
 }
 
 function startProtection(
   options: ProtectionTools & {
     readonly controller: string;
-    readonly kept: ResourceDef;
+    readonly def: ResourceDef;
     readonly isUsed: (object: ApiObject) => Promise<boolean>;
-    /** Called for an object in use, ahead of the check. */
-    readonly used: (key: string, namespace: string) => void;
+    /** Called with each deleted object before the check whether it is in use. */
+    readonly onUsed: (key: string, namespace: string) => void;
   },
-): { look(key: string): void; close(): Promise<void> } {
-  const { caches, kept, writer, finalizer } = options;
-  const cache = caches.of(kept);
+): { enqueue(key: string): void; close(): Promise<void> } {
+  const { caches, def, writer, finalizer } = options;
+  const cache = caches.of(def);
   const run = async (key: string): Promise<void> => {
     const entry = await cache.get(key, undefined);
     if (entry === undefined || entry.index.deleting !== true) return;
     const object = decodeEntry(entry);
     if (object.metadata.finalizers?.includes(finalizer) !== true) return;
     const { namespace, name } = entry.index;
-    options.used(key, namespace);
+    options.onUsed(key, namespace);
     if (await options.isUsed(object)) return;
-    await writer.change({ def: kept, namespace, name }, (current) => {
-      const left = (current.metadata.finalizers ?? []).filter((one) => one !== finalizer);
-      const { finalizers: _, ...metadata } = current.metadata;
-      return {
-        ...current,
-        metadata: left.length === 0 ? metadata : { ...metadata, finalizers: left },
-      };
-    });
+    await writer.change({ def, namespace, name }, (current) =>
+      withoutFinalizer(current, finalizer),
+    );
   };
   const queue = createWorkQueue({ ...options, name: options.controller, run, workers });
   const subscription = cache.subscribe(({ current }) => {
     if (current?.index.deleting === true) queue.add(current.key);
   });
-  const at = { def: kept, namespace: '' };
+  const at = { def, namespace: '' };
   const first = visitEntries(options, { at, plural: 'volumes' }, ({ key, index }) => {
     if (index.deleting === true) queue.add(key);
   });
   return {
-    look: (key) => queue.add(key),
+    enqueue: (key) => queue.add(key),
     async close() {
       subscription.close();
       await Promise.all([queue.close(), first]);

@@ -11,8 +11,8 @@ import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';
 import {
   type ApiObject,
   background,
+  formatMicroTime,
   type JsonObject,
-  printGoTime,
   StatusError,
   type Timer,
 } from '@wheelhouse/machinery';
@@ -22,21 +22,20 @@ import type { Entry } from '../../watchcache/entry.ts';
 import { type ControllerTools, listEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
+/** The dependencies of the election controller. */
 export interface CoordinatedElectionOptions extends ControllerTools {
   readonly leases: ResourceDef;
   readonly candidates: ResourceDef;
 }
 
-/** Interval for rechecking a Lease with candidates, so that expiry is noticed. */
+/** Interval in milliseconds for rechecking a Lease with candidates, so that expiry is noticed. */
 const recheckMs = 5000;
 
-const microTime = (ms: number) => printGoTime({ ms, micros: Math.floor((ms % 1000) * 1000) }, 6);
-
 /**
- * Elects the holders of Leases among their LeaseCandidates: pings candidates, gives a free Lease to
- * the best one that answers, and marks a better one as preferred holder. Removes candidates that
- * did not renew for half an hour. Elections are stateless: each step follows from the Lease and its
- * candidates.
+ * Elects the holders of Leases among their LeaseCandidates: pings candidates, assigns a free Lease
+ * to the best one that responds, and marks a better one as the preferred holder. Removes candidates
+ * that have not renewed for half an hour. Elections are stateless: each step follows from the Lease
+ * and its candidates.
  */
 export function startCoordinatedElection(options: CoordinatedElectionOptions): {
   close(): Promise<void>;
@@ -56,10 +55,7 @@ class CoordinatedElection {
   readonly #candidates = new Map<string, Map<string, Candidate>>();
   readonly #queue: ReturnType<typeof createWorkQueue>;
   readonly #following: readonly { close(): void }[];
-  /**
-   * Whether all stored candidates are loaded; no election runs before, since the best may be
-   * missing.
-   */
+  /** Whether all stored candidates are loaded; before that, the best one may be missing. */
   #isListed = false;
 
   constructor(options: CoordinatedElectionOptions) {
@@ -68,21 +64,24 @@ class CoordinatedElection {
     this.#queue = createWorkQueue({
       ...options,
       name: 'leader-election-controller',
-      run: (key) => this.#look(key),
+      run: (key) => this.#process(key),
       workers: 1,
     });
     const failed = (error: unknown) =>
-      logger.error('elections of Leases could not start', { error: String(error) });
+      logger.error('cannot start leader elections', { error: String(error) });
     this.#following = [
       followBeside(caches.of(options.candidates), {
-        onEntry: (key, current, previous) => this.#note(key, current, previous),
+        onEntry: (key, current, previous) => this.#updateCandidate(key, current, previous),
         listed: () => {
           this.#isListed = true;
           for (const leaseKey of this.#candidates.keys()) this.#queue.add(leaseKey);
         },
         failed,
       }),
-      followBeside(caches.of(options.leases), { onEntry: (key) => this.#lookSoon(key), failed }),
+      followBeside(caches.of(options.leases), {
+        onEntry: (key) => this.#enqueueLease(key),
+        failed,
+      }),
     ];
   }
 
@@ -91,7 +90,7 @@ class CoordinatedElection {
     await this.#queue.close();
   }
 
-  #note(key: string, current: Entry | undefined, previous: Entry | undefined): void {
+  #updateCandidate(key: string, current: Entry | undefined, previous: Entry | undefined): void {
     const before = previous === undefined ? undefined : candidateOf(previous);
     const after = current === undefined ? undefined : candidateOf(current);
     const leaseKey = leaseKeyOf(after ?? before);
@@ -105,12 +104,12 @@ class CoordinatedElection {
     if (this.#isListed && (after === undefined || !isUnanswered(after))) this.#queue.add(leaseKey);
   }
 
-  /** Ignores Leases without candidates. */
-  #lookSoon(leaseKey: string): void {
+  /** Queues a Lease, unless it has no candidates. */
+  #enqueueLease(leaseKey: string): void {
     if (this.#isListed && this.#candidates.has(leaseKey)) this.#queue.add(leaseKey);
   }
 
-  async #look(leaseKey: string): Promise<void> {
+  async #process(leaseKey: string): Promise<void> {
     const { clock, logger } = this.#options;
     const all = [...(this.#candidates.get(leaseKey)?.values() ?? [])];
     const nowMs = clock.now();
@@ -119,8 +118,8 @@ class CoordinatedElection {
     try {
       await this.#step(leaseKey, candidates, nowMs);
     } catch (error) {
-      logger.warn('no holder was elected', { lease: leaseKey, error: String(error) });
-      if (isRefusal(error)) return;
+      logger.warn('cannot elect a lease holder', { lease: leaseKey, error: String(error) });
+      if (isPermanentRejection(error)) return;
     }
     this.#queue.addAfter(leaseKey, recheckMs);
   }
@@ -130,9 +129,9 @@ class CoordinatedElection {
     const entry = await caches.of(leases).get(leaseKey, undefined);
     const lease = entry === undefined ? undefined : decodeEntry(entry);
     if (!needsElection(lease, candidates, nowMs)) return;
-    const silent = candidates.filter((one) => needsPing(one, nowMs));
-    if (silent.length > 0) {
-      for (const candidate of silent) await this.#ping(candidate, nowMs);
+    const unpinged = candidates.filter((one) => needsPing(one, nowMs));
+    if (unpinged.length > 0) {
+      for (const candidate of unpinged) await this.#ping(candidate, nowMs);
       return;
     }
     if (candidates.some((one) => isAwaited(one, nowMs))) return;
@@ -144,21 +143,21 @@ class CoordinatedElection {
     const { writer, candidates } = this.#options;
     await writer.change({ def: candidates, namespace, name }, (current) => ({
       ...current,
-      spec: { ...specOf(current), pingTime: microTime(nowMs) },
+      spec: { ...specOf(current), pingTime: formatMicroTime(nowMs) },
     }));
   }
 
   async #elect(answered: readonly Candidate[], nowMs: number): Promise<void> {
     const { writer, leases, logger } = this.#options;
     const { namespace = '', leaseName: name = '' } = answered[0] ?? {};
-    const result = electionResult(answered, { nowMs, time: microTime(nowMs) });
+    const result = electionResult(answered, { nowMs, time: formatMicroTime(nowMs) });
     const at = { def: leases, namespace, name };
     const { apiVersion } = leases.storage;
     const object = { apiVersion, kind: leases.kind, metadata: { name, namespace } };
     if (!(await writer.create(at, { ...object, spec: newLeaseSpec(result) }))) {
       await writer.change(at, (current) => ({ ...current, spec: electedSpec(current, result) }));
     }
-    logger.info('a holder was elected', { namespace, lease: name, holder: result.holder ?? '' });
+    logger.info('elected a lease holder', { namespace, lease: name, holder: result.holder ?? '' });
   }
 }
 
@@ -167,8 +166,8 @@ const specOf = (object: ApiObject): object => {
   return typeof spec === 'object' && spec !== null ? spec : {};
 };
 
-/** Whether the API refuses a write permanently, such as for an invalid Lease name. */
-const isRefusal = (error: unknown): boolean =>
+/** Whether the API rejects a write permanently, for example because of an invalid Lease name. */
+const isPermanentRejection = (error: unknown): boolean =>
   error instanceof StatusError && [403, 404, 422].includes(error.code);
 
 /** The key of the Lease that a candidate names, which is immutable. */
@@ -192,7 +191,7 @@ function collectCandidates(options: CoordinatedElectionOptions): { close(): Prom
   const run = () => {
     working = working.then(collect).catch((error: unknown) => {
       if (!isClosed)
-        logger.warn('expired candidates could not be removed', { error: String(error) });
+        logger.warn('cannot remove expired lease candidates', { error: String(error) });
     });
     background({ where: 'controller' }, working);
   };
@@ -207,7 +206,7 @@ function collectCandidates(options: CoordinatedElectionOptions): { close(): Prom
   };
 }
 
-/** The fields of a LeaseCandidate that an election uses; times are in milliseconds. */
+/** The fields of a LeaseCandidate that an election uses; times are in milliseconds since the epoch. */
 interface Candidate {
   readonly namespace: string;
   readonly name: string;
@@ -222,14 +221,14 @@ interface Candidate {
   readonly pingedMs: number | undefined;
 }
 
-/** Lifetime of a candidate after its last renewal. */
+/** Lifetime of a candidate after its last renewal, in milliseconds. */
 const candidateLifetimeMs = 30 * 60_000;
-/** Time to answer a ping, and time for which the answer counts. */
+/** Milliseconds to answer a ping, and for which the answer counts. */
 const electionMs = 5000;
 
 const zero: SemanticVersion = { core: [0, 0, 0], preRelease: [] };
 
-/** A time of an object's spec; undefined when absent. */
+/** A time in an object's spec, in milliseconds since the epoch; undefined if absent. */
 function timeOf(object: JsonObject, member: string): number | undefined {
   const ms = Date.parse(textAt(object, 'spec', member));
   return Number.isNaN(ms) ? undefined : ms;
@@ -276,10 +275,7 @@ function needsPing(candidate: Candidate, nowMs: number): boolean {
   return pingedMs === undefined || pingedMs + electionMs < nowMs;
 }
 
-/**
- * The common strategy of the newest release's candidates. @throws Error when they name different
- * ones
- */
+/** The common strategy of the newest release's candidates. Throws if their strategies differ. */
 function strategyOf(candidates: readonly Candidate[]): string {
   const compare = (one: Candidate, other: Candidate) =>
     compareSemanticVersions(one.binaryVersion, other.binaryVersion);
@@ -294,10 +290,7 @@ function strategyOf(candidates: readonly Candidate[]): string {
   throw new Error(`candidates of one release name different strategies: ${strategies.join(', ')}`);
 }
 
-/**
- * The candidate with the oldest emulated release; of several, the oldest binary, then the oldest
- * object.
- */
+/** The candidate with the oldest emulated release; ties go to the oldest binary, then object. */
 function oldestEmulation(candidates: readonly Candidate[]): Candidate | undefined {
   let best: Candidate | undefined;
   for (const one of candidates) {
@@ -334,7 +327,7 @@ function needsElection(
   if (lease === undefined || isExpiredLease(lease, nowMs)) return true;
   const holder = lease.spec?.holderIdentity ?? '';
   if (holder === '') return true;
-  // A periodic election shows which candidates are alive.
+  // A periodic election pings the candidates.
   const halfMs = candidateLifetimeMs / 2;
   if (candidates.some(({ renewedMs }) => (renewedMs ?? nowMs) + halfMs < nowMs)) return true;
   if (strategyOf(candidates) !== oldestEmulationVersion) return false;
@@ -342,7 +335,7 @@ function needsElection(
   return best !== undefined && best.name !== holder;
 }
 
-/** Seconds that a holder has to renew a Lease given to it. */
+/** Seconds that an elected holder has to renew its Lease. */
 const leaseSeconds = 5;
 
 /** The outcome of an election. */
@@ -355,14 +348,14 @@ interface Result {
   readonly time: string;
 }
 
-/** The outcome of an election among live candidates. @throws Error like `strategyOf` */
+/** The outcome of an election among live candidates. Throws like `strategyOf`. */
 function electionResult(
   candidates: readonly Candidate[],
   at: Pick<Result, 'nowMs' | 'time'>,
 ): Result {
   const strategy = strategyOf(candidates);
-  const isOurs = strategy === oldestEmulationVersion;
-  const holder = isOurs ? oldestEmulation(candidates)?.name : undefined;
+  const electsHere = strategy === oldestEmulationVersion;
+  const holder = electsHere ? oldestEmulation(candidates)?.name : undefined;
   return { ...at, strategy, holder };
 }
 

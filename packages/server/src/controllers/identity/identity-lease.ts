@@ -4,7 +4,7 @@ import {
   type ApiObject,
   background,
   type Dialect,
-  printGoTime,
+  formatMicroTime,
   randomUuid,
   type Timer,
 } from '@wheelhouse/machinery';
@@ -23,8 +23,8 @@ const renewPeriodMs = 10_000;
 const collectPeriodMs = 3600 * 1000;
 
 /**
- * Renews the Lease by which a server announces itself (PLANE-1), and removes expired Leases of
- * other servers. Servers of one host share a Lease. It expires some time after the server stops.
+ * Renews the Lease that announces a server (PLANE-1), and removes expired Leases of other servers.
+ * Servers on one host share a Lease, which expires an hour after its last renewal.
  */
 export class IdentityLease {
   readonly #tools: IdentityLeaseTools;
@@ -40,7 +40,7 @@ export class IdentityLease {
     this.#holder = `${this.#name}_${randomUuid()}`;
   }
 
-  /** Creates the Lease or takes over that of a previous server. Rejects on failure. */
+  /** Creates the Lease, or takes over the Lease of a previous server. Rejects on failure. */
   async renew(): Promise<void> {
     const { caches, leases, writer, dialect } = this.#tools;
     const namespace = dialect.systemNamespace('system');
@@ -76,7 +76,7 @@ export class IdentityLease {
     const { logger } = this.#tools;
     const run = this.#working.then(work).catch((error: unknown) => {
       if (!this.#isClosed)
-        logger.warn('the Leases of servers cannot be maintained', { error: String(error) });
+        logger.warn('cannot maintain the identity leases', { error: String(error) });
     });
     this.#working = run;
     background({ where: 'controller' }, run);
@@ -93,7 +93,7 @@ export class IdentityLease {
       ...objectAt(lease, 'spec'),
       holderIdentity: this.#holder,
       leaseDurationSeconds: durationSeconds,
-      renewTime: microTime(clock.now()),
+      renewTime: formatMicroTime(clock.now()),
     };
     return { ...lease, metadata: { ...lease.metadata, labels }, spec };
   }
@@ -111,8 +111,6 @@ export class IdentityLease {
     }
   }
 }
-
-const microTime = (ms: number) => printGoTime({ ms, micros: Math.floor((ms % 1000) * 1000) }, 6);
 
 const identityLabel = (dialect: Dialect) => dialect.label('identity', 'apiserver');
 

@@ -24,6 +24,7 @@ import type { CachePool } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import { listEntries, type ObjectWriter } from '../tools.ts';
 
+/** The kinds of the allocator: ServiceCIDRs and IPAddresses. */
 export interface AddressKinds {
   readonly ranges: ResourceDef;
   readonly addresses: ResourceDef;
@@ -61,7 +62,7 @@ export function isOwnedBy(record: Stored<IPAddress>, owner: AddressOwner): boole
   );
 }
 
-/** ServiceCIDRs and IPAddresses as the allocator of Services uses them. */
+/** Creates the port through which the allocator of Services uses ServiceCIDRs and IPAddresses. */
 export function createAddressRecords(options: {
   readonly kinds: AddressKinds;
   readonly caches: CachePool;
@@ -86,7 +87,7 @@ export function createAddressRecords(options: {
         if (entry === undefined || !isOwnedBy(decodeEntry(entry), owner)) return;
         await writer.remove(at(ip), { preconditions: { uid: entry.index.uid } });
       } catch (error) {
-        logger.warn('an IPAddress is left to the repair', { ip, error: String(error) });
+        logger.warn('cannot remove an IPAddress; the repair will', { ip, error: String(error) });
       }
     },
   };
@@ -94,7 +95,7 @@ export function createAddressRecords(options: {
 
 /** The pools of the ready ranges, rebuilt when a ServiceCIDR changes. */
 function cachedPools(caches: CachePool, ranges: ResourceDef) {
-  let made: { readonly generation: number; readonly pools: readonly AddressPool[] } | undefined;
+  let cached: { readonly generation: number; readonly pools: readonly AddressPool[] } | undefined;
   let generation = 0;
   let isFollowed = false;
   const load = async (): Promise<readonly AddressPool[]> => {
@@ -116,10 +117,10 @@ function cachedPools(caches: CachePool, ranges: ResourceDef) {
         });
       }
       await cache.get('', undefined);
-      if (made?.generation === generation) return;
+      if (cached?.generation === generation) return;
       const loading = generation;
-      made = { generation: loading, pools: await load() };
+      cached = { generation: loading, pools: await load() };
     },
-    pools: (family: Family) => (made?.pools ?? []).filter((pool) => pool.family === family),
+    pools: (family: Family) => (cached?.pools ?? []).filter((pool) => pool.family === family),
   };
 }

@@ -6,8 +6,8 @@ import { createWorkQueue } from '../work-queue.ts';
 import { readyCondition } from './service-cidrs.ts';
 
 /**
- * Maintains the ServiceCIDR of the command line's ranges: creates it when absent, and marks it
- * ready unless another condition exists. A ServiceCIDR with other ranges is left alone.
+ * Maintains the ServiceCIDR of the ranges from the command line: creates it if absent, and marks it
+ * ready unless it has a Ready condition. A ServiceCIDR with other ranges is not changed.
  */
 export function startDefaultServiceCidr(
   options: ControllerTools & {

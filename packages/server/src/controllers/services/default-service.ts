@@ -13,32 +13,30 @@ import { createWorkQueue } from '../work-queue.ts';
 const namespace = 'default';
 const servicePort = 443;
 
-/** How clients reach the server. */
-interface ServerPlace {
+/** The addresses and ports at which clients reach the server. */
+interface ServerLocation {
   /** The Service's address: the first of the range. */
   readonly clusterIp: string;
   readonly port: number;
-  /** Port on all nodes; the Service has type ClusterIP when absent. */
+  /** Port on all nodes; without one, the Service has type ClusterIP. */
   readonly nodePort?: number;
-  /**
-   * An address at which others reach the server; absent when there is none, or endpoints are not
-   * maintained.
-   */
+  /** An address at which clients reach the server; absent if endpoints are not maintained. */
   readonly ip?: string;
   /** Other servers with the same objects, which listen on the same port. */
   readonly peers?: ServerPeers;
 }
 
+/** The servers that share a store. */
 export interface ServerPeers {
   addresses(): Promise<readonly string[]>;
   follow(changed: () => void): { close(): void };
 }
 
-interface KeptObject {
+interface MaintainedObject {
   readonly def: ResourceDef;
   readonly object: ApiObject;
-  /** Members that are restored when somebody changes them. */
-  readonly kept: readonly string[];
+  /** Paths of the members that are restored after a change. */
+  readonly restoredMembers: readonly string[];
 }
 
 interface DefaultServiceOptions extends ControllerTools {
@@ -48,28 +46,28 @@ interface DefaultServiceOptions extends ControllerTools {
     readonly endpointSlices: ResourceDef;
   };
   readonly dialect: Dialect;
-  readonly place: ServerPlace;
+  readonly place: ServerLocation;
 }
 
 /**
- * Maintains the server's own Service and its endpoints in namespace `default`: creates them at the
- * start, recreates them after a deletion, and restores changes.
+ * Maintains the server's own Service and its endpoints in namespace `default`: creates them at
+ * startup, recreates them after a deletion, and restores changes.
  */
 export function startDefaultService(options: DefaultServiceOptions): { close(): Promise<void> } {
   const { caches, writer, place } = options;
   const { peers } = place;
-  const objects = new Map(keptObjects(options, []).map((one) => [one.def.resource, one]));
+  const objects = new Map(maintainedObjects(options, []).map((one) => [one.def.resource, one]));
   const name = options.dialect.productName;
   const run = async (resource: string): Promise<void> => {
-    const kept = keptObjects(options, (await peers?.addresses()) ?? []);
-    const wanted = kept.find(({ def }) => def.resource === resource);
-    if (wanted === undefined) return;
-    const { def, object } = wanted;
+    const kept = maintainedObjects(options, (await peers?.addresses()) ?? []);
+    const desired = kept.find(({ def }) => def.resource === resource);
+    if (desired === undefined) return;
+    const { def, object } = desired;
     const at = { def, namespace, name };
     const found = await caches.of(def).get(objectKey(namespace, name), undefined);
     if (found === undefined) await writer.create(at, structuredClone(object));
-    else if (!isRight(decodeEntry(found), wanted)) {
-      await writer.change(at, (current) => setRight(current, wanted));
+    else if (!isCurrent(decodeEntry(found), desired)) {
+      await writer.change(at, (current) => restored(current, desired));
     }
   };
   const queue = createWorkQueue({ ...options, name: 'default-service', run, workers: 3 });
@@ -93,23 +91,23 @@ export function startDefaultService(options: DefaultServiceOptions): { close(): 
   };
 }
 
-/** Creates the missing objects of the Service concurrently (HEALTH-2). */
+/** Creates the Service and its endpoints concurrently if absent, during startup (HEALTH-2). */
 export async function createDefaultService(options: DefaultServiceOptions): Promise<void> {
   const { place, dialect } = options;
   const name = dialect.productName;
-  const wanted = keptObjects(options, (await place.peers?.addresses()) ?? []);
+  const desired = maintainedObjects(options, (await place.peers?.addresses()) ?? []);
   await Promise.all(
-    wanted.map(({ def, object }) =>
+    desired.map(({ def, object }) =>
       createAbsent(options, { at: { def, namespace, name }, object }),
     ),
   );
 }
 
-/** @param others addresses of all servers; this server's own may be among them */
-function keptObjects(
+/** The Service and its endpoints. @param others addresses of all servers, perhaps with this one's */
+function maintainedObjects(
   options: DefaultServiceOptions,
   others: readonly string[],
-): readonly KeptObject[] {
+): readonly MaintainedObject[] {
   const { defs, dialect, place } = options;
   const name = dialect.productName;
   const port = { name: 'https', port: place.port, protocol: 'TCP' };
@@ -117,7 +115,7 @@ function keptObjects(
   const onNodes = nodePort === undefined ? {} : { nodePort };
   const service = {
     def: defs.services,
-    kept: [
+    restoredMembers: [
       'spec.ports',
       'spec.type',
       ...(nodePort === undefined ? [] : ['spec.externalTrafficPolicy']),
@@ -140,11 +138,11 @@ function keptObjects(
   const { ip } = place;
   if (ip === undefined) return [service];
   const isV6 = ip.includes(':');
-  const ofFamily = others.filter((other) => other.includes(':') === isV6);
-  const ips = [...new Set([ip, ...ofFamily])].sort();
+  const sameFamily = others.filter((other) => other.includes(':') === isV6);
+  const ips = [...new Set([ip, ...sameFamily])].sort();
   const endpoints = {
     def: defs.endpoints,
-    kept: ['subsets'],
+    restoredMembers: ['subsets'],
     object: {
       apiVersion: 'v1',
       kind: 'Endpoints',
@@ -158,7 +156,7 @@ function keptObjects(
   };
   const slice = {
     def: defs.endpointSlices,
-    kept: ['endpoints', 'ports'],
+    restoredMembers: ['endpoints', 'ports'],
     object: {
       apiVersion: `${defs.endpointSlices.group}/v1`,
       kind: 'EndpointSlice',
@@ -179,16 +177,16 @@ function memberOf(object: JsonObject, path: string): { parent: JsonObject; name:
     : { parent: jsonObject(object[first]), name: second };
 }
 
-function isRight(found: ApiObject, { object, kept }: KeptObject): boolean {
-  return kept.every((path) => {
-    const [is, wanted] = [memberOf(found, path), memberOf(object, path)];
-    return jsonEqual(is.parent[is.name], wanted.parent[wanted.name]);
+function isCurrent(found: ApiObject, { object, restoredMembers }: MaintainedObject): boolean {
+  return restoredMembers.every((path) => {
+    const [is, desired] = [memberOf(found, path), memberOf(object, path)];
+    return jsonEqual(is.parent[is.name], desired.parent[desired.name]);
   });
 }
 
-function setRight(current: ApiObject, { object, kept }: KeptObject): ApiObject {
+function restored(current: ApiObject, { object, restoredMembers }: MaintainedObject): ApiObject {
   const next = structuredClone(current);
-  for (const path of kept) {
+  for (const path of restoredMembers) {
     const [to, from] = [memberOf(next, path), memberOf(object, path)];
     to.parent[to.name] = structuredClone(from.parent[from.name] ?? null);
   }

@@ -26,7 +26,7 @@ import { storing } from '../../registry/registry.ts';
 /** Prefix of kube-apiserver's bitmaps of allocated numbers, one object per range. */
 const rangeKeys = '/registry/ranges/';
 
-/** The kind of the bitmaps, which no version serves. */
+/** The kind of the bitmaps, which is not served. */
 export function rangeAllocation(dialect: Dialect): ResourceDef {
   return defineKind({
     dialect,
@@ -51,10 +51,7 @@ interface MappedRange {
   readonly pool: NumberedPool;
 }
 
-/**
- * The bitmaps of the ranges. If addresses are recorded as IPAddresses, only node ports have a
- * bitmap.
- */
+/** The ranges with bitmaps; if IPAddresses record addresses, only node ports have one. */
 export function mappedRanges(
   { addresses, nodePorts }: ServiceRanges,
   covers: 'everything' | 'ports',
@@ -71,14 +68,14 @@ export function mappedRanges(
 }
 
 const attemptsMax = 64;
-/** A set bit without a Service counts as leaked after this time; kube-apiserver's figure. */
+/** Milliseconds after which a set bit without a Service counts as leaked, as in kube-apiserver. */
 const leakMs = 3 * 60_000;
 const suspectsMax = 10_000;
 
 /**
- * Records the numbers of Services in the bitmaps of a kube-apiserver on the same etcd (STORE-2), so
- * that neither server allocates a number that the other is about to use. Nothing is recorded for a
- * range without a matching bitmap, since no such server uses it.
+ * Creates a recorder of the numbers of Services in the bitmaps of a kube-apiserver on the same etcd
+ * (STORE-2), so that neither server allocates a number that the other is about to use. Nothing is
+ * recorded for a range without a matching bitmap, because no kube-apiserver uses it.
  */
 export function rangeRecorder(options: {
   readonly store: Store;
@@ -128,11 +125,14 @@ class RangeRecorder implements NumberRecorder {
       }
     } catch (error) {
       const { logger } = this.#options;
-      logger.warn('released numbers of Services stay allocated', { numbers, error: String(error) });
+      logger.warn('cannot release addresses or ports of a Service', {
+        numbers,
+        error: String(error),
+      });
     }
   }
 
-  /** Sets the bits of numbers; if some are set already, sets none and returns those. */
+  /** Sets the bits of numbers; if some are already set, sets none and returns those numbers. */
   async #set(range: MappedRange, numbers: readonly string[]): Promise<readonly string[]> {
     let taken: readonly string[] = [];
     await this.#change(range, numbers, (bitmap, bits) => {
@@ -156,23 +156,22 @@ class RangeRecorder implements NumberRecorder {
     return false;
   }
 
-  /** Replaces a bitmap with the result of `change`; returns false when `change` returns nothing. */
+  /** Replaces a bitmap with the result of `change`, if any. */
   async #change(
     { key, pool }: MappedRange,
     numbers: readonly string[],
     change: (bitmap: Bitmap, bits: readonly number[]) => Bitmap | undefined,
-  ): Promise<boolean> {
-    if (numbers.length === 0) return true;
+  ): Promise<void> {
+    if (numbers.length === 0) return;
     const { store } = this.#options;
     const bits = numbers.map((one) => pool.indexOf(one) as number);
     for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
       const record = await storing(async () => store.get(key));
       const object = record === undefined ? undefined : allocationIn(record);
-      if (record === undefined || object?.range !== pool.text) return true;
+      if (record === undefined || object?.range !== pool.text) return;
       const bitmap = new Bitmap(Buffer.from(textOf(object.data), 'base64'));
       const changed = change(bitmap, bits);
-      if (changed === undefined) return false;
-      if (changed.bytes.equals(bitmap.bytes)) return true;
+      if (changed === undefined || changed.bytes.equals(bitmap.bytes)) return;
       const value = encodeStored(
         asApiObject({
           ...object,
@@ -181,9 +180,9 @@ class RangeRecorder implements NumberRecorder {
       );
       const expect = record.modRevision;
       const { ok } = await storing(() => store.put({ key, value, expect }));
-      if (ok) return true;
+      if (ok) return;
     }
-    throw serviceUnavailable('other servers are giving addresses or ports: please try again');
+    throw serviceUnavailable('other servers are allocating addresses or ports: please try again');
   }
 }
 

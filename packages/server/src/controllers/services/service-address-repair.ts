@@ -14,7 +14,7 @@ import { type ControllerTools, listEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { type AddressKinds, isOwnedBy, recordName, recordOf } from './address-records.ts';
 
-/** How long an IPAddress may exist before its Service: the longest time of a request. */
+/** Milliseconds for which an IPAddress may exist before its Service: the longest request. */
 const graceMs = 60_000;
 
 /** Interval between full passes, in milliseconds. */
@@ -27,9 +27,9 @@ interface Tools extends ControllerTools {
 }
 
 /**
- * Keeps Services and IPAddresses consistent: records addresses of Services that have no record or a
- * wrong one, and removes records without a Service. This recovers addresses after a crash, and
- * gives records to Services from before the allocator.
+ * Keeps Services and IPAddresses consistent: creates missing and replaces wrong records of Services'
+ * addresses, and removes records without a Service. This repairs records after a crash, and creates
+ * them for Services that precede the allocator.
  */
 export function startServiceAddressRepair(tools: Tools): { close(): Promise<void> } {
   const { kinds, services, caches, clock, logger } = tools;
@@ -52,9 +52,9 @@ export function startServiceAddressRepair(tools: Tools): { close(): Promise<void
       queue.add(`record:${key}`);
     }
   };
-  const look = () =>
+  const pass = () =>
     addAll().catch((error: unknown) =>
-      logger.error('Services could not be listed', { error: String(error) }),
+      logger.error('cannot list Services and IPAddresses', { error: String(error) }),
     );
   const subscriptions = [
     caches.of(services).subscribe(({ current }) => {
@@ -68,17 +68,15 @@ export function startServiceAddressRepair(tools: Tools): { close(): Promise<void
       if (parent !== undefined) queue.add(`service:${parent}`);
     }),
   ];
-  let first = look();
-  let timer = clock.after(resyncMs, again);
-  function again(): void {
-    first = look();
-    timer = clock.after(resyncMs, again);
-  }
+  let lastPass = pass();
+  const timer = clock.every(resyncMs, () => {
+    lastPass = pass();
+  });
   return {
     async close() {
       timer.stop();
       for (const subscription of subscriptions) subscription.close();
-      await Promise.all([queue.close(), first]);
+      await Promise.all([queue.close(), lastPass]);
     },
   };
 }
@@ -99,7 +97,7 @@ async function repairService(tools: Tools, key: string): Promise<void> {
   for (const ip of addressesOf(decodeEntry(entry))) {
     const about = { service: key, ip };
     if (await isOutOfRange(tools, ip)) {
-      logger.warn('a Service has an address of no ServiceCIDR; please recreate it', about);
+      logger.warn('the address of a Service is in no ServiceCIDR; please recreate it', about);
       continue;
     }
     const at = { def: kinds.addresses, namespace: '', name: recordName(ip) };
@@ -107,14 +105,14 @@ async function repairService(tools: Tools, key: string): Promise<void> {
     if (found !== undefined) {
       const record = decodeEntry(found);
       if (isOwnedBy(record, owner) && isLabeled(record, dialect)) continue;
-      const other = await otherHolder(tools, record, ip);
+      const other = await confirmedHolder(tools, record, ip);
       if (other !== undefined && other !== key) {
-        logger.warn('two Services have one address; please recreate one', { ...about, other });
+        logger.warn('two Services have the same address; please recreate one', { ...about, other });
         continue;
       }
       await writer.remove(at, { preconditions: { uid: found.index.uid } });
     }
-    logger.warn('an address of a Service has no record; repairing', about);
+    logger.warn('creating the missing IPAddress of a Service', about);
     await writer.create(at, recordOf(ip, owner, dialect));
   }
 }
@@ -129,7 +127,7 @@ async function isOutOfRange({ caches, kinds }: Tools, ip: string): Promise<boole
 }
 
 /** The key of the Service that a record names, if that Service has the address. */
-async function otherHolder(
+async function confirmedHolder(
   { caches, services }: Tools,
   record: ApiObject,
   ip: string,
@@ -171,7 +169,7 @@ async function repairRecord(
     const names = addressesOf(decodeEntry(parent)).map(recordName);
     if (names.includes(name)) return;
   }
-  logger.warn('an IPAddress belongs to no Service: cleaning up', { name, parent: key });
+  logger.warn('removing an IPAddress that belongs to no Service', { name, parent: key });
   const at = { def: kinds.addresses, namespace: '', name };
   await writer.remove(at, { preconditions: { uid: entry.index.uid } });
 }

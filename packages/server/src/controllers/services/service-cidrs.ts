@@ -11,11 +11,11 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
-import { type ControllerTools, listEntries } from '../tools.ts';
+import { type ControllerTools, listEntries, withoutFinalizer } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import type { AddressKinds } from './address-records.ts';
 
-/** Time that an unneeded range is kept, so that every allocator notices its deletion. */
+/** Milliseconds for which an unused range is kept, so that every allocator notices its deletion. */
 const removalDelayMs = 10_000;
 
 interface Tools extends ControllerTools {
@@ -30,7 +30,7 @@ const rangeFinalizer = (dialect: Dialect): string =>
 const blocksOf = (object: ApiObject): readonly IpBlock[] =>
   cidrsOf(object).flatMap((text) => parseIpBlock(text) ?? []);
 
-/** A `Ready` condition for an apply of a ServiceCIDR's status. */
+/** Creates a `Ready` condition for an apply of a ServiceCIDR's status. */
 export function readyCondition(ready: {
   readonly status: 'True' | 'False';
   readonly reason?: string;
@@ -61,7 +61,7 @@ export function startServiceCidrs(options: Tools): { close(): Promise<void> } {
     for (const entry of entries) queue.add(entry.key);
   };
   const failed = (error: unknown) =>
-    logger.error('ServiceCIDRs could not be listed', { error: String(error) });
+    logger.error('cannot list ServiceCIDRs', { error: String(error) });
   // A change of one range may release others, or make others wait.
   const ranges = cache.subscribe(({ previous, current }) => {
     if (current !== undefined) queue.add(current.key);
@@ -120,18 +120,18 @@ async function syncRange(
   await applyReady(tools, range, { status: 'True', message });
 }
 
-/** Marks whether the range is ready, unless it is marked already. */
+/** Applies the Ready condition, unless it is unchanged. */
 async function applyReady(
   { kinds, writer, clock }: Tools,
   range: Stored<ServiceCIDR>,
   ready: Omit<Parameters<typeof readyCondition>[0], 'nowMs'>,
 ): Promise<void> {
-  const said = (range.status?.conditions ?? []).find(({ type }) => type === 'Ready');
-  const isSaid =
-    said !== undefined &&
-    (said.status ?? '') === ready.status &&
-    (said.reason ?? '') === (ready.reason ?? '');
-  if (isSaid) return;
+  const current = (range.status?.conditions ?? []).find(({ type }) => type === 'Ready');
+  const isUnchanged =
+    current !== undefined &&
+    (current.status ?? '') === ready.status &&
+    (current.reason ?? '') === (ready.reason ?? '');
+  if (isUnchanged) return;
   const { apiVersion, kind, metadata } = range;
   const name = metadata.name ?? '';
   const at = { def: kinds.ranges, namespace: '', name, subresource: 'status' };
@@ -144,13 +144,7 @@ function withFinalizer(object: ApiObject, finalizer: string): ApiObject {
   return { ...object, metadata: { ...object.metadata, finalizers } };
 }
 
-function withoutFinalizer(object: ApiObject, finalizer: string): ApiObject {
-  const left = (object.metadata.finalizers ?? []).filter((one) => one !== finalizer);
-  const { finalizers: _, ...metadata } = object.metadata;
-  return { ...object, metadata: left.length === 0 ? metadata : { ...metadata, finalizers: left } };
-}
-
-/** Whether an address would be in no range without this one. */
+/** Whether an allocated address is only in this range. */
 async function holdsAddresses(tools: Tools, range: ApiObject): Promise<boolean> {
   const { kinds, caches, dialect } = tools;
   const all = await listEntries(caches, { def: kinds.ranges, namespace: '' });
@@ -162,9 +156,9 @@ async function holdsAddresses(tools: Tools, range: ApiObject): Promise<boolean> 
   const labels = addressLabels(dialect);
   const pools = own.map(createWholePool);
   const otherPools = otherBlocks.map(createWholePool);
-  const isHeld = ({ key, index }: Entry) =>
+  const dependsOnRange = ({ key, index }: Entry) =>
     index.labels[labels.managedBy] === labels.allocator &&
     pools.some((pool) => pool.keyOfAddress(key) !== undefined) &&
     !otherPools.some((pool) => pool.keyOfAddress(key) !== undefined);
-  return (await listEntries(caches, { def: kinds.addresses, namespace: '' })).some(isHeld);
+  return (await listEntries(caches, { def: kinds.addresses, namespace: '' })).some(dependsOnRange);
 }
