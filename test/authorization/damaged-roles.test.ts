@@ -64,7 +64,7 @@ test('AUTHZ-7: a server starts with damaged roles and bindings, and reports them
     for (const name of ['admin', 'edit', 'view', 'system:discovery', 'system:basic-user']) {
       expect((await server.get(`${roles}/${name}`)).status, name).toBe(500);
       expect(reports.join('\n')).toMatch(
-        new RegExp(`a stored default role or binding is damaged .*"name":"${name}"`),
+        new RegExp(`cannot reconcile a damaged .*"name":"${name}"`),
       );
     }
     expect((await server.get(`${bindings}/system:discovery`)).status).toBe(500);

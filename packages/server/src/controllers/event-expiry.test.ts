@@ -65,7 +65,7 @@ describe('EVENT-3: an Event', () => {
     await expect.poll(names).toEqual([]);
   });
 
-  test('starts its TTL again when it is written', async () => {
+  test('restarts its TTL when it is written', async () => {
     start();
     await create('a');
     await create('b');
@@ -89,7 +89,7 @@ describe('EVENT-3: an Event', () => {
     await expect.poll(names).toEqual([]);
   });
 
-  test('of an earlier run expires by its write time', async () => {
+  test('from before the start expires by its write time', async () => {
     await create('old');
     server.clock.advance(50_000);
     start();
@@ -99,7 +99,7 @@ describe('EVENT-3: an Event', () => {
     await expect.poll(names).toEqual(['new']);
   });
 
-  test('stays once the expiry is closed', async () => {
+  test('is kept once the expiry is closed', async () => {
     start();
     await create('a');
     await settle();

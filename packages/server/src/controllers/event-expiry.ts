@@ -7,28 +7,28 @@ import type { EntryChange } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { listEntries, storedVersion } from './tools.ts';
 
-/** Concurrent removals. */
-const parallelMax = 32;
-/** Events that expire within this share of their lifetime are removed together. */
+/** Maximum number of concurrent removals. */
+const removalsMax = 32;
+/** Events that expire within this fraction of their lifetime are removed together. */
 const sweepShare = 0.1;
 const sweepMsMax = 1000;
 
 /**
- * Removes Events some time after their last write (EVENT-3), as etcd leases do for kube-apiserver:
- * regardless of finalizers, and only if nobody wrote them meanwhile; watchers see DELETED. `due` is
- * sorted by time because all lifetimes are equal: a change moves its Event to the end. Example with
- * a lifetime of 60 s: a written at 0 s, b at 10 s, and a again at 20 s yields `b -> 70 s, a -> 80
- * s` and one timer, for b.
+ * Removes Events after their TTL since the last write (EVENT-3), as etcd leases do for
+ * kube-apiserver: regardless of finalizers, and on condition that the Event is unchanged; watchers
+ * receive DELETED. `#due` is sorted by time, because all lifetimes are equal and a change moves its
+ * Event to the end. For example, with a lifetime of 60 s, writes of a at 0 s, b at 10 s, and a at
+ * 20 s yield `b -> 70 s, a -> 80 s` and one timer, for b.
  */
 export function startEventExpiry(options: EventExpiryOptions): { close(): Promise<void> } {
   const { events, registry, logger } = options;
   const expiry = new EventExpiry(options);
   const cache = registry.caches.of(events);
-  const subscription = cache.subscribe((change) => expiry.changed(change));
+  const subscription = cache.subscribe((change) => expiry.onChange(change));
   const loading = listEntries(registry.caches, { def: events, namespace: '' })
-    .then((entries) => expiry.loaded(entries))
+    .then((entries) => expiry.addExisting(entries))
     .catch((error: unknown) =>
-      logger.error('expired Events cannot be removed', { error: String(error) }),
+      logger.error('cannot remove expired Events', { error: String(error) }),
     );
   return {
     async close() {
@@ -60,7 +60,7 @@ class EventExpiry {
     this.#sweepMs = Math.min(sweepMsMax, options.ttlMs * sweepShare);
   }
 
-  changed({ previous, current }: EntryChange): void {
+  onChange({ previous, current }: EntryChange): void {
     const { clock, ttlMs } = this.#options;
     if (previous !== undefined) this.#due.delete(previous.key);
     if (current === undefined) return;
@@ -69,8 +69,8 @@ class EventExpiry {
     this.#schedule();
   }
 
-  /** Adds the Events that existed at the start ahead of those that changed since. */
-  loaded(entries: readonly Entry[]): void {
+  /** Adds the Events that existed at startup, ahead of those that have changed since. */
+  addExisting(entries: readonly Entry[]): void {
     const { clock, ttlMs } = this.#options;
     const nowMs = clock.monotonic();
     const ageMs = (entry: Entry) => Math.max(0, clock.now() - lastWrittenMs(entry));
@@ -114,14 +114,14 @@ class EventExpiry {
     for (const [key, atMs] of this.#due) {
       if (atMs > now || this.#closed) break;
       batch.push(key);
-      if (batch.length < parallelMax) continue;
+      if (batch.length < removalsMax) continue;
       await Promise.all(batch.map((one) => this.#remove(one)));
       batch = [];
     }
     await Promise.all(batch.map((one) => this.#remove(one)));
   }
 
-  /** An Event that cannot be removed stays and is retried by the next sweep. */
+  /** Removes one Event; the next sweep retries a failed removal. */
   async #remove(key: string): Promise<void> {
     const { events, registry, logger } = this.#options;
     const entry = registry.caches.of(events).peek(key);
@@ -131,7 +131,7 @@ class EventExpiry {
       const outcome = await remove(registry, { target, current: entry });
       if (outcome.type === 'failed') throw outcome.error;
     } catch (error) {
-      logger.debug(2, 'an Event could not be removed yet', { key, error: String(error) });
+      logger.debug(2, 'cannot remove an expired Event yet', { key, error: String(error) });
     }
   }
 }
@@ -141,7 +141,7 @@ function targetOf(def: ResourceDef, entry: Entry) {
   return { def, version: storedVersion(def), namespace, name, subresource: '' };
 }
 
-/** When an Event was last written in an earlier run, by its metadata; 0 if unknown. */
+/** The latest time in an Event's metadata, in milliseconds since the epoch; 0 if there is none. */
 function lastWrittenMs(entry: Entry): number {
   const { metadata } = asApiObject(decodeEntry(entry));
   const times = [metadata.creationTimestamp, ...(metadata.managedFields ?? []).map(timeOf)];

@@ -62,7 +62,7 @@ const passing =
   };
 
 describe('DEL-5: the garbage collector', () => {
-  test('removes the objects of a missing owner, and theirs', async () => {
+  test('removes the dependents of a missing owner, recursively', async () => {
     const top = await create('top');
     const middle = await create('middle', ownedBy(top));
     await create('bottom', ownedBy(middle));
@@ -71,7 +71,7 @@ describe('DEL-5: the garbage collector', () => {
     await expect.poll(exists('bottom')).toBe(false);
   });
 
-  test('keeps an object with another owner, without the reference', async () => {
+  test('keeps an object with another owner and drops the reference', async () => {
     const [one, two] = [await create('one'), await create('two')];
     await create('shared', ownedBy(one, two));
     await remove('one', 'Background');
@@ -87,7 +87,7 @@ describe('DEL-5: the garbage collector', () => {
     await expect.poll(exists('of-old')).toBe(false);
   });
 
-  test('ignores objects whose owner’s kind is unknown', async () => {
+  test('ignores objects with an owner of an unknown kind', async () => {
     const [one, gone] = [await create('one'), await create('gone')];
     const unknown = { apiVersion: 'example.com/v1', kind: 'Tab', name: 'tab', uid: '1' };
     await create('of-unknown', ownedBy(unknown, gone));
@@ -98,7 +98,7 @@ describe('DEL-5: the garbage collector', () => {
     expect(await owners('of-unknown')()).toEqual(['tab', 'gone']);
   });
 
-  test('removes references to an orphaning owner before it releases it', async () => {
+  test('removes the references to an orphaning owner before it removes the owner', async () => {
     const top = await create('top');
     await create('left', ownedBy(top));
     await remove('top', 'Orphan');

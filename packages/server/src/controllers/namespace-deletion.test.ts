@@ -8,7 +8,7 @@ import { createObjectWriter, type ObjectWriter } from './tools.ts';
 let server: TestApi;
 let writer: ObjectWriter;
 let controller: { close(): Promise<void> };
-/** Number of the controller's next deletions of ConfigMaps that fail. */
+/** How many of the controller's next deletions of ConfigMaps fail. */
 let refusals = 0;
 
 beforeEach(async () => {
@@ -80,7 +80,7 @@ describe('DEL-4: a deleted namespace', () => {
     expect(await exists('configmaps', 'one', 'team')()).toBe(false);
   });
 
-  test('reports finalizers, and is removed once they are', async () => {
+  test('reports remaining finalizers, and is removed once they are gone', async () => {
     await createMap('held', ['example.com/hold']);
     await removeNamespace();
     const remaining = async () => (await condition('NamespaceContentRemaining')).slice(0, 2);
@@ -123,7 +123,7 @@ describe('DEL-4: a deleted namespace', () => {
     expect(after[2]).toBe(before[2]);
   });
 
-  test('leaves nothing behind that a late create stored', async () => {
+  test('is emptied of objects that a late create stored', async () => {
     await removeNamespace();
     await expect.poll(exists('namespaces', 'team')).toBe(false);
     await createMap('late');
@@ -135,7 +135,7 @@ describe('DEL-4: a deleted namespace', () => {
       .toBe(false);
   });
 
-  test('retries when it cannot remove what a late create stored', async () => {
+  test('is emptied again if the removal of a late object fails', async () => {
     await removeNamespace();
     await expect.poll(exists('namespaces', 'team')).toBe(false);
     await createMap('late');

@@ -15,16 +15,16 @@ import { createWorkQueue, type WorkQueue } from './work-queue.ts';
 /** Interval for rechecking content that finalizers hold, in milliseconds. */
 const recheckMs = 1_000;
 /**
- * Admission may let a create pass just before the namespace is removed; its write reaches the store
- * within this time: a write may take 34 seconds, and the network some more.
+ * Milliseconds within which a create that admission accepted just before the namespace was removed
+ * reaches the store; a write may take 34 seconds, and the network some more.
  */
 const lateWritesMs = 60_000;
 
 /**
- * Empties a namespace that is being deleted: removes every namespaced object in it, custom ones
- * too, reports what remains in conditions, and then removes its own finalizer, which completes the
- * deletion (DEL-4). Afterwards it removes what late creates left behind: at once, and again when
- * none can be in flight anymore.
+ * Empties a namespace that is being deleted: removes every object in it, including custom ones,
+ * reports remaining objects in conditions, and then removes its own finalizer, which completes the
+ * deletion (DEL-4). Afterwards it removes the objects of late creates: at once, and again when no
+ * create can be in flight anymore.
  */
 export function startNamespaceDeletion(
   options: ControllerTools & {
@@ -32,13 +32,13 @@ export function startNamespaceDeletion(
     readonly namespaces: ResourceDef;
     /** The entry of `spec.finalizers` that this controller owns. */
     readonly finalizer: string;
-    /** Whether everything else waits until the Pods are gone (gate OrderedNamespaceDeletion). */
+    /** Whether other objects are kept until the Pods are gone (gate OrderedNamespaceDeletion). */
     readonly order?: 'pods first' | 'any';
   },
 ): { close(): Promise<void> } {
   const { caches, namespaces, clock } = options;
   const cache = caches.of(namespaces);
-  /** Until when the content of removed namespaces is searched for, in monotonic milliseconds. */
+  /** Removed namespaces, with the monotonic milliseconds until which late creates are removed. */
   const gone = new Map<string, number>();
   const sweep = async (name: string, untilMs: number) => {
     if ((await cache.get(name, undefined)) !== undefined) {
@@ -82,12 +82,12 @@ export function startNamespaceDeletion(
 
 type Options = Parameters<typeof startNamespaceDeletion>[0];
 
-/** What remains in a namespace after its objects were deleted. */
+/** The objects that remain in a namespace after an attempt to delete them. */
 interface Remaining {
   readonly count: number;
   /** Number of remaining objects, by resource. */
   readonly resources: ReadonlyMap<string, number>;
-  /** Number of held objects, by finalizer. */
+  /** Number of remaining objects, by finalizer. */
   readonly finalizers: ReadonlyMap<string, number>;
   readonly failures: readonly string[];
 }

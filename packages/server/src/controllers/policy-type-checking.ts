@@ -24,9 +24,9 @@ import { createWorkQueue } from './work-queue.ts';
 const typesMax = 10;
 
 /**
- * Reports in the status of each ValidatingAdmissionPolicy the type errors of its expressions for
- * the kinds that its rules name (ADM-3). Runs once per change of a spec; the type checker is loaded
- * with the first policy.
+ * Reports the type errors of each ValidatingAdmissionPolicy's expressions, for the kinds that its
+ * rules name, in the policy's status (ADM-3). Runs once for each change of a spec; the type checker
+ * is loaded with the first policy.
  */
 export function startPolicyTypeChecking(
   options: ControllerTools & {
@@ -55,7 +55,7 @@ export function startPolicyTypeChecking(
     onEntry(key, current) {
       if (current !== undefined) queue.add(key);
     },
-    failed: (error) => logger.error('policies could not be listed', { error: String(error) }),
+    failed: (error) => logger.error('cannot list admission policies', { error: String(error) }),
   });
   return {
     close() {
@@ -72,8 +72,8 @@ function observedGeneration({ status }: ApiObject): number {
 
 /** A kind that a policy applies to. */
 interface CheckedKind {
-  /** As kube-apiserver prints it: `apps/v1, Kind=Deployment`. */
-  readonly shown: string;
+  /** kube-apiserver's text for the kind: `apps/v1, Kind=Deployment`. */
+  readonly text: string;
   readonly kind: string;
   readonly schema: Schema;
   readonly metadata: KindBehavior['metadataSchema'];
@@ -136,7 +136,7 @@ function usesOf(
       ['oldObject', object],
       ...(params === undefined ? [] : [['params', params] as const]),
     ]);
-    return [{ shown: kind.shown, use: { variables, resultTypes: [], own: { list }, typed } }];
+    return [{ shown: kind.text, use: { variables, resultTypes: [], own: { list }, typed } }];
   });
 }
 
@@ -156,8 +156,8 @@ function paramsOf(spec: JsonObject, snapshot: CatalogueSnapshot): CheckedKind | 
 }
 
 function checkedKind(def: ResourceDef, { version, schema }: VersionDef): CheckedKind {
-  const shown = `${def.group}/${version}, Kind=${def.kind}`;
-  return { shown, kind: def.kind, schema, metadata: def.behavior.metadataSchema };
+  const text = `${def.group}/${version}, Kind=${def.kind}`;
+  return { text, kind: def.kind, schema, metadata: def.behavior.metadataSchema };
 }
 
 /** The kinds that a policy's rules name, sorted by name. */
@@ -165,12 +165,12 @@ function kindsOf(spec: JsonObject, snapshot: CatalogueSnapshot): readonly Checke
   const constraints = isObject(spec['matchConstraints']) ? spec['matchConstraints'] : {};
   const found = new Map<string, CheckedKind & { readonly order: readonly string[] }>();
   for (const rule of objectsOf(constraints['resourceRules'])) {
-    const named = namedBy(rule, snapshot);
+    const named = kindsOfRule(rule, snapshot);
     for (const { def, version } of named.slice(0, typesMax)) {
       const kind = checkedKind(def, version);
-      found.set(kind.shown, { ...kind, order: [def.group, version.version, def.kind] });
+      found.set(kind.text, { ...kind, order: [def.group, version.version, def.kind] });
     }
-    // The rule that reaches the maximum is the last to be read.
+    // As in kube-apiserver, rules after the one that reaches the maximum are ignored.
     if (named.length >= typesMax) break;
   }
   return [...found.values()].sort((one, other) => compareLists(one.order, other.order));
@@ -183,7 +183,7 @@ function compareLists(one: readonly string[], other: readonly string[]): number 
 }
 
 /** The kinds that a rule names; none if its groups or versions have wildcards. */
-function namedBy(rule: JsonObject, snapshot: CatalogueSnapshot): readonly Named[] {
+function kindsOfRule(rule: JsonObject, snapshot: CatalogueSnapshot): readonly ResolvedKind[] {
   const groups = [...textsOf(rule['apiGroups'])].sort();
   const versions = [...textsOf(rule['apiVersions'])].sort();
   if ([...groups, ...versions].some((one) => one.includes('*'))) return [];
@@ -195,18 +195,19 @@ function namedBy(rule: JsonObject, snapshot: CatalogueSnapshot): readonly Named[
   );
 }
 
-interface Named {
+interface ResolvedKind {
   readonly def: ResourceDef;
   readonly version: VersionDef;
 }
 
 /**
- * Resolves a resource as kube-apiserver does: by either name, and in all groups if none is given.
+ * Resolves a resource as kube-apiserver does: by its plural or singular name, and in all groups if
+ * the group is empty.
  */
 function resolve(
   at: { readonly group: string; readonly version: string; readonly resource: string },
   snapshot: CatalogueSnapshot,
-): readonly Named[] {
+): readonly ResolvedKind[] {
   const name = at.resource.toLowerCase();
   return snapshot.defs.flatMap((def) => {
     if (at.group !== '' && def.group !== at.group) return [];

@@ -23,10 +23,10 @@ import type { EntryChange } from '../watchcache/contract.ts';
 import { type ControllerTools, listEntries } from './tools.ts';
 import { createWorkQueue } from './work-queue.ts';
 
-/** Namespaces recounted concurrently. */
+/** Number of namespaces recounted concurrently. */
 const workers = 4;
 /** Deletions within this time are recounted together, in milliseconds. */
-const gatherMs = 20;
+const batchMs = 20;
 
 /** The dependencies of a recount. */
 interface QuotaTools extends ControllerTools {
@@ -39,9 +39,9 @@ interface QuotaTools extends ControllerTools {
 }
 
 /**
- * Maintains the status of quotas (ADM-1): the limits of the spec, and the usage of the namespace,
- * recounted when a quota is new or changed and when a counted object is deleted or shrinks.
- * Admission charges for new usage; the ledger serializes both.
+ * Maintains the status of quotas (ADM-1): the limits from the spec, and the usage of the namespace,
+ * which is recounted when a quota is new or changed and when a counted object is deleted or shrinks.
+ * Admission charges for new usage; the ledger serializes charges and recounts.
  */
 export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void> } {
   const { quotas, caches, clock, logger, resyncMs } = tools;
@@ -50,13 +50,16 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
     ledger.inTurn(namespace, () => recount(tools, namespace, followers.follow));
   const name = 'resourcequota-controller';
   const queue = createWorkQueue({ ...tools, name, run, workers });
-  const followers = createFollowers(tools, (namespace) => queue.addAfter(namespace, gatherMs));
-  const late = createLateLooks({ clock, afterMs: ledger.lateMs + gatherMs }, (namespace) => {
-    if (ledger.takeLost(namespace)) queue.add(namespace);
-  });
+  const followers = createFollowers(tools, (namespace) => queue.addAfter(namespace, batchMs));
+  const delayedChecks = createDelayedChecks(
+    { clock, afterMs: ledger.lateMs + batchMs },
+    (namespace) => {
+      if (ledger.takeLost(namespace)) queue.add(namespace);
+    },
+  );
   const subscription = caches.of(quotas).subscribe(({ previous, current }) => {
     if (current === undefined) return;
-    late.look(current.index.namespace);
+    delayedChecks.schedule(current.index.namespace);
     const before = previous === undefined ? undefined : decodeEntry(previous).spec;
     const now = decodeEntry(current);
     const isReported = jsonEqual(objectAt(now, 'spec', 'hard'), objectAt(now, 'status', 'hard'));
@@ -69,7 +72,7 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
       const entries = await listEntries(caches, { def: quotas, namespace: '' });
       for (const { index } of entries) queue.add(index.namespace);
     } catch (error) {
-      logger.error('quotas could not be listed', { error: String(error) });
+      logger.error('cannot list resource quotas', { error: String(error) });
     }
   };
   const first = all();
@@ -79,13 +82,13 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
       timer.stop();
       subscription.close();
       followers.close();
-      late.close();
+      delayedChecks.close();
       await Promise.all([queue.close(), first]);
     },
   };
 }
 
-/** Follows the kinds that quotas count, each from its first quota on. */
+/** Follows the kinds that quotas count, each since its first quota. */
 function createFollowers(
   { caches, ledger }: Pick<QuotaTools, 'caches' | 'ledger'>,
   changed: (namespace: string) => void,
@@ -109,18 +112,18 @@ function createFollowers(
   };
 }
 
-/** Recounts a namespace once its current charges are old enough. */
-function createLateLooks(
+/** Checks each scheduled namespace once, `afterMs` later. */
+function createDelayedChecks(
   { clock, afterMs }: { readonly clock: Clock; readonly afterMs: number },
-  look: (namespace: string) => void,
+  check: (namespace: string) => void,
 ) {
   const timers = new Map<string, Timer>();
   return {
-    look(namespace: string) {
+    schedule(namespace: string) {
       if (timers.has(namespace)) return;
       const run = () => {
         timers.delete(namespace);
-        look(namespace);
+        check(namespace);
       };
       timers.set(namespace, clock.after(afterMs, run));
     },
@@ -211,9 +214,11 @@ async function objectsOf(
   const reserved = new Map(await tools.ledger.reserved(namespace, resource));
   const entries = await listEntries(tools.caches, { def, namespace });
   const stored = entries.map((entry) => {
-    const soon = reserved.get(entry.index.uid);
+    const reservedObject = reserved.get(entry.index.uid);
     reserved.delete(entry.index.uid);
-    return { forms: [decodeEntry(entry), ...(soon === undefined ? [] : [soon])] };
+    return {
+      forms: [decodeEntry(entry), ...(reservedObject === undefined ? [] : [reservedObject])],
+    };
   });
   return [...stored, ...[...reserved.values()].map((object) => ({ forms: [object] }))];
 }

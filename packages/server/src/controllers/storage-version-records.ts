@@ -15,15 +15,15 @@ interface ServerVersions {
   readonly servedVersions: readonly string[];
 }
 
-/** A resource, with the versions that it had in any release. */
+/** A resource, with all versions that it has ever had. */
 export interface RecordedResource {
   readonly def: ResourceDef;
   readonly allVersions: readonly string[];
 }
 
 /**
- * Records in StorageVersions the version in which this server stores each resource, beside the
- * records of other servers. Rejects when one cannot be written.
+ * Records the version in which this server stores each resource in a StorageVersion, beside the
+ * records of other servers. Rejects if a write fails.
  */
 export async function recordStorageVersions(options: {
   readonly storageVersions: ResourceDef;

@@ -6,7 +6,7 @@ import { createWorkQueue } from './work-queue.ts';
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 /** A queue whose tasks run until the test ends them. */
-function scene(workers = 2) {
+function setUp(workers = 2) {
   const clock = new FakeClock();
   const begun: string[] = [];
   const running = new Map<string, { end(): void; fail(): void }>();
@@ -25,16 +25,16 @@ function scene(workers = 2) {
 }
 
 describe('a work queue', () => {
-  test('runs each key once, at most as many at a time as there are workers', async () => {
-    const { queue, begun, end } = scene(2);
+  test('runs each key once, and at most `workers` keys concurrently', async () => {
+    const { queue, begun, end } = setUp(2);
     for (const key of ['a', 'b', 'c', 'c']) queue.add(key);
     expect(begun).toEqual(['a', 'b']);
     await end('a');
     expect(begun).toEqual(['a', 'b', 'c']);
   });
 
-  test('runs a key again that is added while it runs, never twice at a time', async () => {
-    const { queue, begun, end } = scene(2);
+  test('runs a key that is added while it runs again, but not concurrently', async () => {
+    const { queue, begun, end } = setUp(2);
     queue.add('a');
     queue.add('a');
     queue.add('a');
@@ -46,7 +46,7 @@ describe('a work queue', () => {
   });
 
   test('retries a failed key with exponential backoff', async () => {
-    const { clock, queue, begun, end } = scene();
+    const { clock, queue, begun, end } = setUp();
     queue.add('a');
     for (const delayMs of [5, 10, 20]) {
       const count = begun.length;
@@ -63,8 +63,8 @@ describe('a work queue', () => {
     expect(begun).toHaveLength(6);
   });
 
-  test('waits at most a minute', async () => {
-    const { clock, queue, begun, end } = scene();
+  test('retries a failed key after at most a minute', async () => {
+    const { clock, queue, begun, end } = setUp();
     queue.add('a');
     for (let failures = 0; failures < 20; failures += 1) {
       await end('a', 'fail');
@@ -74,7 +74,7 @@ describe('a work queue', () => {
   });
 
   test('runs a delayed key at its time, or sooner when it is added', async () => {
-    const { clock, queue, begun } = scene();
+    const { clock, queue, begun } = setUp();
     queue.addAfter('late', 100);
     queue.addAfter('now', 100);
     queue.add('now');
@@ -83,8 +83,8 @@ describe('a work queue', () => {
     expect(begun).toEqual(['now', 'late']);
   });
 
-  test('starts nothing once closed, and ends with its last run', async () => {
-    const { clock, queue, begun, end } = scene(1);
+  test('starts no task once closed, and closes when the last task ends', async () => {
+    const { clock, queue, begun, end } = setUp(1);
     queue.add('a');
     queue.add('b');
     queue.addAfter('c', 10);

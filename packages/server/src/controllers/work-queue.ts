@@ -11,8 +11,8 @@ import {
 } from '@wheelhouse/machinery';
 
 /**
- * Runs one task per key at a time. A key added while its task runs, runs once more afterwards; one
- * that fails is tried again later, after twice the time each time, up to a bound.
+ * Runs at most one task per key at a time. A key that is added while its task runs is run once more
+ * afterwards; a task that fails is retried with exponential backoff, up to a minute.
  *
  * A key is in exactly one state:
  * | state   | add          | done    | failed            | delay over |
@@ -22,8 +22,9 @@ import {
  * | waiting | running      |         |                   | running    |
  */
 export interface WorkQueue {
+  /** Runs the key as soon as a worker is free; has no effect once the queue is closed. */
   add(key: string): void;
-  /** Like `add`, after a delay. */
+  /** Adds the key after a delay, which replaces an earlier one. */
   addAfter(key: string, delayMs: number): void;
   /** Starts no further tasks; resolves when the running ones are done. */
   close(): Promise<void>;
@@ -45,7 +46,7 @@ function stateOf(
     get depth() {
       return ready.size;
     },
-    *begun() {
+    *startTimes() {
       for (const { beganMs } of running.values()) yield beganMs;
     },
   };
@@ -56,14 +57,15 @@ interface WorkQueueOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly run: (key: string) => Promise<void>;
-  /** Tasks that may run concurrently. */
+  /** Maximum number of concurrent tasks. */
   readonly workers: number;
   readonly queues?: QueueMeters | undefined;
 }
 
+/** Creates a queue of tasks. */
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { clock, logger, run, workers, name } = options;
-  /** Since when each key waits for a worker. */
+  /** Monotonic milliseconds at which each key began to wait for a worker. */
   const ready = new Map<string, number>();
   const running = new Map<string, Running>();
   const waiting = new Map<string, Timer>();
@@ -100,7 +102,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     failures.set(key, count + 1);
     meter?.retries.add(1);
     const queued = { queue: name, key, failures: count + 1 };
-    logger.debug(2, 'a task failed and will be retried', { ...queued, error: errorText(error) });
+    logger.debug(2, 'task failed; will retry', { ...queued, error: errorText(error) });
     addAfter(key, Math.min(lastRetryMs, firstRetryMs * 2 ** count));
   };
   const startNext = () => {
@@ -136,7 +138,7 @@ interface QueueState {
   /** Keys that wait for a worker. */
   readonly depth: number;
   /** Monotonic start time of each running task. */
-  begun(): Iterable<number>;
+  startTimes(): Iterable<number>;
 }
 
 /** Metrics of one queue. */
@@ -153,25 +155,24 @@ interface QueueMeter {
 export interface QueueMeters {
   of(name: string, state: QueueState): QueueMeter;
   /** Updates the gauges. */
-  look(): void;
+  refresh(): void;
 }
 
 /**
- * From 10 ns to ten seconds, multiplied step by step as in client-go, since queries name bounds by
- * their text.
+ * From 10 ns to 10 s, multiplied step by step as in client-go, so that the bounds have the same text.
  */
 const buckets: readonly number[] = Array.from({ length: 9 }).reduce<number[]>(
   (bounds) => [...bounds, (bounds.at(-1) ?? 0) * 10],
   [10e-9],
 );
 
-/** Registers the metrics; call it once per registry. */
+/** Registers the metrics; must be called once per registry. */
 export function createQueueMeters(
   registry: MetricRegistry,
   clock: Pick<Clock, 'monotonic'>,
 ): QueueMeters {
   const families = createFamilies(registry);
-  const shown = new Map<QueueState, ShownQueue>();
+  const measured = new Map<QueueState, MeasuredQueue>();
   return {
     of(name, state) {
       const gauges = {
@@ -179,33 +180,33 @@ export function createQueueMeters(
         unfinished: families.unfinished.of(name),
         longest: families.longest.of(name),
       };
-      shown.set(state, { state, ...gauges });
+      measured.set(state, { state, ...gauges });
       return {
         adds: families.adds.of(name),
         retries: families.retries.of(name),
         waited: families.waited.of(name),
         worked: families.worked.of(name),
         close() {
-          shown.delete(state);
+          measured.delete(state);
           for (const gauge of Object.values(gauges)) gauge.set(0);
         },
       };
     },
-    look() {
-      for (const queue of shown.values()) lookAt(queue, clock.monotonic());
+    refresh() {
+      for (const queue of measured.values()) refreshQueue(queue, clock.monotonic());
     },
   };
 }
 
-interface ShownQueue {
+interface MeasuredQueue {
   readonly state: QueueState;
   readonly depth: Gauge;
   readonly unfinished: Gauge;
   readonly longest: Gauge;
 }
 
-function lookAt({ state, depth, unfinished, longest }: ShownQueue, nowMs: number): void {
-  const seconds = Array.from(state.begun(), (beganMs) => (nowMs - beganMs) / 1000);
+function refreshQueue({ state, depth, unfinished, longest }: MeasuredQueue, nowMs: number): void {
+  const seconds = Array.from(state.startTimes(), (beganMs) => (nowMs - beganMs) / 1000);
   depth.set(state.depth);
   unfinished.set(seconds.reduce((sum, one) => sum + one, 0));
   longest.set(largest(0, seconds));
@@ -215,21 +216,21 @@ function createFamilies(registry: MetricRegistry) {
   const of = (name: string, help: string) =>
     ({ name: `workqueue_${name}`, help, stability: 'ALPHA', labels: ['name'] }) as const;
   return {
-    depth: registry.gauge(of('depth', 'Keys that wait in a queue of a controller.')),
-    adds: registry.counter(of('adds_total', 'Keys that were put into a queue.')),
-    retries: registry.counter(of('retries_total', 'Keys that were put off after a failure.')),
+    depth: registry.gauge(of('depth', 'Number of keys waiting in a controller queue.')),
+    adds: registry.counter(of('adds_total', 'Number of keys added to a controller queue.')),
+    retries: registry.counter(of('retries_total', 'Number of retries of failed tasks.')),
     unfinished: registry.gauge(
-      of('unfinished_work_seconds', 'How long all tasks that run have run so far, added up.'),
+      of('unfinished_work_seconds', 'Total time in seconds that running tasks have taken so far.'),
     ),
     longest: registry.gauge(
-      of('longest_running_processor_seconds', 'How long the oldest task that runs has run.'),
+      of('longest_running_processor_seconds', 'Age in seconds of the longest-running task.'),
     ),
     waited: registry.histogram({
-      ...of('queue_duration_seconds', 'How long keys waited in a queue before their task began.'),
+      ...of('queue_duration_seconds', 'Time in seconds that keys waited in a queue.'),
       buckets,
     }),
     worked: registry.histogram({
-      ...of('work_duration_seconds', 'How long tasks of a queue took.'),
+      ...of('work_duration_seconds', 'Duration of tasks in seconds.'),
       buckets,
     }),
   };

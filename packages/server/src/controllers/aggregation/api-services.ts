@@ -11,7 +11,7 @@ export interface Priority {
   readonly versionPriority: number;
 }
 
-/** Ranks of groups, by stem, as in kube-apiserver. */
+/** kube-apiserver's ranks of groups, by stem. */
 const groups: Readonly<Record<string, number>> = {
   '': 18_000,
   apps: 17_800,
@@ -38,7 +38,7 @@ const groups: Readonly<Record<string, number>> = {
   storagemigration: 15_800,
 };
 
-/** Versions without the usual rank of their stage, by the group's stem. */
+/** Ranks of versions that differ from the rank of their stage, by the group's stem and version. */
 const versions: Readonly<Record<string, number>> = {
   '/v1': 1,
   'admissionregistration/v1beta1': 12,
@@ -55,10 +55,10 @@ const versions: Readonly<Record<string, number>> = {
   'scheduling/v1beta1': 12,
 };
 
-/** Custom kinds come last. */
+/** The rank of the groups of custom kinds, which come last. */
 export const customPriority: Priority = { groupPriorityMinimum: 1000, versionPriority: 100 };
 
-/** The ranks of built-in group versions; undefined for an unranked group. */
+/** Returns a function that ranks built-in group versions; undefined for an unranked group. */
 export function prioritiesOf(
   dialect: Dialect,
 ): (group: string, version: string) => Priority | undefined {
@@ -77,6 +77,7 @@ function stageRank(version: string): number {
   return version.includes('beta') ? 9 : 15;
 }
 
+/** The dependencies of the APIServices controller. */
 export interface ApiServicesOptions extends ControllerTools {
   readonly apiServices: ResourceDef;
   readonly catalogue: Catalogue;
@@ -85,8 +86,8 @@ export interface ApiServicesOptions extends ControllerTools {
 
 /**
  * Maintains an APIService for each group version that this server serves. Those of built-in groups
- * are created at the start, so a deleted one returns with the next start; those of custom kinds
- * follow the kinds. One without the label belongs to its author.
+ * are created at startup, so a deleted one is recreated by the next start; those of custom kinds
+ * follow the kinds. An APIService without the label belongs to its author and is not changed.
  */
 export function startApiServices(options: ApiServicesOptions): { close(): Promise<void> } {
   const { apiServices, catalogue, caches } = options;
@@ -95,7 +96,7 @@ export function startApiServices(options: ApiServicesOptions): { close(): Promis
     ...options,
     name: 'autoregister',
     workers: 1,
-    run: () => registrar.settle(),
+    run: () => registrar.reconcile(),
   });
   const subscription = caches.of(apiServices).subscribe(() => queue.add('all'));
   const unsubscribe = catalogue.subscribe(() => queue.add('all'));
@@ -109,60 +110,60 @@ export function startApiServices(options: ApiServicesOptions): { close(): Promis
   };
 }
 
-/** Creates the missing APIServices concurrently (HEALTH-2). */
+/** Creates the missing APIServices concurrently, during startup (HEALTH-2). */
 export function createApiServices(options: ApiServicesOptions): Promise<void> {
-  return new Registrar(options).create();
+  return new Registrar(options).createMissing();
 }
 
-/** What keeps an APIService: the start of the server, or the custom kinds of its group. */
-type Keeper = 'onstart' | 'true';
+/** How an APIService is managed, its label: created at startup, or kept in sync with custom kinds. */
+type Management = 'onstart' | 'true';
 
-interface Wanted {
+interface DesiredService {
   readonly spec: JsonObject;
-  readonly keeper: Keeper;
+  readonly management: Management;
 }
 
 class Registrar {
   readonly #options: ApiServicesOptions;
   readonly #label: string;
-  /** Names created since the start, which are not recreated after a deletion. */
-  #made: Set<string> | undefined;
+  /** Names created since startup, which are not recreated after a deletion. */
+  #created: Set<string> | undefined;
 
   constructor(options: ApiServicesOptions) {
     this.#options = options;
     this.#label = options.dialect.label('automanaged', 'kube-aggregator');
   }
 
-  /** Creates the missing ones; the first `settle` does the rest. */
-  async create(): Promise<void> {
-    const creations = [...this.#wanted()].map(([name, wanted]) =>
-      createAbsent(this.#options, this.#placed(name, wanted)),
+  /** Creates the missing APIServices; the first `reconcile` updates and removes others. */
+  async createMissing(): Promise<void> {
+    const creations = [...this.#desired()].map(([name, desired]) =>
+      createAbsent(this.#options, this.#objectFor(name, desired)),
     );
     await Promise.all(creations);
   }
 
   /** Reconciles all APIServices. */
-  async settle(): Promise<void> {
+  async reconcile(): Promise<void> {
     const { apiServices, caches } = this.#options;
-    const wanted = this.#wanted();
+    const desired = this.#desired();
     const all = { def: apiServices, namespace: '' };
     const entries = await listEntries(caches, all, { unreadable: 'left-out' });
     const present = new Map(entries.map((entry) => [entry.key, decodeEntry(entry)]));
-    const isFirst = this.#made === undefined;
-    this.#made ??= new Set();
-    for (const [name, one] of wanted) await this.#keep(name, one, present.get(name));
+    const isFirst = this.#created === undefined;
+    this.#created ??= new Set();
+    for (const [name, one] of desired) await this.#ensure(name, one, present.get(name));
     for (const [name, one] of present) {
-      if (!wanted.has(name)) await this.#leave(name, one, isFirst);
+      if (!desired.has(name)) await this.#removeStale(name, one, isFirst);
     }
   }
 
-  #wanted(): ReadonlyMap<string, Wanted> {
+  #desired(): ReadonlyMap<string, DesiredService> {
     const { catalogue, dialect, apiServices } = this.#options;
     const snapshot = catalogue.snapshot();
     const isServed = ({ versions }: ResourceDef) => versions.some(({ served }) => served);
     const own = new Set(snapshot.builtins.filter(isServed).map(({ group }) => group));
     const builtin = prioritiesOf(dialect);
-    const wanted = new Map<string, Wanted>();
+    const desired = new Map<string, DesiredService>();
     for (const group of snapshot.groups()) {
       // The group of APIServices itself is not registered.
       if (group === apiServices.group) continue;
@@ -170,51 +171,54 @@ class Registrar {
         const priority = own.has(group) ? builtin(group, version) : customPriority;
         if (priority === undefined) continue;
         const spec = { ...(group === '' ? {} : { group }), version, ...priority };
-        const keeper = own.has(group) ? 'onstart' : 'true';
-        wanted.set(`${version}.${group}`, { spec, keeper });
+        const management = own.has(group) ? 'onstart' : 'true';
+        desired.set(`${version}.${group}`, { spec, management });
       }
     }
-    return wanted;
+    return desired;
   }
 
-  #placed(name: string, { spec, keeper }: Wanted): { at: ObjectAt; object: ApiObject } {
+  #objectFor(
+    name: string,
+    { spec, management }: DesiredService,
+  ): { at: ObjectAt; object: ApiObject } {
     const { apiServices } = this.#options;
     const object = {
       apiVersion: apiServices.storage.apiVersion,
       kind: apiServices.kind,
-      metadata: { name, labels: { [this.#label]: keeper } },
+      metadata: { name, labels: { [this.#label]: management } },
       spec,
       status: {},
     };
     return { at: { def: apiServices, namespace: '', name }, object };
   }
 
-  async #keep(name: string, wanted: Wanted, found: ApiObject | undefined) {
-    const { spec, keeper } = wanted;
+  async #ensure(name: string, desired: DesiredService, found: ApiObject | undefined) {
+    const { spec, management } = desired;
     const { apiServices, writer } = this.#options;
-    const made = this.#made as Set<string>;
+    const created = this.#created as Set<string>;
     const place = { def: apiServices, namespace: '', name };
     if (found === undefined) {
-      if (keeper === 'onstart' && made.has(name)) return;
-      made.add(name);
-      const { at, object } = this.#placed(name, wanted);
+      if (management === 'onstart' && created.has(name)) return;
+      created.add(name);
+      const { at, object } = this.#objectFor(name, desired);
       await writer.create(at, object);
       return;
     }
-    made.add(name);
-    if (this.#keeperOf(found) === undefined || jsonEqual(found['spec'], spec)) return;
+    created.add(name);
+    if (this.#managementOf(found) === undefined || jsonEqual(found['spec'], spec)) return;
     await writer.change(place, (current) => ({ ...current, spec }));
   }
 
-  async #leave(name: string, found: ApiObject, isFirst: boolean): Promise<void> {
+  async #removeStale(name: string, found: ApiObject, isFirst: boolean): Promise<void> {
     const { apiServices, writer } = this.#options;
-    const keeper = this.#keeperOf(found);
-    if (keeper === 'true' || (keeper === 'onstart' && isFirst)) {
+    const management = this.#managementOf(found);
+    if (management === 'true' || (management === 'onstart' && isFirst)) {
       await writer.remove({ def: apiServices, namespace: '', name });
     }
   }
 
-  #keeperOf(object: ApiObject): string | undefined {
+  #managementOf(object: ApiObject): string | undefined {
     return object.metadata.labels?.[this.#label];
   }
 }

@@ -15,8 +15,8 @@ const everything = '';
 
 /**
  * Configures flow control from FlowSchemas and PriorityLevelConfigurations, initially and on every
- * change, and reports in each schema's status whether its level exists (OPS-3). Many changes cause
- * one pass. Resolves after the first pass.
+ * change, and reports in each schema's status whether its level exists (OPS-3). Changes are batched
+ * into one pass. Resolves when the stored objects are loaded.
  */
 export async function startFlowConfiguration(
   options: ControllerTools & {
@@ -30,7 +30,7 @@ export async function startFlowConfiguration(
   const stored = { levels: new Map<string, ApiObject>(), schemas: new Map<string, ApiObject>() };
   const budget = new WriteBudget(clock);
   let levelNames = options.defaultLevels;
-  const digest = (): void => {
+  const applyStored = (): void => {
     const levels = [...stored.levels.values()].flatMap((object) => readLevel(object) ?? []);
     options.configure({ levels, schemas: [...stored.schemas.values()].map(readSchema) });
     levelNames = new Set([...options.defaultLevels, ...levels.map(({ name }) => name)]);
@@ -47,14 +47,14 @@ export async function startFlowConfiguration(
     if (pauseMs !== undefined) return queue.addAfter(name, pauseMs);
     const at = { def: defs.schemas, namespace: '', name, subresource: 'status' };
     await writer.change(at, (current) =>
-      // Another server may have written it already; writing again would change its transition time.
+      // Another server may have written the condition; a second write would change its time.
       isReported(current, condition) ? current : withCondition(current, condition, clock.now()),
     );
   };
   const run = async (key: string): Promise<void> => {
-    // One write triggers others; let requests run in between.
+    // A write triggers further runs; requests are served in between.
     await nextTurn();
-    return key === everything ? digest() : report(key);
+    return key === everything ? applyStored() : report(key);
   };
   const queue = createWorkQueue({
     ...options,
@@ -62,15 +62,15 @@ export async function startFlowConfiguration(
     run,
     workers: 4,
   });
-  const keepIn = (into: Map<string, ApiObject>) => (name: string, entry: Entry | undefined) => {
+  const storeIn = (into: Map<string, ApiObject>) => (name: string, entry: Entry | undefined) => {
     if (entry === undefined) into.delete(name);
     else into.set(name, decodeEntry(entry));
     if (entry === undefined) budget.forget(name);
     queue.add(everything);
   };
   const followed = await Promise.all([
-    follow(caches.of(defs.levels), keepIn(stored.levels), { unreadable: 'left-out' }),
-    follow(caches.of(defs.schemas), keepIn(stored.schemas), { unreadable: 'left-out' }),
+    follow(caches.of(defs.levels), storeIn(stored.levels), { unreadable: 'left-out' }),
+    follow(caches.of(defs.schemas), storeIn(stored.schemas), { unreadable: 'left-out' }),
   ]);
   return {
     async close() {
@@ -88,10 +88,10 @@ interface Condition {
 
 function conditionOf(schema: ApiObject, levels: ReadonlySet<string>): Condition {
   const { level } = readSchema(schema);
-  const about = `This FlowSchema references the PriorityLevelConfiguration object named "${level}"`;
+  const subject = `This FlowSchema references the PriorityLevelConfiguration object named "${level}"`;
   return levels.has(level)
-    ? { status: 'False', reason: 'Found', message: `${about} and it exists` }
-    : { status: 'True', reason: 'NotFound', message: `${about} but there is no such object` };
+    ? { status: 'False', reason: 'Found', message: `${subject} and it exists` }
+    : { status: 'True', reason: 'NotFound', message: `${subject} but there is no such object` };
 }
 
 function isReported(schema: Stored<FlowSchema>, { status, reason, message }: Condition): boolean {

@@ -27,8 +27,8 @@ const periodMs = 60_000;
 const writesMax = 6;
 
 /**
- * Limits how often an object is restored. Two servers that disagree about it, such as two releases,
- * would otherwise overwrite each other without a pause.
+ * Limits how often an object is restored. Two servers with different defaults, such as those of two
+ * releases, would otherwise overwrite each other without a pause.
  */
 export class WriteBudget {
   readonly #clock: Clock;
@@ -67,23 +67,23 @@ export async function createFlowDefaults(
   options: ControllerTools & { readonly defs: FlowDefs; readonly dialect: Dialect },
 ): Promise<void> {
   const { defs, dialect } = options;
-  const wanted = [...wantedObjects(defs, defaultFlowObjects(dialect))];
+  const desired = [...desiredObjects(defs, defaultFlowObjects(dialect))];
   await Promise.all(
-    wanted.map(([key, object]) => {
+    desired.map(([key, object]) => {
       const [def, name] = placeOf(defs, key);
       return createAbsent(options, { at: { def, namespace: '', name }, object });
     }),
   );
 }
 
-/** Enough for the store to group commits, few enough for requests to be served in between. */
+/** Enough to let the store group commits, and few enough that requests are served in between. */
 const workers = 4;
 
 /**
  * Maintains the default FlowSchemas and PriorityLevelConfigurations (OPS-3): creates missing ones,
- * restores mandatory ones, restores suggested ones unless a user took them over, and removes
- * objects that an older server maintained and this one does not have. An object is processed when
- * it changes, never periodically.
+ * restores mandatory ones, restores suggested ones unless a user has taken them over, and removes
+ * objects that an older server maintained and that this one lacks. An object is processed when it
+ * changes, not periodically.
  */
 export async function startFlowDefaults(
   options: ControllerTools & {
@@ -93,7 +93,7 @@ export async function startFlowDefaults(
 ): Promise<{ close(): Promise<void> }> {
   const { defs, dialect, caches, writer, clock } = options;
   const annotation = autoUpdateAnnotation(dialect);
-  const wanted = wantedObjects(defs, defaultFlowObjects(dialect));
+  const defaults = desiredObjects(defs, defaultFlowObjects(dialect));
   const budget = new WriteBudget(clock);
   const run = async (key: string): Promise<void> => {
     await nextTurn();
@@ -101,24 +101,24 @@ export async function startFlowDefaults(
     const at = { def, namespace: '', name };
     const entry = await caches.of(def).get(name, undefined);
     const current = entry === undefined ? undefined : decodeEntry(entry);
-    const desired = wanted.get(key);
+    const desired = defaults.get(key);
     const action = actionFor({ current, desired, annotation });
     if (action === 'none') return;
     const pauseMs = budget.take(key);
     if (pauseMs !== undefined) return queue.addAfter(key, pauseMs);
     if (action === 'remove') await writer.remove(at);
     else if (action === 'create') await writer.create(at, cloneJson(asApiObject(desired)));
-    else await writer.change(at, (found) => revised({ current: found, desired, annotation }));
+    else await writer.change(at, (found) => reconciled({ current: found, desired, annotation }));
   };
   const queue = createWorkQueue({ ...options, name: 'flow-control-defaults', run, workers });
-  for (const key of wanted.keys()) queue.add(key);
+  for (const key of defaults.keys()) queue.add(key);
   const followed = await Promise.all(
     [defs.levels, defs.schemas].map((def) =>
       follow(
         caches.of(def),
         (name, entry) => {
           const key = `${def.resource}/${name}`;
-          if (wanted.has(key) || isOurs(entry, annotation)) queue.add(key);
+          if (defaults.has(key) || mayBeManaged(entry, annotation)) queue.add(key);
           else if (entry === undefined) budget.forget(key);
         },
         { unreadable: 'left-out' },
@@ -133,7 +133,7 @@ export async function startFlowDefaults(
   };
 }
 
-function wantedObjects(
+function desiredObjects(
   { levels, schemas }: FlowDefs,
   defaults: ReturnType<typeof defaultFlowObjects>,
 ): ReadonlyMap<string, ApiObject> {
@@ -147,8 +147,8 @@ function placeOf(defs: FlowDefs, key: string): readonly [ResourceDef, string] {
   return [resource === defs.levels.resource ? defs.levels : defs.schemas, name];
 }
 
-/** Searches the bytes before decoding, since most objects lack the annotation. */
-function isOurs(entry: Entry | undefined, annotation: string): boolean {
+/** Whether an object contains the annotation's key; searches the bytes to avoid decoding it. */
+function mayBeManaged(entry: Entry | undefined, annotation: string): boolean {
   return entry?.json.includes(annotation) === true;
 }
 
@@ -162,36 +162,40 @@ interface Comparison {
 function actionFor({ current, desired, annotation }: Comparison) {
   if (current === undefined) return desired === undefined ? 'none' : 'create';
   if (desired === undefined) {
-    return saidOf(current, annotation) === true ? 'remove' : 'none';
+    return autoUpdateOf(current, annotation) === true ? 'remove' : 'none';
   }
-  return revised({ current, desired, annotation }) === current ? 'none' : 'change';
+  return reconciled({ current, desired, annotation }) === current ? 'none' : 'change';
 }
 
-/** The value of the annotation, parsed like a Go boolean; undefined if it is neither. */
-function saidOf({ metadata }: ApiObject, annotation: string): boolean | undefined {
+/** The value of the annotation, parsed as a Go boolean; undefined if it is absent or invalid. */
+function autoUpdateOf({ metadata }: ApiObject, annotation: string): boolean | undefined {
   const text = metadata.annotations?.[annotation] ?? '';
   if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(text)) return true;
   return ['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(text) ? false : undefined;
 }
 
 /**
- * The object in its desired form; the same object if it is correct. The spec is maintained if it is
- * mandatory or the annotation says so; without an annotation, as long as nobody changed it.
+ * The object in its desired form; the same object if it needs no change. The spec is managed if the
+ * object is mandatory or the annotation is true, and, without an annotation, until it is changed.
  */
-function revised({ current, desired, annotation }: Comparison & { current: ApiObject }): ApiObject {
+function reconciled({
+  current,
+  desired,
+  annotation,
+}: Comparison & { current: ApiObject }): ApiObject {
   if (desired === undefined) return current;
-  const said = saidOf(current, annotation);
+  const autoUpdate = autoUpdateOf(current, annotation);
   const { name = '', generation } = current.metadata;
-  const isKept = mandatoryFlowNames.has(name) || (said ?? generation === 1);
-  const isSpecRight = !isKept || isSameSpec(current, desired);
-  if (isSpecRight && said === isKept) return current;
+  const isManaged = mandatoryFlowNames.has(name) || (autoUpdate ?? generation === 1);
+  const isSpecCorrect = !isManaged || isSameSpec(current, desired);
+  if (isSpecCorrect && autoUpdate === isManaged) return current;
   const next = cloneJson(current);
-  if (!isSpecRight) next.spec = cloneJson(desired.spec ?? null);
-  next.metadata.annotations = { ...next.metadata.annotations, [annotation]: String(isKept) };
+  if (!isSpecCorrect) next.spec = cloneJson(desired.spec ?? null);
+  next.metadata.annotations = { ...next.metadata.annotations, [annotation]: String(isManaged) };
   return next;
 }
 
-/** Administrators own the exempt level's own settings, which are not compared. */
+/** Compares specs, without the exempt level's settings, which belong to administrators. */
 function isSameSpec(current: ApiObject, desired: ApiObject): boolean {
   const isExempt = isObject(desired.spec) && isObject(desired.spec['exempt']);
   if (!isExempt || !isObject(current.spec) || !isObject(current.spec['exempt'])) {

@@ -31,7 +31,7 @@ test('ADM-4: without trust nothing is published', () => {
   expect(merged({})).toEqual({});
 });
 
-test('ADM-4: existing entries stay, and the server’s own are added once', () => {
+test('ADM-4: existing entries are kept, and the server’s own are added once', () => {
   const found = {
     'client-ca-file': other,
     'requestheader-allowed-names': '["mine","front"]',
@@ -53,14 +53,14 @@ test('ADM-4: existing entries stay, and the server’s own are added once', () =
   expect(merged({ clientCaPem: one, requestHeader: requestHeader(one) }, once)).toEqual(once);
 });
 
-test('ADM-4: expired and invalid authorities are left out', () => {
+test('ADM-4: expired and invalid authorities are omitted', () => {
   const later = systemClock.now() + 100 * 365 * 24 * 3600 * 1000;
   const found = { 'client-ca-file': `${one}-----BEGIN CERTIFICATE-----\nAAAA\n` };
   expect(merged({}, found)).toEqual({ 'client-ca-file': one });
   expect(merged({ clientCaPem: other }, found, later)).toEqual({});
 });
 
-test('TRUST-5: an ambiguous PEM authority is left out', () => {
+test('TRUST-5: an authority in ambiguous PEM is omitted', () => {
   const second = one.indexOf('\n') + 1;
   const withJunk = `${one.slice(0, second)}!${one.slice(second)}`;
   const endsAsOther = one.replace('END CERTIFICATE', 'END X509 CRL');

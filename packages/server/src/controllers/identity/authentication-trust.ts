@@ -12,14 +12,14 @@ import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { ControllerTools } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
-/** The ConfigMap that publishes whom this server trusts for authentication. */
+/** The ConfigMap that publishes the authorities that this server trusts for authentication. */
 const trustName = 'extension-apiserver-authentication';
 
 /** The CAs that this server trusts, as PEM bundles. */
 export interface AuthenticationTrust {
   /** CAs of client certificates. */
   readonly clientCaPem?: string | undefined;
-  /** CAs of authenticating proxies, and the headers they set. */
+  /** CAs of authenticating proxies, and the headers that the proxies set. */
   readonly requestHeader?:
     | {
         readonly clientCaPem: string;
@@ -33,13 +33,13 @@ export interface AuthenticationTrust {
     | undefined;
 }
 
-const lookAgainMs = 60_000;
-/** Tolerates certificates that expired this recently, since clocks differ. */
+const recheckMs = 60_000;
+/** Milliseconds after its expiry for which a certificate is kept, because clocks differ. */
 const slackMs = 5 * 60_000;
 
 /**
- * Maintains the ConfigMap, preserving entries of other servers: at the start, each minute, and when
- * `changed` reports a new `trust`. `settled` resolves after the first pass.
+ * Maintains the ConfigMap and preserves the entries of other servers: at startup, every minute, and
+ * when `changed` reports a new `trust`. `settled` resolves after the first pass.
  */
 export function startAuthenticationTrust(
   options: ControllerTools & {
@@ -50,19 +50,19 @@ export function startAuthenticationTrust(
 ): { readonly settled: Promise<void>; changed(): void; close(): Promise<void> } {
   const { configMaps, namespace, caches, writer, clock } = options;
   const place = { def: configMaps, namespace, name: trustName };
-  const wanted = (found: ApiObject | undefined) =>
+  const desired = (found: ApiObject | undefined) =>
     mergedTrust(options.trust(), { found: dataOf(found), nowMs: clock.now() });
-  const settle = async () => {
+  const reconcile = async () => {
     const key = objectKey(namespace, trustName);
     const entry = await caches.of(configMaps).get(key, undefined);
     const found = entry === undefined ? undefined : decodeEntry(entry);
-    const data = wanted(found);
+    const data = desired(found);
     if (found === undefined && Object.keys(data).length > 0) {
       const metadata = { name: trustName, namespace };
       const { apiVersion } = configMaps.storage;
       await writer.create(place, { apiVersion, kind: configMaps.kind, metadata, data });
     } else if (found !== undefined && !jsonEqual(data, dataOf(found))) {
-      await writer.change(place, (current) => ({ ...current, data: wanted(current) }));
+      await writer.change(place, (current) => ({ ...current, data: desired(current) }));
     }
   };
   let first = () => {};
@@ -74,8 +74,8 @@ export function startAuthenticationTrust(
     name: 'cluster_authentication_trust_controller',
     workers: 1,
     async run() {
-      await settle().finally(first);
-      queue.addAfter('all', lookAgainMs);
+      await reconcile().finally(first);
+      queue.addAfter('all', recheckMs);
     },
   });
   queue.add('all');
@@ -87,9 +87,7 @@ function dataOf(object: ApiObject | undefined): JsonObject {
   return isObject(data) ? data : {};
 }
 
-/**
- * The desired content of the ConfigMap: its entries and those of this server, without duplicates.
- */
+/** The desired content of the ConfigMap: its current entries and this server's, deduplicated. */
 export function mergedTrust(
   trust: AuthenticationTrust,
   { found, nowMs }: { readonly found: JsonObject; readonly nowMs: number },
@@ -102,7 +100,7 @@ export function mergedTrust(
     bundle([textOf(found[name]), own ?? ''], nowMs);
   const clients = authorities('client-ca-file', trust.clientCaPem);
   const proxies = authorities('requestheader-client-ca-file', requestHeader?.clientCaPem);
-  const tellsUids = requestHeader?.uidHeaders !== undefined;
+  const hasUidHeaders = requestHeader?.uidHeaders !== undefined;
   const data: JsonObject = clients === '' ? {} : { 'client-ca-file': clients };
   if (proxies === '') return data;
   return {
@@ -114,7 +112,7 @@ export function mergedTrust(
       requestHeader?.extraHeaderPrefixes,
     ),
     'requestheader-group-headers': list('requestheader-group-headers', requestHeader?.groupHeaders),
-    ...(tellsUids || 'requestheader-uid-headers' in found
+    ...(hasUidHeaders || 'requestheader-uid-headers' in found
       ? {
           'requestheader-uid-headers': list('requestheader-uid-headers', requestHeader?.uidHeaders),
         }

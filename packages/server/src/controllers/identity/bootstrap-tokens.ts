@@ -27,8 +27,8 @@ interface BootstrapTools extends ControllerTools {
   readonly dialect: Dialect;
 }
 
-/** Longest wait for a calendar time, since the host's clock may be adjusted meanwhile. */
-const lookAgainMs = 60_000;
+/** Maximum wait for a calendar time, because the host's clock may be adjusted meanwhile. */
+const recheckMs = 60_000;
 
 /** Removes expired bootstrap tokens (AUTHN-4). */
 export function startTokenCleaner(options: BootstrapTools): { close(): Promise<void> } {
@@ -39,7 +39,7 @@ export function startTokenCleaner(options: BootstrapTools): { close(): Promise<v
     const expiresMs = entry === undefined ? undefined : secretExpiryMs(decodeEntry(entry));
     if (entry === undefined || expiresMs === undefined) return;
     const leftMs = expiresMs - clock.now();
-    if (leftMs > 0) return queue.addAfter(name, Math.min(leftMs, lookAgainMs));
+    if (leftMs > 0) return queue.addAfter(name, Math.min(leftMs, recheckMs));
     const { uid } = entry.index;
     await writer.remove({ def: secrets, namespace, name }, { preconditions: { uid } });
   };
@@ -49,8 +49,8 @@ export function startTokenCleaner(options: BootstrapTools): { close(): Promise<v
 
 /**
  * Signs the `kubeconfig` of the cluster-info ConfigMap with every bootstrap token that allows
- * signing (AUTHN-5): one entry `jws-kubeconfig-<id>` each, a detached JWS by HS256 keyed with the
- * whole token. Removes the entries of other tokens.
+ * signing (AUTHN-5). Each token has an entry `jws-kubeconfig-<id>`, a detached JWS with HS256 and the
+ * whole token as the key. Removes the entries of other tokens.
  */
 export function startBootstrapSigner(
   options: BootstrapTools & { readonly configMaps: ResourceDef },
@@ -70,16 +70,16 @@ export function startBootstrapSigner(
       .flatMap((one) => readBootstrapToken(decodeEntry(one), dialect) ?? [])
       .filter(({ uses, expiresMs }) => uses.signing && !isExpired(expiresMs, nowMs));
     const current = decodeEntry(entry);
-    const wanted = signed(current, tokens);
-    if (!jsonEqual(wanted, dataOf(current))) {
-      await writer.change(at, (object) => ({ ...object, data: signed(object, tokens) }));
+    const desired = signedData(current, tokens);
+    if (!jsonEqual(desired, dataOf(current))) {
+      await writer.change(at, (object) => ({ ...object, data: signedData(object, tokens) }));
     }
     const never = Number.POSITIVE_INFINITY;
     const next = smallest(
       never,
       tokens.map(({ expiresMs }) => expiresMs ?? never),
     );
-    if (Number.isFinite(next)) queue.addAfter('all', Math.min(next - nowMs, lookAgainMs));
+    if (Number.isFinite(next)) queue.addAfter('all', Math.min(next - nowMs, recheckMs));
   };
   const queue = createWorkQueue({ ...options, name: 'bootstrap_signer_queue', run, workers: 1 });
   const subscription = caches.of(configMaps).subscribe(({ current }) => {
@@ -105,7 +105,7 @@ function dataOf(object: ApiObject): JsonObject {
 }
 
 /** The ConfigMap's data with exactly the signatures it should have. */
-function signed(
+function signedData(
   object: ApiObject,
   tokens: readonly { readonly id: string; readonly secret: string }[],
 ): JsonObject {
@@ -133,7 +133,7 @@ function detachedSignature(
   return `${header}..${signature}`;
 }
 
-/** Queues existing bootstrap tokens and every changed one. */
+/** Queues the existing bootstrap tokens, and each one that changes. */
 function followSecrets(
   options: BootstrapTools,
   {
@@ -147,16 +147,16 @@ function followSecrets(
   const { secrets, caches, dialect } = options;
   const namespace = dialect.systemNamespace('system');
   const type = bootstrapTokenType(dialect);
-  const look = ({ namespace: place, name, fields }: EntryIndex): void => {
+  const enqueue = ({ namespace: place, name, fields }: EntryIndex): void => {
     if (place === namespace && fields['type'] === type) queue.add(keyOf(name));
   };
   const subscription = caches.of(secrets).subscribe(({ previous, current }: EntryChange) => {
     const index = current?.index ?? previous?.index;
-    if (index !== undefined) look(index);
+    if (index !== undefined) enqueue(index);
   });
   const at = { def: secrets, namespace };
   const first = visitEntries(options, { at, plural: 'bootstrap tokens' }, ({ index }) =>
-    look(index),
+    enqueue(index),
   );
   return {
     async close() {

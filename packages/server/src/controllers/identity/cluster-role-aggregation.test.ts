@@ -1,6 +1,6 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { gatheredRules } from './cluster-role-aggregation.ts';
+import { aggregatedRules } from './cluster-role-aggregation.ts';
 
 function role(
   name: string,
@@ -15,7 +15,7 @@ const rule = (resource: string) => ({ verbs: ['get'], apiGroups: [''], resources
 const gathering = (...clusterRoleSelectors: JsonObject[]) =>
   role('whole', { aggregationRule: { clusterRoleSelectors }, labels: { part: 'x' } });
 
-test('rules are collected by selector, without duplicates and never from the role itself', () => {
+test('rules are aggregated by selector, without duplicates or the role’s own rules', () => {
   const all = [
     role('a', { labels: { part: 'x' }, rules: [rule('one'), rule('two')] }),
     role('b', { labels: { part: 'y' }, rules: [rule('two'), rule('three')] }),
@@ -23,12 +23,12 @@ test('rules are collected by selector, without duplicates and never from the rol
   ];
   const whole = gathering({ matchLabels: { part: 'y' } }, { matchLabels: { part: 'x' } });
   const expected = ['two', 'three', 'one'].map(rule);
-  expect(gatheredRules(whole, [...all, { ...whole, rules: [rule('own')] }])).toEqual(expected);
+  expect(aggregatedRules(whole, [...all, { ...whole, rules: [rule('own')] }])).toEqual(expected);
 });
 
-test('an empty selector selects all, and a role that aggregates none is unchanged', () => {
+test('an empty selector selects all roles, and a role without an aggregationRule is unchanged', () => {
   const all = [role('a', { rules: [rule('one')] }), role('b')];
-  expect(gatheredRules(gathering({}), all)).toEqual([rule('one')]);
-  expect(gatheredRules(role('plain', { rules: [rule('one')] }), all)).toBeUndefined();
-  expect(gatheredRules(gathering(), all)).toEqual([]);
+  expect(aggregatedRules(gathering({}), all)).toEqual([rule('one')]);
+  expect(aggregatedRules(role('plain', { rules: [rule('one')] }), all)).toBeUndefined();
+  expect(aggregatedRules(gathering(), all)).toEqual([]);
 });

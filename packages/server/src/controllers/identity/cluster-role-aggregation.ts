@@ -12,9 +12,9 @@ import { type ControllerTools, listEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /**
- * Keeps the rules of aggregated ClusterRoles equal to those of the roles they select (AUTHZ-6). Any
- * change of a ClusterRole recomputes all aggregated ones, since they are few and may select each
- * other. All share one queue key, so that many changes cause one pass.
+ * Keeps the rules of aggregated ClusterRoles equal to those of the roles that they select (AUTHZ-6).
+ * Any change of a ClusterRole recomputes all aggregated ones, because they are few and may select
+ * each other. They share one queue key, so that many changes cause one pass.
  */
 export function startClusterRoleAggregation(
   options: ControllerTools & {
@@ -27,7 +27,7 @@ export function startClusterRoleAggregation(
     const entries = await listEntries(caches, { def: clusterRoles, namespace: '' });
     const roles = entries.map(decodeEntry);
     for (const role of roles) {
-      const rules = gatheredRules(role, roles);
+      const rules = aggregatedRules(role, roles);
       if (rules === undefined || jsonEqual([...rules], role.rules ?? [])) continue;
       const name = role.metadata.name ?? '';
       await writer.change({ def: clusterRoles, namespace: '', name }, (current) =>
@@ -47,27 +47,27 @@ export function startClusterRoleAggregation(
 }
 
 /**
- * The rules that an aggregated role should have, without duplicates, by selector and role name;
- * undefined for a role without aggregation.
+ * The rules that an aggregated role should have, without duplicates, in the order of its selectors
+ * and of `all`; undefined for a role without aggregation.
  */
-export function gatheredRules(
+export function aggregatedRules(
   role: ApiObject,
   all: readonly ApiObject[],
 ): readonly JsonValue[] | undefined {
   const { aggregationRule } = role;
   if (!isObject(aggregationRule)) return undefined;
-  const gathered = new Map<string, JsonValue>();
+  const aggregated = new Map<string, JsonValue>();
   for (const selector of listOf(aggregationRule.clusterRoleSelectors)) {
     for (const other of all) {
       if (other.metadata.name === role.metadata.name) continue;
       if (!selects(selector as LabelSelector, other.metadata.labels ?? {})) continue;
       for (const rule of listOf(other.rules)) {
         const key = canonical(rule);
-        if (!gathered.has(key)) gathered.set(key, rule);
+        if (!aggregated.has(key)) aggregated.set(key, rule);
       }
     }
   }
-  return [...gathered.values()];
+  return [...aggregated.values()];
 }
 
 /** Returns the same text for equal rules, regardless of the order of members. */

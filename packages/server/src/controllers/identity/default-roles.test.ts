@@ -2,17 +2,17 @@ import { dialectOf } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { defaultGates } from '../../flags/feature-gates.ts';
 import { defaultRbac } from '../../gates/authz/rbac/default-roles.ts';
-import { gatheredRules } from './cluster-role-aggregation.ts';
-import { withGatheredRules } from './default-roles.ts';
+import { aggregatedRules } from './cluster-role-aggregation.ts';
+import { withAggregatedRules } from './default-roles.ts';
 
 test('AUTHZ-6: aggregated default roles start with the rules that they aggregate', () => {
   const { clusterRoles } = defaultRbac(dialectOf('kubernetes'), defaultGates);
-  const roles = withGatheredRules(clusterRoles);
+  const roles = withAggregatedRules(clusterRoles);
   const aggregated = roles.filter((role) => role.aggregationRule !== undefined);
   expect(aggregated.map(({ metadata }) => metadata.name)).toEqual(['admin', 'edit', 'view']);
   for (const role of aggregated) {
     expect(role.rules).not.toEqual([]);
-    expect(role.rules).toEqual(gatheredRules(role, roles));
+    expect(role.rules).toEqual(aggregatedRules(role, roles));
   }
   const others = (list: typeof roles) =>
     new Set(list.filter(({ aggregationRule }) => aggregationRule === undefined));

@@ -14,9 +14,9 @@ import { type Registry, serverContext } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
 import { storedVersion } from '../tools.ts';
-import { gatheredRules } from './cluster-role-aggregation.ts';
+import { aggregatedRules } from './cluster-role-aggregation.ts';
 
-/** Attempts to reconcile a default while other writers win races. */
+/** Maximum number of attempts to reconcile an object that others write concurrently. */
 const attemptsMax = 5;
 
 interface Reconciling {
@@ -29,13 +29,13 @@ interface Reconciling {
 
 /**
  * Reconciles the default roles and bindings (AUTHZ-7) concurrently, so that the store groups their
- * commits; those in namespaces once `namespaces` resolves. Writes nothing if they are up to date. A
- * damaged stored object is logged and left alone.
+ * commits; namespaced ones once `namespaces` resolves. Objects that are up to date are not written.
+ * A damaged stored object is logged and not changed.
  */
 export async function reconcileDefaultRoles(
   options: Reconciling & {
     readonly namespaces: Promise<unknown>;
-    /** Whether a controller of this server aggregates the rules of roles. */
+    /** Whether this server runs the controller that aggregates the rules of roles. */
     readonly aggregates: boolean;
   },
 ): Promise<void> {
@@ -48,28 +48,26 @@ export async function reconcileDefaultRoles(
     Promise.all([each('roles', defaults.roles), each('rolebindings', defaults.roleBindings)]),
   );
   await Promise.all([
-    each('clusterroles', options.aggregates ? withGatheredRules(clusterRoles) : clusterRoles),
+    each('clusterroles', options.aggregates ? withAggregatedRules(clusterRoles) : clusterRoles),
     each('clusterrolebindings', defaults.clusterRoleBindings),
     inNamespaces,
   ]);
 }
 
-/**
- * Nesting depth of aggregation among default roles: admin aggregates edit, which aggregates view.
- */
-const gatheringDepth = 3;
+/** Depth of aggregation among default roles: admin aggregates edit, which aggregates view. */
+const aggregationDepth = 3;
 
 /**
  * The roles with aggregated rules filled in, so that a role is effective as soon as it is stored
  * rather than after its controller's first pass (AUTHZ-6).
  */
-export function withGatheredRules(roles: readonly ApiObject[]): readonly ApiObject[] {
+export function withAggregatedRules(roles: readonly ApiObject[]): readonly ApiObject[] {
   const nameOf = ({ metadata: { name = '' } }: ApiObject) => name;
   let current = [...roles].sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
-  for (let round = 0; round < gatheringDepth; round += 1) {
+  for (let round = 0; round < aggregationDepth; round += 1) {
     const sources = current;
     current = sources.map((role) => {
-      const rules = gatheredRules(role, sources);
+      const rules = aggregatedRules(role, sources);
       return rules === undefined ? role : { ...role, rules: [...rules] };
     });
   }
@@ -86,23 +84,20 @@ async function ensure(
       if (await attemptOnce(reconciling, { target, desired })) return;
     }
   } catch (error) {
-    if (!comesOfDamage(error)) throw error;
+    if (!indicatesDamage(error)) throw error;
     const { namespace, name } = target;
     const found = { resource, namespace, name, error: String(error) };
-    reconciling.logger.error('a stored default role or binding is damaged', found);
+    reconciling.logger.error('cannot reconcile a damaged default role or binding', found);
   }
 }
 
-/**
- * Whether an error means that the stored object is not a valid one of its kind, rather than that
- * the store failed.
- */
-function comesOfDamage(error: unknown): boolean {
+/** Whether an error means that the stored object is invalid, rather than that the store failed. */
+function indicatesDamage(error: unknown): boolean {
   if (error instanceof CorruptObjectError || error instanceof TypeError) return true;
   return error instanceof StatusError && error.code < 500;
 }
 
-/** Returns false when another writer won the race and the outcome must be computed again. */
+/** Reconciles an object once; returns false if another writer intervened and a retry is needed. */
 async function attemptOnce(
   { registry, dialect }: Reconciling,
   { target, desired }: { target: Target; desired: ApiObject },
@@ -111,15 +106,15 @@ async function attemptOnce(
   const entry = await cache.get(objectKey(target.namespace, target.name), undefined);
   const existing = entry === undefined ? undefined : decodeEntry(entry);
   if (existing === undefined) {
-    const primed = await primedBinding(registry, { target, desired });
-    if (primed !== undefined) return created(registry, { target, object: primed });
+    const split = await splitBinding(registry, { target, desired });
+    if (split !== undefined) return createUnlessExists(registry, { target, object: split });
   }
-  const verdict = reconcile({ existing, desired, dialect });
-  if (verdict.action === 'none') return true;
-  const { object } = verdict;
+  const reconciliation = reconcile({ existing, desired, dialect });
+  if (reconciliation.action === 'none') return true;
+  const { object } = reconciliation;
   try {
-    await change(registry, { target, action: verdict.action, object });
-    return verdict.action !== 'recreate';
+    await change(registry, { target, action: reconciliation.action, object });
+    return reconciliation.action !== 'recreate';
   } catch (error) {
     const lost = ['AlreadyExists', 'Conflict', 'NotFound'];
     if (error instanceof StatusError && lost.includes(error.reason)) return false;
@@ -127,16 +122,16 @@ async function attemptOnce(
   }
 }
 
-/** Bindings that were split off another one, by name. */
+/** The bindings that a former release granted through another binding, with its name. */
 const splitFrom: ReadonlyMap<string, string> = new Map([
   ['system:public-info-viewer', 'system:discovery'],
 ]);
 
 /**
- * The initial form of a binding that was split off a stored one: it takes that one's subjects and
- * marks, so that what an administrator removed stays removed (AUTHZ-7).
+ * The initial form of a binding that was split off a stored one (AUTHZ-7). It copies the subjects,
+ * labels, and annotations, so that subjects that an administrator removed are not granted again.
  */
-async function primedBinding(
+async function splitBinding(
   registry: Registry,
   { target, desired }: { target: Target; desired: ApiObject },
 ): Promise<ApiObject | undefined> {
@@ -150,8 +145,8 @@ async function primedBinding(
   return { ...desired, subjects, metadata: { ...desired.metadata, labels, annotations } };
 }
 
-/** Creates the object; the caller computes the outcome again, whoever created it. */
-async function created(
+/** Creates the object unless it exists; returns false, because the caller must reconcile it again. */
+async function createUnlessExists(
   registry: Registry,
   { target, object }: { target: Target; object: ApiObject },
 ): Promise<false> {
@@ -163,7 +158,7 @@ async function created(
   return false;
 }
 
-/** `recreate` only deletes; the next attempt finds nothing and creates. */
+/** Carries out an action; `recreate` deletes the object, and the next attempt creates it. */
 async function change(
   registry: Registry,
   reconciled: { target: Target; action: 'create' | 'update' | 'recreate'; object: ApiObject },

@@ -33,36 +33,36 @@ interface LegacyTokenTools extends ControllerTools {
 
 /**
  * Fills Secrets of type service-account-token (AUTHN-6) with the token, the namespace, and the
- * server's CA, and annotates the account's UID. Removes Secrets whose account is gone or was
- * replaced.
+ * server's CA, and annotates them with the account's UID. Removes Secrets whose account has been
+ * deleted or replaced.
  */
 export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise<void> } {
   const { secrets, serviceAccounts, caches, dialect } = options;
   const type = dialect.label('service-account-token');
-  const run = (key: string) => tend(options, key);
+  const run = (key: string) => reconcileSecret(options, key);
   const queue = createWorkQueue({
     ...options,
     name: 'serviceaccount_tokens_secret',
     run,
     workers: 2,
   });
-  const look = ({ namespace, name, fields }: EntryIndex): void => {
+  const enqueue = ({ namespace, name, fields }: EntryIndex): void => {
     if (fields['type'] === type) queue.add(objectKey(namespace, name));
   };
-  const lookAll = (namespace: string): Promise<void> =>
+  const enqueueAll = (namespace: string): Promise<void> =>
     visitEntries(options, { at: { def: secrets, namespace }, plural: 'token Secrets' }, (entry) =>
-      look(entry.index),
+      enqueue(entry.index),
     );
   const subscriptions = [
     caches.of(secrets).subscribe(({ current }) => {
-      if (current !== undefined) look(current.index);
+      if (current !== undefined) enqueue(current.index);
     }),
     caches.of(serviceAccounts).subscribe(({ previous, current }) => {
       if (current !== undefined || previous === undefined) return;
-      background({ where: 'controller' }, lookAll(previous.index.namespace));
+      background({ where: 'controller' }, enqueueAll(previous.index.namespace));
     }),
   ];
-  const first = lookAll('');
+  const first = enqueueAll('');
   return {
     async close() {
       for (const subscription of subscriptions) subscription.close();
@@ -71,8 +71,8 @@ export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise
   };
 }
 
-/** Fills one Secret, or removes it if it belongs to no account. */
-async function tend(options: LegacyTokenTools, key: string): Promise<void> {
+/** Fills one Secret, or removes it if its account does not exist. */
+async function reconcileSecret(options: LegacyTokenTools, key: string): Promise<void> {
   const { secrets, serviceAccounts, caches, writer, dialect } = options;
   const entry = await caches.of(secrets).get(key, undefined);
   if (entry === undefined || entry.index.deleting === true) return;
@@ -87,12 +87,12 @@ async function tend(options: LegacyTokenTools, key: string): Promise<void> {
     return writer.remove(at, { preconditions: { uid } });
   }
   const serviceAccount = { name: account, uid: found.index.uid };
-  const fill = (object: ApiObject) => filled(object, { ...options, serviceAccount });
+  const fill = (object: ApiObject) => filledSecret(object, { ...options, serviceAccount });
   if (!jsonEqual(fill(secret), secret)) await writer.change(at, fill);
 }
 
 /** The Secret in its desired form; an existing token is kept. */
-function filled(
+function filledSecret(
   secret: ApiObject,
   options: Pick<LegacyTokenTools, 'dialect' | 'issue' | 'caPem'> & {
     readonly serviceAccount: { readonly name: string; readonly uid: string };
@@ -114,16 +114,17 @@ function filled(
 
 const base64 = (text: string) => Buffer.from(text, 'utf8').toString('base64');
 
+/** The dependencies of the controller of the tracking ConfigMap. */
 export interface LegacyTokenTracking extends ControllerTools {
   readonly configMaps: ResourceDef;
   readonly dialect: Dialect;
 }
 
-/** Without a pause, servers that track and servers that do not would fight over the ConfigMap. */
+/** Pause before the ConfigMap is recreated, because servers without tracking delete it. */
 const recreationPauseMs = 30 * 60 * 1000;
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** Creates the ConfigMap with the date since which uses of legacy tokens are recorded. */
+/** Creates the ConfigMap with the date since which uses of legacy tokens are tracked. */
 export function createTrackingRecord(options: LegacyTokenTracking): Promise<void> {
   const at = recordAt(options);
   const { apiVersion } = options.configMaps.storage;
@@ -133,7 +134,7 @@ export function createTrackingRecord(options: LegacyTokenTracking): Promise<void
   return createAbsent(options, { at, object });
 }
 
-/** Maintains that ConfigMap: replaces an invalid date and recreates a deleted object. */
+/** Maintains the tracking ConfigMap: replaces an invalid date, and recreates a deleted object. */
 export function startLegacyTokenTracking(options: LegacyTokenTracking): { close(): Promise<void> } {
   const { caches, configMaps, writer, clock } = options;
   const at = recordAt(options);
@@ -188,8 +189,8 @@ const isDay = (value: unknown) =>
 export type RecordTokenUse = (secret: ApiObject) => void;
 
 /**
- * Labels a Secret with the date of its token's last use, at most once a day. The request that used
- * the token does not wait.
+ * Creates a function that labels a Secret with the date of its token's last use, at most once a day.
+ * The request that used the token does not wait.
  */
 export function tokenUseRecorder(options: {
   readonly secrets: () => ResourceDef | undefined;
@@ -221,7 +222,7 @@ export function tokenUseRecorder(options: {
       .change({ def, namespace, name }, labeled)
       .catch((error: unknown) => {
         const fields = { namespace, name, error: String(error) };
-        logger.error('the use of a legacy token is not recorded', fields);
+        logger.error('cannot record the use of a legacy token', fields);
       })
       .finally(() => pending.delete(key));
     background({ where: 'controller' }, work);

@@ -4,7 +4,7 @@ import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { type ControllerTools, visitEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
-/** Keeps an account `default` in every namespace, for Pods that name none (AUTHN-6). */
+/** Maintains the account `default` in every namespace, for Pods that name no account (AUTHN-6). */
 export function startServiceAccounts(
   options: KeeperTools & { readonly serviceAccounts: ResourceDef },
 ): { close(): Promise<void> } {
@@ -12,12 +12,12 @@ export function startServiceAccounts(
   return startNamespaceKeeper({
     ...options,
     controller: 'serviceaccount-controller',
-    kept: options.serviceAccounts,
+    def: options.serviceAccounts,
     object,
   });
 }
 
-/** Keeps a ConfigMap with the server's CA in every namespace, for clients that run there. */
+/** Maintains a ConfigMap with the server's CA in every namespace, for clients that run there. */
 export function startRootCaPublisher(
   options: KeeperTools & {
     readonly configMaps: ResourceDef;
@@ -40,40 +40,40 @@ export function startRootCaPublisher(
   return startNamespaceKeeper({
     ...options,
     controller: 'root-ca-certificate-publisher-controller',
-    kept: options.configMaps,
+    def: options.configMaps,
     object,
   });
 }
 
-/** Namespaces processed concurrently. */
+/** Number of namespaces processed concurrently. */
 const workers = 8;
 
-/** The dependencies of the controllers that keep an object in each namespace. */
+/** The dependencies of the controllers that maintain an object in each namespace. */
 interface KeeperTools extends ControllerTools {
   readonly namespaces: ResourceDef;
 }
 
 /**
- * Keeps one named object in every active namespace: creates it with the namespace, recreates it
- * after a deletion, and restores a changed `data`. Covers namespaces that existed before the start.
+ * Maintains one named object in every active namespace, existing or new: creates it, recreates it
+ * after a deletion, and restores a changed `data`.
  */
 function startNamespaceKeeper(
   options: KeeperTools & {
     readonly controller: string;
-    readonly kept: ResourceDef;
+    readonly def: ResourceDef;
     /** Without a namespace. Only its `data`, if any, is maintained. */
     readonly object: ApiObject & { readonly metadata: { readonly name: string } };
   },
 ): { close(): Promise<void> } {
-  const { namespaces, kept, object, caches, writer } = options;
+  const { namespaces, def, object, caches, writer } = options;
   const { name } = object.metadata;
   const spaces = caches.of(namespaces);
-  const objects = caches.of(kept);
+  const objects = caches.of(def);
   const run = async (namespace: string): Promise<void> => {
     const space = await spaces.get(namespace, undefined);
     if (space === undefined || space.index.deleting === true) return;
     const found = await objects.get(objectKey(namespace, name), undefined);
-    const at = { def: kept, namespace, name };
+    const at = { def, namespace, name };
     if (found === undefined) {
       const made = structuredClone(object);
       await writer.create(at, { ...made, metadata: { ...made.metadata, namespace } });
@@ -103,6 +103,6 @@ function startNamespaceKeeper(
   };
 }
 
-function hasData(found: ApiObject, wanted: ApiObject): boolean {
-  return jsonEqual(found.data ?? {}, wanted.data ?? {});
+function hasData(found: ApiObject, desired: ApiObject): boolean {
+  return jsonEqual(found.data ?? {}, desired.data ?? {});
 }
