@@ -14,9 +14,9 @@ const linesMax = 20;
 const periodMs = 10_000;
 
 /**
- * Counts every fault contained in the process and logs it with its stack (TRUST-1), a bounded
- * number of lines per place, so that a client cannot fill the log with one bug.
- * @returns a function that stops both
+ * Counts every fault that the process contains, and logs it with its stack (TRUST-1). The number of
+ * log lines per place is bounded, so that a client cannot fill the log with one bug.
+ * @returns a function that stops counting and logging
  */
 export function recordFaults(options: {
   readonly registry: MetricRegistry;
@@ -48,7 +48,7 @@ export function recordFaults(options: {
   });
 }
 
-/** Properties that lead from a handle, stream, or parser to its connection. */
+/** The properties of a handle, stream, or parser that refer to its connection. */
 interface Resource {
   readonly socket?: unknown;
   readonly stream?: unknown;
@@ -56,10 +56,10 @@ interface Resource {
 }
 
 /**
- * Keeps the process serving when an exception or rejection escapes `base/faults.ts` because of a
- * bug or a library. The fault is reported like any other, and its connection is destroyed if it can
- * be determined. Only for a program that owns its process, because the handlers are process-wide.
- * docs/decisions/faults.md says which faults still end the process.
+ * Keeps the process running when an exception or rejection escapes `base/faults.ts` because of a bug
+ * or a library. The fault is reported like any other, and its connection is destroyed if it can be
+ * determined. For programs that own their process only, because the handlers are process-wide.
+ * docs/decisions/faults.md lists the faults that still end the process.
  */
 export function surviveFaults(): void {
   process.on('uncaughtException', (error: Error) => {
@@ -88,7 +88,7 @@ function connectionOf(resource: Resource): { destroy(): void } | undefined {
   return undefined;
 }
 
-/** Node.js keeps the stream of a handle under a private symbol. */
+/** The stream of a handle, which Node.js stores under a private symbol. */
 function ownerOf(resource: object): unknown {
   const symbol = Object.getOwnPropertySymbols(resource).find(
     ({ description }) => description === 'owner_symbol',

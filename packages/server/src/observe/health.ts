@@ -8,7 +8,7 @@ import { apiRelease } from '../views/version.ts';
 import { addStartTime } from './process-metrics.ts';
 
 /**
- * A named check, which fails by throwing or rejecting; the reason appears in the log and on the
+ * A named check, which fails by throwing or rejecting. The reason is logged and reported at the
  * check's own path.
  */
 export interface HealthCheck {
@@ -19,6 +19,7 @@ export interface HealthCheck {
 /** The endpoints that run a check. `livez` gives boot checks a grace period. */
 type HealthEndpoint = 'healthz' | 'livez' | 'readyz';
 
+/** The answer of a health endpoint. */
 export interface HealthAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -30,28 +31,28 @@ export interface HealthAnswer {
  * (HEALTH-1, HEALTH-2).
  */
 export interface Health {
-  /** For all three endpoints; `boot` checks cannot fail livez during its grace period. */
+  /** Adds a check to all endpoints; `boot` checks cannot fail livez during its grace period. */
   add(check: HealthCheck, options?: { boot: boolean }): void;
-  /** For readyz alone (`shutdown`). */
+  /** Adds a check to readyz only, such as `shutdown`. */
   addReadyz(check: HealthCheck): void;
-  /** For healthz and readyz: conditions that a restart does not repair. */
+  /** Adds a check of a condition that a restart does not repair to healthz and readyz. */
   addWithoutLivez(check: HealthCheck): void;
-  /** For livez alone: conditions that only a restart repairs. */
+  /** Adds a check of a condition that only a restart repairs to livez. */
   addLivez(check: HealthCheck): void;
   /** The served paths. */
   paths(): readonly string[];
-  /** Undefined when `path` is not a health path. */
+  /** Runs the checks of a path; undefined if it is not a health path. */
   answer(path: string, query: URLSearchParams): Promise<HealthAnswer> | undefined;
 }
 
 const endpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
-/** A registry with only the checks `ping` and `log`, which kube-apiserver has everywhere. */
+/** Creates a server's health with the checks `ping` and `log`, which all endpoints have. */
 export function createHealth(options: {
   clock: Clock;
   logger: Logger;
   livezGracePeriodMs: number;
-  /** Called for each check that runs as part of a whole endpoint. */
+  /** Called for each check that runs as part of an endpoint. */
   onChecked?: (check: {
     readonly name: string;
     readonly endpoint: HealthEndpoint;
@@ -110,7 +111,7 @@ const plainText = {
   'x-content-type-options': 'nosniff',
 };
 
-/** Runs all checks of an endpoint in order, whether or not earlier ones failed. */
+/** Runs all checks of an endpoint, and reports them in order. */
 async function answerAll(options: {
   endpoint: HealthEndpoint;
   checks: readonly HealthCheck[];
@@ -165,72 +166,72 @@ async function failureOf(check: HealthCheck): Promise<Error | undefined> {
 }
 
 /**
- * A check that answers in time, whatever the store does. It queries the store at most twice per
- * `timeoutMs`, however often it is called, and otherwise repeats the last answer.
+ * Creates a check of the store that fails if the store does not answer within `timeoutMs`. It pings
+ * the store at most twice per `timeoutMs` and otherwise repeats the last result.
  */
 export function boundedCheck(options: {
   readonly ping: () => Promise<void>;
   readonly clock: Clock;
   readonly timeoutMs: number;
-  /** Prefix of errors; that of etcd when absent. */
-  readonly words?: string;
+  /** Prefix of errors; by default kube-apiserver's prefix for etcd. */
+  readonly errorPrefix?: string;
 }): () => Promise<void> {
-  const { ping, clock, timeoutMs, words = 'error getting data from etcd' } = options;
+  const { ping, clock, timeoutMs, errorPrefix = 'error getting data from etcd' } = options;
   let last: { readonly atMs: number; readonly answer: Promise<void> } | undefined;
   return () => {
     const nowMs = clock.monotonic();
     if (last === undefined || nowMs - last.atMs >= timeoutMs / 2) {
-      last = { atMs: nowMs, answer: inTime(ping, { clock, timeoutMs, words }) };
+      last = { atMs: nowMs, answer: withTimeout(ping, { clock, timeoutMs, errorPrefix }) };
       last.answer.catch(() => {});
     }
     return last.answer;
   };
 }
 
-function inTime(
+function withTimeout(
   ping: () => Promise<void>,
-  options: { readonly clock: Clock; readonly timeoutMs: number; readonly words: string },
+  options: { readonly clock: Clock; readonly timeoutMs: number; readonly errorPrefix: string },
 ): Promise<void> {
-  const { clock, timeoutMs, words } = options;
+  const { clock, timeoutMs, errorPrefix } = options;
   return new Promise((resolve, reject) => {
-    const late = new Error(`${words}: context deadline exceeded`);
+    const late = new Error(`${errorPrefix}: context deadline exceeded`);
     const timer = clock.after(timeoutMs, () => reject(late));
     ping()
-      .then(resolve, (error: unknown) => reject(new Error(`${words}: ${error}`)))
+      .then(resolve, (error: unknown) => reject(new Error(`${errorPrefix}: ${error}`)))
       .finally(() => timer.stop());
   });
 }
 
-/** Outcomes of health checks, in a registry of their own (OPS-1). */
+/** Counts outcomes of health checks in a separate registry (OPS-1). */
 interface HealthMetrics {
   readonly registry: MetricRegistry;
-  checked(check: {
+  observe(check: {
     readonly name: string;
     readonly endpoint: HealthEndpoint;
     readonly result: 'success' | 'error';
   }): void;
 }
 
-/** Served at `/metrics/slis`, which may be scraped more often than `/metrics`. */
+/** Creates the metrics of `/metrics/slis`, which may be scraped more often than `/metrics`. */
 export function createHealthMetrics(clock: Clock): HealthMetrics {
   const release = `${apiRelease.major}.${apiRelease.minor}`;
   const registry = createMetricRegistry({ release, hidden: 'hidden' });
   const last = registry.gauge({
     name: 'kubernetes_healthcheck',
-    help: 'Whether a health check succeeded when it last ran.',
+    help: 'Result of the last run of a health check: 1 for success, 0 for failure.',
     stability: 'STABLE',
     labels: ['name', 'type'],
   });
   const total = registry.counter({
     name: 'kubernetes_healthchecks_total',
-    help: 'Health checks, by outcome.',
+    help: 'Number of runs of health checks, by result.',
     stability: 'STABLE',
     labels: ['name', 'type', 'status'],
   });
   addStartTime(registry, clock);
   return {
     registry,
-    checked({ name, endpoint, result }) {
+    observe({ name, endpoint, result }) {
       last.of(name, endpoint).set(result === 'success' ? 1 : 0);
       total.of(name, endpoint, result).add(1);
     },

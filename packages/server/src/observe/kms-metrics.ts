@@ -5,13 +5,13 @@ import type { KmsMeter } from '@wheelhouse/store';
 import { serverIdentityHash } from './server-identity.ts';
 
 const stability = 'ALPHA' as const;
-/** Number of keys whose metrics are kept; plugins may use many. */
+/** Maximum number of keys with metrics; a plugin may use many keys. */
 const keysMax = 100;
 
 const doublingFrom = (first: number, count: number) =>
   Array.from({ length: count }, (_, index) => first * 2 ** index);
 
-/** Measures KMS providers under kube-apiserver's names (OPS-1). */
+/** Creates the metrics of KMS providers under kube-apiserver's names (OPS-1). */
 export function createKmsMeter(
   registry: MetricRegistry,
   { clock, dialect }: { readonly clock: Clock; readonly dialect: Dialect },

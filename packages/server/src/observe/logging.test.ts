@@ -19,7 +19,7 @@ test('a line has time, level, message, and fields', () => {
   ]);
 });
 
-test('errors keep their stack and cause; cycles do not throw', () => {
+test('errors are logged with stack and cause, and cycles do not throw', () => {
   const { log, lines } = logger();
   log.error('bad', { error: new Error('outer', { cause: new Error('inner') }) });
   expect(lines[0]?.['error']).toMatchObject({ message: 'outer', cause: { message: 'inner' } });

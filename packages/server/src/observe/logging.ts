@@ -3,8 +3,8 @@ import type { Clock, LogFields, Logger } from '@wheelhouse/machinery';
 const letters = { info: 'I', warn: 'W', error: 'E', debug: 'I' } as const;
 
 /**
- * A log line in klog's text format: letter of the level, date, time, process, then the message and
- * its fields. Times are UTC.
+ * Formats a line in klog's text format: the letter of the level, the date and time in UTC, the
+ * process ID, the message, and the fields.
  */
 function textLine(line: {
   readonly ms: number;
@@ -18,12 +18,12 @@ function textLine(line: {
   const micros = String(Math.floor((line.ms % 1) * 1000)).padStart(3, '0');
   const clock = `${time.slice(11, 23)}${micros}`;
   const pid = String(line.pid).padStart(7);
-  const fields = Object.entries(line.fields).map(([name, value]) => ` ${name}=${written(value)}`);
+  const fields = Object.entries(line.fields).map(([name, value]) => ` ${name}=${valueText(value)}`);
   const message = JSON.stringify(line.message);
   return `${letters[line.level]}${day} ${clock} ${pid} wheelhouse] ${message}${fields.join('')}`;
 }
 
-function written(value: unknown): string {
+function valueText(value: unknown): string {
   if (value instanceof Error) return JSON.stringify(value.message);
   if (typeof value === 'bigint') return value.toString();
   try {
@@ -33,14 +33,14 @@ function written(value: unknown): string {
   }
 }
 
-/** Receives lines; process.stderr is one. */
+/** Receives log lines; `process.stderr` is one. */
 export interface LogSink {
   write(text: string): unknown;
 }
 
 /**
- * A sink that buffers lines until they reach `bytesMax` bytes or the first has waited `flushMs`
- * milliseconds. `flush` writes the buffer.
+ * Creates a sink that buffers lines until they reach `bytesMax` bytes or the first one has waited
+ * for `flushMs` milliseconds. `flush` writes the buffer at once.
  */
 export function createBufferedSink(
   sink: LogSink,
@@ -80,17 +80,17 @@ export type LogFormat = 'json' | 'text';
 type Level = 'info' | 'warn' | 'error' | 'debug';
 
 /**
- * A logger that writes one JSON object per line (`ts`, `level`, `msg`, then the fields) or klog's
- * text format. Written by hand: the logging library considered costs tens of milliseconds of every
- * start without a benefit here.
+ * Creates a logger that writes one JSON object per line (`ts`, `level`, `msg`, and the fields) or
+ * klog's text format. It replaces a logging library, which would add tens of milliseconds to
+ * startup.
  */
 export function createLogger(options: {
   verbosity: number;
   sink: LogSink;
-  /** Receives all lines except errors; `sink` when absent. */
+  /** Receives all lines except errors; by default `sink`. */
   infoSink?: LogSink | undefined;
   clock: Clock;
-  /** JSON when absent. */
+  /** By default JSON. */
   format?: LogFormat;
 }): Logger {
   const { clock } = options;
@@ -104,7 +104,7 @@ export function createLogger(options: {
     const ts = new Date(clock.now()).toISOString();
     sink.write(`${lineOf({ ...fields, ts, level, msg: message })}\n`);
   };
-  // A plain member, because each request reads it.
+  // `verbosity` is a plain member rather than a getter, because each request reads it.
   const logger = {
     verbosity: options.verbosity,
     setVerbosity(verbosity: number) {
@@ -120,7 +120,7 @@ export function createLogger(options: {
   return logger;
 }
 
-/** The line's own members come first, whatever the names of the fields. */
+/** Formats a JSON line, in which `ts`, `level`, and `msg` precede the fields. */
 function lineOf(fields: Record<string, unknown>): string {
   const { ts, level, msg, ...rest } = fields;
   try {

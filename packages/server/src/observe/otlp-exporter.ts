@@ -22,7 +22,7 @@ import {
 } from '@wheelhouse/store';
 import type { Attributes, FinishedSpan } from './tracing.ts';
 
-/** The part of OpenTelemetry's protocol (OTLP 1.x) that traces of a server need. */
+/** The messages of OpenTelemetry's protocol (OTLP 1.x) that exports of traces use. */
 const value = message({ text: chosen(1, text), integer: chosen(3, integer) });
 const attribute = message({ key: one(1, text), value: one(2, sent(value)) });
 const link = message({ traceId: one(1, bytes), spanId: one(2, bytes) });
@@ -57,16 +57,16 @@ const kinds = { internal: 1, server: 2, client: 3 } as const;
 const errorCode = 2;
 /** The defaults of OpenTelemetry's batch processor: queue size, batch size, and export interval. */
 const limits = { waiting: 2048, batch: 512, everyMs: 5000, callMs: 10_000 };
-/** Milliseconds that a stop waits for the collector. */
+/** Maximum milliseconds that `close` waits for the collector. */
 const closeMs = 1000;
-const complaintMs = 60_000;
+const warningIntervalMs = 60_000;
 
 /** The collector's address: `host:port`, or the path of a Unix socket. */
 export type CollectorAddress = { readonly address: string } | { readonly socketPath: string };
 
 /**
- * Sends batches of spans to a collector over gRPC without TLS. Spans that the collector rejects or
- * that do not fit into the queue are lost: a request never waits for its trace.
+ * Exports batches of spans to a collector over gRPC without TLS. Spans that the collector rejects or
+ * that do not fit into the queue are dropped, so that no request waits for its trace.
  */
 export class OtlpExporter {
   readonly #options: {
@@ -79,7 +79,7 @@ export class OtlpExporter {
   #waiting: FinishedSpan[] = [];
   #lost = 0;
   #sending: Promise<void> | undefined;
-  #complainedMs = Number.NEGATIVE_INFINITY;
+  #warnedMs = Number.NEGATIVE_INFINITY;
   readonly #timer: Timer;
 
   constructor(
@@ -92,19 +92,20 @@ export class OtlpExporter {
       'address' in to
         ? new GrpcChannel({ origin: `http://${to.address}`, clock })
         : new GrpcChannel({ origin: 'http://localhost', socketPath: to.socketPath, clock });
-    this.#timer = clock.every(limits.everyMs, () => this.#sendSoon());
+    this.#timer = clock.every(limits.everyMs, () => this.#startSending());
   }
 
+  /** Queues a span, or drops it if the queue is full. */
   add(finished: FinishedSpan): void {
     if (this.#waiting.length >= limits.waiting) {
       this.#lost += 1;
       return;
     }
     this.#waiting.push(finished);
-    if (this.#waiting.length >= limits.batch) this.#sendSoon();
+    if (this.#waiting.length >= limits.batch) this.#startSending();
   }
 
-  /** Sends waiting spans, for at most a second, and closes the connection. */
+  /** Sends the queued spans for at most a second, and closes the connection. */
   async close(): Promise<void> {
     this.#timer.stop();
     const flushed = (this.#sending ?? Promise.resolve()).then(() => this.#send());
@@ -113,7 +114,7 @@ export class OtlpExporter {
     this.#channel.close();
   }
 
-  #sendSoon(): void {
+  #startSending(): void {
     if (this.#sending !== undefined || this.#waiting.length === 0) return;
     this.#sending = this.#send().finally(() => {
       this.#sending = undefined;
@@ -121,7 +122,7 @@ export class OtlpExporter {
     background({ where: 'process' }, this.#sending);
   }
 
-  /** Sends waiting spans until a call fails. Never rejects. */
+  /** Sends the queued spans until a call fails. Never rejects. */
   async #send(): Promise<void> {
     const { clock } = this.#options;
     const timeoutMs = limits.callMs;
@@ -133,18 +134,18 @@ export class OtlpExporter {
         await callUnary(this.#channel, { method: exportMethod, request, timeoutMs, clock });
       } catch (error) {
         this.#lost += batch.length;
-        this.#complain(error);
+        this.#warn(error);
         return;
       }
     }
   }
 
-  #complain(error: unknown): void {
+  #warn(error: unknown): void {
     const { clock, logger } = this.#options;
     const nowMs = clock.monotonic();
-    if (nowMs - this.#complainedMs < complaintMs) return;
-    this.#complainedMs = nowMs;
-    logger.warn('the collector took no spans', { error: errorText(error), lostSpans: this.#lost });
+    if (nowMs - this.#warnedMs < warningIntervalMs) return;
+    this.#warnedMs = nowMs;
+    logger.warn('cannot export spans', { error: errorText(error), lostSpans: this.#lost });
     this.#lost = 0;
   }
 }

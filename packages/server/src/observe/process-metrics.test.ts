@@ -8,8 +8,8 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { watchEventLoop } from './process-metrics.ts';
 
-/** A watchdog whose timer fires when a test chooses, as late as the test chooses. */
-function watched() {
+/** A watchdog whose timer fires when the test calls `after`, however late. */
+function setUp() {
   const time = new FakeClock();
   let tick = () => {};
   let isStopped = false;
@@ -46,7 +46,7 @@ function watched() {
 }
 
 test('TRUST-2: a lag above 100 ms is logged with the request that held the thread longest', () => {
-  const { sleep, time, after, lines, occupancy } = watched();
+  const { sleep, time, after, lines, occupancy } = setUp();
   after(50);
   occupancy.enter({ url: '/api/v1/pods', userName: 'brief' });
   time.advance(20);
@@ -59,17 +59,17 @@ test('TRUST-2: a lag above 100 ms is logged with the request that held the threa
   expect(lines).toEqual([{ message, lagMs: 145, requestMs: 160, uri, user: 'alice' }]);
   after(60);
   after(149);
-  expect(lines, 'lags of 10 and 99 ms are none to report').toHaveLength(1);
+  expect(lines, 'lags of 10 and 99 ms are not reported').toHaveLength(1);
   after(151);
-  expect(lines, 'what ran was no request').toHaveLength(1);
+  expect(lines, 'no request occupied the thread').toHaveLength(1);
   occupancy.enter({ url: '/api', userName: 'alice' });
   sleep(500);
   after(10);
-  expect(lines, 'the host gave the process no time').toHaveLength(1);
+  expect(lines, 'the host did not schedule the process').toHaveLength(1);
 });
 
 test('TRUST-2: lags are counted in a histogram', () => {
-  const { after, registry } = watched();
+  const { after, registry } = setUp();
   for (const ms of [50, 52, 80, 350, 4000]) after(ms);
   const text = registry.render();
   expect(text).toContain('apiserver_event_loop_lag_seconds_bucket{le="0.005"} 2\n');
@@ -79,11 +79,11 @@ test('TRUST-2: lags are counted in a histogram', () => {
 });
 
 test('TRUST-2: the health check fails for a while after a lag above 10 s', () => {
-  const { time, after, watchdog, stopped } = watched();
+  const { time, after, watchdog, stopped } = setUp();
   after(10_050);
   expect(() => watchdog.check()).not.toThrow();
   time.advance(10_051);
-  expect(() => watchdog.check(), 'even ahead of the timer').toThrow();
+  expect(() => watchdog.check(), 'even before the timer fires').toThrow();
   after(0);
   expect(() => watchdog.check()).toThrow('the event loop was blocked for 10.0 s');
   for (let ms = 0; ms < 30_000; ms += 50) after(50);

@@ -10,11 +10,11 @@ import {
 } from '@wheelhouse/machinery';
 import { apiRelease, versionDocument } from '../views/version.ts';
 
-/** Adds metrics that Linux reports below `/proc`; returns a function that updates them. */
+/** Registers metrics from Linux's `/proc`; returns a function that updates them. */
 function addHostMetrics(registry: MetricRegistry): () => Promise<void> {
   const families = createFamilies(registry);
-  const received = counterUpTo(() => families.received.of());
-  const sent = counterUpTo(() => families.sent.of());
+  const received = counterSetter(() => families.received.of());
+  const sent = counterSetter(() => families.sent.of());
   const gauge = (family: { of(): Gauge }, value: number | undefined): void => {
     if (value !== undefined && Number.isFinite(value)) family.of().set(value);
   };
@@ -25,7 +25,7 @@ function addHostMetrics(registry: MetricRegistry): () => Promise<void> {
       textOf('/proc/self/stat'),
       textOf('/proc/self/net/dev'),
     ]);
-    // One descriptor is that of the folder being read.
+    // One of the descriptors is that of the directory being read.
     gauge(families.openFiles, descriptors === undefined ? undefined : descriptors.length - 1);
     gauge(families.filesMax, limitOf(limits, 'Max open files'));
     gauge(families.virtual, virtualBytes(stat));
@@ -37,33 +37,36 @@ function addHostMetrics(registry: MetricRegistry): () => Promise<void> {
   };
 }
 
-/** The Prometheus client library behind these metrics declares no stability. */
+/** These metrics are those of Prometheus client libraries, which declare no stability. */
 const unmarked = { stability: 'ALPHA', shownStability: 'left-out' } as const;
 
-/** Represents the absence of a limit, as in Prometheus client libraries. */
+/** The value of an absent limit, as in Prometheus client libraries. */
 const unlimited = 2 ** 64;
 
 function createFamilies(registry: MetricRegistry) {
   const of = (name: string, help: string) =>
     ({ name: `process_${name}`, help, ...unmarked, labels: [] }) as const;
   return {
-    openFiles: registry.gauge(of('open_fds', 'File descriptors that the process has open.')),
-    filesMax: registry.gauge(of('max_fds', 'File descriptors that it may have open.')),
-    virtual: registry.gauge(of('virtual_memory_bytes', 'Bytes of its address space.')),
+    openFiles: registry.gauge(of('open_fds', 'Number of open file descriptors.')),
+    filesMax: registry.gauge(of('max_fds', 'Maximum number of open file descriptors.')),
+    virtual: registry.gauge(of('virtual_memory_bytes', 'Virtual memory size in bytes.')),
     virtualMax: registry.gauge(
-      of('virtual_memory_max_bytes', 'Bytes that its address space may have.'),
+      of('virtual_memory_max_bytes', 'Maximum amount of virtual memory available in bytes.'),
     ),
     received: registry.counter(
-      of('network_receive_bytes_total', 'Bytes that its network interfaces have received.'),
+      of(
+        'network_receive_bytes_total',
+        'Number of bytes received by the process over the network.',
+      ),
     ),
     sent: registry.counter(
-      of('network_transmit_bytes_total', 'Bytes that its network interfaces have sent.'),
+      of('network_transmit_bytes_total', 'Number of bytes sent by the process over the network.'),
     ),
   };
 }
 
-/** Raises a counter to a total that is counted elsewhere. */
-function counterUpTo(counter: () => Counter): (total: number) => void {
+/** Creates a function that raises a counter to a total that is counted elsewhere. */
+function counterSetter(counter: () => Counter): (total: number) => void {
   let counted = 0;
   return (total) => {
     counter().add(total - counted);
@@ -71,7 +74,7 @@ function counterUpTo(counter: () => Counter): (total: number) => void {
   };
 }
 
-/** Undefined if the file does not exist. */
+/** The text of a file; undefined if it cannot be read. */
 async function textOf(file: string): Promise<string | undefined> {
   return readFile(file, 'utf8').catch(() => undefined);
 }
@@ -102,7 +105,7 @@ function trafficOf(text: string | undefined): { received: number; sent: number }
   return sums;
 }
 
-/** Adds metrics of the process; returns a function that updates them. */
+/** Registers metrics of the process; returns a function that updates them. */
 export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () => Promise<void> {
   const cpu = registry
     .counter({
@@ -129,7 +132,7 @@ export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () =>
     })
     .of();
   addStartTime(registry, clock);
-  const lookAtHost = addHostMetrics(registry);
+  const updateHostMetrics = addHostMetrics(registry);
   const build = buildInfo();
   registry
     .gauge({
@@ -149,7 +152,7 @@ export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () =>
     const { rss, heapUsed } = process.memoryUsage();
     resident.set(rss);
     heap.set(heapUsed);
-    return lookAtHost();
+    return updateHostMetrics();
   };
 }
 
@@ -183,7 +186,7 @@ function buildInfo(): Readonly<Record<(typeof buildLabels)[number], string>> {
   };
 }
 
-/** Adds the start time of the process. */
+/** Registers the metric of the process's start time. */
 export function addStartTime(registry: MetricRegistry, clock: Clock): void {
   registry
     .gauge({
@@ -196,13 +199,13 @@ export function addStartTime(registry: MetricRegistry, clock: Clock): void {
     .set(clock.now() / 1000 - process.uptime());
 }
 
-/** Sampling interval of the event loop. Shorter blocks may go unnoticed. */
+/** Sampling interval of the event loop in milliseconds; shorter blocks may go unnoticed. */
 const periodMs = 50;
-/** A lag above this is logged if the process was busy for as long. */
+/** A lag above this many milliseconds is logged if the process was busy for as long. */
 const reportedLagMs = 100;
-/** A lag above this fails the health check, */
+/** A lag above this many milliseconds fails the health check. */
 const unhealthyLagMs = 10_000;
-/** for this long after it, since no check runs while the loop is blocked. */
+/** Milliseconds after a lag for which the check fails, because none runs during the lag. */
 const unhealthyForMs = 30_000;
 
 const bucketsSeconds = [0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -247,7 +250,7 @@ export function watchEventLoop(options: {
     const cpuMs = usedCpuMs();
     const workedMs = cpuMs - cpuBeforeMs;
     cpuBeforeMs = cpuMs;
-    // A host that does not schedule the process causes the same delay, and no request is to blame.
+    // A host that does not schedule the process causes the same delay, without a request at fault.
     if (lagMs <= reportedLagMs || workedMs <= reportedLagMs || longest === undefined) return;
     logger.warn('the event loop was blocked', {
       lagMs: Math.round(lagMs),

@@ -16,14 +16,14 @@ import {
 /** What to sample: CPU time, live allocations, or all allocations. */
 export type ProfileKind = 'profile' | 'heap' | 'allocs';
 
-/** Another profile is in progress; the process supports one at a time. */
+/** Thrown while another profile is in progress; the process supports one at a time. */
 export class ProfileInUse extends Error {}
 
 /** Microseconds between CPU samples. */
 const cpuIntervalUs = 1000;
 /** Average bytes between allocation samples, as in Go. */
 const heapInterval = 512 * 1024;
-/** Entries of the CPU profile in which the program does not run. */
+/** Functions of the CPU profile during which no code runs. */
 const notRunning = new Set(['(root)', '(idle)']);
 
 let isInUse = false;
@@ -70,7 +70,7 @@ async function cpuProfile(session: Session, during: () => Promise<void>): Promis
   return tableOfCpu(profile);
 }
 
-/** The duration of each sample, which lasts until the next one. */
+/** Sums the samples of each stack; a sample lasts until the next one. */
 function tableOfCpu({ nodes, samples = [], timeDeltas = [] }: Profiler.Profile): PprofTable {
   const table = new PprofTable([
     ['samples', 'count'],

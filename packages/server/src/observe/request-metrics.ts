@@ -1,7 +1,7 @@
 import type { CatalogueSnapshot, VersionDef } from '@wheelhouse/kinds';
 import type { Clock, Counter, Exchange, Histogram, MetricRegistry } from '@wheelhouse/machinery';
-import { NotRecognized } from '../gates/authn/authentication.ts';
-import { NotPermitted } from '../gates/authz/authorization.ts';
+import { UnauthenticatedError } from '../gates/authn/authentication.ts';
+import { ForbiddenError } from '../gates/authz/authorization.ts';
 import { serverContext } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
 import type {
@@ -24,15 +24,15 @@ import {
   dryRunOf,
   kindKey,
   measureBodies,
-  namedParts,
-  placeOf,
   reportedVerb,
   type Series,
   scopeOf,
   slowBuckets,
+  subresourceLabel,
+  targetLabels,
 } from './request-series.ts';
 
-/** A request for a deprecated version (VER-3). */
+/** A request for a deprecated version of a kind (VER-3). */
 interface DeprecatedUse {
   readonly info: RequestInfo;
   readonly version: VersionDef;
@@ -40,60 +40,60 @@ interface DeprecatedUse {
 
 /** Metrics of requests under kube-apiserver's names (OPS-1). */
 export interface RequestMetrics extends DeadlineMetrics, CollectionMetrics {
-  /** A request was answered; streams are reported through `longRunning` instead. */
-  finished(request: {
+  /** Records an answered request, except streams, which `beginWatch` records. */
+  observe(request: {
     exchange: Exchange;
     info: RequestInfo;
     startMs: number;
     endMs: number;
-    /** Milliseconds spent in admission webhooks and in flow-control queues. */
+    /** Milliseconds spent in admission webhooks and flow-control queues. */
     othersMs: number;
   }): void;
-  /** A watch has begun; call the result at its end, at least once. */
-  longRunning(
+  /** Counts a watch as running; the caller calls the result, which is idempotent, at its end. */
+  beginWatch(
     exchange: Exchange,
     info: RequestInfo,
     time: { readonly othersMs: number },
   ): () => void;
-  /** A request has passed the gates, or was rejected by one. */
-  passed(request: Answered | TimedOut): void;
-  deprecated(use: DeprecatedUse): void;
-  /** A document of aggregated discovery was created. */
-  discoveryAggregated(): void;
+  /** Records the gates of a request that has passed them, or that one has rejected. */
+  observeGates(request: Answered | TimedOut): void;
+  countDeprecatedUse(use: DeprecatedUse): void;
+  /** Counts the creation of an aggregated discovery document. */
+  countDiscoveryAggregation(): void;
   readonly podLogs: PodLogMetrics;
 }
 
-/** Counts requests for logs of Pods by verification of the kubelet's certificate. */
+/** Counts requests for the logs of Pods, by verification of the kubelet's certificate. */
 interface PodLogMetrics {
-  requested(verification: 'skipped' | 'as configured'): void;
-  /** The kubelet's certificate was rejected. */
-  distrusted(): void;
+  countRequest(verification: 'skipped' | 'as configured'): void;
+  /** Counts a request that failed because the kubelet's certificate was rejected. */
+  countRejectedCertificate(): void;
 }
 
-/** Metrics of requests that timed out or were terminated. */
+/** Counts requests that timed out or were terminated. */
 interface DeadlineMetrics {
-  /** The server answered a request that took too long. */
-  terminated(exchange: Exchange, info: RequestInfo): void;
-  /** The server rejected a request for another server's API. */
-  refusedForAnother(exchange: Exchange, info: RequestInfo, status: number): void;
-  /** An answer was aborted. */
-  aborted(exchange: Exchange, info: RequestInfo): void;
-  /** Work that continued after a timeout has ended, or is considered stuck. */
-  afterTimeout(of: 'request' | 'write', came: AfterTimeout): void;
+  /** Counts a request that the server answered because it took too long. */
+  countTermination(exchange: Exchange, info: RequestInfo): void;
+  /** Counts a rejected request for the API of another server. */
+  countAggregatorRejection(exchange: Exchange, info: RequestInfo, status: number): void;
+  /** Counts an aborted answer. */
+  countAbort(exchange: Exchange, info: RequestInfo): void;
+  /** Counts work that continued after a timeout, once it ends or is considered stuck. */
+  countAfterTimeout(of: 'request' | 'write', came: AfterTimeout): void;
 }
 
-/** How work after a timeout ended; `pending`: not yet, after minutes. */
+/** The outcome of work after a timeout; `pending` means that it has not ended for minutes. */
 export type AfterTimeout = 'ok' | 'error' | 'panic' | 'pending';
 
 /**
- * Registers the metrics. Only names that the catalogue knows become labels, so clients cannot
- * create series.
+ * Registers the metrics. Only names in the catalogue become labels, so that clients cannot create
+ * series.
  */
 export function createRequestMetrics(options: {
   readonly registry: MetricRegistry;
   readonly snapshot: () => CatalogueSnapshot;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Names of users that get their own label. */
+  /** Names of users with their own label. */
   readonly knownUsers: readonly string[];
 }): RequestMetrics {
   const { clock } = options;
@@ -104,7 +104,7 @@ export function createRequestMetrics(options: {
     const code = exchange.answeredStatus;
     if (code === undefined) return undefined;
     const { group, version, resource } = info;
-    const place = placeOf(info);
+    const place = subresourceLabel(info);
     if (place === undefined) return undefined;
     const verb = reportedVerb(exchange, info);
     const kind = { verb, scope: scopeOf(info), dryRun: dryRunOf(info) };
@@ -113,14 +113,14 @@ export function createRequestMetrics(options: {
     const node = groupNode?.children.get(resource)?.children.get(version)?.children.get(place);
     const cached = node?.series.get(rest);
     if (cached !== undefined) return cached;
-    const named = namedParts(options.snapshot(), { info, place });
+    const named = targetLabels(options.snapshot(), { info, place });
     if (named === undefined) return undefined;
     const series = createSeries(families, { kind, named, code: String(code) });
     nodeAt(root, [group, resource, version, place]).series.set(rest, series);
     return series;
   };
   return {
-    finished({ exchange, info, startMs, endMs, othersMs }) {
+    observe({ exchange, info, startMs, endMs, othersMs }) {
       const isStream = info.verb === 'watch' && exchange.answeredStatus === 200;
       if (isStream && info.isResourceRequest) return;
       const series = seriesOf(exchange, info);
@@ -129,7 +129,7 @@ export function createRequestMetrics(options: {
       measureBodies(series, exchange);
       if (series.bodies !== undefined) measureValidation(info.query, endMs - startMs);
     },
-    longRunning(exchange, info, time) {
+    beginWatch(exchange, info, time) {
       const startMs = clock.monotonic();
       const series = seriesOf(exchange, info);
       series?.running.add(1);
@@ -142,12 +142,12 @@ export function createRequestMetrics(options: {
         count(series, { tookMs: clock.monotonic() - startMs, othersMs: time.othersMs });
       };
     },
-    discoveryAggregated: discoveryCounter(options.registry),
+    countDiscoveryAggregation: discoveryCounter(options.registry),
     podLogs: podLogMetrics(options.registry),
-    passed: createGateMetrics(options),
+    observeGates: createGateMetrics(options),
     ...createCollectionMetrics(options.registry),
     ...deadlineMetrics(options),
-    deprecated({ info, version }) {
+    countDeprecatedUse({ info, version }) {
       const { group, resource, subresource } = info;
       const release = version.removedRelease ?? '';
       families.deprecated.of(group, version.version, resource, subresource, release).set(1);
@@ -156,8 +156,8 @@ export function createRequestMetrics(options: {
 }
 
 /**
- * Series by group, resource, version, and subresource or path, and then by a number for the rest: a
- * few lookups of short names cost less than building one long key for every request.
+ * Series by group, resource, version, and subresource or path, and then by a number for the other
+ * labels. A few lookups of short names cost less than building a long key for every request.
  */
 interface Node {
   readonly children: Map<string, Node>;
@@ -202,27 +202,27 @@ function deadlineMetrics(options: {
     labels: ['source', 'status'],
   });
   const labelsOf = (exchange: Exchange, info: RequestInfo): string[] | undefined => {
-    const place = placeOf(info);
-    const named = place === undefined ? undefined : namedParts(snapshot(), { info, place });
+    const place = subresourceLabel(info);
+    const named = place === undefined ? undefined : targetLabels(snapshot(), { info, place });
     return named && [reportedVerb(exchange, info), ...named, scopeOf(info)];
   };
   return {
-    terminated(exchange, info) {
+    countTermination(exchange, info) {
       const labels = labelsOf(exchange, info);
       const code = String(exchange.answeredStatus);
       if (labels !== undefined) terminations.of(...labels, component, code).add(1);
     },
-    refusedForAnother(exchange, info, status) {
-      // Only group and version come from an APIService; the client chooses the rest of the path.
+    countAggregatorRejection(exchange, info, status) {
+      // The client chooses the path, except the group and version of an APIService.
       const { group, version } = info;
       const place = [group, version, '', '', scopeOf(info), 'aggregator'];
       terminations.of(reportedVerb(exchange, info), ...place, String(status)).add(1);
     },
-    aborted(exchange, info) {
+    countAbort(exchange, info) {
       const labels = labelsOf(exchange, info);
       if (labels !== undefined) aborts.of(...labels).add(1);
     },
-    afterTimeout(of, came) {
+    countAfterTimeout(of, came) {
       afterTimeouts.of(of === 'write' ? 'rest-handler' : 'timeout-handler', came).add(1);
     },
   };
@@ -244,10 +244,10 @@ function fieldValidationMetrics(
     labels: ['field_validation'],
     buckets: slowBuckets,
   });
-  const silent = family.of('');
+  const unset = family.of('');
   const seriesOf = (query: URLSearchParams): Histogram => {
     const directive = query.size === 0 ? null : query.get('fieldValidation');
-    if (directive === null || directive === '') return silent;
+    if (directive === null || directive === '') return unset;
     return family.of(directives.has(directive) ? directive : 'invalid');
   };
   return (query, tookMs) => seriesOf(query).observe(tookMs / 1000);
@@ -272,36 +272,36 @@ function createGateMetrics(options: {
   const filters = filterMetrics(registry);
   const countUser = userCounter(options);
   const countOwn = ownRequestCounter(options);
-  const recognized = (result: 'success' | 'failure' | 'error', tookMs: number): void => {
+  const recordAuthentication = (result: 'success' | 'failure' | 'error', tookMs: number): void => {
     authentication(result, tookMs / 1000);
     filters.authentication.observe(tookMs / 1000);
   };
   return ({ last, failure }) => {
     if (last.phase === 'arrived') return;
     if (last.phase === 'received') {
-      if (!(failure?.error instanceof NotRecognized)) return;
+      if (!(failure?.error instanceof UnauthenticatedError)) return;
       const result = failure.error.credential === 'bad' ? 'error' : 'failure';
-      return recognized(result, failure.failedMs - last.startMs);
+      return recordAuthentication(result, failure.failedMs - last.startMs);
     }
-    recognized('success', last.authenticatedMs - last.startMs);
+    recordAuthentication('success', last.authenticatedMs - last.startMs);
     countUser(last.requester);
     if (last.user.name === serverContext.user.name) countOwn(last);
-    filters.passed(last);
+    filters.observeGates(last);
     if (last.phase === 'authorized') {
       const seconds = (last.authorizedMs - last.admittedMs) / 1000;
       authorization('allowed', seconds);
       filters.authorization.observe(seconds);
     } else if (last.phase === 'admitted') {
-      const result = refusalOf(failure);
+      const result = rejectionOf(failure);
       if (result === undefined || failure === undefined) return;
       authorization(result, (failure.failedMs - last.admittedMs) / 1000);
     }
   };
 }
 
-/** How authorization rejected a request; undefined if something else ended it. */
-function refusalOf(failure: Failure | undefined): 'error' | 'denied' | 'no-opinion' | undefined {
-  if (!(failure?.error instanceof NotPermitted)) return undefined;
+/** The label of a request that authorization rejected; undefined for other failures. */
+function rejectionOf(failure: Failure | undefined): 'error' | 'denied' | 'no-opinion' | undefined {
+  if (!(failure?.error instanceof ForbiddenError)) return undefined;
   const { decision, error } = failure.error.result;
   if (error !== undefined) return 'error';
   return decision === 'deny' ? 'denied' : 'no-opinion';
@@ -309,19 +309,19 @@ function refusalOf(failure: Failure | undefined): 'error' | 'denied' | 'no-opini
 
 type Attempt = (result: string, seconds: number) => void;
 
-/** Series by result, created on first use. */
+/** Registers the metrics of attempts by result; series are created on first use. */
 function attempts(registry: MetricRegistry, gate: 'authentication' | 'authorization'): Attempt {
   const stability = 'ALPHA';
   const labels = ['result'];
   const total = registry.counter({
     name: gate === 'authentication' ? 'authentication_attempts' : 'authorization_attempts_total',
-    help: `Requests that reached ${gate}, by result.`,
+    help: `Number of requests that reached ${gate}, by result.`,
     stability,
     labels,
   });
   const duration = registry.histogram({
     name: `${gate}_duration_seconds`,
-    help: `Duration of the ${gate} of requests, by result.`,
+    help: `Duration of ${gate} in seconds, by result.`,
     stability,
     labels,
     buckets: attemptBuckets,
@@ -344,7 +344,7 @@ function attempts(registry: MetricRegistry, gate: 'authentication' | 'authorizat
 function filterMetrics(registry: MetricRegistry) {
   const family = registry.histogram({
     name: 'apiserver_request_filter_duration_seconds',
-    help: 'Time that requests spent at each gate before their endpoint.',
+    help: 'Time in seconds that requests spent at each gate before their endpoint.',
     stability: 'ALPHA',
     labels: ['filter'],
     buckets: filterBuckets,
@@ -355,8 +355,8 @@ function filterMetrics(registry: MetricRegistry) {
   return {
     authentication: of('authentication'),
     authorization: of('authorization'),
-    /** The gates between these. */
-    passed(request: Authenticated | Admitted | Authorized): void {
+    /** Records the gates between authentication and authorization. */
+    observeGates(request: Authenticated | Admitted | Authorized): void {
       const { authenticatedMs, recordedMs } = request;
       if (recordedMs !== undefined) {
         audit ??= of('audit');
@@ -375,7 +375,7 @@ function discoveryCounter(registry: MetricRegistry): () => void {
   const counter = registry
     .counter({
       name: 'aggregator_discovery_aggregation_count_total',
-      help: 'Number of aggregated discovery documents that were created.',
+      help: 'Number of aggregated discovery documents created.',
       stability: 'ALPHA',
       labels: [],
     })
@@ -389,22 +389,22 @@ function podLogMetrics(registry: MetricRegistry): PodLogMetrics {
   const requests = registry.counter({
     ...definition(
       'insecure_backend_total',
-      "Requests for logs of Pods, by whether the kubelet's certificate is verified.",
+      "Number of requests for the logs of Pods, by whether the kubelet's certificate is verified.",
     ),
     labels: ['usage'],
   });
   const failures = registry.counter({
     ...definition(
       'backend_tls_failure_total',
-      "Requests for logs of Pods that failed because the kubelet's certificate was rejected.",
+      "Number of requests for the logs of Pods that failed because the kubelet's certificate was rejected.",
     ),
     labels: [],
   });
   const failed = failures.of();
   return {
-    requested: (verification) =>
+    countRequest: (verification) =>
       requests.of(verification === 'skipped' ? 'skip_tls_allowed' : 'enforce_tls').add(1),
-    distrusted: () => failed.add(1),
+    countRejectedCertificate: () => failed.add(1),
   };
 }
 
@@ -417,37 +417,37 @@ function ownRequestCounter({
 ) => void {
   const family = registry.counter({
     name: 'apiserver_selfrequest_total',
-    help: 'Requests of the server to itself, by verb, resource, and subresource.',
+    help: 'Number of requests of the server to itself, by verb, resource, and subresource.',
     stability: 'ALPHA',
     labels: ['verb', 'resource', 'subresource'],
   });
   return ({ exchange, info }) => {
-    const place = placeOf(info);
-    const named = place === undefined ? undefined : namedParts(snapshot(), { info, place });
+    const place = subresourceLabel(info);
+    const named = place === undefined ? undefined : targetLabels(snapshot(), { info, place });
     const [, , resource = '', part = ''] = named ?? [];
     if (named !== undefined) family.of(reportedVerb(exchange, info), resource, part).add(1);
   };
 }
 
-/** Counts requests by user; the series is cached by user value, which a client's requests share. */
+/** Counts requests by user; caches the last series, because a client's requests share a user value. */
 function userCounter({
   registry,
   knownUsers,
 }: Parameters<typeof createGateMetrics>[0]): (user: { readonly name: string }) => void {
   const family = registry.counter({
     name: 'authenticated_user_requests',
-    help: 'Authenticated requests by user name, as far as names have their own label.',
+    help: 'Number of authenticated requests, by user name; other users share labels.',
     stability: 'ALPHA',
     labels: ['username'],
   });
   const names = new Set(knownUsers);
-  const shown = (name: string): string => {
+  const labelOf = (name: string): string => {
     if (names.has(name)) return name;
     return name.includes('@') ? 'email_id' : 'other';
   };
   let last: { readonly user: object; readonly counter: Counter } | undefined;
   return (user) => {
-    if (last?.user !== user) last = { user, counter: family.of(shown(user.name)) };
+    if (last?.user !== user) last = { user, counter: family.of(labelOf(user.name)) };
     last.counter.add(1);
   };
 }

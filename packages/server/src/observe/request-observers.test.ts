@@ -10,20 +10,20 @@ const received: Received = { ...arrived, phase: 'received', info: parseRequest('
 const answered: Answered = { phase: 'answered', last: received, failure: undefined };
 
 describe('the observers of requests', () => {
-  test('run in order, each for the events that it follows', () => {
+  test('run in order, each for the events that it has callbacks for', () => {
     const calls: string[] = [];
     const follower = (name: string): RequestObserver => ({
       receive: ({ phase }) => void calls.push(`${name} ${phase}`),
     });
     const other: RequestObserver = { finish: () => void calls.push('finish') };
     const observers = new RequestObservers([follower('a'), other, follower('b')]);
-    observers.passed('receive', received);
+    observers.notifyGate('receive', received);
     expect(calls).toEqual(['a received', 'b received']);
-    expect(observers.ended('finish', answered)).toBeUndefined();
+    expect(observers.notifyEnd('finish', answered)).toBeUndefined();
     expect(calls).toEqual(['a received', 'b received', 'finish']);
   });
 
-  test('fail the request when they throw, and later ones do not run', () => {
+  test('fail the request if they throw, and later ones do not run', () => {
     const calls: string[] = [];
     const failing: RequestObserver = {
       receive() {
@@ -31,11 +31,11 @@ describe('the observers of requests', () => {
       },
     };
     const observers = new RequestObservers([failing, { receive: () => void calls.push('late') }]);
-    expect(() => observers.passed('receive', received)).toThrow('no');
+    expect(() => observers.notifyGate('receive', received)).toThrow('no');
     expect(calls).toEqual([]);
   });
 
-  test('wait for one another at the end of a request', async () => {
+  test('run one after the other at the end of a request', async () => {
     const calls: string[] = [];
     let release = () => {};
     const slow: RequestObserver = {
@@ -48,7 +48,7 @@ describe('the observers of requests', () => {
       },
     };
     const quick: RequestObserver = { finish: () => void calls.push('quick') };
-    const ended = new RequestObservers([quick, slow, quick]).ended('finish', answered);
+    const ended = new RequestObservers([quick, slow, quick]).notifyEnd('finish', answered);
     expect(calls).toEqual(['quick', 'slow begins']);
     release();
     await ended;

@@ -2,7 +2,7 @@ import { type Deadlines, isLongRunning, type MaybePromise } from '@wheelhouse/ma
 import type { EndpointContext } from '../endpoints/call.ts';
 import type { AuditGate } from '../gates/audit/gate.ts';
 import { anonymousUser } from '../gates/authn/authentication.ts';
-import { NotPermitted } from '../gates/authz/authorization.ts';
+import { ForbiddenError } from '../gates/authz/authorization.ts';
 import { requestTimeMs } from '../request/options.ts';
 import {
   type Answered,
@@ -14,6 +14,7 @@ import {
 
 /** Events that end a request; their observers may wait for a backend. */
 type EndEvent = 'expire' | 'finish';
+/** Events of a request that passes a gate. */
 export type GateEvent = Exclude<RequestEvent, EndEvent>;
 
 /** The callbacks of an observer by event, which receive the state after the event. */
@@ -22,13 +23,10 @@ interface Callbacks {
   readonly ends: { readonly [Event in EndEvent]: (state: StateAfter[Event]) => MaybePromise<void> };
 }
 
-/** Observes requests: each member is called after its event with the new state. */
+/** Observes requests: each member is called after its event, with the new state. */
 export type RequestObserver = Partial<Callbacks['gates'] & Callbacks['ends']>;
 
-/**
- * The observers of a server's requests, in order; each event calls only those with a callback for
- * it.
- */
+/** The observers of a server's requests, which are called in order. */
 export class RequestObservers {
   readonly #gates: {
     readonly [Event in GateEvent]: readonly Callbacks['gates'][Event][];
@@ -50,14 +48,14 @@ export class RequestObservers {
     };
   }
 
-  /** Calls the observers of a gate's event; an error fails the request. */
-  passed<Event extends GateEvent>(event: Event, state: StateAfter[Event]): void {
+  /** Calls the observers of a gate event; an error fails the request. */
+  notifyGate<Event extends GateEvent>(event: Event, state: StateAfter[Event]): void {
     const callbacks: readonly Callbacks['gates'][Event][] = this.#gates[event];
     for (const callback of callbacks) callback(state);
   }
 
-  /** Calls the observers one after the other; returns a promise only if one is asynchronous. */
-  ended<Event extends EndEvent>(
+  /** Calls the observers of an end event in sequence; a promise is returned only if one is. */
+  notifyEnd<Event extends EndEvent>(
     event: Event,
     state: StateAfter[Event],
     first = 0,
@@ -66,14 +64,14 @@ export class RequestObservers {
     for (let index = first; index < callbacks.length; index++) {
       const pending = callbacks[index]?.(state);
       if (pending instanceof Promise) {
-        return pending.then(() => this.ended(event, state, index + 1));
+        return pending.then(() => this.notifyEnd(event, state, index + 1));
       }
     }
   }
 }
 
 /**
- * All observers of a server's requests, in the order in which they are called.
+ * Creates all observers of a server's requests, in the order in which they are called.
  * @param gate undefined without an audit policy
  * @param tracer undefined without tracing
  */
@@ -132,22 +130,23 @@ function auditObserver(gate: AuditGate): RequestObserver {
     if (last.phase === 'received') {
       const { exchange, info, auditId } = last;
       if (failure === undefined) return;
-      return gate.refused({ exchange, info, auditId, error: failure.status });
+      return gate.reject({ exchange, info, auditId, error: failure.status });
     }
     const { audit, exchange } = last;
     if (audit === undefined) return;
-    if (last.phase === 'admitted' && failure?.error instanceof NotPermitted) {
-      audit.decided(failure.error.result);
+    if (last.phase === 'admitted' && failure?.error instanceof ForbiddenError) {
+      audit.setDecision(failure.error.result);
     }
-    return audit.over(exchange.answeredStatus);
+    return audit.complete(exchange.answeredStatus);
   };
   return {
-    impersonate: ({ audit, user }) => audit?.actsAs(user),
-    authorize: ({ audit, permit }) => audit?.decided({ decision: 'allow', reason: permit.reason }),
+    impersonate: ({ audit, user }) => audit?.setImpersonatedUser(user),
+    authorize: ({ audit, permit }) =>
+      audit?.setDecision({ decision: 'allow', reason: permit.reason }),
     expire: conclude,
     finish(state) {
       if (state.phase === 'answered') return conclude(state);
-      return state.lateAudit?.over(state.last.exchange.answeredStatus);
+      return state.lateAudit?.complete(state.last.exchange.answeredStatus);
     },
   };
 }
@@ -158,14 +157,14 @@ function metricsObserver({ metrics, clock }: EndpointContext): RequestObserver {
     const { last } = state;
     if (last.phase === 'arrived') return;
     const { exchange, info, startMs, deadline } = last;
-    metrics.passed(state);
+    metrics.observeGates(state);
     const { othersMs } = deadline;
-    metrics.finished({ exchange, info, startMs, endMs: clock.monotonic(), othersMs });
+    metrics.observe({ exchange, info, startMs, endMs: clock.monotonic(), othersMs });
   };
   return {
     expire(state) {
       const { last } = state;
-      if (last.phase !== 'arrived') metrics.terminated(last.exchange, last.info);
+      if (last.phase !== 'arrived') metrics.countTermination(last.exchange, last.info);
       count(state);
     },
     finish(state) {
@@ -178,8 +177,8 @@ function metricsObserver({ metrics, clock }: EndpointContext): RequestObserver {
 const requestLogLevel = 3;
 
 /**
- * Logs one line for a request whose answer is complete, or whose watch has begun. It contains the
- * path without the query, and no header except the User-Agent, so no secrets.
+ * Logs one line for a request whose answer is complete or whose watch has begun. To exclude secrets,
+ * it contains the path without the query, and no header except the User-Agent.
  */
 function logObserver({ logger, clock }: EndpointContext): RequestObserver {
   const log = (state: Answered | TimedOut): void => {

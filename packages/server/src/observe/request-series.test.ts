@@ -9,10 +9,10 @@ import {
   createSeries,
   dryRunOf,
   kindKey,
-  namedParts,
-  placeOf,
   reportedVerb,
   scopeOf,
+  subresourceLabel,
+  targetLabels,
 } from './request-series.ts';
 
 const snapshot = createCatalogue(builtinKinds(dialectOf('svc'))).snapshot();
@@ -63,8 +63,8 @@ test.each([
 describe('OPS-1: the scope of a request', () => {
   const parts = (method: string, url: string) => {
     const info = parseRequest(method, url);
-    const place = placeOf(info);
-    return place === undefined ? undefined : namedParts(snapshot, { info, place });
+    const place = subresourceLabel(info);
+    return place === undefined ? undefined : targetLabels(snapshot, { info, place });
   };
 
   test.each([
@@ -84,7 +84,7 @@ describe('OPS-1: the scope of a request', () => {
     '/apis/example.com/v1/tabs',
     `${pod}/of-the-client`,
     '/api/v1/namespaces/default/of-the-client',
-  ])('gives %s no series, since a client chose it', (url) => {
+  ])('is undefined for %s, which a client chose', (url) => {
     expect(parts('GET', url)).toBeUndefined();
   });
 });
@@ -97,7 +97,7 @@ test('OPS-1: each combination of verb, scope, dry run, and code has its own seri
   expect(new Set(keys).size).toBe(keys.length);
 });
 
-test('OPS-1: reads measure answers, writes bodies, and watches their number', () => {
+test('OPS-1: answers are measured for reads, and bodies for writes', () => {
   const families = createFamilies(createMetricRegistry({ release: '1.32', hidden: 'hidden' }));
   const series = (verb: string) => {
     const kind = { verb, scope: 'resource', dryRun: '' };

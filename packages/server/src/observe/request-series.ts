@@ -16,9 +16,9 @@ const durationBuckets = [0.005, 0.025, ...slowBuckets];
 const sizeBuckets = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const bodyBuckets = Array.from({ length: 31 }, (_, step) => 50_000 + step * 100_000);
 
-/** Labels that most metrics of requests have. */
+/** The labels of most metrics of requests. */
 export const common = ['group', 'version', 'resource', 'subresource', 'scope', 'component'];
-/** The label `component`, which is empty for health checks. */
+/** The value of the label `component`, except for health checks. */
 export const component = 'apiserver';
 const healthPaths = new Set(['/healthz', '/livez', '/readyz']);
 
@@ -28,7 +28,7 @@ export interface Series {
   readonly duration: Histogram;
   /** Duration without webhooks and queues; absent for watches. */
   readonly own: Histogram | undefined;
-  readonly ownFormerly: Histogram | undefined;
+  readonly ownDeprecated: Histogram | undefined;
   readonly running: Gauge;
   /** Sizes of answers to reads. */
   readonly answers: Histogram | undefined;
@@ -38,18 +38,18 @@ export interface Series {
 
 /** Counts one finished request. */
 export function count(
-  { total, duration, own, ownFormerly }: Series,
+  { total, duration, own, ownDeprecated }: Series,
   time: { readonly tookMs: number; readonly othersMs: number },
 ): void {
   const ownSeconds = (time.tookMs - time.othersMs) / 1000;
   total.add(1);
   duration.observe(time.tookMs / 1000);
   own?.observe(ownSeconds);
-  ownFormerly?.observe(ownSeconds);
+  ownDeprecated?.observe(ownSeconds);
 }
 
 /**
- * Measures the body and the answer of a request; a long list is measured when it has been written.
+ * Records the sizes of a request's body and answer; that of a long list once it has been written.
  */
 export function measureBodies({ answers, bodies }: Series, exchange: Exchange): void {
   if (bodies !== undefined && exchange.receivedBytes !== undefined) {
@@ -61,10 +61,10 @@ export function measureBodies({ answers, bodies }: Series, exchange: Exchange): 
   else exchange.onAnswered?.((bytes) => answers.observe(bytes));
 }
 
-/** Registers the metrics. */
+/** Registers the metrics of requests. */
 export function createFamilies(registry: MetricRegistry) {
   const own = {
-    help: 'Duration of requests without the time spent in admission webhooks and flow-control queues.',
+    help: 'Duration of requests in seconds, without the time spent in admission webhooks and flow-control queues.',
     stability: 'ALPHA',
     labels: ['verb', ...common],
     buckets: slowBuckets,
@@ -79,14 +79,14 @@ export function createFamilies(registry: MetricRegistry) {
     }),
     answers: registry.histogram({
       name: 'apiserver_response_sizes',
-      help: 'Size in bytes of the answers to reads.',
+      help: 'Size of the answers to reads in bytes.',
       stability: 'STABLE',
       labels: ['verb', ...common],
       buckets: sizeBuckets,
     }),
     bodies: registry.histogram({
       name: 'apiserver_request_body_size_bytes',
-      help: 'Size in bytes of the bodies of writes, by resource and verb.',
+      help: 'Size of the bodies of writes in bytes, by resource and verb.',
       stability: 'ALPHA',
       labels: ['resource', 'verb'],
       buckets: bodyBuckets,
@@ -154,8 +154,8 @@ export function createSeries(
     total: families.total.of(verb, dryRun, ...place, code),
     duration: families.duration.of(verb, dryRun, ...place),
     own: isWatch ? undefined : families.own.of(verb, ...place),
-    ownFormerly: isWatch ? undefined : families.ownFormerly.of(verb, ...place),
-    // For other verbs the gauge would always be 0.
+    ownDeprecated: isWatch ? undefined : families.ownFormerly.of(verb, ...place),
+    // The gauge of other verbs would always be 0.
     running: isWatch ? families.running.of(verb, ...place) : noGauge,
     answers: verb === 'GET' || verb === 'LIST' ? families.answers.of(verb, ...place) : undefined,
     bodies:
@@ -167,7 +167,7 @@ export function createSeries(
 
 const noGauge: Gauge = { set: () => {}, add: () => {} };
 
-/** The labels of a request besides its target. */
+/** The labels of a request other than its target. */
 interface RequestKind {
   readonly verb: string;
   readonly scope: string;
@@ -178,15 +178,22 @@ interface RequestKind {
 const plainPaths = new Set(['/backup', '/healthz', '/livez', '/readyz', '/metrics', '/version']);
 const documentPaths = /^\/(api|apis|openapi)(\/|$)/;
 
-/** The label `subresource`: a subresource or a known path; all API documents share one value. */
-export function placeOf({ isResourceRequest, subresource, path }: RequestInfo): string | undefined {
+/**
+ * The label `subresource` of a request: a subresource or a known path; undefined for other paths.
+ * All API documents share one value.
+ */
+export function subresourceLabel({
+  isResourceRequest,
+  subresource,
+  path,
+}: RequestInfo): string | undefined {
   if (isResourceRequest) return subresource;
   if (plainPaths.has(path)) return path;
   return documentPaths.test(path) ? '' : undefined;
 }
 
-/** Group, version, resource, and subresource; undefined if the catalogue does not know them. */
-export function namedParts(
+/** Group, version, resource, and subresource; undefined if they are not in the catalogue. */
+export function targetLabels(
   snapshot: CatalogueSnapshot,
   { info, place }: { readonly info: RequestInfo; readonly place: string },
 ): readonly string[] | undefined {
@@ -215,12 +222,13 @@ const verbIndex: ReadonlyMap<string, number> = new Map(
   ['other', 'APPLY', 'CONNECT', ...verbNames.values()].map((verb, index) => [verb, index]),
 );
 /** Subresources that count as CONNECT for every verb. */
-const connecting = new Set(['attach', 'exec', 'log', 'portforward', 'proxy']);
+const connectSubresources = new Set(['attach', 'exec', 'log', 'portforward', 'proxy']);
 
-/** The verb as metrics report it. */
+/** The label `verb` of a request. */
 export function reportedVerb(exchange: Exchange, info: RequestInfo): string {
   const { verb, subresource } = info;
-  if (subresource !== '' && info.isResourceRequest && connecting.has(subresource)) return 'CONNECT';
+  if (subresource !== '' && info.isResourceRequest && connectSubresources.has(subresource))
+    return 'CONNECT';
   if (verb === 'patch') {
     return exchange.header('content-type')?.startsWith('application/apply-patch') === true
       ? 'APPLY'
@@ -245,7 +253,7 @@ export function dryRunOf({ query }: RequestInfo): string {
 const scopes = ['', 'cluster', 'namespace', 'resource'];
 const dryRuns = ['', 'All', 'invalid'];
 
-/** A distinct number for each combination of labels. */
+/** Returns a distinct number for each combination of labels. */
 export function kindKey({ verb, scope, dryRun }: RequestKind, code: number): number {
   const kind = (verbIndex.get(verb) ?? 0) * scopes.length + scopes.indexOf(scope);
   return (kind * dryRuns.length + dryRuns.indexOf(dryRun)) * 1000 + code;
@@ -253,23 +261,23 @@ export function kindKey({ verb, scope, dryRun }: RequestKind, code: number): num
 
 /** Metrics of lists and watches under kube-apiserver's names (OPS-1). */
 export interface CollectionMetrics {
-  /** A list was answered from the watch cache. */
-  listed(
+  /** Counts a list that was answered from the watch cache. */
+  countList(
     def: ResourceDef,
     list: { readonly count: number; readonly examined?: number | undefined },
   ): void;
-  /** A consistent read was answered from the watch cache, or timed out. */
-  readNewest(def: ResourceDef, success: boolean): void;
-  /** The counter of a version's watch events: bytes of an event, and its number of watchers. */
+  /** Counts a consistent read that was answered from the watch cache or timed out. */
+  countConsistentRead(def: ResourceDef, success: boolean): void;
+  /** Returns the counter of a version's watch events, called with an event's bytes and watchers. */
   eventsOf(def: ResourceDef, version: VersionDef): (bytes: number, watchers: number) => void;
-  /** A watch has sent all of its initial objects. */
-  watchListed(info: RequestInfo, tookMs: number): void;
+  /** Records the time until a watch has sent all of its initial objects. */
+  observeWatchList(info: RequestInfo, tookMs: number): void;
 }
 
 const eventBuckets = Array.from({ length: 8 }, (_, step) => 1024 * 2 ** step);
 const watchListBuckets = [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60];
 
-/** Registers the metrics; call it once per registry. */
+/** Registers the metrics of lists and watches; must be called once per registry. */
 export function createCollectionMetrics(registry: MetricRegistry): CollectionMetrics {
   return { ...listMetrics(registry), ...watchMetrics(registry) };
 }
@@ -280,33 +288,36 @@ interface ListSeries {
   readonly returned: Counter;
 }
 
-function listMetrics(registry: MetricRegistry): Pick<CollectionMetrics, 'listed' | 'readNewest'> {
+function listMetrics(
+  registry: MetricRegistry,
+): Pick<CollectionMetrics, 'countList' | 'countConsistentRead'> {
   const counter = (name: string, help: string, labels: readonly string[]) =>
     registry.counter({ name, help, stability: 'ALPHA', labels });
-  const lists = counter('apiserver_cache_list_total', 'Lists answered from a watch cache.', [
-    'resource_prefix',
-    'index',
-  ]);
+  const lists = counter(
+    'apiserver_cache_list_total',
+    'Number of lists answered from a watch cache.',
+    ['resource_prefix', 'index'],
+  );
   const examined = counter(
     'apiserver_cache_list_fetched_objects_total',
-    'Objects that lists from a watch cache examined.',
+    'Number of objects that lists from a watch cache examined.',
     ['resource_prefix', 'index'],
   );
   const returned = counter(
     'apiserver_cache_list_returned_objects_total',
-    'Objects that lists from a watch cache returned.',
+    'Number of objects that lists from a watch cache returned.',
     ['resource_prefix'],
   );
   const newest = counter(
     'apiserver_watch_cache_consistent_read_total',
-    'Consistent reads from a watch cache, by whether the cache became fresh in time.',
+    'Number of consistent reads from a watch cache, by whether the cache caught up in time.',
     ['resource', 'success', 'fallback'],
   );
   const seriesByKind = new WeakMap<ResourceDef, ListSeries>();
   const seriesOf = (def: ResourceDef): ListSeries => {
     const found = seriesByKind.get(def);
     if (found !== undefined) return found;
-    const prefix = shownPrefix(def);
+    const prefix = prefixLabel(def);
     const made = {
       lists: lists.of(prefix, ''),
       examined: examined.of(prefix, ''),
@@ -316,42 +327,43 @@ function listMetrics(registry: MetricRegistry): Pick<CollectionMetrics, 'listed'
     return made;
   };
   return {
-    listed(def, list) {
+    countList(def, list) {
       const series = seriesOf(def);
       series.lists.add(1);
       series.examined.add(list.examined ?? list.count);
       series.returned.add(list.count);
     },
-    readNewest: (def, success) => newest.of(shownPrefix(def), String(success), 'false').add(1),
+    countConsistentRead: (def, success) =>
+      newest.of(prefixLabel(def), String(success), 'false').add(1),
   };
 }
 
-/** The storage prefix as kube-apiserver shows it: `/pods`, `/example.com/foos`. */
-function shownPrefix({ storage: { prefix } }: ResourceDef): string {
+/** The storage prefix in kube-apiserver's form: `/pods`, `/example.com/foos`. */
+function prefixLabel({ storage: { prefix } }: ResourceDef): string {
   return prefix.replace(/^\/registry/, '').replace(/\/$/, '');
 }
 
 function watchMetrics(
   registry: MetricRegistry,
-): Pick<CollectionMetrics, 'eventsOf' | 'watchListed'> {
+): Pick<CollectionMetrics, 'eventsOf' | 'observeWatchList'> {
   const stability = 'ALPHA';
   const labels = ['group', 'version', 'kind'];
   const events = registry.counter({
     name: 'apiserver_watch_events_total',
-    help: 'Events sent to watches.',
+    help: 'Number of events sent to watches.',
     stability,
     labels,
   });
   const sizes = registry.histogram({
     name: 'apiserver_watch_events_sizes',
-    help: 'Size in bytes of the events sent to watches.',
+    help: 'Size of the events sent to watches in bytes.',
     stability,
     labels,
     buckets: eventBuckets,
   });
   const watchLists = registry.histogram({
     name: 'apiserver_watch_list_duration_seconds',
-    help: 'Time until watches that begin with a list had sent all of its objects.',
+    help: 'Time in seconds until a watch has sent its initial objects.',
     stability,
     labels: ['group', 'version', 'resource', 'scope'],
     buckets: watchListBuckets,
@@ -371,7 +383,7 @@ function watchMetrics(
       counterByVersion.set(version, count);
       return count;
     },
-    watchListed(info, tookMs) {
+    observeWatchList(info, tookMs) {
       const { group, version, resource } = info;
       watchLists.of(group, version, resource, scopeOf(info)).observe(tookMs / 1000);
     },

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The name by which a server announces itself: stable across restarts and distinct for each
- * component of a host. kube-apiserver derives it from the same bytes, so programs find the Lease of
- * a host's server by name (PLANE-1).
+ * The name under which a server announces itself (PLANE-1). It is stable across restarts, distinct
+ * for each component of a host, and equal to kube-apiserver's, so that programs find the Lease of a
+ * host's server by name.
  */
 export function serverIdentity(hostname: string, component: string): string {
   const hash = createHash('sha256');
@@ -16,7 +16,7 @@ export function serverIdentity(hostname: string, component: string): string {
   return `apiserver-${base32(hash.digest().subarray(0, 16))}`;
 }
 
-/** A metric label that distinguishes servers without naming their hosts. */
+/** A metric label that distinguishes servers without revealing their hosts. */
 export function serverIdentityHash(hostname: string, component: string): string {
   const identity = serverIdentity(hostname, component);
   return `sha256:${createHash('sha256').update(identity).digest('hex')}`;

@@ -13,12 +13,12 @@ import type {
   StoreOperation,
 } from '@wheelhouse/store';
 
-/** `pods`, `deployments.apps`. */
+/** The label of a kind: `pods`, `deployments.apps`. */
 export const typeOf = (def: Pick<ResourceDef, 'group' | 'resource'>): string =>
   qualifiedResource(def);
 
-/** Exposes the size of a store, read when metrics are rendered. */
-export function sizeLook(
+/** Registers the metric of a store's size; returns a function that updates it. */
+export function sizeUpdater(
   registry: MetricRegistry,
   store: Pick<Store, 'sizeBytes'>,
 ): () => Promise<void> {
@@ -38,11 +38,9 @@ export function sizeLook(
   };
 }
 
-/** The free space of a store. */
+/** Why a store rejects writes. */
 export interface StoreSpace {
-  /**
-   * Answers in time, whatever the disk does; rejects with the reason why the store refuses writes.
-   */
+  /** Rejects with the reason if the store rejects writes; settles in bounded time. */
   check(): Promise<void>;
   /** Alarms as of the last write or check. */
   alarms(): readonly StoreAlarm[];
@@ -50,11 +48,11 @@ export interface StoreSpace {
 
 const alarms = ['quota', 'low-space', 'disk-failed'] as const satisfies readonly StoreAlarm[];
 
-/** Exposes why the store refuses writes (TRUST-8). */
-export function alarmLook(registry: MetricRegistry, space: StoreSpace): () => Promise<void> {
+/** Registers the metric of a store's alarms (TRUST-8); returns a function that updates it. */
+export function alarmUpdater(registry: MetricRegistry, space: StoreSpace): () => Promise<void> {
   const family = registry.gauge({
     name: 'apiserver_storage_alarm',
-    help: 'Whether the store refuses to grow because of its quota, low disk space, or disk errors.',
+    help: 'Whether the store rejects writes because of its quota, low disk space, or disk errors.',
     stability: 'ALPHA',
     labels: ['alarm'],
   });
@@ -75,7 +73,7 @@ interface OperationSeries {
   readonly duration: Histogram;
 }
 
-/** Measures the store under the names of kube-apiserver's etcd metrics. */
+/** Registers the metrics of store operations, under the names of kube-apiserver's etcd metrics. */
 export function storeObservers(
   registry: MetricRegistry,
   kinds: readonly ResourceDef[],
@@ -124,8 +122,8 @@ export function storeObservers(
 }
 
 /**
- * Counts the objects that caches read from the store; nothing is filtered there, so all are
- * returned.
+ * Counts the objects that watch caches list from the store; the three numbers are equal, because the
+ * store does not filter.
  */
 function listObserver(registry: MetricRegistry, typeOfKey: (key: string) => string): ListObserver {
   const counter = (name: string, help: string) =>
@@ -135,11 +133,11 @@ function listObserver(registry: MetricRegistry, typeOfKey: (key: string) => stri
       stability: 'ALPHA',
       labels: ['resource'],
     });
-  const lists = counter('total', 'Lists that were read from the store, by pages.');
+  const lists = counter('total', 'Number of pages of lists read from the store.');
   const objects = [
-    counter('fetched_objects_total', 'Objects that were read from the store for lists.'),
-    counter('evaluated_objects_total', 'Objects from the store that were looked at for lists.'),
-    counter('returned_objects_total', 'Objects from the store that lists gave.'),
+    counter('fetched_objects_total', 'Number of objects read from the store for lists.'),
+    counter('evaluated_objects_total', 'Number of objects evaluated for lists from the store.'),
+    counter('returned_objects_total', 'Number of objects returned by lists from the store.'),
   ];
   return (prefix, records) => {
     const type = typeOfKey(prefix);

@@ -5,7 +5,7 @@ import type { RequestInfo } from '../request/parse-request.ts';
 import type { Answered, Authorized, TimedOut } from '../request/request-state.ts';
 import type { RequestObserver } from './request-observers.ts';
 
-/** The attributes of a span. Headers and URLs are cut to `valueLengthMax` characters. */
+/** The attributes of a span. Headers and URLs are truncated to `valueLengthMax` characters. */
 export type Attributes = Readonly<Record<string, string | number>>;
 
 /** The context in which another program continues a trace. */
@@ -32,7 +32,7 @@ export interface FinishedSpan extends RemoteContext {
 const noSpan = Buffer.alloc(0);
 
 /** The trace that the current work is part of. */
-interface Place {
+interface TraceContext {
   readonly traceId: Buffer;
   readonly isSampled: boolean;
   /** The parent of new spans, which changes during the request. */
@@ -40,25 +40,25 @@ interface Place {
 }
 
 /** The trace context of a request. */
-interface TracedRequest extends Place {
+interface TracedRequest extends TraceContext {
   readonly rootId: Buffer;
   readonly link: RemoteContext | undefined;
   readonly startMs: number;
 }
 
-/** The contents of a span besides its times and outcome. */
-interface SpanFacts {
+/** A span, without its times and outcome. */
+interface SpanDescription {
   readonly name: string;
   readonly kind?: FinishedSpan['kind'];
   readonly attributes: Attributes;
 }
 
 /**
- * Records spans of requests and exports a share of them (OPS-1). A client's trace is only linked
- * to: clients must not decide what is sampled.
+ * Records spans of requests and exports a fraction of them (OPS-1). A client's trace is recorded
+ * only as a link, so that clients do not control sampling.
  */
 export class Tracer {
-  readonly #places = new AsyncLocalStorage<Place>();
+  readonly #contexts = new AsyncLocalStorage<TraceContext>();
   readonly #requests = new WeakMap<Exchange, TracedRequest>();
   readonly #clock: Clock;
   readonly #originMs: number;
@@ -66,7 +66,7 @@ export class Tracer {
   readonly #sampledBelow: bigint;
   readonly #onSpan: (span: FinishedSpan) => void;
 
-  /** @param options.samplingRate the share of requests whose spans are exported, 0 to 1,000,000 */
+  /** @param options.samplingRate the number of requests per million whose spans are exported */
   constructor(options: {
     readonly clock: Clock;
     readonly samplingRate: number;
@@ -92,18 +92,21 @@ export class Tracer {
       startMs: this.#clock.monotonic(),
     };
     this.#requests.set(exchange, request);
-    return this.#places.run(request, answer);
+    return this.#contexts.run(request, answer);
   }
 
   /** Runs work in a span of its request; without a span if the request is not sampled. */
-  async within<T>({ name, kind, attributes }: SpanFacts, work: () => T | Promise<T>): Promise<T> {
-    const place = this.#places.getStore();
+  async within<T>(
+    { name, kind, attributes }: SpanDescription,
+    work: () => T | Promise<T>,
+  ): Promise<T> {
+    const place = this.#contexts.getStore();
     if (place?.isSampled !== true) return work();
     const startMs = this.#clock.monotonic();
-    const own: Place = { ...place, spanId: randomBytes(8) };
+    const own: TraceContext = { ...place, spanId: randomBytes(8) };
     let error: string | undefined;
     try {
-      return await this.#places.run(own, work);
+      return await this.#contexts.run(own, work);
     } catch (failure) {
       error = errorText(failure);
       throw failure;
@@ -124,7 +127,7 @@ export class Tracer {
 
   /** Headers with which another server continues the current trace. */
   headers(): Readonly<Record<string, string>> {
-    const place = this.#places.getStore();
+    const place = this.#contexts.getStore();
     if (place === undefined) return {};
     const { traceId, spanId, isSampled } = place;
     const flags = isSampled ? '01' : '00';
@@ -134,26 +137,26 @@ export class Tracer {
   /** Observes the gates, the endpoint, and the end of each request. */
   readonly observer: RequestObserver = {
     authenticate: ({ exchange, startMs, authenticatedMs: endMs }) => {
-      this.#gate(exchange, { name: 'authentication', startMs, endMs });
+      this.#recordGate(exchange, { name: 'authentication', startMs, endMs });
     },
     admit: ({ exchange, seat, admittedMs: endMs }) => {
       const startMs = seat.arrivalMs ?? endMs;
-      this.#gate(exchange, { name: 'priorityandfairness', startMs, endMs });
+      this.#recordGate(exchange, { name: 'priorityandfairness', startMs, endMs });
     },
     authorize: ({ exchange, info, admittedMs: startMs, authorizedMs: endMs }) => {
-      this.#gate(exchange, { name: 'authorization', startMs, endMs });
+      this.#recordGate(exchange, { name: 'authorization', startMs, endMs });
       const request = this.#requests.get(exchange);
       if (request?.isSampled === true && endpointName(info) !== undefined) {
         request.spanId = randomBytes(8);
       }
     },
-    expire: (state) => this.#over(state),
+    expire: (state) => this.#endRequest(state),
     finish: (state) => {
-      if (state.phase === 'answered') this.#over(state);
+      if (state.phase === 'answered') this.#endRequest(state);
     },
   };
 
-  #gate(
+  #recordGate(
     exchange: Exchange,
     times: { readonly name: string; readonly startMs: number; readonly endMs: number },
   ): void {
@@ -163,7 +166,7 @@ export class Tracer {
     this.#end({ ...times, place, spanId, parentSpanId: place.rootId, attributes: {} });
   }
 
-  #over({ last, failure }: Answered | TimedOut): void {
+  #endRequest({ last, failure }: Answered | TimedOut): void {
     const { exchange, auditId } = last;
     const place = this.#requests.get(exchange);
     if (place?.isSampled !== true) return;
@@ -193,7 +196,7 @@ export class Tracer {
   }
 
   #end(span: {
-    readonly place: Place;
+    readonly place: TraceContext;
     readonly spanId: Buffer;
     readonly parentSpanId: Buffer;
     readonly startMs: number;
@@ -267,20 +270,20 @@ function requestName({ method }: Exchange, info: RequestInfo | undefined): strin
   return `${method} /${parts.join('/')}`;
 }
 
-/** Maximum length of a header or URL in a span, characters. */
+/** Maximum length of a header or URL in a span, in characters. */
 const valueLengthMax = 2048;
-const cut = (text: string | undefined) => (text ?? '').slice(0, valueLengthMax);
+const truncated = (text: string | undefined) => (text ?? '').slice(0, valueLengthMax);
 
 function requestAttributes(exchange: Exchange, auditId: string): Attributes {
   const { method, url, httpVersion, remoteAddress, answeredStatus = 0 } = exchange;
   return {
     'http.method': method,
     'http.scheme': exchange.connection.encrypted ? 'https' : 'http',
-    'http.target': cut(redactSecrets(url)),
+    'http.target': truncated(redactSecrets(url)),
     'http.flavor': httpVersion,
-    'net.host.name': cut(exchange.header('host') ?? exchange.header(':authority')),
+    'net.host.name': truncated(exchange.header('host') ?? exchange.header(':authority')),
     'net.sock.peer.addr': remoteAddress,
-    'user_agent.original': cut(exchange.header('user-agent')),
+    'user_agent.original': truncated(exchange.header('user-agent')),
     'http.status_code': answeredStatus,
     'audit-id': auditId,
   };
@@ -289,7 +292,7 @@ function requestAttributes(exchange: Exchange, auditId: string): Attributes {
 function endpointAttributes({ exchange, info, auditId }: Authorized): Attributes {
   const path = exchange.url.split('?', 1)[0];
   return {
-    accept: cut(exchange.header('accept')),
+    accept: truncated(exchange.header('accept')),
     'audit-id': auditId,
     client: exchange.remoteAddress,
     'api-group': info.group,
@@ -300,8 +303,8 @@ function endpointAttributes({ exchange, info, auditId }: Authorized): Attributes
     protocol: exchange.httpVersion === '2' ? 'HTTP/2.0' : 'HTTP/1.1',
     resource: info.resource,
     scope: scopeOf(info),
-    url: cut(path),
-    'user-agent': cut(exchange.header('user-agent')),
+    url: truncated(path),
+    'user-agent': truncated(exchange.header('user-agent')),
     verb: info.verb.toUpperCase(),
   };
 }
