@@ -208,7 +208,7 @@ describe('tokens of an external signer', () => {
     ['found invalid public key id ""', { keys: [signerKey('')] }],
     ['while fetching keys: rpc error: code = Internal', { failures: new Map([['FetchKeys', 13]]) }],
     [
-      'while asking for metadata: rpc error: code = Unimplemented',
+      'while fetching metadata: rpc error: code = Unimplemented',
       { failures: new Map([['Metadata', 12]]) },
     ],
   ])('AUTHN-6: the start fails: %s', async (fault, change) => {

@@ -149,7 +149,7 @@ describe('AUTHN-7: distributed group claims', () => {
     ['a source that is not there', { _claim_sources: {} }],
     ['a source that is inherited', { _claim_names: { groups: 'constructor' } }],
     [
-      'a source that is not of https',
+      'a source that is not https',
       { _claim_sources: { source: { endpoint: 'http://127.0.0.1/' } } },
     ],
     [

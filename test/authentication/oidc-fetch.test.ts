@@ -80,9 +80,9 @@ test('AUTHN-7: an endless answer is cut off by size or by time', async () => {
     response.write('{');
     return true;
   };
-  await expect(fetched('/')).rejects.toThrow('no whole answer within 10000 ms');
+  await expect(fetched('/')).rejects.toThrow('no complete answer within 10000 ms');
   one.handler = () => true;
-  await expect(fetched('/')).rejects.toThrow('no whole answer within 10000 ms');
+  await expect(fetched('/')).rejects.toThrow('no complete answer within 10000 ms');
 });
 
 test('AUTHN-7: an interrupted answer is refused', async () => {

@@ -39,14 +39,14 @@ describe('bearer header', () => {
 describe('authentication', () => {
   const authenticate = createAuthentication({ authenticators: [byToken], anonymous: true });
 
-  test('AUTHN-12: a known token is its user, in system:authenticated', () => {
+  test('AUTHN-12: a valid token authenticates its user, in system:authenticated', () => {
     expect(authenticate(exchangeWith('Bearer secret'))).toEqual({
       ...alice,
       groups: ['dev', 'system:authenticated'],
     });
   });
 
-  test('AUTHN-1: no credential is anonymous, or 401 when that is off', () => {
+  test('AUTHN-1: a request without credentials is anonymous, or 401 if that is disabled', () => {
     const strict = createAuthentication({ authenticators: [byToken], anonymous: false });
     expect(authenticate(exchangeWith())).toMatchObject({
       name: 'system:anonymous',
@@ -69,7 +69,7 @@ describe('authentication', () => {
     expect(authenticate(exchangeWith(undefined, memo))).toMatchObject({ name: 'system:anonymous' });
   });
 
-  test('AUTHN-12: another authenticator may accept what one refused, also later', async () => {
+  test('AUTHN-12: a later authenticator may accept a token that earlier ones rejected', async () => {
     const user = { name: 'root', uid: '', groups: ['system:masters'], extra: {} };
     const admin = createStaticTokenAuthenticator({
       name: 'admin',

@@ -21,8 +21,8 @@ export const anonymousUser: UserInfo = {
   extra: {},
 };
 
-/** The 401 of a request with a bad credential, or without a required one. */
-export class NotRecognized extends StatusError {
+/** A 401 for a bad credential, or for the lack of a required one. */
+export class UnauthenticatedError extends StatusError {
   readonly credential: 'bad' | 'none';
 
   constructor(credential: 'bad' | 'none') {
@@ -33,10 +33,10 @@ export class NotRecognized extends StatusError {
 
 interface Attempt {
   readonly exchange: Exchange;
-  readonly shown: Credentials;
+  readonly credentials: Credentials;
 }
 
-/** The combined verdict of authenticators on a credential that none has accepted. */
+/** Why no authenticator has accepted a request so far. */
 type Rejection = 'none' | 'unknown' | 'failed';
 
 const authenticatedGroup = 'system:authenticated';
@@ -48,8 +48,8 @@ export type Authenticate = (exchange: Exchange) => MaybePromise<UserInfo>;
  * Combines authenticators into the authentication gate (AUTHN-1, AUTHN-12). They are tried in order
  * until one succeeds, even if earlier ones throw. If none succeeds, a bad credential is a 401, and
  * a request without credentials is anonymous, or a 401 if `anonymous` is false or the path is not
- * in `anonymousPaths`. A bearer token that no authenticator knows is a bad credential. `onRejected`
- * receives the reason, which never contains the credential.
+ * in `anonymousPaths`. A bearer token that no authenticator recognizes is a bad credential.
+ * `onRejected` receives the reason, which never contains the credential.
  */
 export function createAuthentication(options: {
   readonly authenticators: readonly Authenticator[];
@@ -60,23 +60,23 @@ export function createAuthentication(options: {
   readonly tokens?: TokenCacheMeter | undefined;
 }): Authenticate {
   const { authenticators, anonymous, anonymousPaths, onRejected, tokens } = options;
-  const finish = ({ exchange, shown }: Attempt, rejection: Rejection): UserInfo => {
-    const isToken = bearerToken(shown) !== undefined;
-    if (isToken) tokens?.missed(rejection === 'failed' ? 'error' : 'ok');
-    if (isToken || rejection !== 'none') throw new NotRecognized('bad');
-    const isLetIn = anonymous && anonymousPaths?.has(pathOf(exchange)) !== false;
-    if (!isLetIn) throw new NotRecognized('none');
+  const finish = ({ exchange, credentials }: Attempt, rejection: Rejection): UserInfo => {
+    const hasToken = bearerToken(credentials) !== undefined;
+    if (hasToken) tokens?.countMiss(rejection === 'failed' ? 'error' : 'ok');
+    if (hasToken || rejection !== 'none') throw new UnauthenticatedError('bad');
+    const isAllowed = anonymous && anonymousPaths?.has(pathOf(exchange)) !== false;
+    if (!isAllowed) throw new UnauthenticatedError('none');
     return anonymousUser;
   };
-  const refuse = (authenticator: Authenticator, error: unknown, before: Rejection): Rejection => {
+  const reject = (authenticator: Authenticator, error: unknown, before: Rejection): Rejection => {
     onRejected?.({ authenticator: authenticator.name, error });
     return rejectionFor(error, before);
   };
   const accept = (authenticator: Authenticator, user: UserInfo): UserInfo => {
-    const remembered = widened.get(user);
+    const remembered = authenticatedUsers.get(user);
     if (tokens !== undefined && authenticator.verifies === 'tokens') {
-      if (remembered === undefined) tokens.missed('ok');
-      else tokens.answered('hit', 0);
+      if (remembered === undefined) tokens.countMiss('ok');
+      else tokens.observeLookup('hit', 0);
     }
     return remembered ?? withAuthenticatedGroup(user);
   };
@@ -91,31 +91,31 @@ export function createAuthentication(options: {
         const user = await pending;
         if (user !== undefined) return accept(authenticators[index]!, user);
       } catch (error) {
-        rejection = refuse(authenticators[index]!, error, rejection);
+        rejection = reject(authenticators[index]!, error, rejection);
       }
       index += 1;
       const next = authenticators[index];
       if (next === undefined) return finish(request, rejection);
-      pending = (async () => next.authenticate(request.shown))();
+      pending = (async () => next.authenticate(request.credentials))();
     }
   };
 
   return (exchange) => {
-    const shown = shownBy(exchange, onRejected);
+    const credentials = credentialsOrReject(exchange, onRejected);
     let rejection: Rejection = 'none';
     for (let index = 0; index < authenticators.length; index++) {
       const authenticator = authenticators[index]!;
       try {
-        const user = authenticator.authenticate(shown);
+        const user = authenticator.authenticate(credentials);
         if (user instanceof Promise) {
-          return continueAsync({ exchange, shown }, { pending: user, index, rejection });
+          return continueAsync({ exchange, credentials }, { pending: user, index, rejection });
         }
         if (user !== undefined) return accept(authenticator, user);
       } catch (error) {
-        rejection = refuse(authenticator, error, rejection);
+        rejection = reject(authenticator, error, rejection);
       }
     }
-    return finish({ exchange, shown }, rejection);
+    return finish({ exchange, credentials }, rejection);
   };
 }
 
@@ -123,7 +123,7 @@ function rejectionFor(error: unknown, before: Rejection): Rejection {
   return error instanceof InvalidBearerToken && before !== 'failed' ? 'unknown' : 'failed';
 }
 
-function shownBy(
+function credentialsOrReject(
   exchange: Exchange,
   onRejected: Parameters<typeof createAuthentication>[0]['onRejected'],
 ): Credentials {
@@ -131,11 +131,11 @@ function shownBy(
     return credentialsOf(exchange);
   } catch (error) {
     onRejected?.({ authenticator: 'websocket', error });
-    throw new NotRecognized('bad');
+    throw new UnauthenticatedError('bad');
   }
 }
 
-/** The path as sent: an escaped spelling of an allowed path is not allowed. */
+/** The path as sent, so that an escaped spelling of an allowed path is not allowed. */
 function pathOf({ url }: Exchange): string {
   const mark = url.indexOf('?');
   return mark < 0 ? url : url.slice(0, mark);
@@ -143,18 +143,18 @@ function pathOf({ url }: Exchange): string {
 
 /** Counts a verdict on a token; authenticators return the same user value while they cache it. */
 export function countVerdict(tokens: TokenCacheMeter, user: UserInfo): void {
-  if (widened.has(user)) tokens.answered('hit', 0);
-  else tokens.missed('ok');
+  if (authenticatedUsers.has(user)) tokens.observeLookup('hit', 0);
+  else tokens.countMiss('ok');
 }
 
-const widened = new WeakMap<UserInfo, UserInfo>();
+const authenticatedUsers = new WeakMap<UserInfo, UserInfo>();
 
 /**
  * Adds `system:authenticated`, except to the anonymous user. The result is cached per user value,
  * because authenticators return the same value for every request with a credential.
  */
 export function withAuthenticatedGroup(user: UserInfo): UserInfo {
-  const cached = widened.get(user);
+  const cached = authenticatedUsers.get(user);
   if (cached !== undefined) return cached;
   const as = user.groups;
   const unchanged =
@@ -162,7 +162,7 @@ export function withAuthenticatedGroup(user: UserInfo): UserInfo {
     as.includes(authenticatedGroup) ||
     as.includes('system:unauthenticated');
   const result = unchanged ? user : { ...user, groups: [...as, authenticatedGroup] };
-  widened.set(user, result);
+  authenticatedUsers.set(user, result);
   return result;
 }
 
@@ -233,7 +233,7 @@ export function createTokenReviewer(options: {
         if (!(error instanceof InvalidBearerToken)) result = 'error';
       }
     }
-    tokens?.missed(result);
+    tokens?.countMiss(result);
     return {
       verdict: undefined,
       error: errors.length === 0 ? 'invalid bearer token' : aggregateText(errors),
@@ -278,10 +278,10 @@ export function createTokenCacheMeter(registry: MetricRegistry): TokenCacheMeter
     labels: ['status'],
   });
   const requests = registry.counter(
-    definition('request_total', 'Bearer tokens looked up, by whether their verdict was cached.'),
+    definition('request_total', 'Lookups of bearer tokens, by whether the verdict was cached.'),
   );
   const durations = registry.histogram({
-    ...definition('request_duration_seconds', 'Time to the verdict on a bearer token.'),
+    ...definition('request_duration_seconds', 'Duration of lookups of bearer tokens, in seconds.'),
     buckets: lookupBuckets,
   });
   const fetches = registry.counter(
@@ -290,7 +290,7 @@ export function createTokenCacheMeter(registry: MetricRegistry): TokenCacheMeter
   const active = registry.gauge(
     definition(
       'active_fetch_count',
-      'Requests that call the token webhook or wait for such a call.',
+      'Requests that call the token webhook, or that wait for another request to call it.',
     ),
   );
   const [inFlight, blocked] = [active.of('in_flight'), active.of('blocked')];
@@ -299,24 +299,24 @@ export function createTokenCacheMeter(registry: MetricRegistry): TokenCacheMeter
     durations: durations.of(from),
   });
   const series = { hit: seriesOf('hit'), miss: seriesOf('miss') };
-  const answered = (from: 'hit' | 'miss', tookMs: number) => {
+  const observeLookup = (from: 'hit' | 'miss', tookMs: number) => {
     series[from].requests.add(1);
     series[from].durations.observe(tookMs / 1000);
   };
   return {
-    answered,
-    missed(result) {
-      answered('miss', 0);
+    observeLookup,
+    countMiss(result) {
+      observeLookup('miss', 0);
       fetches.of(result).add(1);
     },
-    fetching() {
+    startFetch() {
       inFlight.add(1);
       return (result) => {
         inFlight.add(-1);
         fetches.of(result).add(1);
       };
     },
-    blocked() {
+    startWait() {
       blocked.add(1);
       return () => blocked.add(-1);
     },

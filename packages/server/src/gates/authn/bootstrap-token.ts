@@ -10,7 +10,7 @@ import {
 import type { Authenticator } from './contract.ts';
 import { bearerToken, InvalidBearerToken, isSameSecret } from './credentials.ts';
 
-/** A bootstrap-token Secret, whatever its permitted uses. */
+/** The content of a bootstrap-token Secret, with any usages. */
 export interface BootstrapToken {
   readonly id: string;
   readonly secret: string;
@@ -60,7 +60,10 @@ export function bootstrapTokenType(dialect: Dialect): string {
   return `bootstrap.${dialect.labelDomain}/token`;
 }
 
-/** When a Secret of the type expires, even if it is otherwise not a valid token. */
+/**
+ * Milliseconds since the epoch at which a Secret of this type expires, even if it is not a valid
+ * token otherwise; undefined: never.
+ */
 export function secretExpiryMs(object: ApiObject): number | undefined {
   const value = isObject(object.data) ? member(object.data, 'expiration') : undefined;
   return expiryOf(typeof value === 'string' ? Buffer.from(value, 'base64').toString('utf8') : '');
@@ -72,6 +75,7 @@ function expiryOf(text: string): number | undefined {
   return 'error' in time ? 0 : time.ms;
 }
 
+/** Whether an expiry, in milliseconds since the epoch, has passed. */
 export function isExpired(expiresMs: number | undefined, nowMs: number): boolean {
   return expiresMs !== undefined && expiresMs <= nowMs;
 }

@@ -17,7 +17,7 @@ import {
   parseNameConstraints,
 } from './name-constraints.ts';
 
-/** The parts of an X.509 certificate that verification and naming need. */
+/** The parts of an X.509 certificate that authentication uses. */
 export interface Certificate extends CertificateParts {
   /** Used only to verify signatures. */
   readonly x509: X509Certificate;
@@ -40,8 +40,8 @@ export const readingBudget = (): WorkBudget =>
   new WorkBudget({ what: 'the certificate chain', steps: elementsMax });
 
 /**
- * Reads a DER certificate. Throws for anything else, and WorkExceeded if it has more elements than
- * the budget allows.
+ * Parses a DER certificate. Throws for malformed input, and WorkExceeded if it has more elements
+ * than the budget allows.
  */
 export function parseCertificate(der: Buffer, budget = readingBudget()): Certificate {
   const parts = readCertificate(der, budget);
@@ -88,7 +88,10 @@ function evaluatedExtensions({ extensions }: CertificateParts, budget: WorkBudge
   };
 }
 
-/** The DER of each certificate of a PEM bundle; other blocks and text between them are skipped. */
+/**
+ * The DER of each certificate of a PEM bundle; other blocks and text between them are skipped.
+ * Throws if a certificate is not base64.
+ */
 export function bundleCertificates(pem: string): readonly Buffer[] {
   return pemBlocks(pem)
     .filter(({ type }) => type === 'CERTIFICATE')
@@ -100,8 +103,8 @@ export function bundleCertificates(pem: string): readonly Buffer[] {
 }
 
 /**
- * Errors in the CA bundle of a webhook (PEM in base64): none if it is empty or at least one of its
- * certificates is valid, whatever else it contains.
+ * Errors in the CA bundle of a webhook (PEM in base64); none if it is empty, or if at least one of
+ * its certificates is valid.
  */
 export function bundleProblems(bundle: string): readonly string[] {
   const pem = Buffer.from(bundle, 'base64').toString('latin1');

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 
 describe('AUTHN-2: client certificates', () => {
-  test('CN is the user and each O a group, for both authorities', async () => {
+  test('CN is the user name and each O is a group, for both authorities', async () => {
     for (const issuer of [authority, second]) {
       const subject = 'CN=alice, O=dev, O="ops, more\\0Asystem:masters"';
       const leaf = await issue({ subject, issuer, usages: [clientAuth] });
@@ -43,13 +43,13 @@ describe('AUTHN-2: client certificates', () => {
     }
   });
 
-  test('no certificate and no common name are no credential', async () => {
+  test('a request without a certificate or a common name has no credential', async () => {
     expect(authenticator.authenticate(showing())).toBeUndefined();
     const leaf = await issue({ subject: 'O=dev', issuer: authority, usages: [clientAuth] });
     expect(authenticator.authenticate(showing(leaf))).toBeUndefined();
   });
 
-  test('expired, not yet valid, untrusted, and wrong usage are refused', async () => {
+  test('expired, not yet valid, untrusted, and wrong-usage certificates are rejected', async () => {
     const subject = 'CN=mallory, O=system:masters';
     const stranger = await issue({ subject: 'CN=ca', authority: true });
     const cases: [Parameters<typeof issue>[0], string][] = [
@@ -104,7 +104,7 @@ describe('AUTHN-2: client certificates', () => {
     expect(() => limited.authenticate(exchange)).toThrow('expired');
   });
 
-  test('damaged certificates are refused, never read as another user', async () => {
+  test('damaged certificates are rejected and never authenticate another user', async () => {
     const leaf = await issue({ subject: 'CN=dan', issuer: authority, usages: [clientAuth] });
     const whole = Buffer.from(leaf.certificate.rawData);
     const seed = Math.floor(Math.random() * 2 ** 31);

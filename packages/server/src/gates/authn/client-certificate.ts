@@ -18,33 +18,36 @@ import {
 import type { Authenticator } from './contract.ts';
 import { constraintProblem } from './name-constraints.ts';
 
-/** The headers that identify the site a request comes from. */
+/** The parts of a request that identify the site that sent it. */
 type Request = Pick<Exchange, 'method' | 'header'>;
 
 /**
- * Whether a page of another site made the request in a browser, which then sends its user's
- * certificate without asking (CLIENT-4, TRUST-6). Following a link is the user's own decision and
- * changes nothing. Clients other than browsers send neither `Sec-Fetch-Site` nor, with an upgrade,
- * `Origin`.
+ * Whether a page of another site sent the request from a browser, which attaches its user's
+ * certificate without asking (CLIENT-4, TRUST-6). Navigation is excluded: the user initiates it, and
+ * it changes nothing. Clients other than browsers send neither `Sec-Fetch-Site` nor, with an
+ * upgrade, `Origin`.
  * @param mayUpgradeFrom other origins whose pages may open WebSockets with a certificate
  */
-function isOfOtherSite(request: Request, mayUpgradeFrom: (origin: string) => boolean): boolean {
+function isCrossSite(request: Request, mayUpgradeFrom: (origin: string) => boolean): boolean {
   // A browser's WebSocket handshake states no site, but always an origin.
-  if (request.header('upgrade') !== undefined) return isForeignUpgrade(request, mayUpgradeFrom);
+  if (request.header('upgrade') !== undefined) return isCrossOriginUpgrade(request, mayUpgradeFrom);
   const site = request.header('sec-fetch-site');
   if (site !== 'cross-site' && site !== 'same-site') return false;
   return request.method !== 'GET' || request.header('sec-fetch-mode') !== 'navigate';
 }
 
-function isForeignUpgrade(request: Request, mayUpgradeFrom: (origin: string) => boolean): boolean {
+function isCrossOriginUpgrade(
+  request: Request,
+  mayUpgradeFrom: (origin: string) => boolean,
+): boolean {
   const origin = request.header('origin');
-  return origin !== undefined && !isOwn(origin, request.header('host')) && !mayUpgradeFrom(origin);
+  return (
+    origin !== undefined && !isSameOrigin(origin, request.header('host')) && !mayUpgradeFrom(origin)
+  );
 }
 
-/**
- * Whether an origin is the requested host. Certificates are used only over TLS.
- */
-function isOwn(origin: string, host = ''): boolean {
+/** Whether an origin is the requested host over TLS, the only scheme with client certificates. */
+function isSameOrigin(origin: string, host = ''): boolean {
   const own = `https://${host}`;
   if (!URL.canParse(origin) || !URL.canParse(own)) return false;
   return new URL(origin).origin === new URL(own).origin;
@@ -52,15 +55,13 @@ function isOwn(origin: string, host = ''): boolean {
 
 /** An authenticator whose authorities can be replaced. */
 export interface CertificateAuthenticator extends Authenticator {
-  /**
-   * Verifies against this bundle from now on, on open connections too. Throws if it is malformed.
-   */
+  /** Replaces the bundle, for open connections too. Throws if it is malformed. */
   trust(bundlePem: string): void;
 }
 
 interface Verified {
-  /** The bundle that it was verified against. */
-  readonly by: () => Authorities;
+  /** The bundle that the chain was verified against. */
+  readonly authorities: () => Authorities;
   readonly user: UserInfo | undefined;
   readonly error: Error | undefined;
   /** The period in which the verdict is valid, in milliseconds since the epoch. */
@@ -101,13 +102,17 @@ export function createClientCertificateAuthenticator(options: {
       const { connection } = exchange;
       const nowMs = clock.now();
       let verified = connection.memo.get(memoKey) as Verified | undefined;
-      if (verified?.by !== authorities || nowMs < verified.fromMs || nowMs >= verified.untilMs) {
+      if (
+        verified?.authorities !== authorities ||
+        nowMs < verified.fromMs ||
+        nowMs >= verified.untilMs
+      ) {
         verified = verify(connection, { authorities, nowMs, dialect });
         connection.memo.set(memoKey, verified);
       }
       if (verified.endMs !== undefined) options.onLifetime?.((verified.endMs - nowMs) / 1000);
       if (verified.error !== undefined) throw verified.error;
-      if (verified.user !== undefined && isOfOtherSite(exchange, mayUpgradeFrom)) return undefined;
+      if (verified.user !== undefined && isCrossSite(exchange, mayUpgradeFrom)) return undefined;
       return verified.user;
     },
   };
@@ -118,7 +123,7 @@ interface Authorities {
   readonly roots: TrustedRoots;
 }
 
-/** Checks the bundle now; the result reads its certificates when it is first called. */
+/** Validates the bundle now; the returned function parses its certificates on its first call. */
 function authoritiesOf(bundlePem: string): () => Authorities {
   const encoded = bundleCertificates(bundlePem);
   if (encoded.length === 0) throw new Error('no certificate in the client CA bundle');
@@ -145,7 +150,7 @@ function verify(
   const always = { fromMs: Number.NEGATIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
   const encoded = connection.peerCertificates();
   if (encoded.length === 0) {
-    return { by: authorities, user: undefined, error: undefined, ...always };
+    return { authorities: authorities, user: undefined, error: undefined, ...always };
   }
   let span: Partial<Verified> = always;
   let user: UserInfo | undefined;
@@ -155,13 +160,13 @@ function verify(
     const [leaf, ...intermediates] = parseChain(encoded);
     if (leaf === undefined) throw new CertificateError('no certificate');
     const all = [leaf, ...intermediates, ...certificates];
-    span = { ...steadySpan(all, nowMs), endMs: leaf.notAfterMs };
+    span = { ...unchangedPeriod(all, nowMs), endMs: leaf.notAfterMs };
     verifyChain({ leaf, intermediates, roots, nowMs });
     user = userOf(leaf, dialect);
   } catch (failure) {
     error = failure instanceof Error ? failure : new Error(String(failure));
   }
-  return { by: authorities, user, error, ...always, ...span };
+  return { authorities: authorities, user, error, ...always, ...span };
 }
 
 /** Maximum number of certificates that a client may present. */
@@ -177,7 +182,7 @@ function parseChain(encoded: readonly Buffer[]): readonly Certificate[] {
  * The period around `nowMs` in which no certificate becomes valid or expires, so that verification
  * has the same result.
  */
-function steadySpan(
+function unchangedPeriod(
   certificates: readonly Certificate[],
   nowMs: number,
 ): { readonly fromMs: number; readonly untilMs: number } {
@@ -241,7 +246,7 @@ const nameChecksMax = 20_000;
 interface Search {
   readonly leaf: Certificate;
   /** The presented certificates by the name of their issuer. */
-  readonly shown: ReadonlyMap<string, readonly Certificate[]>;
+  readonly presented: ReadonlyMap<string, readonly Certificate[]>;
   readonly nowMs: number;
   readonly signatures: WorkBudget;
   readonly names: WorkBudget;
@@ -262,20 +267,20 @@ function verifyChain(options: {
   readonly nowMs: number;
 }): void {
   const { leaf, intermediates, roots, nowMs } = options;
-  const why = unusable(leaf, nowMs);
+  const why = usageProblem(leaf, nowMs);
   if (why !== undefined) throw new CertificateError(why);
   if (roots.digests.has(leaf.sha256)) return;
   const above = certificatesAbove(leaf, intermediates);
   const search: Search = {
     leaf,
-    shown: grouped([leaf, ...above], issuerOf),
+    presented: grouped([leaf, ...above], issuerOf),
     nowMs,
     signatures: new WorkBudget({ what: 'the certificate chain', steps: signatureChecksMax }),
     names: new WorkBudget({ what: 'the certificate chain', steps: nameChecksMax }),
     signed: new Map(),
     problem: 'certificate signed by unknown authority',
   };
-  for (const issuer of search.shown.keys()) {
+  for (const issuer of search.presented.keys()) {
     for (const root of roots.bySubject.get(issuer) ?? []) {
       if (leadsToLeaf([root], search)) return;
     }
@@ -317,10 +322,10 @@ function certificatesAbove(
   return [...found.values()];
 }
 
-/** Extends a chain from a root, whose last certificate is an issuer, down to the leaf. */
+/** Whether a chain from a root, whose last certificate is an issuer, can be extended to the leaf. */
 function leadsToLeaf(chain: readonly Certificate[], search: Search): boolean {
   const issuer = chain.at(-1)!;
-  for (const next of search.shown.get(subjectOf(issuer)) ?? []) {
+  for (const next of search.presented.get(subjectOf(issuer)) ?? []) {
     if (chain.some(({ sha256 }) => sha256 === next.sha256)) continue;
     if (!hasSigned({ issuer, next }, search)) continue;
     const problem = linkProblem(chain, { next, search });
@@ -350,12 +355,12 @@ function linkProblem(
   { next, search }: { readonly next: Certificate; readonly search: Search },
 ): string | undefined {
   const issuer = chain.at(-1)!;
-  const why = unusable(issuer, search.nowMs);
+  const why = usageProblem(issuer, search.nowMs);
   if (why !== undefined) return why;
   if (issuer.isAuthority !== true) return 'parent certificate cannot sign this kind of certificate';
-  const ownPlace = next === search.leaf ? chain.length : chain.length + 1;
+  const position = next === search.leaf ? chain.length : chain.length + 1;
   for (const [index, { pathLength, nameConstraints }] of chain.entries()) {
-    const intermediatesBelow = ownPlace - 1 - index;
+    const intermediatesBelow = position - 1 - index;
     if (pathLength !== undefined && intermediatesBelow > pathLength) {
       return 'too many intermediates for path length constraint';
     }
@@ -366,7 +371,7 @@ function linkProblem(
   return undefined;
 }
 
-function unusable(certificate: Certificate, nowMs: number): string | undefined {
+function usageProblem(certificate: Certificate, nowMs: number): string | undefined {
   if (nowMs < certificate.notBeforeMs) return 'certificate is not yet valid';
   if (nowMs > certificate.notAfterMs) return 'certificate has expired';
   const usages = certificate.extendedKeyUsages;

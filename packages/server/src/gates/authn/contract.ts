@@ -1,9 +1,9 @@
 import type { Connection, Exchange, MaybePromise, UserInfo } from '@wheelhouse/machinery';
 
 /**
- * One way to authenticate a request. `undefined`: no credential of this authenticator's kind. A
- * thrown or rejected error: a bad credential (AUTHN-1: the answer is 401 and never anonymous,
- * unless another authenticator accepts the request).
+ * One way to authenticate a request. `authenticate` returns undefined if the request has no
+ * credential of the authenticator's kind, and throws or rejects for a bad credential. AUTHN-1: the
+ * answer is then 401 and never anonymous, unless another authenticator accepts the request.
  */
 export interface Authenticator {
   readonly name: string;
@@ -11,22 +11,22 @@ export interface Authenticator {
   readonly verifies?: 'tokens';
   authenticate(exchange: Credentials): MaybePromise<UserInfo | undefined>;
   /**
-   * Reviews a token that names audiences; the verdict lists those of `audiences` that it is for.
-   * Absent if tokens are for this server.
+   * Verifies a token; the verdict lists those of `audiences` that the token is valid for. Absent if
+   * all tokens are valid for this server's audiences only.
    */
   reviewToken?(token: string, audiences: readonly string[]): MaybePromise<TokenVerdict | undefined>;
 }
 
-/** Counts verdicts on bearer tokens by their source. */
+/** Counts lookups of bearer tokens. */
 export interface TokenCacheMeter {
-  /** A verdict was cached, or took that many milliseconds. */
-  answered(from: 'hit' | 'miss', tookMs: number): void;
-  /** A verdict was not cached and was found without a webhook; `error`: an authenticator failed. */
-  missed(result: 'ok' | 'error'): void;
-  /** The webhook is called; call the result with the outcome. */
-  fetching(): (result: 'ok' | 'error') => void;
-  /** A request waits for another's webhook call; call the result when the wait ends. */
-  blocked(): () => void;
+  /** Records a lookup: a cache hit, or a miss that took this many milliseconds. */
+  observeLookup(from: 'hit' | 'miss', tookMs: number): void;
+  /** Counts a miss that needed no webhook; `error`: an authenticator failed. */
+  countMiss(result: 'ok' | 'error'): void;
+  /** Counts a webhook call in progress; the caller calls the result with its outcome. */
+  startFetch(): (result: 'ok' | 'error') => void;
+  /** Counts a request that waits for another's webhook call; the caller calls the result when the wait ends. */
+  startWait(): () => void;
 }
 
 /** The parts of an exchange that identify its sender. */
@@ -34,7 +34,7 @@ export interface Credentials extends Pick<Exchange, 'header' | 'headerLines'> {
   readonly connection: Pick<Connection, 'memo' | 'peerCertificates'>;
 }
 
-/** The user of a token, and the requested audiences that it is for. */
+/** The user of a token, and the requested audiences that it is valid for. */
 export interface TokenVerdict {
   readonly user: UserInfo;
   readonly audiences: readonly string[];

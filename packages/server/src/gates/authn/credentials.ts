@@ -15,7 +15,7 @@ export function bearerToken(exchange: Pick<Exchange, 'header'>): string | undefi
 
 /** The token of an `Authorization` header's value; see `bearerToken`. */
 export function parseBearer(header: string): string | undefined {
-  const trimmed = withoutBlanks(header);
+  const trimmed = trimBlanks(header);
   const space = trimmed.indexOf(' ');
   if (space < 0 || trimmed.slice(0, space).toLowerCase() !== 'bearer') return undefined;
   const end = trimmed.indexOf(' ', space + 1);
@@ -24,7 +24,7 @@ export function parseBearer(header: string): string | undefined {
 }
 
 /** Trims spaces and tabs only; `trim` would also remove bytes of other encodings. */
-function withoutBlanks(text: string): string {
+function trimBlanks(text: string): string {
   let from = 0;
   let end = text.length;
   while (isBlank(text.charCodeAt(from))) from += 1;
@@ -59,36 +59,38 @@ export function headerText(value: string): string {
 }
 
 /** Annotations by exchange. */
-const notes = new WeakMap<Credentials, Map<string, string>>();
+const auditAnnotations = new WeakMap<Credentials, Map<string, string>>();
 
 /**
- * Leaves an annotation for the audit record, which is opened only after authentication: for
+ * Adds an annotation to the audit record of an exchange, which is created after authentication; for
  * example, about a deprecated kind of credential.
  */
-export function noteForAudit(
+export function addAuditAnnotation(
   credentials: Credentials,
   note: { readonly key: string; readonly value: string },
 ): void {
-  const entries = notes.get(credentials) ?? new Map<string, string>();
-  notes.set(credentials, entries.set(note.key, note.value));
+  const entries = auditAnnotations.get(credentials) ?? new Map<string, string>();
+  auditAnnotations.set(credentials, entries.set(note.key, note.value));
 }
 
 /** Warnings by exchange. */
 const warnings = new WeakMap<Credentials, string[]>();
 
-/** Leaves a warning that the answer to the exchange carries. */
-export function warnRequester(credentials: Credentials, text: string): void {
+/** Adds a warning to the answer of an exchange. */
+export function addWarning(credentials: Credentials, text: string): void {
   const texts = warnings.get(credentials);
   if (texts === undefined) warnings.set(credentials, [text]);
   else texts.push(text);
 }
 
-/** The warnings that authenticators left for an exchange. */
+/** The warnings that authenticators added to an exchange. */
 export function authenticationWarnings(credentials: Credentials): readonly string[] {
   return warnings.get(credentials) ?? [];
 }
 
-/** The audit annotations that authenticators left for an exchange. */
-export function auditNotesOf(credentials: Credentials): ReadonlyMap<string, string> | undefined {
-  return notes.get(credentials);
+/** The audit annotations that authenticators added to an exchange. */
+export function auditAnnotationsOf(
+  credentials: Credentials,
+): ReadonlyMap<string, string> | undefined {
+  return auditAnnotations.get(credentials);
 }

@@ -48,27 +48,27 @@ const nothing = message({});
 
 /** A method of the signer: its description in errors, and its timeout. */
 interface SignerCall<Request, Response> extends Method<Request, Response> {
-  readonly doing: string;
+  readonly action: string;
   readonly timeoutMs: number;
 }
 
 const pathOf = (name: string) => `/v1alpha1.ExternalJWTSigner/${name}`;
 const signCall = {
-  doing: 'signing jwt',
+  action: 'signing jwt',
   timeoutMs: 30_000,
   path: pathOf('Sign'),
   request: message({ claims: one(1, text) }),
   response: message({ header: one(1, text), signature: one(2, text) }),
 };
 const keysCall = {
-  doing: 'fetching keys',
+  action: 'fetching keys',
   timeoutMs: 60_000,
   path: pathOf('FetchKeys'),
   request: nothing,
   response: keysMessage,
 };
 const metadataCall = {
-  doing: 'asking for metadata',
+  action: 'fetching metadata',
   timeoutMs: 10_000,
   path: pathOf('Metadata'),
   request: nothing,
@@ -92,14 +92,14 @@ export class SignerError extends Error {
 
 /** Metrics of calls to a signer; `code` is the name of the gRPC code. */
 export interface SignerMeter {
-  called(path: string, code: string, seconds: number): void;
-  fetched(code: string): void;
-  /** The keys were fetched; they date from this time, in seconds since the epoch. */
-  refreshed(dataSeconds: number): void;
-  signed(code: string): void;
+  observeCall(path: string, code: string, seconds: number): void;
+  countFetch(code: string): void;
+  /** Records a fetch of the keys, which the signer dates in seconds since the epoch. */
+  recordRefresh(dataSeconds: number): void;
+  countSignature(code: string): void;
 }
 
-/** Counts calls of a signer under kube-apiserver's names (OPS-1). */
+/** Creates the metrics of calls to a signer, under kube-apiserver's names (OPS-1). */
 export function createSignerMeter(registry: MetricRegistry, clock: Clock): SignerMeter {
   const named = (name: string, help: string, labels: readonly string[]) => ({
     name: `apiserver_externaljwt_${name}`,
@@ -108,29 +108,42 @@ export function createSignerMeter(registry: MetricRegistry, clock: Clock): Signe
     labels,
   });
   const durations = registry.histogram({
-    ...named('request_duration_seconds', 'How long calls of the signer took.', ['method', 'code']),
+    ...named('request_duration_seconds', 'Duration of calls to the external signer, in seconds.', [
+      'method',
+      'code',
+    ]),
     buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
   });
   const fetches = registry.counter(
-    named('fetch_keys_request_total', 'Attempts at fetching the keys of the signer.', ['code']),
+    named('fetch_keys_request_total', 'Attempts to fetch the keys of the external signer.', [
+      'code',
+    ]),
   );
   const signatures = registry.counter(
-    named('sign_request_total', 'Attempts at having a token signed.', ['code']),
+    named('sign_request_total', 'Requests to the external signer to sign a token.', ['code']),
   );
   const success = registry.gauge(
-    named('fetch_keys_success_timestamp', 'When the keys were fetched last, Unix seconds.', []),
+    named(
+      'fetch_keys_success_timestamp',
+      'Unix time in seconds of the last successful fetch of the keys.',
+      [],
+    ),
   );
   const data = registry.gauge(
-    named('fetch_keys_data_timestamp', 'Of when the fetched keys are, Unix seconds.', []),
+    named(
+      'fetch_keys_data_timestamp',
+      'Unix time in seconds at which the external signer last updated the fetched keys.',
+      [],
+    ),
   );
   return {
-    called: (path, code, seconds) => durations.of(path, code).observe(seconds),
-    fetched: (code) => fetches.of(code).add(1),
-    refreshed(dataSeconds) {
+    observeCall: (path, code, seconds) => durations.of(path, code).observe(seconds),
+    countFetch: (code) => fetches.of(code).add(1),
+    recordRefresh(dataSeconds) {
       success.of().set(clock.now() / 1000);
       data.of().set(dataSeconds);
     },
-    signed: (code) => signatures.of(code).add(1),
+    countSignature: (code) => signatures.of(code).add(1),
   };
 }
 
@@ -173,7 +186,7 @@ export class ExternalSigner implements TokenKeys {
     this.#channel = new GrpcChannel({ origin: 'http://localhost', socketPath, clock });
   }
 
-  /** Connects and fetches the keys and the longest lifetime. Rejects with SignerError. */
+  /** Connects, and fetches the keys and the maximum token lifetime. Rejects with SignerError. */
   static async open(options: ExternalSignerOptions): Promise<ExternalSigner> {
     const signer = new ExternalSigner(options);
     try {
@@ -192,7 +205,7 @@ export class ExternalSigner implements TokenKeys {
     }
   }
 
-  /** The longest lifetime of its tokens. */
+  /** The maximum lifetime of tokens, in seconds. */
   get maxSeconds(): number {
     return this.#maxSeconds;
   }
@@ -206,7 +219,7 @@ export class ExternalSigner implements TokenKeys {
     return Math.max(0, Math.floor(leftMs / 1000));
   }
 
-  learn(token: string, issuers: readonly string[]): Promise<void> | undefined {
+  refreshFor(token: string, issuers: readonly string[]): Promise<void> | undefined {
     if (!token.startsWith('ey')) return undefined;
     const read = readCompact(token, { lengthMax: tokenLengthMax });
     if (read === undefined || !issuers.some((one) => one === read.claims['iss'])) return undefined;
@@ -215,9 +228,7 @@ export class ExternalSigner implements TokenKeys {
     return this.#refetch();
   }
 
-  /**
-   * Has a token with these claims signed. Rejects with SignerError, also for an invalid signature.
-   */
+  /** Requests a signed token with these claims. Rejects with SignerError, also for a bad answer. */
   async sign(payload: object): Promise<string> {
     const { meter } = this.#options;
     try {
@@ -225,10 +236,10 @@ export class ExternalSigner implements TokenKeys {
       const { header, signature } = await this.#call(signCall, { claims });
       await this.#checkHeader(header);
       if (signature === '') throw new SignerError('empty signature returned');
-      meter.signed('OK');
+      meter.countSignature('OK');
       return `${header}.${claims}.${signature}`;
     } catch (error) {
-      meter.signed(codeOf(error));
+      meter.countSignature(codeOf(error));
       throw error;
     }
   }
@@ -244,27 +255,31 @@ export class ExternalSigner implements TokenKeys {
   }
 
   async #checkHeader(text: string): Promise<void> {
-    const refuse = (why: string) => new SignerError(`while validating header: ${why}`);
+    const headerError = (why: string) => new SignerError(`while validating header: ${why}`);
     const header = headerOf(text);
-    if (header === undefined) throw refuse('it is no JSON object in base64url');
+    if (header === undefined) throw headerError('not a JSON object in base64url');
     const unknown = Object.keys(header).find((name) => !['alg', 'kid', 'typ'].includes(name));
-    if (unknown !== undefined) throw refuse(problemText({ code: 'unknown field', path: unknown }));
+    if (unknown !== undefined)
+      throw headerError(problemText({ code: 'unknown field', path: unknown }));
     const { alg, kid, typ } = header;
-    if (typ !== 'JWT') throw refuse('bad type');
-    if (typeof kid !== 'string' || kid === '') throw refuse('key id missing');
-    if (kid.length > keyIdLengthMax) throw refuse('key id longer than 1 kb');
-    if (!algorithms.includes(alg)) throw refuse(`bad signing algorithm ${JSON.stringify(alg)}`);
+    if (typ !== 'JWT') throw headerError('bad type');
+    if (typeof kid !== 'string' || kid === '') throw headerError('key id missing');
+    if (kid.length > keyIdLengthMax) throw headerError('key id longer than 1 kb');
+    if (!algorithms.includes(alg))
+      throw headerError(`bad signing algorithm ${JSON.stringify(alg)}`);
     if (!this.#isKnown(kid)) await this.#refetch();
     const key = this.#keys.keys.find((one) => one.id === kid);
     if (key?.published === 'never') {
-      throw refuse(`key used for signing JWT (kid: ${kid}) is excluded from OIDC discovery docs`);
+      throw headerError(
+        `key used for signing JWT (kid: ${kid}) is excluded from OIDC discovery docs`,
+      );
     }
   }
 
   /** Fetches the keys because of an unknown key; concurrent callers share one fetch. */
   #refetch(): Promise<void> {
     return this.#fetch().catch((error: unknown) => {
-      this.#options.logger.warn('the keys of the signer of tokens were not fetched', {
+      this.#options.logger.warn('cannot fetch the keys of the external token signer', {
         error: detailsOf(error),
       });
     });
@@ -285,10 +300,10 @@ export class ExternalSigner implements TokenKeys {
       if (set.digest !== this.#keys.digest) this.#keys = set;
       nextMs = set.refreshSeconds * 1000;
       this.#refreshAtMs = clock.monotonic() + nextMs;
-      meter.fetched('OK');
-      meter.refreshed(set.dataSeconds);
+      meter.countFetch('OK');
+      meter.recordRefresh(set.dataSeconds);
     } catch (error) {
-      meter.fetched(codeOf(error));
+      meter.countFetch(codeOf(error));
       throw error;
     } finally {
       this.#timer?.stop();
@@ -305,7 +320,7 @@ export class ExternalSigner implements TokenKeys {
     const { clock, meter } = this.#options;
     const beganMs = clock.monotonic();
     const measure = (code: string) =>
-      meter.called(method.path, code, (clock.monotonic() - beganMs) / 1000);
+      meter.observeCall(method.path, code, (clock.monotonic() - beganMs) / 1000);
     try {
       const { timeoutMs } = method;
       const response = await callUnary(this.#channel, { method, request, timeoutMs, clock });
@@ -313,7 +328,7 @@ export class ExternalSigner implements TokenKeys {
       return response;
     } catch (error) {
       measure(codeOf(error));
-      throw new SignerError(`while ${method.doing}: rpc error: code = ${codeOf(error)}`, error);
+      throw new SignerError(`while ${method.action}: rpc error: code = ${codeOf(error)}`, error);
     }
   }
 }

@@ -12,7 +12,7 @@ import {
 import { anonymousUser } from './authentication.ts';
 import { headerText } from './credentials.ts';
 
-/** One identity that a requester wants to assume, as it is authorized. */
+/** One attribute of the impersonated user, in the form in which it is authorized. */
 interface Identity {
   readonly kind: 'User' | 'ServiceAccount' | 'Group' | 'UserExtra' | 'UID';
   readonly resource: string;
@@ -81,7 +81,7 @@ function valueOfLine(value: string): string {
 
 const extraPrefix = 'impersonate-extra-';
 
-/** The identities to authorize, in order: the user, groups, extra values, the uid. */
+/** The identities to authorize, in order: the user, groups, extra values, and the uid. */
 function identitiesOf(lines: readonly Line[], authenticationGroup: string): Identity[] {
   const first = (name: string) => lines.find((line) => line[0] === name)?.[1] ?? '';
   const core = { group: '', namespace: '', extraKey: '' };
@@ -97,14 +97,20 @@ function identitiesOf(lines: readonly Line[], authenticationGroup: string): Iden
     if (name !== 'impersonate-group') continue;
     identities.push({ ...core, kind: 'Group', resource: 'groups', name: value });
   }
-  const own = { group: authenticationGroup, namespace: '', extraKey: '' };
+  const shared = { group: authenticationGroup, namespace: '', extraKey: '' };
   for (const [name, value] of lines) {
     if (!name.startsWith(extraPrefix)) continue;
     const extraKey = unescapeHeaderKey(name.slice(extraPrefix.length));
-    identities.push({ ...own, kind: 'UserExtra', resource: 'userextras', name: value, extraKey });
+    identities.push({
+      ...shared,
+      kind: 'UserExtra',
+      resource: 'userextras',
+      name: value,
+      extraKey,
+    });
   }
   const uid = first('impersonate-uid');
-  if (uid !== '') identities.push({ ...own, kind: 'UID', resource: 'uids', name: uid });
+  if (uid !== '') identities.push({ ...shared, kind: 'UID', resource: 'uids', name: uid });
   return identities;
 }
 
@@ -115,8 +121,8 @@ function serviceAccountOf(user: string): { namespace: string; name: string } | u
   if (!user.startsWith(accountPrefix)) return undefined;
   const [namespace, name, ...rest] = user.slice(accountPrefix.length).split(':');
   if (namespace === undefined || name === undefined || rest.length > 0) return undefined;
-  const isGood = dnsLabel(namespace).length === 0 && dnsSubdomain(name).length === 0;
-  return isGood ? { namespace, name } : undefined;
+  const isValid = dnsLabel(namespace).length === 0 && dnsSubdomain(name).length === 0;
+  return isValid ? { namespace, name } : undefined;
 }
 
 /** Decodes a key, which is percent-encoded if a header name could not contain it. */
@@ -163,36 +169,38 @@ async function impersonate(options: {
 }
 
 function userOf(identities: readonly Identity[]): UserInfo {
-  const of = (kind: Identity['kind']) => identities.filter((identity) => identity.kind === kind);
-  const [account] = of('ServiceAccount');
+  const ofKind = (kind: Identity['kind']) =>
+    identities.filter((identity) => identity.kind === kind);
+  const [account] = ofKind('ServiceAccount');
   const name =
     account === undefined
-      ? (of('User')[0]?.name ?? '')
+      ? (ofKind('User')[0]?.name ?? '')
       : `${accountPrefix}${account.namespace}:${account.name}`;
-  const groupNames = of('Group').map((identity) => identity.name);
-  const ofAccount =
+  const groupNames = ofKind('Group').map((identity) => identity.name);
+  const accountGroups =
     account === undefined
       ? []
       : ['system:serviceaccounts', `system:serviceaccounts:${account.namespace}`];
   const extra: Record<string, string[]> = Object.create(null);
-  for (const { extraKey, name: value } of of('UserExtra')) {
-    extra[extraKey] = [...(extra[extraKey] ?? []), value];
+  for (const { extraKey, name: value } of ofKind('UserExtra')) {
+    extra[extraKey] ??= [];
+    extra[extraKey].push(value);
   }
   return {
     name,
-    uid: of('UID')[0]?.name ?? '',
-    groups: withKnownGroup(name, groupNames.length > 0 ? groupNames : ofAccount),
+    uid: ofKind('UID')[0]?.name ?? '',
+    groups: withAuthenticationGroup(name, groupNames.length > 0 ? groupNames : accountGroups),
     extra,
   };
 }
 
 /** Adds the group of all authenticated or all unauthenticated users, if it is missing. */
-function withKnownGroup(name: string, groups: readonly string[]): readonly string[] {
+function withAuthenticationGroup(name: string, groups: readonly string[]): readonly string[] {
   const authenticated = 'system:authenticated';
   const unauthenticated = 'system:unauthenticated';
   if (name === anonymousUser.name) {
     return groups.includes(unauthenticated) ? groups : [...groups, unauthenticated];
   }
-  const isSaid = groups.includes(authenticated) || groups.includes(unauthenticated);
-  return isSaid ? groups : [...groups, authenticated];
+  const hasEither = groups.includes(authenticated) || groups.includes(unauthenticated);
+  return hasEither ? groups : [...groups, authenticated];
 }

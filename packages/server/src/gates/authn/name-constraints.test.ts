@@ -75,12 +75,16 @@ async function chainOf(more: x509.Extension[], names: readonly Name[]) {
 describe('AUTHN-2: name constraints', () => {
   test.each<[string, Constraints, readonly Name[]]>([
     ['no names', { permitted: [['dns', 'a.example']] }, []],
-    ['a name that is permitted', { permitted: [['dns', 'a.example']] }, [['dns', 'a.example']]],
-    ['a name below', { permitted: [['dns', 'Example']] }, [['dns', 'x.A.eXample']]],
-    ['below a dot', { permitted: [['dns', '.example']] }, [['dns', 'x.example']]],
-    ['everything', { permitted: [['dns', '']] }, [['dns', 'x.y']]],
+    ['a permitted name', { permitted: [['dns', 'a.example']] }, [['dns', 'a.example']]],
+    ['a subdomain in another case', { permitted: [['dns', 'Example']] }, [['dns', 'x.A.eXample']]],
     [
-      'one of several',
+      'a subdomain of a dotted domain',
+      { permitted: [['dns', '.example']] },
+      [['dns', 'x.example']],
+    ],
+    ['any name under the empty domain', { permitted: [['dns', '']] }, [['dns', 'x.y']]],
+    [
+      'a name in one of several subtrees',
       {
         permitted: [
           ['dns', 'a'],
@@ -89,10 +93,14 @@ describe('AUTHN-2: name constraints', () => {
       },
       [['dns', 'x.b']],
     ],
-    ['another kind', { permitted: [['email', 'a.example']] }, [['dns', 'b.example']]],
-    ['nothing excluded', { excluded: [['dns', 'b.example']] }, [['dns', 'ab.example']]],
+    ['a name of another kind', { permitted: [['email', 'a.example']] }, [['dns', 'b.example']]],
+    ['a name that is not excluded', { excluded: [['dns', 'b.example']] }, [['dns', 'ab.example']]],
     ['a mailbox', { permitted: [['email', 'x@a.example']] }, [['email', 'x@A.example']]],
-    ['a mail host', { permitted: [['email', 'a.example']] }, [['email', 'any@a.example']]],
+    [
+      'a mailbox on a permitted host',
+      { permitted: [['email', 'a.example']] },
+      [['email', 'any@a.example']],
+    ],
     ['an address', { permitted: [['ip', '10.0.0.0/255.0.0.0']] }, [['ip', '10.9.8.7']]],
     ['a URI', { permitted: [['url', '.example']] }, [['url', 'https://u@a.example:80/x?y']]],
     ['a URI of an address', { permitted: [['dns', 'a']] }, [['url', 'https://10.0.0.1/']]],
@@ -103,29 +111,33 @@ describe('AUTHN-2: name constraints', () => {
   test.each<[string, Constraints, readonly Name[]]>([
     ['a name that is not permitted', { permitted: [['dns', 'a.example']] }, [['dns', 'b.example']]],
     [
-      'one of two',
+      'a second name that is not permitted',
       { permitted: [['dns', 'a']] },
       [
         ['dns', 'x.a'],
         ['dns', 'x.b'],
       ],
     ],
-    ['a name above', { permitted: [['dns', 'a.example']] }, [['dns', 'example']]],
-    ['a name that ends alike', { permitted: [['dns', 'a.example']] }, [['dns', 'xa.example']]],
-    ['the domain of a dot', { permitted: [['dns', '.example']] }, [['dns', 'example']]],
-    ['a name that is excluded', { excluded: [['dns', 'a.example']] }, [['dns', 'A.example']]],
-    ['a name below one', { excluded: [['dns', 'a.example']] }, [['dns', 'x.a.example']]],
+    ['a parent domain', { permitted: [['dns', 'a.example']] }, [['dns', 'example']]],
+    ['a name with the same suffix', { permitted: [['dns', 'a.example']] }, [['dns', 'xa.example']]],
+    ['a dotted domain itself', { permitted: [['dns', '.example']] }, [['dns', 'example']]],
+    ['an excluded name', { excluded: [['dns', 'a.example']] }, [['dns', 'A.example']]],
     [
-      'what is permitted and excluded',
+      'a subdomain of an excluded name',
+      { excluded: [['dns', 'a.example']] },
+      [['dns', 'x.a.example']],
+    ],
+    [
+      'a name that is both permitted and excluded',
       { permitted: [['dns', 'example']], excluded: [['dns', 'a.example']] },
       [['dns', 'a.example']],
     ],
     ['a wildcard', { permitted: [['dns', 'a.example']] }, [['dns', '*.example']]],
-    ['no domain', { excluded: [['email', 'x']] }, [['dns', 'a..example']]],
+    ['a malformed domain', { excluded: [['email', 'x']] }, [['dns', 'a..example']]],
     ['an absolute domain', { excluded: [['email', 'x']] }, [['dns', 'example.']]],
     ['another mailbox', { permitted: [['email', 'x@a.example']] }, [['email', 'X@a.example']]],
     ['another mail host', { permitted: [['email', 'a.example']] }, [['email', 'x@b.example']]],
-    ['no mailbox', { permitted: [['email', 'a.example']] }, [['email', 'a.example']]],
+    ['a host as a mailbox', { permitted: [['email', 'a.example']] }, [['email', 'a.example']]],
     ['another address', { permitted: [['ip', '10.0.0.0/255.0.0.0']] }, [['ip', '11.0.0.1']]],
     ['an excluded address', { excluded: [['ip', '10.0.0.0/255.0.0.0']] }, [['ip', '10.0.0.1']]],
     ['an address of the other family', { permitted: [['ip', '0.0.0.0/0.0.0.0']] }, [['ip', '::1']]],
@@ -134,10 +146,14 @@ describe('AUTHN-2: name constraints', () => {
       { permitted: [['url', 'a.example']] },
       [['url', 'https://b.example/a.example']],
     ],
-    ['a user for a host', { permitted: [['url', 'a']] }, [['url', 'https://x.a@b.example/']]],
+    [
+      'a permitted host as user info',
+      { permitted: [['url', 'a']] },
+      [['url', 'https://x.a@b.example/']],
+    ],
     ['a URI of an address', { excluded: [['url', 'a']] }, [['url', 'https://10.0.0.1/']]],
     ['a URI without a host', { permitted: [['url', 'a']] }, [['url', 'urn:x:y']]],
-  ])('AUTHN-2: %s is refused', async (_, constraints, names) => {
+  ])('AUTHN-2: %s is rejected', async (_, constraints, names) => {
     await expect(chainOf([extension(constraints)], names)).rejects.toThrow(
       'is not authorized to sign for this name',
     );
@@ -158,7 +174,7 @@ describe('AUTHN-2: name constraints', () => {
     expect(() => authenticator.authenticate(showing(below, named))).toThrow(refused);
   });
 
-  test('AUTHN-2: a critical constraint that cannot be evaluated is refused', async () => {
+  test('AUTHN-2: a critical constraint that cannot be evaluated is rejected', async () => {
     const directory: Constraints = { permitted: [['directory', '0\0']] };
     await expect(chainOf([extension(directory)], [])).rejects.toThrow(`extension ${oid}`);
     expect(await chainOf([extension(directory, false)], [])).toMatchObject({ name: 'amy' });
@@ -166,7 +182,7 @@ describe('AUTHN-2: name constraints', () => {
     await expect(chainOf([unknown], [])).rejects.toThrow('critical extension 1.2.3.4');
   });
 
-  test('AUTHN-2: unknown critical alternative names are refused', async () => {
+  test('AUTHN-2: unknown critical alternative names are rejected', async () => {
     const names = element(0x30, element(0x88, Buffer.from([0x2a, 3])));
     for (const critical of [true, false]) {
       const more = [new x509.Extension('2.5.29.17', critical, names)];
@@ -180,26 +196,26 @@ describe('AUTHN-2: name constraints', () => {
   test.each<[string, Buffer]>([
     ['nothing', element(0x30)],
     ['empty lists', element(0x30, element(0xa0), element(0xa1))],
-    ['another list', element(0x30, element(0xa2, subtree(['dns', 'a'])))],
-    ['lists in disorder', element(0x30, element(0xa1, subtree(['dns', 'a'])), element(0xa0))],
+    ['an unknown list', element(0x30, element(0xa2, subtree(['dns', 'a'])))],
+    ['lists out of order', element(0x30, element(0xa1, subtree(['dns', 'a'])), element(0xa0))],
     ['a subtree without a name', element(0x30, element(0xa0, element(0x30)))],
-    ['no domain', element(0x30, element(0xa0, subtree(['dns', 'a..b'])))],
+    ['a malformed domain', element(0x30, element(0xa0, subtree(['dns', 'a..b'])))],
     ['two dots', element(0x30, element(0xa0, subtree(['dns', '..b'])))],
-    ['no ASCII', element(0x30, element(0xa0, subtree(['dns', 'é'])))],
+    ['a non-ASCII domain', element(0x30, element(0xa0, subtree(['dns', 'é'])))],
     ['a mask with holes', element(0x30, element(0xa0, subtree(['ip', '0a000000ff00ff00'])))],
     ['half an address', element(0x30, element(0xa0, subtree(['ip', '0a0000'])))],
     ['an address as host', element(0x30, element(0xa0, subtree(['url', '10.0.0.1'])))],
-    ['no mailbox', element(0x30, element(0xa0, subtree(['email', '@a'])))],
+    ['a malformed mailbox', element(0x30, element(0xa0, subtree(['email', '@a'])))],
     [
-      'more behind',
+      'trailing data',
       Buffer.concat([element(0x30, element(0xa0, subtree(['dns', 'a']))), element(0x05)]),
     ],
-    ['no DER', Buffer.from([0x30, 0x85])],
-  ])('AUTHN-2: malformed ones are refused: %s', async (_, value) => {
+    ['malformed DER', Buffer.from([0x30, 0x85])],
+  ])('AUTHN-2: malformed constraints are rejected: %s', async (_, value) => {
     await expect(chainOf([new x509.Extension(oid, false, value)], [])).rejects.toThrow();
   });
 
-  test('AUTHN-2: a repeated extension is refused', async () => {
+  test('AUTHN-2: a repeated extension is rejected', async () => {
     const twice = [
       extension({ excluded: [['dns', 'a']] }),
       extension({ excluded: [['dns', 'b']] }),

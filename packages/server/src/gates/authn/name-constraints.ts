@@ -27,8 +27,8 @@ const kinds: ReadonlyMap<number, NameKind> = new Map([
 ]);
 
 /**
- * Reads the extension of alternative names; other kinds are omitted. Throws DerError and
- * WorkExceeded.
+ * Parses the extension of alternative names; names of kinds that are not evaluated are omitted.
+ * Throws DerError and WorkExceeded.
  */
 export function parseAlternativeNames(
   value: Buffer,
@@ -49,8 +49,8 @@ export function parseAlternativeNames(
 }
 
 /**
- * Reads the extension of name constraints; `unhandled`: it has subtrees of a kind that is not
- * evaluated. Throws DerError if it is malformed, and WorkExceeded.
+ * Parses the extension of name constraints; `unhandled` means that it has subtrees of a kind that
+ * is not evaluated. Throws DerError if it is malformed, and WorkExceeded.
  */
 export function parseNameConstraints(
   value: Buffer,
@@ -114,8 +114,8 @@ class Subtrees {
       if (mailbox === undefined) throw new DerError('malformed email name constraint');
       this.#mailboxes.add(mailboxKey(mailbox));
     } else {
-      const isRight = isDomainConstraint(text) && (kind !== 'uri' || isIP(text) === 0);
-      if (!isAscii(content) || !isRight) throw new DerError(`malformed ${kind} name constraint`);
+      const isValid = isDomainConstraint(text) && (kind !== 'uri' || isIP(text) === 0);
+      if (!isAscii(content) || !isValid) throw new DerError(`malformed ${kind} name constraint`);
       if (text.startsWith('.')) this.#domainsBelow.add(text.slice(1).toLowerCase());
       else this.#domains.add(text.toLowerCase());
     }
@@ -185,7 +185,7 @@ function parseMailbox(text: string): Mailbox | undefined {
 }
 
 /**
- * Why an authority must not sign, directly or indirectly, a certificate with these names; undefined
+ * Why an authority may not sign, directly or indirectly, a certificate with these names; undefined
  * if it may. Throws WorkExceeded.
  */
 export function constraintProblem(
@@ -203,7 +203,7 @@ export function constraintProblem(
   return undefined;
 }
 
-const shownKinds: Readonly<Record<NameKind, string>> = {
+const kindNames: Readonly<Record<NameKind, string>> = {
   email: 'email address',
   dns: 'DNS name',
   uri: 'URI',
@@ -222,13 +222,13 @@ function nameProblem(
     // Go parses mailboxes and domains before it compares any name, but the hosts of URIs one by
     // one.
     if (kind === 'uri' && permitted === undefined && excluded === undefined) return undefined;
-    return `${shownKinds[kind]} that cannot be matched against constraints`;
+    return `${kindNames[kind]} that cannot be matched against constraints`;
   }
   if (excluded !== undefined && isIn(excluded)) {
-    return `${shownKinds[kind]} is excluded by a constraint`;
+    return `${kindNames[kind]} is excluded by a constraint`;
   }
   if (permitted === undefined || isIn(permitted)) return undefined;
-  return `${shownKinds[kind]} is not permitted by any constraint`;
+  return `${kindNames[kind]} is not permitted by any constraint`;
 }
 
 /** Looks a name up in subtrees of its kind; undefined for a name that cannot be compared. */

@@ -8,9 +8,10 @@ import { headerText } from './credentials.ts';
 import { unescapeHeaderKey } from './impersonation.ts';
 
 /**
- * Trusts the headers of an authenticating proxy (AUTHN-9) with a client certificate of the bundle,
- * whose common name is in `allowedNames` if these are set. Throws for another certificate, so that
- * a client cannot choose its own user. Without a user header, nobody is authenticated.
+ * Authenticates the user that an authenticating proxy names in headers (AUTHN-9), if the proxy has a
+ * client certificate of the bundle whose common name is in `allowedNames`, if that is not empty.
+ * Throws for another certificate, so that a client cannot choose its own user. Without a user
+ * header, the request has no credential.
  */
 export function createRequestHeaderAuthenticator(options: {
   readonly bundlePem: string;
@@ -57,8 +58,8 @@ function userOf(
   headers: Readonly<Record<'usernames' | 'uids' | 'groups' | 'extraPrefixes', readonly string[]>>,
 ): UserInfo | undefined {
   const lines = linesOf(credentials);
-  const valuesOf = (wanted: string) =>
-    lines.filter(([name]) => name === wanted).map(([, value]) => value);
+  const valuesOf = (header: string) =>
+    lines.filter(([name]) => name === header).map(([, value]) => value);
   const first = (names: readonly string[]) =>
     names.map((one) => valuesOf(one)[0] ?? '').find((one) => one !== '');
   const name = first(headers.usernames);
@@ -68,7 +69,8 @@ function userOf(
     for (const [header, value] of lines) {
       if (!header.startsWith(prefix)) continue;
       const key = unescapeHeaderKey(header.slice(prefix.length));
-      extra[key] = [...(extra[key] ?? []), value];
+      extra[key] ??= [];
+      extra[key].push(value);
     }
   }
   const groups = headers.groups.flatMap(valuesOf).filter((one) => one !== '');

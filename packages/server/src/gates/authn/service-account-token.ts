@@ -13,8 +13,9 @@ import { readCompact } from './jwt/token.ts';
 export type TokenAlgorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512';
 
 /**
- * Service account tokens as JSON web tokens (AUTHN-6): the key's kind decides the algorithm. A key
- * of this server's own is named by its digest, so that several can be in use.
+ * A key of service account tokens, which are JSON web tokens (AUTHN-6). The key's type determines
+ * the algorithm. The ID of one of this server's own keys is its digest, so that several can be in
+ * use.
  */
 export interface TokenKey {
   readonly id: string;
@@ -29,25 +30,26 @@ export interface TokenKeys {
   /** The current keys; a new array after each change. */
   current(): readonly TokenKey[];
   /**
-   * Refreshes the keys if a token of one of these issuers names an unknown key; undefined if there
-   * is nothing to wait for. Never rejects.
+   * Refreshes the keys if a token of one of these issuers names an unknown key; returns undefined
+   * if no refresh is needed. Never rejects.
    */
-  learn?(token: string, issuers: readonly string[]): Promise<void> | undefined;
+  refreshFor?(token: string, issuers: readonly string[]): Promise<void> | undefined;
   /** Seconds for which readers may cache the keys. */
   maxAgeSeconds?(): number;
 }
 
+/** A key that also signs tokens. */
 export interface SigningKey extends TokenKey {
   readonly privateKey: KeyObject;
 }
 
-/** Reads a PEM private key. Throws for anything but RSA, P-256, P-384, and P-521. */
+/** Parses a PEM private key. Throws unless it is RSA, P-256, P-384, or P-521. */
 export function readSigningKey(pem: string): SigningKey {
   const privateKey = createPrivateKey(pem);
   return { ...tokenKey(createPublicKey(privateKey)), privateKey };
 }
 
-/** Reads a PEM public or private key, or a certificate. */
+/** Parses a PEM public or private key, or a certificate. Throws for an unsupported key. */
 export function readVerificationKey(pem: string): TokenKey {
   return tokenKey(createPublicKey(pem));
 }
@@ -91,7 +93,7 @@ export interface TokenClaims {
   readonly pod: ObjectName | undefined;
   readonly secret: ObjectName | undefined;
   readonly node: ObjectName | undefined;
-  /** When it should be replaced, if it is valid for longer than requested. */
+  /** When the client should have replaced the token, if it is valid for longer than requested. */
   readonly warnAfter?: number | undefined;
 }
 
@@ -136,6 +138,7 @@ const digests: Readonly<Record<TokenAlgorithm, string>> = {
   ES512: 'sha512',
 };
 
+/** Generates a unique token ID (`jti`). */
 export const newTokenId = (): string => randomUuid();
 
 const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
@@ -157,8 +160,9 @@ export class TokenError extends Error {
 export const tokenLengthMax = 16 * 1024;
 
 /**
- * The claims of a token from one of the issuers that one of the keys signed. Undefined for a token
- * of another issuer, which another authenticator may know. Throws TokenError for an invalid token.
+ * Returns the claims of a token from one of the issuers, signed by one of the keys; undefined for a
+ * token of another issuer, which another authenticator may accept. Throws TokenError for an invalid
+ * token.
  */
 export function verifyToken(
   token: string,
@@ -172,12 +176,12 @@ export function verifyToken(
   const signed = signedClaims(token, options);
   return signed === undefined
     ? undefined
-    : checkedClaims(signed.payload, { ...options, ...signed });
+    : validateClaims(signed.payload, { ...options, ...signed });
 }
 
 /**
- * The claims of a token with verified issuer and signature, otherwise not validated. Undefined for
- * other issuers. Throws TokenError if no key signed it.
+ * Returns the claims of a token after verifying only its issuer and signature; undefined for other
+ * issuers. Throws TokenError if no key signed it.
  */
 export function signedClaims(
   token: string,
@@ -188,23 +192,23 @@ export function signedClaims(
   const { header, claims: payload, signed, signature } = read;
   const issuer = payload['iss'];
   if (typeof issuer !== 'string' || !options.issuers.includes(issuer)) return undefined;
-  const isSigned = candidates(options.keys, header).some((key) =>
+  const isSigned = candidateKeys(options.keys, header).some((key) =>
     verify(digests[key.algorithm], Buffer.from(signed), signingOptions(key.publicKey), signature),
   );
-  if (!isSigned) throw new TokenError('the token is signed by no key of this server');
+  if (!isSigned) throw new TokenError('the token is not signed by a key of this server');
   return { payload, issuer };
 }
 
 /**
  * The key that a header names, or all keys of its algorithm; keys, not headers, fix the algorithm.
  */
-function candidates(keys: readonly TokenKey[], header: JsonObject): readonly TokenKey[] {
-  const fitting = keys.filter((key) => key.algorithm === header['alg']);
-  const named = fitting.filter((key) => key.id === header['kid']);
-  return named.length > 0 ? named : header['kid'] === undefined ? fitting : [];
+function candidateKeys(keys: readonly TokenKey[], header: JsonObject): readonly TokenKey[] {
+  const ofAlgorithm = keys.filter((key) => key.algorithm === header['alg']);
+  const named = ofAlgorithm.filter((key) => key.id === header['kid']);
+  return named.length > 0 ? named : header['kid'] === undefined ? ofAlgorithm : [];
 }
 
-function checkedClaims(
+function validateClaims(
   payload: JsonObject,
   options: { issuer: string; privateClaim: string; nowSeconds: number },
 ): TokenClaims {
@@ -218,7 +222,7 @@ function checkedClaims(
     throw new TokenError('the token names no service account');
   }
   if (typeof expires !== 'number' || typeof notBefore !== 'number') {
-    throw new TokenError('the token has no times');
+    throw new TokenError('the token has no validity period');
   }
   if (options.nowSeconds > expires) throw new TokenError('service account token has expired');
   if (options.nowSeconds < notBefore)

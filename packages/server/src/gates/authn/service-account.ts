@@ -7,7 +7,7 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import type { Authenticator, Credentials } from './contract.ts';
-import { bearerToken, isSameSecret, noteForAudit, warnRequester } from './credentials.ts';
+import { addAuditAnnotation, addWarning, bearerToken, isSameSecret } from './credentials.ts';
 import {
   type ObjectName,
   type SigningKey,
@@ -40,12 +40,12 @@ export function createServiceAccountAuthenticator(options: {
   readonly labelDomain: string;
   readonly objects: TokenObjects;
   readonly lookup: 'required' | 'off';
-  /** Features that determine which claims count; all when absent. */
+  /** The feature gates that disable claims; absent: all claims are used. */
   readonly features?: Features;
   readonly clock: Clock;
   /** Counts valid tokens. */
   readonly used?: Counter;
-  /** For valid tokens that should have been replaced. */
+  /** Reports uses of valid tokens that should have been replaced. */
   readonly stale?: {
     /** The audit annotation of such a token. */
     readonly annotation: string;
@@ -53,12 +53,12 @@ export function createServiceAccountAuthenticator(options: {
   };
 }): Authenticator {
   const { keys, issuers, audiences, labelDomain, clock } = options;
-  const verified = new TokenMemo(keys);
+  const verified = new VerifiedTokens(keys);
   const verify = (token: string, targets: readonly string[]): TokenClaims | undefined => {
     if (!token.startsWith('ey')) return undefined;
     const nowSeconds = clock.now() / 1000;
-    const of = { keys: keys.current(), issuers, privateClaim: labelDomain, nowSeconds };
-    const claims = verified.get(token, nowSeconds) ?? verifyToken(token, of);
+    const verification = { keys: keys.current(), issuers, privateClaim: labelDomain, nowSeconds };
+    const claims = verified.get(token, nowSeconds) ?? verifyToken(token, verification);
     if (claims === undefined) return undefined;
     if (!claims.audiences.some((one) => targets.includes(one))) {
       const [has, wants] = [claims.audiences, targets].map(quotedList);
@@ -75,7 +75,7 @@ export function createServiceAccountAuthenticator(options: {
   const authenticate = (exchange: Credentials, token: string) => {
     const claims = verify(token, audiences);
     if (claims === undefined) return undefined;
-    noteStale(exchange, claims, options);
+    recordStaleUse(exchange, claims, options);
     return userFor(claims);
   };
   return {
@@ -84,12 +84,12 @@ export function createServiceAccountAuthenticator(options: {
     authenticate(exchange) {
       const token = bearerToken(exchange);
       if (token === undefined) return undefined;
-      const learned = verified.learn(token, issuers);
-      if (learned === undefined) return authenticate(exchange, token);
-      return learned.then(() => authenticate(exchange, token));
+      const refreshed = verified.refreshFor(token, issuers);
+      if (refreshed === undefined) return authenticate(exchange, token);
+      return refreshed.then(() => authenticate(exchange, token));
     },
     async reviewToken(token, targets) {
-      await verified.learn(token, issuers);
+      await verified.refreshFor(token, issuers);
       const claims = verify(token, targets);
       if (claims === undefined) return undefined;
       const named = claims.audiences.filter((one) => targets.includes(one));
@@ -99,7 +99,7 @@ export function createServiceAccountAuthenticator(options: {
 }
 
 /** Records and counts the use of a token that should have been replaced. */
-function noteStale(
+function recordStaleUse(
   exchange: Credentials,
   { warnAfter, namespace, serviceAccount }: TokenClaims,
   {
@@ -112,7 +112,7 @@ function noteStale(
   if (late <= 0) return;
   const subject = `system:serviceaccount:${namespace}:${serviceAccount.name}`;
   const value = `subject: ${subject}, seconds after warning threshold: ${late}`;
-  noteForAudit(exchange, { key: stale.annotation, value });
+  addAuditAnnotation(exchange, { key: stale.annotation, value });
   stale.used.add(1);
 }
 
@@ -175,10 +175,10 @@ function userOfClaims(
   { labelDomain, features }: { readonly labelDomain: string; readonly features?: Features },
 ): UserInfo {
   const { namespace, serviceAccount, pod } = claims;
-  const isLeftOut = (gate: GateName) => features?.enabled(gate) === false;
-  const hidesNode = pod !== undefined && isLeftOut('ServiceAccountTokenPodNodeInfo');
+  const isDisabled = (gate: GateName) => features?.enabled(gate) === false;
+  const hidesNode = pod !== undefined && isDisabled('ServiceAccountTokenPodNodeInfo');
   const node = hidesNode ? undefined : claims.node;
-  const tokenId = isLeftOut('ServiceAccountTokenJTI') ? '' : claims.tokenId;
+  const tokenId = isDisabled('ServiceAccountTokenJTI') ? '' : claims.tokenId;
   const extra: Record<string, readonly string[]> = {};
   const add = (name: string, value: string | undefined) => {
     if (value !== undefined && value !== '')
@@ -206,31 +206,31 @@ function accountUser(
   };
 }
 
-const memoMax = 10_000;
+const verifiedTokensMax = 10_000;
 
 /**
  * Tokens with a verified signature, until they expire or the keys change; the oldest are evicted
  * first.
  */
-class TokenMemo {
+class VerifiedTokens {
   readonly #verified = new Map<string, TokenClaims>();
   readonly #keys: TokenKeys;
-  #by: ReturnType<TokenKeys['current']>;
+  #keySnapshot: ReturnType<TokenKeys['current']>;
 
   constructor(keys: TokenKeys) {
     this.#keys = keys;
-    this.#by = keys.current();
+    this.#keySnapshot = keys.current();
   }
 
-  /** Fetches the keys again for a token that names an unknown one, as `TokenKeys.learn` does. */
-  learn(token: string, issuers: readonly string[]): Promise<void> | undefined {
-    if (this.#keys.learn === undefined) return undefined;
-    this.#check();
-    return this.#verified.has(token) ? undefined : this.#keys.learn(token, issuers);
+  /** Calls `TokenKeys.refreshFor`, except for tokens that are already verified. */
+  refreshFor(token: string, issuers: readonly string[]): Promise<void> | undefined {
+    if (this.#keys.refreshFor === undefined) return undefined;
+    this.#clearIfKeysChanged();
+    return this.#verified.has(token) ? undefined : this.#keys.refreshFor(token, issuers);
   }
 
   get(token: string, nowSeconds: number): TokenClaims | undefined {
-    this.#check();
+    this.#clearIfKeysChanged();
     const claims = this.#verified.get(token);
     if (claims === undefined || nowSeconds <= claims.expires) return claims;
     this.#verified.delete(token);
@@ -239,17 +239,17 @@ class TokenMemo {
 
   put(token: string, claims: TokenClaims): void {
     if (this.#verified.has(token)) return;
-    if (this.#verified.size >= memoMax) {
+    if (this.#verified.size >= verifiedTokensMax) {
       const [oldest] = this.#verified.keys();
       if (oldest !== undefined) this.#verified.delete(oldest);
     }
     this.#verified.set(token, claims);
   }
 
-  #check(): void {
+  #clearIfKeysChanged(): void {
     const keys = this.#keys.current();
-    if (keys === this.#by) return;
-    this.#by = keys;
+    if (keys === this.#keySnapshot) return;
+    this.#keySnapshot = keys;
     this.#verified.clear();
   }
 }
@@ -312,8 +312,8 @@ interface LegacyTokenOptions {
   readonly objects: TokenObjects & {
     /** A Secret that is not being deleted; undefined if there is none. */
     secretAt(at: { namespace: string; name: string }): Promise<ApiObject | undefined>;
-    /** Whether an account lists a Secret among its own. */
-    isNamed(secretName: string, account: { namespace: string; name: string }): Promise<boolean>;
+    /** Whether an account lists a Secret in its `secrets`. */
+    isListedBy(secretName: string, account: { namespace: string; name: string }): Promise<boolean>;
   };
 }
 
@@ -323,11 +323,15 @@ interface LegacyTokenOptions {
  */
 export function createLegacyTokenAuthenticator(options: LegacyTokenOptions): Authenticator {
   const { keys, form, lookup, objects, auditAnnotation: key } = options;
-  const note = (to: Credentials | undefined, name: string, value: string) => {
-    if (to !== undefined) noteForAudit(to, { key: `${key}-${name}`, value });
+  const annotate = (to: Credentials | undefined, name: string, value: string) => {
+    if (to !== undefined) addAuditAnnotation(to, { key: `${key}-${name}`, value });
   };
-  const checkObjects = async (read: LegacyToken, token: string, to: Credentials | undefined) => {
-    const { namespace, serviceAccount, secretName } = read;
+  const checkObjects = async (
+    legacyToken: LegacyToken,
+    token: string,
+    credentials: Credentials | undefined,
+  ) => {
+    const { namespace, serviceAccount, secretName } = legacyToken;
     const secret = await objects.secretAt({ namespace, name: secretName });
     const storedToken = secret === undefined ? undefined : tokenIn(secret);
     if (secret === undefined || storedToken === undefined) throw invalidated();
@@ -340,13 +344,13 @@ export function createLegacyTokenAuthenticator(options: LegacyTokenOptions): Aut
     const isMarked = (secret.metadata.labels?.[options.invalidLabel] ?? '') !== '';
     if (isMarked) {
       options.used?.invalid.add(1);
-      note(to, 'invalidated', `${secretName}/${namespace}`);
+      annotate(credentials, 'invalidated', `${secretName}/${namespace}`);
       throw new TokenError('the token is marked invalid by a label of its Secret');
     }
-    const isAutomatic = await objects.isNamed(secretName, at);
+    const isAutomatic = await objects.isListedBy(secretName, at);
     options.used?.[isAutomatic ? 'automatic' : 'manual'].add(1);
-    note(to, isAutomatic ? 'autogenerated-secret' : 'manual-secret', secretName);
-    if (isAutomatic && to !== undefined) warnRequester(to, automaticWarning);
+    annotate(credentials, isAutomatic ? 'autogenerated-secret' : 'manual-secret', secretName);
+    if (isAutomatic && credentials !== undefined) addWarning(credentials, automaticWarning);
   };
   const verify = async (token: string, to?: Credentials): Promise<UserInfo | undefined> => {
     const read = await readLegacyToken(token, { keys, form });
@@ -362,7 +366,7 @@ export function createLegacyTokenAuthenticator(options: LegacyTokenOptions): Aut
       const token = bearerToken(credentials);
       if (token?.startsWith('ey') !== true) return undefined;
       return verify(token, credentials).then((user) => {
-        if (user !== undefined) noteForAudit(credentials, { key, value: user.name });
+        if (user !== undefined) addAuditAnnotation(credentials, { key, value: user.name });
         return user;
       });
     },
@@ -391,7 +395,7 @@ async function readLegacyToken(
   { keys, form }: { readonly keys: TokenKeys; readonly form: LegacyForm },
 ): Promise<LegacyToken | undefined> {
   const issuers = [form.issuer];
-  await keys.learn?.(token, issuers);
+  await keys.refreshFor?.(token, issuers);
   const signed = signedClaims(token, { keys: keys.current(), issuers });
   if (signed === undefined) return undefined;
   const claim = (name: string): string => {

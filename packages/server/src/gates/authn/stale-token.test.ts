@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import type { Credentials } from './contract.ts';
-import { auditNotesOf } from './credentials.ts';
+import { auditAnnotationsOf } from './credentials.ts';
 import { createServiceAccountAuthenticator } from './service-account.ts';
 import { readSigningKey, signClaims, tokenPayload } from './service-account-token.ts';
 
@@ -45,7 +45,7 @@ test('AUTHN-6: a stale but extended token is accepted, annotated, and counted', 
       connection: { memo: new Map(), peerCertificates: () => [] },
     };
     const user = await authenticator.authenticate(credentials);
-    return { name: user?.name, note: auditNotesOf(credentials)?.get(annotation) };
+    return { name: user?.name, note: auditAnnotationsOf(credentials)?.get(annotation) };
   };
   const name = 'system:serviceaccount:ns:reader';
   clock.advance(3_607_000);

@@ -20,13 +20,13 @@ describe('token file', () => {
     ['a,b,"c', 'line 1'],
     ['"a"x,b,c', 'line 1, column 3: extraneous or missing " in quoted-field'],
     ['a,b,"x\ny"z\n', 'line 2'],
-  ])('AUTHN-3: %j stops the start at %s', (text, where) => {
+  ])('AUTHN-3: %j aborts startup with an error at %s', (text, where) => {
     expect(() => read(text)).toThrow(TokenFileError);
     expect(() => read(text)).toThrow(where);
     expect(() => read(text)).toThrow('tokens.csv');
   });
 
-  test('empty and repeated tokens warn, and the last one counts', () => {
+  test('empty and repeated tokens cause warnings, and the last entry of a token wins', () => {
     const warnings: string[] = [];
     const entries = read(',nobody,0\nt,first,1\nt,second,2', warnings);
     expect(entries.map((entry) => entry.user.name)).toEqual(['second']);
@@ -36,7 +36,7 @@ describe('token file', () => {
     ]);
   });
 
-  test('no text makes the reader throw an unexpected error', () => {
+  test('the parser throws no unexpected error for random text', () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     let state = seed;
     const next = () => {

@@ -9,14 +9,14 @@ export interface TokenEntry {
   readonly user: UserInfo;
 }
 
-interface Remembered {
+interface CachedVerdict {
   readonly header: string;
   /** Undefined for an unknown token. */
   readonly user: UserInfo | undefined;
 }
 
 /**
- * Authenticates bearer tokens from a fixed list; the last entry of a token counts. Tokens are
+ * Authenticates bearer tokens from a fixed list; the last entry of a token wins. Tokens are
  * stored and looked up as HMACs under a random key, so the time of a lookup reveals nothing about a
  * token. A connection caches its last header and verdict, so later requests only compare strings.
  */
@@ -32,8 +32,8 @@ export function createStaticTokenAuthenticator(options: {
     users.set(hashed.toString('base64'), { digest: hashed, user });
   }
   const memoKey = Symbol(options.name);
-  // Shared: most tokens belong to a later authenticator, and a stack trace for each of them would
-  // be a considerable part of a request's cost.
+  // Shared, because most tokens belong to a later authenticator, and a stack trace for each of them
+  // would be a considerable part of a request's cost.
   const unknownToken = new InvalidBearerToken();
   const lookUp = (token: string): UserInfo | undefined => {
     const hashed = digest(token);
@@ -48,7 +48,7 @@ export function createStaticTokenAuthenticator(options: {
       const header = exchange.header('authorization');
       if (header === undefined) return undefined;
       const memo = exchange.connection.memo;
-      let last = memo.get(memoKey) as Remembered | undefined;
+      let last = memo.get(memoKey) as CachedVerdict | undefined;
       if (last === undefined || last.header !== header) {
         const token = parseBearer(header);
         if (token === undefined) return undefined;
@@ -89,7 +89,7 @@ interface Cursor {
 }
 
 /**
- * Reads CSV like Go's encoding/csv with default settings and any number of fields per record: `""`
+ * Parses CSV like Go's encoding/csv with default settings and any number of fields per record: `""`
  * is a quote inside quotes, quoted fields may span lines, empty lines are skipped, CRLF is LF, and
  * spaces are significant. Throws CsvError.
  */
@@ -183,8 +183,8 @@ export class TokenFileError extends Error {
 
 /**
  * Reads the text of a `--token-auth-file`: token, user name, uid, and optionally a quoted list of
- * groups (AUTHN-3). An empty or repeated token only causes a warning, and the last one counts.
- * Throws TokenFileError for a malformed line, which must abort the start.
+ * groups (AUTHN-3). An empty or repeated token causes only a warning, and the last entry wins.
+ * Throws TokenFileError for a malformed line, which aborts startup.
  */
 export function parseTokenFile(options: {
   readonly file: string;

@@ -55,7 +55,7 @@ export function createWebhookTokenAuthenticator(options: {
   readonly ttlMs: number;
   readonly clock: Clock;
   readonly meter?: TokenCacheMeter | undefined;
-  /** Receives failures of the webhook, which clients see as a rejected token. */
+  /** Receives failures of the webhook; the client receives a 401. */
   readonly onFailure?: (error: unknown) => void;
 }): Authenticator {
   const { dialect, clock, ttlMs } = options;
@@ -65,15 +65,15 @@ export function createWebhookTokenAuthenticator(options: {
   const pending = new Map<string, Promise<Verdict>>();
   const keyOf = verdictKeys();
 
-  const ask = async (token: string, audiences: readonly string[]): Promise<Verdict> => {
+  const callWebhook = async (token: string, audiences: readonly string[]): Promise<Verdict> => {
     const body = reviewBody({ apiVersion, token, audiences });
     const status = await webhook.call(body, (answer) => readStatus(answer, apiVersion));
-    return { verdict: verdictOf(status, { wanted: audiences, own: options.audiences }) };
+    return { verdict: verdictOf(status, { requested: audiences, own: options.audiences }) };
   };
-  const fetch = async (key: string, [token, audiences]: Parameters<typeof ask>) => {
-    const ended = options.meter?.fetching();
+  const fetch = async (key: string, [token, audiences]: Parameters<typeof callWebhook>) => {
+    const ended = options.meter?.startFetch();
     try {
-      const verdict = await ask(token, audiences);
+      const verdict = await callWebhook(token, audiences);
       cache.set(key, verdict, ttlMs);
       ended?.('ok');
       return verdict;
@@ -84,24 +84,24 @@ export function createWebhookTokenAuthenticator(options: {
       pending.delete(key);
     }
   };
-  const fetched = async (key: string, about: Parameters<typeof ask>): Promise<Verdict> => {
+  const fetchShared = async (key: string, request: Parameters<typeof callWebhook>) => {
     const startMs = clock.monotonic();
     const ongoing = pending.get(key);
-    const asking = ongoing ?? fetch(key, about);
-    if (ongoing === undefined) pending.set(key, asking);
-    const unblocked = ongoing === undefined ? undefined : options.meter?.blocked();
+    const call = ongoing ?? fetch(key, request);
+    if (ongoing === undefined) pending.set(key, call);
+    const unblocked = ongoing === undefined ? undefined : options.meter?.startWait();
     try {
-      return await asking;
+      return await call;
     } finally {
       unblocked?.();
-      options.meter?.answered('miss', clock.monotonic() - startMs);
+      options.meter?.observeLookup('miss', clock.monotonic() - startMs);
     }
   };
-  const review = (...about: Parameters<typeof ask>): MaybePromise<Verdict> => {
-    const key = keyOf(...about);
+  const review = (...request: Parameters<typeof callWebhook>): MaybePromise<Verdict> => {
+    const key = keyOf(...request);
     const cached = cache.get(key);
-    if (cached === undefined) return fetched(key, about);
-    options.meter?.answered('hit', 0);
+    if (cached === undefined) return fetchShared(key, request);
+    options.meter?.observeLookup('hit', 0);
     return cached;
   };
 
@@ -179,7 +179,7 @@ const reviewType = structType('TokenReview', {
   }),
 });
 
-/** The status of an answer; throws when it is no review of that version, or malformed. */
+/** The status of an answer. Throws if it is malformed or not a review of that version. */
 function readStatus(answer: JsonObject, apiVersion: string): JsonObject {
   const review = decodeTyped(reviewType)(answer);
   const shown = [review['apiVersion'] || apiVersion, review['kind'] || 'TokenReview'];
@@ -190,16 +190,16 @@ function readStatus(answer: JsonObject, apiVersion: string): JsonObject {
   return isObject(status) ? status : {};
 }
 
-/** The verdict of a status; like kube-apiserver, it checks the audiences first. */
+/** The verdict of a status; the audiences are checked first, as in kube-apiserver. */
 function verdictOf(
   status: JsonObject,
-  audiences: { readonly wanted: readonly string[]; readonly own: readonly string[] },
+  audiences: { readonly requested: readonly string[]; readonly own: readonly string[] },
 ): TokenVerdict | undefined {
-  const { wanted } = audiences;
+  const { requested } = audiences;
   const accepted = texts(status['audiences']);
-  const good = accepted.length > 0 ? accepted : audiences.own;
-  const shared = wanted.filter((one) => good.includes(one));
-  if (wanted.length > 0 && shared.length === 0) return undefined;
+  const validAudiences = accepted.length > 0 ? accepted : audiences.own;
+  const shared = requested.filter((one) => validAudiences.includes(one));
+  if (requested.length > 0 && shared.length === 0) return undefined;
   if (status['authenticated'] !== true) {
     const error = status['error'];
     if (typeof error === 'string' && error !== '') throw new Error(error);

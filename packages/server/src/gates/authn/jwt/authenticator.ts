@@ -34,7 +34,7 @@ interface DistributedClaimsOptions {
 /**
  * Resolves distributed claims (OpenID Connect Core 5.6.2): `_claim_names` names the source and
  * `_claim_sources` its endpoint, which answers with another token. Aggregated claims are not
- * supported, as in kube-apiserver. Owns the providers of these tokens; `stop` ends them.
+ * supported, as in kube-apiserver. Owns the providers of these tokens; `stop` stops them.
  */
 class DistributedClaims {
   readonly #options: DistributedClaimsOptions;
@@ -69,7 +69,7 @@ class DistributedClaims {
     const { claim, access, algorithms, audiences } = this.#options;
     const text = await this.#fetchToken(endpoint, bearer);
     const token = readToken(text.trim());
-    if (token === undefined) throw this.#error('the answer of its source is no token');
+    if (token === undefined) throw this.#error('the answer of its source is not a token');
     if (!algorithms.includes(token.algorithm)) {
       throw this.#error('verify distributed claim token: unsupported algorithm');
     }
@@ -93,7 +93,7 @@ class DistributedClaims {
       throw this.#error(`its source answered with status ${status}`);
     } catch (error) {
       if (error instanceof JwtError) throw error;
-      throw this.#error('its source could not be asked');
+      throw this.#error('its source could not be reached');
     } finally {
       this.#fetches -= 1;
     }
@@ -112,7 +112,7 @@ class DistributedClaims {
     if (issuer === provider.issuer) return provider;
     const existing = this.#providers.get(issuer);
     if (existing !== undefined) return existing;
-    if (this.#providers.size >= issuersMax) this.#dropOneNotFound();
+    if (this.#providers.size >= issuersMax) this.#evictUnready();
     if (this.#stopped || this.#providers.size >= issuersMax) {
       throw this.#error('too many issuers of distributed claims');
     }
@@ -121,8 +121,8 @@ class DistributedClaims {
     return made;
   }
 
-  /** Evicts issuers that cannot be reached first. */
-  #dropOneNotFound(): void {
+  /** Evicts one issuer that has not been discovered. */
+  #evictUnready(): void {
     for (const [issuer, provider] of this.#providers) {
       if (provider.ready) continue;
       provider.stop();
@@ -228,9 +228,9 @@ export function createJwtAuthentication(
       const all = [...next.byIssuer.values()];
       const ready = await Promise.all(all.map((one) => one.readyWithin(replaceTimeoutMs)));
       const missing = all.filter((_, index) => ready[index] !== true);
-      const isTaken = missing.length === 0 && !stopped;
-      const unused = isTaken ? current : next;
-      if (isTaken) current = next;
+      const isReady = missing.length === 0 && !stopped;
+      const unused = isReady ? current : next;
+      if (isReady) current = next;
       for (const one of unused.byIssuer.values()) one.stop();
       if (missing.length > 0) throw new ProvidersNotReady(missing.map(({ issuer }) => issuer));
     },
@@ -259,7 +259,7 @@ interface CachedToken {
   expiresMs: number;
 }
 
-/** Caches valid tokens and verifications in progress by digest. Drops the oldest first. */
+/** Caches valid tokens and verifications in progress by digest; evicts the oldest first. */
 class TokenCache {
   readonly #clock: Clock;
   readonly #cached = new Map<string, CachedToken>();
@@ -274,17 +274,17 @@ class TokenCache {
   userOf(text: string, verify: () => Promise<Verdict> | undefined): Promise<UserInfo> | undefined {
     const digest = createHash('sha256').update(text).digest('base64');
     const cached = this.#cached.get(digest);
-    if (cached !== undefined && this.#isGood(cached)) return cached.user;
+    if (cached !== undefined && this.#isFresh(cached)) return cached.user;
     this.#cached.delete(digest);
     const verdict = verify();
-    return verdict && this.#remember(digest, verdict);
+    return verdict && this.#cache(digest, verdict);
   }
 
-  #isGood({ staleMs, expiresMs }: CachedToken): boolean {
+  #isFresh({ staleMs, expiresMs }: CachedToken): boolean {
     return this.#clock.monotonic() < staleMs && this.#clock.now() < expiresMs;
   }
 
-  #remember(digest: string, verdict: Promise<Verdict>): Promise<UserInfo> {
+  #cache(digest: string, verdict: Promise<Verdict>): Promise<UserInfo> {
     const user = verdict.then((one) => one.user);
     const never = Number.POSITIVE_INFINITY;
     const entry: CachedToken = { user, staleMs: never, expiresMs: never };

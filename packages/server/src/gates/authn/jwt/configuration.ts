@@ -47,14 +47,14 @@ export interface JwtAuthenticatorConfiguration {
     | null;
 }
 
-/** Anonymous access, if the file configures it. */
+/** Whether requests without credentials are allowed. */
 export interface AnonymousConfiguration {
   readonly enabled: boolean;
   /** Paths open to anonymous requests; empty: all. */
   readonly conditions: readonly { readonly path: string }[] | null;
 }
 
-/** A file of `--authentication-config` (AUTHN-8). */
+/** The content of the `--authentication-config` file (AUTHN-8). */
 export interface AuthenticationConfiguration {
   readonly jwt: readonly JwtAuthenticatorConfiguration[] | null;
   readonly anonymous: AnonymousConfiguration | null;

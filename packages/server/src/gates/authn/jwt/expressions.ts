@@ -27,8 +27,8 @@ export interface Expression {
 }
 
 /**
- * An expression failed on a token. The message contains the expression, which is configuration, but
- * nothing of the token, because it may be logged.
+ * An expression that fails for a token. The message may be logged, so it contains the expression,
+ * which is configuration, but no part of the token.
  */
 export class ExpressionError extends Error {
   constructor(message: string) {
@@ -69,15 +69,15 @@ const costMax = 1_000_000;
 /** Compiles an expression, or returns the error in kube-apiserver's wording. */
 export function compileExpression(
   source: string,
-  wanted: { readonly subject: Subject; readonly result: 'bool' | 'any' },
+  expected: { readonly subject: Subject; readonly result: 'bool' | 'any' },
 ): Expression | { readonly problem: string } {
-  const { subject } = wanted;
+  const { subject } = expected;
   try {
     const compiled = compile(source, {
       functions: standardFunctions(),
       variables: new Map([[subject, subjectTypes[subject]]]),
     });
-    if (wanted.result === 'bool' && compiled.type.name !== 'bool') {
+    if (expected.result === 'bool' && compiled.type.name !== 'bool') {
       return { problem: 'must evaluate to bool' };
     }
     return expressionOf(source, { subject, program: compiled.program() });
@@ -93,24 +93,24 @@ export function compileExpression(
 
 function expressionOf(
   source: string,
-  made: { readonly subject: Subject; readonly program: Program },
+  compiled: { readonly subject: Subject; readonly program: Program },
 ): Expression {
   return {
     source,
     evaluate(value) {
       try {
-        return made.program.run(new Map([[made.subject, value]]), costMax).value;
+        return compiled.program.run(new Map([[compiled.subject, value]]), costMax).value;
       } catch (error) {
         if (!(error instanceof CelError)) throw error;
         const failed = `expression '${source}' resulted in error`;
-        throw new ExpressionError(`${failed}${shownReason(error.message, source)}`);
+        throw new ExpressionError(`${failed}${safeReason(error.message, source)}`);
       }
     },
   };
 }
 
 /** The reason of a failure, unless it might contain the value of a claim. */
-function shownReason(reason: string, source: string): string {
+function safeReason(reason: string, source: string): string {
   const missing = /^no such key: (\w+)$/.exec(reason)?.[1];
   return missing !== undefined && source.includes(missing) ? `: ${reason}` : '';
 }
@@ -130,7 +130,7 @@ export function userValue(user: UserInfo): Value {
 }
 
 /**
- * The strings that a mapping returns: one, several, or none for null and empty. Throws
+ * The non-empty strings that a mapping returns: a string, a list of strings, or null. Throws
  * ExpressionError for other types.
  */
 export function textsOf(value: Value): readonly string[] {

@@ -25,7 +25,7 @@ export class FetchError extends Error {
   }
 }
 
-/** Milliseconds for a provider's answer, from the start of the connection to its last byte. */
+/** Timeout in milliseconds from connecting to a provider to the last byte of its answer. */
 export const fetchTimeoutMs = 10_000;
 const bytesMax = 1024 * 1024;
 const redirectsMax = 5;
@@ -42,8 +42,8 @@ export async function fetchText(
   let url = httpsUrl(address);
   const { origin } = url;
   for (let redirects = 0; redirects <= redirectsMax; redirects += 1) {
-    const shown = url.origin === origin ? bearer : undefined;
-    const { status, headers, text } = await get(url, access, shown);
+    const token = url.origin === origin ? bearer : undefined;
+    const { status, headers, text } = await get(url, access, token);
     const { location } = headers;
     if (!redirections.has(status) || location === undefined) {
       return { status, text, maxAgeMs: maxAgeOf(headers['cache-control']) };
@@ -58,7 +58,7 @@ const redirections = new Set([301, 302, 303, 307, 308]);
 /** An absolute URL, or one relative to `base`. Throws FetchError unless it is https. */
 export function httpsUrl(address: string, base?: string): URL {
   const url = URL.canParse(address, base) ? new URL(address, base) : undefined;
-  if (url?.protocol !== 'https:') throw new FetchError('the address is not of https');
+  if (url?.protocol !== 'https:') throw new FetchError('not an https URL');
   return url;
 }
 
@@ -77,7 +77,7 @@ function get(
       ...trustOptions(authorities),
     });
     const timer = clock.after(fetchTimeoutMs, () =>
-      fail(new FetchError(`no whole answer within ${fetchTimeoutMs} ms`)),
+      fail(new FetchError(`no complete answer within ${fetchTimeoutMs} ms`)),
     );
     const fail = (error: Error) => {
       timer.stop();
@@ -96,7 +96,7 @@ function get(
           if (length <= bytesMax) chunks.push(chunk);
           else fail(new FetchError(`the answer is larger than ${bytesMax} bytes`));
         },
-        aborted: () => fail(new FetchError('the connection ended within the answer')),
+        aborted: () => fail(new FetchError('the connection ended before the answer was complete')),
         end() {
           timer.stop();
           const text = Buffer.concat(chunks).toString('utf8');

@@ -20,10 +20,8 @@ const retryMs = 10_000;
  * invent such tokens, so after a burst there is at most one fetch per interval.
  */
 const refetches = { burst: 3, intervalMs: 5000 };
-/**
- * Milliseconds for which keys are used without a refresh, if the provider does not state it.
- */
-const keptMs = { usual: 300_000, min: 60_000, max: 3_600_000 };
+/** Milliseconds between refreshes of the keys: the default, and bounds on the provider's max-age. */
+const refreshMs = { usual: 300_000, min: 60_000, max: 3_600_000 };
 /**
  * Maximum number of tokens that wait for a fetch, so that a hanging provider does not accumulate
  * requests.
@@ -42,11 +40,11 @@ interface KeySet {
  * An OpenID provider: discovers the location of its keys in the background, with retries (AUTHN-7),
  * fetches them for the first token, follows their rotation, and verifies signatures. States:
  *
- * | state   | `#keySet` | a token                                                         |
- * |---------|-----------|-----------------------------------------------------------------|
- * | seeking | absent    | is refused at once                                              |
- * | ready   | present   | is verified with the keys; they are fetched again if none matches       |
- * | stopped | either    | as before, but keys are no longer fetched                       |
+ * | state       | `#keySet` | a token                                                           |
+ * |-------------|-----------|-------------------------------------------------------------------|
+ * | discovering | absent    | is rejected at once                                               |
+ * | ready       | present   | is verified with the keys, which are refetched if none matches    |
+ * | stopped     | either    | as before, but keys are no longer fetched                         |
  *
  * Known keys stay valid while the provider cannot be reached.
  */
@@ -81,7 +79,7 @@ export class Provider {
     this.#whenReady = new Promise((resolve) => {
       this.#isReady = resolve;
     });
-    background({ where: 'authn' }, this.#seek());
+    background({ where: 'authn' }, this.#discoverWithRetries());
   }
 
   get ready(): boolean {
@@ -113,7 +111,7 @@ export class Provider {
     if (keySet === undefined) throw new JwtError('oidc: authenticator not initialized');
     if (await isSigned(token, keySet.keys)) {
       if (this.#now() > keySet.freshUntil) {
-        background({ where: 'authn' }, this.#fetchKeys(keptMs.min));
+        background({ where: 'authn' }, this.#fetchKeys(refreshMs.min));
       }
       return;
     }
@@ -138,7 +136,7 @@ export class Provider {
     return this.#options.access.clock.monotonic();
   }
 
-  async #seek(): Promise<void> {
+  async #discoverWithRetries(): Promise<void> {
     try {
       const keysUrl = await this.#discover();
       this.#keySet = { keysUrl, keys: [], freshUntil: this.#now() };
@@ -147,7 +145,7 @@ export class Provider {
       this.#log('initializing plugin', error);
       if (this.#stopped) return;
       const { clock } = this.#options.access;
-      this.#retry = clock.after(retryMs, () => this.#seek());
+      this.#retry = clock.after(retryMs, () => this.#discoverWithRetries());
     }
   }
 
@@ -171,7 +169,7 @@ export class Provider {
     return httpsUrl(keysUrl).href;
   }
 
-  /** Fetches the keys for a token that the known ones do not verify, within limits. */
+  /** Fetches the keys for a token that the current keys do not verify; rate-limited. */
   #refetchKeys(): Promise<void> {
     if (this.#fetching !== undefined) return this.#fetching;
     const { burst, intervalMs } = refetches;
@@ -188,7 +186,7 @@ export class Provider {
     const keysUrl = this.#keySet?.keysUrl;
     const tooSoon = this.#now() - this.#fetchedAt < spacingMs;
     if (keysUrl === undefined || tooSoon || this.#stopped) return Promise.resolve();
-    this.#fetching = this.#learn(keysUrl)
+    this.#fetching = this.#loadKeys(keysUrl)
       .catch((error: unknown) => this.#log('fetching keys', error))
       .finally(() => {
         this.#fetching = undefined;
@@ -196,14 +194,14 @@ export class Provider {
     return this.#fetching;
   }
 
-  async #learn(keysUrl: string): Promise<void> {
+  async #loadKeys(keysUrl: string): Promise<void> {
     this.#fetchedAt = this.#now();
     const { status, text, maxAgeMs } = await fetchText(keysUrl, this.#options.access);
     if (status !== 200) throw new FetchError(`keys were answered with status ${status}`);
     const { clock } = this.#options.access;
     const set = await decodeJsonInSlices(Buffer.from(text), { clock, limits: answerLimits });
     const keys = keysOf(set.value);
-    const kept = Math.min(Math.max(maxAgeMs ?? keptMs.usual, keptMs.min), keptMs.max);
+    const kept = Math.min(Math.max(maxAgeMs ?? refreshMs.usual, refreshMs.min), refreshMs.max);
     this.#fetchedAt = this.#now();
     this.#keySet = { keysUrl, keys, freshUntil: this.#now() + kept };
   }
@@ -285,11 +283,11 @@ export async function isSigned(
   let tries = 0;
   for (const key of keys) {
     if (keyId !== '' && key.keyId !== keyId) continue;
-    const fitting = key.forAlgorithm(algorithm);
-    if (fitting === undefined) continue;
+    const imported = key.forAlgorithm(algorithm);
+    if (imported === undefined) continue;
     tries += 1;
     if (tries > triesMax) return false;
-    if (await isSignedBy(text, fitting, algorithm)) return true;
+    if (await isSignedBy(text, imported, algorithm)) return true;
   }
   return false;
 }

@@ -30,13 +30,13 @@ test.each([
   ['', 'nothing'],
   ['a.b', 'two parts'],
   [`${tokenOf({})}.x`, 'four parts'],
-  [tokenOf([]), 'claims that are no object'],
-  [tokenOf({}, []), 'a header that is none'],
-  [tokenOf({}, { alg: 'RS256', b64: false }), 'a payload that is not encoded'],
+  [tokenOf([]), 'claims that are not an object'],
+  [tokenOf({}, []), 'a header that is not an object'],
+  [tokenOf({}, { alg: 'RS256', b64: false }), 'an unencoded payload'],
   [tokenOf({}).replace('c2ln', 'c2ln='), 'padding'],
-  [tokenOf({}).replace('c2ln', 'c2lu_x'), 'bits that stand for nothing'],
-  [tokenOf({ a: 'x'.repeat(70_000) }), 'more than there may be'],
-])('%.40s is no token: %s', (text) => {
+  [tokenOf({}).replace('c2ln', 'c2lu_x'), 'nonzero unused bits'],
+  [tokenOf({ a: 'x'.repeat(70_000) }), 'too long'],
+])('%.40s is not a token: %s', (text) => {
   expect(readToken(text)).toBeUndefined();
 });
 
@@ -51,7 +51,7 @@ test.each<[object, number]>([
   [{ exp: 1_000_000_000 }, 1_000_000_000_000],
   [{ nbf: 1_000_000_060 }, 1_000_000_100_000],
   [{ aud: ['them', 'we'] }, 1_000_000_100_000],
-])('claims with %j are good until %d', (claims, expiresMs) => {
+])('claims with %j are valid until %d', (claims, expiresMs) => {
   expect(verify(claims)).toBe(expiresMs);
 });
 
@@ -59,10 +59,10 @@ test.each([
   [{ exp: 999_999_999 }, 'token is expired'],
   [{ exp: undefined }, 'token is expired'],
   [{ exp: null }, 'token is expired'],
-  [{ exp: 'soon' }, 'exp is no time'],
-  [{ exp: {} }, 'exp is no time'],
+  [{ exp: 'soon' }, 'exp is not a time'],
+  [{ exp: {} }, 'exp is not a time'],
   [{ nbf: 1_000_000_061 }, 'before the nbf'],
-  [{ nbf: [] }, 'nbf is no time'],
+  [{ nbf: [] }, 'nbf is not a time'],
   [{ aud: [] }, 'expected audience in ["us" "we"]'],
   [{ aud: { us: true } }, 'expected audience in ["us" "we"]'],
   [{ aud: [['us']] }, 'expected audience in ["us" "we"]'],

@@ -54,7 +54,7 @@ function decodeObject(part: string): JsonObject | undefined {
 }
 
 /**
- * An invalid token. The message is for the log and for token reviews, so it contains nothing of the
+ * An invalid token. The message is for the log and for token reviews, so it contains no part of the
  * token.
  */
 export class JwtError extends Error {
@@ -99,18 +99,21 @@ function textAt(object: JsonObject, name: string): string {
 
 const notBeforeLeewayMs = 60_000;
 
-/** Checks validity period and audience of a token. Throws JwtError. @returns its expiry in ms */
+/**
+ * Checks the validity period and the audience of a token, and returns its expiry in milliseconds
+ * since the epoch. Throws JwtError.
+ */
 export function checkClaims(
   claims: JsonObject,
   expected: { readonly audiences: readonly string[]; readonly nowMs: number },
 ): number {
   const { audiences, nowMs } = expected;
   const audience = member(claims, 'aud');
-  const named = Array.isArray(audience) ? audience : [audience];
-  if (!named.some((one) => typeof one === 'string' && audiences.includes(one))) {
+  const tokenAudiences = Array.isArray(audience) ? audience : [audience];
+  if (!tokenAudiences.some((one) => typeof one === 'string' && audiences.includes(one))) {
     const list = audiences.map((one) => JSON.stringify(one)).join(' ');
-    const wanted = audiences.length === 1 ? list : `in [${list}]`;
-    throw new JwtError(`oidc: verify token: oidc: expected audience ${wanted}`);
+    const expectedText = audiences.length === 1 ? list : `in [${list}]`;
+    throw new JwtError(`oidc: verify token: oidc: expected audience ${expectedText}`);
   }
   const expiresMs = timeAt(claims, 'exp');
   if (expiresMs === undefined || expiresMs < nowMs) {
@@ -132,5 +135,5 @@ function timeAt(claims: JsonObject, name: string): number | undefined {
     (typeof value === 'string' && /^-?\d{1,15}(\.\d{1,9})?$/.test(value));
   if (isTime) return Number(value) * 1000;
   if (value === undefined || value === null) return undefined;
-  throw new JwtError(`oidc: verify token: oidc: failed to unmarshal claims: ${name} is no time`);
+  throw new JwtError(`oidc: verify token: oidc: failed to unmarshal claims: ${name} is not a time`);
 }

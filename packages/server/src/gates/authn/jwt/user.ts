@@ -80,9 +80,7 @@ function usernameOf(
   return whole;
 }
 
-/**
- * Rejects an e-mail address that its provider states is not verified.
- */
+/** Throws JwtError for an e-mail address that the provider has not verified. */
 function checkEmailVerified(claims: JsonObject): void {
   const verified = member(claims, 'email_verified');
   if (verified === undefined || verified === true) return;

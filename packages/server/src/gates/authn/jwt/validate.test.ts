@@ -52,9 +52,9 @@ describe('AUTHN-8: a configuration', () => {
     ['no authenticators', { jwt: [] }],
     ['one authenticator', { jwt: [authenticator()] }],
     ['anonymous on paths', { anonymous: { enabled: true, conditions: [{ path: '/livez' }] } }],
-    ['nobody anonymous', { anonymous: { enabled: false } }],
+    ['anonymous access disabled', { anonymous: { enabled: false } }],
     ['64 authenticators', { jwt: issuers(64) }],
-  ])('AUTHN-8: of %s is valid', async (_, content) => {
+  ])('AUTHN-8: with %s is valid', async (_, content) => {
     expect(await problemsOf(content)).toEqual([]);
   });
 
@@ -89,7 +89,7 @@ function issuers(count: number): Part[] {
   );
 }
 
-test('AUTHN-8: has the group of the dialect', async () => {
+test('AUTHN-8: a configuration has the API group of the dialect', async () => {
   const file = (group: string) =>
     `{"apiVersion":"${group}/v1beta1","kind":"AuthenticationConfiguration"}`;
   const upstream = dialectOf('kubernetes');
@@ -285,7 +285,7 @@ test.each<[Part, string[]]>([
   expect(await single(change)).toEqual(prefixed);
 });
 
-test('AUTHN-8: an expression that does not parse is shown with its position', async () => {
+test('AUTHN-8: a syntax error in an expression is reported with its position', async () => {
   const [problem, ...more] = await single({
     claimMappings: { username: { expression: 'claims.' } },
   });

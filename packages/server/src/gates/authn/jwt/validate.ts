@@ -22,7 +22,7 @@ import type {
 } from './configuration.ts';
 import { compileExpression, type Expression } from './expressions.ts';
 
-/** Errors in a URL that must be https, without user, query, and fragment (AUTHN-8). */
+/** Errors in a URL that must be https, without user info, query, or fragment (AUTHN-8). */
 function urlErrors(field: string, text: string): readonly FieldError[] {
   const parts = parseGoUrl(text);
   if (typeof parts === 'string') return [invalid(field, text, parts)];
@@ -50,7 +50,7 @@ export interface CompiledRule {
   readonly message: string;
 }
 
-/** Settings from outside the file that validation depends on. */
+/** Settings other than the file that validation depends on. */
 export interface ValidationOptions {
   /** Issuers of the server's own tokens, which the file must not use. */
   readonly disallowedIssuers: readonly string[];
@@ -81,8 +81,8 @@ export function validateAuthentication(
     return { errors: [tooMany('jwt', all.length, authenticatorsMax)], authenticators: [] };
   }
   const errors: FieldError[] = [];
-  const urls = new Unique(errors);
-  const discoveryUrls = new Unique(errors);
+  const urls = new UniqueValues(errors);
+  const discoveryUrls = new UniqueValues(errors);
   const authenticators = all.map((configuration, index) => {
     const at = indexPath('jwt', index);
     const { issuer } = configuration;
@@ -117,7 +117,7 @@ function anonymousErrors(
 }
 
 /** Detects duplicate values. */
-class Unique {
+class UniqueValues {
   readonly #seen = new Set<string>();
   readonly #errors: FieldError[];
 
@@ -191,7 +191,7 @@ class AuthenticatorValidation {
       this.#errors.push(required(field, `at least one ${field} is required`));
       return;
     }
-    const seen = new Unique(this.#errors);
+    const seen = new UniqueValues(this.#errors);
     audiences.forEach((audience, index) => {
       const place = indexPath(field, index);
       if (audience === '') this.#errors.push(required(place, "audience can't be empty"));
@@ -207,8 +207,8 @@ class AuthenticatorValidation {
   }
 
   #claimRules({ claimValidationRules }: JwtAuthenticatorConfiguration, at: string) {
-    const claims = new Unique(this.#errors);
-    const expressions = new Unique(this.#errors);
+    const claims = new UniqueValues(this.#errors);
+    const expressions = new UniqueValues(this.#errors);
     const compiled: CompiledRule[] = [];
     (claimValidationRules ?? []).forEach((rule, index) => {
       const place = indexPath(at, index);
@@ -232,7 +232,7 @@ class AuthenticatorValidation {
         if (!expressions.add(field, expression)) return;
         const made = this.#compile(field, expression, { subject: 'claims', result: 'bool' });
         if (made !== undefined) compiled.push({ rule: made, message });
-        this.#noteEmailVerified(made);
+        this.#recordEmailVerified(made);
       }
     });
     return compiled;
@@ -243,7 +243,7 @@ class AuthenticatorValidation {
     if (mappings.username.claim === '' && mappings.username.expression === '') {
       this.#errors.push(required(`${at}.username`, 'claim or expression is required'));
     }
-    this.#noteEmailVerified(username);
+    this.#recordEmailVerified(username);
     const groups = this.#prefixed(mappings.groups, `${at}.groups`);
     const uid = this.#uid(mappings.uid, `${at}.uid`);
     const extra = this.#extra(mappings.extra ?? [], `${at}.extra`);
@@ -280,7 +280,7 @@ class AuthenticatorValidation {
   }
 
   #extra(list: readonly { key: string; valueExpression: string }[], at: string) {
-    const keys = new Unique(this.#errors);
+    const keys = new UniqueValues(this.#errors);
     const compiled: { key: string; value: Expression }[] = [];
     list.forEach(({ key, valueExpression }, index) => {
       const place = indexPath(at, index);
@@ -293,7 +293,7 @@ class AuthenticatorValidation {
       }
       const value = this.#compile(field, valueExpression, claimsToAny);
       if (value !== undefined) compiled.push({ key, value });
-      this.#noteEmailVerified(value);
+      this.#recordEmailVerified(value);
     });
     return compiled;
   }
@@ -315,7 +315,7 @@ class AuthenticatorValidation {
   }
 
   #userRules({ userValidationRules }: JwtAuthenticatorConfiguration, at: string) {
-    const expressions = new Unique(this.#errors);
+    const expressions = new UniqueValues(this.#errors);
     const compiled: CompiledRule[] = [];
     (userValidationRules ?? []).forEach(({ expression, message }, index) => {
       const field = childPath(indexPath(at, index), 'expression');
@@ -333,15 +333,15 @@ class AuthenticatorValidation {
   #compile(
     field: string,
     source: string,
-    wanted: Parameters<typeof compileExpression>[1],
+    expected: Parameters<typeof compileExpression>[1],
   ): Expression | undefined {
-    const made = compileExpression(source, wanted);
-    if (!('problem' in made)) return made;
-    this.#errors.push(invalid(field, source, made.problem));
+    const compiled = compileExpression(source, expected);
+    if (!('problem' in compiled)) return compiled;
+    this.#errors.push(invalid(field, source, compiled.problem));
     return undefined;
   }
 
-  #noteEmailVerified(expression: Expression | undefined): void {
+  #recordEmailVerified(expression: Expression | undefined): void {
     const wanted = { variable: 'claims', field: 'email_verified' };
     if (expression !== undefined && selects(expression.source, wanted)) {
       this.#usesEmailVerified = true;
