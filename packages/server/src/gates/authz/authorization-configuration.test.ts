@@ -95,7 +95,7 @@ const duplicateNames = [webhook(), webhook()];
 const at = 'authorizers[0]';
 const texts = 'a lowercase RFC 1123 subdomain must consist of';
 
-describe('AUTHZ-3: refusals, in kube-apiserver’s words', () => {
+describe('AUTHZ-3: errors in kube-apiserver’s wording', () => {
   test.each<[unknown, string]>([
     [[], 'authorizers: Required value: at least one authorization mode must be defined'],
     [null, 'authorizers: Required value: at least one authorization mode must be defined'],
@@ -196,7 +196,7 @@ describe('AUTHZ-3: refusals, in kube-apiserver’s words', () => {
     await expect(load(file(authorizers))).rejects.toThrow(message);
   });
 
-  test('every error at once', async () => {
+  test('all errors are reported at once', async () => {
     const text = file([{ type: 'Foo' }, { type: 'RBAC', name: 'x', webhook: {} }]);
     await expect(load(text)).rejects.toThrow(
       /^\[authorizers\[0\]\.type: .*, authorizers\[1\]\.webhook: /,
@@ -225,7 +225,7 @@ describe('AUTHZ-3: refusals, in kube-apiserver’s words', () => {
     await expect(load(text)).rejects.toThrow(message);
   });
 
-  test('an authorizer type that a reload may not remove', async () => {
+  test('a reload must not remove a required authorizer type', async () => {
     await expect(load(file([webhook()]), ['RBAC', 'Node'])).rejects.toThrow(
       'missing required types: [Node RBAC]',
     );
@@ -293,7 +293,7 @@ describe('AUTHZ-3: match conditions', () => {
     await loadAuthorizationConfiguration(text, { ...rules, selectors: 'included' });
   });
 
-  test('a false condition decides despite errors, otherwise an error does', async () => {
+  test('a false condition takes precedence over errors', async () => {
     const fails = 'request.nonResourceAttributes.path == "/x"';
     const alsoFails = 'request.extra["none"] == []';
     expect((await matchOf(fails, 'request.user == "bob"'))(spec)).toBe(false);

@@ -50,13 +50,14 @@ export type ConfiguredAuthorizer =
   | { readonly type: Exclude<AuthorizerType, 'Webhook'>; readonly name: string }
   | { readonly type: 'Webhook'; readonly name: string; readonly webhook: ConfiguredWebhook };
 
+/** Settings other than the file that validation depends on. */
 export interface ConfigurationRules {
   readonly dialect: Dialect;
   /** Whether conditions may use selectors. */
   readonly selectors: 'included' | 'omitted';
   /** Returns the error of a kubeconfig's path; undefined if the file is readable. */
   readonly fileProblem: (path: string) => string | undefined;
-  /** Types that must stay, because the server started with them. */
+  /** Types that a reload must keep, because the server started with them. */
   readonly requiredTypes: ReadonlySet<AuthorizerType>;
 }
 
@@ -92,29 +93,28 @@ export const authorizationFormat = {
 } as const satisfies ConfigurationFormat;
 
 /**
- * Reads an AuthorizationConfiguration (AUTHZ-3), YAML or JSON, of any of its versions, and
- * validates it like kube-apiserver. Rejects with a ConfigurationError that lists all errors in one
- * line.
+ * Reads and validates an AuthorizationConfiguration (AUTHZ-3) of any version in YAML or JSON.
+ * Rejects with a ConfigurationError that lists all errors in one line, in kube-apiserver's wording.
  */
 export async function loadAuthorizationConfiguration(
   text: string,
   rules: ConfigurationRules,
 ): Promise<readonly ConfiguredAuthorizer[]> {
-  const object = await decoded(text, rules.dialect);
+  const object = await decode(text, rules.dialect);
   const entries = objectsOf(member(object, 'authorizers')).map(withDefaults);
   const { errors, conditions } = validateAuthorizers(entries, rules);
   if (errors.length > 0) throw new ConfigurationError(aggregateText(errors));
   const authorizers = entries.map((one, index) => authorizerOf(one, conditions.get(index) ?? []));
-  const misnamed = authorizers.flatMap(nameProblem);
+  const problems = authorizers.flatMap(nameProblem);
   const missing = [...rules.requiredTypes].filter(
     (type) => !authorizers.some((one) => one.type === type),
   );
-  if (missing.length > 0) misnamed.push(`missing required types: [${missing.sort().join(' ')}]`);
-  if (misnamed.length > 0) throw new ConfigurationError(aggregateText(misnamed));
+  if (missing.length > 0) problems.push(`missing required types: [${missing.sort().join(' ')}]`);
+  if (problems.length > 0) throw new ConfigurationError(aggregateText(problems));
   return authorizers;
 }
 
-async function decoded(text: string, dialect: Dialect): Promise<JsonObject> {
+async function decode(text: string, dialect: Dialect): Promise<JsonObject> {
   // An empty file is an empty configuration, which is invalid for its lack of authorizers.
   if (text === '') return {};
   const group = dialect.group(authorizationFormat.group);
@@ -143,7 +143,7 @@ function withDefaults(authorizer: JsonObject): JsonObject {
   };
 }
 
-/** The name of an authorizer: its type, except for webhooks. */
+/** The error of an authorizer whose name is not its type; webhooks may have any name. */
 function nameProblem({ type, name }: ConfiguredAuthorizer): string[] {
   const expected = type.toLowerCase();
   if (type === 'Webhook' || name === expected) return [];
@@ -185,9 +185,7 @@ interface Rules {
   readonly fileProblem: (path: string) => string | undefined;
 }
 
-/**
- * Errors in the authorizers of a configuration, and the compiled conditions of each by index.
- */
+/** The errors in a list of authorizers, and the compiled conditions of each authorizer by index. */
 interface ValidatedAuthorizers {
   readonly errors: readonly string[];
   readonly conditions: ReadonlyMap<number, readonly MatchCondition[]>;
@@ -249,10 +247,10 @@ function nameProblems(
   { path, names }: { readonly path: string; readonly names: Set<string> },
 ): FieldError[] {
   const name = textOf(authorizer['name']);
-  const isKnown = names.has(name);
+  const isDuplicate = names.has(name);
   names.add(name);
   if (name === '') return [required(`${path}.name`)];
-  if (isKnown) return [duplicate(`${path}.name`, name)];
+  if (isDuplicate) return [duplicate(`${path}.name`, name)];
   const problems = dnsSubdomain(name);
   if (problems.length === 0) return [];
   return [invalid(`${path}.name`, name, `authorizer name is invalid: ${problems.join(', ')}`)];
@@ -268,9 +266,9 @@ function webhookProblems(webhook: JsonObject, place: Place): FieldError[] {
   const conditions = webhook['matchConditions'];
   const hasConditions = Array.isArray(conditions) && conditions.length > 0;
   return [
-    ...durationProblem(webhook, { path, name: 'timeout', wanted: 'must be > 0s and <= 30s' }),
-    ...durationProblem(webhook, { path, name: 'authorizedTTL', wanted: 'must be > 0s' }),
-    ...durationProblem(webhook, { path, name: 'unauthorizedTTL', wanted: 'must be > 0s' }),
+    ...durationProblem(webhook, { path, name: 'timeout', requirement: 'must be > 0s and <= 30s' }),
+    ...durationProblem(webhook, { path, name: 'authorizedTTL', requirement: 'must be > 0s' }),
+    ...durationProblem(webhook, { path, name: 'unauthorizedTTL', requirement: 'must be > 0s' }),
     ...choiceProblem(webhook, {
       field: `${path}.subjectAccessReviewVersion`,
       allowed: accessReviewVersions,
@@ -292,14 +290,14 @@ const timeoutMax = 30_000_000_000n;
 
 function durationProblem(
   webhook: JsonObject,
-  { path, name, wanted }: { path: string; name: string; wanted: string },
+  { path, name, requirement }: { path: string; name: string; requirement: string },
 ): FieldError[] {
   const text = textOf(webhook[name]);
   const duration = parseGoDuration(text) ?? 0n;
   const field = `${path}.${name}`;
   if (duration === 0n) return [required(field)];
   const isTooLong = name === 'timeout' && duration > timeoutMax;
-  return duration < 0n || isTooLong ? [invalid(field, text, wanted)] : [];
+  return duration < 0n || isTooLong ? [invalid(field, text, requirement)] : [];
 }
 
 function choiceProblem(

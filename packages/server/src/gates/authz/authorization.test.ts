@@ -6,7 +6,7 @@ import {
   alwaysDeny,
   createAuthorization,
   createPrivilegedGroupAuthorizer,
-  NotPermitted,
+  ForbiddenError,
 } from './authorization.ts';
 import type { Attributes } from './contract.ts';
 
@@ -51,14 +51,14 @@ describe('AUTHZ-1: wording of a 403', () => {
       'forbidden: User "x" cannot get path "/&lt;b&gt;&amp;"',
     ],
   ])('%j', (change, reason, message) => {
-    const error = new NotPermitted({ ...base, ...change }, { decision: 'deny', reason });
+    const error = new ForbiddenError({ ...base, ...change }, { decision: 'deny', reason });
     expect(error.message).toBe(message);
     expect(error.code).toBe(403);
   });
 });
 
 describe('authorization', () => {
-  test('AUTHZ-2: authorizers run in order, and no decision is a denial', async () => {
+  test('AUTHZ-2: authorizers run in order, and a request without a decision is denied', async () => {
     const fails = { name: 'fails', authorize: () => Promise.reject(new Error('down')) };
     const chain = createAuthorization({ chain: { list: [alwaysDeny, fails] } });
     expect(await chain.decide(base)).toEqual({

@@ -2,6 +2,7 @@ import { AccessDenied, forbidden, type MaybePromise } from '@wheelhouse/machiner
 import { grantPermit, type Permit } from '../../registry/permit.ts';
 import type { Attributes, AuthorizationResult, Authorizer } from './contract.ts';
 
+/** Authorizes requests with a chain of authorizers. */
 export interface Authorization {
   /** The decision of the first authorizer with an opinion; for reviews and special verbs. */
   decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
@@ -10,10 +11,10 @@ export interface Authorization {
 }
 
 /**
- * Combines authorizers in order (AUTHZ-2): the first that allows or denies decides. A request
- * without any opinion is not allowed, with all reasons joined by line. An authorizer that throws
- * has no opinion, and the client does not see its error. The list of the chain may be replaced; each
- * request uses the list that it finds.
+ * Combines authorizers in order (AUTHZ-2): the first that allows or denies decides. If none does,
+ * the request is not allowed, and the reasons of all are joined by newlines. An authorizer that
+ * throws has no opinion, and the client does not see its error. The list of the chain may be
+ * replaced; a request uses the list that is current when it begins.
  */
 export function createAuthorization(options: {
   readonly chain: { readonly list: readonly Authorizer[] };
@@ -86,12 +87,12 @@ function withoutOpinion(passed: readonly AuthorizationResult[]): AuthorizationRe
 }
 
 function permit(attributes: Attributes, result: AuthorizationResult): Permit {
-  if (result.decision !== 'allow') throw new NotPermitted(attributes, result);
+  if (result.decision !== 'allow') throw new ForbiddenError(attributes, result);
   return grantPermit(attributes, result.reason);
 }
 
-/** The 403 of a request that is not allowed (AUTHZ-1). */
-export class NotPermitted extends AccessDenied {
+/** A 403 for a request that is not allowed (AUTHZ-1). */
+export class ForbiddenError extends AccessDenied {
   readonly result: AuthorizationResult;
 
   constructor(attributes: Attributes, result: AuthorizationResult) {
@@ -140,7 +141,7 @@ export const alwaysDeny: Authorizer = {
   authorize: () => ({ decision: 'no-opinion', reason: 'Everything is forbidden.' }),
 };
 
-/** Allows everything to members of the groups; it precedes all other authorizers (AUTHZ-10). */
+/** Creates the first authorizer of the chain, which allows everything to `system:masters` (AUTHZ-10). */
 export function createPrivilegedGroupAuthorizer(): Authorizer {
   return {
     name: 'PrivilegedGroup',

@@ -7,9 +7,7 @@ import type {
   Waiting,
 } from '@wheelhouse/machinery';
 
-/**
- * The attributes that authorization considers (AUTHZ-1), of a request, a review, or a check.
- */
+/** The attributes of a request, a review, or a check that authorization considers (AUTHZ-1). */
 export interface Attributes extends RequestSubject {
   readonly user: UserInfo;
   /**
@@ -17,7 +15,7 @@ export interface Attributes extends RequestSubject {
    */
   readonly fieldSelector?: readonly FieldRequirement[];
   readonly labelSelector?: readonly LabelRequirement[];
-  /** The waiting client; when it has left, webhooks need not be called. */
+  /** The waiting client; webhooks are not called once it has disconnected. */
   readonly client?: Waiting | undefined;
 }
 
@@ -25,7 +23,7 @@ export type Decision = 'allow' | 'deny' | 'no-opinion';
 
 export interface AuthorizationResult {
   readonly decision: Decision;
-  /** Shown to the client on denial: `RBAC: clusterrole.… "x" not found`. May be empty. */
+  /** Part of the 403 message, such as `RBAC: clusterrole.… "x" not found`. May be empty. */
   readonly reason: string;
   /** Why an authorizer could not decide, for access reviews; contains nothing confidential. */
   readonly error?: string;

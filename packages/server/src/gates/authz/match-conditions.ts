@@ -51,7 +51,7 @@ export function compileMatchCondition(
   try {
     compiled = compile(expression, environment);
     if (compiled.type.name !== 'bool') {
-      return { problem: `must evaluate to bool but got ${shownType(compiled.type)}` };
+      return { problem: `must evaluate to bool but got ${typeText(compiled.type)}` };
     }
     program = compiled.program();
   } catch (error) {
@@ -77,8 +77,8 @@ function evaluate(program: Program, at: { expression: string; value: Value }): b
 }
 
 /**
- * Evaluates all conditions: false if any is false, even if others failed; throws if some failed and
- * none is false.
+ * Whether all conditions are true. A false condition takes precedence over failed ones; throws
+ * CelError if some failed and none is false.
  */
 export function matchesAll(conditions: readonly MatchCondition[], spec: JsonObject): boolean {
   const request = requestValue(spec);
@@ -140,12 +140,12 @@ function requestType(selectors: 'included' | 'omitted'): Type {
   });
 }
 
-function shownType({ name, args }: Type): string {
-  if (args.length > 0) return `${name}(${args.map(shownType).join(', ')})`;
+function typeText({ name, args }: Type): string {
+  if (args.length > 0) return `${name}(${args.map(typeText).join(', ')})`;
   return name === 'null' ? 'null_type' : name;
 }
 
-/** The variables of a condition; unlike in the review, empty string members are present. */
+/** The value of `request`; unlike in the review, empty string members are present. */
 function requestValue(spec: JsonObject): Value {
   const resource = member(spec, 'resourceAttributes');
   const path = member(spec, 'nonResourceAttributes');

@@ -40,12 +40,12 @@ function accessReviewSpec(
   options: { readonly selectors: 'included' | 'omitted' },
 ): JsonObject {
   const { user, path, verb } = attributes;
-  const about = attributes.isResourceRequest
+  const target = attributes.isResourceRequest
     ? { resourceAttributes: resourceAttributes(attributes, options.selectors) }
     : { nonResourceAttributes: nonEmpty({ path, verb }) };
   const extra = extraOf(user);
   return {
-    ...about,
+    ...target,
     ...nonEmpty({ user: user.name }),
     ...(user.groups.length === 0 ? {} : { groups: [...user.groups] }),
     ...(Object.keys(extra).length === 0 ? {} : { extra }),
@@ -88,9 +88,7 @@ const operators: Readonly<Partial<Record<LabelOperator, string>>> = {
   '!': 'DoesNotExist',
 };
 
-/**
- * Reviews cannot express comparisons of size; omitting a requirement only widens the question.
- */
+/** Omits numeric comparisons, which reviews cannot express; the review is then broader. */
 function labelRequirements({ labelSelector = [] }: Attributes): JsonObject[] {
   return labelSelector.flatMap(({ key, operator, values }) => {
     const word = operators[operator];
@@ -137,13 +135,15 @@ const reviewType = structType('SubjectAccessReview', {
   }),
 });
 
-/** The status of an answer; throws when it is no review of that version, or malformed. */
+/** The status of an answer. Throws if it is malformed or not a review of that version. */
 function readAccessReview(answer: JsonObject, apiVersion: string): AccessReviewStatus {
   const review = decodeTyped(reviewType)(answer);
   const shownVersion = review['apiVersion'] || apiVersion;
   const kind = review['kind'] || 'SubjectAccessReview';
   if (shownVersion !== apiVersion || kind !== 'SubjectAccessReview') {
-    throw new Error(`it is a ${kind} of ${shownVersion}, no SubjectAccessReview of ${apiVersion}`);
+    throw new Error(
+      `it is a ${kind} of ${shownVersion}, not a SubjectAccessReview of ${apiVersion}`,
+    );
   }
   const found = member(review, 'status');
   const status = isObject(found) ? found : {};
@@ -155,11 +155,9 @@ function readAccessReview(answer: JsonObject, apiVersion: string): AccessReviewS
   };
 }
 
-/**
- * Limits of the cache, as in kube-apiserver: number of answers, and length of cacheable requests.
- */
+/** kube-apiserver's limits of the cache: the number of answers, and the length of a request's attributes. */
 const answersMax = 8192;
-const controlledLengthMax = 10_000;
+const cacheableLengthMax = 10_000;
 
 /** Options of a webhook authorizer; times are in milliseconds. */
 export interface WebhookAuthorizerSettings {
@@ -177,10 +175,10 @@ export interface WebhookAuthorizerSettings {
 export type MatchRequest = (spec: JsonObject) => boolean;
 
 /**
- * Decides by a webhook's answer to a SubjectAccessReview (AUTHZ-2, AUTHZ-3). Answers are cached,
- * with separate durations for allowed and other requests. The failure policy applies to failed
- * calls, malformed answers, and conditions that cannot be evaluated. `onFailOpen` is called when a
- * failure lets the next authorizer decide.
+ * Creates an authorizer that posts a SubjectAccessReview to a webhook (AUTHZ-2, AUTHZ-3). Answers
+ * are cached, for separate durations if the request is allowed and if it is not. The failure policy
+ * applies to failed calls, malformed answers, and conditions that cannot be evaluated. `onFailOpen`
+ * is called when a failure leaves the decision to the next authorizer.
  */
 export function createWebhookAuthorizer(
   settings: WebhookAuthorizerSettings,
@@ -204,7 +202,10 @@ export function createWebhookAuthorizer(
       ? { decision: 'deny', reason: '', error: message }
       : { decision: 'no-opinion', reason: '', error: message };
   };
-  const ask = async (spec: JsonObject, attributes: Attributes): Promise<AuthorizationResult> => {
+  const callWebhook = async (
+    spec: JsonObject,
+    attributes: Attributes,
+  ): Promise<AuthorizationResult> => {
     const body = accessReviewBody(spec, { apiVersion, version });
     let status: AccessReviewStatus;
     try {
@@ -230,7 +231,7 @@ export function createWebhookAuthorizer(
       } catch (error) {
         return failed(error, errorText(error));
       }
-      return cache.get(keyOf(spec)) ?? ask(spec, attributes);
+      return cache.get(keyOf(spec)) ?? callWebhook(spec, attributes);
     },
   };
 }
@@ -254,5 +255,5 @@ function keyOf(spec: JsonObject): string {
 function isCacheable(attributes: Attributes): boolean {
   const { namespace, verb, group, version, resource, subresource, name, path } = attributes;
   const controlled = [namespace, verb, group, version, resource, subresource, name, path];
-  return controlled.reduce((sum, text) => sum + text.length, 0) < controlledLengthMax;
+  return controlled.reduce((sum, text) => sum + text.length, 0) < cacheableLengthMax;
 }

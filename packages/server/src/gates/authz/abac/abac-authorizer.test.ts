@@ -51,7 +51,7 @@ describe('lines', () => {
     expect(parse(line)).toEqual([{ ...nothing, ...policy }]);
   });
 
-  test('blank lines and comments are skipped, and the unversioned form warns', () => {
+  test('blank lines and comments are skipped, and unversioned rules cause a warning', () => {
     warnings.length = 0;
     const text = `\n  # comment {\r\n${versioned({ user: 'a' })}\r\n\t\n`;
     expect(parse(text)).toHaveLength(1);
@@ -63,8 +63,8 @@ describe('lines', () => {
   test.each([
     ['nonsense', 1, /^error reading policy file p\.jsonl, line 1: nonsense: /],
     ['\n\n{"user":', 3, /^error reading policy file p\.jsonl, line 3: \{"user":: /],
-    ['[]', 1, / line 1: \[\]: it is no JSON object$/],
-    ['null', 1, / line 1: null: it is no JSON object$/],
+    ['[]', 1, / line 1: \[\]: not a JSON object$/],
+    ['null', 1, / line 1: null: not a JSON object$/],
     [
       '{"user":1}',
       1,
@@ -91,7 +91,7 @@ describe('lines', () => {
       1,
       /^error reading policy file p\.jsonl: bufio\.Scanner: token too long$/,
     ],
-  ])('line %# is refused', (text, _, message) => {
+  ])('line %# is rejected', (text, _, message) => {
     expect(() => parse(text)).toThrow(message);
   });
 

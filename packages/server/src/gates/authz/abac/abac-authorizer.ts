@@ -20,7 +20,7 @@ export interface AbacAuthorizer extends Authorizer {
   rulesFor(user: UserInfo, namespace: string): readonly PolicyRule[];
 }
 
-/** Decides by the policies of an ABAC file (AUTHZ-2): the first matching one allows. */
+/** Creates an authorizer that allows requests that match a policy of an ABAC file (AUTHZ-2). */
 export function createAbacAuthorizer(policies: readonly AbacPolicy[]): AbacAuthorizer {
   const allowed: AuthorizationResult = { decision: 'allow', reason: '' };
   const noOpinion: AuthorizationResult = { decision: 'no-opinion', reason: 'No policy matched.' };
@@ -30,7 +30,9 @@ export function createAbacAuthorizer(policies: readonly AbacPolicy[]): AbacAutho
       policies.some((policy) => matches(policy, attributes)) ? allowed : noOpinion,
     rulesFor: (user, namespace) =>
       policies
-        .filter((policy) => isAbout(policy, user) && fits(policy.namespace, namespace))
+        .filter(
+          (policy) => appliesToUser(policy, user) && matchesValue(policy.namespace, namespace),
+        )
         .flatMap(rulesOf),
   };
 }
@@ -38,13 +40,13 @@ export function createAbacAuthorizer(policies: readonly AbacPolicy[]): AbacAutho
 const readVerbs = ['get', 'list', 'watch'];
 
 function matches(policy: AbacPolicy, attributes: Attributes): boolean {
-  if (!isAbout(policy, attributes.user)) return false;
+  if (!appliesToUser(policy, attributes.user)) return false;
   if (policy.readonly && !readVerbs.includes(attributes.verb)) return false;
-  if (!attributes.isResourceRequest) return isPathMatch(policy.nonResourcePath, attributes.path);
+  if (!attributes.isResourceRequest) return matchesPath(policy.nonResourcePath, attributes.path);
   return (
-    fits(policy.namespace, attributes.namespace) &&
-    fits(policy.resource, attributes.resource) &&
-    fits(policy.apiGroup, attributes.group)
+    matchesValue(policy.namespace, attributes.namespace) &&
+    matchesValue(policy.resource, attributes.resource) &&
+    matchesValue(policy.apiGroup, attributes.group)
   );
 }
 
@@ -52,17 +54,17 @@ function matches(policy: AbacPolicy, attributes: Attributes): boolean {
  * Whether a policy names the user: both its user and its group must match, and at least one must be
  * set.
  */
-function isAbout({ user, group }: AbacPolicy, asking: UserInfo): boolean {
-  if (user !== '' && user !== '*' && user !== asking.name) return false;
-  if (group !== '' && group !== '*' && !asking.groups.includes(group)) return false;
+function appliesToUser({ user, group }: AbacPolicy, requester: UserInfo): boolean {
+  if (user !== '' && user !== '*' && user !== requester.name) return false;
+  if (group !== '' && group !== '*' && !requester.groups.includes(group)) return false;
   return user !== '' || group !== '';
 }
 
-function fits(wanted: string, actual: string): boolean {
+function matchesValue(wanted: string, actual: string): boolean {
   return wanted === '*' || wanted === actual;
 }
 
-function isPathMatch(wanted: string, path: string): boolean {
+function matchesPath(wanted: string, path: string): boolean {
   if (wanted === '*' || wanted === path) return true;
   return wanted.endsWith('*') && path.startsWith(trimStars(wanted));
 }
@@ -102,9 +104,9 @@ const authenticated = 'system:authenticated';
 const lineBytesMax = 64 * 1024;
 
 /**
- * Reads a policy file: one JSON object per line, in the versioned or the old unversioned form;
- * blank lines and lines that start with `#` are skipped. `warn` is called if there are rules in the
- * old form. Throws AbacPolicyError for the first line in neither form.
+ * Parses a policy file: one JSON object per line, in the versioned or the old unversioned form;
+ * blank lines and lines that start with `#` are skipped. `warn` is called if there are unversioned
+ * rules. Throws AbacPolicyError for the first invalid line.
  */
 export function parseAbacPolicies(options: {
   readonly file: string;
@@ -114,13 +116,13 @@ export function parseAbacPolicies(options: {
 }): readonly AbacPolicy[] {
   const { file, text, dialect, warn } = options;
   const policies: AbacPolicy[] = [];
-  let hasOldForm = false;
+  let hasUnversioned = false;
   for (const [index, line] of linesOf(text, file).entries()) {
     const trimmed = line.trim();
     if (trimmed === '' || trimmed.startsWith('#')) continue;
     try {
       const { policy, form } = readPolicy(line, dialect);
-      hasOldForm ||= form === 'old';
+      hasUnversioned ||= form === 'old';
       policies.push(policy);
     } catch (error) {
       const why = errorText(error);
@@ -129,7 +131,7 @@ export function parseAbacPolicies(options: {
       );
     }
   }
-  if (hasOldForm) warn(`Policy file ${file} contained unversioned rules.`);
+  if (hasUnversioned) warn(`Policy file ${file} contained unversioned rules.`);
   return policies;
 }
 
@@ -158,13 +160,13 @@ const versionedType = structType('Policy', {
 const { user, group, readonly, resource, namespace } = specMembers;
 const oldType = structType('Policy', { ...meta, user, group, readonly, resource, namespace });
 
-/** Reads a line; if version or kind is missing or unknown, as the old form. */
+/** Parses a line, in the old form if it has no apiVersion or one of an unknown group. */
 function readPolicy(
   line: string,
   dialect: Dialect,
 ): { readonly policy: AbacPolicy; readonly form: 'versioned' | 'old' } {
   const { value } = decodeJson(Buffer.from(line));
-  if (!isObject(value)) throw new Error('it is no JSON object');
+  if (!isObject(value)) throw new Error('not a JSON object');
   const apiVersion = metaText(value, 'apiVersion');
   const kind = metaText(value, 'kind');
   const group = `abac.authorization.${dialect.labelDomain}`;
@@ -207,12 +209,12 @@ function fromVersioned(spec: JsonObject): AbacPolicy {
  */
 function fromOldForm(fields: JsonObject): AbacPolicy {
   const policy = policyOf(fields);
-  const isAnybody =
+  const isAnyUser =
     policy.user === '*' || policy.group === '*' || (policy.user === '' && policy.group === '');
   const isBooleanSchema = policy.namespace === '' && policy.resource === '';
   return {
     ...policy,
-    ...(isAnybody ? { user: '', group: authenticated } : {}),
+    ...(isAnyUser ? { user: '', group: authenticated } : {}),
     namespace: policy.namespace || '*',
     resource: policy.resource || '*',
     apiGroup: '*',

@@ -1,29 +1,33 @@
 import { type Dialect, nodeOfUser, type UserInfo } from '@wheelhouse/machinery';
 import type { Attributes, AuthorizationResult, Authorizer } from '../contract.ts';
-import { nodeRules, ruleWords } from '../rbac/default-rules.ts';
+import { nodeRules, ruleBuilder } from '../rbac/default-rules.ts';
 import { compileRule, ruleAllows } from '../rbac/rules.ts';
 import type { NodeGraph, VertexKind } from './node-graph.ts';
 
 export interface NodeAuthorizer extends Authorizer {
-  /** Why the rules of the user cannot be listed; undefined if the user is not a node. */
-  unlisted(user: UserInfo): string | undefined;
+  /** Why the rules of a node cannot be listed; undefined if the user is not a node. */
+  rulesProblem(user: UserInfo): string | undefined;
 }
 
-interface Asked {
+interface NodeRequest {
   readonly node: string;
   readonly attributes: Attributes;
 }
 
-type Decide = (request: Asked) => AuthorizationResult;
+type Decide = (request: NodeRequest) => AuthorizationResult;
 
 const allow: AuthorizationResult = { decision: 'allow', reason: '' };
-const silent: AuthorizationResult = { decision: 'no-opinion', reason: '' };
-const no = (reason: string): AuthorizationResult => ({ decision: 'no-opinion', reason });
+const noOpinion: AuthorizationResult = { decision: 'no-opinion', reason: '' };
+const noOpinionBecause = (reason: string): AuthorizationResult => ({
+  decision: 'no-opinion',
+  reason,
+});
 
 /**
- * Decides requests of nodes (AUTHZ-9): they may read what the pods bound to them need, and write
- * objects about themselves as far as the URL shows; NodeRestriction checks the rest. All other
- * requests follow the rules of the role `system:node`. Has no opinion on other users.
+ * Creates an authorizer of requests by nodes (AUTHZ-9). A node may read the objects that its pods
+ * need, and write its own objects as far as the URL identifies them; NodeRestriction checks the
+ * body. All other requests follow the rules of the role `system:node`. The authorizer has no opinion
+ * on other users.
  */
 export function createNodeAuthorizer(options: {
   readonly graph: NodeGraph;
@@ -32,29 +36,30 @@ export function createNodeAuthorizer(options: {
   readonly nodesAndPods: 'own' | 'any';
 }): NodeAuthorizer {
   const { graph, dialect } = options;
-  const rules = nodeRules(ruleWords(dialect)).map(compileRule);
+  const rules = nodeRules(ruleBuilder(dialect)).map(compileRule);
   const decisions = decisionsOf(graph, options);
   return {
     name: 'Node',
-    unlisted: (user) =>
+    rulesProblem: (user) =>
       nodeOfUser(user) === undefined
         ? undefined
         : 'node authorizer does not support user rule resolution',
     authorize(attributes) {
       const { user, group, resource } = attributes;
       const node = nodeOfUser(user);
-      if (node === undefined) return silent;
-      if (node === '') return no(`unknown node for user ${JSON.stringify(user.name)}`);
+      if (node === undefined) return noOpinion;
+      if (node === '')
+        return noOpinionBecause(`unknown node for user ${JSON.stringify(user.name)}`);
       if (attributes.isResourceRequest) {
         const decide = decisions.get(group === '' ? resource : `${resource}.${group}`);
         if (decide !== undefined) return decide({ node, attributes });
       }
-      return rules.some((rule) => ruleAllows(rule, attributes)) ? allow : silent;
+      return rules.some((rule) => ruleAllows(rule, attributes)) ? allow : noOpinion;
     },
   };
 }
 
-/** Resources to which each node has its own access. */
+/** The decisions for resources whose access differs between nodes. */
 function decisionsOf(
   graph: NodeGraph,
   options: { readonly dialect: Dialect; readonly nodesAndPods: 'own' | 'any' },
@@ -73,7 +78,7 @@ function decisionsOf(
     ['serviceaccounts', tokenCreation(related('serviceaccount'))],
     [`leases.${dialect.group('coordination')}`, ownLease(leases)],
     [`csinodes.${storage}`, ownCsiNode],
-    [`resourceslices.${resource}`, slices(related('resourceslice'), nodesAndPods)],
+    [`resourceslices.${resource}`, resourceSlices(related('resourceslice'), nodesAndPods)],
     ...(nodesAndPods === 'own'
       ? ([
           ['nodes', ownNode],
@@ -84,12 +89,12 @@ function decisionsOf(
 }
 
 const unrelated = (node: string) =>
-  no(`no relationship found between node '${node}' and this object`);
+  noOpinionBecause(`no relationship found between node '${node}' and this object`);
 
 function relatedTo(graph: NodeGraph, kind: VertexKind): Decide {
   return ({ node, attributes }) => {
     const { namespace, name } = attributes;
-    if (name === '') return no('No Object name found');
+    if (name === '') return noOpinionBecause('No Object name found');
     return graph.leadsTo(node, { kind, namespace, name }) ? allow : unrelated(node);
   };
 }
@@ -98,10 +103,10 @@ function namespacedReads(related: Decide): Decide {
   return (request) => {
     const { verb, subresource, namespace } = request.attributes;
     if (verb !== 'get' && verb !== 'list' && verb !== 'watch') {
-      return no('can only read resources of this type');
+      return noOpinionBecause('can only read resources of this type');
     }
-    if (subresource !== '') return no('cannot read subresource');
-    if (namespace === '') return no('can only read namespaced object of this type');
+    if (subresource !== '') return noOpinionBecause('cannot read subresource');
+    if (namespace === '') return noOpinionBecause('can only read namespaced object of this type');
     return related(request);
   };
 }
@@ -109,8 +114,8 @@ function namespacedReads(related: Decide): Decide {
 function singleGet(related: Decide): Decide {
   return (request) => {
     const { verb, subresource } = request.attributes;
-    if (verb !== 'get') return no('can only get individual resources of this type');
-    if (subresource !== '') return no('cannot get subresource');
+    if (verb !== 'get') return noOpinionBecause('can only get individual resources of this type');
+    if (subresource !== '') return noOpinionBecause('cannot get subresource');
     return related(request);
   };
 }
@@ -122,7 +127,7 @@ function claimDecision(related: Decide): Decide {
     if (subresource !== 'status') return get(request);
     return verb === 'update' || verb === 'patch'
       ? related(request)
-      : no('can only get/update/patch this type');
+      : noOpinionBecause('can only get/update/patch this type');
   };
 }
 
@@ -130,9 +135,10 @@ function tokenCreation(related: Decide): Decide {
   return (request) => {
     const { verb, name, subresource } = request.attributes;
     if (verb !== 'create' || name === '') {
-      return no('can only create tokens for individual service accounts');
+      return noOpinionBecause('can only create tokens for individual service accounts');
     }
-    if (subresource !== 'token') return no('can only create token subresource of serviceaccount');
+    if (subresource !== 'token')
+      return noOpinionBecause('can only create token subresource of serviceaccount');
     return related(request);
   };
 }
@@ -143,13 +149,17 @@ const ownObjectVerbs = new Set(['get', 'create', 'update', 'patch', 'delete']);
 function ownLease(namespace: string): Decide {
   return ({ node, attributes }) => {
     if (!ownObjectVerbs.has(attributes.verb)) {
-      return no('can only get, create, update, patch, or delete a node lease');
+      return noOpinionBecause('can only get, create, update, patch, or delete a node lease');
     }
     if (attributes.namespace !== namespace) {
-      return no(`can only access leases in the ${JSON.stringify(namespace)} system namespace`);
+      return noOpinionBecause(
+        `can only access leases in the ${JSON.stringify(namespace)} system namespace`,
+      );
     }
     if (attributes.verb !== 'create' && attributes.name !== node) {
-      return no('can only access node lease with the same name as the requesting node');
+      return noOpinionBecause(
+        'can only access node lease with the same name as the requesting node',
+      );
     }
     return allow;
   };
@@ -157,19 +167,20 @@ function ownLease(namespace: string): Decide {
 
 const ownCsiNode: Decide = ({ node, attributes }) => {
   if (!ownObjectVerbs.has(attributes.verb)) {
-    return no('can only get, create, update, patch, or delete a CSINode');
+    return noOpinionBecause('can only get, create, update, patch, or delete a CSINode');
   }
-  if (attributes.subresource !== '') return no('cannot authorize CSINode subresources');
+  if (attributes.subresource !== '')
+    return noOpinionBecause('cannot authorize CSINode subresources');
   if (attributes.verb !== 'create' && attributes.name !== node) {
-    return no('can only access CSINode with the same name as the requesting node');
+    return noOpinionBecause('can only access CSINode with the same name as the requesting node');
   }
   return allow;
 };
 
-function slices(related: Decide, nodesAndPods: 'own' | 'any'): Decide {
+function resourceSlices(related: Decide, nodesAndPods: 'own' | 'any'): Decide {
   return (request) => {
     const { verb, subresource } = request.attributes;
-    if (subresource !== '') return no('cannot authorize ResourceSlice subresources');
+    if (subresource !== '') return noOpinionBecause('cannot authorize ResourceSlice subresources');
     switch (verb) {
       case 'create':
         return allow;
@@ -181,12 +192,12 @@ function slices(related: Decide, nodesAndPods: 'own' | 'any'): Decide {
       case 'watch':
       case 'list':
       case 'deletecollection':
-        if (nodesAndPods === 'any' || selectsPodsOfNode(request)) return allow;
-        return no(
+        if (nodesAndPods === 'any' || selectsOwnNode(request)) return allow;
+        return noOpinionBecause(
           'can only list/watch/deletecollection resourceslices with nodeName field selector',
         );
       default:
-        return no(
+        return noOpinionBecause(
           'only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection',
         );
     }
@@ -194,7 +205,7 @@ function slices(related: Decide, nodesAndPods: 'own' | 'any'): Decide {
 }
 
 /** Whether the request's field selector selects only the requesting node. */
-function selectsPodsOfNode({ node, attributes }: Asked): boolean {
+function selectsOwnNode({ node, attributes }: NodeRequest): boolean {
   return (attributes.fieldSelector ?? []).some(
     (one) => one.label === 'spec.nodeName' && one.operator === '=' && one.value === node,
   );
@@ -202,8 +213,8 @@ function selectsPodsOfNode({ node, attributes }: Asked): boolean {
 
 const ownNode: Decide = ({ node, attributes }) => {
   const { verb, subresource, name } = attributes;
-  if (subresource === 'status') return verb === 'update' || verb === 'patch' ? allow : silent;
-  if (subresource !== '') return silent;
+  if (subresource === 'status') return verb === 'update' || verb === 'patch' ? allow : noOpinion;
+  if (subresource !== '') return noOpinion;
   switch (verb) {
     case 'create':
     case 'update':
@@ -214,10 +225,10 @@ const ownNode: Decide = ({ node, attributes }) => {
     case 'watch':
       if (name === node) return allow;
       return name === ''
-        ? no(`node '${node}' cannot read all nodes, only its own Node object`)
-        : no(`node '${node}' cannot read '${name}', only its own Node object`);
+        ? noOpinionBecause(`node '${node}' cannot read all nodes, only its own Node object`)
+        : noOpinionBecause(`node '${node}' cannot read '${name}', only its own Node object`);
     default:
-      return silent;
+      return noOpinion;
   }
 };
 
@@ -225,22 +236,22 @@ function ownPods(related: Decide): Decide {
   const get = singleGet(related);
   return (request) => {
     const { verb, subresource, name } = request.attributes;
-    if (subresource === 'status') return verb === 'update' || verb === 'patch' ? allow : silent;
-    if (subresource === 'eviction') return verb === 'create' ? allow : silent;
-    if (subresource !== '') return silent;
+    if (subresource === 'status') return verb === 'update' || verb === 'patch' ? allow : noOpinion;
+    if (subresource === 'eviction') return verb === 'create' ? allow : noOpinion;
+    if (subresource !== '') return noOpinion;
     switch (verb) {
       case 'get':
         return get(request);
       case 'list':
       case 'watch':
-        if (selectsPodsOfNode(request)) return allow;
+        if (selectsOwnNode(request)) return allow;
         if (name !== '') return related(request);
-        return no('can only list/watch pods with spec.nodeName field selector');
+        return noOpinionBecause('can only list/watch pods with spec.nodeName field selector');
       case 'create':
       case 'delete':
         return allow;
       default:
-        return silent;
+        return noOpinion;
     }
   };
 }

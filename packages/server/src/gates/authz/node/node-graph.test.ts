@@ -76,7 +76,7 @@ describe('AUTHZ-9: references of a pod', () => {
     expect(leads(graph, 'n1', 'resourceclaim/ns/p-g-x1')).toBe(true);
   });
 
-  test('nothing before the pod is bound, and everything afterwards', () => {
+  test('references count only once the pod is bound', () => {
     const graph = empty();
     const spec = { serviceAccountName: 'robot' };
     graph.setPod(pod('p', spec));
@@ -160,7 +160,7 @@ function numbers(seed: number): (below: number) => number {
   };
 }
 
-test('AUTHZ-9: any history of pods and volumes leads to the same graph as a rebuild', () => {
+test('AUTHZ-9: after random changes of pods and volumes, the graph equals a rebuilt one', () => {
   const seed = Math.floor(Math.random() * 2 ** 31);
   const next = numbers(seed);
   const graph = empty();

@@ -21,6 +21,7 @@ export type VertexKind =
   | 'serviceaccount'
   | 'volumeattachment';
 
+/** An object that nodes may need. */
 export interface Vertex {
   readonly kind: VertexKind;
   /** Empty for cluster-scoped kinds. */
@@ -35,7 +36,7 @@ interface Volume {
   readonly secrets: readonly string[];
 }
 
-interface Holder {
+interface Referrer {
   readonly node: string;
   readonly vertices: readonly string[];
 }
@@ -57,7 +58,7 @@ export class NodeGraph {
   /** Node names by vertex key, with the number of references. */
   readonly #nodes = new Map<string, Map<string, number>>();
   /** The references of each pod, attachment, or slice, by its vertex key. */
-  readonly #holders = new Map<string, Holder>();
+  readonly #referrers = new Map<string, Referrer>();
   readonly #volumes = new Map<string, Volume>();
   /** Names of the volumes that use a Secret, by the Secret's vertex key. */
   readonly #volumesOfSecret = new Map<string, Set<string>>();
@@ -67,7 +68,7 @@ export class NodeGraph {
     this.#mirrorAnnotation = options.mirrorAnnotation;
   }
 
-  /** Whether the node needs the object. */
+  /** Whether a node needs the object. */
   leadsTo(node: string, { kind, namespace, name }: Vertex): boolean {
     if (kind === 'persistentvolume') return this.#mounts(node, name);
     const key = vertexKey(kind, namespace, name);
@@ -79,20 +80,20 @@ export class NodeGraph {
     return false;
   }
 
-  /** Updates a pod. */
+  /** Adds or updates a pod. */
   setPod(pod: ApiObject): void {
     const { namespace = '', name = '' } = pod.metadata;
     const key = vertexKey('pod', namespace, name);
     const node = textAt(pod, 'spec', 'nodeName');
-    if (node === '') this.#release(key);
-    else this.#hold(key, { node, vertices: [key, ...this.#references(pod)] });
+    if (node === '') this.#removeReferrer(key);
+    else this.#setReferrer(key, { node, vertices: [key, ...this.#references(pod)] });
   }
 
   removePod(namespace: string, name: string): void {
-    this.#release(vertexKey('pod', namespace, name));
+    this.#removeReferrer(vertexKey('pod', namespace, name));
   }
 
-  /** Updates a volume; an unbound volume has no edges. */
+  /** Adds or updates a volume; an unbound volume has no edges. */
   setVolume(volume: ApiObject): void {
     const { name = '' } = volume.metadata;
     this.removeVolume(name);
@@ -122,8 +123,8 @@ export class NodeGraph {
   /** Updates an object that belongs to one node; an empty node removes it. */
   setNodeOf(kind: 'volumeattachment' | 'resourceslice', name: string, node: string): void {
     const key = vertexKey(kind, '', name);
-    if (node === '') this.#release(key);
-    else this.#hold(key, { node, vertices: [key] });
+    if (node === '') this.#removeReferrer(key);
+    else this.#setReferrer(key, { node, vertices: [key] });
   }
 
   /** Number of vertices. */
@@ -153,11 +154,11 @@ export class NodeGraph {
     ];
   }
 
-  #hold(key: string, holder: Holder): void {
-    const before = this.#holders.get(key);
-    if (before !== undefined && sameHolder(before, holder)) return;
-    this.#release(key);
-    this.#holders.set(key, holder);
+  #setReferrer(key: string, holder: Referrer): void {
+    const before = this.#referrers.get(key);
+    if (before !== undefined && isSameReferrer(before, holder)) return;
+    this.#removeReferrer(key);
+    this.#referrers.set(key, holder);
     for (const vertex of holder.vertices) {
       let nodes = this.#nodes.get(vertex);
       if (nodes === undefined) {
@@ -168,10 +169,10 @@ export class NodeGraph {
     }
   }
 
-  #release(key: string): void {
-    const holder = this.#holders.get(key);
+  #removeReferrer(key: string): void {
+    const holder = this.#referrers.get(key);
     if (holder === undefined) return;
-    this.#holders.delete(key);
+    this.#referrers.delete(key);
     for (const vertex of holder.vertices) {
       const nodes = this.#nodes.get(vertex);
       if (nodes === undefined) continue;
@@ -188,7 +189,7 @@ function vertexKey(kind: VertexKind, namespace: string, name: string): string {
   return `${kind} ${namespace}/${name}`;
 }
 
-function sameHolder(one: Holder, other: Holder): boolean {
+function isSameReferrer(one: Referrer, other: Referrer): boolean {
   return (
     one.node === other.node &&
     one.vertices.length === other.vertices.length &&
@@ -196,13 +197,11 @@ function sameHolder(one: Holder, other: Holder): boolean {
   );
 }
 
-/** Drivers whose Secret is in the claim's namespace unless they state another. */
-const driversOfClaim = ['cephfs', 'flexVolume', 'rbd', 'scaleIO', 'iscsi'];
-/** Drivers that state the namespace themselves. */
-const driversOfOwn = ['cinder', 'storageos'];
-/**
- * The Secrets of a CSI volume that a node uses; others are for the driver's controller.
- */
+/** Drivers whose Secret is in the claim's namespace, unless the volume names another. */
+const claimNamespaceDrivers = ['cephfs', 'flexVolume', 'rbd', 'scaleIO', 'iscsi'];
+/** Drivers whose volumes always name the Secret's namespace. */
+const explicitNamespaceDrivers = ['cinder', 'storageos'];
+/** The Secrets of a CSI volume that nodes use; the others are for the driver's controller. */
 const csiReferences = ['nodePublishSecretRef', 'nodeStageSecretRef', 'nodeExpandSecretRef'];
 
 function secretsOfVolume(spec: JsonObject, claimNamespace: string): readonly string[] {
@@ -216,8 +215,8 @@ function secretsOfVolume(spec: JsonObject, claimNamespace: string): readonly str
     const value = at(spec, ...path);
     if (isObject(value)) add(textAt(value, 'namespace') || fallback, textAt(value, 'name'));
   };
-  for (const driver of driversOfClaim) reference([driver, 'secretRef'], claimNamespace);
-  for (const driver of driversOfOwn) reference([driver, 'secretRef'], '');
+  for (const driver of claimNamespaceDrivers) reference([driver, 'secretRef'], claimNamespace);
+  for (const driver of explicitNamespaceDrivers) reference([driver, 'secretRef'], '');
   for (const member of csiReferences) reference(['csi', member], '');
   return [...new Set(found)];
 }

@@ -8,8 +8,8 @@ import { NodeGraph } from './node-graph.ts';
 type OnEntry = (key: string, current: Entry | undefined) => void;
 
 /**
- * The Node authorizer's graph, fed from the watch caches and complete when this resolves. Kinds
- * that the server does not serve contribute nothing.
+ * Creates the Node authorizer's graph and keeps it current from the watch caches; it is complete
+ * when the promise resolves. Kinds that the server does not serve are skipped.
  */
 export async function openNodeGraph(options: {
   readonly caches: CachePool;
@@ -44,7 +44,7 @@ export async function openNodeGraph(options: {
   };
 }
 
-/** The index alone identifies a pod without a node, so such pods are not decoded. */
+/** Pods without a node, which the index identifies, are not decoded. */
 function podsInto(graph: NodeGraph): OnEntry {
   return (key, current) => {
     if (current !== undefined && current.index.fields['spec.nodeName'] !== '') {

@@ -1,26 +1,26 @@
 import type { PolicyRule } from '@wheelhouse/kinds';
-import type { RuleWords } from './default-rules.ts';
+import type { RuleBuilder } from './default-rules.ts';
 
 type Rules = Readonly<Record<string, readonly PolicyRule[]>>;
 
 /**
- * Rules of the built-in controllers by name: `system:controller:<name>` is the name of the role and
- * of its binding to the controller's account (AUTHZ-7). They exist whether this server or another
+ * The rules of the built-in controllers by name (AUTHZ-7). `system:controller:<name>` is the name of
+ * the role and of its binding to the controller's account. The roles exist regardless of which
  * program runs the controller.
  */
-export function controllerRoles(words: RuleWords): Rules {
+export function controllerRoles(words: RuleBuilder): Rules {
   return {
     ...workloadControllers(words),
     ...networkControllers(words),
     ...storageControllers(words),
     ...nodeControllers(words),
     ...identityControllers(words),
-    ...wholeServerControllers(words),
+    ...clusterControllers(words),
   };
 }
 
-function workloadControllers({ rule, events }: RuleWords): Rules {
-  const runsPods = 'create delete list patch watch';
+function workloadControllers({ rule, events }: RuleBuilder): Rules {
+  const podVerbs = 'create delete list patch watch';
   return {
     'cronjob-controller': [
       rule('get list update watch', 'batch', 'cronjobs'),
@@ -35,7 +35,7 @@ function workloadControllers({ rule, events }: RuleWords): Rules {
       rule('update', 'extensions apps', 'daemonsets/status'),
       rule('update', 'extensions apps', 'daemonsets/finalizers'),
       rule('list watch', '', 'nodes'),
-      rule(runsPods, '', 'pods'),
+      rule(podVerbs, '', 'pods'),
       rule('create', '', 'pods/binding'),
       rule('create delete get list patch update watch', 'apps', 'controllerrevisions'),
       events(),
@@ -52,21 +52,21 @@ function workloadControllers({ rule, events }: RuleWords): Rules {
       rule('get list patch update watch', 'batch', 'jobs'),
       rule('update', 'batch', 'jobs/status'),
       rule('update', 'batch', 'jobs/finalizers'),
-      rule(runsPods, '', 'pods'),
+      rule(podVerbs, '', 'pods'),
       events(),
     ],
     'replicaset-controller': [
       rule('get list update watch', 'apps extensions', 'replicasets'),
       rule('update', 'apps extensions', 'replicasets/status'),
       rule('update', 'apps extensions', 'replicasets/finalizers'),
-      rule(runsPods, '', 'pods'),
+      rule(podVerbs, '', 'pods'),
       events(),
     ],
     'replication-controller': [
       rule('get list update watch', '', 'replicationcontrollers'),
       rule('update', '', 'replicationcontrollers/status'),
       rule('update', '', 'replicationcontrollers/finalizers'),
-      rule(runsPods, '', 'pods'),
+      rule(podVerbs, '', 'pods'),
       events(),
     ],
     'statefulset-controller': [
@@ -85,7 +85,7 @@ function workloadControllers({ rule, events }: RuleWords): Rules {
   };
 }
 
-function scalingControllers({ rule, events }: Pick<RuleWords, 'rule' | 'events'>): Rules {
+function scalingControllers({ rule, events }: Pick<RuleBuilder, 'rule' | 'events'>): Rules {
   return {
     'disruption-controller': [
       rule('get list watch', 'extensions apps', 'deployments'),
@@ -112,7 +112,7 @@ function scalingControllers({ rule, events }: Pick<RuleWords, 'rule' | 'events'>
   };
 }
 
-function networkControllers({ rule, events }: RuleWords): Rules {
+function networkControllers({ rule, events }: RuleBuilder): Rules {
   return {
     'endpoint-controller': [
       rule('get list watch', '', 'pods services'),
@@ -147,7 +147,7 @@ function networkControllers({ rule, events }: RuleWords): Rules {
   };
 }
 
-function storageControllers({ rule, events }: RuleWords): Rules {
+function storageControllers({ rule, events }: RuleBuilder): Rules {
   return {
     'attachdetach-controller': [
       rule('list watch', '', 'persistentvolumeclaims persistentvolumes'),
@@ -193,7 +193,7 @@ function storageControllers({ rule, events }: RuleWords): Rules {
   };
 }
 
-function nodeControllers({ rule, events }: RuleWords): Rules {
+function nodeControllers({ rule, events }: RuleBuilder): Rules {
   return {
     'node-controller': [
       rule('delete get list patch update watch', '', 'nodes'),
@@ -211,7 +211,7 @@ function nodeControllers({ rule, events }: RuleWords): Rules {
   };
 }
 
-function identityControllers({ rule, events, signer }: RuleWords): Rules {
+function identityControllers({ rule, events, signer }: RuleBuilder): Rules {
   const signers = [
     signer('legacy-unknown'),
     signer('kube-apiserver-client'),
@@ -243,7 +243,7 @@ function identityControllers({ rule, events, signer }: RuleWords): Rules {
   };
 }
 
-function wholeServerControllers({ rule, events }: RuleWords): Rules {
+function clusterControllers({ rule, events }: RuleBuilder): Rules {
   return {
     'generic-garbage-collector': [rule('delete get list patch update watch', '*', '*'), events()],
     'namespace-controller': [

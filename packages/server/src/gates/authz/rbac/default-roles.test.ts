@@ -9,7 +9,7 @@ const role = (name: string): ApiObject =>
   defaults.clusterRoles.find((one) => one.metadata.name === name)!;
 
 describe('AUTHZ-7: default roles', () => {
-  test('every default object has its marks, and every binding finds its role', () => {
+  test('every default object has its label and annotation, and every binding has its role', () => {
     const all = Object.values(defaults).flat() as ApiObject[];
     for (const { metadata } of all) {
       expect(metadata.labels?.['kubernetes.io/bootstrapping']).toBe('rbac-defaults');
@@ -25,8 +25,8 @@ describe('AUTHZ-7: default roles', () => {
   test('view reads no Secrets, roles, or bindings; edit no roles; admin no endpoints or quota', () => {
     const of = (name: string) => rulesOf(role(`system:aggregate-to-${name}`));
     const may = (name: string, verb: string, group: string, resource: string) => {
-      const wanted = policyRule({ verbs: [verb], apiGroups: [group], resources: [resource] });
-      return ruleEscalation(of(name), [wanted]).covered;
+      const requested = policyRule({ verbs: [verb], apiGroups: [group], resources: [resource] });
+      return ruleEscalation(of(name), [requested]).covered;
     };
     expect(may('view', 'get', '', 'configmaps')).toBe(true);
     expect(may('view', 'get', '', 'secrets')).toBe(false);
@@ -41,7 +41,7 @@ describe('AUTHZ-7: default roles', () => {
     }
   });
 
-  test('reconciling adds what is missing, keeps additions, and honors autoupdate', () => {
+  test('reconciling adds missing rules, keeps additions, and honors autoupdate', () => {
     const desired = role('system:basic-user');
     expect(reconcile({ existing: undefined, desired, dialect }).action).toBe('create');
     expect(reconcile({ existing: structuredClone(desired), desired, dialect })).toEqual({
@@ -58,7 +58,7 @@ describe('AUTHZ-7: default roles', () => {
     expect(reconcile({ existing: changed, desired, dialect }).action).toBe('none');
   });
 
-  test('a default binding of another role is recreated, and missing subjects return', () => {
+  test('a default binding of another role is recreated, and missing subjects are restored', () => {
     const desired = defaults.clusterRoleBindings[0]!;
     const other = { ...desired, roleRef: { ...(desired.roleRef as object), name: 'other' } };
     expect(reconcile({ existing: other, desired, dialect }).action).toBe('recreate');
@@ -71,7 +71,7 @@ describe('AUTHZ-7: default roles', () => {
 });
 
 describe('AUTHZ-5: escalation', () => {
-  const held = [
+  const granted = [
     policyRule({ verbs: ['get', 'list'], apiGroups: [''], resources: ['pods', '*/scale'] }),
     policyRule({ verbs: ['get'], nonResourceURLs: ['/a/*'] }),
   ];
@@ -87,16 +87,16 @@ describe('AUTHZ-5: escalation', () => {
     [policyRule({ verbs: ['get'], nonResourceURLs: ['/a/b', '/a/*'] }), true],
     [policyRule({ verbs: ['get'], nonResourceURLs: ['/*'] }), false],
   ])('%j covered: %s', (wanted, covered) => {
-    expect(ruleEscalation(held, [wanted]).covered).toBe(covered);
+    expect(ruleEscalation(granted, [wanted]).covered).toBe(covered);
   });
 
-  test("upstream's wording", () => {
-    const wanted = policyRule({
+  test("kube-apiserver's wording", () => {
+    const requested = policyRule({
       verbs: ['get', 'watch', 'delete'],
       apiGroups: [''],
       resources: ['pods'],
     });
-    const coverage = ruleEscalation(held, [wanted]);
+    const coverage = ruleEscalation(granted, [requested]);
     const user = { name: 'u', uid: '', groups: ['a', 'b'], extra: {} };
     expect(escalationMessage({ user, coverage, resolutionErrors: [] })).toBe(
       'user "u" (groups=["a" "b"]) is attempting to grant RBAC permissions not currently held:\n' +

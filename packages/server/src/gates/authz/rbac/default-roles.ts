@@ -20,14 +20,14 @@ import {
   componentRoles,
   type DefaultRole,
   discoveryRoles,
-  type RuleWords,
-  ruleWords,
+  type RuleBuilder,
+  ruleBuilder,
   userFacingRoles,
 } from './default-rules.ts';
 
 type Rules = Readonly<Record<string, readonly PolicyRule[]>>;
 
-/** A default role, or additional rules of one, that depends on feature gates (AUTHZ-7). */
+/** A default role, or additional rules for one, that depends on feature gates (AUTHZ-7). */
 interface FeatureRules {
   readonly gates: readonly GateName[];
   readonly role: string;
@@ -35,23 +35,23 @@ interface FeatureRules {
 }
 
 /** Rules that features add to default roles, by role name. */
-function featureRules(words: RuleWords, role: string): readonly PolicyRule[] {
+function featureRules(words: RuleBuilder, role: string): readonly PolicyRule[] {
   return enabled(words, componentRules(words))
     .filter((one) => one.role === role)
     .flatMap(({ rules }) => rules);
 }
 
 /** Roles of controllers that depend on features, by controller name. */
-function featureControllers(words: RuleWords): Rules {
-  const found = enabled(words, [...ofAllocation(words), ...ofMigration(words)]);
+function featureControllers(words: RuleBuilder): Rules {
+  const found = enabled(words, [...allocationControllers(words), ...migrationControllers(words)]);
   return Object.fromEntries(found.map(({ role, rules }) => [role, rules]));
 }
 
-function enabled({ features }: RuleWords, all: readonly FeatureRules[]): readonly FeatureRules[] {
+function enabled({ features }: RuleBuilder, all: readonly FeatureRules[]): readonly FeatureRules[] {
   return all.filter(({ gates }) => gates.every((gate) => features.enabled(gate)));
 }
 
-function componentRules({ rule, urls }: RuleWords): readonly FeatureRules[] {
+function componentRules({ rule, urls }: RuleBuilder): readonly FeatureRules[] {
   return [
     {
       gates: ['ComponentFlagz'],
@@ -89,7 +89,7 @@ function componentRules({ rule, urls }: RuleWords): readonly FeatureRules[] {
   ];
 }
 
-function ofAllocation({ rule, events }: RuleWords): readonly FeatureRules[] {
+function allocationControllers({ rule, events }: RuleBuilder): readonly FeatureRules[] {
   return [
     {
       gates: ['MultiCIDRServiceAllocator'],
@@ -138,7 +138,7 @@ function ofAllocation({ rule, events }: RuleWords): readonly FeatureRules[] {
   ];
 }
 
-function ofMigration({ rule, events, signer }: RuleWords): readonly FeatureRules[] {
+function migrationControllers({ rule, events, signer }: RuleBuilder): readonly FeatureRules[] {
   const publisher = 'kube-apiserver-serving';
   return [
     {
@@ -179,7 +179,7 @@ export interface DefaultRbac {
   readonly roleBindings: readonly ApiObject[];
 }
 
-/** Names of the annotation and label on default objects. */
+/** The keys of the annotation and the labels on default objects. */
 export function defaultMarks(dialect: Dialect): {
   readonly autoupdate: string;
   readonly bootstrapping: string;
@@ -192,10 +192,10 @@ export function defaultMarks(dialect: Dialect): {
   };
 }
 
-/** All default roles and bindings in a dialect, including those of enabled features. */
+/** Creates all default roles and bindings in a dialect, including those of enabled features. */
 export function defaultRbac(dialect: Dialect, features?: Features): DefaultRbac {
-  const make = maker(dialect);
-  const words = ruleWords(dialect, features);
+  const make = objectBuilder(dialect);
+  const words = ruleBuilder(dialect, features);
   const controllers = Object.entries({ ...controllerRoles(words), ...featureControllers(words) });
   const own = [
     ...discoveryRoles(words),
@@ -225,11 +225,11 @@ export function defaultRbac(dialect: Dialect, features?: Features): DefaultRbac 
   };
 }
 
-interface Maker {
+interface ObjectBuilder {
   readonly clusterRole: (role: DefaultRole) => ApiObject;
   readonly clusterBinding: (role: string, subjects: readonly JsonObject[]) => ApiObject;
   readonly role: (place: { namespace: string; name: string }, rules: PolicyRule[]) => ApiObject;
-  /** The role; by default the one with the binding's name. */
+  /** Creates a RoleBinding of `role`, by default the role with the binding's name. */
   readonly binding: (
     place: { namespace: string; name: string; role?: string },
     subjects: readonly JsonObject[],
@@ -238,7 +238,7 @@ interface Maker {
   readonly group: (name: string) => JsonObject;
 }
 
-function maker(dialect: Dialect): Maker {
+function objectBuilder(dialect: Dialect): ObjectBuilder {
   const group = dialect.group('rbac.authorization');
   const apiVersion = `${group}/v1`;
   const marks = defaultMarks(dialect);
@@ -251,19 +251,19 @@ function maker(dialect: Dialect): Maker {
   return {
     user: (name) => ({ apiGroup: group, kind: 'User', name }),
     group: (name) => ({ apiGroup: group, kind: 'Group', name }),
-    clusterRole: ({ name, rules, addsTo, gathers }) => ({
+    clusterRole: ({ name, rules, aggregatesTo, aggregates }) => ({
       apiVersion,
       kind: 'ClusterRole',
       metadata: metadata(
         name,
         {},
-        addsTo === undefined ? {} : { [marks.aggregateTo(addsTo)]: 'true' },
+        aggregatesTo === undefined ? {} : { [marks.aggregateTo(aggregatesTo)]: 'true' },
       ),
-      ...(gathers === undefined
+      ...(aggregates === undefined
         ? { rules: rules.map(ruleObject) }
         : {
             aggregationRule: {
-              clusterRoleSelectors: [{ matchLabels: { [marks.aggregateTo(gathers)]: 'true' } }],
+              clusterRoleSelectors: [{ matchLabels: { [marks.aggregateTo(aggregates)]: 'true' } }],
             },
             rules: [],
           }),
@@ -306,7 +306,7 @@ function ruleObject(rule: PolicyRule): JsonObject {
   return object;
 }
 
-function clusterBindings({ clusterBinding, group, user }: Maker): ApiObject[] {
+function clusterBindings({ clusterBinding, group, user }: ObjectBuilder): ApiObject[] {
   const everybody = [group('system:authenticated'), group('system:unauthenticated')];
   const authenticated = [group('system:authenticated')];
   return [
@@ -320,16 +320,16 @@ function clusterBindings({ clusterBinding, group, user }: Maker): ApiObject[] {
     clusterBinding('system:kube-scheduler', [user('system:kube-scheduler')]),
     clusterBinding('system:volume-scheduler', [user('system:kube-scheduler')]),
     clusterBinding('system:service-account-issuer-discovery', [group('system:serviceaccounts')]),
-    // Bound to nobody: the Node authorizer decides about nodes.
+    // Has no subjects, because the Node authorizer decides requests of nodes.
     clusterBinding('system:node', []),
   ];
 }
 
 function namespacedDefaults(
   dialect: Dialect,
-  { role, binding, user }: Maker,
+  { role, binding, user }: ObjectBuilder,
 ): Pick<DefaultRbac, 'roles' | 'roleBindings'> {
-  const { rule, events } = ruleWords(dialect);
+  const { rule, events } = ruleBuilder(dialect);
   const system = dialect.systemNamespace('system');
   const open = dialect.systemNamespace('public');
   const account = (name: string) => ({ kind: 'ServiceAccount', name, namespace: system });

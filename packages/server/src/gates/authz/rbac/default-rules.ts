@@ -5,10 +5,10 @@ import type { Dialect } from '@wheelhouse/machinery';
 export interface DefaultRole {
   readonly name: string;
   readonly rules: readonly PolicyRule[];
-  /** `admin`: has the label that adds it to the role `admin`. */
-  readonly addsTo?: string;
-  /** `admin`: aggregates the roles with the label for `admin`. */
-  readonly gathers?: string;
+  /** The role that this role's label aggregates it to, such as `admin`. */
+  readonly aggregatesTo?: string;
+  /** This role aggregates the roles with the label for this name, such as `admin`. */
+  readonly aggregates?: string;
 }
 
 const read = 'get list watch';
@@ -16,7 +16,7 @@ const write = 'create update patch delete deletecollection';
 const readWrite = `${read} ${write}`;
 
 /** Builds rules from space-separated words; a group is named by its stem (`rbac.authorization`). */
-export interface RuleWords {
+export interface RuleBuilder {
   rule(verbs: string, group: string, resources: string, names?: string): PolicyRule;
   urls(paths: string): PolicyRule;
   /** Rules to write events, in both groups that serve them. */
@@ -28,8 +28,8 @@ export interface RuleWords {
   readonly features: Features;
 }
 
-/** The rule builder of a dialect. */
-export function ruleWords(dialect: Dialect, features: Features = defaultFeatures): RuleWords {
+/** Creates the rule builder of a dialect. */
+export function ruleBuilder(dialect: Dialect, features: Features = defaultFeatures): RuleBuilder {
   const groupName = (stem: string) => (stem === '*' ? '*' : dialect.group(stem));
   return {
     rule: (verbs, group, resources, names) =>
@@ -52,8 +52,8 @@ export function ruleWords(dialect: Dialect, features: Features = defaultFeatures
   };
 }
 
-/** Roles for (nearly) everybody: discovery, self-review, and monitoring. */
-export function discoveryRoles({ rule, urls }: RuleWords): readonly DefaultRole[] {
+/** Roles for administrators, discovery, self-review, and monitoring. */
+export function discoveryRoles({ rule, urls }: RuleBuilder): readonly DefaultRole[] {
   const health = '/healthz /livez /readyz';
   return [
     {
@@ -89,28 +89,28 @@ export function discoveryRoles({ rule, urls }: RuleWords): readonly DefaultRole[
 }
 
 /** `admin`, `edit`, and `view`, and the roles that they aggregate. */
-export function userFacingRoles(words: RuleWords): readonly DefaultRole[] {
+export function userFacingRoles(words: RuleBuilder): readonly DefaultRole[] {
   const { rule } = words;
   return [
-    { name: 'admin', rules: [], gathers: 'admin' },
-    { name: 'edit', rules: [], gathers: 'edit', addsTo: 'admin' },
-    { name: 'view', rules: [], gathers: 'view', addsTo: 'edit' },
+    { name: 'admin', rules: [], aggregates: 'admin' },
+    { name: 'edit', rules: [], aggregates: 'edit', aggregatesTo: 'admin' },
+    { name: 'view', rules: [], aggregates: 'view', aggregatesTo: 'edit' },
     {
       name: 'system:aggregate-to-admin',
-      addsTo: 'admin',
+      aggregatesTo: 'admin',
       rules: [
         rule('create', 'authorization', 'localsubjectaccessreviews'),
         rule(readWrite, 'rbac.authorization', 'roles rolebindings'),
       ],
     },
-    { name: 'system:aggregate-to-edit', addsTo: 'edit', rules: editRules(words) },
-    { name: 'system:aggregate-to-view', addsTo: 'view', rules: viewRules(words) },
+    { name: 'system:aggregate-to-edit', aggregatesTo: 'edit', rules: editRules(words) },
+    { name: 'system:aggregate-to-view', aggregatesTo: 'view', rules: viewRules(words) },
   ];
 }
 
 const podAccess = 'pods/attach pods/exec pods/portforward pods/proxy';
 
-function editRules({ rule }: RuleWords): PolicyRule[] {
+function editRules({ rule }: RuleBuilder): PolicyRule[] {
   return [
     rule(read, '', `${podAccess} secrets services/proxy`),
     rule('impersonate', '', 'serviceaccounts'),
@@ -143,7 +143,7 @@ function editRules({ rule }: RuleWords): PolicyRule[] {
   ];
 }
 
-function viewRules({ rule }: RuleWords): PolicyRule[] {
+function viewRules({ rule }: RuleBuilder): PolicyRule[] {
   return [
     rule(
       read,
@@ -182,7 +182,7 @@ function viewRules({ rule }: RuleWords): PolicyRule[] {
 }
 
 /** Roles of other control-plane components. */
-export function componentRoles(words: RuleWords): readonly DefaultRole[] {
+export function componentRoles(words: RuleBuilder): readonly DefaultRole[] {
   const { rule, events } = words;
   const reviews = [
     rule('create', 'authentication', 'tokenreviews'),
@@ -249,28 +249,28 @@ export function componentRoles(words: RuleWords): readonly DefaultRole[] {
 }
 
 /** Roles to request certificates for nodes, and to approve requests for each signer. */
-export function certificateRoles({ rule, signer, groupName }: RuleWords): readonly DefaultRole[] {
+export function certificateRoles({ rule, signer, groupName }: RuleBuilder): readonly DefaultRole[] {
   const stem = `system:${groupName('certificates')}`;
   const requests = 'certificatesigningrequests';
-  const asks = (what: string): DefaultRole => ({
+  const requesterRole = (what: string): DefaultRole => ({
     name: `${stem}:${requests}:${what}`,
     rules: [rule('create', 'certificates', `${requests}/${what}`)],
   });
-  const approves = (name: string): DefaultRole => ({
+  const approverRole = (name: string): DefaultRole => ({
     name: `${stem}:${name}-approver`,
     rules: [rule('approve', 'certificates', 'signers', signer(name))],
   });
   return [
-    asks('nodeclient'),
-    asks('selfnodeclient'),
-    approves('legacy-unknown'),
-    approves('kubelet-serving'),
-    approves('kube-apiserver-client'),
-    approves('kube-apiserver-client-kubelet'),
+    requesterRole('nodeclient'),
+    requesterRole('selfnodeclient'),
+    approverRole('legacy-unknown'),
+    approverRole('kubelet-serving'),
+    approverRole('kube-apiserver-client'),
+    approverRole('kube-apiserver-client-kubelet'),
   ];
 }
 
-function controllerManagerRules({ rule, events }: RuleWords): PolicyRule[] {
+function controllerManagerRules({ rule, events }: RuleBuilder): PolicyRule[] {
   return [
     events(),
     rule('create', 'coordination', 'leases'),
@@ -286,7 +286,7 @@ function controllerManagerRules({ rule, events }: RuleWords): PolicyRule[] {
   ];
 }
 
-function schedulerRules({ rule, events }: RuleWords): PolicyRule[] {
+function schedulerRules({ rule, events }: RuleBuilder): PolicyRule[] {
   return [
     events(),
     rule('create', 'coordination', 'leases'),
@@ -311,10 +311,8 @@ function schedulerRules({ rule, events }: RuleWords): PolicyRule[] {
   ];
 }
 
-/**
- * The rules of `system:node`, with which the Node authorizer decides what is equal for all nodes.
- */
-export function nodeRules({ rule }: RuleWords): PolicyRule[] {
+/** The rules of `system:node`; the Node authorizer applies them to resources that all nodes share. */
+export function nodeRules({ rule }: RuleBuilder): PolicyRule[] {
   return [
     rule('create', 'authentication', 'tokenreviews'),
     rule('create', 'authorization', 'localsubjectaccessreviews subjectaccessreviews'),

@@ -24,7 +24,7 @@ import { groupResourceOf } from '../../../registry/registry.ts';
 import type { Attributes, AuthorizationResult } from '../contract.ts';
 import type { RbacAuthorizer } from './rbac-authorizer.ts';
 
-/** The part of authorization that the check needs. */
+/** The parts of authorization that the check uses. */
 export interface EscalationPort {
   decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
   /** Roles and bindings as new as the store. */
@@ -40,9 +40,9 @@ const everything: readonly PolicyRule[] = [
 
 /**
  * Prevents privilege escalation (AUTHZ-5): the writer must hold the rules of a role, or of the role
- * that a binding refers to, in that namespace or everywhere, unless the writer may `escalate` or
- * `bind` the role. kube-apiserver implements it outside of admission, so no flag disables it. It
- * runs last in the mutating phase, on the final object and before validation.
+ * that a binding refers to, in that namespace or cluster-wide, unless the writer may `escalate` or
+ * `bind` the role. No flag disables the check, because kube-apiserver implements it outside of
+ * admission. It runs last in the mutating phase, on the final object and before validation.
  */
 export function escalationCheck(options: {
   readonly dialect: Dialect;
@@ -79,10 +79,10 @@ async function checkRole({ port, clock, call, object }: Check): Promise<void> {
   const { def, namespace, name } = call.target;
   const attributes = { verb: 'escalate', resource: def.resource, namespace, name };
   if (await isAllowed(port, call, attributes)) return;
-  await confirmHeld({ port, clock, call, wanted: rulesOf(object) });
+  await requireGranted({ port, clock, call, required: rulesOf(object) });
   if (!hasAggregation(object) && !hasAggregation(call.old)) return;
   const why = 'must have cluster-admin privileges to use the aggregationRule';
-  await confirmHeld({ port, clock, call, wanted: everything, why });
+  await requireGranted({ port, clock, call, required: everything, why });
 }
 
 async function checkBinding({ port, clock, call, object }: Check): Promise<void> {
@@ -97,7 +97,7 @@ async function checkBinding({ port, clock, call, object }: Check): Promise<void>
   if (await isAllowed(port, call, { verb: 'bind', resource, namespace, name })) return;
   const { rules, errors } = (await port.rules()).rulesOfRole({ kind, name }, namespace);
   if (errors.length > 0) throw notFound({ group: call.target.def.group, resource }, name);
-  await confirmHeld({ port, clock, call, wanted: rules });
+  await requireGranted({ port, clock, call, required: rules });
 }
 
 async function isAllowed(
@@ -117,17 +117,17 @@ async function isAllowed(
   return result.decision === 'allow';
 }
 
-async function confirmHeld(
+async function requireGranted(
   options: Omit<Check, 'object'> & {
-    readonly wanted: readonly PolicyRule[];
+    readonly required: readonly PolicyRule[];
     /** Replaces the list of missing rules in the message. */
     readonly why?: string;
   },
 ): Promise<void> {
-  const { port, clock, call, wanted } = options;
+  const { port, clock, call, required } = options;
   const { user } = call.context;
   const granted = (await port.rules()).rulesFor(user, call.target.namespace);
-  const compared = inSlices(boundedEscalation(granted.rules, wanted), clock);
+  const compared = inSlices(boundedEscalation(granted.rules, required), clock);
   const coverage = compared instanceof Promise ? await compared : compared;
   if (coverage.covered) return;
   const why =

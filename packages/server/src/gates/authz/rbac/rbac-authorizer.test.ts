@@ -25,7 +25,7 @@ function add(to: Rbac, kind: RbacKind, place: string, body: JsonObject): ApiObje
   return current;
 }
 
-const asking = (change: Partial<Attributes> & { user?: Attributes['user'] }): Attributes => ({
+const requestWith = (change: Partial<Attributes> & { user?: Attributes['user'] }): Attributes => ({
   user: { name: 'u', uid: '', groups: ['g'], extra: {} },
   verb: 'get',
   isResourceRequest: true,
@@ -87,17 +87,17 @@ describe('AUTHZ-4: rules', () => {
       roleRef: ref('ClusterRole', 'r'),
       subjects: [user('u')],
     });
-    const { decision } = authorizer.authorize(asking(change)) as { decision: string };
+    const { decision } = authorizer.authorize(requestWith(change)) as { decision: string };
     expect(decision).toBe(allowed ? 'allow' : 'no-opinion');
   });
 });
 
 const readPods = { rules: [{ verbs: ['get'], apiGroups: [''], resources: ['pods'] }] };
 const decide = (authorizer: Rbac, change: Partial<Attributes> = {}) =>
-  authorizer.authorize(asking(change)) as { decision: string; reason: string };
+  authorizer.authorize(requestWith(change)) as { decision: string; reason: string };
 
 describe('AUTHZ-4: bindings', () => {
-  test('a RoleBinding grants in its namespace only, of a Role or a ClusterRole', () => {
+  test('a RoleBinding grants only in its namespace', () => {
     const authorizer = rbac();
     add(authorizer, 'Role', 'ns/r', readPods);
     add(authorizer, 'RoleBinding', 'ns/b', { roleRef: ref('Role', 'r'), subjects: [user('u')] });
@@ -125,7 +125,7 @@ describe('AUTHZ-4: bindings', () => {
     expect(decide(authorizer, who).decision).toBe('no-opinion');
   });
 
-  test('unresolvable references are reported while others apply', () => {
+  test('unresolvable references are reported and do not affect other bindings', () => {
     const authorizer = rbac();
     const subjects = [user('u')];
     add(authorizer, 'RoleBinding', 'ns/a', { roleRef: ref('Role', 'gone'), subjects });
@@ -145,7 +145,7 @@ describe('AUTHZ-4: bindings', () => {
     expect(decide(authorizer).decision).toBe('no-opinion');
   });
 
-  test('rules change under a binding, and rulesFor lists what applies', () => {
+  test('a changed role takes effect, and rulesFor lists the rules that apply', () => {
     const authorizer = rbac();
     add(authorizer, 'ClusterRole', 'r', { rules: [] });
     const roleRef = ref('ClusterRole', 'r');
@@ -153,7 +153,7 @@ describe('AUTHZ-4: bindings', () => {
     expect(decide(authorizer).decision).toBe('no-opinion');
     add(authorizer, 'ClusterRole', 'r', readPods);
     expect(decide(authorizer).decision).toBe('allow');
-    expect(authorizer.rulesFor(asking({}).user, 'ns').rules).toMatchObject(readPods.rules);
+    expect(authorizer.rulesFor(requestWith({}).user, 'ns').rules).toMatchObject(readPods.rules);
     add(authorizer, 'ClusterRoleBinding', 'b', { roleRef, subjects: [user('v')] });
     expect(decide(authorizer).decision).toBe('no-opinion');
   });

@@ -12,7 +12,7 @@ export interface RbacSource {
   onChange(listener: (change: RbacChange) => void): () => void;
 }
 
-/** Rules that apply to a user, and errors that may hide others. */
+/** The rules that apply to a user, and errors that may hide further rules. */
 export interface RulesForUser {
   readonly rules: readonly PolicyRule[];
   readonly errors: readonly string[];
@@ -37,10 +37,7 @@ export interface RbacAuthorizer extends Authorizer {
 
 const kinds: readonly RbacKind[] = ['ClusterRole', 'Role', 'ClusterRoleBinding', 'RoleBinding'];
 
-/**
- * Decides by Roles, ClusterRoles, and their bindings (AUTHZ-4), using an index that is kept
- * current.
- */
+/** Creates an authorizer for Roles, ClusterRoles, and their bindings (AUTHZ-4). */
 export function createRbacAuthorizer(options: {
   readonly source: RbacSource;
   readonly dialect: Dialect;

@@ -17,7 +17,7 @@ export interface RbacChange {
   readonly current?: ApiObject | undefined;
 }
 
-/** A role as bindings look it up; it has a slot even while it does not exist. */
+/** A role that exists or that a binding refers to; `rules` is undefined while it does not exist. */
 export interface RoleSlot {
   readonly roleRef: { readonly kind: string; readonly name: string };
   rules: readonly PolicyRule[] | undefined;
@@ -29,7 +29,7 @@ export interface Grant {
   readonly role: RoleSlot;
   /** `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`, for the audit log. */
   readonly describe: () => string;
-  /** Set for a misplaced or unknown subject: reported, never granting. */
+  /** The error of an invalid subject, which never grants anything. */
   readonly problem: string | undefined;
 }
 
@@ -149,7 +149,7 @@ export class RbacIndex {
     const grants: { subjectKey: string; grant: Grant }[] = [];
     const scope = this.#scope(namespace);
     for (const subject of subjectsOf(binding)) {
-      const { keys, shown, problem } = placeSubject(subject, namespace);
+      const { keys, shown, problem } = indexSubject(subject, namespace);
       const describe = () => `${kind} ${bindingName} of ${of} to ${shown}`;
       const describedProblem =
         problem === undefined ? undefined : `${kind} ${bindingName}: ${problem}`;
@@ -220,11 +220,11 @@ function subjectsOf(binding: ApiObject): JsonObject[] {
 }
 
 /**
- * The keys of a subject in the index. A User or Group with a namespace, or a subject of unknown
- * kind, is stored under the keys that it probably means, with a problem to report on denial
+ * The keys of a subject in the index. An invalid subject (a User or Group with a namespace, or an
+ * unknown kind) is indexed under the keys that it probably means, with an error to report on denial
  * (AUTHZ-4).
  */
-function placeSubject(
+function indexSubject(
   subject: JsonObject,
   bindingNamespace: string,
 ): { keys: string[]; shown: string; problem: string | undefined } {

@@ -1,11 +1,11 @@
 import { type PolicyRule, trimStars } from '@wheelhouse/kinds';
 import type { Attributes } from '../contract.ts';
 
-/** A rule's lists as sets; undefined: everything. */
+/** A rule's lists as sets; an undefined set matches everything. */
 export interface CompiledRule {
   readonly verbs: ReadonlySet<string> | undefined;
   readonly groups: ReadonlySet<string> | undefined;
-  /** Includes wildcards of subresources as written: a star, a slash, and the name. */
+  /** Includes subresource wildcards (a star, a slash, and the name) as written. */
   readonly resources: ReadonlySet<string> | undefined;
   readonly names: ReadonlySet<string> | undefined;
   readonly urls: ReadonlySet<string> | undefined;
