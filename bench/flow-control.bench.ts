@@ -67,7 +67,7 @@ function median(
       for (let at = 0; at < atOnce; at++) {
         places.push(gate.enter(requests[at % requests.length] as FlowRequest));
       }
-      for (const place of places) if (!(place instanceof Promise)) place.leave();
+      for (const place of places) if (!(place instanceof Promise)) place.release();
     }
     samples.push(((performance.now() - start) * 1e6) / 512);
   }

@@ -201,7 +201,7 @@ describe('transition table', () => {
   };
   const user = { name: 'ada', uid: '', groups: [], extra: {} };
   const actingUser = { ...user, name: 'grace' };
-  const seat = { leave: () => {}, flowClass: undefined };
+  const seat = { release: () => {}, flowClass: undefined };
   const info = parseRequest('GET', `${maps}/one`);
 
   /** A request that has arrived, and functions that trigger each event as its gate does. */

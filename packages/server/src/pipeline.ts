@@ -114,7 +114,7 @@ async function serve(exchange: Exchange, pipeline: Pipeline): Promise<void> {
       const delivered = isLongRunning(info) ? undefined : exchange.delivered?.();
       if (delivered !== undefined) await delivered;
     } finally {
-      seat.leave();
+      seat.release();
     }
   } catch (error) {
     failure = await request.fail(error);
@@ -338,13 +338,13 @@ export class RequestLifecycle {
         this.#countAfterTimeout(this.#afterTimeout);
       }
       this.#advance('finish', current, current);
-      return this.#timeoutAnswered?.then(() => this.#observers.ended('finish', current));
+      return this.#timeoutAnswered?.then(() => this.#observers.notifyEnd('finish', current));
     }
     if (current.phase === 'answered') throw this.#rejection('finish');
     this.#context.deadlines.remove(current.deadline);
     const next: Answered = { phase: 'answered', last: current, failure };
     this.#advance('finish', current, next);
-    return this.#observers.ended('finish', next);
+    return this.#observers.notifyEnd('finish', next);
   }
 
   /** Called at the deadline: answers 504, or aborts an answer that is being sent. */
@@ -359,7 +359,7 @@ export class RequestLifecycle {
     const respond = exchange.supersede();
     if (respond === undefined) {
       const isCut = exchange.cutOff?.() === true;
-      if (isCut && 'info' in last) this.#context.metrics.aborted(exchange, last.info);
+      if (isCut && 'info' in last) this.#context.metrics.countAbort(exchange, last.info);
       return;
     }
     const status = timedOut(last.deadline.kind);
@@ -386,7 +386,7 @@ export class RequestLifecycle {
     const audit = auditOf(state.last);
     const context = this.#context;
     await sendStatus({ context, exchange, baseHeaders, error, audit, warnings, respond });
-    await this.#observers.ended('expire', state);
+    await this.#observers.notifyEnd('expire', state);
   }
 
   #countAfterTimeout(ending: AfterTimeout): void {
@@ -394,7 +394,7 @@ export class RequestLifecycle {
     const state = this.#state;
     if (state.phase !== 'timed-out') return;
     const { auditId, deadline } = state.last;
-    metrics.afterTimeout(deadline.kind, ending);
+    metrics.countAfterTimeout(deadline.kind, ending);
     logger.warn('a request went on behind its timeout', { auditId, came: ending });
   }
 
@@ -405,7 +405,7 @@ export class RequestLifecycle {
 
   #pass<Event extends GateEvent>(event: Event, from: RequestState, next: StateAfter[Event]): void {
     this.#advance(event, from, next);
-    this.#observers.passed(event, next);
+    this.#observers.notifyGate(event, next);
   }
 
   /** Replaces the state that a gate received, unless another event has replaced it meanwhile. */

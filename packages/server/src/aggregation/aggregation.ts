@@ -393,7 +393,7 @@ export class Aggregation implements AggregationPort {
     const versionOf = (api: RemoteApi) => this.#discovery.versionOf(api);
     const made = taggedBody(mergedAggregated(source, { local, versionOf }));
     this.#documents.byVersion.set(version, made);
-    metrics.discoveryAggregated();
+    metrics.countDiscoveryAggregation();
     return made;
   }
 }
@@ -401,5 +401,5 @@ export class Aggregation implements AggregationPort {
 /** Answers for an unavailable server; metrics count the request as terminated. */
 function refuse(call: AuthorizedCall, answer: Parameters<typeof answerText>[1]): void {
   answerText(call, answer);
-  call.context.metrics.refusedForAnother(call.exchange, call.info, answer.status);
+  call.context.metrics.countAggregatorRejection(call.exchange, call.info, answer.status);
 }

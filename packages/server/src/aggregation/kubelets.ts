@@ -73,7 +73,7 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
       headers: () => ({ host: [hostPort(place)] }),
       answered: () => answerHeaders(call, 'text/plain'),
       refuse({ text }) {
-        if (text.includes('x509: ')) call.context.metrics.podLogs.distrusted();
+        if (text.includes('x509: ')) call.context.metrics.podLogs.countRejectedCertificate();
         return failure(`Get ${JSON.stringify(url)}: ${text}`);
       },
       replace: (incoming) => refusalOf(incoming, { name: call.target.name, url }),

@@ -297,7 +297,7 @@ export class Relay implements RemoteAnswer {
     this.#state = 'over';
     this.#timer?.stop();
     for (const listener of this.#whenOver.splice(0)) listener();
-    const recorded = audit?.streaming(101);
+    const recorded = audit?.beginStream(101);
     const joined = joinConnections(taken, { answer: incoming, socket, head });
     const shutdown = context.onShutdown(joined.close);
     joined.whenClosed(() => {
@@ -387,7 +387,7 @@ export class Relay implements RemoteAnswer {
     const late = () => {
       this.#isLate = true;
       if (this.#state === 'answering') {
-        context.metrics.aborted(exchange, info);
+        context.metrics.countAbort(exchange, info);
         this.#end('cut');
       } else if (isDiscovery) this.onFailure(new Error('context deadline exceeded'));
     };
@@ -449,8 +449,8 @@ export class Relay implements RemoteAnswer {
     );
     if (!this.#isLong) return;
     const shutdown = context.onShutdown(() => this.#end('whole'));
-    const counted = context.metrics.longRunning(exchange, info, this.#call.call.deadline);
-    const recorded = audit?.streaming(status);
+    const counted = context.metrics.beginWatch(exchange, info, this.#call.call.deadline);
+    const recorded = audit?.beginStream(status);
     this.#whenOver.push(shutdown.close, counted, () => recorded?.());
     this.#resolve();
   }

@@ -38,7 +38,7 @@ export async function answerFailure(failure: {
   const auditId = baseHeaders['audit-id'];
   const error = statusErrorOf({ context, auditId, error: failure.error, audit });
   if (exchange.aborted) {
-    audit?.responseStatus(error.status);
+    audit?.setResponseStatus(error.status);
     return error;
   }
   if (error instanceof Overloaded) {
@@ -120,7 +120,7 @@ function statusErrorOf(failed: Failed): StatusError {
     return translated;
   }
   logCause(failed);
-  failed.audit?.panicked(error);
+  failed.audit?.panic(error);
   return internalError('an unexpected error on the server', error);
 }
 
@@ -153,7 +153,7 @@ async function sendFailure(
   },
   error: StatusError,
 ): Promise<void> {
-  call.audit?.responseStatus(error.status);
+  call.audit?.setResponseStatus(error.status);
   const body = await encodeValue(call.rendering, jsonObject(error.status));
   const { warnings } = call;
   const headers: Record<string, string | readonly string[]> = {

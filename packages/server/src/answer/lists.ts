@@ -296,7 +296,7 @@ export async function recordList(call: ApiCall, document: ListDocument): Promise
     texts.push(audit.omitsManagedFields ? withoutManagers(text, document.member) : text);
   }
   const head = jsonText(document.head).slice(0, -1);
-  audit.responseText(`${head},"${document.member}":[${texts.join(',')}]}`);
+  audit.setResponseText(`${head},"${document.member}":[${texts.join(',')}]}`);
 }
 
 /** An item without managed fields; a table row has them in its object. */

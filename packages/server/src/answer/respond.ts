@@ -49,7 +49,7 @@ function sendGzip(
   // A reader that reads nothing would hold the compressor forever.
   const remainingMs = Math.max(0, call.deadline.dueMs - context.clock.monotonic());
   const deadline = context.clock.after(remainingMs, () => {
-    context.metrics.aborted(exchange, call.info);
+    context.metrics.countAbort(exchange, call.info);
     stream.destroy();
   });
   const feeder = new Feeder({ gzip, pieces: answer.pieces, clock: context.clock }, (error) => {
@@ -207,7 +207,7 @@ export async function sendEntry(
   }
   const transform = rendering.shape === 'object' ? undefined : transformFor(call, 'object');
   const isProtobuf = rendering.encoding.form === 'protobuf' && transform === undefined;
-  call.audit?.responseObject(() => transform?.entry(entry) ?? jsonIn(def, version, entry));
+  call.audit?.setResponseObject(() => transform?.entry(entry) ?? jsonIn(def, version, entry));
   const pace = bodyPace(call, entry.json.length);
   const encoded =
     pace !== undefined
@@ -280,8 +280,8 @@ export async function sendValue(
 
 /** Records the answer for audit; a Status has its own field there. */
 function recordAnswer(audit: AuditTrail, value: JsonObject): void {
-  if (isStatus(value)) audit.responseStatus(value);
-  else audit.responseObject(() => value);
+  if (isStatus(value)) audit.setResponseStatus(value);
+  else audit.setResponseObject(() => value);
 }
 
 const isStatus = (value: JsonObject): value is JsonObject & Status =>

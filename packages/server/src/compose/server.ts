@@ -4,7 +4,7 @@ import { createAuditMetrics } from '../gates/audit/metrics.ts';
 import { recordFaults } from '../observe/faults.ts';
 import { createHealth, createHealthMetrics } from '../observe/health.ts';
 import { watchEventLoop } from '../observe/process-metrics.ts';
-import { alarmLook } from '../observe/store-metrics.ts';
+import { alarmUpdater } from '../observe/store-metrics.ts';
 import { createPipeline } from '../pipeline.ts';
 import { createServerMemory } from '../serving/memory.ts';
 import type { HttpServer } from '../serving/server.ts';
@@ -125,7 +125,7 @@ async function build(
   numbers.connect(services);
   metrics.countObjects(api);
   metrics.measureSize(store);
-  if (space !== undefined) lookAt(alarmLook(metricRegistry, space));
+  if (space !== undefined) lookAt(alarmUpdater(metricRegistry, space));
   metrics.countInFlight(api.flow.gate);
   const limitBytes = config.limits.memoryBytes ?? 0;
   const memory = parts.add(
@@ -221,7 +221,7 @@ async function stopServer(
 /** The health checks; their metrics are served at `/metrics/slis`. */
 function openHealth({ config, metrics }: Base) {
   const { clock, logger, livezGracePeriodMs } = config;
-  const { registry, checked: onChecked } = createHealthMetrics(clock);
+  const { registry, observe: onChecked } = createHealthMetrics(clock);
   metrics.serveAt('/metrics/slis', registry);
   config.embedding?.onMetrics?.([metrics.registry, registry]);
   return createHealth({ clock, logger, livezGracePeriodMs, onChecked });

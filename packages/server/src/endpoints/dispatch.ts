@@ -132,7 +132,7 @@ function reportDeprecation(
   if (deprecationWarning === undefined) return;
   const { info, audit, warnings } = request;
   warnings.add(deprecationWarning);
-  context.metrics.deprecated({ info, version });
+  context.metrics.countDeprecatedUse({ info, version });
   if (audit === undefined) return;
   const { dialect } = context;
   audit.annotate(dialect.groupLabel('deprecated'), 'true');

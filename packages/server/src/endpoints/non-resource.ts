@@ -54,8 +54,8 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
   if (part !== undefined && aggregated !== undefined) {
     const apiVersion = `${context.dialect.group('apidiscovery')}/${aggregated.version}`;
     const snapshot = context.catalogue.snapshot();
-    const { discoveryAggregated } = context.metrics;
-    const document = aggregatedDocument({ snapshot, part, apiVersion }, discoveryAggregated);
+    const { countDiscoveryAggregation } = context.metrics;
+    const document = aggregatedDocument({ snapshot, part, apiVersion }, countDiscoveryAggregation);
     return sendAggregated(call, { form: aggregated, document });
   }
   await sendDocument(call, value);

@@ -68,11 +68,11 @@ async function measuredList(call: ApiCall, request: ListRequest): Promise<ListRe
   try {
     const listing = listShown(call, request);
     const result = listing instanceof Promise ? await listing : listing;
-    metrics.listed(target.def, result);
-    if (wantsNewest) metrics.readNewest(target.def, true);
+    metrics.countList(target.def, result);
+    if (wantsNewest) metrics.countConsistentRead(target.def, true);
     return result;
   } catch (error) {
-    if (wantsNewest && isTooEarly(error)) metrics.readNewest(target.def, false);
+    if (wantsNewest && isTooEarly(error)) metrics.countConsistentRead(target.def, false);
     throw error;
   }
 }
@@ -96,7 +96,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   const { metrics, clock } = context;
   const beganMs = options.sendInitialEvents === true ? clock.monotonic() : 0;
   const encoding = watchEncoding(call, () =>
-    metrics.watchListed(call.info, clock.monotonic() - beganMs),
+    metrics.observeWatchList(call.info, clock.monotonic() - beganMs),
   );
   const overSocket = wantsWebSocket(exchange);
   if (overSocket && refusesHandshake(exchange)) return;
@@ -148,8 +148,8 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   }
   if (exchange.aborted || sink.ended) handle.close();
   else sink.start(fate);
-  const counted = metrics.longRunning(exchange, call.info, call.deadline);
-  const recorded = call.audit?.streaming(exchange.answeredStatus ?? 200);
+  const counted = metrics.beginWatch(exchange, call.info, call.deadline);
+  const recorded = call.audit?.beginStream(exchange.answeredStatus ?? 200);
   over = () => {
     counted();
     recorded?.();

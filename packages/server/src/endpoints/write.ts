@@ -134,12 +134,12 @@ export async function readPatch(call: ApiCall): Promise<AnyPatch> {
   const options = parsePatchOptions(call.info.query, { dialect, isApply: type === 'apply' });
   const bytes = await exchange.body(limits.bodyBytesMax);
   if (type !== 'apply') {
-    call.audit?.requestPatch(bytes);
+    call.audit?.setRequestPatch(bytes);
     return { type, bytes, options };
   }
   const decoded = encoding === 'cbor' ? applyBodyOfCbor(bytes) : applyBody(bytes, readingOf(call));
   const body = decoded instanceof Promise ? await decoded : decoded;
-  call.audit?.requestPatch(body.value);
+  call.audit?.setRequestPatch(body.value);
   return { type, bytes, options, body };
 }
 

@@ -8,12 +8,12 @@ import { openRotatingFile } from '../../gates/audit/rotating-file.ts';
 import {
   type AuditSink,
   allSinks,
+  bestEffortSink,
   createLogSink,
-  createTellLoss,
+  createLossReporter,
   createWebhookSink,
-  forgivingSink,
   type LineWriter,
-  type TellLoss,
+  type ReportLoss,
   truncatingSink,
 } from '../../gates/audit/sink.ts';
 import { createWebhook, webhookOfKubeconfig } from '../../webhooks/webhook-client.ts';
@@ -25,7 +25,7 @@ const webhookTimeoutMs = 30_000;
 
 interface Parts {
   readonly config: ServerConfig;
-  readonly tellLoss: TellLoss;
+  readonly reportLoss: ReportLoss;
   readonly apiVersion: string;
 }
 
@@ -40,8 +40,8 @@ export async function openAudit(
   const { clock, logger } = config;
   const dialect = dialectOf(config.dialect);
   const decide = await readPolicy(settings.policyFile, config);
-  const tellLoss = createTellLoss(metrics, logger);
-  const parts: Parts = { config, tellLoss, apiVersion: `${dialect.group('audit')}/v1` };
+  const reportLoss = createLossReporter(metrics, logger);
+  const parts: Parts = { config, reportLoss, apiVersion: `${dialect.group('audit')}/v1` };
   const sinks = [
     ...(settings.webhook === undefined ? [] : [await webhookSink(settings.webhook, parts)]),
     ...(settings.log === undefined ? [] : [logSink(settings.log, parts)]),
@@ -69,10 +69,10 @@ async function readPolicy(file: string, config: ServerConfig): Promise<DecideAud
 }
 
 function logSink(settings: NonNullable<AuditSettings['log']>, parts: Parts): AuditSink {
-  const { tellLoss, apiVersion } = parts;
+  const { reportLoss, apiVersion } = parts;
   const writer = settings.path === '-' ? standardOutput : openLog(settings, parts);
   const { format } = settings;
-  return fed(createLogSink({ writer, format, apiVersion, tellLoss }), settings, parts);
+  return fed(createLogSink({ writer, format, apiVersion, reportLoss }), settings, parts);
 }
 
 function openLog(
@@ -111,15 +111,15 @@ async function webhookSink(
 function fed(
   sink: AuditSink,
   { mode, batch, truncate }: AuditBackendSettings,
-  { config, tellLoss }: Parts,
+  { config, reportLoss }: Parts,
 ): AuditSink {
   const { clock } = config;
   const inMode =
     mode === 'batch'
-      ? batchingSink(sink, { settings: batch, clock, tellLoss })
+      ? batchingSink(sink, { settings: batch, clock, reportLoss })
       : mode === 'blocking'
-        ? forgivingSink(sink)
+        ? bestEffortSink(sink)
         : sink;
   if (truncate === undefined) return inMode;
-  return truncatingSink(inMode, { ...truncate, dialect: dialectOf(config.dialect), tellLoss });
+  return truncatingSink(inMode, { ...truncate, dialect: dialectOf(config.dialect), reportLoss });
 }

@@ -68,7 +68,7 @@ export async function openAuthorizerParts(
     const { authorizer } = node;
     const rulesFor = (user: UserInfo) => ({
       rules: [],
-      errors: [authorizer.unlisted(user) ?? []].flat(),
+      errors: [authorizer.rulesProblem(user) ?? []].flat(),
     });
     parts.set('Node', { authorizer, rulesFor });
   }

@@ -322,6 +322,6 @@ async function elect(
     logger: config.logger,
     namespace: settings.namespace ?? dialect.systemNamespace('system'),
     identity: `${hostname()}_${randomUuid()}`,
-    lead: () => startControllers({ ...around, peers: presence }),
+    startWork: () => startControllers({ ...around, peers: presence }),
   });
 }

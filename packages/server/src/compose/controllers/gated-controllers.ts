@@ -139,7 +139,7 @@ async function startElections(options: Around): Promise<Background> {
     namespace: dialect.systemNamespace('system'),
     name: controller,
     identity: `${hostname()}_${randomUuid()}`,
-    lead: () => startCoordinatedElection({ ...tools, leases, candidates }),
+    startWork: () => startCoordinatedElection({ ...tools, leases, candidates }),
   });
 }
 

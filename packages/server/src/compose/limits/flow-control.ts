@@ -56,7 +56,7 @@ export function createFlowControl(
     kinds,
   });
   metrics.lookAt(() => {
-    flowMetrics.look(fair.levels);
+    flowMetrics.refresh(fair.levels);
     const waiting = [...fair.levels.all()].reduce((sum, { set }) => sum + set.room, 0);
     lookAtKinds(clock.monotonic(), { readOnly: readOnlyMax, mutating: mutatingMax, waiting });
   });
@@ -209,10 +209,10 @@ function followedDefs({
 export function countingWatches(requests: RequestMetrics, watches: WatchCounts): RequestMetrics {
   return {
     ...requests,
-    longRunning(exchange, info, time) {
-      const over = requests.longRunning(exchange, info, time);
+    beginWatch(exchange, info, time) {
+      const over = requests.beginWatch(exchange, info, time);
       if (info.verb !== 'watch') return over;
-      const forget = watches.began(info);
+      const forget = watches.add(info);
       return () => {
         over();
         forget();

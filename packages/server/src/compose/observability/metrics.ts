@@ -19,7 +19,7 @@ import { FlagError } from '../../flags/flags.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
 import { addProcessMetrics } from '../../observe/process-metrics.ts';
 import { createRequestMetrics, type RequestMetrics } from '../../observe/request-metrics.ts';
-import { sizeLook, storeObservers, typeOf } from '../../observe/store-metrics.ts';
+import { sizeUpdater, storeObservers, typeOf } from '../../observe/store-metrics.ts';
 import type { CachePool } from '../../registry/caches.ts';
 import { apiRelease } from '../../views/version.ts';
 import { type CacheMeter, createCacheMeters } from '../../watchcache/cache-meter.ts';
@@ -91,7 +91,7 @@ export function createMetrics(options: {
     measured: (store, kinds) => meteredStore(store, { clock, ...storeObservers(registry, kinds) }),
     queues() {
       const meters = createQueueMeters(registry, clock);
-      looks.push(meters.look);
+      looks.push(meters.refresh);
       return meters;
     },
     cacheMeter: (def) => cacheMeters.of(typeOf(def)),
@@ -110,9 +110,9 @@ export function createMetrics(options: {
     },
     measureSize(measured) {
       const { store } = config;
-      if (store.type !== 'etcd') looks.push(sizeLook(registry, measured));
+      if (store.type !== 'etcd') looks.push(sizeUpdater(registry, measured));
       else if (store.sizeMetricMs > 0) {
-        looks.push(atMostEvery(store.sizeMetricMs, clock, sizeLook(registry, measured)));
+        looks.push(atMostEvery(store.sizeMetricMs, clock, sizeUpdater(registry, measured)));
       }
     },
     serveAt: (path, other) => void others.set(path, other),

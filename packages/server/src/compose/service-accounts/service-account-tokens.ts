@@ -242,7 +242,7 @@ function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: Cac
       const entry = await entryOf('secrets', at);
       return entry === undefined ? undefined : decodeEntry(entry);
     },
-    async isNamed(secretName: string, at: Place) {
+    async isListedBy(secretName: string, at: Place) {
       const entry = await entryOf('serviceaccounts', at);
       if (entry === undefined) return false;
       return objectsAt(decodeEntry(entry), 'secrets').some(({ name }) => name === secretName);

@@ -173,7 +173,7 @@ async function openOwnStore(
     throw error;
   });
   const ping = () => store.checkWritable();
-  const words = 'the store takes no new data';
-  const check = boundedCheck({ ping, clock, timeoutMs: spaceTimeoutMs, words });
+  const errorPrefix = 'the store takes no new data';
+  const check = boundedCheck({ ping, clock, timeoutMs: spaceTimeoutMs, errorPrefix });
   return { store, space: { check, alarms: () => store.alarms } };
 }

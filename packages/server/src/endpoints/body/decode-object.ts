@@ -94,7 +94,7 @@ export async function decodeOptionsBody(
   if (options.kind !== undefined && options.kind !== '' && options.kind !== kind) {
     throw badRequest(`decoded object cannot be converted to ${kind}`);
   }
-  call.audit?.requestObject(options);
+  call.audit?.setRequestObject(options);
   return options;
 }
 
@@ -154,7 +154,7 @@ export function* objectSteps(
   object.apiVersion = expectedVersion(target);
   object.kind = target.def.kind;
   reportComplaints(call, { complaints, fieldValidation, fail });
-  call.audit?.requestObject(object);
+  call.audit?.setRequestObject(object);
   return object;
 }
 

@@ -63,7 +63,7 @@ export async function podLogEndpoint(call: ApiCall): Promise<void> {
   const { exchange, info, target, context } = call;
   const skips = isTrue(info.query.get('insecureSkipTLSVerifyBackend') ?? 'false');
   const verification = skips ? 'skipped' : 'as configured';
-  context.metrics.podLogs.requested(verification);
+  context.metrics.podLogs.countRequest(verification);
   checkLogOptions(info.query, target.name);
   const spec = await podSpec(call);
   const wanted = info.query.get('container') ?? '';

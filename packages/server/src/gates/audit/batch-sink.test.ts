@@ -34,14 +34,14 @@ function setUp(change: Partial<BatchSettings> = {}, answer?: () => Promise<boole
   const sink = batchingSink(inner, {
     settings,
     clock,
-    tellLoss: ({ plugin, error, events }) =>
+    reportLoss: ({ plugin, error, events }) =>
       lost.push(...events.map((one) => `${plugin}: ${String(error)}: ${one.auditID}`)),
   });
   const take = (...ids: string[]) => sink.process(ids.map(event));
   return { clock, batches, lost, sink, take, closed: () => closed };
 }
 
-test('OPS-2: full batches are sent at once, others after a wait, never within the call', () => {
+test('OPS-2: full batches are sent at once, partial ones after a wait, never within the call', () => {
   const { clock, batches, take } = setUp();
   expect(take('a', 'b', 'c')).toBe(true);
   expect(batches).toEqual([]);
@@ -64,7 +64,7 @@ test('OPS-2: events beyond the buffer are dropped and reported', () => {
   expect(batches.flat()).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
-test('OPS-2: batches are throttled: a burst, then a rate', () => {
+test('OPS-2: batches are throttled to a rate after an initial burst', () => {
   const throttle = { perSecond: 2, burst: 2 };
   const { clock, batches, take } = setUp({ bufferSize: 20, batchSizeMax: 1, throttle });
   take('a', 'b', 'c', 'd', 'e');
@@ -76,7 +76,7 @@ test('OPS-2: batches are throttled: a burst, then a rate', () => {
   expect(batches.flat()).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
-test('OPS-2: a silent service holds a bounded number of batches', async () => {
+test('OPS-2: the number of batches in flight to an unresponsive service is bounded', async () => {
   const waiting: ((taken: boolean) => void)[] = [];
   const stalls = () => new Promise<boolean>((resolve) => waiting.push(resolve));
   const { clock, batches, lost, take } = setUp({ bufferSize: 3, batchSizeMax: 1 }, stalls);

@@ -1,8 +1,8 @@
 import { appendAll, type Clock, type Timer } from '@wheelhouse/machinery';
 import type { AuditEvent } from './event.ts';
-import type { AuditSink, TellLoss } from './sink.ts';
+import type { AuditSink, ReportLoss } from './sink.ts';
 
-/** Settings of batches, the flags `--audit-*-batch-*`. */
+/** How events are batched: the flags `--audit-*-batch-*`. */
 export interface BatchSettings {
   /** Maximum number of waiting events; later ones are dropped. */
   readonly bufferSize: number;
@@ -10,64 +10,61 @@ export interface BatchSettings {
   readonly batchSizeMax: number;
   /** Milliseconds that the first event of a batch waits for others. */
   readonly waitMs: number;
-  /** Batches per second, and at once; undefined: no limit. */
+  /** Maximum rate of batches per second, after a burst; undefined: no limit. */
   readonly throttle: { readonly perSecond: number; readonly burst: number } | undefined;
 }
 
-/**
- * Maximum number of batches in flight, which bounds the memory held for a service that does not
- * answer.
- */
-const underWayMax = 16;
+/** Maximum number of batches in flight; bounds the memory used while the service does not answer. */
+const inFlightMax = 16;
 
 /**
- * Collects events and forwards them in the background, in order (mode `batch`, OPS-2). The queue is
- * bounded; events that do not fit are dropped and reported. `close` forwards all waiting events.
+ * Queues events and forwards them in the background, in order (mode `batch`, OPS-2). The queue is
+ * bounded; events that do not fit are dropped and reported. `close` forwards all queued events.
  */
 export function batchingSink(
   sink: AuditSink,
   options: {
     readonly settings: BatchSettings;
     readonly clock: Clock;
-    readonly tellLoss: TellLoss;
+    readonly reportLoss: ReportLoss;
   },
 ): AuditSink {
   const batcher = new Batcher(sink, options);
-  return { process: (events) => batcher.take(events), close: () => batcher.close() };
+  return { process: (events) => batcher.enqueue(events), close: () => batcher.close() };
 }
 
 class Batcher {
   readonly #sink: AuditSink;
   readonly #settings: BatchSettings;
   readonly #clock: Clock;
-  readonly #tellLoss: TellLoss;
+  readonly #reportLoss: ReportLoss;
   #waiting: AuditEvent[] = [];
   #timer: Timer | undefined;
   /** Whether the timer is for a batch that is already full, so more events do not reset it. */
   #isArmed = false;
   #tokens: number;
   #tokensAt: number;
-  readonly #underWay = new Set<Promise<boolean>>();
+  readonly #inFlight = new Set<Promise<boolean>>();
   #isClosing = false;
 
   constructor(sink: AuditSink, options: Parameters<typeof batchingSink>[1]) {
     this.#sink = sink;
     this.#settings = options.settings;
     this.#clock = options.clock;
-    this.#tellLoss = options.tellLoss;
+    this.#reportLoss = options.reportLoss;
     this.#tokens = options.settings.throttle?.burst ?? 0;
     this.#tokensAt = options.clock.monotonic();
   }
 
-  /** Always true: a request does not depend on the delivery of its events. */
-  take(events: readonly AuditEvent[]): boolean {
+  /** Returns true even if events are dropped: a request does not depend on their delivery. */
+  enqueue(events: readonly AuditEvent[]): boolean {
     const room = this.#isClosing ? 0 : this.#settings.bufferSize - this.#waiting.length;
     const taken = events.slice(0, room);
     appendAll(this.#waiting, taken);
     const lost = events.slice(taken.length);
     if (lost.length > 0) {
       const why = this.#isClosing ? 'audit backend shut down' : 'audit buffer queue blocked';
-      this.#tellLoss({ plugin: 'buffered', error: new Error(why), events: lost });
+      this.#reportLoss({ plugin: 'buffered', error: new Error(why), events: lost });
     }
     this.#schedule();
     return true;
@@ -76,10 +73,10 @@ class Batcher {
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#timer?.stop();
-    this.#sink.hurry?.();
-    while (this.#waiting.length > 0 || this.#underWay.size > 0) {
-      while (this.#waiting.length > 0 && this.#underWay.size < underWayMax) this.#send();
-      if (this.#underWay.size > 0) await Promise.race(this.#underWay);
+    this.#sink.stopRetrying?.();
+    while (this.#waiting.length > 0 || this.#inFlight.size > 0) {
+      while (this.#waiting.length > 0 && this.#inFlight.size < inFlightMax) this.#send();
+      if (this.#inFlight.size > 0) await Promise.race(this.#inFlight);
     }
     await this.#sink.close();
   }
@@ -103,7 +100,7 @@ class Batcher {
     this.#isArmed = false;
     const { batchSizeMax } = this.#settings;
     do {
-      if (this.#waiting.length === 0 || this.#underWay.size >= underWayMax) return;
+      if (this.#waiting.length === 0 || this.#inFlight.size >= inFlightMax) return;
       const delayMs = this.#takeToken();
       if (delayMs > 0) {
         this.#isArmed = true;
@@ -120,13 +117,13 @@ class Batcher {
     const taken = this.#sink.process(batch);
     if (!(taken instanceof Promise)) return;
     const done = taken.finally(() => {
-      this.#underWay.delete(done);
-      if (this.#underWay.size === underWayMax - 1) this.#schedule();
+      this.#inFlight.delete(done);
+      if (this.#inFlight.size === inFlightMax - 1) this.#schedule();
     });
-    this.#underWay.add(done);
+    this.#inFlight.add(done);
   }
 
-  /** Milliseconds until a batch may be sent; 0: now. */
+  /** Takes a token and returns 0, or returns the milliseconds until one is available. */
   #takeToken(): number {
     const { throttle } = this.#settings;
     if (throttle === undefined) return 0;

@@ -1,4 +1,4 @@
-import { printGoTime, type Status, type UserInfo } from '@wheelhouse/machinery';
+import { formatMicroTime, type Status, type UserInfo } from '@wheelhouse/machinery';
 
 /** How much of a request is recorded, in ascending order. */
 export const auditLevels = ['None', 'Metadata', 'Request', 'RequestResponse'] as const;
@@ -14,8 +14,8 @@ export const auditStages = [
 export type AuditStage = (typeof auditStages)[number];
 
 /** Whether `level` records at least as much as `wanted`. */
-export function reaches(level: AuditLevel, wanted: AuditLevel): boolean {
-  return auditLevels.indexOf(level) >= auditLevels.indexOf(wanted);
+export function reaches(level: AuditLevel, required: AuditLevel): boolean {
+  return auditLevels.indexOf(level) >= auditLevels.indexOf(required);
 }
 
 /** The object or collection that a request concerns. */
@@ -42,7 +42,7 @@ export interface AuditEvent {
   readonly stage: AuditStage;
   readonly requestURI: string;
   readonly verb: string;
-  /** Absent if nobody was authenticated. */
+  /** Absent for an unauthenticated request. */
   readonly user?: UserInfo | undefined;
   readonly impersonatedUser?: UserInfo | undefined;
   readonly sourceIPs: readonly string[];
@@ -51,13 +51,13 @@ export interface AuditEvent {
   readonly responseStatus?: ResponseStatus | undefined;
   readonly requestObject?: string | undefined;
   readonly responseObject?: string | undefined;
-  /** Wall time, milliseconds since the epoch. */
+  /** Wall time, milliseconds since the epoch; so is `stageMs`. */
   readonly receivedMs: number;
   readonly stageMs: number;
   readonly annotations: ReadonlyMap<string, string>;
 }
 
-/** The JSON of events, which are immutable; several backends may need the same text. */
+/** Cached JSON of events, because several backends may need the same text. */
 const texts = new WeakMap<AuditEvent, string>();
 
 /** The members of an event as JSON, in kube-apiserver's order, without kind and apiVersion. */
@@ -70,8 +70,8 @@ export function encodeEvent(event: AuditEvent): string {
     stage: event.stage,
     requestURI: event.requestURI,
     verb: event.verb,
-    user: shownUser(event.user),
-    impersonatedUser: event.impersonatedUser && shownUser(event.impersonatedUser),
+    user: encodedUser(event.user),
+    impersonatedUser: event.impersonatedUser && encodedUser(event.impersonatedUser),
     sourceIPs: event.sourceIPs.length === 0 ? undefined : event.sourceIPs,
     userAgent: event.userAgent,
     objectRef: event.objectRef,
@@ -79,8 +79,8 @@ export function encodeEvent(event: AuditEvent): string {
   });
   const { requestObject, responseObject, annotations } = event;
   const tail = JSON.stringify({
-    requestReceivedTimestamp: microTime(event.receivedMs),
-    stageTimestamp: microTime(event.stageMs),
+    requestReceivedTimestamp: formatMicroTime(event.receivedMs),
+    stageTimestamp: formatMicroTime(event.stageMs),
     annotations: annotations.size === 0 ? undefined : sorted(annotations),
   });
   const objects = [
@@ -92,7 +92,7 @@ export function encodeEvent(event: AuditEvent): string {
   return text;
 }
 
-function shownUser(user: UserInfo | undefined): object {
+function encodedUser(user: UserInfo | undefined): object {
   if (user === undefined) return {};
   const { name, uid, groups, extra } = user;
   return {
@@ -107,15 +107,7 @@ function sorted(annotations: ReadonlyMap<string, string>): Record<string, string
   return Object.fromEntries([...annotations].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Formats milliseconds since the epoch as a MicroTime. */
-function microTime(ms: number): string {
-  const micros = Math.floor(ms * 1000);
-  return printGoTime({ ms: Math.floor(micros / 1000), micros: micros % 1_000_000 }, 6);
-}
-
-/**
- * One line for people: the legacy format of the log, and the text in reports of lost events.
- */
+/** Formats an event as one human-readable line, for the legacy log and reports of lost events. */
 export function legacyLine(event: AuditEvent): string {
   const { user, impersonatedUser: as, objectRef, responseStatus } = event;
   const hasUser = user !== undefined && user.name !== '';
@@ -133,7 +125,7 @@ export function legacyLine(event: AuditEvent): string {
     `uri=${quoted(event.requestURI)}`,
     `response="${responseStatus === undefined ? '<deferred>' : (responseStatus.code ?? 0)}"`,
   ];
-  return `${microTime(event.receivedMs)} AUDIT: ${parts.join(' ')}`;
+  return `${formatMicroTime(event.receivedMs)} AUDIT: ${parts.join(' ')}`;
 }
 
 const quoted = (text: string): string => JSON.stringify(text);

@@ -7,19 +7,19 @@ import {
   StatusError,
   type UserInfo,
 } from '@wheelhouse/machinery';
-import { auditNotesOf } from '../authn/credentials.ts';
+import { auditAnnotationsOf } from '../authn/credentials.ts';
 import type { AuditDecision, AuditedRequest, DecideAudit } from './policy.ts';
 import { AuditTrail, type TrailHost, type TrailStart } from './trail.ts';
 
-/** Maximum number of addresses taken from a header. */
-const namedMax = 64;
+/** Maximum number of addresses read from X-Forwarded-For. */
+const forwardedMax = 64;
 
 /**
- * The source addresses of a request: those that proxies stated in headers, and last the address of
- * the connection, the only one that cannot be forged.
+ * The source addresses of a request: those that proxies report in headers, followed by the address
+ * of the connection, the only one that a client cannot forge.
  */
 function sourceIps(exchange: Pick<Exchange, 'header' | 'remoteAddress'>): string[] {
-  const forwarded = (exchange.header('x-forwarded-for') ?? '').split(',', namedMax);
+  const forwarded = (exchange.header('x-forwarded-for') ?? '').split(',', forwardedMax);
   const found = forwarded.map((one) => one.trim()).filter((one) => isIP(one) !== 0);
   const real = (exchange.header('x-real-ip') ?? '').trim();
   if (isIP(real) !== 0 && !found.includes(real)) found.push(real);
@@ -35,22 +35,22 @@ export interface Audited {
   readonly auditId: string;
 }
 
-/** Opens the records of requests that the audit policy selects (OPS-2). */
+/** Creates the audit records of requests that the policy selects (OPS-2). */
 export interface AuditGate {
   /**
-   * The trail of a request, with its first stage recorded; undefined if the policy omits the
-   * request. Throws or rejects with a 500 if the request must be recorded and cannot be.
+   * Returns the trail of a request, with its first stage recorded; undefined if the policy omits
+   * the request. Throws or rejects with a 500 if a blocking backend fails to record it.
    */
   open(request: Audited & { readonly user: UserInfo }): MaybePromise<AuditTrail | undefined>;
   /** Records a request whose sender could not be authenticated. */
-  refused(request: Audited & { readonly error: StatusError }): Promise<void>;
+  reject(request: Audited & { readonly error: StatusError }): Promise<void>;
   /** Forwards buffered events; the last step before the server exits. */
   close(): Promise<void>;
 }
 
 export function createAuditGate(options: TrailHost & { readonly decide: DecideAudit }): AuditGate {
   const { decide, metrics, clock, sink } = options;
-  const decided = (request: Audited, user: UserInfo | undefined): AuditDecision => {
+  const decisionOn = (request: Audited, user: UserInfo | undefined): AuditDecision => {
     const decision = decide(request.info, user);
     metrics.level(decision.level).add(1);
     return decision;
@@ -58,26 +58,26 @@ export function createAuditGate(options: TrailHost & { readonly decide: DecideAu
   return {
     open(request) {
       const { user, exchange } = request;
-      const decision = decided(request, user);
+      const decision = decisionOn(request, user);
       if (decision.level === 'None') return undefined;
       const start = { ...startOf(request, decision), user, receivedMs: clock.now() };
       const trail = new AuditTrail(options, start);
-      for (const [key, value] of auditNotesOf(exchange) ?? []) trail.annotate(key, value);
+      for (const [key, value] of auditAnnotationsOf(exchange) ?? []) trail.annotate(key, value);
       const required = (isRecorded: boolean): AuditTrail => {
         if (isRecorded) return trail;
         metrics.rejected.add(1);
         throw notRecorded(redactSecrets(exchange.url));
       };
-      const recorded = trail.received();
+      const recorded = trail.begin();
       return recorded instanceof Promise ? recorded.then(required) : required(recorded);
     },
-    async refused(request) {
-      const decision = decided(request, undefined);
+    async reject(request) {
+      const decision = decisionOn(request, undefined);
       if (decision.level === 'None') return;
       const start = startOf(request, decision);
       const trail = new AuditTrail(options, { ...start, user: undefined, receivedMs: clock.now() });
-      trail.responseStatus(request.error.status);
-      await trail.turnedAway(request.error.code);
+      trail.setResponseStatus(request.error.status);
+      await trail.rejected(request.error.code);
     },
     close: () => sink.close(),
   };
@@ -105,7 +105,7 @@ function startOf(
   };
 }
 
-/** The members that are not empty. */
+/** The object reference of a request, without its empty members. */
 function referenceTo(info: AuditedRequest): TrailStart['objectRef'] {
   const nonEmpty = (text: string) => (text === '' ? undefined : text);
   return {

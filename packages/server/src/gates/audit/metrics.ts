@@ -8,10 +8,7 @@ export interface AuditMetrics {
   level(level: string): Counter;
 }
 
-/**
- * Registers the metrics of the audit log under kube-apiserver's names, also without an audit
- * policy.
- */
+/** Registers the metrics of the audit log under kube-apiserver's names, with or without a policy. */
 export function createAuditMetrics(registry: MetricRegistry): AuditMetrics {
   const counter = (name: string, help: string, labels: readonly string[] = []) =>
     registry.counter({ name: `apiserver_audit_${name}`, help, labels, stability: 'ALPHA' });

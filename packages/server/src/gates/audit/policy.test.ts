@@ -57,37 +57,42 @@ describe('OPS-2: rules', () => {
       ['a namespace', { namespaces: ['n'] }, pods, true],
       ['another namespace', { namespaces: ['m', ''] }, pods, false],
       ['no namespace', { namespaces: [''] }, { ...pods, namespace: '' }, true],
-      ['a namespace, of a path', { namespaces: [''] }, path('/version'), false],
+      ['no namespace, for a path', { namespaces: [''] }, path('/version'), false],
       ['a whole group', core({}), pods, true],
-      ['another group of kinds', { resources: [{ group: 'apps' }] }, pods, false],
-      ['any group of kinds', { resources: [{ group: '*' }] }, scale, true],
-      ['a kind', core({ resources: ['pods'] }), pods, true],
+      ['another API group', { resources: [{ group: 'apps' }] }, pods, false],
+      ['any API group', { resources: [{ group: '*' }] }, scale, true],
+      ['a resource', core({ resources: ['pods'] }), pods, true],
       [
-        'a kind, of its sub-resource',
+        'a resource, for its subresource',
         core({ resources: ['pods'] }),
         { ...pods, subresource: 'log' },
         false,
       ],
-      ['a sub-resource', core({ resources: ['pods/log'] }), { ...pods, subresource: 'log' }, true],
-      ['all of a kind', core({ resources: ['pods/*'] }), { ...pods, subresource: 'log' }, true],
-      ['all of a kind, of the kind', core({ resources: ['pods/*'] }), pods, true],
+      ['a subresource', core({ resources: ['pods/log'] }), { ...pods, subresource: 'log' }, true],
+      ['any subresource', core({ resources: ['pods/*'] }), { ...pods, subresource: 'log' }, true],
+      ['any subresource, for the resource', core({ resources: ['pods/*'] }), pods, true],
       [
-        'a sub-resource of any kind',
+        'a subresource of any resource',
         { resources: [{ group: 'apps', resources: ['*/scale'] }] },
         scale,
         true,
       ],
-      ['a sub-resource of any kind, of a kind', core({ resources: ['*/log'] }), pods, false],
-      ['any kind', core({ resources: ['*'] }), pods, true],
+      [
+        'a subresource of any resource, for a resource',
+        core({ resources: ['*/log'] }),
+        pods,
+        false,
+      ],
+      ['any resource', core({ resources: ['*'] }), pods, true],
       ['a name', core({ resources: ['pods'], resourceNames: ['q', 'p'] }), pods, true],
       ['another name', core({ resources: ['pods'], resourceNames: ['q'] }), pods, false],
       ['a path', { nonResourceURLs: ['/version'] }, path('/version'), true],
       ['paths below', { nonResourceURLs: ['/healthz*'] }, path('/healthz/ping'), true],
       ['another path', { nonResourceURLs: ['/healthz'] }, path('/healthz/ping'), false],
       ['any path', { nonResourceURLs: ['*'] }, path('/x'), true],
-      ['any path, of an object', { nonResourceURLs: ['*'] }, pods, false],
+      ['any path, for an object', { nonResourceURLs: ['*'] }, pods, false],
     ];
-  test.each(cases)('match %s', async (_what, rule, request, expected) => {
+  test.each(cases)('a rule for %s', async (_what, rule, request, expected) => {
     expect(await isMatch(rule, request)).toBe(expected);
   });
 
@@ -106,14 +111,14 @@ describe('OPS-2: rules', () => {
       ],
     });
     const decide = auditPolicy(policy);
-    const listed = decide({ ...pods, verb: 'list' }, user);
-    expect(listed.level).toBe('Metadata');
-    expect([...listed.omitStages].sort()).toEqual(['Panic', 'RequestReceived']);
-    expect(listed.omitManagedFields).toBe(false);
-    const got = decide(pods, user);
-    expect(got.level).toBe('RequestResponse');
-    expect([...got.omitStages]).toEqual(['RequestReceived']);
-    expect(got.omitManagedFields).toBe(true);
+    const forList = decide({ ...pods, verb: 'list' }, user);
+    expect(forList.level).toBe('Metadata');
+    expect([...forList.omitStages].sort()).toEqual(['Panic', 'RequestReceived']);
+    expect(forList.omitManagedFields).toBe(false);
+    const forGet = decide(pods, user);
+    expect(forGet.level).toBe('RequestResponse');
+    expect([...forGet.omitStages]).toEqual(['RequestReceived']);
+    expect(forGet.omitManagedFields).toBe(true);
   });
 });
 
@@ -140,12 +145,12 @@ describe('OPS-2: an invalid policy is reported in one line', () => {
       { rules: [{ level: 'None', nonResourceURLs: ['a', '/*/b'] }] },
       `[rules[0].nonResourceURLs[0]: Invalid value: "a": non-resource URL rules must begin with a '/' character, rules[0].nonResourceURLs[1]: Invalid value: "/*/b": non-resource URL wildcards '*' must be the final character of the rule]`,
     ));
-  test('about objects and paths', () =>
+  test('with a rule for both objects and paths', () =>
     fails(
       { rules: [{ level: 'None', nonResourceURLs: ['/a'], namespaces: ['n'] }] },
       'rules[0].nonResourceURLs: Invalid value: ["/a"]: rules cannot apply to both regular resources and non-resource URLs',
     ));
-  test('with a group that is a version', () =>
+  test('with a group that includes a version', () =>
     fails(
       { rules: [{ level: 'None', resources: [{ group: 'apps/v1' }] }] },
       `rules[0].resources.group: Invalid value: "apps/v1": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,

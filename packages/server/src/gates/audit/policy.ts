@@ -26,19 +26,17 @@ import {
 } from '@wheelhouse/machinery';
 import { type AuditLevel, type AuditStage, auditLevels, auditStages } from './event.ts';
 
-/** The resources that a rule concerns. */
+/** The resources that a rule matches. */
 export interface GroupResources {
   /** Empty: the core group; `*`: any. */
   readonly group: string;
-  /** Empty: all of the group. `pods`, `pods/log`, `pods/*`, `scale` of any kind, `*`. */
+  /** Empty: all of the group. Otherwise names such as `pods` and `pods/log`, and wildcards. */
   readonly resources: readonly string[];
   /** Empty: objects of any name. */
   readonly resourceNames: readonly string[];
 }
 
-/**
- * One rule: the requests that it matches (an empty list matches all), and what to record of them.
- */
+/** One rule: which requests it matches (an empty list matches all), and what to record of them. */
 export interface PolicyRule {
   readonly level: AuditLevel;
   readonly users: readonly string[];
@@ -72,7 +70,10 @@ export interface AuditDecision {
 /** Decides what to record of a request; `user` is absent for an unauthenticated request. */
 export type DecideAudit = (request: AuditedRequest, user: UserInfo | undefined) => AuditDecision;
 
-/** The first matching rule decides; a request that matches none is not recorded (OPS-2). */
+/**
+ * Creates the decision function of a policy (OPS-2): the first matching rule decides, and a request
+ * that matches none is not recorded.
+ */
 export function auditPolicy(policy: Policy): DecideAudit {
   const rules = policy.rules.map((rule) => ({
     rule,
@@ -100,10 +101,12 @@ function matches(rule: PolicyRule, request: AuditedRequest, user: UserInfo | und
   if (verbs.length > 0 && !verbs.includes(request.verb)) return false;
   if (namespaces.length > 0 || resources.length > 0) return matchesResource(rule, request);
   if (nonResourceURLs.length === 0) return true;
-  return !request.isResourceRequest && nonResourceURLs.some((one) => onPath(one, request.path));
+  return (
+    !request.isResourceRequest && nonResourceURLs.some((one) => matchesPath(one, request.path))
+  );
 }
 
-function onPath(pattern: string, path: string): boolean {
+function matchesPath(pattern: string, path: string): boolean {
   if (pattern === path) return true;
   return pattern.endsWith('*') && path.startsWith(pattern.slice(0, -1));
 }
@@ -165,8 +168,8 @@ export const auditPolicyFormat = {
 } as const satisfies ConfigurationFormat;
 
 /**
- * Reads an audit policy, YAML or JSON, and validates it like kube-apiserver (OPS-2). Rejects with a
- * ConfigurationError that lists all errors in one line.
+ * Reads and validates an audit policy in YAML or JSON (OPS-2). Rejects with a ConfigurationError
+ * that lists all errors in one line, in kube-apiserver's wording.
  */
 export async function loadAuditPolicy(text: string, dialect: Dialect): Promise<Policy> {
   const { object } = await decodeConfiguration(text, {

@@ -11,16 +11,16 @@ import type { AuditMetrics } from './metrics.ts';
 
 /** A destination of audit events. */
 export interface AuditSink {
-  /** Accepts events; false: they are lost, and the sink has reported it. Never throws. */
+  /** Accepts events; false if some were lost, which the sink has reported. Never throws. */
   process(events: readonly AuditEvent[]): MaybePromise<boolean>;
-  /** Called when the server is about to exit: nothing is retried from now on. */
-  hurry?(): void;
+  /** Called when the server is about to exit: later failures are not retried. */
+  stopRetrying?(): void;
   /** Forwards buffered events and releases resources, in bounded time. */
   close(): Promise<void>;
 }
 
-/** Reports lost events: `plugin` is the sink's name in the metric. */
-export type TellLoss = (loss: {
+/** Reports lost events; `plugin` is the sink's name in the metric. */
+export type ReportLoss = (loss: {
   readonly plugin: 'buffered' | 'log' | 'truncate' | 'webhook';
   readonly error: unknown;
   readonly events: readonly AuditEvent[];
@@ -29,8 +29,8 @@ export type TellLoss = (loss: {
 /** Maximum number of lost events that one log line names. */
 const namedMax = 10;
 
-/** Counts lost events and logs them. */
-export function createTellLoss(metrics: AuditMetrics, logger: Logger): TellLoss {
+/** Creates the function that counts and logs lost events. */
+export function createLossReporter(metrics: AuditMetrics, logger: Logger): ReportLoss {
   return ({ plugin, error, events }) => {
     metrics.errors(plugin).add(events.length);
     logger.error('audit events were lost', {
@@ -42,7 +42,7 @@ export function createTellLoss(metrics: AuditMetrics, logger: Logger): TellLoss 
   };
 }
 
-/** Forwards events to several sinks. */
+/** Combines sinks into one that forwards events to all of them. */
 export function allSinks(sinks: readonly AuditSink[]): AuditSink {
   const [only] = sinks;
   if (only !== undefined && sinks.length === 1) return only;
@@ -58,8 +58,8 @@ export function allSinks(sinks: readonly AuditSink[]): AuditSink {
   };
 }
 
-/** A sink whose losses do not fail the request (mode `blocking`). */
-export function forgivingSink(sink: AuditSink): AuditSink {
+/** Wraps a sink so that lost events do not fail the request (mode `blocking`). */
+export function bestEffortSink(sink: AuditSink): AuditSink {
   return {
     process(events) {
       const taken = sink.process(events);
@@ -69,7 +69,7 @@ export function forgivingSink(sink: AuditSink): AuditSink {
   };
 }
 
-/** `legacy`: short lines for people. */
+/** The format of log lines; `legacy` is the short human-readable form. */
 export type LogFormat = 'legacy' | 'json';
 
 /** The destination of lines; `write` throws if a line cannot be written. */
@@ -78,15 +78,15 @@ export interface LineWriter {
   close(): Promise<void>;
 }
 
-/** Writes one line for each event (OPS-2). */
+/** Creates a sink that writes one line for each event (OPS-2). */
 export function createLogSink(options: {
   readonly writer: LineWriter;
   readonly format: LogFormat;
   /** `audit.svc.io/v1` */
   readonly apiVersion: string;
-  readonly tellLoss: TellLoss;
+  readonly reportLoss: ReportLoss;
 }): AuditSink {
-  const { writer, format, tellLoss } = options;
+  const { writer, format, reportLoss } = options;
   const head = `{"kind":"Event","apiVersion":${JSON.stringify(options.apiVersion)},`;
   const lineOf = (event: AuditEvent): string =>
     format === 'legacy' ? `${legacyLine(event)}\n` : `${head}${encodeEvent(event).slice(1)}\n`;
@@ -98,7 +98,7 @@ export function createLogSink(options: {
           writer.write(lineOf(event));
         } catch (error) {
           isWhole = false;
-          tellLoss({ plugin: 'log', error, events: [event] });
+          reportLoss({ plugin: 'log', error, events: [event] });
         }
       }
       return isWhole;
@@ -107,7 +107,7 @@ export function createLogSink(options: {
   };
 }
 
-/** Posts a JSON text; rejects if the service does not accept it. */
+/** A service that receives lists of events; `post` rejects if it does not accept a list. */
 interface EventPost {
   post(body: string): Promise<void>;
   close(): void;
@@ -118,8 +118,8 @@ const pauseFactor = 1.5;
 const pauseJitter = 0.2;
 
 /**
- * Posts lists of events to a service (OPS-2). After any failure the list is posted again, up to
- * five times with growing pauses, or at most once more when the server is about to exit.
+ * Creates a sink that posts lists of events to a service (OPS-2). A list is posted up to five
+ * times, with growing pauses, or at most once more when the server is about to exit.
  */
 export function createWebhookSink(options: {
   readonly service: EventPost;
@@ -127,35 +127,35 @@ export function createWebhookSink(options: {
   readonly apiVersion: string;
   readonly initialBackoffMs: number;
   readonly clock: Clock;
-  readonly tellLoss: TellLoss;
+  readonly reportLoss: ReportLoss;
 }): AuditSink {
-  const { service, clock, tellLoss } = options;
+  const { service, clock, reportLoss } = options;
   const head = `{"kind":"EventList","apiVersion":${JSON.stringify(options.apiVersion)},`;
-  const pausing = new Set<() => void>();
-  const underWay = new Set<Promise<boolean>>();
+  const pendingPauses = new Set<() => void>();
+  const inFlight = new Set<Promise<boolean>>();
   let isClosing = false;
   const pause = (delayMs: number) =>
     new Promise<void>((resolve) => {
       if (isClosing) return resolve();
       const done = () => {
         timer.stop();
-        pausing.delete(done);
+        pendingPauses.delete(done);
         resolve();
       };
       const timer = clock.after(delayMs, done);
-      pausing.add(done);
+      pendingPauses.add(done);
     });
-  const hurry = (): void => {
+  const stopRetrying = (): void => {
     isClosing = true;
-    for (const done of [...pausing]) done();
+    for (const done of [...pendingPauses]) done();
   };
-  const persist = async (body: string): Promise<void> => {
+  const postWithRetries = async (body: string): Promise<void> => {
     let pauseMs = options.initialBackoffMs;
-    for (let tried = 1; ; tried += 1) {
+    for (let attempt = 1; ; attempt += 1) {
       try {
         return await service.post(body);
       } catch (error) {
-        if (tried === attemptsMax || isClosing) throw error;
+        if (attempt === attemptsMax || isClosing) throw error;
       }
       await pause(pauseMs * (1 + random() * pauseJitter));
       pauseMs *= pauseFactor;
@@ -164,28 +164,29 @@ export function createWebhookSink(options: {
   return {
     process(events) {
       const items = events.map(encodeEvent).join(',');
-      const sending = persist(`${head}"metadata":{},"items":[${items}]}\n`).then(
+      const sending = postWithRetries(`${head}"metadata":{},"items":[${items}]}\n`).then(
         () => true,
         (error: unknown) => {
-          tellLoss({ plugin: 'webhook', error, events });
+          reportLoss({ plugin: 'webhook', error, events });
           return false;
         },
       );
-      underWay.add(sending);
-      return sending.finally(() => underWay.delete(sending));
+      inFlight.add(sending);
+      return sending.finally(() => inFlight.delete(sending));
     },
-    hurry,
+    stopRetrying,
     async close() {
-      hurry();
-      await Promise.all(underWay);
+      stopRetrying();
+      await Promise.all(inFlight);
       service.close();
     },
   };
 }
 
 /**
- * Limits the size of events and batches: an event that is too large is annotated and loses its
- * objects, and is dropped if that is not enough; a batch that is too large is split (OPS-2).
+ * Wraps a sink so that the size of events and batches is limited (OPS-2): the objects are removed
+ * from an event that is too large, which is annotated; an event that is still too large is dropped;
+ * a batch that is too large is split.
  */
 export function truncatingSink(
   sink: AuditSink,
@@ -193,10 +194,10 @@ export function truncatingSink(
     readonly eventBytesMax: number;
     readonly batchBytesMax: number;
     readonly dialect: Dialect;
-    readonly tellLoss: TellLoss;
+    readonly reportLoss: ReportLoss;
   },
 ): AuditSink {
-  const { eventBytesMax, batchBytesMax, dialect, tellLoss } = options;
+  const { eventBytesMax, batchBytesMax, dialect, reportLoss } = options;
   const annotation = `${dialect.group('audit')}/truncated`;
   return {
     process(events) {
@@ -221,15 +222,15 @@ export function truncatingSink(
       }
       if (lost.length > 0) {
         const error = new Error('event is too large even after truncating');
-        tellLoss({ plugin: 'truncate', error, events: lost });
+        reportLoss({ plugin: 'truncate', error, events: lost });
       }
-      return handOn(sink, batches);
+      return forwardBatches(sink, batches);
     },
     close: () => sink.close(),
   };
 }
 
-async function handOnRest(
+async function forwardRest(
   sink: AuditSink,
   rest: { readonly pending: Promise<boolean>; readonly batches: readonly AuditEvent[][] },
 ): Promise<boolean> {
@@ -238,12 +239,12 @@ async function handOnRest(
   return isWhole;
 }
 
-function handOn(sink: AuditSink, batches: readonly AuditEvent[][]) {
+function forwardBatches(sink: AuditSink, batches: readonly AuditEvent[][]) {
   let isWhole = true;
   for (let index = 0; index < batches.length; index += 1) {
     const taken = sink.process(batches[index] ?? []);
     if (taken instanceof Promise) {
-      const rest = handOnRest(sink, { pending: taken, batches: batches.slice(index + 1) });
+      const rest = forwardRest(sink, { pending: taken, batches: batches.slice(index + 1) });
       return rest.then((isRestWhole) => isRestWhole && isWhole);
     }
     isWhole = taken && isWhole;

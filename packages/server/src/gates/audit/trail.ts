@@ -36,7 +36,7 @@ export interface TrailHost {
   readonly logger: Logger;
 }
 
-/** The facts of a request when its trail begins. */
+/** The attributes of a request that are known when its trail begins. */
 export type TrailStart = Pick<
   AuditEvent,
   'auditID' | 'requestURI' | 'verb' | 'user' | 'sourceIPs' | 'userAgent' | 'receivedMs'
@@ -47,12 +47,12 @@ export type TrailStart = Pick<
   readonly isLongRunning: boolean;
 };
 
-/** Milliseconds above which annotations state the latency of a request. */
+/** Latency in milliseconds above which a request is annotated with it. */
 const slowMs = 500;
 
 /**
- * The audit record of one request that the policy selects: collects its facts and sends an event to
- * the backends at each stage (OPS-2). Facts that the level does not record are not kept.
+ * The audit record of one request that the policy selects: collects its attributes and sends an
+ * event to the backends at each stage (OPS-2). Bodies are retained only if the level records them.
  */
 export class AuditTrail {
   readonly #host: TrailHost;
@@ -65,8 +65,8 @@ export class AuditTrail {
   #responseObject: string | undefined;
   #hasStarted = false;
   readonly #startMs: number;
-  /** Whether the last stage has been recorded, or is recorded by the stream's end. */
-  #isHeld = false;
+  /** Whether the last stage has been recorded, or will be when the stream ends. */
+  #isFinalStageRecorded = false;
 
   constructor(host: TrailHost, start: TrailStart) {
     this.#host = host;
@@ -79,18 +79,18 @@ export class AuditTrail {
     return this.#start.decision.level;
   }
 
-  /** Records the first stage; false: it could not be recorded. */
-  received(): MaybePromise<boolean> {
-    return this.#process('RequestReceived');
+  /** Records the first stage; returns false if the backends could not record it. */
+  begin(): MaybePromise<boolean> {
+    return this.#record('RequestReceived');
   }
 
   /** Sets the user that the requester impersonates. */
-  actsAs(user: UserInfo): void {
+  setImpersonatedUser(user: UserInfo): void {
     this.#impersonatedUser = user;
   }
 
   /** Sets the authorization decision on the request. */
-  decided({ decision, reason }: AuthorizationResult): void {
+  setDecision({ decision, reason }: AuthorizationResult): void {
     const group = this.#host.dialect.group('authorization');
     this.annotate(`${group}/decision`, decision === 'allow' ? 'allow' : 'forbid');
     this.annotate(`${group}/reason`, reason);
@@ -106,19 +106,19 @@ export class AuditTrail {
     }
   }
 
-  /** Sets the decoded object of the body, whose metadata completes the object reference. */
-  requestObject(object: JsonObject): void {
+  /** Sets the decoded request body, whose metadata completes the object reference. */
+  setRequestObject(object: JsonObject): void {
     const metadata = isObject(object['metadata']) ? object['metadata'] : {};
     const ref = this.#objectRef;
     for (const field of ['namespace', 'name', 'uid', 'resourceVersion'] as const) {
       const value = metadata[field];
       if (ref !== undefined && typeof value === 'string' && value !== '') ref[field] ??= value;
     }
-    if (reaches(this.level, 'Request')) this.#requestObject = this.#textOf(object);
+    if (reaches(this.level, 'Request')) this.#requestObject = this.#encode(object);
   }
 
-  /** Sets the patch as sent; malformed JSON is not recorded. */
-  requestPatch(patch: JsonValue | Buffer): void {
+  /** Sets the patch as the client sent it; malformed JSON is not recorded. */
+  setRequestPatch(patch: JsonValue | Buffer): void {
     if (!reaches(this.level, 'Request')) return;
     try {
       const value = Buffer.isBuffer(patch) ? decodeJson(patch).value : (patch as JsonValue);
@@ -139,85 +139,85 @@ export class AuditTrail {
   }
 
   /** Sets the body of the answer, as JSON text. */
-  responseText(json: string): void {
+  setResponseText(json: string): void {
     if (this.recordsAnswers) this.#responseObject = json;
   }
 
   /** Sets the body of the answer; `body` is called only if the level records it. */
-  responseObject(json: () => JsonObject | Buffer): void {
+  setResponseObject(json: () => JsonObject | Buffer): void {
     if (!this.recordsAnswers) return;
     const made = json();
-    if (!Buffer.isBuffer(made)) this.#responseObject = this.#textOf(made as JsonObject);
+    if (!Buffer.isBuffer(made)) this.#responseObject = this.#encode(made as JsonObject);
     else if (!this.#start.decision.omitManagedFields) {
       this.#responseObject = made.toString('utf8').trimEnd();
     } else {
-      this.#responseObject = this.#textOf(jsonObject(parseWrittenJson(made)));
+      this.#responseObject = this.#encode(jsonObject(parseWrittenJson(made)));
     }
   }
 
-  /** Sets the Status that answers the request, of a failure or a success. */
-  responseStatus(status: Status): void {
-    this.#responseStatus = { metadata: {}, ...boundedStatus(status) };
-    this.responseObject(() => jsonObject(status));
+  /** Sets the Status that answers the request, whether a failure or a success. */
+  setResponseStatus(status: Status): void {
+    this.#responseStatus = { metadata: {}, ...recordedStatus(status) };
+    this.setResponseObject(() => jsonObject(status));
   }
 
-  /** Records the start of a stream that outlives the endpoint; call the result at its end. */
-  streaming(code: number): () => void {
-    this.#isHeld = true;
-    this.#withCode(code);
-    background({ where: 'audit' }, this.#started());
+  /** Records the start of a stream that outlives the endpoint; the caller calls the result at its end. */
+  beginStream(code: number): () => void {
+    this.#isFinalStageRecorded = true;
+    this.#setCode(code);
+    background({ where: 'audit' }, this.#recordStart());
     let isOver = false;
     return () => {
       if (isOver) return;
       isOver = true;
-      this.#noteSlowness();
-      background({ where: 'audit' }, this.#process('ResponseComplete'));
+      this.#annotateLatency();
+      background({ where: 'audit' }, this.#record('ResponseComplete'));
     };
   }
 
   /** Records the end of the request, unless a stream continues. */
-  async over(code: number | undefined): Promise<void> {
-    if (this.#isHeld) return;
-    if (code !== undefined) this.#withCode(code);
+  async complete(code: number | undefined): Promise<void> {
+    if (this.#isFinalStageRecorded) return;
+    if (code !== undefined) this.#setCode(code);
     this.#responseStatus ??= { metadata: {}, ...closedEarly };
-    if (this.#start.isLongRunning) await this.#started();
-    this.#noteSlowness();
-    await this.#process('ResponseComplete');
+    if (this.#start.isLongRunning) await this.#recordStart();
+    this.#annotateLatency();
+    await this.#record('ResponseComplete');
   }
 
   /** Records a request that was rejected before it was authenticated. */
-  async turnedAway(code: number): Promise<void> {
-    this.#withCode(code);
-    await this.#started();
+  async rejected(code: number): Promise<void> {
+    this.#setCode(code);
+    await this.#recordStart();
   }
 
   /** Records an unexpected error, which is the last stage of the request. */
-  panicked(error: unknown): void {
-    this.#isHeld = true;
+  panic(error: unknown): void {
+    this.#isFinalStageRecorded = true;
     const message = `APIServer panic'd: ${errorText(error)}`;
     const failure = { status: 'Failure', reason: 'InternalError', code: 500 } as const;
     this.#responseStatus = { metadata: {}, ...failure, message };
-    background({ where: 'audit' }, this.#process('Panic'));
+    background({ where: 'audit' }, this.#record('Panic'));
   }
 
-  #started(): MaybePromise<boolean> {
+  #recordStart(): MaybePromise<boolean> {
     if (this.#hasStarted) return true;
     this.#hasStarted = true;
-    return this.#process('ResponseStarted');
+    return this.#record('ResponseStarted');
   }
 
-  #withCode(code: number): void {
+  #setCode(code: number): void {
     this.#responseStatus = { metadata: {}, ...this.#responseStatus, code };
   }
 
-  #noteSlowness(): void {
+  #annotateLatency(): void {
     const tookMs = this.#host.clock.monotonic() - this.#startMs;
     if (tookMs <= slowMs) return;
     const total = printGoDuration(BigInt(Math.round(tookMs * 1e6)));
     this.annotate(`${this.#host.dialect.group('apiserver.latency')}/total`, total);
   }
 
-  #process(stage: AuditStage): MaybePromise<boolean> {
+  #record(stage: AuditStage): MaybePromise<boolean> {
     const { decision, objectRef: _, isLongRunning: __, ...start } = this.#start;
     if (decision.omitStages.has(stage)) return true;
     const { sink, metrics, clock } = this.#host;
@@ -237,9 +237,9 @@ export class AuditTrail {
     return sink.process([event]);
   }
 
-  #textOf(object: JsonObject): string {
+  #encode(object: JsonObject): string {
     const { omitManagedFields } = this.#start.decision;
-    return encodeJson(omitManagedFields ? withoutManagers(object) : object)
+    return encodeJson(omitManagedFields ? withoutManagedFields(object) : object)
       .toString()
       .trimEnd();
   }
@@ -247,7 +247,7 @@ export class AuditTrail {
 
 const closedEarly = { code: 200, status: 'Success', message: 'Connection closed early' } as const;
 
-function boundedStatus({ status, message, reason, details, code }: Status) {
+function recordedStatus({ status, message, reason, details, code }: Status) {
   return {
     status,
     ...(message === undefined ? {} : { message }),
@@ -258,23 +258,23 @@ function boundedStatus({ status, message, reason, details, code }: Status) {
 }
 
 /** Removes managed fields from an object, the items of a list, or the rows of a table. */
-function withoutManagers(object: JsonObject): JsonObject {
+function withoutManagedFields(object: JsonObject): JsonObject {
   const { metadata, items, rows } = object;
   const copy: JsonObject = { ...object };
   if (isObject(metadata) && metadata['managedFields'] !== undefined) {
     const { managedFields: _, ...rest } = metadata;
     copy['metadata'] = rest;
   }
-  if (Array.isArray(items)) copy['items'] = items.map(eachObject);
+  if (Array.isArray(items)) copy['items'] = items.map(itemWithoutManagedFields);
   if (Array.isArray(rows)) {
     copy['rows'] = rows.map((row) =>
       isObject(row) && isObject(row['object'])
-        ? { ...row, object: withoutManagers(row['object']) }
+        ? { ...row, object: withoutManagedFields(row['object']) }
         : row,
     );
   }
   return copy;
 }
 
-const eachObject = (item: JsonValue): JsonValue =>
-  isObject(item) && isObject(item['metadata']) ? withoutManagers(item) : item;
+const itemWithoutManagedFields = (item: JsonValue): JsonValue =>
+  isObject(item) && isObject(item['metadata']) ? withoutManagedFields(item) : item;

@@ -12,7 +12,7 @@ import type {
   UrlRule,
 } from './settings.ts';
 
-/** The hash of a flow: the first eight bytes of a digest of schema and distinguisher. */
+/** The hash of a flow: the first eight bytes of the digest of its schema and distinguisher. */
 export function flowHash(schema: string, distinguisher: string): bigint {
   const digest = createHash('sha256').update(`${schema}\0${distinguisher}`).digest();
   return digest.readBigUInt64LE(0);
@@ -52,9 +52,7 @@ interface Classified {
   readonly flow: Flow;
 }
 
-/**
- * Maximum number of cached flows of a schema; there may be many namespaces and impersonated users.
- */
+/** Maximum number of cached flows of a schema; clients choose namespaces and impersonated users. */
 const flowsMax = 4096;
 
 /** A flow schema with its cached flows. */
@@ -77,7 +75,7 @@ class SchemaFlows {
     };
   }
 
-  /** How its flows are distinguished; undefined if there is only one queue. */
+  /** How the schema's flows are distinguished; undefined if its level has only one queue. */
   get method(): SchemaSettings['method'] {
     const { response } = this.level.settings;
     return response.type === 'Queue' && response.queues > 1 ? this.settings.method : undefined;
@@ -102,7 +100,7 @@ class SchemaFlows {
   }
 }
 
-/** A flow schema with rules for a user. */
+/** A flow schema whose rules name a user. */
 interface Candidate {
   readonly schema: SchemaFlows;
   readonly matcher: RequestMatcher;
@@ -150,7 +148,7 @@ export class Classifier {
       if (candidate.matcher.scope === 'some' && !candidate.matcher.matches(info)) continue;
       return candidate.flow ?? this.#flowOf(candidate, user, info);
     }
-    // A user in neither of the two groups that contain every user.
+    // A user who is in neither `system:authenticated` nor `system:unauthenticated`.
     return this.#catchAll.flowOf(this.#catchAll.method === 'ByUser' ? user.name : '');
   }
 
@@ -206,8 +204,8 @@ function isStar(list: readonly string[]): boolean {
   return list.length === 1 && list[0] === '*';
 }
 
-function includes(list: readonly string[], wanted: string): boolean {
-  return isStar(list) || list.includes(wanted);
+function includes(list: readonly string[], value: string): boolean {
+  return isStar(list) || list.includes(value);
 }
 
 function isEveryResource(rule: ResourceRule): boolean {
@@ -237,8 +235,8 @@ function isSubject({ kind, name, namespace }: SubjectSettings, user: UserInfo): 
 function matchesResource(rule: ResourceRule, info: FlowInfo): boolean {
   if (!includes(rule.verbs, info.verb) || !includes(rule.apiGroups, info.group)) return false;
   const { resource, subresource, namespace } = info;
-  const wanted = subresource === '' ? resource : `${resource}/${subresource}`;
-  if (!includes(rule.resources, wanted)) return false;
+  const target = subresource === '' ? resource : `${resource}/${subresource}`;
+  if (!includes(rule.resources, target)) return false;
   return namespace === '' ? rule.clusterScope : includes(rule.namespaces, namespace);
 }
 

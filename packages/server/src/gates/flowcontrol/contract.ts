@@ -12,15 +12,15 @@ export interface FlowInfo extends RequestSubject {
   readonly query: URLSearchParams;
 }
 
-/** A request that asks for seats. */
+/** A request that needs seats. */
 export interface FlowRequest {
   readonly info: FlowInfo;
   readonly user: UserInfo;
-  /** The exchange; a client that leaves removes its waiting request. */
+  /** The exchange; a waiting request is removed when its client disconnects. */
   readonly exchange: { readonly aborted: boolean; onAbort(callback: () => void): void };
 }
 
-/** The flow schema and priority level of a request; the uids are empty if they are not stored. */
+/** The flow schema and priority level of a request; the uids of objects that are not stored are empty. */
 export interface FlowClass {
   readonly flowSchema: string;
   readonly flowSchemaUid: string;
@@ -30,7 +30,7 @@ export interface FlowClass {
 
 /** The seats that a request holds; `leave` is idempotent. */
 export interface GrantedSeat {
-  leave(): void;
+  release(): void;
   /** Undefined if requests are not classified. */
   readonly flowClass: FlowClass | undefined;
   /** Monotonic milliseconds of arrival and admission; absent if they are not measured. */
@@ -38,7 +38,7 @@ export interface GrantedSeat {
   readonly startMs?: number | undefined;
 }
 
-/** Numbers of requests that only read and of requests that may write. */
+/** Numbers of read-only requests and of requests that may write. */
 export interface ByKind {
   readonly readOnly: number;
   readonly mutating: number;
@@ -47,8 +47,8 @@ export interface ByKind {
 /** Decides which requests run when not all can (OPS-3). */
 export interface FlowControl {
   /**
-   * Takes seats: synchronously if they are free, otherwise as a promise. Throws or rejects with
-   * `Overloaded`.
+   * Takes the seats of a request: synchronously if they are free, otherwise as a promise. Throws or
+   * rejects with `Overloaded`.
    */
   enter(request: FlowRequest): MaybePromise<GrantedSeat>;
   /** Running requests, for metrics. */
@@ -58,8 +58,8 @@ export interface FlowControl {
 }
 
 /**
- * 429 with Retry-After. It is answered as a line of plain text, not as a Status, like in
- * kube-apiserver, to keep it cheap under load.
+ * A 429 with Retry-After. As in kube-apiserver, its body is a line of plain text, not a Status, so
+ * that it is cheap under load.
  */
 export class Overloaded extends StatusError {
   readonly flowClass: FlowClass | undefined;
@@ -76,12 +76,12 @@ export class Overloaded extends StatusError {
 }
 
 /** The seat of requests that are not counted. */
-export const uncountedSeat: GrantedSeat = { leave: () => {}, flowClass: undefined };
+export const uncountedSeat: GrantedSeat = { release: () => {}, flowClass: undefined };
 
 /**
- * Limits requests in flight, separately for reads and writes (`--max-requests-inflight`,
- * `--max-mutating-requests-inflight`; 0 and infinity: no limit). Long-running requests are not
- * counted, and members of `system:masters` are always admitted.
+ * Creates flow control that limits requests in flight, separately for reads and writes
+ * (`--max-requests-inflight`, `--max-mutating-requests-inflight`; 0 and infinity: no limit).
+ * Long-running requests are not counted, and members of `system:masters` are always admitted.
  */
 export function limitInFlight(limits: { readOnlyMax: number; mutatingMax: number }): FlowControl {
   const inFlight = { readOnly: 0, mutating: 0 };
@@ -97,12 +97,12 @@ export function limitInFlight(limits: { readOnlyMax: number; mutatingMax: number
         throw new Overloaded(1);
       }
       inFlight[lane] += 1;
-      let isTaken = true;
+      let isHeld = true;
       return {
         flowClass: undefined,
-        leave() {
-          if (isTaken) inFlight[lane] -= 1;
-          isTaken = false;
+        release() {
+          if (isHeld) inFlight[lane] -= 1;
+          isHeld = false;
         },
       };
     },

@@ -8,7 +8,9 @@ type Rows = readonly (readonly string[])[];
 
 const folder = '/debug/api_priority_and_fairness/';
 
-/** The debug pages about priority levels, in kube-apiserver's format; undefined for other paths. */
+/**
+ * Renders a debug page about priority levels in kube-apiserver's format; undefined for other paths.
+ */
 export function dumpLevels(
   levels: PriorityLevels,
   request: { readonly path: string; readonly query: URLSearchParams },
@@ -16,14 +18,14 @@ export function dumpLevels(
 ): string | undefined {
   if (!request.path.startsWith(folder)) return undefined;
   const all = [...levels.all()].sort((a, b) => (a.name < b.name ? -1 : 1));
-  for (const { set } of all) set.look();
+  for (const { set } of all) set.refresh();
   switch (request.path.slice(folder.length)) {
     case 'dump_priority_levels':
       return table(levelRows(all));
     case 'dump_queues':
       return table(queueRows(all));
     case 'dump_requests': {
-      const details = request.query.get('includeRequestDetails') ? 'shown' : 'omitted';
+      const details = request.query.get('includeRequestDetails') ? 'included' : 'omitted';
       return table(requestRows(all, { details, wallMs }));
     }
     default:
@@ -33,7 +35,7 @@ export function dumpLevels(
 
 const cellWidthMin = 8;
 
-/** Columns as wide as their widest cell, each but the last followed by a comma. */
+/** Formats rows in columns as wide as their widest cell, with a comma after each but the last. */
 function table(rows: Rows): string {
   const texts = rows.map((row) =>
     row.map((cell, index) => (index < row.length - 1 ? `${cell},` : cell)),
@@ -87,10 +89,7 @@ function queuesOf({ settings, set }: PriorityLevel): readonly (FlowQueue | numbe
   return [...first, ...[...used.values()].filter(({ index }) => index >= count)];
 }
 
-/**
- * Maximum number of queues shown; a level may have millions, of which further ones are shown only
- * if in use.
- */
+/** Maximum number of queues to list; of the others, a page lists only those in use. */
 const shownQueuesMax = 10_000;
 
 function queueRows(levels: readonly PriorityLevel[]): Rows {
@@ -133,7 +132,7 @@ function seatSeconds(value: number): string {
 }
 
 interface RequestDump {
-  readonly details: 'shown' | 'omitted';
+  readonly details: 'included' | 'omitted';
   readonly wallMs: (monotonicMs: number) => number;
 }
 
@@ -167,7 +166,7 @@ function requestRows(levels: readonly PriorityLevel[], dump: RequestDump): Rows 
     const running = Array.from(set.executing, (seat) => ({ seat, index: -1 }));
     return [...waiting, ...running].map((one) => requestRow(name, one, dump));
   });
-  return [dump.details === 'shown' ? [...header, ...more] : header, ...rows];
+  return [dump.details === 'included' ? [...header, ...more] : header, ...rows];
 }
 
 function requestRow(

@@ -6,7 +6,7 @@ import type { FlowInfo, GrantedSeat } from './contract.ts';
 import { FairFlowControl, WatchCounts } from './fair-flow-control.ts';
 import { createFlowMetrics } from './flow-metrics.ts';
 import { readLevel, readSchema } from './settings.ts';
-import { infoOf, requestOf, silentSeries, userOf } from './testing.ts';
+import { discardedSeries, infoOf, requestOf, userOf } from './testing.ts';
 
 const objects = defaultFlowObjects(dialectOf('svc'));
 const defaults = {
@@ -30,7 +30,7 @@ function fairOf(seatsTotal: number) {
   return { clock, fair, currentOf, registry };
 }
 
-const known = 'system:authenticated';
+const authenticatedGroup = 'system:authenticated';
 
 /** The level and schema of a user's request. */
 function classOf(user: string, groups: readonly string[], info: Partial<FlowInfo> = {}): string {
@@ -50,54 +50,54 @@ describe('OPS-3: the default level of a request', () => {
   const lease = { group: 'coordination.svc.io', resource: 'leases' };
   const probe = { isResourceRequest: false, path: '/readyz' };
   test.each<[string, readonly string[], Partial<FlowInfo>, string]>([
-    ['root', ['system:masters', known], {}, 'exempt by exempt'],
-    ['alice', [known], probe, 'exempt by probes'],
+    ['root', ['system:masters', authenticatedGroup], {}, 'exempt by exempt'],
+    ['alice', [authenticatedGroup], probe, 'exempt by probes'],
     ['system:anonymous', ['system:unauthenticated'], probe, 'exempt by probes'],
     [
       'system:kube-controller-manager',
-      [known],
+      [authenticatedGroup],
       { ...lease, verb: 'update' },
       'leader-election by system-leader-election',
     ],
     [
       'system:kube-controller-manager',
-      [known],
+      [authenticatedGroup],
       { ...lease, verb: 'delete' },
       'workload-high by kube-controller-manager',
     ],
-    ['system:kube-scheduler', [known], {}, 'workload-high by kube-scheduler'],
-    ['system:node:n', ['system:nodes', known], lease, 'node-high by system-node-high'],
-    ['system:node:n', ['system:nodes', known], {}, 'system by system-nodes'],
+    ['system:kube-scheduler', [authenticatedGroup], {}, 'workload-high by kube-scheduler'],
+    ['system:node:n', ['system:nodes', authenticatedGroup], lease, 'node-high by system-node-high'],
+    ['system:node:n', ['system:nodes', authenticatedGroup], {}, 'system by system-nodes'],
     [
       'system:serviceaccount:svc-system:a',
-      ['system:serviceaccounts', known],
+      ['system:serviceaccounts', authenticatedGroup],
       { resource: 'configmaps', verb: 'get' },
       'leader-election by workload-leader-election',
     ],
     [
       'system:serviceaccount:svc-system:a',
-      ['system:serviceaccounts', known],
+      ['system:serviceaccounts', authenticatedGroup],
       { resource: 'pods' },
       'workload-high by svc-system-service-accounts',
     ],
     [
       'system:serviceaccount:ns:a',
-      ['system:serviceaccounts', known],
+      ['system:serviceaccounts', authenticatedGroup],
       {},
       'workload-low by service-accounts',
     ],
-    ['alice', [known], {}, 'global-default by global-default'],
+    ['alice', [authenticatedGroup], {}, 'global-default by global-default'],
     ['system:anonymous', ['system:unauthenticated'], {}, 'global-default by global-default'],
     ['stranger', [], {}, 'catch-all by catch-all'],
-  ])('OPS-3: %s of %j, %j', (user, groups, info, wanted) => {
-    expect(classOf(user, groups, info)).toBe(wanted);
+  ])('OPS-3: %s of %j, %j', (user, groups, info, expected) => {
+    expect(classOf(user, groups, info)).toBe(expected);
   });
 });
 
 describe('OPS-3: flow distinguishers', () => {
   const flowsOf = (level: string, requests: readonly (readonly [string, Partial<FlowInfo>])[]) => {
     const { fair } = fairOf(600);
-    const groups = ['system:serviceaccounts', known];
+    const groups = ['system:serviceaccounts', authenticatedGroup];
     for (const [user, info] of requests) {
       void fair.enter(requestOf(userOf(user, groups), infoOf(info)));
     }
@@ -130,13 +130,13 @@ describe('OPS-3: flow distinguishers', () => {
     ).toEqual([one, one, other]);
   });
 
-  test('OPS-3: none where there are no queues', () => {
+  test('OPS-3: none at a level without queues', () => {
     expect(flowsOf('exempt', [['a', { isResourceRequest: false, path: '/livez' }]])).toEqual(['']);
   });
 });
 
 describe('OPS-3: seats follow shares and demand', () => {
-  test('OPS-3: each level has its share of the server’s seats, some of it lendable', () => {
+  test('OPS-3: each level has its share of the server’s seats and lends part of it', () => {
     const { fair } = fairOf(600);
     const numbers = Object.fromEntries(
       Array.from(fair.levels.all(), ({ name, nominal, lower, upper, seatsMax }) => [
@@ -159,7 +159,7 @@ describe('OPS-3: seats follow shares and demand', () => {
 
   test('OPS-3: a busy level borrows idle seats and returns them', async () => {
     const { clock, fair, currentOf } = fairOf(600);
-    const alice = userOf('alice', [known]);
+    const alice = userOf('alice', [authenticatedGroup]);
     const before = currentOf('global-default');
     const places: GrantedSeat[] = [];
     const take = (place: GrantedSeat | Promise<GrantedSeat>) => {
@@ -179,17 +179,17 @@ describe('OPS-3: seats follow shares and demand', () => {
     // No level keeps less than the seats that it does not lend.
     for (const { current, lower } of fair.levels.all())
       expect(current).toBeGreaterThanOrEqual(lower);
-    const given = Array.from(fair.levels.all()).reduce((sum, { current }) => sum + current, 0);
-    expect(Math.abs(given - 602)).toBeLessThanOrEqual(4);
+    const allocated = Array.from(fair.levels.all()).reduce((sum, { current }) => sum + current, 0);
+    expect(Math.abs(allocated - 602)).toBeLessThanOrEqual(4);
     await Promise.resolve();
     expect(places).toHaveLength(Math.min(300, after));
     for (let round = 0; round < 10 && places.length > 0; round += 1) {
-      for (const place of places.splice(0)) place.leave();
+      for (const place of places.splice(0)) place.release();
       await new Promise((resolve) => setImmediate(resolve));
     }
     // After ten idle minutes, another user sends requests.
     clock.advance(600_000);
-    const node = userOf('system:node:n', ['system:nodes', known]);
+    const node = userOf('system:node:n', ['system:nodes', authenticatedGroup]);
     take(fair.enter(requestOf(node)));
     expect(currentOf('global-default')).toBeLessThan(after);
     fair.close();
@@ -215,23 +215,23 @@ describe('OPS-3: seats follow shares and demand', () => {
       defaults,
       countObjects: () => undefined,
       watches: new WatchCounts(),
-      seriesOf: () => silentSeries,
+      seriesOf: () => discardedSeries,
     });
     expect(timers).toBe(0);
-    const place = fair.enter(requestOf(userOf('alice', [known])));
+    const place = fair.enter(requestOf(userOf('alice', [authenticatedGroup])));
     expect(timers).toBe(1);
-    if (!(place instanceof Promise)) place.leave();
+    if (!(place instanceof Promise)) place.release();
     clock.advance(60_000);
     expect(timers).toBe(0);
   });
 
   test('OPS-3: a new configuration applies to the next request and clears caches', () => {
     const { fair } = fairOf(600);
-    const alice = userOf('alice', [known]);
+    const alice = userOf('alice', [authenticatedGroup]);
     const uidOf = () => {
       const place = fair.enter(requestOf(alice));
-      if (place instanceof Promise) throw new Error('there is a seat');
-      place.leave();
+      if (place instanceof Promise) throw new Error('no seat was free');
+      place.release();
       return place.flowClass?.flowSchemaUid;
     };
     expect(uidOf()).toBe('');

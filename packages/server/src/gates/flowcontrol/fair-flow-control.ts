@@ -23,42 +23,43 @@ import { QueueSet } from './queue-set.ts';
 import { Seat, type WorkEstimate } from './seat.ts';
 import type { LevelSettings, SchemaSettings } from './settings.ts';
 
-/** Longest Retry-After in seconds, and the age above which rejections no longer count. */
-const longest = 32;
+/** Maximum Retry-After in seconds, and the age in seconds above which rejections no longer count. */
+const retryAfterMax = 32;
 
 /**
- * The Retry-After of a priority level (OPS-3): one second at first, doubled while more than three
- * requests per second are rejected, and one second less when fewer than one per second are.
+ * Computes the Retry-After of each priority level (OPS-3): one second at first, doubled while at
+ * least three requests per second are rejected, and reduced by a second when fewer than one per
+ * second is.
  */
 export class RetryAfter {
   readonly #clock: Clock;
-  readonly #levels = new Map<string, Refusals>();
+  readonly #levels = new Map<string, Rejections>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** Counts a rejected request and returns its Retry-After in seconds. */
-  refused(level: string): number {
+  countRejection(level: string): number {
     const second = Math.floor(this.#clock.monotonic() / 1000);
-    let refusals = this.#levels.get(level);
-    if (refusals === undefined) {
-      refusals = { current: second, count: 0, past: [], seconds: 1, raisedAt: 0 };
-      this.#levels.set(level, refusals);
+    let rejections = this.#levels.get(level);
+    if (rejections === undefined) {
+      rejections = { current: second, count: 0, past: [], seconds: 1, raisedAt: 0 };
+      this.#levels.set(level, rejections);
     }
-    if (refusals.current !== second) turnTo(refusals, second);
-    refusals.count += 1;
-    return refusals.seconds;
+    if (rejections.current !== second) startSecond(rejections, second);
+    rejections.count += 1;
+    return rejections.seconds;
   }
 
   /** Drops levels that no longer exist. */
-  keep(levels: ReadonlySet<string>): void {
+  retain(levels: ReadonlySet<string>): void {
     for (const level of this.#levels.keys()) if (!levels.has(level)) this.#levels.delete(level);
   }
 }
 
-interface Refusals {
-  /** The second in which `count` was counted. */
+interface Rejections {
+  /** The second that `count` refers to. */
   current: number;
   count: number;
   past: { readonly second: number; readonly count: number }[];
@@ -66,20 +67,20 @@ interface Refusals {
   raisedAt: number;
 }
 
-function turnTo(refusals: Refusals, second: number): void {
-  const { seconds } = refusals;
-  const kept = Math.min(longest, 2 * seconds);
-  refusals.past.push({ second: refusals.current, count: refusals.count });
-  refusals.past = refusals.past.filter((one) => second - one.second <= kept);
-  refusals.current = second;
-  refusals.count = 0;
-  const recent = refusals.past
+function startSecond(rejections: Rejections, second: number): void {
+  const { seconds } = rejections;
+  const kept = Math.min(retryAfterMax, 2 * seconds);
+  rejections.past.push({ second: rejections.current, count: rejections.count });
+  rejections.past = rejections.past.filter((one) => second - one.second <= kept);
+  rejections.current = second;
+  rejections.count = 0;
+  const recent = rejections.past
     .filter((one) => second - one.second <= seconds)
     .reduce((sum, { count }) => sum + count, 0);
-  if (second - refusals.raisedAt >= seconds && recent >= 3 * seconds) {
-    refusals.seconds = Math.min(longest, 2 * seconds);
-    refusals.raisedAt = second;
-  } else if (recent < seconds && seconds > 1) refusals.seconds -= 1;
+  if (second - rejections.raisedAt >= seconds && recent >= 3 * seconds) {
+    rejections.seconds = Math.min(retryAfterMax, 2 * seconds);
+    rejections.raisedAt = second;
+  } else if (recent < seconds && seconds > 1) rejections.seconds -= 1;
 }
 
 /** The configuration of flow control. */
@@ -89,14 +90,14 @@ export interface FlowSettings {
 }
 
 const waitLimitMaxMs = 60_000;
-/** A request may wait for one part in this many of its timeout. */
-const waitingPart = 4;
+/** A request may wait for its timeout divided by this number. */
+const waitDivisor = 4;
 const catchAll = 'catch-all';
 
 /**
  * API priority and fairness (OPS-3): flow schemas classify requests, each priority level has its
- * own seats, and the flows of one level share them fairly. The defaults apply from the start, and
- * wherever a default object is not stored or its stored form is unusable.
+ * own seats, and the flows of one level share them fairly. A default applies while its object is not
+ * stored, or is stored with contradictory fields.
  */
 export class FairFlowControl implements FlowControl {
   readonly #clock: Clock;
@@ -131,10 +132,16 @@ export class FairFlowControl implements FlowControl {
     this.#adjustedMs = clock.monotonic();
     const waitLimitMs = ({ info }: FlowRequest) => waitLimitOf(info, options.requestTimeoutMs);
     const newSet = (level: string) => {
-      const refusal = ({ flowClass }: Seat) =>
-        new Overloaded(this.#retryAfter.refused(level), flowClass);
+      const rejection = ({ flowClass }: Seat) =>
+        new Overloaded(this.#retryAfter.countRejection(level), flowClass);
       const series = options.levelSeriesOf?.(level);
-      return new QueueSet({ clock, refusal, waitLimitMs, series, kinds: options.kinds });
+      return new QueueSet({
+        clock,
+        rejection: rejection,
+        waitLimitMs,
+        series,
+        kinds: options.kinds,
+      });
     };
     this.levels = new PriorityLevels({ clock, seatsTotal: options.seatsTotal, newSet });
     this.#classifier = this.#configured({ levels: [], schemas: [] });
@@ -147,12 +154,12 @@ export class FairFlowControl implements FlowControl {
     const { level, flow } = this.#classifier.classify(user, info);
     const work = this.#estimate(info, flow.series, level.seatsMax);
     const seat = new Seat(request, flow, level.set, work);
-    flow.series.estimated(seat.maxSeats);
+    flow.series.observeEstimate(seat.maxSeats);
     if (this.#adjusting === undefined && !level.isExempt) this.#keepAdjusting();
     return level.set.enter(seat);
   }
 
-  /** Applies a stored configuration. Waiting requests stay in their queues. */
+  /** Applies the stored configuration. Waiting requests stay in their queues. */
   configure(stored: FlowSettings): void {
     this.#classifier = this.#configured(stored);
   }
@@ -181,7 +188,7 @@ export class FairFlowControl implements FlowControl {
   #configured(stored: FlowSettings): Classifier {
     const levels = withDefaults(stored.levels, this.#defaults.levels);
     this.levels.configure(levels);
-    this.#retryAfter.keep(new Set(levels.map(({ name }) => name)));
+    this.#retryAfter.retain(new Set(levels.map(({ name }) => name)));
     const allSchemas = withDefaults(stored.schemas, this.#defaults.schemas);
     const schemas = [...allSchemas].sort(byPrecedence).flatMap((settings) => {
       const level = this.levels.of(settings.level);
@@ -194,13 +201,13 @@ export class FairFlowControl implements FlowControl {
     });
   }
 
-  /** Adjusts limits periodically while there is demand; an idle server has no timer. */
+  /** Adjusts limits periodically while there is demand, so that an idle server has no timer. */
   #keepAdjusting(): void {
     if (this.#clock.monotonic() - this.#adjustedMs > adjustmentPeriodMs) this.#adjust();
     this.#adjusting = this.#clock.after(adjustmentPeriodMs, () => {
       this.#adjusting = undefined;
       this.#adjust();
-      if (this.levels.isWanted) this.#keepAdjusting();
+      if (this.levels.hasDemand) this.#keepAdjusting();
     });
   }
 
@@ -234,7 +241,7 @@ function waitLimitOf({ verb, query }: FlowInfo, requestTimeoutMs: number): numbe
   const timeoutNs = timeoutText === null ? undefined : parseGoDuration(timeoutText);
   const timeoutMs =
     timeoutNs === undefined || timeoutNs <= 0n ? requestTimeoutMs : Number(timeoutNs) / 1e6;
-  return Math.min(waitLimitMaxMs, Math.min(timeoutMs, requestTimeoutMs) / waitingPart);
+  return Math.min(waitLimitMaxMs, Math.min(timeoutMs, requestTimeoutMs) / waitDivisor);
 }
 
 /** Counts the objects of a resource; undefined if the count is unknown. */
@@ -244,7 +251,7 @@ type CountObjects = (info: FlowInfo) => number | undefined;
 const seatsBound = 10;
 const objectsPerSeat = 100;
 const watchesPerSeat = 10;
-/** Milliseconds that one seat's share of watches is busy with one event. */
+/** Milliseconds for which one seat's share of watches is busy with one event. */
 const eventMs = 5;
 
 const oneSeat: WorkEstimate = { initialSeats: 1, finalSeats: 0, lingerMs: 0 };
@@ -270,7 +277,9 @@ export function createWorkEstimator(options: {
       case 'list':
         return listEstimate(info, { countObjects, seatsMax });
       case 'watch':
-        return sendsObjects(info.query) ? listEstimate(info, { countObjects, seatsMax }) : oneSeat;
+        return sendsInitialObjects(info.query)
+          ? listEstimate(info, { countObjects, seatsMax })
+          : oneSeat;
       case 'create':
       case 'update':
       case 'patch':
@@ -283,7 +292,7 @@ export function createWorkEstimator(options: {
 }
 
 /** Whether a watch starts with the current objects, which costs as much as a list. */
-function sendsObjects(query: URLSearchParams): boolean {
+function sendsInitialObjects(query: URLSearchParams): boolean {
   if (query.get('sendInitialEvents') === 'true') return true;
   const version = query.get('resourceVersion') ?? '';
   return version === '' || version === '0';
@@ -295,17 +304,20 @@ function boundOf(seatsMax: number | undefined): number {
 
 function listEstimate(
   info: FlowInfo,
-  of: { readonly countObjects: CountObjects; readonly seatsMax: number | undefined },
+  options: { readonly countObjects: CountObjects; readonly seatsMax: number | undefined },
 ): WorkEstimate {
   if (info.name !== '') return oneSeat;
-  const stored = of.countObjects(info);
+  const stored = options.countObjects(info);
   if (stored === undefined) return oneSeat;
-  const seats = Math.ceil(objectsGoneOver(info, stored) / objectsPerSeat);
-  return estimates[Math.max(1, Math.min(seats, boundOf(of.seatsMax)))] ?? oneSeat;
+  const seats = Math.ceil(examinedObjects(info, stored) / objectsPerSeat);
+  return estimates[Math.max(1, Math.min(seats, boundOf(options.seatsMax)))] ?? oneSeat;
 }
 
-/** Estimates like kube-apiserver, which reads a page from its store and counts the remainder. */
-function objectsGoneOver({ verb, query }: FlowInfo, stored: number): number {
+/**
+ * The number of objects that a list examines, as kube-apiserver estimates it; its store returns a
+ * page and counts the remainder.
+ */
+function examinedObjects({ verb, query }: FlowInfo, stored: number): number {
   if (verb === 'watch' || query.size === 0) return stored;
   const requestedLimit = Number(query.get('limit') ?? '');
   const limit = requestedLimit > 0 && requestedLimit < stored ? requestedLimit : stored;
@@ -327,8 +339,8 @@ function writeEstimate(
 ): WorkEstimate {
   // A token request changes nothing that a watch could see.
   if (info.resource === 'serviceaccounts' && info.subresource === 'token') return oneSeat;
-  const watches = of.watches.interestedIn(info);
-  of.series.watched(watches);
+  const watches = of.watches.countFor(info);
+  of.series.observeWatches(watches);
   if (watches < watchesPerSeat) return oneSeat;
   const seats = Math.ceil(watches / watchesPerSeat);
   const finalSeats = Math.min(seats, boundOf(of.seatsMax));
@@ -336,11 +348,11 @@ function writeEstimate(
   return { initialSeats: 1, finalSeats, lingerMs: (seats * eventMs) / finalSeats };
 }
 
-/** Watches of one resource, by scope. */
+/** Numbers of watches of one resource, by scope. */
 interface Counts {
-  ofAll: number;
+  clusterWide: number;
   /** Keys are `namespace` and `namespace/name`. */
-  readonly of: Map<string, number>;
+  readonly byScope: Map<string, number>;
 }
 
 /** Counts the watches that receive the events of a write, to estimate its cost (OPS-3). */
@@ -349,20 +361,20 @@ export class WatchCounts {
   readonly #resources = new Map<string, Map<string, Counts>>();
   #total = 0;
 
-  /** Counts a watch that has started; call the result at its end. */
-  began(info: FlowInfo): () => void {
-    if (info.resource === 'pods' && isOfOneNode(info.query)) return () => {};
+  /** Counts a watch that starts; the caller calls the result at its end. */
+  add(info: FlowInfo): () => void {
+    if (info.resource === 'pods' && selectsOneNode(info.query)) return () => {};
     const counts = this.#countsOf(info);
     const key = keyOf(info);
     const count = (by: 1 | -1) => {
       this.#total += by;
       if (key === '') {
-        counts.ofAll += by;
+        counts.clusterWide += by;
         return;
       }
-      const now = (counts.of.get(key) ?? 0) + by;
-      if (now === 0) counts.of.delete(key);
-      else counts.of.set(key, now);
+      const now = (counts.byScope.get(key) ?? 0) + by;
+      if (now === 0) counts.byScope.delete(key);
+      else counts.byScope.set(key, now);
     };
     count(1);
     let isOver = false;
@@ -373,14 +385,14 @@ export class WatchCounts {
   }
 
   /** The number of watches that may see what this request writes. */
-  interestedIn({ group, resource, namespace, name }: FlowInfo): number {
+  countFor({ group, resource, namespace, name }: FlowInfo): number {
     if (this.#total === 0) return 0;
     const counts = this.#resources.get(resource)?.get(group);
     if (counts === undefined) return 0;
-    let found = counts.ofAll;
-    if (counts.of.size === 0) return found;
-    if (namespace !== '') found += counts.of.get(namespace) ?? 0;
-    if (name !== '') found += counts.of.get(`${namespace}/${name}`) ?? 0;
+    let found = counts.clusterWide;
+    if (counts.byScope.size === 0) return found;
+    if (namespace !== '') found += counts.byScope.get(namespace) ?? 0;
+    if (name !== '') found += counts.byScope.get(`${namespace}/${name}`) ?? 0;
     return found;
   }
 
@@ -392,7 +404,7 @@ export class WatchCounts {
     }
     let counts = groups.get(group);
     if (counts === undefined) {
-      counts = { ofAll: 0, of: new Map() };
+      counts = { clusterWide: 0, byScope: new Map() };
       groups.set(group, counts);
     }
     return counts;
@@ -404,7 +416,7 @@ function keyOf({ namespace, name }: FlowInfo): string {
 }
 
 /** Whether a watch of pods selects one node and so receives few events. */
-function isOfOneNode(query: URLSearchParams): boolean {
+function selectsOneNode(query: URLSearchParams): boolean {
   const selector = query.get('fieldSelector');
   if (selector === null || !selector.includes('spec.nodeName')) return false;
   try {

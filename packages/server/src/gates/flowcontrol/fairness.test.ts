@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Flow, Seat } from './seat.ts';
 import { flowOf, queueSetOf, randomOf } from './testing.ts';
 
-/** Gives each flow its own queue. */
+/** A deck so large that flows rarely share a queue. */
 const deck = { queues: 1024, handSize: 1 };
 const limit = 4;
 
@@ -43,7 +43,7 @@ async function servedOf(loads: readonly Load[], forMs: number): Promise<number[]
     for (const end of due) {
       ends.splice(ends.indexOf(end), 1);
       served[end.load] = (served[end.load] ?? 0) + (loads[end.load]?.serviceMs ?? 0);
-      end.seat.leave();
+      end.seat.release();
       send(end.load);
     }
     await Promise.resolve();
@@ -55,7 +55,7 @@ async function servedOf(loads: readonly Load[], forMs: number): Promise<number[]
 }
 
 describe('OPS-3: fairness among flows of a level', () => {
-  test('OPS-3: flows with demand get equal shares, regardless of their requests', async () => {
+  test('OPS-3: flows with demand receive equal shares, regardless of their requests', async () => {
     const seed = Date.now() % 1_000_000;
     console.info(`fairness seed ${seed}`);
     const random = randomOf(seed);
@@ -78,7 +78,7 @@ describe('OPS-3: fairness among flows of a level', () => {
     }
   });
 
-  test('OPS-3: a modest flow gets all that it requests beside a greedy one', async () => {
+  test('OPS-3: a greedy flow does not take seats that a modest flow needs', async () => {
     const modest = { flow: flowOf('modest', deck), width: 1, serviceMs: 5 };
     const greedy = { flow: flowOf('greedy', deck), width: 200, serviceMs: 5 };
     const [small = 0, large = 0] = await servedOf([modest, greedy], 4000);
@@ -87,7 +87,7 @@ describe('OPS-3: fairness among flows of a level', () => {
     expect(large).toBeGreaterThan(2.5 * 4000);
   });
 
-  test('OPS-3: a request of a quiet flow precedes the queue of a busy one', async () => {
+  test('OPS-3: a request of a quiet flow overtakes the queue of a busy one', async () => {
     const clock = new FakeClock();
     const { set, seatOf } = queueSetOf(clock);
     set.configure({ type: 'Queue', ...deck, queueLengthLimit: 50 }, 1);
@@ -98,13 +98,13 @@ describe('OPS-3: fairness among flows of a level', () => {
     const note = (entered: Seat | Promise<Seat>, name: string) => {
       void Promise.resolve(entered).then((seat) => {
         order.push(name);
-        seat.leave();
+        seat.release();
       });
     };
     for (let sent = 0; sent < 5; sent += 1) note(set.enter(seatOf(busy)), 'busy');
     clock.advance(30);
     note(set.enter(seatOf(flowOf('quiet', deck))), 'quiet');
-    running.leave();
+    running.release();
     for (let turn = 0; turn < 50 && order.length < 6; turn += 1) await Promise.resolve();
     expect(order).toHaveLength(6);
     expect(order.indexOf('quiet')).toBeLessThanOrEqual(1);

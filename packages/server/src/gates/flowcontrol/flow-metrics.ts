@@ -8,30 +8,30 @@ import {
 } from '@wheelhouse/machinery';
 
 /** Why a request is rejected. */
-export type Refusal = 'queue-full' | 'concurrency-limit' | 'time-out' | 'cancelled';
+export type RejectionReason = 'queue-full' | 'concurrency-limit' | 'time-out' | 'cancelled';
 
-/** The metrics of one schema's requests at one level. Times are in seconds. */
+/** Records the requests of one schema at one level. Times are in seconds. */
 export interface FlowSeries {
-  /** A request was estimated at this many seats. */
-  estimated(seats: number): void;
-  /** A request starts; `waited` is undefined for exempt levels. */
-  began(seats: number, waited: number | undefined): void;
-  /** A request was answered, or its watch was established. */
-  ended(took: number, type: 'watch' | 'regular'): void;
-  /** A request's seats were released. */
-  released(seats: number): void;
-  /** A request entered a queue of this length. */
-  arrived(queueLength: number): void;
-  /** A request starts (1) or stops (-1) waiting. */
-  waiting(requests: number, seats: number): void;
-  refused(reason: Refusal, waited: number): void;
-  /** The next request needs more seats than are free. */
-  tooWide(): void;
-  /** This many watches receive the events of a write. */
-  watched(watches: number): void;
+  /** Records the estimated number of seats of a request. */
+  observeEstimate(seats: number): void;
+  /** Records that a request starts; `waited` is undefined for exempt levels. */
+  begin(seats: number, waited: number | undefined): void;
+  /** Records that a request was answered or its watch was established. */
+  end(took: number, type: 'watch' | 'regular'): void;
+  /** Records that a request's seats were released. */
+  release(seats: number): void;
+  /** Records that a request entered a queue, whose length includes it. */
+  enqueue(queueLength: number): void;
+  /** Records that a request starts (1) or stops (-1) waiting. */
+  changeWaiting(requests: number, seats: number): void;
+  reject(reason: RejectionReason, waited: number): void;
+  /** Counts an attempt to dispatch a request that needs more seats than are free. */
+  countNoAccommodation(): void;
+  /** Records the number of watches that receive the events of a write. */
+  observeWatches(watches: number): void;
 }
 
-/** The use of a level between two changes. */
+/** The use of a level, which is constant between two changes. */
 export interface LevelUsage {
   readonly seatsInUse: number;
   readonly seatsWaiting: number;
@@ -44,10 +44,10 @@ export interface LevelUsage {
   readonly room: number;
 }
 
-/** The metrics of one level's use over time. */
+/** Records one level's use over time. */
 export interface LevelSeries {
-  /** The usage was constant for this many nanoseconds. */
-  lasted(nanoseconds: number, usage: LevelUsage): void;
+  /** Records that the usage was constant for this many nanoseconds. */
+  observe(nanoseconds: number, usage: LevelUsage): void;
 }
 
 /** Returns the series of a flow schema at a priority level. */
@@ -62,12 +62,12 @@ const seatPartBuckets = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0
 const requestPartBuckets = [0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1];
 
 /** Maximum number of cached series; schemas come and go, and the registry bounds its own series. */
-const knownMax = 1000;
+const seriesMax = 1000;
 
 /** The priority level whose requests never wait. */
 const exempt = 'exempt';
 
-/** A priority level as its metrics show it; counts are of seats. */
+/** The values of a priority level that are measured, in seats. */
 interface MeasuredLevel {
   readonly name: string;
   readonly nominal: number;
@@ -81,13 +81,13 @@ interface MeasuredLevel {
     readonly smoothed: number;
     readonly target: number;
   };
-  readonly set: { readonly progress: number; look(): void };
+  readonly set: { readonly progress: number; refresh(): void };
 }
 
 /** All priority levels, and the fraction of its target that each receives. */
 interface MeasuredLevels {
   all(): Iterable<MeasuredLevel>;
-  readonly fairPart: number;
+  readonly fairFraction: number;
 }
 
 type Families = ReturnType<typeof createFamilies>;
@@ -97,13 +97,13 @@ export interface FlowMetrics {
   readonly seriesOf: SeriesOf;
   readonly levelSeriesOf: (level: string) => LevelSeries;
   /** Updates the gauges; called before metrics are read. */
-  look(levels: MeasuredLevels): void;
+  refresh(levels: MeasuredLevels): void;
 }
 
-/** Registers the metrics; series are created on first use. */
+/** Registers the metrics of flow control; series are created on first use. */
 export function createFlowMetrics(registry: MetricRegistry): FlowMetrics {
   const families = createFamilies(registry);
-  const showLimits = limitGauges(registry);
+  const updateLimits = limitGauges(registry);
   const seriesByKey = new Map<string, FlowSeries>();
   return {
     levelSeriesOf: levelSeries(registry),
@@ -111,19 +111,19 @@ export function createFlowMetrics(registry: MetricRegistry): FlowMetrics {
       const key = `${level}\0${schema}`;
       let series = seriesByKey.get(key);
       if (series === undefined) {
-        if (seriesByKey.size >= knownMax) seriesByKey.clear();
+        if (seriesByKey.size >= seriesMax) seriesByKey.clear();
         series = new CountedSeries(families, level, schema);
         seriesByKey.set(key, series);
       }
       return series;
     },
-    look(levels) {
+    refresh(levels) {
       families.progress.clear();
       for (const { name, set } of levels.all()) {
-        set.look();
+        set.refresh();
         families.progress.of(name).set(set.progress);
       }
-      showLimits(levels);
+      updateLimits(levels);
     },
   };
 }
@@ -149,66 +149,88 @@ function metricMaker(registry: MetricRegistry) {
 const flow = ['priority_level', 'flow_schema'];
 
 function createFamilies(registry: MetricRegistry) {
+  return { ...queueFamilies(registry), ...executionFamilies(registry) };
+}
+
+function queueFamilies(registry: MetricRegistry) {
   const { counter, gauge, histogram } = metricMaker(registry);
   return {
-    rejected: counter('rejected_requests_total', 'Number of requests turned away.', 'BETA', [
+    rejected: counter('rejected_requests_total', 'Number of rejected requests.', 'BETA', [
       ...flow,
       'reason',
     ]),
-    dispatched: counter('dispatched_requests_total', 'Number of requests run.', 'BETA', flow),
-    inQueue: gauge('current_inqueue_requests', 'Number of requests that wait.', 'BETA', flow),
-    inQueueSeats: gauge('current_inqueue_seats', 'Seats that are waited for.', 'ALPHA', flow),
-    queueLength: histogram(
-      lengthBuckets,
-      'request_queue_length_after_enqueue',
-      'Length of the queue that a request has come to, itself included.',
+    dispatched: counter('dispatched_requests_total', 'Number of executed requests.', 'BETA', flow),
+    inQueue: gauge(
+      'current_inqueue_requests',
+      'Number of requests waiting in queues.',
+      'BETA',
+      flow,
+    ),
+    inQueueSeats: gauge(
+      'current_inqueue_seats',
+      'Number of seats that waiting requests need.',
       'ALPHA',
       flow,
     ),
-    executing: gauge('current_executing_requests', 'Number of requests that run.', 'BETA', flow),
-    executingSeats: gauge('current_executing_seats', 'Seats taken.', 'BETA', flow),
+    queueLength: histogram(
+      lengthBuckets,
+      'request_queue_length_after_enqueue',
+      'Length of the queue that a request enters, including the request.',
+      'ALPHA',
+      flow,
+    ),
+    waited: histogram(
+      durationBuckets,
+      'request_wait_duration_seconds',
+      'Time in seconds that requests waited in queues.',
+      'BETA',
+      [...flow, 'execute'],
+    ),
+  };
+}
+
+function executionFamilies(registry: MetricRegistry) {
+  const { counter, gauge, histogram } = metricMaker(registry);
+  return {
+    executing: gauge('current_executing_requests', 'Number of executing requests.', 'BETA', flow),
+    executingSeats: gauge('current_executing_seats', 'Number of seats in use.', 'BETA', flow),
     formerSeats: registry.gauge({
       name: 'apiserver_flowcontrol_request_concurrency_in_use',
-      help: 'Seats taken.',
+      help: 'Number of seats in use.',
       stability: 'ALPHA',
       labels: flow,
       deprecatedFrom: '1.31',
     }),
-    waited: histogram(
-      durationBuckets,
-      'request_wait_duration_seconds',
-      'How long requests waited for their turn.',
-      'BETA',
-      [...flow, 'execute'],
-    ),
     took: histogram(
       durationBuckets,
       'request_execution_seconds',
-      'How long requests ran; of watches, until they stood.',
+      'Execution time of requests in seconds; for watches, until they are established.',
       'ALPHA',
       [...flow, 'type'],
     ),
     watches: histogram(
       watchBuckets,
       'watch_count_samples',
-      'How many watches see what a request writes.',
+      'Number of watches that receive the events of a write.',
       'ALPHA',
       flow,
     ),
     estimated: histogram(
       seatsBuckets,
       'work_estimated_seats',
-      'Most seats that a request is given at once.',
+      'Maximum number of seats that a request uses at once, as estimated.',
       'ALPHA',
       flow,
     ),
     tooWide: counter(
       'request_dispatch_no_accommodation_total',
-      'Times a request whose turn had come wanted more seats than were free.',
+      'Number of times that the next request to dispatch needed more seats than were free.',
       'ALPHA',
       flow,
     ),
-    progress: gauge('current_r', 'Seat-seconds served to each queue.', 'ALPHA', ['priority_level']),
+    progress: gauge('current_r', 'Seat-seconds of service per queue (R).', 'ALPHA', [
+      'priority_level',
+    ]),
   };
 }
 
@@ -242,11 +264,11 @@ class CountedSeries implements FlowSeries {
     this.#inQueueSeats = families.inQueueSeats.of(level, schema);
   }
 
-  estimated(seats: number): void {
+  observeEstimate(seats: number): void {
     this.#estimated.observe(seats);
   }
 
-  began(seats: number, waited: number | undefined): void {
+  begin(seats: number, waited: number | undefined): void {
     this.#executing.add(1);
     this.#executingSeats.add(seats);
     this.#formerSeats.add(seats);
@@ -257,7 +279,7 @@ class CountedSeries implements FlowSeries {
     this.#waited.observe(waited);
   }
 
-  ended(took: number, type: 'watch' | 'regular'): void {
+  end(took: number, type: 'watch' | 'regular'): void {
     this.#executing.add(-1);
     if (type === 'watch') {
       this.#families.took.of(this.#level, this.#schema, type).observe(took);
@@ -267,74 +289,74 @@ class CountedSeries implements FlowSeries {
     this.#took.observe(took);
   }
 
-  released(seats: number): void {
+  release(seats: number): void {
     this.#executingSeats.add(-seats);
     this.#formerSeats.add(-seats);
   }
 
-  arrived(queueLength: number): void {
+  enqueue(queueLength: number): void {
     this.#queueLength ??= this.#families.queueLength.of(this.#level, this.#schema);
     this.#queueLength.observe(queueLength);
   }
 
-  waiting(requests: number, seats: number): void {
+  changeWaiting(requests: number, seats: number): void {
     this.#inQueue ??= this.#families.inQueue.of(this.#level, this.#schema);
     this.#inQueueSeats ??= this.#families.inQueueSeats.of(this.#level, this.#schema);
     this.#inQueue.add(requests);
     this.#inQueueSeats.add(seats);
   }
 
-  refused(reason: Refusal, waited: number): void {
+  reject(reason: RejectionReason, waited: number): void {
     this.#families.rejected.of(this.#level, this.#schema, reason).add(1);
     this.#families.waited.of(this.#level, this.#schema, 'false').observe(waited);
   }
 
-  tooWide(): void {
+  countNoAccommodation(): void {
     this.#families.tooWide.of(this.#level, this.#schema).add(1);
   }
 
-  watched(watches: number): void {
+  observeWatches(watches: number): void {
     this.#watches ??= this.#families.watches.of(this.#level, this.#schema);
     this.#watches.observe(watches);
   }
 }
 
-/** Registers histograms in which each nanosecond of a level is observed with its use. */
+/** Registers histograms of each level's use, weighted by time in nanoseconds. */
 function levelSeries(registry: MetricRegistry): (level: string) => LevelSeries {
   const { timed } = metricMaker(registry);
   const level = ['priority_level'];
   const demand = timed(
     demandBuckets,
     'demand_seats',
-    'At each nanosecond, seats that could be used, as a part of the nominal ones.',
+    'Demanded seats at each nanosecond, as a fraction of the nominal seats.',
     'ALPHA',
     level,
   );
   const seats = timed(
     seatPartBuckets,
     'priority_level_seat_utilization',
-    'At each nanosecond, seats in use, as a part of those there are.',
+    'Seats in use at each nanosecond, as a fraction of the current limit.',
     'ALPHA',
     ['phase', ...level],
   );
   const requests = timed(
     requestPartBuckets,
     'priority_level_request_utilization',
-    'At each nanosecond, requests that run or wait, as a part of what may.',
+    'Executing or waiting requests at each nanosecond, as a fraction of their limit.',
     'ALPHA',
     ['phase', ...level],
   );
   return (name) => {
-    const demanded = demand.of(name);
-    const seated = seats.of('executing', name);
+    const demandHistogram = demand.of(name);
+    const seatHistogram = seats.of('executing', name);
     const running = requests.of('executing', name);
     const waiting = requests.of('waiting', name);
     return {
-      lasted(nanoseconds, usage) {
+      observe(nanoseconds, usage) {
         const limit = Math.max(1, usage.limit);
-        const wanted = usage.seatsInUse + usage.seatsWaiting;
-        demanded.observe(wanted / Math.max(1, usage.nominal), nanoseconds);
-        seated.observe(usage.seatsInUse / limit, nanoseconds);
+        const demandedSeats = usage.seatsInUse + usage.seatsWaiting;
+        demandHistogram.observe(demandedSeats / Math.max(1, usage.nominal), nanoseconds);
+        seatHistogram.observe(usage.seatsInUse / limit, nanoseconds);
         running.observe(usage.executing.length / limit, nanoseconds);
         waiting.observe(usage.waiting / Math.max(1, usage.room), nanoseconds);
       },
@@ -348,51 +370,62 @@ function limitGauges(registry: MetricRegistry): (levels: MeasuredLevels) => void
   const level = ['priority_level'];
   const of = (name: string, help: string, stability: Stability = 'ALPHA') =>
     gauge(name, help, stability, level);
-  const shown: readonly (readonly [ReturnType<typeof of>, (level: MeasuredLevel) => number])[] = [
-    [of('nominal_limit_seats', 'Seats by shares alone.', 'BETA'), ({ nominal }) => nominal],
+  const gauges: readonly (readonly [ReturnType<typeof of>, (level: MeasuredLevel) => number])[] = [
+    [of('nominal_limit_seats', 'Nominal number of seats.', 'BETA'), ({ nominal }) => nominal],
     [
       registry.gauge({
         name: 'apiserver_flowcontrol_request_concurrency_limit',
-        help: 'Seats by shares alone.',
+        help: 'Nominal number of seats.',
         stability: 'ALPHA',
         labels: level,
         deprecatedFrom: '1.30',
       }),
       ({ nominal }) => nominal,
     ],
-    [of('lower_limit_seats', 'Seats that are not lent.'), ({ lower }) => lower],
-    [of('upper_limit_seats', 'Seats with all that may be borrowed.'), ({ upper }) => upper],
-    [of('current_limit_seats', 'Seats as of now.'), ({ current }) => current],
+    [of('lower_limit_seats', 'Number of seats that are never lent.'), ({ lower }) => lower],
     [
-      of('demand_seats_high_watermark', 'Most seats wanted in the last period.'),
+      of('upper_limit_seats', 'Maximum number of seats, including borrowed ones.'),
+      ({ upper }) => upper,
+    ],
+    [of('current_limit_seats', 'Current number of seats.'), ({ current }) => current],
+    [
+      of('demand_seats_high_watermark', 'Maximum demand for seats in the last adjustment period.'),
       ({ demand }) => demand.highWatermark,
     ],
     [
-      of('demand_seats_average', 'Seats wanted on average in the last period.'),
+      of('demand_seats_average', 'Average demand for seats in the last adjustment period.'),
       ({ demand }) => demand.average,
     ],
     [
-      of('demand_seats_stdev', 'Deviation of the seats wanted in the last period.'),
+      of(
+        'demand_seats_stdev',
+        'Standard deviation of the demand for seats in the last adjustment period.',
+      ),
       ({ demand }) => demand.deviation,
     ],
-    [of('demand_seats_smoothed', 'Seats wanted of late.'), ({ demand }) => demand.smoothed],
-    [of('target_seats', 'Seats a level would be given.'), ({ demand }) => demand.target],
+    [of('demand_seats_smoothed', 'Smoothed demand for seats.'), ({ demand }) => demand.smoothed],
+    [of('target_seats', 'Target number of seats.'), ({ demand }) => demand.target],
   ];
-  const fair = gauge('seat_fair_frac', 'Part of its target that each level gets.', 'ALPHA', []);
+  const fair = gauge(
+    'seat_fair_frac',
+    'Fraction of its target that each level receives.',
+    'ALPHA',
+    [],
+  );
   return (levels) => {
-    for (const [family, number] of shown) {
+    for (const [family, number] of gauges) {
       family.clear();
       for (const level of levels.all()) family.of(level.name).set(number(level));
     }
-    fair.of().set(levels.fairPart);
+    fair.of().set(levels.fairFraction);
   };
 }
 
-/** Higher counts are measured as this one. */
+/** Higher counts are recorded as this one. */
 const countMax = 4095;
 const buckets = [0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1];
 
-/** Time spent at each number of requests. A change costs one addition; reading costs more. */
+/** Accumulates the time spent at each number of requests, so that a change costs one addition. */
 class TimeAtCounts {
   /** Milliseconds at each count since the last reading. */
   readonly #times: number[] = [0];
@@ -412,7 +445,7 @@ class TimeAtCounts {
   }
 
   /** Observes the time at each count, in nanoseconds, with the count as a fraction of `limit`. */
-  moveTo(histogram: Histogram, limit: number): void {
+  flushTo(histogram: Histogram, limit: number): void {
     for (const [count, timeMs] of this.#times.entries()) {
       if (timeMs === 0) continue;
       histogram.observe(count / Math.max(1, limit), Math.round(timeMs * 1e6));
@@ -424,7 +457,7 @@ class TimeAtCounts {
 interface Limits {
   readonly readOnly: number;
   readonly mutating: number;
-  /** Requests that all queues hold together. */
+  /** Total capacity of all queues. */
   readonly waiting: number;
 }
 
@@ -456,7 +489,7 @@ export class KindUsage {
   measureIn(registry: MetricRegistry): (nowMs: number, limits: Limits) => void {
     const family = registry.histogram({
       name: 'apiserver_flowcontrol_read_vs_write_current_requests',
-      help: 'At each nanosecond, requests that run or wait, as a part of the limit of their kind.',
+      help: 'Executing or waiting requests at each nanosecond, as a fraction of the limit of their kind.',
       stability: 'ALPHA',
       shownStability: 'left-out',
       labels: ['phase', 'request_kind'],
@@ -466,7 +499,7 @@ export class KindUsage {
       for (const kind of ['readOnly', 'mutating'] as const) {
         const show = (phase: string, times: TimeAtCounts, limit: number) => {
           times.change(0, nowMs);
-          times.moveTo(family.of(phase, kind), limit);
+          times.flushTo(family.of(phase, kind), limit);
         };
         show('executing', this.#executing[kind], limits[kind]);
         show('waiting', this.#waiting[kind], limits.waiting);

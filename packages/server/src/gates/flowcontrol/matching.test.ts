@@ -29,7 +29,7 @@ const url = (nonResourceURLs: string[], verbs = all): JsonObject => ({
 });
 const path = (at: string, verb = 'get') => ({ isResourceRequest: false, path: at, verb });
 
-describe('OPS-3: rules that match', () => {
+describe('OPS-3: rules for', () => {
   test.each<[string, JsonObject, Partial<FlowInfo>, boolean]>([
     ['everything', resource({}), {}, true],
     ['a verb', resource({ verbs: ['list', 'get'] }), {}, true],
@@ -37,27 +37,32 @@ describe('OPS-3: rules that match', () => {
     ['a group', resource({ apiGroups: ['apps', ''] }), {}, true],
     ['another group', resource({ apiGroups: ['apps'] }), {}, false],
     ['a resource', resource({ resources: ['configmaps'] }), {}, true],
-    ['not its sub-resource', resource({ resources: ['pods'] }), { subresource: 'status' }, false],
     [
-      'a sub-resource',
+      'a resource, not its subresource',
+      resource({ resources: ['pods'] }),
+      { subresource: 'status' },
+      false,
+    ],
+    [
+      'a subresource',
       resource({ resources: ['pods/status'] }),
       { resource: 'pods', subresource: 'status' },
       true,
     ],
     ['a namespace', resource({ namespaces: ['n'], clusterScope: false }), {}, true],
     ['another namespace', resource({ namespaces: ['m'] }), {}, false],
-    ['what has no namespace', resource({ namespaces: ['m'] }), { namespace: '' }, true],
-    ['not that', resource({ clusterScope: false }), { namespace: '' }, false],
-    ['resources are no URLs', resource({}), path('/version'), false],
+    ['the cluster scope', resource({ namespaces: ['m'] }), { namespace: '' }, true],
+    ['all but the cluster scope', resource({ clusterScope: false }), { namespace: '' }, false],
+    ['resources, not URLs', resource({}), path('/version'), false],
     ['every URL', url(['*']), path('/version'), true],
     ['a URL', url(['/version']), path('/version'), true],
-    ['what is below it', url(['/healthz']), path('/healthz/ping'), true],
-    ['what is below it, by a star', url(['/healthz/*']), path('/healthz/ping'), true],
-    ['not what begins alike', url(['/healthz']), path('/healthzero'), false],
+    ['a path below a URL', url(['/healthz']), path('/healthz/ping'), true],
+    ['a path below a URL with a star', url(['/healthz/*']), path('/healthz/ping'), true],
+    ['another path with the same prefix', url(['/healthz']), path('/healthzero'), false],
     ['a verb of a URL', url(['/version'], ['get']), path('/version', 'post'), false],
-    ['URLs are no resources', url(['*']), {}, false],
-  ])('OPS-3: %s', (_, rule, info, wanted) => {
-    expect(matches(rule, info)).toBe(wanted);
+    ['URLs, not resources', url(['*']), {}, false],
+  ])('OPS-3: %s', (_, rule, info, expected) => {
+    expect(matches(rule, info)).toBe(expected);
   });
 
   const account = userOf('system:serviceaccount:ns:robot');
@@ -80,14 +85,14 @@ describe('OPS-3: rules that match', () => {
       true,
     ],
     [
-      'none of another namespace',
+      'any account of another namespace',
       { kind: 'ServiceAccount', serviceAccount: { namespace: 'n', name: '*' } },
       account,
       false,
     ],
     ['an unknown kind', { kind: 'Odd', user: { name: '*' } }, userOf('alice'), false],
-  ])('OPS-3: a subject: %s', (_, subject, user, wanted) => {
+  ])('OPS-3: a subject: %s', (_, subject, user, expected) => {
     const found = matches({ subjects: [subject], ...resource({}) }, {}, user);
-    expect(found ?? false).toBe(wanted);
+    expect(found ?? false).toBe(expected);
   });
 });

@@ -14,7 +14,7 @@ export interface SeatClaim {
 interface SeatAllocation {
   readonly seats: readonly number[];
   /** The fraction of its target that each level receives unless a bound limits it. */
-  readonly fairPart: number;
+  readonly fairFraction: number;
 }
 
 /** Lower bound of targets, because a fraction of zero would be zero. */
@@ -51,7 +51,7 @@ export function allocateSeats(
     if (total < sum) low = middle;
     else high = middle;
   }
-  return { seats: claims.map((claim) => seatsAt(high, claim)), fairPart: high };
+  return { seats: claims.map((claim) => seatsAt(high, claim)), fairFraction: high };
 }
 
 function seatsAt(part: number, { lower, upper, target }: SeatClaim): number {
@@ -62,8 +62,8 @@ function seatsAt(part: number, { lower, upper, target }: SeatClaim): number {
 export const adjustmentPeriodMs = 10_000;
 
 /**
- * Divides the server's seats among the priority levels: by their shares, and periodically by
- * demand, as far as they lend and borrow (OPS-3).
+ * Divides the server's seats among the priority levels by their shares, and periodically lets levels
+ * with demand borrow the seats that others lend (OPS-3).
  */
 export class PriorityLevels {
   readonly #clock: Clock;
@@ -73,7 +73,7 @@ export class PriorityLevels {
   /** May slightly exceed the server's seats because shares are rounded up. */
   #nominalTotal = 0;
   #adjustedMs: number;
-  fairPart = 0;
+  fairFraction = 0;
 
   constructor(options: {
     readonly clock: Clock;
@@ -96,16 +96,14 @@ export class PriorityLevels {
   }
 
   /** Whether a limited level has demand, or had some before the last adjustment. */
-  get isWanted(): boolean {
+  get hasDemand(): boolean {
     for (const { isExempt, set, demand } of this.#levels.values()) {
       if (!isExempt && (!set.isIdle || demand.highWatermark > 0)) return true;
     }
     return false;
   }
 
-  /**
-   * Applies the configuration of levels; a removed level stays until its last request has finished.
-   */
+  /** Applies the configuration of levels; a removed level remains until its last request finishes. */
   configure(settings: readonly LevelSettings[]): void {
     const next = new Map<string, PriorityLevel>();
     for (const one of settings) {
@@ -120,13 +118,13 @@ export class PriorityLevels {
       next.set(level.name, level);
     }
     this.#levels = next;
-    this.#nominate();
+    this.#setNominalSeats();
     this.#allocate();
   }
 
   /**
-   * Adjusts the levels' seats to the demand since the last adjustment. Periods without adjustments,
-   * when there was no demand, count as adjustments with none.
+   * Adjusts the levels' seats to the demand since the last adjustment. Each period without an
+   * adjustment counts as one without demand.
    */
   adjust(): void {
     const nowMs = this.#clock.monotonic();
@@ -134,8 +132,8 @@ export class PriorityLevels {
     this.#adjustedMs = nowMs;
     const missed = Math.max(0, Math.round(passedMs / adjustmentPeriodMs) - 1);
     for (const level of this.#levels.values()) {
-      level.set.look();
-      level.noteDemand(level.set.demand.report(nowMs), missed);
+      level.set.refresh();
+      level.recordDemand(level.set.demand.report(nowMs), missed);
     }
     this.#dropDrained();
     this.#allocate();
@@ -147,15 +145,15 @@ export class PriorityLevels {
     );
     if (drained.length === 0) return;
     for (const { name } of drained) this.#levels.delete(name);
-    this.#nominate();
+    this.#setNominalSeats();
   }
 
-  #nominate(): void {
+  #setNominalSeats(): void {
     let shares = 0;
     for (const { settings } of this.#levels.values()) shares += settings.shares;
     this.#nominalTotal = 0;
     for (const level of this.#levels.values()) {
-      level.nominate(this.#seatsTotal, shares);
+      level.setNominalSeats(this.#seatsTotal, shares);
       this.#nominalTotal += level.nominal;
     }
   }
@@ -176,11 +174,11 @@ export class PriorityLevels {
       demand.target = Math.max(currentLower, demand.smoothed);
       if (!level.isExempt) continue;
       remaining -= currentLower;
-      level.limitTo(currentLower);
+      level.setLimit(currentLower);
     }
     const lower = sumOf((level) => level.lower);
     const currentLower = sumOf((level) => level.currentLower);
-    this.fairPart = 0;
+    this.fairFraction = 0;
     if (remaining <= lower) {
       for (const level of limited) limit(level, level.lower);
     } else if (remaining <= currentLower) {
@@ -198,7 +196,7 @@ export class PriorityLevels {
       target: demand.target,
     }));
     const found = allocateSeats(this.#nominalTotal, claims);
-    this.fairPart = found?.fairPart ?? 0;
+    this.fairFraction = found?.fairFraction ?? 0;
     limited.forEach((level, index) => {
       // If the bounds are not feasible, levels keep their seats; a new level starts with its
       // nominal ones.
@@ -209,7 +207,7 @@ export class PriorityLevels {
 }
 
 function limit(level: PriorityLevel, seats: number): void {
-  level.limitTo(Math.max(seats, Math.min(1, level.upper)));
+  level.setLimit(Math.max(seats, Math.min(1, level.upper)));
 }
 
 /** A level's demand for seats, smoothed over adjustments. */
@@ -230,7 +228,7 @@ export class PriorityLevel {
   /** The type of a level never changes: exactly the level `exempt` is exempt. */
   readonly isExempt: boolean;
   readonly set: QueueSet;
-  /** Whether it has been removed from the configuration but still has requests. */
+  /** Whether the level has been removed from the configuration but still has requests. */
   isQuiescing = false;
   nominal = 0;
   lower = 0;
@@ -256,8 +254,8 @@ export class PriorityLevel {
     return this.settings.name;
   }
 
-  /** Sets its nominal seats, and the bounds for lending and borrowing. */
-  nominate(seatsTotal: number, sharesTotal: number): void {
+  /** Sets the level's nominal seats, and the bounds for lending and borrowing. */
+  setNominalSeats(seatsTotal: number, sharesTotal: number): void {
     const { shares, lendablePercent, borrowingLimitPercent, response } = this.settings;
     const nominal = sharesTotal > 0 ? Math.ceil((seatsTotal * shares) / sharesTotal) : 0;
     const borrowed =
@@ -271,13 +269,13 @@ export class PriorityLevel {
     this.upper = nominal + borrowed;
     if (response.type !== 'Queue') this.seatsMax = undefined;
     else {
-      const ofHand = Math.floor(nominal / response.handSize);
-      this.seatsMax = Math.max(1, Math.min(Math.ceil(nominal * 0.15), ofHand));
+      const perQueue = Math.floor(nominal / response.handSize);
+      this.seatsMax = Math.max(1, Math.min(Math.ceil(nominal * 0.15), perQueue));
     }
   }
 
   /** Records the demand since the last adjustment, and `missed` adjustments without demand. */
-  noteDemand(report: DemandReport, missed: number): void {
+  recordDemand(report: DemandReport, missed: number): void {
     const { demand } = this;
     demand.highWatermark = Math.round(report.max);
     if (report.seconds <= 0) return;
@@ -288,15 +286,15 @@ export class PriorityLevel {
     demand.smoothed = Math.max(envelope, smoothing * decayed + (1 - smoothing) * envelope);
   }
 
-  /** Its current lower bound: the demand, up to its nominal seats. */
+  /** The current lower bound: the demand, up to the nominal seats unless the level is exempt. */
   get currentLower(): number {
     const { highWatermark } = this.demand;
     if (this.isExempt) return Math.max(this.lower, highWatermark);
     return Math.max(this.lower, Math.min(this.nominal, highWatermark));
   }
 
-  /** Sets its number of seats. */
-  limitTo(seats: number): void {
+  /** Sets the level's number of seats. */
+  setLimit(seats: number): void {
     this.current = seats;
     this.set.configure(this.settings.response, seats);
   }

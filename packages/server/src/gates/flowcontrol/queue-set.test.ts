@@ -16,7 +16,7 @@ function outcomeOf(entered: Seat | Promise<Seat>): { now: string } {
       outcome.now = 'running';
     },
     (error: unknown) => {
-      outcome.now = error instanceof Overloaded ? 'refused' : String(error);
+      outcome.now = error instanceof Overloaded ? 'rejected' : String(error);
     },
   );
   return outcome;
@@ -31,8 +31,8 @@ describe('OPS-3: the seats of a level', () => {
     const seat = seatOf(flowOf('a'));
     expect(set.enter(seat)).toBe(seat);
     expect([set.executing.length, set.seatsInUse, set.isIdle]).toEqual([1, 1, false]);
-    seat.leave();
-    seat.leave();
+    seat.release();
+    seat.release();
     expect([set.executing.length, set.seatsInUse, set.isIdle]).toEqual([0, 0, true]);
     expect(set.totals).toEqual({ dispatched: 1, rejected: 0, timedOut: 0, cancelled: 0 });
   });
@@ -63,12 +63,12 @@ describe('OPS-3: the seats of a level', () => {
     set.enter(first);
     const second = outcomeOf(set.enter(seatOf(flowOf('a'))));
     expect([second.now, set.waiting]).toEqual(['waiting', 1]);
-    first.leave();
+    first.release();
     await settled();
     expect([second.now, set.waiting]).toEqual(['running', 0]);
   });
 
-  test('OPS-3: a full queue rejects requests, other queues of the hand do not', async () => {
+  test('OPS-3: a request is rejected once all queues of its hand are full', async () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     set.configure({ ...queue, queueLengthLimit: 2 }, 1);
     const flow = flowOf('a');
@@ -82,10 +82,10 @@ describe('OPS-3: the seats of a level', () => {
     expect(outcomeOf(set.enter(seatOf(other))).now).toBe('waiting');
     set.close();
     await settled();
-    expect(new Set(waiting.map(({ now }) => now))).toEqual(new Set(['refused']));
+    expect(new Set(waiting.map(({ now }) => now))).toEqual(new Set(['rejected']));
   });
 
-  test('OPS-3: a request that waited too long is rejected, by one timer', async () => {
+  test('OPS-3: requests that wait too long are rejected', async () => {
     const clock = new FakeClock();
     const { set, seatOf } = queueSetOf(clock, 1000);
     set.configure(queue, 1);
@@ -99,12 +99,12 @@ describe('OPS-3: the seats of a level', () => {
     expect([early.now, late.now]).toEqual(['waiting', 'waiting']);
     clock.advance(1);
     await settled();
-    expect([early.now, late.now]).toEqual(['refused', 'waiting']);
+    expect([early.now, late.now]).toEqual(['rejected', 'waiting']);
     clock.advance(400);
     await settled();
-    expect(late.now).toBe('refused');
+    expect(late.now).toBe('rejected');
     expect(set.totals).toEqual({ dispatched: 1, rejected: 2, timedOut: 2, cancelled: 0 });
-    running.leave();
+    running.release();
     expect([set.isIdle, set.seatsInUse, set.seatsWaiting]).toEqual([true, 0, 0]);
   });
 
@@ -116,7 +116,7 @@ describe('OPS-3: the seats of a level', () => {
     const waiting = outcomeOf(set.enter(seat));
     (seat.request as ReturnType<typeof requestOf>).abort();
     await settled();
-    expect([waiting.now, set.waiting, set.totals.cancelled]).toEqual(['refused', 0, 1]);
+    expect([waiting.now, set.waiting, set.totals.cancelled]).toEqual(['rejected', 0, 1]);
     const gone = seatOf(flowOf('b'));
     (gone.request as ReturnType<typeof requestOf>).abort();
     expect(outcomeOf(set.enter(gone)).now).toBe('waiting');
@@ -139,7 +139,7 @@ describe('OPS-3: the seats of a level', () => {
     const small = outcomeOf(set.enter(seatOf(flow)));
     await settled();
     expect([large.now, small.now, set.seatsInUse]).toEqual(['waiting', 'waiting', 2]);
-    one.leave();
+    one.release();
     await settled();
     expect([large.now, small.now, set.seatsInUse]).toEqual(['running', 'waiting', 3]);
   });
@@ -161,7 +161,7 @@ describe('OPS-3: the seats of a level', () => {
     set.enter(write);
     expect(set.seatsInUse).toBe(4);
     const next = outcomeOf(set.enter(seatOf(flowOf('b'))));
-    write.leave();
+    write.release();
     clock.advance(19);
     await settled();
     expect([next.now, set.executing.length]).toEqual(['waiting', 0]);
@@ -170,7 +170,7 @@ describe('OPS-3: the seats of a level', () => {
     expect([next.now, set.seatsInUse]).toEqual(['running', 1]);
   });
 
-  test('OPS-3: more seats admit waiting requests, fewer seats end no running request', async () => {
+  test('OPS-3: more seats admit waiting requests, and fewer seats end no running request', async () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     set.configure(queue, 1);
     const seats = [1, 2, 3].map(() => seatOf(flowOf('a')));
@@ -180,7 +180,7 @@ describe('OPS-3: the seats of a level', () => {
     expect(outcomes.map(({ now }) => now)).toEqual(['running', 'running', 'running']);
     set.configure({ type: 'Reject' }, 1);
     expect(set.executing.length).toBe(3);
-    for (const seat of seats) seat.leave();
+    for (const seat of seats) seat.release();
     expect([set.isIdle, set.seatsInUse]).toEqual([true, 0]);
   });
 });

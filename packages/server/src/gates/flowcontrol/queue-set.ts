@@ -1,6 +1,6 @@
 import type { Clock, MaybePromise, Timer } from '@wheelhouse/machinery';
 import type { FlowRequest } from './contract.ts';
-import type { KindUsage, LevelSeries, LevelUsage, Refusal } from './flow-metrics.ts';
+import type { KindUsage, LevelSeries, LevelUsage, RejectionReason } from './flow-metrics.ts';
 import { type FlowQueue, type Seat, SeatDemand, SeatList, type SeatOwner } from './seat.ts';
 import type { LimitResponse } from './settings.ts';
 
@@ -19,8 +19,8 @@ export interface QueueSetTotals {
 export interface QueueSetOptions {
   readonly clock: Clock;
   /** Creates the error of a rejected request. */
-  readonly refusal: (seat: Seat) => Error;
-  /** Longest wait of a request in milliseconds. */
+  readonly rejection: (seat: Seat) => Error;
+  /** Maximum wait of a request in milliseconds. */
   readonly waitLimitMs: (request: FlowRequest) => number;
   readonly series?: LevelSeries | undefined;
   /** Shared by all sets of a server. */
@@ -45,19 +45,19 @@ export interface QueueSetOptions {
  */
 export class QueueSet implements SeatOwner, LevelUsage {
   readonly #clock: Clock;
-  readonly #refusal: QueueSetOptions['refusal'];
+  readonly #rejection: QueueSetOptions['rejection'];
   readonly #waitLimitMs: QueueSetOptions['waitLimitMs'];
   readonly #series: LevelSeries | undefined;
   readonly #kinds: KindUsage | undefined;
   readonly demand: SeatDemand;
   readonly executing = new SeatList();
   readonly #queues: (FlowQueue | undefined)[] = [];
-  /** Queues with waiting requests, in no order. */
+  /** Queues with waiting requests, unordered. */
   readonly #waitingQueues: FlowQueue[] = [];
   readonly #lingering = new LingeringSeats();
   #response: LimitResponse = { type: 'Reject' };
   #limit = 0;
-  /** Seats by shares alone. */
+  /** Number of seats before lending and borrowing. */
   nominal = 0;
   seatsInUse = 0;
   seatsWaiting = 0;
@@ -70,13 +70,13 @@ export class QueueSet implements SeatOwner, LevelUsage {
   #lastMs: number;
   #timer: Timer | undefined;
   #timerDueMs = Number.POSITIVE_INFINITY;
-  /** No waiting request expires before this. */
+  /** A lower bound of the waiting requests' deadlines. */
   #deadlineMs = Number.POSITIVE_INFINITY;
   readonly #totals = { dispatched: 0, rejected: 0, timedOut: 0, cancelled: 0 };
 
   constructor(options: QueueSetOptions) {
     this.#clock = options.clock;
-    this.#refusal = options.refusal;
+    this.#rejection = options.rejection;
     this.#waitLimitMs = options.waitLimitMs;
     this.#series = options.series;
     this.#kinds = options.kinds;
@@ -106,7 +106,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     return this.waiting === 0 && this.executing.length === 0;
   }
 
-  /** The queues that have been used; each is created on first use. */
+  /** The queues that have been used. */
   queues(): readonly FlowQueue[] {
     return this.#queues.filter((queue) => queue !== undefined);
   }
@@ -114,7 +114,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
   /** Changes the limits; running requests continue. */
   configure(response: LimitResponse, limit: number): void {
     const nowMs = this.#clock.monotonic();
-    this.#reach(nowMs);
+    this.#advanceTo(nowMs);
     this.#response = response;
     this.#limit = limit;
     this.#dispatch(nowMs);
@@ -122,22 +122,23 @@ export class QueueSet implements SeatOwner, LevelUsage {
   }
 
   /**
-   * Takes the request's seats now or when it is dispatched. Throws or rejects if it is rejected.
+   * Takes the request's seats now or when it is dispatched. Throws or rejects if the request is
+   * rejected.
    */
   enter(seat: Seat): MaybePromise<Seat> {
     const nowMs = this.#clock.monotonic();
-    this.#reach(nowMs);
+    this.#advanceTo(nowMs);
     seat.arrivalMs = nowMs;
     seat.arrivalR = this.#progress;
     const response = this.#response;
     if (response.type !== 'Queue') {
-      if (!this.#fits(seat)) throw this.#refuse(seat, 'concurrency-limit', 0);
+      if (!this.#fits(seat)) throw this.#reject(seat, 'concurrency-limit', 0);
       this.#begin(seat, nowMs);
       return seat;
     }
     const queue = this.#queueFor(seat);
     if (this.seatsInUse >= this.#limit && queue.waiting.length >= response.queueLengthLimit) {
-      throw this.#refuse(seat, 'queue-full', 0);
+      throw this.#reject(seat, 'queue-full', 0);
     }
     seat.queue = queue;
     const isActive = queue.waiting.length + queue.executing > 0;
@@ -145,7 +146,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     if (queue.waiting.length === 0 && (!isActive || queue.nextR < this.#progress)) {
       queue.nextR = this.#progress;
     }
-    seat.flow.series.arrived(queue.waiting.length + 1);
+    seat.flow.series.enqueue(queue.waiting.length + 1);
     if (this.waiting === 0 && this.seatsInUse < this.#limit && this.#fits(seat)) {
       this.#lastServed = queue.index;
       this.#begin(seat, nowMs);
@@ -154,20 +155,20 @@ export class QueueSet implements SeatOwner, LevelUsage {
     return this.#wait(seat, queue, nowMs);
   }
 
-  /** Removes a waiting request whose client has left. */
+  /** Removes a waiting request whose client has disconnected. */
   cancel(seat: Seat): void {
     if (seat.state !== 'waiting') return;
-    this.#reach(this.#clock.monotonic());
+    this.#advanceTo(this.#clock.monotonic());
     this.#eject(seat, 'cancelled');
   }
 
   /** Ends a request; its seats are released now or after lingering. */
   finish(seat: Seat): void {
     const nowMs = this.#clock.monotonic();
-    this.#reach(nowMs);
+    this.#advanceTo(nowMs);
     const { queue } = seat;
     const seconds = (nowMs - (seat.startMs ?? nowMs)) / 1000;
-    seat.state = 'over';
+    seat.state = 'finished';
     this.executing.remove(seat);
     if (queue !== undefined) {
       queue.executing -= 1;
@@ -179,7 +180,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     const { verb } = seat.request.info;
     this.#kinds?.executing(verb, -1, nowMs);
     const type = verb === 'watch' ? 'watch' : 'regular';
-    seat.flow.series.ended(seconds, type);
+    seat.flow.series.end(seconds, type);
     if (seat.lingerMs > 0) this.#lingering.add(seat, nowMs + seat.lingerMs);
     else this.#release(seat, nowMs);
     if (this.waiting === 0) return;
@@ -188,8 +189,8 @@ export class QueueSet implements SeatOwner, LevelUsage {
   }
 
   /** Advances the measurements to the current time. */
-  look(): void {
-    this.#reach(this.#clock.monotonic());
+  refresh(): void {
+    this.#advanceTo(this.#clock.monotonic());
   }
 
   /** Rejects waiting requests and stops the timer. */
@@ -201,8 +202,8 @@ export class QueueSet implements SeatOwner, LevelUsage {
     }
   }
 
-  /** Advances R to the current time and releases seats that have lingered long enough. */
-  #reach(nowMs: number): void {
+  /** Advances R to the current time and releases the lingering seats that are due. */
+  #advanceTo(nowMs: number): void {
     if (this.#lingering.firstDueMs > nowMs) {
       this.#advance(nowMs);
       return;
@@ -219,13 +220,13 @@ export class QueueSet implements SeatOwner, LevelUsage {
   #advance(nowMs: number): void {
     const seconds = (nowMs - this.#lastMs) / 1000;
     this.#lastMs = nowMs;
-    if (seconds > 0) this.#series?.lasted(seconds * 1e9, this);
+    if (seconds > 0) this.#series?.observe(seconds * 1e9, this);
     if (this.#activeQueues === 0) return;
     const seats = Math.min(this.seatsInUse + this.seatsWaiting, this.#limit);
     this.#progress += (seconds * seats) / this.#activeQueues;
   }
 
-  /** The queue of the hand with the least waiting work; each call starts at another card. */
+  /** The queue of the hand with the least waiting work; each call starts with the next card. */
   #queueFor(seat: Seat): FlowQueue {
     const { hand } = seat.flow;
     const offset = this.#enqueues % hand.length;
@@ -276,8 +277,8 @@ export class QueueSet implements SeatOwner, LevelUsage {
     if (seat.deadlineMs < this.#deadlineMs) this.#deadlineMs = seat.deadlineMs;
     this.#arm();
     const turn = new Promise<Seat>((resolve, reject) => {
-      seat.granted = resolve;
-      seat.refused = reject;
+      seat.grant = resolve;
+      seat.reject = reject;
     });
     const { exchange } = seat.request;
     exchange.onAbort(() => this.cancel(seat));
@@ -293,7 +294,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     queue.initialSeatsWaiting += by * seat.initialSeats;
     // Resets rounding errors when the queue is empty.
     queue.workWaiting = queue.waiting.length === 0 ? 0 : queue.workWaiting + by * workOf(seat);
-    seat.flow.series.waiting(by, seats);
+    seat.flow.series.changeWaiting(by, seats);
     this.#kinds?.waiting(seat.request.info.verb, by, this.#lastMs);
   }
 
@@ -315,14 +316,14 @@ export class QueueSet implements SeatOwner, LevelUsage {
       const seat = queue?.waiting.first;
       if (queue === undefined || seat === undefined) return;
       if (!this.#fits(seat)) {
-        seat.flow.series.tooWide();
+        seat.flow.series.countNoAccommodation();
         return;
       }
       this.#takeFromQueue(seat, queue);
       this.#lastServed = queue.index;
       this.#begin(seat, nowMs);
       this.#boundNext(queue);
-      seat.granted?.(seat);
+      seat.grant?.(seat);
     }
   }
 
@@ -367,7 +368,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     this.demand.set(nowMs, this.seatsInUse + this.seatsWaiting);
     this.#totals.dispatched += 1;
     const isExempt = this.#response.type === 'Exempt';
-    seat.flow.series.began(maxSeats, isExempt ? undefined : (nowMs - seat.arrivalMs) / 1000);
+    seat.flow.series.begin(maxSeats, isExempt ? undefined : (nowMs - seat.arrivalMs) / 1000);
   }
 
   /** Ensures that a queue's next request begins, in terms of R, no earlier than its arrival. */
@@ -381,14 +382,14 @@ export class QueueSet implements SeatOwner, LevelUsage {
     this.seatsInUse -= maxSeats;
     if (seat.queue !== undefined) seat.queue.seatsInUse -= maxSeats;
     this.demand.set(nowMs, this.seatsInUse + this.seatsWaiting);
-    seat.flow.series.released(maxSeats);
+    seat.flow.series.release(maxSeats);
   }
 
-  #refuse(seat: Seat, reason: Refusal, waited: number): Error {
-    seat.state = 'over';
+  #reject(seat: Seat, reason: RejectionReason, waited: number): Error {
+    seat.state = 'finished';
     this.#totals.rejected += 1;
-    seat.flow.series.refused(reason, waited);
-    return this.#refusal(seat);
+    seat.flow.series.reject(reason, waited);
+    return this.#rejection(seat);
   }
 
   #eject(seat: Seat, reason: 'time-out' | 'cancelled'): void {
@@ -401,7 +402,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     this.demand.set(nowMs, this.seatsInUse + this.seatsWaiting);
     if (reason === 'time-out') this.#totals.timedOut += 1;
     else this.#totals.cancelled += 1;
-    seat.refused?.(this.#refuse(seat, reason, (nowMs - seat.arrivalMs) / 1000));
+    seat.reject?.(this.#reject(seat, reason, (nowMs - seat.arrivalMs) / 1000));
   }
 
   /** Sets the single timer for the earliest deadline of a waiting request or a lingering seat. */
@@ -411,20 +412,20 @@ export class QueueSet implements SeatOwner, LevelUsage {
     if (dueMs >= this.#timerDueMs) return;
     this.#timer?.stop();
     this.#timerDueMs = dueMs;
-    this.#timer = this.#clock.after(Math.max(1, dueMs - this.#lastMs), () => this.#ring());
+    this.#timer = this.#clock.after(Math.max(1, dueMs - this.#lastMs), () => this.#onTimer());
   }
 
-  #ring(): void {
+  #onTimer(): void {
     this.#timer = undefined;
     this.#timerDueMs = Number.POSITIVE_INFINITY;
     const nowMs = this.#clock.monotonic();
-    this.#reach(nowMs);
-    if (this.#deadlineMs <= nowMs) this.#ejectLate(nowMs);
+    this.#advanceTo(nowMs);
+    if (this.#deadlineMs <= nowMs) this.#ejectExpired(nowMs);
     this.#dispatch(nowMs);
     this.#arm();
   }
 
-  #ejectLate(nowMs: number): void {
+  #ejectExpired(nowMs: number): void {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const queue of [...this.#waitingQueues]) {
       for (const seat of [...queue.waiting]) {
@@ -453,7 +454,7 @@ class LingeringSeats {
 
   add(seat: Seat, dueMs: number): void {
     let at = this.#seats.length;
-    // Most linger equally long, so the insertion point is nearly always the end.
+    // Most seats linger equally long, so the insertion point is usually the end.
     while (at > 0 && (this.#seats[at - 1]?.dueMs ?? 0) > dueMs) at -= 1;
     this.#seats.splice(at, 0, { dueMs, seat });
   }

@@ -2,9 +2,7 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { RetryAfter } from './fair-flow-control.ts';
 
-/**
- * Rejects `each` requests in each of the seconds and returns the last advised pause of each second.
- */
+/** Rejects `each` requests in each of the seconds, and returns the last Retry-After of each second. */
 function advisedSeconds(
   retryAfter: RetryAfter,
   clock: FakeClock,
@@ -13,7 +11,7 @@ function advisedSeconds(
 ): number[] {
   return Array.from({ length: seconds }, () => {
     let last = 0;
-    for (let refused = 0; refused < each; refused += 1) last = retryAfter.refused('level');
+    for (let refused = 0; refused < each; refused += 1) last = retryAfter.countRejection('level');
     clock.advance(1000);
     return last;
   });
@@ -29,24 +27,24 @@ test('OPS-3: Retry-After grows while rejections continue', () => {
   expect(later.at(-1)).toBe(32);
 });
 
-test('OPS-3: it decreases by a second at a time afterwards', () => {
+test('OPS-3: Retry-After decreases by a second at a time afterwards', () => {
   const clock = new FakeClock();
   const retryAfter = new RetryAfter(clock);
   advisedSeconds(retryAfter, clock, 5, 50);
-  const high = retryAfter.refused('level');
+  const high = retryAfter.countRejection('level');
   expect(high).toBeGreaterThan(1);
   clock.advance(60_000);
-  expect(retryAfter.refused('level')).toBe(high - 1);
+  expect(retryAfter.countRejection('level')).toBe(high - 1);
   clock.advance(60_000);
-  expect(retryAfter.refused('level')).toBe(Math.max(1, high - 2));
+  expect(retryAfter.countRejection('level')).toBe(Math.max(1, high - 2));
 });
 
-test('OPS-3: occasional rejections get one second, each level on its own', () => {
+test('OPS-3: Retry-After stays at one second for occasional rejections, at each level', () => {
   const clock = new FakeClock();
   const retryAfter = new RetryAfter(clock);
   expect(advisedSeconds(retryAfter, clock, 20, 2)).toEqual(Array.from({ length: 20 }, () => 1));
   advisedSeconds(retryAfter, clock, 5, 50);
-  expect(retryAfter.refused('other')).toBe(1);
-  retryAfter.keep(new Set(['other']));
-  expect(retryAfter.refused('level')).toBe(1);
+  expect(retryAfter.countRejection('other')).toBe(1);
+  retryAfter.retain(new Set(['other']));
+  expect(retryAfter.countRejection('level')).toBe(1);
 });

@@ -4,7 +4,7 @@ import type { FlowSeries } from './flow-metrics.ts';
 /** Requests of one schema and one distinguisher, which share seats fairly with other flows. */
 export interface Flow {
   readonly distinguisher: string;
-  /** The queues that it may use; at least one if its level queues. */
+  /** The indexes of the queues that it may use; at least one if its level has queues. */
   readonly hand: readonly number[];
   readonly series: FlowSeries;
   readonly flowClass: FlowClass;
@@ -43,10 +43,10 @@ export interface FlowQueue {
 /**
  * A request's seats at its priority level. It is in exactly one state, and in exactly one list
  * while it waits or runs:
- * | state     | dispatched | taken back or too late | left      |
- * |-----------|------------|------------------------|-----------|
- * | waiting   | executing  | over                   |           |
- * | executing |            |                        | over      |
+ * | state     | dispatched | canceled or timed out | released |
+ * |-----------|------------|-----------------------|----------|
+ * | waiting   | executing  | finished              |          |
+ * | executing |            |                       | finished |
  */
 export class Seat implements GrantedSeat {
   readonly request: FlowRequest;
@@ -55,7 +55,7 @@ export class Seat implements GrantedSeat {
   finalSeats: number;
   lingerMs: number;
   readonly owner: SeatOwner;
-  state: 'waiting' | 'executing' | 'over' = 'waiting';
+  state: 'waiting' | 'executing' | 'finished' = 'waiting';
   queue: FlowQueue | undefined = undefined;
   arrivalMs = 0;
   arrivalR = 0;
@@ -65,8 +65,8 @@ export class Seat implements GrantedSeat {
   deadlineMs = 0;
   previous: Seat | undefined = undefined;
   next: Seat | undefined = undefined;
-  granted: ((seat: Seat) => void) | undefined = undefined;
-  refused: ((error: Error) => void) | undefined = undefined;
+  grant: ((seat: Seat) => void) | undefined = undefined;
+  reject: ((error: Error) => void) | undefined = undefined;
 
   constructor(request: FlowRequest, flow: Flow, owner: SeatOwner, work: WorkEstimate) {
     this.request = request;
@@ -85,12 +85,12 @@ export class Seat implements GrantedSeat {
     return this.flow.flowClass;
   }
 
-  leave(): void {
+  release(): void {
     if (this.state === 'executing') this.owner.finish(this);
   }
 }
 
-/** A doubly linked list of seats, from which any can be removed in constant time. */
+/** A doubly linked list of seats, with removal in constant time. */
 export class SeatList {
   first: Seat | undefined = undefined;
   last: Seat | undefined = undefined;
@@ -143,14 +143,14 @@ export class SeatDemand {
 
   /** Sets the current demand. */
   set(nowMs: number, seats: number): void {
-    this.#reach(nowMs);
+    this.#advanceTo(nowMs);
     this.#seats = seats;
     if (seats > this.#max) this.#max = seats;
   }
 
   /** The demand since the last report. */
   report(nowMs: number): DemandReport {
-    this.#reach(nowMs);
+    this.#advanceTo(nowMs);
     const seconds = this.#seconds;
     const average = seconds > 0 ? this.#sum / seconds : 0;
     const variance = seconds > 0 ? this.#squares / seconds - average * average : 0;
@@ -162,7 +162,7 @@ export class SeatDemand {
     return { seconds, average, deviation: Math.sqrt(Math.max(0, variance)), max };
   }
 
-  #reach(nowMs: number): void {
+  #advanceTo(nowMs: number): void {
     const seconds = (nowMs - this.#lastMs) / 1000;
     this.#lastMs = nowMs;
     this.#seconds += seconds;

@@ -46,7 +46,7 @@ export interface UrlRule {
   readonly urls: readonly string[];
 }
 
-/** One rule of a schema: any of its subjects with any of the requests. */
+/** One rule of a schema: matches requests of any of its subjects that match any of its request rules. */
 export interface RuleSettings {
   readonly subjects: readonly SubjectSettings[];
   readonly resourceRules: readonly ResourceRule[];
@@ -63,7 +63,7 @@ export interface SchemaSettings {
   readonly rules: readonly RuleSettings[];
 }
 
-/** Reads a level; undefined if its parts contradict each other, so that it counts as absent. */
+/** Reads a level; undefined if its fields contradict each other, so that its default applies. */
 export function readLevel(object: ApiObject): LevelSettings | undefined {
   const name = textAt(object, 'metadata', 'name');
   const spec = objectAt(object, 'spec') ?? {};
@@ -128,7 +128,7 @@ function readRule(rule: JsonObject): RuleSettings {
   };
 }
 
-const described: ReadonlyMap<string, string> = new Map([
+const subjectMembers: ReadonlyMap<string, string> = new Map([
   ['User', 'user'],
   ['Group', 'group'],
   ['ServiceAccount', 'serviceAccount'],
@@ -136,7 +136,7 @@ const described: ReadonlyMap<string, string> = new Map([
 
 function readSubject(subject: JsonObject): SubjectSettings {
   const kind = textAt(subject, 'kind');
-  const one = objectAt(subject, described.get(kind) ?? '');
+  const one = objectAt(subject, subjectMembers.get(kind) ?? '');
   return { kind, name: textAt(one, 'name'), namespace: textAt(one, 'namespace') };
 }
 

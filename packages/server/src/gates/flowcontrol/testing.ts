@@ -6,9 +6,7 @@ import type { FlowSeries } from './flow-metrics.ts';
 import { QueueSet } from './queue-set.ts';
 import { type Flow, Seat, type WorkEstimate } from './seat.ts';
 
-/** Helpers for tests of flow control. */
-
-/** Numbers below a bound, repeatable by the seed. */
+/** Creates a generator of pseudorandom numbers below a bound, reproducible from the seed. */
 export function randomOf(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -17,25 +15,25 @@ export function randomOf(seed: number): (below: number) => number {
   };
 }
 
-/** Metrics that are discarded. */
-export const silentSeries: FlowSeries = {
-  estimated: () => {},
-  began: () => {},
-  ended: () => {},
-  released: () => {},
-  arrived: () => {},
-  waiting: () => {},
-  refused: () => {},
-  tooWide: () => {},
-  watched: () => {},
+/** A series that discards its samples. */
+export const discardedSeries: FlowSeries = {
+  observeEstimate: () => {},
+  begin: () => {},
+  end: () => {},
+  release: () => {},
+  enqueue: () => {},
+  changeWaiting: () => {},
+  reject: () => {},
+  countNoAccommodation: () => {},
+  observeWatches: () => {},
 };
 
-/** A user with only these groups. */
+/** Creates a user with these groups. */
 export function userOf(name: string, groups: readonly string[] = []): UserInfo {
   return { name, uid: '', groups, extra: {} };
 }
 
-/** A GET of a path below `/api`, with changes. */
+/** The attributes of a GET of a ConfigMap, with changes. */
 export function infoOf(more: Partial<FlowInfo> = {}): FlowInfo {
   return {
     verb: 'get',
@@ -81,7 +79,7 @@ export function flowOf(name: string, deck: { queues: number; handSize: number } 
   return {
     distinguisher: name,
     hand: dealHand(flowHash('schema', name), deck),
-    series: silentSeries,
+    series: discardedSeries,
     flowClass: {
       flowSchema: 'schema',
       flowSchemaUid: '',
@@ -91,10 +89,10 @@ export function flowOf(name: string, deck: { queues: number; handSize: number } 
   };
 }
 
-/** A set of queues, and a function that sends it requests. */
+/** Creates a set of queues, and a function that creates seats for it. */
 export function queueSetOf(clock: Clock, waitLimitMs = 15_000) {
-  const refusal = () => new Overloaded(1);
-  const set = new QueueSet({ clock, refusal, waitLimitMs: () => waitLimitMs });
+  const rejection = () => new Overloaded(1);
+  const set = new QueueSet({ clock, rejection, waitLimitMs: () => waitLimitMs });
   const one: WorkEstimate = { initialSeats: 1, finalSeats: 0, lingerMs: 0 };
   const seatOf = (flow: Flow, work: WorkEstimate = one) =>
     new Seat(requestOf(userOf(flow.distinguisher)), flow, set, work);
