@@ -411,7 +411,7 @@ const deferrals =
 const watchers = /^(FinalizationRegistry|PerformanceObserver)$/;
 /** Node's options that are callbacks. */
 const callbackOptions = /^(SNICallback|ALPNCallback|pskCallback|checkServerIdentity)$/;
-const containers = /^(contained|containedEach|verdict)$/;
+const containers = /^(contained|containedEach|returningErrors)$/;
 
 /** Finds callbacks for the event loop whose exceptions nothing would catch. */
 function rawCallbacks(tree: ts.SourceFile): string[] {

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 
 /** The 404 for a path that is not served. */
-const noSuchPath = {
+const pathNotFound = {
   kind: 'Status',
   apiVersion: 'v1',
   metadata: {},
@@ -63,9 +63,9 @@ describe('API-1: shapes of paths', () => {
   test('API-1: namespaces do not nest', async () => {
     const inside = `/api/v1/namespaces/${namespace}/namespaces`;
     for (const path of [inside, `${inside}/${namespace}`, `${inside}/${namespace}/status`]) {
-      expect((await server.get(path)).body, path).toEqual(noSuchPath);
+      expect((await server.get(path)).body, path).toEqual(pathNotFound);
     }
-    expect((await server.post(inside, { metadata: { name: 'inner' } })).body).toEqual(noSuchPath);
+    expect((await server.post(inside, { metadata: { name: 'inner' } })).body).toEqual(pathNotFound);
     const status = await server.get(`/api/v1/namespaces/${namespace}/status`);
     expect(status.body).toMatchObject({ kind: 'Namespace', metadata: { name: namespace } });
   });
@@ -112,7 +112,7 @@ describe('API-1: shapes of paths', () => {
     all.close();
     one.close();
     expect((await server.post(base, configMap('w3'))).status).toBe(405);
-    expect((await server.get('/api/v1/watch')).body).toEqual(noSuchPath);
+    expect((await server.get('/api/v1/watch')).body).toEqual(pathNotFound);
   });
 
   test.each([
@@ -140,7 +140,7 @@ describe('API-1: shapes of paths', () => {
   ])('API-1: %s is 404', async (path) => {
     const answer = await server.get(path);
     expect(answer.status).toBe(404);
-    expect(answer.body).toEqual(noSuchPath);
+    expect(answer.body).toEqual(pathNotFound);
   });
 
   test('API-11: /index.html is another name of the list of paths', async () => {

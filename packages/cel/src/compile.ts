@@ -1,4 +1,4 @@
-import { appendAll, inOnePiece, itemAt } from '@wheelhouse/machinery';
+import { appendAll, itemAt, runInOnePiece } from '@wheelhouse/machinery';
 import { type Checked, checkSteps } from './checker.ts';
 import { costSteps } from './cost/cost.ts';
 import { type Program, programSteps } from './evaluator.ts';
@@ -31,7 +31,7 @@ export interface Compiled {
 
 /** `compileSteps` in one piece, for callers that serve nobody else. */
 export function compile(source: string, environment: Environment): Compiled {
-  return inOnePiece(compileSteps(source, environment));
+  return runInOnePiece(compileSteps(source, environment));
 }
 
 /**
@@ -51,9 +51,9 @@ export function* compileSteps(source: string, environment: Environment): Generat
   return {
     type: checked.type,
     used: checked.used,
-    program: () => inOnePiece(programOf()),
+    program: () => runInOnePiece(programOf()),
     programSteps: programOf,
-    costMax: (self) => inOnePiece(costOf(self)),
+    costMax: (self) => runInOnePiece(costOf(self)),
     costSteps: costOf,
   };
 }

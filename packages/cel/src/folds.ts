@@ -1,4 +1,4 @@
-import { inOnePiece } from '@wheelhouse/machinery';
+import { runInOnePiece } from '@wheelhouse/machinery';
 import { sortSteps } from './sort.ts';
 import type { Expr, FoldExpr, FoldName } from './syntax/ast.ts';
 import { type CallContext, noSuchOverload } from './types/functions.ts';
@@ -33,7 +33,9 @@ export type Work = (frame: SteppedFrame) => Generator<void, Value>;
 /** Compiles nodes; `scope` lists the variables by slot. */
 export interface Compiles {
   compile(expr: Expr, scope: readonly string[]): Step;
-  /** Whether the node has many nodes, or a macro or a function that takes long for long operands. */
+  /**
+   * Whether the node has many nodes, or a macro or a function that takes long for long operands.
+   */
   isDivided(expr: Expr): boolean;
   /** The node in steps; one step if it is not divided. */
   work(expr: Expr, scope: readonly string[]): Work;
@@ -95,7 +97,7 @@ export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly str
       if (filter !== undefined && !isTrue(filter(frame))) return undefined;
       return fold.take(first, takesFailures ? outcome(body, frame) : body(frame));
     });
-    return inOnePiece(fold.result());
+    return runInOnePiece(fold.result());
   };
 }
 

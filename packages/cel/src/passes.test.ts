@@ -1,4 +1,4 @@
-import { inOnePiece } from '@wheelhouse/machinery';
+import { runInOnePiece } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { type Compiled, compile, compileSteps } from './compile.ts';
 import { CelCompileError } from './issues.ts';
@@ -29,7 +29,7 @@ function counted<Result>(work: Iterator<void, Result>): { result: Result; pauses
 }
 
 function resultOf(compiled: Compiled): Value | undefined {
-  return inOnePiece(inOnePiece(compiled.programSteps()).steps(variables, 1_000_000)).value;
+  return runInOnePiece(runInOnePiece(compiled.programSteps()).steps(variables, 1_000_000)).value;
 }
 
 const repeated = (part: string, times: number) => Array(times).fill(part).join(',');

@@ -1,4 +1,4 @@
-import { inOnePiece, type JsonValue } from '@wheelhouse/machinery';
+import { type JsonValue, runInOnePiece } from '@wheelhouse/machinery';
 import { schemaFromOpenApi } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import { compile } from './compile.ts';
@@ -138,7 +138,7 @@ test('TRUST-2: the rules of an object run in steps', () => {
   let steps = 0;
   while (work?.next().done === false) steps += 1;
   expect(steps).toBeGreaterThan(100);
-  const errors = rules === undefined ? [] : inOnePiece(rules(object, undefined));
+  const errors = rules === undefined ? [] : runInOnePiece(rules(object, undefined));
   expect(errors.map(({ field }) => field)).toEqual(lists.map((_, at) => `lists[${at}]`));
 });
 

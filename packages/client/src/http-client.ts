@@ -5,7 +5,13 @@ import { isIP } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { PeerCertificate } from 'node:tls';
 import { types } from 'node:util';
-import { checkServerNames, delayMsMax, listen, trustOptions, verdict } from '@wheelhouse/machinery';
+import {
+  checkServerNames,
+  delayMsMax,
+  listen,
+  returningErrors,
+  trustOptions,
+} from '@wheelhouse/machinery';
 import {
   NotProcessed,
   SecureTunnelAgent,
@@ -103,7 +109,7 @@ function nameCheck(name: string | undefined): https.AgentOptions {
   const check = (host: string, certificate: PeerCertificate) =>
     checkServerNames(isAddress ? name : host, certificate);
   const serverName = name === undefined || isAddress ? {} : { servername: name };
-  return { ...serverName, checkServerIdentity: verdict(check) };
+  return { ...serverName, checkServerIdentity: returningErrors(check) };
 }
 
 /**

@@ -1,10 +1,10 @@
 import {
-  inOnePiece,
   type JsonArray,
   type JsonObject,
   type JsonValue,
   parseJson,
   problemText,
+  runInOnePiece,
   setMember,
 } from '@wheelhouse/machinery';
 import { JsonError } from './json-limits.ts';
@@ -39,7 +39,7 @@ export function parseExactJson(
   text: string,
   limits: { readonly depthMax: number },
 ): { value: JsonValue; duplicates: string[] } {
-  return inOnePiece(exactJsonSteps(text, limits));
+  return runInOnePiece(exactJsonSteps(text, limits));
 }
 
 /** `parseExactJson` in steps of several hundred values. */
@@ -85,7 +85,7 @@ const placeholderPattern = /(?<![\w.+-])[0-9.]+e-3[0-9]{2}\b/g;
  * undefined if there is none.
  */
 export function syntaxErrorOf(bytes: Buffer, depthMax: number): JsonError | undefined {
-  return inOnePiece(syntaxErrorSteps(bytes, depthMax));
+  return runInOnePiece(syntaxErrorSteps(bytes, depthMax));
 }
 
 /** `syntaxErrorOf` in steps of several hundred values. */
@@ -122,7 +122,7 @@ export function memberPlaces(
     else if (place.second < 0) place.second = count;
   };
   const parser = new ExactParser(text, { depthMax: limits.depthMax, onMember });
-  inOnePiece(parser.steps());
+  runInOnePiece(parser.steps());
   return parser.hasAllPaths ? places : undefined;
 }
 

@@ -1,4 +1,4 @@
-import { inOnePiece, type JsonValue } from '@wheelhouse/machinery';
+import { type JsonValue, runInOnePiece } from '@wheelhouse/machinery';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
@@ -134,7 +134,7 @@ test('TRUST-2: values are encoded in steps like at once', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.nat(400), (value, count) => {
       const repeated = [value, Array.from({ length: count }, () => value)] as JsonValue;
-      expect(inOnePiece(encodeJsonSteps(repeated)).equals(encodeJson(repeated))).toBe(true);
+      expect(runInOnePiece(encodeJsonSteps(repeated)).equals(encodeJson(repeated))).toBe(true);
     }),
     { numRuns: 60 },
   );

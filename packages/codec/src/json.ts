@@ -1,8 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import {
   type Clock,
-  inOnePiece,
-  inSlices,
   isObject,
   type JsonArray,
   type JsonObject,
@@ -10,6 +8,8 @@ import {
   type MaybePromise,
   pacedBytesMin,
   parseJson,
+  runInOnePiece,
+  runInSlices,
   Slab,
   Stride,
   setMember,
@@ -47,7 +47,9 @@ export interface DecodedJson {
   readonly duplicates: string[];
   /** For YAML, the decoder's messages instead: `line 4: key "a" already set in map`. */
   readonly repeated?: readonly string[];
-  /** Set when a number is spelled with a fraction or an exponent, such as `1.5`, `1.0`, or `1e2`. */
+  /**
+   * Set when a number is spelled with a fraction or an exponent, such as `1.5`, `1.0`, or `1e2`.
+   */
   readonly hasFraction?: true;
 }
 
@@ -58,7 +60,7 @@ export interface DecodedJson {
 export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits): DecodedJson {
   const scan = scanWithin(bytes, limits);
   const text = bytes.toString('utf8');
-  const decoded = parsedWhole(text, scan) ?? inOnePiece(exactSteps({ bytes, text, limits }));
+  const decoded = parsedWhole(text, scan) ?? runInOnePiece(exactSteps({ bytes, text, limits }));
   return scan.hasFraction ? { ...decoded, hasFraction: true } : decoded;
 }
 
@@ -94,7 +96,7 @@ export function decodeJsonInSlices(
 ): MaybePromise<DecodedJson> {
   const { clock, limits = defaultJsonLimits } = options;
   if (bytes.length < pacedBytesMin) return decodeJson(bytes, limits);
-  return inSlices(decodeJsonSteps(bytes, limits), clock);
+  return runInSlices(decodeJsonSteps(bytes, limits), clock);
 }
 
 function scanWithin(bytes: Buffer, limits: JsonLimits): JsonScan {

@@ -3,8 +3,8 @@ import {
   type JsonObject,
   type JsonValue,
   setMember,
-  shortened,
   shownPathMax,
+  truncateText,
 } from '@wheelhouse/machinery';
 import {
   type Document,
@@ -226,7 +226,7 @@ class TreeReader {
     if (this.#duplicates.length >= duplicatesMax) return;
     const line = node === null ? 0 : this.#lineOf(node);
     this.#duplicates.push(
-      `line ${line}: key ${JSON.stringify(shortened(name, shownPathMax))} already set in map`,
+      `line ${line}: key ${JSON.stringify(truncateText(name, shownPathMax))} already set in map`,
     );
   }
 

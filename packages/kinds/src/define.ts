@@ -3,10 +3,10 @@ import {
   apiVersionOf,
   type Dialect,
   foregroundFinalizer,
-  inOnePiece,
   type JsonObject,
   jsonObject,
   orphanFinalizer,
+  runInOnePiece,
 } from '@wheelhouse/machinery';
 import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import { groupStems } from './facts.ts';
@@ -44,7 +44,7 @@ export interface VersionOptions<O = ApiObject>
 
 /** The `defaults` and `defaultSteps` of a version, both from one generator of steps. */
 export const steppedDefaults = <O>(steps: (object: O) => Generator<void, void>) => ({
-  defaults: (object: O): void => inOnePiece(steps(object)),
+  defaults: (object: O): void => runInOnePiece(steps(object)),
   defaultSteps: steps,
 });
 

@@ -171,11 +171,11 @@ test('the defaults of large resource lists are filled in steps', () => {
     if (version === undefined) throw new Error(`no kind ${kind}`);
     const { defaultSteps, defaults, schema } = version;
     const object = (): JsonObject => decodeTyped(schema)({ metadata: { name: 'wide' }, ...body });
-    const [inSteps, inOnePiece] = [object(), object()] as [ApiObject, ApiObject];
-    defaults?.(inOnePiece);
+    const [inSteps, runInOnePiece] = [object(), object()] as [ApiObject, ApiObject];
+    defaults?.(runInOnePiece);
     if (defaultSteps === undefined) throw new Error(`${kind} has no steps`);
     const { steps } = stepped(defaultSteps(inSteps));
-    expect(JSON.stringify(inSteps)).toBe(JSON.stringify(inOnePiece));
+    expect(JSON.stringify(inSteps)).toBe(JSON.stringify(runInOnePiece));
     return { object: inSteps, steps };
   };
   const max = { ...amounts(4_000, 'a.io'), cpu: '2' };

@@ -1,4 +1,4 @@
-/** The part of the package that needs nothing of Node, for code that runs in a browser. */
+/** The exports of the package that do not depend on Node, for code that runs in a browser. */
 
 export type { Clock, Timer } from './base/clock.ts';
 export { isObject, type JsonObject, type JsonValue, jsonEqual, setMember } from './base/json.ts';
@@ -10,7 +10,7 @@ export {
   dialectOf,
 } from './dialect.ts';
 export {
-  dereferenced,
+  dereference,
   descriptionOf,
   itemOf,
   propertiesOf,

@@ -32,7 +32,7 @@ describe('a command line', () => {
     ['--names', 'unknown flag: --names (did you mean --name?)'],
     ['--nam', /^unknown flag: --nam$/],
     ['--named-at', /^unknown flag: --named-at$/],
-  ])('%s is refused with the flag that may be meant', (line, message) => {
+  ])('the error for %s names a similar flag', (line, message) => {
     expect(() => parseCommandLine([line], forms)).toThrow(message);
   });
 
@@ -47,7 +47,7 @@ describe('a command line', () => {
     ['-ix', "unknown shorthand flag: 'x' in -ix"],
     ['--name', 'flag needs an argument: --name'],
     ['-in', "flag needs an argument: 'n' in -in"],
-  ])('%s is refused', (line, message) => {
+  ])('%s is rejected', (line, message) => {
     expect(() => parseCommandLine(line.split(' '), forms)).toThrow(message);
   });
 });

@@ -8,12 +8,13 @@ export interface FlagForm {
   readonly name: string;
   readonly short?: string;
   /**
-   * The flag's value if it is given without one. Flags without this property take the next
+   * The flag's value if it has none on the command line. Flags without this property take the next
    * argument; the letters of flags with it can be combined: `-it`.
    */
   readonly bare?: string;
 }
 
+/** A parsed command line. */
 export interface CommandLine {
   /** Values by the long name of the flag, in order. */
   readonly values: ReadonlyMap<string, readonly string[]>;
@@ -32,7 +33,7 @@ interface Parse {
 /**
  * Separates arguments into flags and words in the manner of Go's pflag.
  * @throws FlagError with pflag's message for a missing value and for an unknown flag, which also
- *   names the flag that may be meant
+ *   names the most similar flag
  */
 export function parseCommandLine(
   args: readonly string[],
@@ -70,11 +71,11 @@ function unknownFlag(name: string, flags: Iterable<string>): string {
   return `unknown flag: --${name}${likely === undefined ? '' : ` (did you mean --${likely}?)`}`;
 }
 
-/** In shorter words, fewer edits make a different word. */
+/** Minimum lengths of a name for which one edit, or two, count as similar. */
 const similarLengthMin = 4;
 const twoEditsLengthMin = 6;
 
-/** The names that one or two edits turn into a mistyped one, the most similar first. */
+/** Returns the names within one or two edits of a mistyped one, the most similar first. */
 export function similarNames(mistyped: string, names: Iterable<string>): string[] {
   if (mistyped.length < similarLengthMin) return [];
   const editsMax = mistyped.length < twoEditsLengthMin ? 1 : 2;
@@ -86,7 +87,7 @@ export function similarNames(mistyped: string, names: Iterable<string>): string[
     .map(({ name }) => name);
 }
 
-/** The Levenshtein distance of two words. */
+/** Returns the Levenshtein distance of two words. */
 function editsBetween(one: string, other: string): number {
   let above = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (let row = 1; row <= one.length; row += 1) {
@@ -109,9 +110,9 @@ function add({ values }: Parse, { name }: FlagForm, value: string): void {
   else earlier.push(value);
 }
 
-function nextValue({ queue }: Parse, shown: string): string {
+function nextValue({ queue }: Parse, flag: string): string {
   const value = queue.pop();
-  if (value === undefined) throw new FlagError(`flag needs an argument: ${shown}`);
+  if (value === undefined) throw new FlagError(`flag needs an argument: ${flag}`);
   return value;
 }
 

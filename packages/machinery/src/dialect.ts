@@ -1,9 +1,9 @@
 /**
  * All names that contain the vendor's label. The default dialect, `svc`, is that of the
- * specification; `kubernetes` serves unmodified kubectl and client libraries (CLIENT-2). No other
- * code spells such a name. Names that are the same in both dialects are not included:
- * `x-kubernetes-*` extensions, `system:*` names, the protobuf magic, and names of flags and
- * metrics.
+ * specification; `kubernetes` is compatible with unmodified kubectl and client libraries
+ * (CLIENT-2). No other code contains such a name. Names that are the same in both dialects are not
+ * included: `x-kubernetes-*` extensions, `system:*` names, the protobuf magic, and names of flags
+ * and metrics.
  */
 export type DialectName = 'svc' | 'kubernetes';
 
@@ -50,6 +50,7 @@ const tables: Readonly<Record<DialectName, Labels>> = {
 /** Built-in groups without the vendor's suffix. */
 const plainGroups = new Set(['', 'apps', 'batch', 'autoscaling', 'policy', 'extensions']);
 
+/** The names of one dialect. */
 export interface Dialect extends Labels {
   readonly name: DialectName;
   /**
@@ -58,7 +59,9 @@ export interface Dialect extends Labels {
   group(stem: string): string;
   /** `metadata.name` -> `svc.io/metadata.name`, optionally under a subdomain. */
   label(path: string, subdomain?: string): string;
-  /** An annotation under the groups' domain: `initial-events-end` -> `svc.io/initial-events-end`. */
+  /**
+   * An annotation under the groups' domain: `initial-events-end` -> `svc.io/initial-events-end`.
+   */
   groupLabel(path: string): string;
   /** `system` -> `svc-system`. */
   systemNamespace(stem: string): string;
@@ -88,7 +91,7 @@ export const dialectNames = Object.keys(tables) as readonly DialectName[];
 
 /** WebSocket subprotocols of streams to containers, which have the same name in both dialects. */
 export const channelProtocols = {
-  /** Can signal the end of standard input. */
+  /** Supports signaling the end of standard input. */
   newest: 'v5.channel.k8s.io',
   older: 'v4.channel.k8s.io',
 } as const;

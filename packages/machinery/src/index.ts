@@ -24,19 +24,19 @@ export {
   type BodyStream,
   BodyTooLarge,
   type ByteRun,
+  type ChargedMemory,
   type Connection,
+  type DetachedConnection,
   type Exchange,
   firstPieces,
-  type HeldMemory,
   isRun,
   type OnExchange,
   pieceBytes,
   type ResponseBody,
   type ResponseHeaders,
   type ResponseStream,
-  type TakenConnection,
   totalBytes,
-  type Waiting,
+  type WaitingClient,
   type WholeResponse,
   wholeBytes,
 } from './base/exchange.ts';
@@ -56,14 +56,14 @@ export {
   listenEach,
   observeFaults,
   reportFault,
+  returningErrors,
   systemErrorCode,
-  verdict,
   whenAborted,
 } from './base/faults.ts';
 export { nextTurn, random, randomBelow, randomUuid } from './base/host.ts';
 export { acceptsCoding, parseWebSocketProtocols, redactSecrets } from './base/http-text.ts';
 export {
-  canonical,
+  canonicalJson,
   cloneJson,
   cloneJsonSteps,
   isObject,
@@ -71,8 +71,8 @@ export {
   type JsonObject,
   type JsonValue,
   jsonEqual,
-  jsonEqualBut,
-  jsonEqualButSteps,
+  jsonEqualExcept,
+  jsonEqualExceptSteps,
   jsonEqualSteps,
   jsonObject,
   member,
@@ -94,7 +94,7 @@ export {
   sortSteps,
 } from './base/lists.ts';
 export { type LogFields, type Logger, silentLogger } from './base/log.ts';
-export { MemoryAccount, MemoryBudget, MemoryShort, memoryUses } from './base/memory-budget.ts';
+export { MemoryAccount, MemoryBudget, MemoryShortage, memoryUses } from './base/memory-budget.ts';
 export type { Summary } from './base/metrics.ts';
 export {
   type AllowedLabels,
@@ -128,13 +128,13 @@ export {
   webhookBody,
 } from './base/webhook.ts';
 export {
-  atPace,
-  inOnePiece,
-  inSlices,
   LoopOccupancy,
   type Pace,
   pacedBytesMin,
   paceFor,
+  runAtPace,
+  runInOnePiece,
+  runInSlices,
   Slices,
   WorkBudget,
   WorkExceeded,
@@ -163,8 +163,8 @@ export {
   omittedText,
   pairErrorsMax,
   pairWarningsMax,
-  shortened,
   shownPathMax,
+  truncateText,
 } from './meta/answer-bounds.ts';
 export {
   duplicate,
@@ -175,15 +175,15 @@ export {
   invalid,
   invalidGo,
   notSupported,
-  ofField,
   required,
   showHead,
   showValue,
   tooLong,
   tooMany,
   typeInvalid,
+  withField,
 } from './meta/field-error.ts';
-export { normalizedPath, normalizedUrlPath, parseGoUrl } from './meta/go-url.ts';
+export { normalizePath, normalizeUrlPath, parseGoUrl } from './meta/go-url.ts';
 export {
   compareText,
   goEscapes,
@@ -197,9 +197,9 @@ export {
 export {
   blockContains,
   blockSize,
-  formatAsRead,
   formatIpAddress,
   formatIpBlock,
+  formatStrictly,
   type IpBlock,
   parseIpAddress,
   parseIpBlock,
@@ -262,7 +262,12 @@ export {
   schemaOfKind,
   typeName,
 } from './meta/published-schema.ts';
-export { inThousandths, parseQuantity, type Quantity, sumQuantities } from './meta/quantity.ts';
+export {
+  parseQuantity,
+  type Quantity,
+  roundToThousandths,
+  sumQuantities,
+} from './meta/quantity.ts';
 export {
   type FieldRequirement,
   parseFieldSelector,
@@ -280,10 +285,10 @@ export {
   methodNotAllowedOnPath,
   methodNotSupported,
   modifiedMessage,
-  noSuchPath,
   notAcceptable,
   notFound,
   notRepresentable,
+  pathNotFound,
   qualifiedResource,
   type Status,
   type StatusDetails,
@@ -316,11 +321,11 @@ export {
   itemsOfList,
   type ManagedFieldsEntry,
   nodeOfUser,
+  normalizeApiVersion,
   type ObjectMeta,
   type OwnerReference,
   parseApiVersion,
   type RequestSubject,
-  shownApiVersion,
   type UserInfo,
 } from './meta/types.ts';
 export {

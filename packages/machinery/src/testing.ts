@@ -1,4 +1,4 @@
-/** Exports for tests, benchmarks, and the siege, in addition to the public index. Not stable. */
+/** Additional exports for tests, benchmarks, and the siege. Not stable. */
 
 export { FakeClock } from './base/clock.ts';
 export { type Host, replaceHost } from './base/host.ts';

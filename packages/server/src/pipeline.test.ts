@@ -41,19 +41,19 @@ function requestOf(method: string, url: string, audit?: AuditGate) {
   const send = ({ status, body }: WholeResponse) => {
     const { message } = JSON.parse(String(body));
     sent.push([status, message]);
-    state.answeredStatus = status;
+    state.responseCode = status;
   };
   const state = {
     method,
     url,
     aborted: false,
-    answeredStatus: undefined as number | undefined,
+    responseCode: undefined as number | undefined,
     header: () => undefined,
     connection: {},
     remoteAddress: '127.0.0.1',
     send,
     supersede() {
-      if (state.aborted || state.answeredStatus !== undefined) return undefined;
+      if (state.aborted || state.responseCode !== undefined) return undefined;
       state.aborted = true;
       return send;
     },

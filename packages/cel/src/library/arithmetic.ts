@@ -1,4 +1,4 @@
-import { inOnePiece } from '@wheelhouse/machinery';
+import { runInOnePiece } from '@wheelhouse/machinery';
 import {
   type CallContext,
   divided,
@@ -68,7 +68,7 @@ export function countCopy(length: number, context: CallContext): void {
 
 /** `+` of lists: sets are united, the later item of a map key wins, others are concatenated. */
 const addLists = seldomLong(
-  (args, context) => inOnePiece(addSteps(args, context.atOnce)),
+  (args, context) => runInOnePiece(addSteps(args, context.atOnce)),
   (args, context) => addSteps(args, context),
 );
 

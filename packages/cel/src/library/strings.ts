@@ -1,4 +1,4 @@
-import { inOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
+import { runInOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
 import { Pattern } from '@wheelhouse/schema';
 import {
   type CallContext,
@@ -87,7 +87,7 @@ function searches(
   };
   return seldomLong((args, context) => {
     const [text, part] = [asText(args[0]), asText(args[1])];
-    if (!isShortSearch(text, part)) return inOnePiece(divide(args, context.atOnce));
+    if (!isShortSearch(text, part)) return runInOnePiece(divide(args, context.atOnce));
     countText(args, context);
     const start = startOf(args, absent);
     return typeof start === 'bigint' ? start : found(text, search(text, part, start));
@@ -111,7 +111,7 @@ const contains = seldomLong(
     const [text, wanted] = [asText(value), asText(part)];
     context.spend(sizeCost(text.length));
     if (!isShortSearch(text, wanted)) {
-      return inOnePiece(indexInSteps(text, wanted, { from: 0, context: context.atOnce })) >= 0;
+      return runInOnePiece(indexInSteps(text, wanted, { from: 0, context: context.atOnce })) >= 0;
     }
     if (text.length > searchedPerStep) context.work(Math.ceil(text.length / searchedPerStep));
     return text.includes(wanted);
@@ -188,7 +188,7 @@ function* joined(
 const split = seldomLong(
   (args, context) => {
     const [source, separator] = [asText(args[0]), asText(args[1])];
-    if (!isShortSearch(source, separator)) return inOnePiece(splitSteps(args, context.atOnce));
+    if (!isShortSearch(source, separator)) return runInOnePiece(splitSteps(args, context.atOnce));
     countText(args, context);
     context.spend(sizeCost(source.length));
     return parted(source, separator, args[2]);

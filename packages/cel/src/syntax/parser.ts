@@ -1,4 +1,4 @@
-import { inOnePiece, itemAt } from '@wheelhouse/machinery';
+import { itemAt, runInOnePiece } from '@wheelhouse/machinery';
 import { CelCompileError, type Issue } from '../issues.ts';
 import { inPasses, type Pass, passFor } from '../passes.ts';
 import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
@@ -25,7 +25,7 @@ const keywords = new Set(['in', 'true', 'false', 'null']);
 
 /** Parses a short expression, or one whose reader serves nobody else, like `parseSteps`. */
 export function parse(source: string, options: MacroOptions = {}): Expr {
-  return inOnePiece(parseSteps(source, options));
+  return runInOnePiece(parseSteps(source, options));
 }
 
 /**

@@ -1,4 +1,4 @@
-import { inOnePiece } from '@wheelhouse/machinery';
+import { runInOnePiece } from '@wheelhouse/machinery';
 import { CelError, kindOf, type Value } from '../values.ts';
 import { containsParameters, parseType, splitTypes, type Type } from './types.ts';
 
@@ -34,7 +34,7 @@ interface DividedRun extends Run {
 
 /** A function that a generator computes; it yields when the context says that a step is over. */
 export function divided(steps: RunSteps): DividedRun {
-  const run: Run = (args, context) => inOnePiece(steps(args, context.atOnce));
+  const run: Run = (args, context) => runInOnePiece(steps(args, context.atOnce));
   return Object.assign(run, { steps, isSeldomLong: false });
 }
 

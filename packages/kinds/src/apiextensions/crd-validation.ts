@@ -1,6 +1,6 @@
 import {
   appendAll,
-  canonical,
+  canonicalJson,
   type Dialect,
   dns1035Label,
   type FieldError,
@@ -44,7 +44,9 @@ import { notStructural, validateStructural } from './structural.ts';
 export type RuleChecker = (at: {
   readonly schema: Schema;
   readonly path: string;
-  /** Whether the schema at a path, or one inside it, has errors, so that its CEL is not compiled. */
+  /**
+   * Whether the schema at a path, or one inside it, has errors, so that its CEL is not compiled.
+   */
   readonly blocked: (path: string) => boolean;
   /** Whether the update keeps the schema, whose rules have been accepted. */
   readonly unchanged: boolean;
@@ -97,7 +99,7 @@ function commonOf(internal: InternalSpec, options: Options): Common {
 }
 
 const selectionOf = (fields: CrdVersion['selectableFields']): string =>
-  canonical((fields ?? []).map((field) => ({ ...field })));
+  canonicalJson((fields ?? []).map((field) => ({ ...field })));
 
 /** Validates a new definition except its ObjectMeta (CRD-1). Each step checks one schema. */
 export function validateCrd(crd: Crd, rules: CrdRules): Generator<void, FieldError[]> {
@@ -475,7 +477,9 @@ function storedVersionErrors(crd: Crd): FieldError[] {
   return errors;
 }
 
-/** The group and the plural are immutable; scope and kind are once the definition is established. */
+/**
+ * The group and the plural are immutable; scope and kind are once the definition is established.
+ */
 function immutableErrors(crd: Crd, old: Crd): FieldError[] {
   const [now, before] = [crd.spec, old.spec];
   const pairs: [string, string, string][] = [];

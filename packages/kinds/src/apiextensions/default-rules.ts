@@ -7,7 +7,7 @@ import {
   isObject,
   type JsonValue,
   jsonEqual,
-  ofField,
+  withField,
 } from '@wheelhouse/machinery';
 import {
   childPath,
@@ -122,7 +122,7 @@ function* ownErrors(schema: Schema, place: Place, options: Walk): Generator<void
   if (!jsonEqual(pruned, standard)) {
     errors.push(invalid(field, standard, 'must not have unknown fields'));
   }
-  const under = (error: FieldError) => ofField(error, pathUnder(field, error.field));
+  const under = (error: FieldError) => withField(error, pathUnder(field, error.field));
   try {
     coerceEmbedded(schema, cloneJson(standard), options.embedded);
   } catch (error) {

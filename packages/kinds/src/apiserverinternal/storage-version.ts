@@ -8,7 +8,7 @@ import {
   repeats,
   required,
   ruleErrors,
-  shortened,
+  truncateText,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -128,7 +128,7 @@ function validateServer(server: Stored<ServerStorageVersion>, path: string): Fie
   };
   const decodableSet = new Set(decodable);
   const lacksEncoding = `decodableVersions must include encodingVersion ${encoding}`;
-  const decodableText = shortened((decodable ?? []).join(' '), decodableTextMax);
+  const decodableText = truncateText((decodable ?? []).join(' '), decodableTextMax);
   const lacksServed = (version: string) =>
     `individual served version : ${version} must be included in decodableVersions : [${decodableText}]`;
   return [

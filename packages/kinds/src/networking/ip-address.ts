@@ -2,7 +2,7 @@ import {
   type Dialect,
   dnsSubdomain,
   type FieldError,
-  formatAsRead,
+  formatStrictly,
   goQuoted,
   invalidGo,
   type NameRule,
@@ -66,7 +66,7 @@ const validateName: NameRule = (name) => {
   const problem = strictAddressProblem(name);
   if (problem !== undefined) return [problem];
   const address = parseIpAddress(name);
-  const isCanonical = address !== undefined && formatAsRead(name, address) === name;
+  const isCanonical = address !== undefined && formatStrictly(name, address) === name;
   return isCanonical ? [] : ['must be a canonical format IP address'];
 };
 

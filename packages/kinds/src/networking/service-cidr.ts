@@ -2,7 +2,7 @@ import {
   type Dialect,
   dnsSubdomain,
   type FieldError,
-  formatAsRead,
+  formatStrictly,
   goQuoted,
   type IpBlock,
   invalid,
@@ -100,7 +100,7 @@ function validateCidr(cidr: string, path: string): FieldError[] {
   const { address, base } = block;
   const isBase = address.bits === base.bits;
   const bits = cidr.slice(cidr.indexOf('/') + 1);
-  const isCanonical = `${formatAsRead(cidr, address)}/${bits}` === cidr;
+  const isCanonical = `${formatStrictly(cidr, address)}/${bits}` === cidr;
   return [
     ...(isBase
       ? []

@@ -1,4 +1,9 @@
-import { type Dialect, inOnePiece, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import {
+  type Dialect,
+  type JsonObject,
+  type JsonValue,
+  runInOnePiece,
+} from '@wheelhouse/machinery';
 import type {
   Container,
   DownwardAPIVolumeFile,
@@ -25,7 +30,7 @@ import { containerAmounts, podLevelResources } from './amounts.ts';
 
 /** Fills the defaults of a pod's spec, in pods and templates. */
 export function fillPodSpec(spec: Stored<PodSpec> | undefined): void {
-  if (spec !== undefined) inOnePiece(fillPodSpecSteps(spec));
+  if (spec !== undefined) runInOnePiece(fillPodSpecSteps(spec));
 }
 
 /** Containers that one step fills. */
@@ -140,7 +145,7 @@ function isDigest(pin: string | undefined): boolean {
 export function fillResources(
   resources: Stored<ResourceRequirements | VolumeResourceRequirements> | undefined,
 ): void {
-  if (resources !== undefined) inOnePiece(resourceSteps(resources));
+  if (resources !== undefined) runInOnePiece(resourceSteps(resources));
 }
 
 function* resourceSteps(

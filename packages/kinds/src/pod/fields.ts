@@ -2,7 +2,6 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
-  inOnePiece,
   inRange,
   invalid,
   type JsonObject,
@@ -14,6 +13,7 @@ import {
   qualifiedName,
   required,
   ruleErrors,
+  runInOnePiece,
   tooLong,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
@@ -211,7 +211,7 @@ export function validateIp(field: string, value: string): FieldError[] {
 
 /** Validates labels outside an object's own metadata, which the registry validates. */
 export function validateLabels(labels: JsonObject | undefined, path: string): FieldError[] {
-  return inOnePiece(labelErrorSteps(labels, path));
+  return runInOnePiece(labelErrorSteps(labels, path));
 }
 
 /** The same in steps (TRUST-2). */

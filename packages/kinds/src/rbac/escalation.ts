@@ -1,8 +1,8 @@
 import {
   appendAll,
   boundedList,
-  inOnePiece,
   itemAt,
+  runInOnePiece,
   type UserInfo,
   WorkBudget,
 } from '@wheelhouse/machinery';
@@ -30,7 +30,7 @@ export function ruleEscalation(
   wanted: readonly PolicyRule[],
 ): Coverage {
   const unlimited = { steps: Number.POSITIVE_INFINITY, pieces: Number.POSITIVE_INFINITY };
-  return inOnePiece(comparison({ ownRules, wanted, limits: unlimited }));
+  return runInOnePiece(comparison({ ownRules, wanted, limits: unlimited }));
 }
 
 /** Rules by their index in a list of rules. */

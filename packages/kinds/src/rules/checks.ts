@@ -4,7 +4,6 @@ import {
   type FieldError,
   goItems,
   goQuoted,
-  inOnePiece,
   invalid,
   isObject,
   type JsonObject,
@@ -13,6 +12,7 @@ import {
   qualifiedName,
   required,
   ruleErrors,
+  runInOnePiece,
   tooLong,
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
@@ -153,7 +153,7 @@ export function goList(type: string, values: readonly string[] | undefined): str
 
 /** The errors that a kind's rules find, in one piece. */
 export function foundErrors(findings: Findings | undefined): readonly FieldError[] {
-  return inOnePiece(errorSteps(findings));
+  return runInOnePiece(errorSteps(findings));
 }
 
 /** The same in steps, for rules that wrap those of a kind. */

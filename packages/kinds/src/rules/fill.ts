@@ -1,10 +1,10 @@
 import {
-  inOnePiece,
-  inThousandths,
   isObject,
   type JsonObject,
   type JsonValue,
   member,
+  roundToThousandths,
+  runInOnePiece,
   setMember,
 } from '@wheelhouse/machinery';
 import { at, listAt } from '../cells.ts';
@@ -46,7 +46,7 @@ export function* fillMapSteps(map: JsonObject, defaults: JsonObject): Generator<
 
 /** Rounds the quantities of a list up to thousandths. */
 export function roundAmounts(amounts: JsonObject | undefined): void {
-  if (amounts !== undefined) inOnePiece(roundAmountsSteps(amounts));
+  if (amounts !== undefined) runInOnePiece(roundAmountsSteps(amounts));
 }
 
 /** The same in steps (TRUST-2). */
@@ -58,7 +58,7 @@ export function* roundAmountsSteps(amounts: JsonObject): Generator<void, void> {
     if (count % membersPerStep === 0) yield;
     const amount = amounts[name];
     if (typeof amount !== 'string') continue;
-    const rounded = inThousandths(amount);
+    const rounded = roundToThousandths(amount);
     if (rounded !== amount) amounts[name] = rounded;
   }
 }

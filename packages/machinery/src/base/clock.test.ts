@@ -8,16 +8,16 @@ describe('the wall clock', () => {
       wall: () => Math.floor(host.wallMs),
       monotonic: () => host.monotonicMs,
     });
-    const pass = (ms: number) => {
+    const advance = (ms: number) => {
       host.wallMs += ms;
       host.monotonicMs += ms;
     };
     expect(now()).toBe(1_000_000);
-    pass(0.125);
+    advance(0.125);
     expect(now()).toBe(1_000_000.125);
     host.wallMs += 864_000_000;
     expect(now()).toBe(865_000_000);
-    pass(0.5);
+    advance(0.5);
     expect(now()).toBe(865_000_000.5);
     host.wallMs -= 3_600_000;
     expect(now()).toBe(861_400_000);
@@ -33,11 +33,11 @@ describe('the wall clock', () => {
     for (let step = 0; step < 10_000; step += 1) {
       host.monotonicMs += 0.7;
       host.wallMs += 0.7 * (step < 5000 ? 1.001 : 0.999);
-      const shown = now();
-      expect(shown).toBeGreaterThanOrEqual(Math.floor(host.wallMs));
-      expect(shown - host.wallMs).toBeLessThanOrEqual(5);
-      expect(shown).toBeGreaterThan(last - 5);
-      last = shown;
+      const time = now();
+      expect(time).toBeGreaterThanOrEqual(Math.floor(host.wallMs));
+      expect(time - host.wallMs).toBeLessThanOrEqual(5);
+      expect(time).toBeGreaterThan(last - 5);
+      last = time;
     }
   });
 });

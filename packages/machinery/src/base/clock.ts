@@ -26,13 +26,13 @@ export interface Clock {
 }
 
 /**
- * How far the fine clock may run ahead of the system clock before it is reset to it, milliseconds.
+ * Maximum lead of the fine clock over the system clock, to which it is then reset, milliseconds.
  */
 const aheadMsMax = 5;
 
 /**
- * Wall time with the system clock's milliseconds and a finer fraction. The fine clock counts on
- * from the last reading of the system clock and is reset when the two disagree.
+ * Returns wall time with the system clock's milliseconds and a finer fraction. The fine clock
+ * counts from the last reading of the system clock and is reset when the two disagree.
  * @param host.wall reads the system clock, whole milliseconds since the epoch
  * @param host.monotonic reads a monotonic clock, milliseconds with a fraction
  */
@@ -79,7 +79,7 @@ interface Scheduled {
 }
 
 /**
- * A clock that stands still until a test moves it. Due tasks run in order of time, then of
+ * A clock that a test advances explicitly. Due tasks run in order of time, then of
  * scheduling.
  */
 export class FakeClock implements Clock {
@@ -142,14 +142,14 @@ export class FakeClock implements Clock {
 
 /**
  * Keeps the process alive until the returned function is called. The timers of clocks do not, so a
- * start that waits for its store would end otherwise.
+ * process that waits for its store at startup would end.
  */
 export function holdProcess(): () => void {
   const handle = setInterval(() => {}, 60_000);
   return () => clearInterval(handle);
 }
 
-/** Something that must end before a deadline. */
+/** An operation with a deadline. */
 export interface DeadlineEntry {
   /** The deadline in monotonic milliseconds. It may change while the entry is listed. */
   readonly dueMs: number;
@@ -161,22 +161,22 @@ export interface DeadlineEntry {
 
 /**
  * A deadline counts as passed this many milliseconds early. Timers have millisecond resolution and
- * may fire early, so whatever was cut off at the deadline could otherwise find time left.
+ * may fire early, so an operation that ends at its deadline could otherwise find time left.
  */
 export const deadlineEarlyMs = 2;
 
-/** How late an entry may expire, milliseconds. */
+/** Maximum delay of an expiration after its deadline, milliseconds. */
 const precisionMs = 50;
 
 /**
- * Expires entries after their deadlines. Adding and removing take constant time and no timer, since
- * nearly everything ends long before its deadline: a periodic scan finds the exceptions, and does
- * not run while the list is empty.
+ * Expires entries after their deadlines. Adding and removing take constant time and no timer,
+ * because most operations end long before their deadlines: a periodic scan finds the exceptions,
+ * and does not run while the list is empty.
  */
 export class Deadlines {
   readonly #clock: Clock;
   readonly #open: DeadlineEntry[] = [];
-  #looking: Timer | undefined;
+  #scanTimer: Timer | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -184,7 +184,7 @@ export class Deadlines {
 
   add(one: DeadlineEntry): void {
     one.place = this.#open.push(one) - 1;
-    this.#looking ??= this.#clock.every(precisionMs, this.#look);
+    this.#scanTimer ??= this.#clock.every(precisionMs, this.#scan);
   }
 
   /** Does nothing for an entry that is not listed. */
@@ -198,10 +198,10 @@ export class Deadlines {
     last.place = place;
   }
 
-  readonly #look = (): void => {
+  readonly #scan = (): void => {
     if (this.#open.length === 0) {
-      this.#looking?.stop();
-      this.#looking = undefined;
+      this.#scanTimer?.stop();
+      this.#scanTimer = undefined;
       return;
     }
     const now = this.#clock.monotonic();
@@ -244,10 +244,12 @@ export function pause(
 export const delayMsMax = 2 ** 31 - 1;
 /** The end of the year 9999, the last whose times RFC 3339 can write. */
 const timeMsMax = Date.UTC(10_000, 0) - 1;
-/** Into so many steps an advance is cut, none shorter than a second. */
+/** Maximum number of steps of an advance, and the minimum length of a step. */
 const stepsMax = 100;
 const stepMsMin = 1000;
-/** Turns of the event loop after each step, for what its timers have set going. */
+/**
+ * Turns of the event loop after each step, in which the work that its timers started can proceed.
+ */
 const turnsAfterStep = 2;
 
 interface Pending {
@@ -259,9 +261,9 @@ interface Pending {
 }
 
 /**
- * A clock that follows another one and can be moved ahead of it (PLANE-4). Both kinds of time move,
- * as on a host that was suspended: whatever falls due runs at once, in order of time, a periodic
- * task once for each step of an advance.
+ * A clock that follows another one and can be advanced beyond it (PLANE-4). Both kinds of time
+ * advance, as on a host that was suspended: due tasks run immediately, in order of time, a periodic
+ * one once for each step of an advance.
  */
 export class MovableClock implements Clock {
   readonly #host: Clock;
@@ -289,8 +291,8 @@ export class MovableClock implements Clock {
   }
 
   /**
-   * Moves time forward. In steps, between which the event loop turns: a lease that is renewed in
-   * time stays held however far time moves. Rejects with RangeError unless `byMs` is a finite
+   * Advances time in steps, between which the event loop turns, so that a lease that is renewed in
+   * time survives an advance of any length. Rejects with RangeError unless `byMs` is a finite
    * number of milliseconds that is not negative and ends within the year 9999.
    */
   async advance(byMs: number): Promise<void> {
@@ -334,7 +336,7 @@ export class MovableClock implements Clock {
   }
 
   #elapsed(one: Pending): void {
-    // Timers have whole milliseconds and may come a fraction early.
+    // Timers have millisecond resolution and may fire a fraction early.
     if (one.dueMs - this.monotonic() >= 1) this.#arm(one);
     else this.#fire(one);
   }
@@ -353,7 +355,7 @@ export class MovableClock implements Clock {
   #runDue(): void {
     const now = this.monotonic();
     const due = [...this.#pending].filter(({ dueMs }) => dueMs <= now);
-    // One task may stop another that is due too.
+    // A task may stop another one that is due.
     for (const one of due.sort((a, b) => a.dueMs - b.dueMs)) {
       if (this.#pending.has(one)) this.#fire(one);
     }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Clock, type DeadlineEntry, Deadlines, FakeClock, type Timer } from './clock.ts';
 
-class Work implements DeadlineEntry {
+class Operation implements DeadlineEntry {
   place = -1;
   dueMs: number;
   readonly #onExpired: () => void;
@@ -39,50 +39,50 @@ function countingClock() {
   return { clock, counted, running: () => running };
 }
 
-test('each entry expires once, soon after its deadline, and only if it has not ended', () => {
+test('each entry expires once, soon after its deadline, unless it was removed', () => {
   const clock = new FakeClock();
   const deadlines = new Deadlines(clock);
   const expired: string[] = [];
-  const works = [300, 100, 200, 100].map(
-    (dueMs, index) => new Work(dueMs, () => expired.push(`${index} at ${clock.monotonic()}`)),
+  const operations = [300, 100, 200, 100].map(
+    (dueMs, index) => new Operation(dueMs, () => expired.push(`${index} at ${clock.monotonic()}`)),
   );
-  for (const work of works) deadlines.add(work);
-  deadlines.remove(works[3] as Work);
-  deadlines.remove(works[3] as Work);
+  for (const operation of operations) deadlines.add(operation);
+  deadlines.remove(operations[3] as Operation);
+  deadlines.remove(operations[3] as Operation);
   clock.advance(99);
   expect(expired).toEqual([]);
   clock.advance(1000);
   expect(expired).toEqual(['1 at 100', '2 at 200', '0 at 300']);
-  expect(works.map(({ place }) => place)).toEqual([-1, -1, -1, -1]);
+  expect(operations.map(({ place }) => place)).toEqual([-1, -1, -1, -1]);
 });
 
 test('a deadline may be moved, and an expiring entry may end another', () => {
   const clock = new FakeClock();
   const deadlines = new Deadlines(clock);
   const expired: string[] = [];
-  const ended = new Work(100, () => expired.push('ended'));
-  const first = new Work(100, () => {
+  const ended = new Operation(100, () => expired.push('ended'));
+  const first = new Operation(100, () => {
     expired.push('first');
     deadlines.remove(ended);
   });
-  const moved = new Work(60_000, () => expired.push('moved'));
-  for (const work of [first, ended, moved]) deadlines.add(work);
+  const moved = new Operation(60_000, () => expired.push('moved'));
+  for (const operation of [first, ended, moved]) deadlines.add(operation);
   moved.dueMs = 150;
   clock.advance(200);
   expect(expired).toEqual(['first', 'moved']);
 });
 
-test('one timer serves all entries, and none runs while there are none', () => {
+test('one timer serves all entries, and none runs while the list is empty', () => {
   const { clock, counted, running } = countingClock();
   const deadlines = new Deadlines(counted);
   expect(running()).toBe(0);
-  const works = Array.from({ length: 100 }, () => new Work(1000, () => {}));
-  for (const work of works) deadlines.add(work);
+  const operations = Array.from({ length: 100 }, () => new Operation(1000, () => {}));
+  for (const operation of operations) deadlines.add(operation);
   expect(running()).toBe(1);
-  for (const work of works) deadlines.remove(work);
+  for (const operation of operations) deadlines.remove(operation);
   clock.advance(100);
   expect(running()).toBe(0);
-  deadlines.add(new Work(1000, () => {}));
+  deadlines.add(new Operation(1000, () => {}));
   expect(running()).toBe(1);
   clock.advance(2000);
   expect(running()).toBe(0);

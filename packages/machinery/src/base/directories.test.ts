@@ -21,15 +21,15 @@ test('creates missing directories and does not change existing ones', () => {
   expect(modes).toEqual([0o750, 0o700, 0o700]);
 });
 
-test('reports an obstacle', () => {
+test('reports a file in the path', () => {
   const file = join(directory, 'file');
   writeFileSync(file, '');
   expect(() => makeDirectories(file)).toThrow(/^EEXIST/);
   expect(() => makeDirectories(join(file, 'below'))).toThrow(/^ENOTDIR/);
 });
 
-/** Runs in a separate process, because the fault would be a call that never returns. */
-test.runIf(process.platform === 'linux')('gives up where nothing can be created', () => {
+/** Runs Node's function in a separate process, because it might never return. */
+test.runIf(process.platform === 'linux')('fails where no directory can be created', () => {
   const program = `
     const { mkdirSync } = require('node:fs');
     try { mkdirSync('/proc/none'); } catch (error) { process.stdout.write(error.code); }

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 
-/** Answers an exchange. If it throws or rejects, that is a fault, and the response is a 500. */
+/** Handles an exchange. An exception or rejection is a fault, and the response is a 500. */
 export type OnExchange = (exchange: Exchange) => unknown;
 
 /**
- * One HTTP exchange over HTTP/1.1 or HTTP/2, created by a transport that does not know the API.
+ * One HTTP request and its response over HTTP/1.1 or HTTP/2, independent of the API.
  * Exactly one of `send` and `stream` must be called, once.
  */
 export interface Exchange {
@@ -31,33 +31,33 @@ export interface Exchange {
    */
   bodyStream(): BodyStream | undefined;
   /**
-   * Takes over the connection of an `Upgrade` request, which then counts as answered with 101.
-   * Undefined if that is impossible: over HTTP/2, or while the server ignores upgrades.
+   * Takes over the connection of an `Upgrade` request, which then counts as a response with code
+   * 101. Undefined if that is impossible: over HTTP/2, or while the server ignores upgrades.
    */
-  takeOver(): TakenConnection | undefined;
+  takeOver(): DetachedConnection | undefined;
   /** The connection; the same object for all of its exchanges. */
   readonly connection: Connection;
   /**
-   * Registers a callback that runs once when nobody waits for the response any more: the client has
+   * Registers a callback that runs once when the response is no longer needed: the client has
    * disconnected early, or the response was superseded.
    */
   onAbort(callback: () => void): void;
   readonly aborted: boolean;
   /** Status code of the response; undefined before it is sent. */
-  readonly answeredStatus?: number | undefined;
+  readonly responseCode?: number | undefined;
   /** Size of the body if it was read whole; otherwise undefined. */
   readonly receivedBytes?: number | undefined;
   /** Size of the response body in bytes; undefined until it is known. */
-  readonly answeredBytes?: number | undefined;
+  readonly responseBytes?: number | undefined;
   /**
    * Registers a callback that receives the size of a streamed response body when it is complete.
    */
-  onAnswered?(callback: (bytes: number) => void): void;
+  onResponseEnd?(callback: (bytes: number) => void): void;
 
   /**
    * Resolves when the last byte of the response is written to the socket or the response is cut
-   * off. Undefined if there is nothing to wait for: no response has started, or it was small enough
-   * to be sent at once.
+   * off. Undefined if no response has started, or it was small enough
+   * to be sent immediately.
    */
   delivered?(): Promise<void> | undefined;
   /** Cuts off a response that was sent whole and is still being written. False if there is none. */
@@ -68,14 +68,14 @@ export interface Exchange {
   /** Called when work for this exchange resumes after other work: see `LoopOccupancy`. */
   resumed?(): void;
 
-  /** Adds default headers to the response, whatever it will be. Must be called before it starts. */
+  /** Adds default headers to any response. Must be called before it starts. */
   addHeaders?(headers: ResponseHeaders): void;
   /**
    * Charges memory that the response holds until its end to the client's account. Returns false if
-   * the client has no such allowance, in which case it must be answered 429. Absent if memory is
+   * the client exceeds its allowance, in which case the response must be a 429. Absent if memory is
    * not charged.
    */
-  hold?(memory: HeldMemory): boolean;
+  chargeMemory?(memory: ChargedMemory): boolean;
   /** Sends a whole response. Pieces of `body` are written in order without being concatenated. */
   send(response: WholeResponse): void;
   /** Starts a streamed response. */
@@ -83,20 +83,20 @@ export interface Exchange {
   /**
    * Takes the response away from its producer, which is notified like on a disconnect and whose
    * later response has no effect. Returns a function that sends the response instead, to be called
-   * once; undefined if a response has started or nobody waits for one.
+   * once; undefined if a response has started or is no longer needed.
    */
   supersede(): ((response: WholeResponse) => void) | undefined;
 }
 
 /** Memory that a response holds until its end. */
-export interface HeldMemory {
+export interface ChargedMemory {
   readonly bytes: number;
-  /** Objects that other responses may hold too, each charged once for all holders. */
+  /** Objects that several responses may share, each charged once for all of them. */
   readonly shared?: readonly { readonly key: object; readonly bytes: number }[];
 }
 
 /** The part of an Exchange that shows whether the client still waits for the response. */
-export type Waiting = Pick<Exchange, 'aborted' | 'onAbort'>;
+export type WaitingClient = Pick<Exchange, 'aborted' | 'onAbort'>;
 
 /** A response body: a buffer, or pieces that are produced on demand. */
 export type ResponseBody = Buffer | Iterable<BodyPiece>;
@@ -131,7 +131,7 @@ export interface BodyStream {
 }
 
 /** A paused connection that no longer belongs to HTTP. The caller must end it. */
-export interface TakenConnection {
+export interface DetachedConnection {
   readonly socket: Socket;
   /** Bytes that the client has already sent after its request. */
   readonly head: Buffer;
@@ -152,7 +152,7 @@ export function isRun(piece: BodyPiece): piece is ByteRun {
   return 'copyNext' in piece;
 }
 
-/** The piece as a buffer. Consumes a run. */
+/** Returns the piece as a buffer. Consumes a run. */
 export function pieceBytes(piece: BodyPiece): Buffer {
   if (!isRun(piece)) return piece;
   const bytes = Buffer.allocUnsafeSlow(piece.length);
@@ -160,19 +160,17 @@ export function pieceBytes(piece: BodyPiece): Buffer {
   return bytes;
 }
 
-/** All pieces as one buffer. */
+/** Returns all pieces as one buffer. */
 export function wholeBytes(pieces: Iterable<BodyPiece>): Buffer {
   return Buffer.concat(Array.from(pieces, pieceBytes));
 }
 
-/** Total length of pieces in bytes. */
+/** Returns the total length of pieces in bytes. */
 export function totalBytes(pieces: readonly BodyPiece[]): number {
   return pieces.reduce((sum, { length }) => sum + length, 0);
 }
 
-/**
- * A body with this many consecutive empty pieces takes a while to produce, so it counts as long.
- */
+/** Number of consecutive empty pieces after which a body counts as long, because it is slow. */
 const emptyPiecesMax = 8;
 
 /**
@@ -184,22 +182,25 @@ export function firstPieces(
   bytes: number,
 ): readonly BodyPiece[] | Iterable<BodyPiece> {
   const rest = body[Symbol.iterator]();
-  const seen: BodyPiece[] = [];
+  const firsts: BodyPiece[] = [];
   let emptyPieces = 0;
   for (let taken = 0; taken <= bytes && emptyPieces < emptyPiecesMax; ) {
     const next = rest.next();
-    if (next.done === true) return seen;
+    if (next.done === true) return firsts;
     const { length } = next.value;
     emptyPieces = length === 0 ? emptyPieces + 1 : 0;
     taken += length;
-    if (length > 0) seen.push(next.value);
+    if (length > 0) firsts.push(next.value);
   }
-  return chained(seen, rest);
+  return chainPieces(firsts, rest);
 }
 
-function* chained(seen: readonly BodyPiece[], rest: Iterator<BodyPiece>): Generator<BodyPiece> {
+function* chainPieces(
+  firsts: readonly BodyPiece[],
+  rest: Iterator<BodyPiece>,
+): Generator<BodyPiece> {
   try {
-    yield* seen;
+    yield* firsts;
     for (let next = rest.next(); next.done !== true; next = rest.next()) yield next.value;
   } finally {
     rest.return?.();
@@ -209,20 +210,22 @@ function* chained(seen: readonly BodyPiece[], rest: Iterator<BodyPiece>): Genera
 /** Headers by lower-case name. A list sets a header several times (`warning`). */
 export type ResponseHeaders = Readonly<Record<string, string | readonly string[]>>;
 
+/** A streamed response body. */
 export interface ResponseStream {
   /**
    * Writes a chunk. Returns false if the reader is behind; `onDrain` reports when it has caught up.
    */
   write(chunk: Buffer): boolean;
   onDrain(callback: () => void): void;
-  /** Bytes that `write` accepted and the network has not. */
+  /** Bytes that `write` accepted and that have not been sent. */
   readonly bufferedBytes: number;
-  /** Ends the body regularly. */
+  /** Ends the body. */
   end(): void;
   /** Cuts off the response: the client sees an incomplete body. */
   destroy(): void;
 }
 
+/** A client's connection. */
 export interface Connection {
   readonly socket: Socket;
   readonly encrypted: boolean;
@@ -232,13 +235,15 @@ export interface Connection {
    */
   peerCertificates(): readonly Buffer[];
   /**
-   * State that other modules keep per connection, such as an authenticated identity, by a key of
-   * theirs.
+   * State that other modules keep per connection, such as an authenticated identity, by a private
+   * key.
    */
   readonly memo: Map<symbol, unknown>;
   /** The account that the memory of the connection's requests is charged to. */
-  readonly memory?: { belongTo(owner: string): void };
+  readonly memory?: { transferTo(owner: string): void };
 }
 
+/** The body exceeds the limit of its reader. */
 export class BodyTooLarge extends Error {}
+/** The client disconnected or exceeded the body timeout. */
 export class BodyAborted extends Error {}

@@ -1,8 +1,8 @@
 import type { Clock } from './clock.ts';
 
-/** Values that expire. */
+/** A cache whose values expire. */
 export interface ExpiringCache<Value> {
-  /** The value unless it has expired. */
+  /** Returns the value unless it has expired. */
   get(key: string): Value | undefined;
   /** Keeps a value for `ttlMs` milliseconds; does nothing if that is not positive. */
   set(key: string, value: Value, ttlMs: number): void;
@@ -11,7 +11,7 @@ export interface ExpiringCache<Value> {
 
 /**
  * Creates a cache of at most `entriesMax` values, which evicts the least recently used one. A
- * client that fills it with junk only costs others cache misses.
+ * client that fills it with useless values only causes cache misses for others.
  */
 export function createExpiringCache<Value>(options: {
   readonly entriesMax: number;

@@ -10,7 +10,7 @@ import {
   listen,
   listenEach,
   observeFaults,
-  verdict,
+  returningErrors,
   whenAborted,
 } from './faults.ts';
 
@@ -52,12 +52,12 @@ test('TRUST-1: a fault on one connection does not end the listening server', () 
 
 test('TRUST-1: removed listeners are not called, and others still are', () => {
   const source = new Source();
-  const heard = vi.fn();
+  const listener = vi.fn();
   const remove = listen(source, { where: 'client' }, { data: fail });
-  listen(source, { where: 'client' }, { data: heard });
+  listen(source, { where: 'client' }, { data: listener });
   remove();
   source.emit('data', 1);
-  expect(heard).toHaveBeenCalledWith(1);
+  expect(listener).toHaveBeenCalledWith(1);
   expect(faults).toEqual([]);
 });
 
@@ -69,12 +69,12 @@ test('TRUST-1: a callback that ends a connection may throw', () => {
 test('TRUST-1: rejections are contained like exceptions', async () => {
   const ended = vi.fn();
   contained({ where: 'watch', end: ended }, () => Promise.reject(new Error('later')))();
-  background({ where: 'audit' }, Promise.reject(new Error('apart')));
+  background({ where: 'audit' }, Promise.reject(new Error('background')));
   await vi.waitFor(() => expect(faults).toHaveLength(2));
   expect(ended).toHaveBeenCalledTimes(1);
 });
 
-test('TRUST-1: a fault in a shared callback ends what its arguments name', () => {
+test('TRUST-1: a fault in a shared callback ends the request that its arguments name', () => {
   const ended = vi.fn();
   containedEach({ where: 'tls', end: ended }, (_name: string) => fail())('example.com');
   expect(ended).toHaveBeenCalledWith(new Error('boom'), 'example.com');
@@ -82,8 +82,8 @@ test('TRUST-1: a fault in a shared callback ends what its arguments name', () =>
 });
 
 test('TRUST-1: a check that throws returns its error', () => {
-  expect(verdict(fail)()).toEqual(new Error('boom'));
-  expect(verdict(() => undefined)()).toBeUndefined();
+  expect(returningErrors(fail)()).toEqual(new Error('boom'));
+  expect(returningErrors(() => undefined)()).toBeUndefined();
   expect(faults).toEqual([]);
 });
 

@@ -1,7 +1,7 @@
 import { deferTask } from './host.ts';
 
 /**
- * Where a contained fault was caught. A closed list, since these are the values of a metric's
+ * Where a contained fault was caught. A closed list, because these are the values of a metric's
  * label.
  */
 export type FaultPlace =
@@ -29,6 +29,7 @@ export interface Fault {
   readonly error: unknown;
 }
 
+/** How a fault of a callback is handled. */
 export interface Containment {
   readonly where: FaultPlace;
   /** Ends the connection or request of the callback. A failure of this function is contained. */
@@ -63,8 +64,8 @@ function fail(containment: Containment, error: unknown): void {
   reportFault(containment.where, error);
   try {
     containment.end?.(error);
-  } catch (second) {
-    reportFault(containment.where, second);
+  } catch (endError) {
+    reportFault(containment.where, endError);
   }
 }
 
@@ -108,7 +109,7 @@ export function containedEach<Args extends readonly unknown[]>(
 }
 
 /** Wraps `check` as a function that returns errors instead of throwing them. */
-export function verdict<Args extends readonly unknown[]>(
+export function returningErrors<Args extends readonly unknown[]>(
   check: (...args: Args) => Error | undefined,
 ): (...args: Args) => Error | undefined {
   return (...args) => {
@@ -155,8 +156,8 @@ export function listen(
 }
 
 /**
- * Registers a listener on a source that serves many clients, such as a server: a fault ends what
- * `end` finds in the event instead of the source.
+ * Registers a listener on a source that serves many clients, such as a server: a fault ends the
+ * object that `end` finds in the event instead of the source.
  */
 export function listenEach<Args extends readonly unknown[]>(
   source: EventSource,
@@ -192,14 +193,14 @@ export function whenAborted(
   };
 }
 
-/** Ignores errors of a source whose `close` event suffices. */
+/** Ignores errors of a source that also reports them with a `close` event. */
 export function ignoreErrors(source: EventSource): void {
   source.on('error', ignoreEvent);
 }
 
 function ignoreEvent(): void {}
 
-/** Runs a task after the current events (`setImmediate`). */
+/** Runs a task in a later turn of the event loop. */
 export function defer(containment: Containment, task: () => unknown): void {
   deferTask(contained(containment, task));
 }
@@ -215,8 +216,8 @@ export function background(containment: Containment, task: MaybePromise<unknown>
 }
 
 /**
- * The message of a thrown value, or the value as text. Does not test for `instanceof Error`, since
- * programs such as Jest run code in another realm.
+ * Returns the message of a thrown value, or the value as text. Does not test for `instanceof
+ * Error`, because programs such as Jest run code in another realm.
  */
 export function errorText(thrown: unknown): string {
   const message =
@@ -226,7 +227,7 @@ export function errorText(thrown: unknown): string {
   return typeof message === 'string' ? message : String(thrown);
 }
 
-/** The code of a system error, such as `ENOENT`; undefined for other thrown values. */
+/** Returns the code of a system error, such as `ENOENT`; undefined for other thrown values. */
 export function systemErrorCode(thrown: unknown): string | undefined {
   const code =
     typeof thrown === 'object' && thrown !== null && 'code' in thrown ? thrown.code : undefined;

@@ -33,11 +33,14 @@ export function randomBelow(limit: number): number {
   return Math.floor(host.random() * limit);
 }
 
+/** A random version 4 UUID. */
 export function randomUuid(): string {
   return host.randomUuid();
 }
 
-/** Runs a task in a later turn of the event loop. The task must not throw: see `defer` in faults.ts. */
+/**
+ * Runs a task in a later turn of the event loop. The task must not throw: see `defer` in faults.ts.
+ */
 export function deferTask(task: () => void): void {
   host.defer(task);
 }

@@ -1,5 +1,5 @@
 /**
- * Prefix of a WebSocket subprotocol that carries a bearer token, since browsers cannot set other
+ * Prefix of a WebSocket subprotocol that carries a bearer token, because browsers cannot set other
  * headers of a WebSocket. A domain follows, then the token in base64url.
  */
 const bearerPrefix = 'base64url.bearer.authorization.';
@@ -23,12 +23,12 @@ export function parseWebSocketProtocols(header: string | undefined): {
 
 /**
  * Whether an `Accept-Encoding` header lists a coding with a weight other than 0.
- * @param wanted in lower case
+ * @param coding in lower case
  */
-export function acceptsCoding(accepted: string, wanted: string): boolean {
+export function acceptsCoding(accepted: string, coding: string): boolean {
   return accepted.split(',').some((one) => {
-    const [coding = '', ...parameters] = one.split(';').map((part) => part.trim().toLowerCase());
-    return coding === wanted && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+    const [name = '', ...parameters] = one.split(';').map((part) => part.trim().toLowerCase());
+    return name === coding && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
   });
 }
 
@@ -50,18 +50,18 @@ const secretNames: ReadonlySet<string> = new Set([
 const replacement = 'REDACTED';
 
 /**
- * A request's path and query for logs and audit records, with the values of credentials in query
- * parameters redacted. Parameters whose names cannot be decoded are redacted too.
+ * Returns a request's path and query for logs and audit records, with the values of credentials in
+ * query parameters redacted. Parameters whose names cannot be decoded are redacted too.
  */
 export function redactSecrets(url: string): string {
   const at = url.indexOf('?');
   if (at < 0) return url;
   const query = url.slice(at + 1);
-  const shown = query.split('&').map(shownParameter).join('&');
-  return shown === query ? url : `${url.slice(0, at)}?${shown}`;
+  const redacted = query.split('&').map(redactParameter).join('&');
+  return redacted === query ? url : `${url.slice(0, at)}?${redacted}`;
 }
 
-function shownParameter(parameter: string): string {
+function redactParameter(parameter: string): string {
   const at = parameter.indexOf('=');
   if (at < 0) return parameter;
   const name = parameter.slice(0, at);

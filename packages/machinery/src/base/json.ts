@@ -19,19 +19,19 @@ export function isObject(value: unknown): value is JsonObject {
  * @throws TypeError for a list, a scalar, and undefined
  */
 export function jsonObject(value: object | JsonValue | undefined): JsonObject {
-  if (!isObject(value)) throw new TypeError('a JSON object is expected');
+  if (!isObject(value)) throw new TypeError('not a JSON object');
   return value;
 }
 
 /**
- * `JSON.parse` with the type of what it returns. Integers beyond 2^53 lose digits.
- * @throws SyntaxError for what is not JSON
+ * Parses JSON with a typed result. Integers beyond 2^53 lose digits.
+ * @throws SyntaxError for malformed JSON
  */
 export function parseJson(text: string): JsonValue {
   return JSON.parse(text);
 }
 
-/** The string members of an object; none if the value is not an object. */
+/** Returns the string members of an object; none if the value is not an object. */
 export function textMembers(value: JsonValue | undefined): Record<string, string> {
   const texts: Record<string, string> = {};
   if (!isObject(value)) return texts;
@@ -42,7 +42,7 @@ export function textMembers(value: JsonValue | undefined): Record<string, string
 }
 
 /**
- * Sets a member as an own data property, whatever its name. Plain assignment to `__proto__` would
+ * Sets a member with any name as an own data property. Plain assignment to `__proto__` would
  * change the prototype, so code that copies members with arbitrary names must use this function.
  */
 export function setMember(target: JsonObject, name: string, value: JsonValue): void {
@@ -63,22 +63,22 @@ export function member(target: JsonObject, name: string): JsonValue | undefined 
   return Object.hasOwn(target, name) ? target[name] : undefined;
 }
 
-/** The value if it is a string; otherwise an empty string. */
+/** Returns the value if it is a string; otherwise an empty string. */
 export function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** The items of a list as `textOf` returns them; none if the value is not a list. */
+/** Returns the items of a list as `textOf` does; none if the value is not a list. */
 export function textsOf(value: JsonValue | undefined): string[] {
   return Array.isArray(value) ? value.map(textOf) : [];
 }
 
-/** The items of a list that are objects; none if the value is not a list. */
+/** Returns the items of a list that are objects; none if the value is not a list. */
 export function objectsOf(value: JsonValue | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** A deep copy of a JSON value, several times faster than `structuredClone`. */
+/** Returns a deep copy of a JSON value, several times faster than `structuredClone`. */
 export function cloneJson<T extends JsonValue>(value: T): T;
 export function cloneJson(value: JsonValue): JsonValue {
   if (typeof value !== 'object' || value === null) return value;
@@ -95,8 +95,8 @@ export function cloneJson(value: JsonValue): JsonValue {
 const lightMax = 256;
 
 /**
- * Number of values in a value, including itself. Counting stops above `lightMax`, so weighing every
- * part of an object takes linear time.
+ * Returns the number of values in a value, including itself. Counting stops above `lightMax`, so
+ * weighing every part of an object takes linear time.
  */
 export function weightOf(value: JsonValue | undefined): number {
   return weigh(value, 0, undefined);
@@ -133,7 +133,8 @@ const strideValues = 500;
 
 /**
  * Decides where a pass over a large object may pause (TRUST-2). Such a pass visits heavy containers
- * in steps and processes light ones at once, with the function that also processes small objects:
+ * in steps and processes light ones in one step, with the function that also processes small
+ * objects:
  *
  *     for (const item of list) {
  *       const weight = stride.weigh(item);
@@ -180,7 +181,7 @@ export class Stride {
     this.#left -= values;
   }
 
-  /** Whether enough values were visited to pause. Restarts the count if so. */
+  /** Whether enough values were visited to pause. If so, restarts the count. */
   get isOver(): boolean {
     if (this.#left > 0) return false;
     this.#left = this.#valuesPerStep;
@@ -266,13 +267,13 @@ function* equalSteps(
 function* membersEqualSteps(
   one: JsonObject,
   other: JsonObject,
-  options: { readonly stride: Stride; readonly left?: string },
+  options: { readonly stride: Stride; readonly ignored?: string },
 ): Generator<void, boolean> {
-  const { stride, left } = options;
+  const { stride, ignored } = options;
   let count = 0;
   for (const name of Object.keys(one)) {
     const part = one[name];
-    if (part === undefined || name === left) continue;
+    if (part === undefined || name === ignored) continue;
     if (!Object.hasOwn(other, name)) return false;
     const isLight = stride.weigh(part) === 'light';
     if (stride.isOver) yield;
@@ -282,44 +283,44 @@ function* membersEqualSteps(
     if (!isSame) return false;
     count += 1;
   }
-  for (const name in other) if (other[name] !== undefined && name !== left) count -= 1;
+  for (const name in other) if (other[name] !== undefined && name !== ignored) count -= 1;
   return count === 0;
 }
 
-/** `jsonEqualBut` in steps, for large objects. */
-export function jsonEqualButSteps(
+/** `jsonEqualExcept` in steps, for large objects. */
+export function jsonEqualExceptSteps(
   one: JsonObject,
   other: JsonObject,
-  left: string,
+  ignored: string,
 ): Generator<void, boolean> {
-  return membersEqualSteps(one, other, { stride: new Stride(), left });
+  return membersEqualSteps(one, other, { stride: new Stride(), ignored });
 }
 
-/** A text that is the same for two values exactly if `jsonEqual` holds. */
-export function canonical(value: JsonValue): string {
+/** Returns a text that is the same for two values if and only if `jsonEqual` holds. */
+export function canonicalJson(value: JsonValue): string {
   if (typeof value === 'bigint') return String(value);
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   const members: string[] = [];
   for (const name of Object.keys(value).sort()) {
     const inner = value[name];
-    if (inner !== undefined) members.push(`${JSON.stringify(name)}:${canonical(inner)}`);
+    if (inner !== undefined) members.push(`${JSON.stringify(name)}:${canonicalJson(inner)}`);
   }
   return `{${members.join(',')}}`;
 }
 
 /** Like `jsonEqual` for two objects, ignoring one member. */
-export function jsonEqualBut(one: JsonObject, other: JsonObject, left: string): boolean {
-  return membersEqual(one, other, left);
+export function jsonEqualExcept(one: JsonObject, other: JsonObject, ignored: string): boolean {
+  return membersEqual(one, other, ignored);
 }
 
-function membersEqual(one: JsonObject, other: JsonObject, left?: string): boolean {
+function membersEqual(one: JsonObject, other: JsonObject, ignored?: string): boolean {
   let count = 0;
   for (const name in one) {
-    if (one[name] === undefined || name === left) continue;
+    if (one[name] === undefined || name === ignored) continue;
     if (!Object.hasOwn(other, name) || !jsonEqual(one[name], other[name])) return false;
     count += 1;
   }
-  for (const name in other) if (other[name] !== undefined && name !== left) count -= 1;
+  for (const name in other) if (other[name] !== undefined && name !== ignored) count -= 1;
   return count === 0;
 }

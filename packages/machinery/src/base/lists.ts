@@ -7,18 +7,19 @@ export function appendAll<Item>(target: Item[], items: Iterable<Item>): void {
 }
 
 /**
- * The item at an index that must exist. Hot loops should iterate instead: this function serves
- * lists of all types, so the engine cannot specialize its access.
+ * Returns the item at an index that must exist. Hot loops should iterate instead: this function
+ * serves lists of all types, so the engine cannot specialize its access.
  * @throws RangeError if the list has no such item, which is a bug in the caller
  */
 export function itemAt<Item>(items: ArrayLike<Item>, index: number): Item {
   const item = items[index];
-  if (item === undefined) throw new RangeError(`no item ${index} among ${items.length}`);
+  if (item === undefined)
+    throw new RangeError(`index ${index} is outside a list of ${items.length} items`);
   return item;
 }
 
 /**
- * Whether each value equals an earlier one, in linear time.
+ * Returns for each value whether it equals an earlier one, in linear time.
  * @param values compared as the keys of a Map are
  */
 export function repeats(values: readonly unknown[]): readonly boolean[] {
@@ -30,7 +31,7 @@ export function repeats(values: readonly unknown[]): readonly boolean[] {
   });
 }
 
-/** The first item with each name. */
+/** Returns the first item with each name. */
 export function firstByName<Item>(
   items: readonly Item[],
   nameOf: (item: Item) => string,
@@ -43,14 +44,14 @@ export function firstByName<Item>(
   return found;
 }
 
-/** The largest of any number of numbers. */
+/** Returns the largest number. Unlike `Math.max(...)`, accepts any number of them. */
 export function largest(first: number, others: Iterable<number>): number {
   let found = first;
   for (const one of others) if (one > found) found = one;
   return found;
 }
 
-/** The smallest of any number of numbers. */
+/** Returns the smallest number. Unlike `Math.min(...)`, accepts any number of them. */
 export function smallest(first: number, others: Iterable<number>): number {
   let found = first;
   for (const one of others) if (one < found) found = one;
@@ -60,7 +61,7 @@ export function smallest(first: number, others: Iterable<number>): number {
 /** Number of items that are sorted or merged in one step. */
 const runLength = 250;
 
-/** A sorted copy of a long list, produced in steps by a stable merge sort (TRUST-2). */
+/** Returns a sorted copy of a long list, produced in steps by a stable merge sort (TRUST-2). */
 export function* sortSteps<Item>(
   items: readonly Item[],
   compare: (one: Item, other: Item) => number,
@@ -73,14 +74,14 @@ export function* sortSteps<Item>(
   while (runs.length > 1) {
     const longer: Item[][] = [];
     for (let at = 0; at < runs.length; at += 2) {
-      longer.push(yield* mergedRuns(runs[at] ?? [], runs[at + 1] ?? [], compare));
+      longer.push(yield* mergeRuns(runs[at] ?? [], runs[at + 1] ?? [], compare));
     }
     runs = longer;
   }
   return runs[0] ?? [];
 }
 
-function* mergedRuns<Item>(
+function* mergeRuns<Item>(
   one: readonly Item[],
   other: readonly Item[],
   compare: (one: Item, other: Item) => number,

@@ -12,7 +12,7 @@ export interface Logger {
   debug(level: number, message: string, fields?: LogFields): void;
 }
 
-/** Discards everything. */
+/** A logger that discards all lines. */
 export const silentLogger: Logger = {
   verbosity: 0,
   info: () => {},

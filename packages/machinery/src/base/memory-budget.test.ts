@@ -39,7 +39,7 @@ describe('TRUST-4: a memory budget', () => {
     expect(budget.shedAccounts).toBe(1);
   });
 
-  test('above the high-water mark, refuses exactly the owners above their share', () => {
+  test('above the high-water mark, rejects exactly the owners above their share', () => {
     const { budget, open } = budgetOf1000();
     const heavy = open('heavy');
     const light = open('light');
@@ -53,18 +53,18 @@ describe('TRUST-4: a memory budget', () => {
     expect(light.admits(800)).toBe(true);
   });
 
-  test('refuses and sheds while the process is short of memory, regardless of the charges', () => {
+  test('rejects and sheds while the process is short of memory, regardless of the charges', () => {
     const { budget, open, shed, turn } = budgetOf1000();
     const heavy = open('heavy');
     heavy.charge('answers', 600);
     const light = open('light');
     light.charge('answers', 50);
-    budget.press('short');
+    budget.setPressure('short');
     expect(heavy.admits(1)).toBe(false);
     expect(light.admits(1)).toBe(true);
     turn();
     expect(shed).toEqual(['heavy']);
-    budget.press('enough');
+    budget.setPressure('enough');
     expect(light.admits(700)).toBe(true);
   });
 
@@ -74,7 +74,7 @@ describe('TRUST-4: a memory budget', () => {
     const other = open('address');
     one.charge('requests', 600);
     other.charge('requests', 190);
-    one.belongTo('user');
+    one.transferTo('user');
     expect(other.admits(20)).toBe(true);
     expect(one.admits(20)).toBe(false);
   });

@@ -1,7 +1,9 @@
 import { defer } from './faults.ts';
+
 /** What memory is used for; the label of its metric. */
 export type MemoryUse = 'connections' | 'requests' | 'bodies' | 'answers' | 'watches' | 'selectors';
 
+/** All uses of memory. */
 export const memoryUses: readonly MemoryUse[] = [
   'connections',
   'requests',
@@ -11,16 +13,18 @@ export const memoryUses: readonly MemoryUse[] = [
   'selectors',
 ];
 
-/** The budget has no room for a request, which must be answered with 429 (TRUST-4). */
-export class MemoryShort extends Error {
+/** The budget has no room for a request, whose response must be a 429 (TRUST-4). */
+export class MemoryShortage extends Error {
   constructor() {
     super('the server is short of memory');
-    this.name = 'MemoryShort';
+    this.name = 'MemoryShortage';
   }
 }
 
-/** Share of the limit above which owners above their fair share are refused new work. */
-const highPart = 0.8;
+/** Fraction of the limit above which new work of owners above their fair share is rejected. */
+const highFraction = 0.8;
+/** Fraction of all charges that remains when the process is short of memory. */
+const keptFraction = 0.75;
 /** Number of accounts that are shed in one turn of the event loop. */
 const shedPerTurn = 64;
 
@@ -40,11 +44,11 @@ export interface MemoryHolder {
 type UseBytes = Record<MemoryUse, number>;
 
 /**
- * Accounts for the memory that clients make the server hold (TRUST-4). Holders charge and release
+ * Accounts for the memory that the server holds for clients (TRUST-4). Holders charge and release
  * estimates; the sums decide when to refuse work and whose work to shed:
  *
- * - Below the high-water mark everything is admitted.
- * - Above it, an owner that holds more than its fair share is refused new work. Others are
+ * - Below the high-water mark all work is admitted.
+ * - Above it, new work of an owner that holds more than its fair share is rejected. Others are
  *   admitted.
  * - Above the limit, the heaviest accounts of the heaviest owner are shed until the sum is below
  *   the high-water mark again.
@@ -64,7 +68,7 @@ export class MemoryBudget {
   #refused = 0;
   #shedCount = 0;
   #isShedding = false;
-  #isPressed = false;
+  #isUnderPressure = false;
 
   /**
    * @param options.limitBytes maximum of all charges; if infinite, everything is admitted
@@ -77,7 +81,7 @@ export class MemoryBudget {
     onShed?: (owner: string, bytes: number) => void;
   }) {
     this.limitBytes = options.limitBytes;
-    this.#highBytes = options.limitBytes * highPart;
+    this.#highBytes = options.limitBytes * highFraction;
     this.#defer = options.defer ?? ((task) => defer({ where: 'memory' }, task));
     this.#onShed = options.onShed ?? (() => {});
   }
@@ -109,16 +113,16 @@ export class MemoryBudget {
 
   /**
    * Reports whether the process is short of memory regardless of the estimates. While it is, owners
-   * above their fair share are refused; each call with `short` sheds a quarter of all charges.
+   * above their fair share are rejected; each call with `short` sheds a quarter of all charges.
    */
-  press(state: 'short' | 'enough'): void {
-    this.#isPressed = state === 'short';
-    if (this.#isPressed) this.#defer(() => this.#shed(this.#used * 0.75));
+  setPressure(state: 'short' | 'enough'): void {
+    this.#isUnderPressure = state === 'short';
+    if (this.#isUnderPressure) this.#defer(() => this.#shed(this.#used * keptFraction));
   }
 
   /** @internal for accounts */
   admits(owner: Owner, bytes: number): boolean {
-    if (this.#used + bytes <= this.#highBytes && !this.#isPressed) return true;
+    if (this.#used + bytes <= this.#highBytes && !this.#isUnderPressure) return true;
     const share = this.limitBytes / (2 * Math.max(1, this.#owners.size));
     if (owner.bytes + bytes <= share) return true;
     this.#refused += 1;
@@ -202,7 +206,7 @@ function noBytes(): UseBytes {
   return { connections: 0, requests: 0, bodies: 0, answers: 0, watches: 0, selectors: 0 };
 }
 
-/** The memory that one connection makes the server hold. */
+/** The memory that the server holds for one connection. */
 export class MemoryAccount {
   readonly holder: MemoryHolder;
   readonly #budget: MemoryBudget;
@@ -211,7 +215,7 @@ export class MemoryAccount {
   #bytes = 0;
   #isClosed = false;
 
-  /** @internal made by `MemoryBudget.open` */
+  /** @internal created by `MemoryBudget.open` */
   constructor(budget: MemoryBudget, owner: Owner, holder: MemoryHolder) {
     this.#budget = budget;
     this.#owner = owner;
@@ -245,19 +249,19 @@ export class MemoryAccount {
   }
 
   /**
-   * Charges an object that several accounts hold, once for all of them: to one holder, and to
+   * Charges an object that several accounts share, once for all of them: to one holder, and to
    * another one when that releases it.
    * @param bytes size of the object, the same for every holder
    * @returns a function that releases the object, idempotent
    */
   chargeShared(key: object, bytes: number): () => void {
     const shared = this.#budget.share(key, bytes);
-    shared.hold(this);
-    return () => shared.letGo(this);
+    shared.acquire(this);
+    return () => shared.release(this);
   }
 
   /** Transfers the account's charges to the owner `name`. */
-  belongTo(name: string): void {
+  transferTo(name: string): void {
     const before = this.#owner;
     if (before.name === name || this.#isClosed) return;
     const after = this.#budget.join(name);
@@ -281,25 +285,25 @@ export class MemoryAccount {
   }
 }
 
-/** An object that several accounts hold. */
+/** The charge of an object that several accounts share. */
 class SharedCharge {
   readonly #bytes: number;
-  readonly #forget: () => void;
-  /** Number of times each account holds it. */
+  readonly #onUnused: () => void;
+  /** Number of references of each account. */
   readonly #holders = new Map<MemoryAccount, number>();
   #payer: MemoryAccount | undefined;
 
-  constructor(bytes: number, forget: () => void) {
+  constructor(bytes: number, onUnused: () => void) {
     this.#bytes = bytes;
-    this.#forget = forget;
+    this.#onUnused = onUnused;
   }
 
-  hold(account: MemoryAccount): void {
+  acquire(account: MemoryAccount): void {
     this.#holders.set(account, (this.#holders.get(account) ?? 0) + 1);
     if (this.#payer === undefined) this.#pay(account);
   }
 
-  letGo(account: MemoryAccount): void {
+  release(account: MemoryAccount): void {
     const times = this.#holders.get(account) ?? 0;
     if (times > 1) {
       this.#holders.set(account, times - 1);
@@ -312,7 +316,7 @@ class SharedCharge {
       const [next] = this.#holders.keys();
       if (next !== undefined) this.#pay(next);
     }
-    if (this.#holders.size === 0) this.#forget();
+    if (this.#holders.size === 0) this.#onUnused();
   }
 
   #pay(account: MemoryAccount): void {

@@ -104,7 +104,9 @@ describe('the text', () => {
 test('a name can be registered once', () => {
   const registry = create();
   registry.counter({ ...plain, name: 'a' });
-  expect(() => registry.gauge({ ...plain, name: 'a' })).toThrow('the metric a is there already');
+  expect(() => registry.gauge({ ...plain, name: 'a' })).toThrow(
+    'the metric a is already registered',
+  );
 });
 
 test('series above the limit are not counted', () => {

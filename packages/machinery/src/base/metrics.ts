@@ -12,7 +12,7 @@ const largest = 1e3;
 /** Adjacent classes differ by 2 %, so quantiles are accurate to 1 %. */
 const growth = Math.log(1.02);
 const classes = Math.ceil(Math.log(largest / smallest) / growth) + 1;
-/** The window advances by a fifth of its length. */
+/** Number of parts of the window, by which it advances. */
 const parts = 5;
 
 /**
@@ -32,31 +32,31 @@ function createSummary(options: {
 } {
   const partMs = options.maxAgeMs / parts;
   const counts = Array.from({ length: parts }, () => new Uint32Array(classes));
-  let begun = Math.floor(options.now() / partMs);
-  let current = itemAt(counts, begun % parts);
+  let currentPart = Math.floor(options.now() / partMs);
+  let current = itemAt(counts, currentPart % parts);
   let sum = 0;
   let total = 0;
-  const moveTo = (atMs: number) => {
-    const reached = Math.floor(atMs / partMs);
-    const passed = Math.min(reached - begun, parts);
-    for (let step = 0; step < passed; step += 1) counts[(reached - step) % parts]?.fill(0);
-    begun = Math.max(begun, reached);
-    current = itemAt(counts, begun % parts);
+  const advanceTo = (atMs: number) => {
+    const newPart = Math.floor(atMs / partMs);
+    const passed = Math.min(newPart - currentPart, parts);
+    for (let step = 0; step < passed; step += 1) counts[(newPart - step) % parts]?.fill(0);
+    currentPart = Math.max(currentPart, newPart);
+    current = itemAt(counts, currentPart % parts);
   };
   return {
     observe(value, atMs) {
-      if (atMs >= (begun + 1) * partMs) moveTo(atMs);
+      if (atMs >= (currentPart + 1) * partMs) advanceTo(atMs);
       const at = classOf(value);
       current[at] = (current[at] ?? 0) + 1;
       sum += value;
       total += 1;
     },
     samples() {
-      moveTo(options.now());
-      const shown = options.quantiles.map(
+      advanceTo(options.now());
+      const quantiles = options.quantiles.map(
         (quantile) => ['', `quantile="${quantile}"`, quantileOf(counts, quantile)] as const,
       );
-      return [...shown, ['_sum', '', sum], ['_count', '', total]];
+      return [...quantiles, ['_sum', '', sum], ['_count', '', total]];
     },
   };
 }
@@ -84,14 +84,11 @@ function quantileOf(counts: readonly Uint32Array[], quantile: number): number {
   return smallest * Math.exp(at * growth);
 }
 
-/**
- * Counters, gauges, histograms, and summaries, rendered in Prometheus's text format. Callers look
- * up a series once by its labels and keep it, so counting is one addition.
- */
+/** Stability of a metric, as its help text states it. */
 export type Stability = 'ALPHA' | 'BETA' | 'STABLE';
 
 /** Whether the help text starts with the stability, which kube-apiserver omits for some metrics. */
-export type ShownStability = 'shown' | 'left-out';
+export type ShownStability = 'shown' | 'omitted';
 
 export interface MetricDefinition {
   readonly name: string;
@@ -110,7 +107,7 @@ export interface HistogramDefinition extends MetricDefinition {
 
 export interface SummaryDefinition extends MetricDefinition {
   readonly quantiles: readonly number[];
-  /** How long a value counts for the quantiles, milliseconds. */
+  /** Period for which a value counts in the quantiles, milliseconds. */
   readonly maxAgeMs: number;
   /** The current time on the clock of the observations. */
   readonly now: () => number;
@@ -147,6 +144,10 @@ export interface RegisteredMetric {
   readonly isHidden: boolean;
 }
 
+/**
+ * Counters, gauges, histograms, and summaries, rendered in Prometheus's text format. Callers look
+ * up a series once by its labels and keep it, so counting is one addition.
+ */
 export interface MetricRegistry {
   counter(definition: MetricDefinition): Family<Counter>;
   gauge(definition: MetricDefinition): Family<Gauge>;
@@ -162,7 +163,7 @@ export interface MetricRegistry {
 export type AllowedLabels = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
 
 /**
- * Maximum number of series of one metric. Further ones are not counted, since clients may control
+ * Maximum number of series of one metric. Further ones are not counted, because clients may control
  * label values.
  */
 const seriesMax = 20_000;
@@ -188,38 +189,38 @@ export function createMetricRegistry(options: {
   const all: RegisteredMetric[] = [];
   const register = <Series>(definition: MetricDefinition, parts: Parts<Series>): Family<Series> => {
     const { name, deprecatedFrom: from } = definition;
-    if (shown.has(name)) throw new Error(`the metric ${name} is there already`);
+    if (shown.has(name)) throw new Error(`the metric ${name} is already registered`);
     const family = createFamily(definition, parts);
     const age = from === undefined ? 0 : minorOf(options.release) - minorOf(from);
     const isOld = age >= shownReleases && options.hidden === 'hidden';
     const isHidden = isOld || options.disabled?.includes(name) === true;
     all.push({ definition, type: parts.type, isHidden });
     if (isHidden) {
-      return { of: () => parts.idle, remove: () => {}, clear: () => {} };
+      return { of: () => parts.noop, remove: () => {}, clear: () => {} };
     }
     if (from !== undefined && age >= 0) options.onDeprecated?.({ name, from });
     shown.set(name, family);
     const allowed = options.allowed?.get(name);
     return allowed === undefined
       ? family
-      : confined(definition, family, { allowed, onUnexpected: options.onUnexpected });
+      : restrictLabels(definition, family, { allowed, onUnexpected: options.onUnexpected });
   };
   return {
     counter: (definition) =>
-      register<Counter>(definition, { type: 'counter', create: createValue, idle }),
+      register<Counter>(definition, { type: 'counter', create: createValue, noop }),
     gauge: (definition) =>
-      register<Gauge>(definition, { type: 'gauge', create: createValue, idle }),
+      register<Gauge>(definition, { type: 'gauge', create: createValue, noop }),
     histogram: (definition) =>
       register<Histogram>(definition, {
         type: 'histogram',
         create: () => createHistogram(definition.buckets),
-        idle,
+        noop,
       }),
     summary: (definition) =>
       register<Summary>(definition, {
         type: 'summary',
         create: () => createSummary(definition),
-        idle,
+        noop,
       }),
     definitions: () => all,
     render() {
@@ -230,7 +231,7 @@ export function createMetricRegistry(options: {
 }
 
 /** Restricts the labels of a family to the allowed values. */
-function confined<Series>(
+function restrictLabels<Series>(
   { labels }: MetricDefinition,
   family: Family<Series>,
   options: {
@@ -251,7 +252,9 @@ function minorOf(release: string): number {
   return Number(release.split('.')[1]);
 }
 
-/** A sample in the text: suffix of the name, additional labels, and value. */
+/**
+ * A series that can be rendered; a sample has a suffix of the name, additional labels, and a value.
+ */
 export interface Rendered {
   samples(): readonly (readonly [suffix: string, labels: string, value: number])[];
 }
@@ -260,10 +263,10 @@ interface Parts<Series> {
   readonly type: RegisteredMetric['type'];
   readonly create: () => Series & Rendered;
   /** The series of a hidden metric, which counts nothing. */
-  readonly idle: Series;
+  readonly noop: Series;
 }
 
-const idle = { add: () => {}, set: () => {}, observe: () => {} };
+const noop = { add: () => {}, set: () => {}, observe: () => {} };
 
 function createFamily<Series>(
   definition: MetricDefinition,
@@ -307,7 +310,7 @@ function createFamily<Series>(
 function helpOf(definition: MetricDefinition): string {
   const { stability, deprecatedFrom, help, shownStability } = definition;
   const note = deprecatedFrom === undefined ? '' : `(Deprecated since ${deprecatedFrom}.0) `;
-  const mark = shownStability === 'left-out' ? '' : `[${stability}] `;
+  const mark = shownStability === 'omitted' ? '' : `[${stability}] `;
   return `${mark}${note}${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}`;
 }
 
@@ -321,7 +324,7 @@ function formatNumber(value: number): string {
 }
 
 /**
- * Formats a bound as Go does, since queries select bounds by their text: `0.5`, `1e-08`,
+ * Formats a bound as Go does, because queries select bounds by their text: `0.5`, `1e-08`,
  * `3.05e+06`.
  */
 function formatBound(value: number): string {

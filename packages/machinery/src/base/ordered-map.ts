@@ -11,7 +11,7 @@
  *                                           ├─ [c d]      [c d e] had to be split …
  *                                           └─ [e f]
  *     m1 still reads a b c d e.
- *     rank(m2, 'e') = 4: size of [a b], size of [c d], place in [e f]; no leaf but one is read.
+ *     rank(m2, 'e') = 4: size of [a b], size of [c d], position in [e f]; only one leaf is read.
  *
  * Keys are ordered by UTF-16 code units (plain `<`).
  *
@@ -24,7 +24,7 @@ export interface OrderedMap<V> {
 }
 
 /**
- * Identifies a writer until its next snapshot. A writer that passes one gives away no map in between
+ * Identifies a writer until its next snapshot. Until then the writer shares no map
  * and uses only the newest; before it takes a snapshot, it discards the owner.
  */
 export class MapOwner {}
@@ -81,14 +81,14 @@ function makeBranch<V>(children: Node<V>[], owner: MapOwner | undefined): Branch
   return { children, firsts: children.map(firstKey), size, owner };
 }
 
-/** The leaf itself if it is the owner's, or else a copy that shares the keys. */
+/** Returns the leaf if it is the owner's, otherwise a copy that shares the keys. */
 function ownLeaf<V>(leaf: OwnLeaf<V>, owner: MapOwner | undefined): OwnLeaf<V> {
   if (owner !== undefined && leaf.owner === owner) return leaf;
   const { keys, values, size } = leaf;
   return { keys, values: values.slice(), size, owner, keysOwner: undefined };
 }
 
-/** The keys of an owned leaf, copied if it shares them. */
+/** Returns the keys of an owned leaf, which are copied if it shares them. */
 function ownKeys<V>(leaf: OwnLeaf<V>): string[] {
   if (leaf.owner === undefined || leaf.keysOwner !== leaf.owner) {
     leaf.keys = leaf.keys.slice();
@@ -122,14 +122,16 @@ function lowerBound(keys: readonly string[], key: string): number {
   return low;
 }
 
-/** The child that may contain `key`: the last one that starts at or before it, else the first. */
+/**
+ * Returns the child that may contain `key`: the last one that starts at or before it, or the first.
+ */
 function childFor<V>(branch: Branch<V>, key: string): number {
   const bound = lowerBound(branch.firsts, key);
   if (branch.firsts[bound] === key) return bound;
   return bound === 0 ? 0 : bound - 1;
 }
 
-/** The empty map. */
+/** Returns the empty map. */
 export function emptyOrderedMap<V>(): OrderedMap<V> {
   return mapOf<V>(undefined);
 }
@@ -156,7 +158,7 @@ function chunks<T>(items: readonly T[]): T[][] {
   return result;
 }
 
-/** The value of a key, or undefined. */
+/** Returns the value of a key, or undefined. */
 export function orderedMapGet<V>(map: OrderedMap<V>, key: string): V | undefined {
   let node = map.root;
   while (node !== undefined && !isLeaf(node)) node = node.children[childFor(node, key)];
@@ -165,7 +167,7 @@ export function orderedMapGet<V>(map: OrderedMap<V>, key: string): V | undefined
   return node.keys[at] === key ? node.values[at] : undefined;
 }
 
-/** The number of keys smaller than `key`, which is the position of `key` if it is present. */
+/** Returns the number of keys smaller than `key`, which is its position if it is present. */
 export function orderedMapRank<V>(map: OrderedMap<V>, key: string): number {
   let node = map.root;
   let rank = 0;
@@ -177,7 +179,7 @@ export function orderedMapRank<V>(map: OrderedMap<V>, key: string): number {
   return node === undefined ? rank : rank + lowerBound(node.keys, key);
 }
 
-/** A map with `key` set to `value`. With an owner, the given map must not be used afterwards. */
+/** Returns a map with `key` set to `value`. With an owner, `map` must not be used afterwards. */
 export function orderedMapSet<V>(
   map: OrderedMap<V>,
   key: string,
@@ -196,7 +198,7 @@ interface NewEntry<V> {
   readonly owner: MapOwner | undefined;
 }
 
-/** What replaces a node: another one, and a second one if it was split. */
+/** The replacement of a node, and a second node if it was split. */
 interface Replacement<V> {
   readonly node: Node<V>;
   readonly right: Node<V> | undefined;
@@ -209,16 +211,16 @@ function setIn<V>(node: Node<V>, entry: NewEntry<V>): Replacement<V> {
   const child = node.children[at];
   if (child === undefined) throw missingChild(at);
   const sizeBefore = child.size;
-  const made = setIn(child, entry);
+  const replaced = setIn(child, entry);
   const branch = ownBranch(node, owner);
   const { children, firsts } = branch;
-  children[at] = made.node;
-  firsts[at] = firstKey(made.node);
-  branch.size += made.node.size - sizeBefore;
-  if (made.right === undefined) return { node: branch, right: undefined };
-  children.splice(at + 1, 0, made.right);
-  firsts.splice(at + 1, 0, firstKey(made.right));
-  branch.size += made.right.size;
+  children[at] = replaced.node;
+  firsts[at] = firstKey(replaced.node);
+  branch.size += replaced.node.size - sizeBefore;
+  if (replaced.right === undefined) return { node: branch, right: undefined };
+  children.splice(at + 1, 0, replaced.right);
+  firsts.splice(at + 1, 0, firstKey(replaced.right));
+  branch.size += replaced.right.size;
   if (children.length <= nodeMax) return { node: branch, right: undefined };
   const half = children.length >>> 1;
   return {
@@ -250,7 +252,7 @@ function setInLeaf<V>(leaf: OwnLeaf<V>, { key, value, owner }: NewEntry<V>): Rep
 }
 
 /**
- * A map without `key`; the same map if it has no such key. With an owner, the given map must not be
+ * Returns a map without `key`; the same map if it has no such key. With an owner, `map` must not be
  * used afterwards.
  */
 export function orderedMapDelete<V>(
@@ -264,7 +266,7 @@ export function orderedMapDelete<V>(
   return mapOf(root);
 }
 
-/** The node without `key`, which it contains; undefined if nothing is left. */
+/** Returns the node without `key`, which it contains; undefined if no entry is left. */
 function deleteIn<V>(node: Node<V>, key: string, owner: MapOwner | undefined): Node<V> | undefined {
   if (isLeaf(node)) {
     if (node.size === 1) return undefined;
@@ -279,32 +281,32 @@ function deleteIn<V>(node: Node<V>, key: string, owner: MapOwner | undefined): N
   const at = childFor(node, key);
   const child = node.children[at];
   if (child === undefined) throw missingChild(at);
-  const made = deleteIn(child, key, owner);
+  const replaced = deleteIn(child, key, owner);
   const branch = ownBranch(node, owner);
   const { children, firsts } = branch;
   branch.size -= 1;
-  if (made === undefined) {
+  if (replaced === undefined) {
     children.splice(at, 1);
     firsts.splice(at, 1);
   } else {
-    children[at] = made;
-    firsts[at] = firstKey(made);
-    if (width(made) < nodeMin) joinNeighbor(branch, at);
+    children[at] = replaced;
+    firsts[at] = firstKey(replaced);
+    if (width(replaced) < nodeMin) mergeWithSibling(branch, at);
   }
   return children.length === 0 ? undefined : branch;
 }
 
 /** Merges an underfull child with a sibling if both fit into one node; otherwise leaves it. */
-function joinNeighbor<V>({ children, firsts, owner }: Branch<V>, at: number): void {
+function mergeWithSibling<V>({ children, firsts, owner }: Branch<V>, at: number): void {
   const left = at > 0 ? at - 1 : at;
   const [first, second] = [children[left], children[left + 1]];
   if (first === undefined || second === undefined) return;
   if (width(first) + width(second) > nodeBuilt) return;
-  children.splice(left, 2, joined(first, second, owner));
+  children.splice(left, 2, mergeNodes(first, second, owner));
   firsts.splice(left + 1, 1);
 }
 
-function joined<V>(first: Node<V>, second: Node<V>, owner: MapOwner | undefined): Node<V> {
+function mergeNodes<V>(first: Node<V>, second: Node<V>, owner: MapOwner | undefined): Node<V> {
   if (isLeaf(first) && isLeaf(second)) {
     return makeLeaf([...first.keys, ...second.keys], [...first.values, ...second.values], owner);
   }
@@ -313,8 +315,8 @@ function joined<V>(first: Node<V>, second: Node<V>, owner: MapOwner | undefined)
 }
 
 /**
- * The leaves that contain the entries at positions `from` (inclusive) to `to` (exclusive), in
- * order.
+ * Yields the leaves that contain the entries at positions `from` (inclusive) to `to` (exclusive),
+ * in order.
  */
 export function* leafSpans<V>(
   map: OrderedMap<V>,
@@ -343,7 +345,7 @@ function* spansIn<V>(
   }
 }
 
-/** The values at positions `from` (inclusive) to `to` (exclusive), in order of keys. */
+/** Yields the values at positions `from` (inclusive) to `to` (exclusive), in order of keys. */
 export function* orderedMapValues<V>(
   map: OrderedMap<V>,
   range: { readonly from: number; readonly to: number } = { from: 0, to: map.size },

@@ -9,7 +9,7 @@ export class Slab {
   #memory = Buffer.alloc(0);
   #used = 0;
 
-  /** An uninitialized buffer of `size` bytes. */
+  /** Returns an uninitialized buffer of `size` bytes. */
   take(size: number): Buffer {
     this.#makeRoom(size);
     const start = this.#used;
@@ -17,7 +17,7 @@ export class Slab {
     return this.#memory.subarray(start, this.#used);
   }
 
-  /** The UTF-8 form of a text of at most a quarter of a slab. */
+  /** Returns the UTF-8 form of a text of at most a quarter of a slab. */
   write(text: string): Buffer {
     // A UTF-16 code unit takes at most three bytes.
     this.#makeRoom(text.length * 3);

@@ -1,4 +1,4 @@
-import type { Waiting } from './exchange.ts';
+import type { WaitingClient } from './exchange.ts';
 import type { JsonObject } from './json.ts';
 
 /** The outcome of a call to a webhook. */
@@ -7,11 +7,11 @@ export type WebhookOutcome = 'success' | 'timeout' | 'error' | 'canceled';
 /** An external service that is called by posting a JSON object. */
 export interface Webhook {
   /**
-   * Posts `body`, a JSON text, and returns what `read` makes of the response; an exception in
-   * `read` fails the call. Retries temporary failures, but only as long as `client`, if given, is
+   * Posts `body`, a JSON text, and returns the result of `read` for the response; an exception in
+   * `read` fails the call. Retries temporary failures while `client`, if present, is
    * waiting. Rejects only with WebhookError.
    */
-  call<T>(body: string, read: (answer: JsonObject) => T, client?: Waiting): Promise<T>;
+  call<T>(body: string, read: (response: JsonObject) => T, client?: WaitingClient): Promise<T>;
 }
 
 /** A webhook could not be called, or its response is unusable. The message contains no address. */
@@ -33,12 +33,12 @@ const escapes: Readonly<Record<string, string>> = {
   '\u2029': '\\u2029',
 };
 
-/** The body of a review: the object as Go's encoder writes it, and a line feed. */
+/** Returns the body of a review: the object as Go's encoder writes it, and a line feed. */
 export function webhookBody(review: JsonObject): string {
   return `${goEscaped(JSON.stringify(review))}\n`;
 }
 
-/** A JSON text with the escapes that Go's encoder adds for HTML. */
+/** Returns a JSON text with the escapes that Go's encoder adds for HTML. */
 export function goEscaped(json: string): string {
   return json.replaceAll(/[<>&\u2028\u2029]/g, (found) => escapes[found] ?? found);
 }

@@ -20,7 +20,7 @@ test('a slice ends after its time, and a pause starts another', async () => {
   expect(slices.over).toBe(false);
 });
 
-test('TRUST-2: however much work waits, a turn of the event loop runs one slice', async () => {
+test('TRUST-2: a turn of the event loop runs one slice of all waiting work', async () => {
   const clock = new FakeClock();
   const perTurn: number[] = [0];
   let isOver = false;
@@ -40,11 +40,11 @@ test('TRUST-2: however much work waits, a turn of the event loop runs one slice'
   await Promise.all(Array.from({ length: 40 }, work));
   isOver = true;
   expect(perTurn.reduce((sum, steps) => sum + steps, 0)).toBe(400);
-  // A turn is counted from one check phase to the next, in which two slices may meet.
+  // A turn is counted from one check phase to the next, which may contain two slices.
   expect(Math.max(...perTurn)).toBeLessThanOrEqual(10);
 });
 
-test('short work does not wait for a slice of all long work', async () => {
+test('short work does not wait for a slice of each long task', async () => {
   const clock = new FakeClock();
   const ended: string[] = [];
   const work = async (name: string, steps: number) => {

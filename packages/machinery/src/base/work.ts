@@ -11,8 +11,8 @@ export class WorkExceeded extends Error {
 }
 
 /**
- * A limit on the work of one operation whose cost no simple limit on its input bounds: escalation
- * checks, patches, certificate chains, patterns.
+ * A limit on the work of one operation whose cost is not bounded by a simple limit on its input:
+ * escalation checks, patches, certificate chains, patterns.
  */
 export class WorkBudget {
   readonly #what: string;
@@ -27,7 +27,7 @@ export class WorkBudget {
     this.#steps = options.steps;
   }
 
-  /** Steps that may still be taken. */
+  /** Number of steps left. */
   get left(): number {
     return this.#steps;
   }
@@ -39,15 +39,15 @@ export class WorkBudget {
   }
 }
 
-/** How long sliced work may take in one turn of the event loop, milliseconds. */
+/** Maximum duration of sliced work in one turn of the event loop, milliseconds. */
 const turnMs = 5;
 
 /** Containment of faults in sliced work. */
 const slices = { where: 'endpoint' } as const;
 
 /**
- * The state that all sliced work shares: the time left in this turn of the event loop, and who is
- * next.
+ * The state that all sliced work shares: the time left in this turn of the event loop, and the
+ * waiting work.
  */
 class SharedTurns {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -90,7 +90,7 @@ class SharedTurns {
   });
 
   /** Passes the rest of the turn to the next waiting work. */
-  readonly #goOn = contained(slices, () => {
+  readonly #continue = contained(slices, () => {
     if (!this.over) this.#resumeOne();
   });
 
@@ -102,7 +102,7 @@ class SharedTurns {
     this.#lastResumed = takesFresh ? 'fresh' : 'others';
     if (!this.#isOpen) this.#open(this.#clock.monotonic());
     resume();
-    queueMicrotask(this.#goOn);
+    queueMicrotask(this.#continue);
   }
 }
 
@@ -119,8 +119,8 @@ function turnsOn(clock: Pick<Clock, 'monotonic'>): SharedTurns {
 
 /**
  * Divides long work into slices, between which the event loop serves others (TRUST-2). All sliced
- * work on one clock shares one slice in each turn of the event loop, however many requests do such
- * work: those that paused continue one per turn.
+ * work on one clock shares one slice in each turn of the event loop, regardless of the number of
+ * requests: paused work continues one task per turn.
  */
 export class Slices {
   readonly #turns: SharedTurns;
@@ -157,7 +157,7 @@ export class Slices {
  * Runs work in slices: synchronously if one slice suffices, otherwise over several turns of the
  * event loop. The generator yields wherever it may pause.
  */
-export function inSlices<Result>(
+export function runInSlices<Result>(
   work: Iterator<void, Result>,
   clock: Pick<Clock, 'monotonic'>,
 ): MaybePromise<Result> {
@@ -165,7 +165,7 @@ export function inSlices<Result>(
   for (;;) {
     const step = work.next();
     if (step.done === true) return step.value;
-    if (slices.over) return continued(work, slices);
+    if (slices.over) return continueInSlices(work, slices);
   }
 }
 
@@ -180,20 +180,23 @@ export interface Pace {
 /** Size in bytes from which work on an object is sliced. */
 export const pacedBytesMin = 16_384;
 
-/** The pace for an object of this many bytes of JSON; undefined if it is processed in one piece. */
+/** Returns the pace for an object of `bytes` bytes of JSON; undefined if it needs no slices. */
 export function paceFor(clock: Pick<Clock, 'monotonic'>, bytes: number): Pace | undefined {
   return bytes < pacedBytesMin ? undefined : new Slices(clock).begin();
 }
 
-/** Runs work at a pace that the steps of a request share; in one piece if there is none. */
-export function atPace<Result>(
+/** Runs work at a pace that the steps of a request share, or in one piece without a pace. */
+export function runAtPace<Result>(
   work: Iterator<void, Result>,
   pace: Pace | undefined,
 ): MaybePromise<Result> {
-  return pace === undefined ? inOnePiece(work) : continued(work, pace);
+  return pace === undefined ? runInOnePiece(work) : continueInSlices(work, pace);
 }
 
-async function continued<Result>(work: Iterator<void, Result>, slices: Pace): Promise<Result> {
+async function continueInSlices<Result>(
+  work: Iterator<void, Result>,
+  slices: Pace,
+): Promise<Result> {
   for (;;) {
     if (slices.over) await slices.pause();
     const step = work.next();
@@ -201,15 +204,15 @@ async function continued<Result>(work: Iterator<void, Result>, slices: Pace): Pr
   }
 }
 
-/** Runs the generator in one piece, for small objects and for callers that serve nobody else. */
-export function inOnePiece<Result>(work: Iterator<void, Result>): Result {
+/** Runs the generator in one piece, for small objects and for callers with no other work. */
+export function runInOnePiece<Result>(work: Iterator<void, Result>): Result {
   for (;;) {
     const step = work.next();
     if (step.done === true) return step.value;
   }
 }
 
-/** A request that the thread works for. */
+/** A request that occupies the thread. */
 interface Occupant {
   /** Path and query as received. */
   readonly url: string;
@@ -240,24 +243,24 @@ export class LoopOccupancy {
   }
 
   /**
-   * The request that occupied the thread longest since the last call, and for how many
+   * Returns the request that occupied the thread longest since the last call, and for how many
    * milliseconds.
    */
-  takeLongest(): { readonly occupant: Occupant; readonly heldMs: number } | undefined {
+  takeLongest(): { readonly occupant: Occupant; readonly occupiedMs: number } | undefined {
     this.#close(this.#clock.monotonic());
     const occupant = this.#longest;
-    const heldMs = this.#longestMs;
+    const occupiedMs = this.#longestMs;
     this.#current = undefined;
     this.#longest = undefined;
     this.#longestMs = 0;
-    return occupant === undefined ? undefined : { occupant, heldMs };
+    return occupant === undefined ? undefined : { occupant, occupiedMs };
   }
 
   #close(nowMs: number): void {
-    const heldMs = nowMs - this.#sinceMs;
+    const occupiedMs = nowMs - this.#sinceMs;
     this.#sinceMs = nowMs;
-    if (this.#current === undefined || heldMs <= this.#longestMs) return;
+    if (this.#current === undefined || occupiedMs <= this.#longestMs) return;
     this.#longest = this.#current;
-    this.#longestMs = heldMs;
+    this.#longestMs = occupiedMs;
   }
 }

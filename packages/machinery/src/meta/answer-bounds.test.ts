@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest';
 import { boundedList, listedBytesMax, listedMax } from './answer-bounds.ts';
 
-const itself = (text: string) => text;
+const identity = (text: string) => text;
 
 test('a short list is unchanged', () => {
   const list = ['one', 'two'];
-  expect(boundedList(list, itself)).toEqual({ items: list, omitted: 0 });
+  expect(boundedList(list, identity)).toEqual({ items: list, omitted: 0 });
 });
 
 test('a list has at most a hundred items', () => {
   const list = Array.from({ length: 250 }, (_, index) => `item ${index}`);
-  expect(boundedList(list, itself)).toEqual({ items: list.slice(0, listedMax), omitted: 150 });
+  expect(boundedList(list, identity)).toEqual({ items: list.slice(0, listedMax), omitted: 150 });
 });
 
-test('a list has at most 64 KiB of text, and the rest is not read', () => {
+test('a list has at most 64 KiB of text, and the texts of other items are not rendered', () => {
   const long = 'é'.repeat(listedBytesMax / 8);
   let reads = 0;
   const textOf = (text: string) => {

@@ -8,7 +8,7 @@ export const listedBytesMax = 64 * 1024;
 
 /**
  * Maximum number of warnings from a rule that compares pairs of items: their number is quadratic,
- * and few are listed. The reported number of omitted warnings is then too small.
+ * and few are listed. The reported number of omitted warnings may be too small.
  */
 export const pairWarningsMax = 10 * listedMax;
 
@@ -25,21 +25,21 @@ export const shownTextMax = shownValueMax + 1024;
 export const shownPathMax = 1536;
 
 /** Truncates a text to `max` characters and appends the number of omitted ones. */
-export function shortened(text: string, max: number): string {
+export function truncateText(text: string, max: number): string {
   if (text.length <= max) return text;
   const isSplit = (text.charCodeAt(max - 1) & 0xfc00) === 0xd800;
   const kept = isSplit ? max - 1 : max;
   return `${text.slice(0, kept)}... (${text.length - kept} more characters)`;
 }
 
-/** The first items of a list, as many as a response may contain, and the number of omitted ones. */
+/** The items of a list that fit into a response, and the number of omitted ones. */
 export interface BoundedList<Item> {
   readonly items: readonly Item[];
   readonly omitted: number;
 }
 
 /**
- * Truncates a list to what one response may contain: at most `listedMax` items whose texts have at
+ * Truncates a list to the limits of one response: at most `listedMax` items whose texts have at
  * most `listedBytesMax` bytes in total. Does not read the texts of omitted items.
  * @param textOf returns an item's text; called once for each kept item and once more
  */
@@ -59,7 +59,7 @@ export function boundedList<Item>(
 }
 
 /**
- * The last item of a truncated list: `and 20 more errors`.
+ * Returns the last item of a truncated list: `and 20 more errors`.
  * @param what singular noun for an item
  */
 export function omittedText(omitted: number, what: string): string {
@@ -67,7 +67,7 @@ export function omittedText(omitted: number, what: string): string {
 }
 
 /**
- * Distinct texts in order of addition, as many as a response may list. Texts beyond the limit are
+ * Distinct texts in order of addition, up to the limits of one response. Texts beyond the limit are
  * counted but not kept, so time and memory do not grow with them.
  */
 export class BoundedTexts {
@@ -82,12 +82,12 @@ export class BoundedTexts {
   }
 
   /**
-   * Adds a shortened text unless it is present. Beyond the limit, repeated texts are counted each
-   * time.
+   * Adds a truncated text unless it is present. Beyond the limit, repeated texts are counted
+   * each time.
    */
   add(text: string): void {
     this.#texts ??= new Set();
-    const short = shortened(text, shownTextMax);
+    const short = truncateText(text, shownTextMax);
     if (this.#texts.has(short)) return;
     const isFull = this.#texts.size === listedMax;
     const bytes = isFull ? 0 : Buffer.byteLength(short);
@@ -99,6 +99,7 @@ export class BoundedTexts {
     this.#bytes += bytes;
   }
 
+  /** Adds several texts. */
   addAll(texts: Iterable<string>): void {
     for (const text of texts) this.add(text);
   }

@@ -1,5 +1,5 @@
 import { isObject, type JsonValue } from '../base/json.ts';
-import { shortened, shownValueMax } from './answer-bounds.ts';
+import { shownValueMax, truncateText } from './answer-bounds.ts';
 import { goFloat, goQuoted } from './go-values.ts';
 import type { FieldErrorType } from './status-reasons.ts';
 
@@ -12,7 +12,7 @@ export interface FieldError {
   readonly field: string;
   /**
    * The message without the field: `Required value`, `Invalid value: "x": must be …`. Rendered on
-   * first access, since a response shows only the first errors of a body (TRUST-3).
+   * first access, because a response shows only the first errors of a body (TRUST-3).
    */
   readonly message: string;
 }
@@ -22,7 +22,7 @@ export interface FieldError {
  * at most `shownValueMax` characters, in time independent of the rest.
  */
 export function showValue(value: JsonValue | undefined): string {
-  if (typeof value === 'string') return goQuoted(shortened(value, shownValueMax));
+  if (typeof value === 'string') return goQuoted(truncateText(value, shownValueMax));
   if (typeof value === 'bigint') return String(value);
   if (typeof value === 'number') return isInt64(value) ? String(BigInt(value)) : goFloat(value);
   return showHead(value ?? null, (head) =>
@@ -35,13 +35,13 @@ const isInt64 = (value: number) => Number.isInteger(value) && Math.abs(value) < 
 /** Prints a value, truncated to `shownValueMax` characters. */
 export function showHead(value: JsonValue, print: (value: JsonValue) => string): string {
   const budget = { left: shownValueMax };
-  const head = cut(value, budget);
-  if (budget.left >= 0) return shortened(print(value), shownValueMax);
+  const head = truncateValue(value, budget);
+  if (budget.left >= 0) return truncateText(print(value), shownValueMax);
   return `${print(head).slice(0, shownValueMax)}...`;
 }
 
-/** A prefix of a value that has about as many characters of JSON as the budget. */
-function cut(value: JsonValue, budget: { left: number }): JsonValue {
+/** Returns a prefix of a value with about as many characters of JSON as the budget. */
+function truncateValue(value: JsonValue, budget: { left: number }): JsonValue {
   budget.left -= 1;
   if (typeof value === 'string') {
     budget.left -= value.length;
@@ -51,7 +51,7 @@ function cut(value: JsonValue, budget: { left: number }): JsonValue {
     const items: JsonValue[] = [];
     for (const item of value) {
       if (budget.left < 0) break;
-      items.push(cut(item, budget));
+      items.push(truncateValue(item, budget));
     }
     return items;
   }
@@ -60,18 +60,18 @@ function cut(value: JsonValue, budget: { left: number }): JsonValue {
   for (const name of Object.keys(value)) {
     if (budget.left < 0) break;
     budget.left -= name.length;
-    members.push([name.slice(0, shownValueMax), cut(value[name] ?? null, budget)]);
+    members.push([name.slice(0, shownValueMax), truncateValue(value[name] ?? null, budget)]);
   }
   return Object.fromEntries(members);
 }
 
 /** kube-apiserver shows null as a quoted string. */
-const shownBad = (value: JsonValue | undefined) =>
+const showInvalid = (value: JsonValue | undefined) =>
   value === undefined || value === null ? '"null"' : showValue(value);
 
 const withDetail = (head: string, detail: string) => (detail === '' ? head : `${head}: ${detail}`);
 
-/** An error whose message is rendered on first access. */
+/** Creates an error whose message is rendered on first access. */
 function lazyError(type: FieldErrorType, field: string, render: () => string): FieldError {
   let message: string | undefined;
   return {
@@ -84,22 +84,24 @@ function lazyError(type: FieldErrorType, field: string, render: () => string): F
   };
 }
 
-/** The same error for another field. */
-export function ofField(error: FieldError, field: string): FieldError {
+/** Returns the same error for another field. */
+export function withField(error: FieldError, field: string): FieldError {
   return lazyError(error.type, field, () => error.message);
 }
 
+/** Creates a `Required value` error. */
 export function required(field: string, detail = ''): FieldError {
   return { type: 'FieldValueRequired', field, message: withDetail('Required value', detail) };
 }
+/** Creates an `Invalid value` error. */
 export function invalid(field: string, value: JsonValue | undefined, detail: string): FieldError {
   return lazyError('FieldValueInvalid', field, () =>
-    withDetail(`Invalid value: ${shownBad(value)}`, detail),
+    withDetail(`Invalid value: ${showInvalid(value)}`, detail),
   );
 }
 /**
- * An `Invalid value` error with a value printed in Go syntax.
- * @param show prints the value when the error is shown; many errors may each show the whole list
+ * Creates an `Invalid value` error with a value in Go syntax.
+ * @param show prints the value on first access; many errors may each show a whole list
  */
 export function invalidGo(field: string, show: () => string, detail: string): FieldError {
   return lazyError('FieldValueInvalid', field, () => {
@@ -108,7 +110,7 @@ export function invalidGo(field: string, show: () => string, detail: string): Fi
     return withDetail(`Invalid value: ${shown}`, detail);
   });
 }
-/** Prints the items of a list as Go does, as many as a response shows. */
+/** Prints the items of a list as Go does, up to the limit of a response. */
 export function goItems<Item>(items: readonly Item[], print: (item: Item) => string): string {
   const texts: string[] = [];
   let length = 0;
@@ -120,42 +122,51 @@ export function goItems<Item>(items: readonly Item[], print: (item: Item) => str
   }
   return texts.join(', ');
 }
+/** Creates an `Invalid value` error for a value of the wrong type. */
 export function typeInvalid(
   field: string,
   value: JsonValue | undefined,
   detail: string,
 ): FieldError {
   return lazyError('FieldValueTypeInvalid', field, () =>
-    withDetail(`Invalid value: ${shownBad(value)}`, detail),
+    withDetail(`Invalid value: ${showInvalid(value)}`, detail),
   );
 }
-/** @param show prints the value if its JSON is not suitable */
+/**
+ * Creates a `Duplicate value` error.
+ * @param show prints the value if its JSON is not suitable
+ */
 export function duplicate(
   field: string,
   value: JsonValue | undefined,
-  show: (value: JsonValue | undefined) => string = shownBad,
+  show: (value: JsonValue | undefined) => string = showInvalid,
 ): FieldError {
   return lazyError('FieldValueDuplicate', field, () => `Duplicate value: ${show(value)}`);
 }
-/** @param show as for `duplicate` */
+/**
+ * Creates an `Unsupported value` error that lists the allowed values.
+ * @param show prints the value if its JSON is not suitable
+ */
 export function notSupported(
   field: string,
   value: JsonValue | undefined,
   allowed: readonly string[],
-  show: (value: JsonValue | undefined) => string = shownBad,
+  show: (value: JsonValue | undefined) => string = showInvalid,
 ): FieldError {
   return lazyError('FieldValueNotSupported', field, () => {
     const list = allowed.map((one) => JSON.stringify(one)).join(', ');
     return `Unsupported value: ${show(value)}: supported values: ${list}`;
   });
 }
+/** Creates a `Forbidden` error. */
 export function forbiddenField(field: string, detail: string): FieldError {
   return { type: 'FieldValueForbidden', field, message: withDetail('Forbidden', detail) };
 }
-/** An `Internal error`, which is not attributed to the value. */
+/** Creates an `Internal error`, which is not caused by the value. */
 export function internal(field: string, detail: string): FieldError {
   return { type: 'InternalError', field, message: withDetail('Internal error', detail) };
 }
+/** Creates a `Too long` error. */
 export function tooLong(field: string, maxBytes: number): FieldError {
   return {
     type: 'FieldValueTooLong',
@@ -163,6 +174,7 @@ export function tooLong(field: string, maxBytes: number): FieldError {
     message: `Too long: may not be more than ${maxBytes} bytes`,
   };
 }
+/** Creates a `Too many` error. */
 export function tooMany(field: string, count: number, max: number): FieldError {
   return {
     type: 'FieldValueTooMany',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { normalizedPath, normalizedUrlPath } from './go-url.ts';
+import { normalizePath, normalizeUrlPath } from './go-url.ts';
 
 describe("a path normalized like client-go's", () => {
   test.each([
@@ -16,11 +16,11 @@ describe("a path normalized like client-go's", () => {
     ["/a'(b)!*", '/a%27%28b%29%21%2A'],
     ['/a;b,c:d@e=f$g&h+i~', '/a;b,c:d@e=f$g&h+i~'],
   ])('a URL with %j has the path %j', (path, sent) => {
-    expect(normalizedUrlPath(path)).toBe(sent);
+    expect(normalizeUrlPath(path)).toBe(sent);
   });
 
   test("escapes the percent signs of a service's path", () => {
-    expect(normalizedPath('/%2F//d/')).toBe('/%252F/d');
-    expect(normalizedPath('/€')).toBe('/%E2%82%AC');
+    expect(normalizePath('/%2F//d/')).toBe('/%252F/d');
+    expect(normalizePath('/€')).toBe('/%E2%82%AC');
   });
 });

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { goQuoted } from './go-values.ts';
 
-/** A URL as Go's `url.Parse` parses it; absent parts are empty. */
+/** A URL as parsed by Go's `url.Parse`; absent parts are empty. */
 export interface GoUrl {
   readonly scheme: string;
   /** User and password as written; undefined without an `@`. */
@@ -17,15 +17,15 @@ export interface GoUrl {
  */
 export function parseGoUrl(text: string): GoUrl | string {
   const hash = text.indexOf('#');
-  const [place, fragment] = hash < 0 ? [text, ''] : [text.slice(0, hash), text.slice(hash + 1)];
-  const wrong = (why: string) => `parse ${goQuoted(place)}: ${why}`;
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: Go refuses them
-  if (/[\u0000-\u001f\u007f]/.test(place)) {
+  const [location, fragment] = hash < 0 ? [text, ''] : [text.slice(0, hash), text.slice(hash + 1)];
+  const wrong = (why: string) => `parse ${goQuoted(location)}: ${why}`;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: Go rejects them
+  if (/[\u0000-\u001f\u007f]/.test(location)) {
     return wrong('net/url: invalid control character in URL');
   }
-  if (place.startsWith(':')) return wrong('missing protocol scheme');
-  const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(place)?.[1] ?? '';
-  const rest = scheme === '' ? place : place.slice(scheme.length + 1);
+  if (location.startsWith(':')) return wrong('missing protocol scheme');
+  const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(location)?.[1] ?? '';
+  const rest = scheme === '' ? location : location.slice(scheme.length + 1);
   const mark = rest.indexOf('?');
   const [before, query] = mark < 0 ? [rest, ''] : [rest.slice(0, mark), rest.slice(mark + 1)];
   const bare = {
@@ -43,10 +43,10 @@ export function parseGoUrl(text: string): GoUrl | string {
     const why = escapeProblem(before);
     return why === undefined ? { ...bare, path: before } : wrong(why);
   }
-  const isPlace = before.startsWith('//') && (scheme !== '' || !before.startsWith('///'));
+  const hasAuthority = before.startsWith('//') && (scheme !== '' || !before.startsWith('///'));
   const slash = before.indexOf('/', 2);
-  const authority = !isPlace ? '' : slash < 0 ? before.slice(2) : before.slice(2, slash);
-  const path = !isPlace ? before : slash < 0 ? '' : before.slice(slash);
+  const authority = !hasAuthority ? '' : slash < 0 ? before.slice(2) : before.slice(2, slash);
+  const path = !hasAuthority ? before : slash < 0 ? '' : before.slice(slash);
   const at = authority.lastIndexOf('@');
   const host = authority.slice(at + 1);
   const why =
@@ -60,26 +60,28 @@ export function parseGoUrl(text: string): GoUrl | string {
  * escapes it. A strict server redirects clients that send other paths.
  * @param path without escapes: a percent sign is literal
  */
-export function normalizedPath(path: string): string {
+export function normalizePath(path: string): string {
   const bytes = Buffer.from(path, 'utf8').toString('latin1');
-  return escapedBytes(cleaned(bytes));
+  return escapeBytes(cleanPath(bytes));
 }
 
-/** Like `normalizedPath`, for the path of a URL, whose escapes are decoded first: `/%2F/d` is `/d`. */
-export function normalizedUrlPath(path: string): string {
+/**
+ * Like `normalizePath`, for the path of a URL, whose escapes are decoded first: `/%2F/d` is `/d`.
+ */
+export function normalizeUrlPath(path: string): string {
   const bytes = Buffer.from(path, 'utf8').toString('latin1');
   const plain = bytes.replace(/%([0-9a-f]{2})/gi, (_, hex) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
   );
-  return escapedBytes(cleaned(plain));
+  return escapeBytes(cleanPath(plain));
 }
 
-function cleaned(path: string): string {
+function cleanPath(path: string): string {
   const clean = posix.normalize(`/${path}`);
   return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean;
 }
 
-function escapedBytes(bytes: string): string {
+function escapeBytes(bytes: string): string {
   return bytes.replace(/[^A-Za-z0-9\-_.~$&+,/:;=@]/g, (byte) => {
     const hex = byte.charCodeAt(0).toString(16).toUpperCase();
     return `%${hex.padStart(2, '0')}`;
@@ -97,7 +99,7 @@ function hostProblem(host: string): string | undefined {
   return escapeProblem(host);
 }
 
-/** Go's message for invalid user info says no more. */
+/** Go's message for invalid user info has no details. */
 function userProblem(user: string): string | undefined {
   return /^[A-Za-z0-9\-._:~!$&'()*+,;=%@]*$/.test(user)
     ? escapeProblem(user)

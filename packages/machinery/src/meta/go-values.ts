@@ -1,7 +1,10 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 
-/** A sort key by which UTF-16 code units sort like UTF-8: surrogates after the rest of the BMP. */
-function weight(unit: number): number {
+/**
+ * Returns a sort key that orders UTF-16 code units like UTF-8: surrogates after the rest of the
+ * BMP.
+ */
+function utf8Weight(unit: number): number {
   if (unit >= 0xe000) return unit - 0x800;
   return unit >= 0xd800 ? unit + 0x2000 : unit;
 }
@@ -13,12 +16,12 @@ export function compareText(one: string, other: string): number {
   for (let at = 0; at < length; at += 1) {
     const left = one.charCodeAt(at);
     const right = other.charCodeAt(at);
-    if (left !== right) return weight(left) - weight(right);
+    if (left !== right) return utf8Weight(left) - utf8Weight(right);
   }
   return one.length - other.length;
 }
 
-/** The letters of Go's escape sequences and what they stand for; quotes are not included. */
+/** The characters of Go's escape sequences by letter, without quotes. */
 export const goEscapes: Readonly<Record<string, string>> = {
   a: '\x07',
   b: '\b',
@@ -34,7 +37,7 @@ const letterOf = new Map(
   Object.entries(goEscapes).map(([letter, character]) => [character, letter]),
 );
 
-/** A string in double quotes as Go's `%q` prints it, which escapes unprintable characters. */
+/** Quotes a string as Go's `%q` does, which escapes unprintable characters. */
 export function goQuoted(text: string): string {
   const escaped = text.replace(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (character) => {
     const code = character.codePointAt(0) ?? 0;
@@ -48,7 +51,7 @@ export function goQuoted(text: string): string {
   return `"${escaped}"`;
 }
 
-/** A float64 as Go's `%v` prints it: with an exponent below 1e-4 and from 1e6. */
+/** Prints a float64 as Go's `%v` does: with an exponent below 1e-4 and from 1e6. */
 export function goFloat(value: number): string {
   const [digits = '', exponent = '0'] = value.toExponential().split('e');
   const power = Number(exponent);
@@ -60,10 +63,10 @@ export function goFloat(value: number): string {
 const goScalar = (value: JsonValue): string =>
   typeof value === 'number' && !Number.isSafeInteger(value) ? goFloat(value) : String(value);
 
-/** Maximum number of characters that are printed of one value (TRUST-3). */
+/** Maximum number of characters that are printValue of one value (TRUST-3). */
 const printedMax = 64 * 1024;
 
-/** How one of Go's format verbs prints JSON values. */
+/** The format of JSON values under one of Go's format verbs. */
 interface PrintRules {
   readonly scalar: (value: JsonValue | undefined) => string;
   readonly list: readonly [begin: string, separator: string];
@@ -73,7 +76,7 @@ interface PrintRules {
 }
 
 /** Prints a value and stops after `printedMax` characters. */
-function printed(value: JsonValue | undefined, rules: PrintRules): string {
+function printValue(value: JsonValue | undefined, rules: PrintRules): string {
   let text = '';
   const add = (part: JsonValue | undefined): void => {
     if (text.length > printedMax) return;
@@ -121,7 +124,7 @@ const plainRules: PrintRules = {
 
 /** Prints a JSON value like Go's `%v`. */
 export function goPlain(value: JsonValue | undefined): string {
-  return printed(value, plainRules);
+  return printValue(value, plainRules);
 }
 
 const textRules: PrintRules = {
@@ -135,7 +138,7 @@ const textRules: PrintRules = {
 
 /** Prints a JSON value like Go's `%s`, which expects strings: `%!s(int64=5)`. */
 export function goText(value: JsonValue): string {
-  return printed(value, textRules);
+  return printValue(value, textRules);
 }
 
 const syntaxRules: PrintRules = {
@@ -151,10 +154,10 @@ const syntaxRules: PrintRules = {
 
 /** Prints a JSON value like Go's `%#v`. */
 export function goSyntax(value: JsonValue | undefined): string {
-  return printed(value, syntaxRules);
+  return printValue(value, syntaxRules);
 }
 
-/** The name of the Go type of a JSON value. */
+/** Returns the name of the Go type of a JSON value. */
 export function goTypeName(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return '<nil>';
   if (typeof value === 'string') return 'string';

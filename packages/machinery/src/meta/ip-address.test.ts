@@ -10,7 +10,7 @@ import {
   specialRanges,
 } from './ip-address.ts';
 
-const shown = (text: string) => {
+const normalize = (text: string) => {
   const address = parseIpAddress(text);
   return address === undefined ? undefined : formatIpAddress(address);
 };
@@ -24,8 +24,8 @@ test.each([
   ['1:0:2:3:4:5:6:7', '1:0:2:3:4:5:6:7'],
   ['::ffff:10.1.2.3', '10.1.2.3'],
   ['64:ff9b::1.2.3.4', '64:ff9b::102:304'],
-])('%s is read and printed as %s', (given, wanted) => {
-  expect(shown(given)).toBe(wanted);
+])('%s is printed as %s', (text, printed) => {
+  expect(normalize(text)).toBe(printed);
 });
 
 test.each(['', '10.0.0', '10.0.0.256', '10.0.0.1.2', 'a.b.c.d', '1::2::3', 'fe80::1%eth0', ':'])(
@@ -74,6 +74,6 @@ test.each([
 ] as const)('%s %s', (text, range) => {
   const address = parseIpAddress(text);
   if (address === undefined) throw new Error('no address');
-  const held = Object.entries(specialRanges).filter(([, test]) => test(address));
-  expect(held.map(([name]) => name)).toEqual([range]);
+  const matching = Object.entries(specialRanges).filter(([, test]) => test(address));
+  expect(matching.map(([name]) => name)).toEqual([range]);
 });

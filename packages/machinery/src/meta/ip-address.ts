@@ -1,8 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { goQuoted } from './go-values.ts';
 
-/** IP addresses and CIDR blocks as kube-apiserver's lenient parsers accept them. */
-
+/** An IP address. The parsers are as lenient as kube-apiserver's. */
 export interface IpAddress {
   readonly family: 4 | 6;
   readonly bits: bigint;
@@ -102,7 +101,7 @@ export function formatIpAddress({ family, bits }: IpAddress): string {
 }
 
 /** Formats an address as Go's strict parser does, which keeps IPv4-mapped addresses. */
-export function formatAsRead(text: string, address: IpAddress): string {
+export function formatStrictly(text: string, address: IpAddress): string {
   const isMapped = address.family === 4 && text.includes(':');
   return isMapped ? `::ffff:${formatIpAddress(address)}` : formatIpAddress(address);
 }
@@ -123,7 +122,7 @@ function inBlocks(...texts: readonly string[]): (address: IpAddress) => boolean 
     blocks.some((block) => block.family === family && bits >> block.hostBits === block.head);
 }
 
-/** Ranges to which Go gives special meanings. */
+/** Ranges with a special meaning in Go. */
 export const specialRanges = {
   isUnspecified: (address: IpAddress) => address.bits === 0n,
   isLoopback: inBlocks('127.0.0.0/8', '::1/128'),
@@ -131,11 +130,9 @@ export const specialRanges = {
   isLinkLocalMulticast: inBlocks('224.0.0.0/24', 'ff02::/16'),
 } as const;
 
-/** Validation of IP addresses by Go's strict parser, with its error messages. */
-
-/** The problem with an address in Go's words; undefined for a valid one. */
+/** Returns the error message of Go's strict parser for an address; undefined for a valid one. */
 export function strictAddressProblem(address: string): string | undefined {
-  const found = faultOf(address);
+  const found = addressFault(address);
   if (found === undefined) return undefined;
   const where = found.at === '' ? '' : ` (at ${goQuoted(found.at)})`;
   return `ParseAddr(${goQuoted(address)}): ${found.what}${where}`;
@@ -143,11 +140,11 @@ export function strictAddressProblem(address: string): string | undefined {
 
 interface Fault {
   readonly what: string;
-  /** The rest of the text from the error on. */
+  /** The text from the error to the end. */
   readonly at: string;
 }
 
-function faultOf(address: string): Fault | undefined {
+function addressFault(address: string): Fault | undefined {
   switch (/[.:%]/.exec(address)?.[0]) {
     case '.':
       return fieldsFault(address);
@@ -184,7 +181,7 @@ function fieldsFault(text: string): Fault | undefined {
   return place < 3 ? { what: 'IPv4 address too short', at: '' } : undefined;
 }
 
-const bytesWanted = 16;
+const addressBytes = 16;
 
 /**
  * Validates groups of hexadecimal digits, with an optional `::` and an optional IPv4 address at the
@@ -199,7 +196,7 @@ function groupsFault(address: string): Fault | undefined {
   let hasGap = rest.startsWith('::');
   if (hasGap) rest = rest.slice(2);
   let bytes = 0;
-  while (rest !== '' && bytes < bytesWanted) {
+  while (rest !== '' && bytes < addressBytes) {
     const [digits = ''] = /^[0-9a-fA-F]*/.exec(rest) ?? [];
     const fault = groupFault(digits, rest);
     if (fault !== undefined) return fault;
@@ -221,7 +218,7 @@ function groupsFault(address: string): Fault | undefined {
     rest = rest.slice(1);
   }
   if (rest !== '') return { what: 'trailing garbage after address', at: rest };
-  if (bytes < bytesWanted) {
+  if (bytes < addressBytes) {
     return hasGap ? undefined : { what: 'address string too short', at: '' };
   }
   return hasGap ? { what: 'the :: must expand to at least one field of zeros', at: '' } : undefined;
@@ -242,7 +239,7 @@ function endingFault(
     const what = 'embedded IPv4 address must replace the final 2 fields of the address';
     return { what, at: rest };
   }
-  if (bytes + 4 > bytesWanted) {
+  if (bytes + 4 > addressBytes) {
     const what = 'too many hex fields to fit an embedded IPv4 at the end of the address';
     return { what, at: rest };
   }

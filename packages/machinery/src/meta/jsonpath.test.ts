@@ -62,7 +62,7 @@ describe('JSONPath modes', () => {
     expect(valuesAtJsonPath(parseJsonPath('.items[*].n'), many)).toBeUndefined();
   });
 
-  test('an error names what cannot be parsed', () => {
+  test('errors name the malformed part', () => {
     const message = (path: string) => {
       try {
         return parseJsonPath(path).steps;

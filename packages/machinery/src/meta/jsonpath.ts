@@ -1,12 +1,12 @@
 import { isObject, type JsonValue, member } from '../base/json.ts';
 import { appendAll } from '../base/lists.ts';
 
-/** A path that cannot be parsed; the message says why. */
+/** A path that cannot be parsed. The message states the reason. */
 export class JsonPathError extends Error {}
 
 /**
- * How a path is parsed. `strict`: as in printer columns and selectable fields of definitions.
- * `relaxed`: as typed by people. The first dot may be absent, either kind of quotes encloses a
+ * The syntax of a path. `strict`: as in printer columns and selectable fields of definitions.
+ * `relaxed`: as on command lines. The first dot may be absent, either kind of quotes encloses a
  * literal member name, and slices may extend beyond their lists.
  */
 export type JsonPathMode = 'strict' | 'relaxed';
@@ -48,7 +48,7 @@ const sliceForm = /^(-?\d*)(:-?\d*)?(:-?\d*)?$/;
 const nameForm = /^(?:[^.[\]\\,$@{}\s]|\\.)*/;
 const between = /^[ @$]+/;
 const depthMax = 64;
-/** Maximum number of values that a strict path yields, since repeated steps multiply them. */
+/** Maximum number of values of a strict path, because repeated steps multiply them. */
 const strictValuesMax = 10_000;
 
 /**
@@ -100,11 +100,11 @@ function dotStep(text: string, mode: JsonPathMode): Found | undefined {
   return { steps, length: written.length + 1 };
 }
 
-/** The second dot belongs to the next step if that is a name. */
+/** The second dot belongs to the next step if a name follows. */
 const descentLength = (text: string) => (text[2] === '[' || text.length === 2 ? 2 : 1);
 
 function bracketStep(text: string, position: Position): Found {
-  const end = closing(text);
+  const end = closingBracket(text);
   if (end === undefined) throw new JsonPathError('unterminated array');
   const inner = text.slice(1, end).trim();
   const parts = inner.startsWith('?') ? [inner] : partsOf(inner, position.mode);
@@ -119,8 +119,8 @@ function partsOf(inner: string, mode: JsonPathMode): readonly string[] {
   return inner.match(/(?:'[^']*'|"[^"]*"|[^,])+/g) ?? [inner];
 }
 
-/** The position of the bracket that closes the one at the start, ignoring quoted text. */
-function closing(text: string): number | undefined {
+/** Returns the position of the bracket that closes the first one, ignoring quoted text. */
+function closingBracket(text: string): number | undefined {
   let depth = 0;
   let quote = '';
   for (let at = 0; at < text.length; at += 1) {
@@ -181,7 +181,7 @@ function valuesAt(
   for (const step of steps) {
     const next: JsonValue[] = [];
     for (const one of values) {
-      const found = take(step, one, mode);
+      const found = applyStep(step, one, mode);
       if (found === undefined && mode === 'strict') return undefined;
       appendAll(next, found ?? []);
       if (mode === 'strict' && next.length > strictValuesMax) return undefined;
@@ -191,28 +191,28 @@ function valuesAt(
   return values;
 }
 
-function take(
+function applyStep(
   step: JsonPathStep,
   value: JsonValue,
   mode: JsonPathMode,
 ): readonly JsonValue[] | undefined {
   switch (step.kind) {
     case 'member':
-      return own(value, step.name);
+      return memberOf(value, step.name);
     case 'all':
       return contents(value);
     case 'descend':
-      return descended(value);
+      return descendants(value);
     case 'slice':
-      return Array.isArray(value) ? sliced(value, step.slice, mode) : [];
+      return Array.isArray(value) ? sliceList(value, step.slice, mode) : [];
     case 'union':
       return unionOf(step.paths, value, mode);
     case 'filter':
-      return filtered(step.test, value, mode);
+      return filterItems(step.test, value, mode);
   }
 }
 
-function own(value: JsonValue, name: string): readonly JsonValue[] {
+function memberOf(value: JsonValue, name: string): readonly JsonValue[] {
   const found = isObject(value) ? member(value, name) : undefined;
   return found === undefined ? [] : [found];
 }
@@ -222,12 +222,12 @@ function contents(value: JsonValue): readonly JsonValue[] {
   return isObject(value) ? Object.values(value).filter((one) => one !== undefined) : [];
 }
 
-function descended(value: JsonValue): JsonValue[] {
+function descendants(value: JsonValue): JsonValue[] {
   const inside = contents(value);
-  return inside.length === 0 ? [] : [value, ...inside.flatMap(descended)];
+  return inside.length === 0 ? [] : [value, ...inside.flatMap(descendants)];
 }
 
-function sliced(
+function sliceList(
   list: readonly JsonValue[],
   slice: Slice,
   mode: JsonPathMode,
@@ -252,16 +252,16 @@ function unionOf(
   return all.some((one) => one === undefined) ? undefined : all.flatMap((one) => one ?? []);
 }
 
-function filtered(
+function filterItems(
   test: FilterTest,
   value: JsonValue,
   mode: JsonPathMode,
 ): readonly JsonValue[] | undefined {
   const kept: JsonValue[] = [];
   for (const item of Array.isArray(value) ? value : []) {
-    const verdict = test(item);
-    if (verdict === undefined && mode === 'strict') return undefined;
-    if (verdict === true) kept.push(item);
+    const passes = test(item);
+    if (passes === undefined && mode === 'strict') return undefined;
+    if (passes === true) kept.push(item);
   }
   return kept;
 }
@@ -287,7 +287,7 @@ interface Scalar {
 const numberForm = /^[+-]?\d+(?:\.\d+)?$/;
 
 /**
- * The test of a filter, `?(@.type=="Ready")` or `?(@.name)`; undefined when it is malformed.
+ * Parses a filter, `?(@.type=="Ready")` or `?(@.name)`; undefined if it is malformed.
  */
 function filterOf(text: string, reading: FilterReading): FilterTest | undefined {
   if (!text.startsWith('?(') || !text.endsWith(')')) return undefined;
@@ -300,11 +300,11 @@ function filterOf(text: string, reading: FilterReading): FilterTest | undefined 
   const [operator = ''] = /^[!<>=]+/.exec(inner.slice(at)) ?? [];
   const left = operandOf(inner.slice(0, at).trim(), reading);
   const right = operandOf(inner.slice(at + operator.length).trim(), reading, 'text');
-  if (left === undefined || right === undefined || !Object.hasOwn(verdicts, operator)) {
+  if (left === undefined || right === undefined || !Object.hasOwn(operatorOrders, operator)) {
     return undefined;
   }
-  if (!reading.isRelaxed) return (item) => compared(left(item), right(item), operator);
-  return (item) => compared(firstOf(left(item)), firstOf(right(item)), operator);
+  if (!reading.isRelaxed) return (item) => compareOperands(left(item), right(item), operator);
+  return (item) => compareOperands(firstOf(left(item)), firstOf(right(item)), operator);
 }
 
 const exists = (values: readonly unknown[] | undefined) => values && values.length > 0;
@@ -338,7 +338,7 @@ function constantOf(text: string): Scalar | undefined {
   return { type: text.includes('.') ? 'fraction' : 'whole', value: Number(text) };
 }
 
-/** Only the first value, with all numbers as floats, so that they compare. */
+/** Returns only the first value, with numbers as floats so that they can be compared. */
 function firstOf(values: ReturnType<Operand>): ReturnType<Operand> {
   return values
     ?.slice(0, 1)
@@ -347,7 +347,7 @@ function firstOf(values: ReturnType<Operand>): ReturnType<Operand> {
 
 type Order = 'less' | 'equal' | 'more';
 
-const verdicts: Readonly<Record<string, readonly Order[]>> = {
+const operatorOrders: Readonly<Record<string, readonly Order[]>> = {
   '==': ['equal'],
   '!=': ['less', 'more'],
   '<': ['less'],
@@ -356,7 +356,7 @@ const verdicts: Readonly<Record<string, readonly Order[]>> = {
   '>=': ['more', 'equal'],
 };
 
-function compared(
+function compareOperands(
   lefts: ReturnType<Operand>,
   rights: ReturnType<Operand>,
   operator: string,
@@ -368,10 +368,10 @@ function compared(
   if (left === undefined || right === undefined || left.type !== right.type) return undefined;
   if (left.type === 'boolean' && operator !== '==' && operator !== '!=') return undefined;
   const less: Order = left.value < right.value ? 'less' : 'more';
-  return verdicts[operator]?.includes(left.value === right.value ? 'equal' : less);
+  return operatorOrders[operator]?.includes(left.value === right.value ? 'equal' : less);
 }
 
-/** A value that compares only with values of the same type. */
+/** Returns a value that can be compared with values of the same type. */
 function scalarOf(value: JsonValue): Scalar | undefined {
   switch (typeof value) {
     case 'string':

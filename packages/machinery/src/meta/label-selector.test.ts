@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type LabelOperator, type LabelRequirement, labelMatcher } from './label-selector.ts';
 
-/** A repeatable source of numbers below `bound`. */
+/** A seeded generator of numbers below `bound`. */
 function numbers(seed: number): (bound: number) => number {
   let state = seed;
   return (bound) => {
@@ -22,7 +22,7 @@ const operators: readonly LabelOperator[] = [
   'lt',
 ];
 
-test('TRUST-4: a compiled matcher agrees with its requirements one by one', () => {
+test('TRUST-4: a compiled matcher agrees with the individual requirements', () => {
   const seed = Date.now() >>> 0;
   const below = numbers(seed);
   const value = () => ['1', '2', '3', '', 'x'][below(5)] as string;

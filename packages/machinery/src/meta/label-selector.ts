@@ -4,6 +4,7 @@ import { labelValue, qualifiedName, ruleErrors } from './names.ts';
 /** The labels of an object. Values that are not strings never match. */
 type LabelSet = Readonly<Record<string, string>>;
 
+/** The operator of a condition on a label. */
 export type LabelOperator = '=' | '==' | '!=' | 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt';
 
 /**
@@ -17,12 +18,12 @@ export interface LabelRequirement {
 
 type Matcher = (labels: LabelSet) => boolean;
 
-/** Up to this number of requirements, testing each one is faster than a plan. */
+/** Maximum number of requirements for which testing each one is faster than a plan. */
 const plainMax = 4;
 
 /**
- * A predicate that requires all of `requirements`. It takes one lookup per label of the object or
- * per requirement, whichever are fewer, and none per value (TRUST-2, TRUST-4).
+ * Returns a predicate that requires all of `requirements`. It takes one lookup per label of the
+ * object or per requirement, whichever are fewer, and none per value (TRUST-2, TRUST-4).
  */
 export function labelMatcher(requirements: readonly LabelRequirement[]): Matcher {
   if (requirements.length > plainMax) return plannedMatcher(requirements);
@@ -60,7 +61,7 @@ function plannedMatcher(requirements: readonly LabelRequirement[]): Matcher {
     for (const key of required) if (!Object.hasOwn(labels, key)) return false;
     for (const key of Object.keys(labels)) {
       const plan = plans.get(key);
-      if (plan !== undefined && !fits(plan, labels[key] ?? '')) return false;
+      if (plan !== undefined && !satisfies(plan, labels[key] ?? '')) return false;
     }
     return true;
   };
@@ -113,7 +114,7 @@ function addBound(plan: KeyPlan, operator: 'gt' | 'lt', bound: bigint | undefine
   } else if (plan.below === undefined || bound < plan.below) plan.below = bound;
 }
 
-function fits(plan: KeyPlan, value: string): boolean {
+function satisfies(plan: KeyPlan, value: string): boolean {
   const { isForbidden, allowed, excluded, above, below } = plan;
   if (isForbidden || allowed?.has(value) === false || excluded?.has(value) === true) {
     return false;
@@ -178,7 +179,7 @@ export interface LabelSelection {
 /** Maximum number of keys and values, or of field terms, in one selector (TRUST-4). */
 export const selectorTermsMax = 1000;
 
-/** The selection that requires all of `requirements`. */
+/** Returns the selection that requires all of `requirements`. */
 export function selectionOf(requirements: readonly LabelRequirement[]): LabelSelection {
   const matcher = labelMatcher(requirements);
   return { requirements, matches: (labels = noLabels) => matcher(labels) };
@@ -258,7 +259,7 @@ function validateRequirement(requirement: LabelSelectorRequirement, path: string
   ];
 }
 
-/** Whether a selector has neither labels nor expressions, so that it selects everything. */
+/** Whether a selector has neither labels nor expressions, so that it selects all objects. */
 export function isEmptySelector(selector: LabelSelector | undefined): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
   return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
@@ -272,7 +273,7 @@ const operators: Readonly<Record<string, LabelOperator>> = {
 };
 
 /**
- * Compiles a valid selector. An empty one selects everything. The meaning of an absent one differs
+ * Compiles a valid selector. An empty one selects all objects. The meaning of an absent one differs
  * between fields, so callers handle it.
  */
 export function compileLabelSelector(selector: LabelSelector): LabelSelection {
@@ -292,7 +293,7 @@ export function compileLabelSelector(selector: LabelSelector): LabelSelection {
   ]);
 }
 
-/** Whether an object's labels match; an absent selector selects everything. */
+/** Whether an object's labels match; an absent selector selects all objects. */
 export function selects(
   selector: LabelSelector | undefined,
   labels: Readonly<Record<string, string>>,

@@ -2,7 +2,7 @@ import { randomBelow } from '../base/host.ts';
 import { appendAll } from '../base/lists.ts';
 import { type FieldError, invalid, required } from './field-error.ts';
 
-/** Rules for names. Each returns kube-apiserver's messages, none for a valid value. */
+/** A rule for names. Returns kube-apiserver's messages, none for a valid value. */
 export type NameRule = (value: string) => readonly string[];
 
 const maxLength = (length: number) => `must be no more than ${length} characters`;
@@ -29,7 +29,7 @@ export const dnsSubdomain: NameRule = (value) => {
   return messages;
 };
 
-/** A star before a subdomain: `*.example.com`. */
+/** A subdomain with a leading wildcard: `*.example.com`. */
 export const wildcardSubdomain: NameRule = (value) => {
   const messages = value.length > 253 ? [maxLength(253)] : [];
   if (value.startsWith('*.') && isSubdomain(value.slice(2))) return messages;
@@ -171,19 +171,19 @@ export const pathSegment: NameRule = (value) => {
     .map((character) => `may not contain '${character}'`);
 };
 
-/** An integer within bounds, both inclusive. */
+/** Validates that an integer is within bounds, both inclusive. */
 export function inRange(value: number, low: number, high: number): readonly string[] {
   return value >= low && value <= high ? [] : [`must be between ${low} and ${high}, inclusive`];
 }
 
-/** The field errors of a value that breaks a rule. */
+/** Returns the field errors of a value that violates a rule. */
 export function ruleErrors(field: string, value: string, rule: NameRule): FieldError[] {
   return rule(value).map((message) => invalid(field, value, message));
 }
 
 const pathFormat = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
 
-/** A domain and a path, such as the name of a controller or signer: `example.com/path`. */
+/** Validates a domain and a path, such as the name of a signer: `example.com/path`. */
 export function domainPrefixedPath(field: string, value: string): FieldError[] {
   if (value === '') return [required(field)];
   const slash = value.indexOf('/');
@@ -202,8 +202,8 @@ const suffixLength = 5;
 const nameLengthMax = 63;
 
 /**
- * `base` truncated to 58 characters, followed by five random ones of kube-apiserver's alphabet
- * (META-1).
+ * Returns `base` truncated to 58 characters, followed by five random ones of kube-apiserver's
+ * alphabet (META-1).
  */
 export function generateName(base: string): string {
   let name = base.slice(0, nameLengthMax - suffixLength);

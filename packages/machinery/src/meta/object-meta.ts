@@ -1,4 +1,4 @@
-import { canonical } from '../base/json.ts';
+import { canonicalJson } from '../base/json.ts';
 import { appendAll } from '../base/lists.ts';
 import {
   type FieldError,
@@ -56,7 +56,7 @@ function validateReference(reference: OwnerReference, path: string): FieldError[
   return errors;
 }
 
-/** Prints the struct as Go does, except for pointers, whose addresses mean nothing to a reader. */
+/** Prints the struct as Go does, but with the targets of pointers instead of addresses. */
 function goReference(reference: OwnerReference): string {
   const { apiVersion = '', kind = '', name = '', uid = '' } = reference;
   const texts = Object.entries({ APIVersion: apiVersion, Kind: kind, Name: name, UID: uid });
@@ -70,19 +70,19 @@ function goReference(reference: OwnerReference): string {
   ].join(', ')}}`;
 }
 
-/** References without later duplicates, and the UIDs of the duplicates. */
+/** Returns the references without later duplicates, and the UIDs of the duplicates. */
 export function dedupOwnerReferences(references: readonly OwnerReference[]): {
   readonly kept: readonly OwnerReference[];
   readonly duplicateUids: readonly string[];
 } {
   const kept: OwnerReference[] = [];
   const duplicateUids: string[] = [];
-  const seen = new Set<string>();
+  const identities = new Set<string>();
   for (const reference of references) {
-    const identity = canonical({ ...reference });
-    if (seen.has(identity)) duplicateUids.push(reference.uid);
+    const identity = canonicalJson({ ...reference });
+    if (identities.has(identity)) duplicateUids.push(reference.uid);
     else {
-      seen.add(identity);
+      identities.add(identity);
       kept.push(reference);
     }
   }
@@ -90,7 +90,7 @@ export function dedupOwnerReferences(references: readonly OwnerReference[]): {
 }
 
 const managerBytesMax = 128;
-/** Matches almost every name, which then needs no further check. */
+/** Matches almost every name; these need no further check. */
 const plainManager = /^[ -~]{0,128}$/;
 /**
  * Characters that Go's `unicode.IsPrint` rejects. It accepts letters, marks, numbers, punctuation,
@@ -99,8 +99,8 @@ const plainManager = /^[ -~]{0,128}$/;
 export const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
 
 /**
- * Validates the name of a field manager (MF-2). An empty one means that none was given and is
- * valid.
+ * Validates the name of a field manager (MF-2). An empty one means that the client named none and
+ * is valid.
  */
 export function validateFieldManager(name: string, field: string): FieldError[] {
   if (plainManager.test(name)) return [];
@@ -114,6 +114,7 @@ export function validateFieldManager(name: string, field: string): FieldError[] 
   return errors;
 }
 
+/** The rules for the metadata of a kind. */
 export interface MetaRules {
   readonly namespaced: boolean;
   readonly validateName: (name: string) => readonly string[];
@@ -131,14 +132,17 @@ export interface MetaRules {
   readonly extraPasses?: readonly MetadataPass[];
 }
 
-/** A pass over changed metadata: the rules for every object, or the rules for immutable fields. */
+/**
+ * A pass over changed metadata: `whole` applies the rules for every object, `change` those for
+ * updates.
+ */
 export type MetadataPass = 'whole' | 'change';
 
 const annotationsBytesMax = 256 * 1024;
 const subresourceBytesMax = 256;
 
 /**
- * The garbage collector's finalizers, by which an object waits until its dependents are processed.
+ * The garbage collector's finalizers, which retain an object until its dependents are processed.
  */
 export const orphanFinalizer = 'orphan';
 export const foregroundFinalizer = 'foregroundDeletion';
@@ -203,7 +207,7 @@ function validateShared(meta: ObjectMeta, path: string): FieldError[] {
 
 /** Validates labels. Errors name the map, not the label, as in kube-apiserver. */
 export function validateLabels(labels: ObjectMeta['labels'], path: string): FieldError[] {
-  if (labels === undefined || areFineLabels(labels)) return none;
+  if (labels === undefined || areValidLabels(labels)) return none;
   return Object.keys(labels)
     .sort()
     .flatMap((key) => [
@@ -212,7 +216,7 @@ export function validateLabels(labels: ObjectMeta['labels'], path: string): Fiel
     ]);
 }
 
-function areFineLabels(labels: Readonly<Record<string, string>>): boolean {
+function areValidLabels(labels: Readonly<Record<string, string>>): boolean {
   for (const key in labels) {
     if (qualifiedName(key).length > 0 || labelValue(labels[key] ?? '').length > 0) return false;
   }
@@ -232,7 +236,7 @@ export function validateAnnotations(
   const errors = [...keys]
     .sort()
     .flatMap((key) =>
-      qualifiedName(key.toLowerCase()).map((complaint) => invalid(path, key, complaint)),
+      qualifiedName(key.toLowerCase()).map((message) => invalid(path, key, message)),
     );
   let bytes = 0;
   for (const key of keys) {
@@ -269,7 +273,12 @@ function goStringList(values: readonly string[]): string {
   return `[]string{${goItems(values, (value) => JSON.stringify(value))}}`;
 }
 
-function isFineEntry({ operation, fieldsType, manager, subresource }: ManagedFieldsEntry): boolean {
+function isValidEntry({
+  operation,
+  fieldsType,
+  manager,
+  subresource,
+}: ManagedFieldsEntry): boolean {
   return (
     (operation === 'Apply' || operation === 'Update') &&
     fieldsType === 'FieldsV1' &&
@@ -279,7 +288,7 @@ function isFineEntry({ operation, fieldsType, manager, subresource }: ManagedFie
 }
 
 function validateManagedFields(entries: readonly ManagedFieldsEntry[], path: string): FieldError[] {
-  if (entries.every(isFineEntry)) return none;
+  if (entries.every(isValidEntry)) return none;
   return entries.flatMap((entry, index) => {
     const at = `${path}[${index}]`;
     const errors: FieldError[] = [];
@@ -331,11 +340,11 @@ export function validateObjectMetaUpdate(
   if (plain.length === 0 && lists.every((errors) => errors.length === 0)) return none;
   const ofObject = lists.slice(2, 5).flat();
   const ofUpdate = [...lists.slice(5).flat(), ...shared];
-  const again = (rules.extraPasses ?? []).flatMap((how) => [
+  const repeated = (rules.extraPasses ?? []).flatMap((how) => [
     ...(how === 'whole' ? [...prefixAsName, ...ofObject] : ofUpdate),
     ...plain,
   ]);
-  return [...prefixAsSegment, ...ofObject, ...ofUpdate, ...again];
+  return [...prefixAsSegment, ...ofObject, ...ofUpdate, ...repeated];
 }
 
 function validateFixed(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {
@@ -348,13 +357,13 @@ function validateFixed(meta: ObjectMeta, old: ObjectMeta, path: string): FieldEr
       .map((name) => invalid(`${path}.${name}`, meta[name] ?? '', immutable)),
     ...fixedTimes
       .filter(changed)
-      .map((name) => invalidShown(`${path}.${name}`, goTime(meta[name] ?? ''))),
+      .map((name) => immutableError(`${path}.${name}`, goTime(meta[name] ?? ''))),
   ];
 }
 
 const immutable = 'field is immutable';
 
-const invalidShown = (field: string, shown: string): FieldError => ({
+const immutableError = (field: string, shown: string): FieldError => ({
   type: 'FieldValueInvalid',
   field,
   message: `Invalid value: ${shown}: ${immutable}`,
@@ -368,7 +377,7 @@ function goTime(text: string): string {
 function validateGrace(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {
   const { deletionGracePeriodSeconds: seconds } = meta;
   if ((seconds ?? null) === (old.deletionGracePeriodSeconds ?? null)) return none;
-  return [invalidShown(`${path}.deletionGracePeriodSeconds`, String(seconds ?? null))];
+  return [immutableError(`${path}.deletionGracePeriodSeconds`, String(seconds ?? null))];
 }
 
 function validateNoNewFinalizers(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {

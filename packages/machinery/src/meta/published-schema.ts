@@ -8,7 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 /** Maximum nesting of lists and maps that is resolved. */
 const depthMax = 20;
 
-/** The schema of a kind; undefined if the document has none. */
+/** Returns the schema of a kind; undefined if the document has none. */
 export function schemaOfKind(
   schemas: JsonObject,
   of: { readonly group: string; readonly version: string; readonly kind: string },
@@ -16,18 +16,18 @@ export function schemaOfKind(
   for (const schema of Object.values(schemas)) {
     if (!isObject(schema)) continue;
     const types = schema['x-kubernetes-group-version-kind'];
-    const isIt = (type: JsonValue) =>
+    const isKind = (type: JsonValue) =>
       isObject(type) &&
       type.group === of.group &&
       type.version === of.version &&
       type.kind === of.kind;
-    if (Array.isArray(types) && types.some(isIt)) return schema;
+    if (Array.isArray(types) && types.some(isKind)) return schema;
   }
   return undefined;
 }
 
 /** Resolves a reference, either a plain one or an `allOf` with one element. */
-export function dereferenced(schemas: JsonObject, schema: JsonObject): JsonObject {
+export function dereference(schemas: JsonObject, schema: JsonObject): JsonObject {
   const name = refOf(schema);
   const target = name === undefined ? schema : schemas[name];
   return isObject(target) ? target : {};
@@ -40,23 +40,27 @@ function refOf(schema: JsonObject): string | undefined {
   return typeof ref === 'string' ? ref.slice(ref.lastIndexOf('/') + 1) : undefined;
 }
 
-/** The innermost element of nested lists and maps; an object itself. */
+/**
+ * Returns the schema of the innermost element of nested lists and maps, or of the object itself.
+ */
 export function itemOf(schemas: JsonObject, schema: JsonObject): JsonObject {
-  let at = dereferenced(schemas, schema);
+  let at = dereference(schemas, schema);
   for (let depth = 0; depth < depthMax; depth += 1) {
     const inner = at.items ?? at.additionalProperties;
     if (!isObject(inner)) return at;
-    at = dereferenced(schemas, inner);
+    at = dereference(schemas, inner);
   }
   return at;
 }
 
-/** The properties of an object, by name. */
+/** Returns the properties of an object, by name. */
 export function propertiesOf(schema: JsonObject): JsonObject {
   return isObject(schema.properties) ? schema.properties : {};
 }
 
-/** The name of a type for display: `string`, `[]Container`, `map[string]Quantity`, `Object`. */
+/**
+ * Returns the name of a type for display: `string`, `[]Container`, `map[string]Quantity`, `Object`.
+ */
 export function typeName(schemas: JsonObject, schema: JsonObject): string {
   const ref = refOf(schema);
   if (ref !== undefined) return ref.slice(ref.lastIndexOf('.') + 1);
@@ -68,7 +72,7 @@ export function typeName(schemas: JsonObject, schema: JsonObject): string {
   return typeof schema.type === 'string' && schema.type !== 'object' ? schema.type : 'Object';
 }
 
-/** The description of a schema; empty if there is none. */
+/** Returns the description of a schema; empty if there is none. */
 export function descriptionOf(schema: JsonObject): string {
   return typeof schema.description === 'string' ? schema.description : '';
 }

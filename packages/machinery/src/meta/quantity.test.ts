@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { inThousandths, parseQuantity } from './quantity.ts';
+import { parseQuantity, roundToThousandths } from './quantity.ts';
 
 const stored = (text: string) => {
   const quantity = parseQuantity(text);
@@ -68,5 +68,5 @@ test.each([
   ['2000u', '2m'],
   ['1e-4', '1e-3'],
 ])('%j prints as %j in thousandths', (text, expected) => {
-  expect(inThousandths(stored(text))).toBe(expected);
+  expect(roundToThousandths(stored(text))).toBe(expected);
 });

@@ -1,5 +1,4 @@
-/** Parses, rounds, and prints quantities (`500m`, `1Gi`, `1e3`) as kube-apiserver does. */
-
+/** A quantity (`500m`, `1Gi`, `1e3`), parsed, rounded, and printed as in kube-apiserver. */
 export interface Quantity {
   /** The amount in billionths, the finest unit, rounded away from zero. */
   readonly nano: bigint;
@@ -21,7 +20,7 @@ interface Parts {
 
 const form = /^([+-]?)0*(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)$/;
 const formText = '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$';
-/** Longer texts are rejected, since conversion is quadratic in the number of digits. */
+/** Longer texts are rejected, because conversion is quadratic in the number of digits. */
 const lengthMax = 256;
 const exponentMax = 256;
 const decimalSuffixes = new Map([
@@ -60,7 +59,7 @@ export function parseQuantity(input: string): Quantity | { readonly error: strin
   };
   const nano = amountOf(parts);
   if (isCanonical(parts)) return { nano, text };
-  return { nano, text: printed(nano, parts.format) };
+  return { nano, text: print(nano, parts.format) };
 }
 
 function suffixOf(suffix: string): Pick<Parts, 'format' | 'exponent'> | undefined {
@@ -84,7 +83,7 @@ function amountOf({ isNegative, whole, fraction, format, exponent }: Parts): big
   return isNegative ? -nano : nano;
 }
 
-/** kube-apiserver keeps texts that its fast path takes for canonical, including `1.500`. */
+/** kube-apiserver keeps texts that its fast path considers canonical, including `1.500`. */
 function isCanonical({ whole, fraction, format, exponent }: Parts): boolean {
   const shifted = whole + fraction;
   if (format === 'binary') {
@@ -97,11 +96,11 @@ function isCanonical({ whole, fraction, format, exponent }: Parts): boolean {
   return scale % 3 === 0 && !shifted.endsWith('000') && !shifted.startsWith('0');
 }
 
-function printed(nano: bigint, format: Format): string {
+function print(nano: bigint, format: Format): string {
   if (nano === 0n) return '0';
   const magnitude = nano < 0n ? -nano : nano;
   const isSmall = magnitude < 1024n * billion;
-  if (format === 'binary' && !isSmall && magnitude % billion === 0n) return printedBinary(nano);
+  if (format === 'binary' && !isSmall && magnitude % billion === 0n) return printBinary(nano);
   let mantissa = nano;
   let exponent = -9;
   const limit = format === 'exponent' ? Number.POSITIVE_INFINITY : 18;
@@ -114,7 +113,7 @@ function printed(nano: bigint, format: Format): string {
   return `${mantissa}${suffix}`;
 }
 
-function printedBinary(nano: bigint): string {
+function printBinary(nano: bigint): string {
   let mantissa = nano / billion;
   let power = 0;
   while (mantissa % 1024n === 0n && power < binarySuffixes.length) {
@@ -129,19 +128,19 @@ const million = 1_000_000n;
 const maybeFine = /[nu]$|\.\d|[eE]-/;
 
 /** Rounds an amount to thousandths, away from zero, as kube-apiserver's defaulting does. */
-export function inThousandths(text: string): string {
+export function roundToThousandths(text: string): string {
   if (!maybeFine.test(text)) return text;
   const quantity = parseQuantity(text);
   if ('error' in quantity || quantity.nano % million === 0n) return text;
   const up = quantity.nano < 0n ? -million : million;
-  return printed((quantity.nano / million) * million + up, formatOf(text));
+  return print((quantity.nano / million) * million + up, formatOf(text));
 }
 
 /** Sums amounts and prints the result in the format of the first nonzero one. */
 export function sumQuantities(amounts: readonly Quantity[]): Quantity {
   const nano = amounts.reduce((sum, one) => sum + one.nano, 0n);
   const { text = '0' } = amounts.find((one) => one.nano !== 0n) ?? {};
-  return { nano, text: printed(nano, formatOf(text)) };
+  return { nano, text: print(nano, formatOf(text)) };
 }
 
 function formatOf(text: string): Format {

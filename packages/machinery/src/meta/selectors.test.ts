@@ -4,7 +4,7 @@ import { parseFieldSelector, parseLabelSelector } from './selectors.ts';
 const selects = (selector: string, labels: Record<string, string>) =>
   parseLabelSelector(selector).matches(labels);
 
-function complaint(read: () => unknown): string {
+function messageOf(read: () => unknown): string {
   try {
     read();
   } catch (error) {
@@ -12,7 +12,7 @@ function complaint(read: () => unknown): string {
   }
   return '';
 }
-const labelComplaint = (selector: string) => complaint(() => parseLabelSelector(selector));
+const labelMessage = (selector: string) => messageOf(() => parseLabelSelector(selector));
 
 describe('label selectors', () => {
   test.each([
@@ -76,17 +76,17 @@ describe('label selectors', () => {
     ['x in (a', "unable to parse requirement: found '', expected: ',' or ')'"],
     ['x in (a,=', "unable to parse requirement: found '=', expected: ',', or identifier"],
   ])('%j: %s', (selector, message) => {
-    expect(labelComplaint(selector)).toBe(message);
+    expect(labelMessage(selector)).toBe(message);
   });
 
   test('keys and values follow the label rules', () => {
-    expect(labelComplaint('-x')).toMatch(
+    expect(labelMessage('-x')).toMatch(
       /^unable to parse requirement: <nil>: Invalid value: "-x": name part must consist of /,
     );
-    expect(labelComplaint('x=-a')).toMatch(
+    expect(labelMessage('x=-a')).toMatch(
       /^unable to parse requirement: values\[0\]\[x\]: Invalid value: "-a": a valid label must be /,
     );
-    expect(labelComplaint('x>a')).toBe(
+    expect(labelMessage('x>a')).toBe(
       'unable to parse requirement: values[0]: Invalid value: "a": ' +
         "for 'Gt', 'Lt' operators, the value must be an integer",
     );
@@ -109,6 +109,6 @@ describe('field selectors', () => {
     ['a=\\x', 'invalid field selector: invalid escape sequence: \\x'],
     ['a=b\\', 'invalid field selector: invalid escape sequence: \\'],
   ])('%j: %s', (selector, message) => {
-    expect(complaint(() => parseFieldSelector(selector))).toBe(message);
+    expect(messageOf(() => parseFieldSelector(selector))).toBe(message);
   });
 });

@@ -11,7 +11,7 @@ import { labelValue, qualifiedName } from './names.ts';
 import { badRequest } from './status.ts';
 import { aggregateText } from './wording.ts';
 
-/** Texts up to this length are cached for a while after their last use. */
+/** Maximum length of texts that are cached after their last use. */
 const recentTextMax = 1024;
 /** Size of a generation of the cache; there are two generations. */
 const generationMax = 128;
@@ -25,42 +25,42 @@ const generationMax = 128;
 export function sharedParse<Value extends object>(
   parse: (text: string) => Value,
 ): (text: string) => Value {
-  let young = new Map<string, Value>();
-  let old = new Map<string, Value>();
+  let current = new Map<string, Value>();
+  let previous = new Map<string, Value>();
   const values = new Map<string, WeakRef<Value>>();
-  const forget = (text: string): void => {
+  const removeCollected = (text: string): void => {
     if (values.get(text)?.deref() === undefined) values.delete(text);
   };
-  const collected = new FinalizationRegistry(contained({ where: 'memory' }, forget));
-  const ofShort = (text: string): Value => {
-    const recent = young.get(text);
+  const registry = new FinalizationRegistry(contained({ where: 'memory' }, removeCollected));
+  const parseShort = (text: string): Value => {
+    const recent = current.get(text);
     if (recent !== undefined) return recent;
-    const value = old.get(text) ?? parse(text);
-    if (young.size >= generationMax) {
-      old = young;
-      young = new Map();
+    const value = previous.get(text) ?? parse(text);
+    if (current.size >= generationMax) {
+      previous = current;
+      current = new Map();
     }
-    young.set(text, value);
+    current.set(text, value);
     return value;
   };
-  const ofLong = (text: string): Value => {
+  const parseLong = (text: string): Value => {
     const cachedValue = values.get(text)?.deref();
     if (cachedValue !== undefined) return cachedValue;
     const value = parse(text);
     values.set(text, new WeakRef(value));
-    collected.register(value, text);
+    registry.register(value, text);
     return value;
   };
-  return (text) => (text.length > recentTextMax ? ofLong(text) : ofShort(text));
+  return (text) => (text.length > recentTextMax ? parseLong(text) : parseShort(text));
 }
 
-/**
+/*
  * The selectors in a query: `labelSelector` and `fieldSelector` (API-13).
  *
  *     parseLabelSelector('a in (x, y),!b').matches({ a: 'x' })     true
  *     parseFieldSelector('metadata.name=web,type!=Opaque')         [{ label, operator, value }, …]
  *
- * Both throw a 400 for a malformed text. The caller decides which field labels a kind supports.
+ * Both throw a 400 for a malformed text. The caller checks which field labels a kind supports.
  */
 
 /** One condition of a field selector: the field equals the value (`=`, `==`) or does not (`!=`). */
@@ -138,8 +138,8 @@ const binaryOperators: Readonly<Partial<Record<Kind, LabelOperator>>> = {
 };
 const endToken: Token = { kind: 'end', text: '' };
 
-/** An error of one requirement, without its frame. */
-const inRequirement = (why: string) => badRequest(`unable to parse requirement: ${why}`);
+/** Returns the error of one requirement. */
+const requirementError = (why: string) => badRequest(`unable to parse requirement: ${why}`);
 
 /** A recursive-descent parser that reports the same first error as kube-apiserver's. */
 class LabelParser {
@@ -173,7 +173,7 @@ class LabelParser {
     }
   }
 
-  /** The next token in the place of a value or key, where `in` and `notin` are plain words. */
+  /** Returns the next token as a value or key, where `in` and `notin` are plain words. */
   #peek(): Token {
     const token = this.#tokens[this.#at] ?? endToken;
     return token.kind === 'in' || token.kind === 'notin'
@@ -197,18 +197,18 @@ class LabelParser {
     const isAbsence = token.kind === '!';
     if (isAbsence) token = this.#take();
     if (token.kind !== 'identifier') {
-      throw inRequirement(`found '${token.text}', expected: identifier`);
+      throw requirementError(`found '${token.text}', expected: identifier`);
     }
     const key = token.text;
-    const complaints = qualifiedName(key);
-    if (complaints.length > 0) throw inRequirement(invalidText('<nil>', key, complaints));
+    const messages = qualifiedName(key);
+    if (messages.length > 0) throw requirementError(invalidText('<nil>', key, messages));
     if (isAbsence) return { key, operator: '!', values: [] };
     const next = this.#peek().kind;
     if (next === 'end' || next === ',') return { key, operator: 'exists', values: [] };
     const operator = this.#operator();
     const isSet = operator === 'in' || operator === 'notin';
     const values = isSet ? this.#values() : [this.#exactValue()];
-    return checked({ key, operator, values });
+    return validate({ key, operator, values });
   }
 
   #operator(): LabelOperator {
@@ -217,7 +217,7 @@ class LabelParser {
     const operator = binaryOperators[token.kind];
     if (operator === undefined) {
       const operators = Object.values(binaryOperators).join(', ');
-      throw inRequirement(`found '${token.text}', expected: ${operators}`);
+      throw requirementError(`found '${token.text}', expected: ${operators}`);
     }
     return operator;
   }
@@ -227,26 +227,26 @@ class LabelParser {
     if (next === 'end' || next === ',') return '';
     const token = this.#take();
     if (token.kind === 'identifier') return token.text;
-    throw inRequirement(`found '${token.text}', expected: identifier`);
+    throw requirementError(`found '${token.text}', expected: identifier`);
   }
 
   #values(): string[] {
     const open = this.#take();
-    if (open.kind !== '(') throw inRequirement(`found '${open.text}' expected: '('`);
+    if (open.kind !== '(') throw requirementError(`found '${open.text}' expected: '('`);
     const token = this.#peek();
     if (token.kind === ')') {
       this.#at += 1;
       return [''];
     }
     if (token.kind !== 'identifier' && token.kind !== ',') {
-      throw inRequirement(`found '${token.text}', expected: ',', ')' or identifier`);
+      throw requirementError(`found '${token.text}', expected: ',', ')' or identifier`);
     }
     const values = this.#valueList();
     this.#at += 1;
     return [...values].sort(byteOrder);
   }
 
-  /** Values up to the closing parenthesis; an empty text between two commas is the empty value. */
+  /** Parses values up to the closing parenthesis; nothing between two commas is the empty value. */
   #valueList(): Set<string> {
     const values = new Set<string>();
     for (;;) {
@@ -257,37 +257,38 @@ class LabelParser {
         values.add(token.text);
         if (next.kind === ')') return values;
         if (next.kind !== ',') {
-          throw inRequirement(`found '${next.text}', expected: ',' or ')'`);
+          throw requirementError(`found '${next.text}', expected: ',' or ')'`);
         }
       } else if (token.kind === ',') {
         if (values.size === 0 || next.kind === ')' || next.kind === ',') values.add('');
         if (next.kind === ')') return values;
       } else {
-        throw inRequirement(`found '${token.text}', expected: ',', or identifier`);
+        throw requirementError(`found '${token.text}', expected: ',', or identifier`);
       }
     }
   }
 }
 
-const invalidText = (path: string, value: string, complaints: readonly string[]) =>
-  `${path}: Invalid value: ${JSON.stringify(value)}: ${complaints.join('; ')}`;
+const invalidText = (path: string, value: string, messages: readonly string[]) =>
+  `${path}: Invalid value: ${JSON.stringify(value)}: ${messages.join('; ')}`;
 
-function checked(requirement: LabelRequirement): LabelRequirement {
+function validate(requirement: LabelRequirement): LabelRequirement {
   const { key, operator, values } = requirement;
-  const complaints: string[] = [];
+  const messages: string[] = [];
   if (operator === 'gt' || operator === 'lt') {
     const why = "for 'Gt', 'Lt' operators, the value must be an integer";
     values.forEach((value, index) => {
       if (parseInt64(value) !== undefined) return;
-      complaints.push(invalidText(`values[${index}]`, value, [why]));
+      messages.push(invalidText(`values[${index}]`, value, [why]));
     });
   }
   values.forEach((value, index) => {
-    const wrong = labelValue(value);
-    if (wrong.length > 0) complaints.push(invalidText(`values[${index}][${key}]`, value, wrong));
+    const labelMessages = labelValue(value);
+    if (labelMessages.length > 0)
+      messages.push(invalidText(`values[${index}][${key}]`, value, labelMessages));
   });
-  if (complaints.length === 0) return requirement;
-  throw inRequirement(aggregateText(complaints));
+  if (messages.length === 0) return requirement;
+  throw requirementError(aggregateText(messages));
 }
 
 /**
@@ -302,7 +303,7 @@ export const parseFieldSelector: (text: string) => readonly FieldRequirement[] =
     const terms = splitTerms(text).filter((term) => term !== '');
     if (terms.length > selectorTermsMax) throw tooManyTerms();
     const requirements = terms.sort(byteOrder).map((term) => fieldRequirement(term, text));
-    // A term without field and value requires nothing.
+    // A term without field and value has no effect.
     return requirements.filter(({ label, value }) => label !== '' || value !== '');
   },
 );

@@ -3,7 +3,7 @@ export interface StatusReasonFacts {
   /** HTTP status codes with this reason. */
   readonly codes: readonly number[];
   readonly meaning: string;
-  /** What a client should do about it. */
+  /** The recommended reaction of a client. */
   readonly remedy: string;
 }
 
@@ -12,7 +12,7 @@ export const statusReasons = {
   BadRequest: {
     codes: [400],
     meaning: 'The server cannot read the request: its body, a parameter, or a selector.',
-    remedy: 'Fix the request; the message names what is wrong.',
+    remedy: 'Fix the request; the message names the problem.',
   },
   Unauthorized: {
     codes: [401],
@@ -21,28 +21,28 @@ export const statusReasons = {
   },
   Forbidden: {
     codes: [403],
-    meaning: 'Authorization or an admission plugin refuses the request.',
+    meaning: 'Authorization or an admission plugin rejects the request.',
     remedy:
       'Grant the verb on the resource, which the message names, or satisfy the named admission plugin.',
   },
   NotFound: {
     codes: [404],
-    meaning: 'There is no object of this name, or no resource at this path.',
+    meaning: 'There is no object with this name, or no resource at this path.',
     remedy: 'Check the name, the namespace, and the group and version.',
   },
   MethodNotAllowed: {
     codes: [405],
-    meaning: 'The resource exists and does not support the method.',
+    meaning: 'The resource exists but does not support the method.',
     remedy: 'Use a verb that discovery lists for the resource.',
   },
   NotAcceptable: {
     codes: [406],
-    meaning: 'The server cannot answer in any media type of the Accept header.',
+    meaning: 'The server cannot respond in any media type of the Accept header.',
     remedy: 'Accept `application/json`.',
   },
   AlreadyExists: {
     codes: [409],
-    meaning: 'An object of this name exists, also while it is being deleted.',
+    meaning: 'An object with this name exists, possibly one that is being deleted.',
     remedy:
       'Choose another name, or wait until the object is gone. With `generateName`, repeat the request.',
   },
@@ -66,7 +66,7 @@ export const statusReasons = {
   RequestEntityTooLarge: {
     codes: [413],
     meaning: 'The body has more bytes or more values than the server accepts.',
-    remedy: 'Send less, or raise `--max-request-body-bytes`.',
+    remedy: 'Send a smaller body, or raise `--max-request-body-bytes`.',
   },
   UnsupportedMediaType: {
     codes: [415],
@@ -75,20 +75,21 @@ export const statusReasons = {
   },
   Invalid: {
     codes: [422],
-    meaning: 'The object breaks rules of its kind; `details.causes` has one entry for each field.',
+    meaning:
+      'The object violates rules of its kind; `details.causes` has one entry for each field.',
     remedy: 'Fix the named fields.',
   },
   TooManyRequests: {
     codes: [429],
     meaning:
-      'Flow control, an event rate limit, or a disruption budget refuses the request for now.',
+      'Flow control, an event rate limit, or a disruption budget temporarily rejects the request.',
     remedy: 'Wait `Retry-After` seconds and repeat.',
   },
   InternalError: {
     codes: [500],
     meaning:
       'The server failed, or a webhook that it depends on. The log has the cause, with the Audit-Id of the response.',
-    remedy: 'Read the log. Repeating may help if a webhook was unreachable.',
+    remedy: 'Check the log. Repeating the request may help if a webhook was unreachable.',
   },
   StorageReadError: {
     codes: [500],
@@ -121,9 +122,9 @@ export type StatusReason = keyof typeof statusReasons;
 /** Every reason of a field error, as in the causes of a Status with reason Invalid. */
 export const fieldErrorTypes = {
   FieldValueRequired: 'A required value is missing.',
-  FieldValueInvalid: 'The value has the right type and breaks a rule.',
+  FieldValueInvalid: 'The value has the right type but violates a rule.',
   FieldValueNotSupported: 'The value is not one of the supported values, which the message lists.',
-  FieldValueDuplicate: 'The value stands twice in a list whose values are unique.',
+  FieldValueDuplicate: 'The value occurs twice in a list whose values must be unique.',
   FieldValueForbidden: 'The field must not be set here, or must not change.',
   FieldValueTooLong: 'The value has more bytes than allowed.',
   FieldValueTooMany: 'The list has more items than allowed.',

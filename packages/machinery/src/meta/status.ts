@@ -2,9 +2,9 @@ import {
   boundedList,
   listedBytesMax,
   omittedText,
-  shortened,
   shownPathMax,
   shownTextMax,
+  truncateText,
 } from './answer-bounds.ts';
 import type { FieldError } from './field-error.ts';
 import type { StatusReason } from './status-reasons.ts';
@@ -16,12 +16,14 @@ import { aggregateText } from './wording.ts';
  * above the store throws `StatusError`; endpoints send it.
  */
 
+/** A cause of a failure, such as a field error. */
 export interface StatusCause {
   readonly reason?: string;
   readonly message?: string;
   readonly field?: string;
 }
 
+/** The object of a failure, its causes, and when to retry. */
 export interface StatusDetails {
   readonly name?: string;
   readonly group?: string;
@@ -49,7 +51,7 @@ export interface Status {
   readonly code?: number;
 }
 
-/** A failure that is answered with a Status. `headers` are added to the response (Retry-After). */
+/** A failure whose response is a Status. */
 export class StatusError extends Error {
   readonly status: Status;
 
@@ -86,14 +88,14 @@ export class StatusError extends Error {
   }
 }
 
-/** Truncates a message that contains input of the client (TRUST-3). */
+/** Truncates a message, which may contain input of the client (TRUST-3). */
 function boundedMessage(message: string): string {
   const isShort = message.length * 3 <= listedBytesMax;
   if (isShort || Buffer.byteLength(message) <= listedBytesMax) return message;
-  return shortened(message, Math.floor(listedBytesMax / 3) - 40);
+  return truncateText(message, Math.floor(listedBytesMax / 3) - 40);
 }
 
-/** The name of a resource in messages: `pods`, or `deployments.apps`. */
+/** Returns the name of a resource in messages: `pods`, or `deployments.apps`. */
 export function qualifiedResource(gr: GroupResource): string {
   return gr.group === '' ? gr.resource : `${gr.resource}.${gr.group}`;
 }
@@ -121,7 +123,7 @@ export function notFound(gr: GroupResource, name: string): StatusError {
 }
 
 /** 404 for a path that the server does not serve. */
-export function noSuchPath(): StatusError {
+export function pathNotFound(): StatusError {
   return new StatusError({
     code: 404,
     reason: 'NotFound',
@@ -130,6 +132,7 @@ export function noSuchPath(): StatusError {
   });
 }
 
+/** 409 for a create of an object whose name is taken. */
 export function alreadyExists(gr: GroupResource, name: string): StatusError {
   return new StatusError({
     code: 409,
@@ -149,31 +152,31 @@ export function conflict(gr: GroupResource, name: string, why: string): StatusEr
   });
 }
 
-/** The reason in a conflict with a stale resourceVersion. */
+/** The message of a conflict with a stale resourceVersion. */
 export const modifiedMessage =
   'the object has been modified; please apply your changes to the latest version and try again';
 
 /** A field error in a response: as a cause and as a line of the message. */
-interface ShownError {
+interface RenderedError {
   readonly cause: StatusCause;
   readonly line: string;
 }
 
-function shownError({ type, field: path, message: text }: FieldError): ShownError {
-  const message = shortened(text, shownTextMax);
+function renderError({ type, field: path, message: text }: FieldError): RenderedError {
+  const message = truncateText(text, shownTextMax);
   if (path === '') return { cause: { reason: type, message }, line: message };
-  const field = shortened(path, shownPathMax);
+  const field = truncateText(path, shownPathMax);
   return { cause: { reason: type, message, field }, line: `${field}: ${message}` };
 }
 
-/** The first errors, whose message and causes fit into a response. Does not render the others. */
-function shownErrors(errors: readonly FieldError[]): {
-  readonly shown: readonly ShownError[];
+/** Renders the first errors, whose messages and causes fit into a response, and no others. */
+function renderErrors(errors: readonly FieldError[]): {
+  readonly shown: readonly RenderedError[];
   readonly omitted: number;
 } {
-  const shown: ShownError[] = [];
+  const shown: RenderedError[] = [];
   const { omitted } = boundedList(errors, (error) => {
-    const one = shownError(error);
+    const one = renderError(error);
     shown.push(one);
     return one.line + one.line;
   });
@@ -190,7 +193,7 @@ export function invalidObject(
   name: string,
   errors: readonly FieldError[],
 ): StatusError {
-  const { shown, omitted } = shownErrors(errors);
+  const { shown, omitted } = renderErrors(errors);
   const lines = shown.map(({ line }) => line);
   if (omitted > 0) lines.push(omittedText(omitted, 'error'));
   return new StatusError({
@@ -206,11 +209,12 @@ export function invalidObject(
   });
 }
 
+/** 400. */
 export function badRequest(message: string): StatusError {
   return new StatusError({ code: 400, reason: 'BadRequest', message });
 }
 
-/** A refusal by authorization. Its response forbids browsers to sniff the content type. */
+/** A rejection by authorization. Its response forbids browsers to sniff the content type. */
 export class AccessDenied extends StatusError {}
 
 /** 403; `why` follows `… is forbidden: `. */
@@ -248,6 +252,7 @@ export function methodNotSupported(gr: GroupResource, action: string): StatusErr
   });
 }
 
+/** 406 with the media types that the server supports. */
 export function notAcceptable(served: readonly string[]): StatusError {
   return new StatusError({
     code: 406,
@@ -256,7 +261,7 @@ export function notAcceptable(served: readonly string[]): StatusError {
   });
 }
 
-/** 406 in the words of kube-apiserver's router, which checks media types before negotiation. */
+/** 406 of kube-apiserver's router, which checks media types before negotiation. */
 export function notRepresentable(representations: readonly string[]): StatusError {
   return new StatusError({
     code: 406,
@@ -266,6 +271,7 @@ export function notRepresentable(representations: readonly string[]): StatusErro
   });
 }
 
+/** 415 with the media types that the server accepts. */
 export function unsupportedMediaType(accepted: readonly string[]): StatusError {
   return new StatusError({
     code: 415,
@@ -274,6 +280,7 @@ export function unsupportedMediaType(accepted: readonly string[]): StatusError {
   });
 }
 
+/** 413 for a body above the limit, bytes. */
 export function tooLarge(limitBytes: number): StatusError {
   return new StatusError({
     code: 413,
@@ -283,8 +290,8 @@ export function tooLarge(limitBytes: number): StatusError {
 }
 
 /**
- * 413 for a body with too many values, whatever its size in bytes.
- * @param plural noun for what there are too many of
+ * 413 for a body with too many values, regardless of its size in bytes.
+ * @param what plural noun for the values
  */
 export function tooManyValues(limit: number, what: string): StatusError {
   return new StatusError({
@@ -305,14 +312,14 @@ export function expired(message: string, continueToken?: string): StatusError {
 
 /** 504 for a resourceVersion that the server has not reached (LIST-7). */
 export function tooLargeResourceVersion(
-  wanted: string,
+  requested: string,
   current: number,
   retryAfterSeconds: number,
 ): StatusError {
   return new StatusError({
     code: 504,
     reason: 'Timeout',
-    message: `Timeout: Too large resource version: ${wanted}, current: ${current}`,
+    message: `Timeout: Too large resource version: ${requested}, current: ${current}`,
     details: {
       causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
       retryAfterSeconds,
@@ -331,6 +338,7 @@ export function internalError(message: string, cause?: unknown): StatusError {
   });
 }
 
+/** 503. */
 export function serviceUnavailable(message: string): StatusError {
   return new StatusError({ code: 503, reason: 'ServiceUnavailable', message });
 }

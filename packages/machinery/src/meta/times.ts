@@ -1,5 +1,3 @@
-/** RFC 3339 times as Go parses and prints them, with its error messages. */
-
 /**
  * Formats a `metav1.Time`: RFC 3339 in UTC with whole seconds.
  * @param ms milliseconds since the epoch
@@ -13,14 +11,16 @@ export function formatTime(ms: number): string {
   return lastText;
 }
 
-/** Thousands of writes per second format the same time. */
+/** The last formatted second, because thousands of writes per second format the same one. */
 let lastSecond = Number.NaN;
 let lastText = '';
 
-/** Matches days that every month has; others need the calendar. */
+/** Matches the days that every month has; later ones need the calendar. */
 const writtenTime = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3])(:[0-5]\d){2}Z$/;
 
-/** Whether a text certainly is a valid time in the form of `formatTime`. */
+/**
+ * Whether a text is a valid time in the form of `formatTime`; may be false for days after the 28th.
+ */
 export function isWrittenTime(text: string): boolean {
   return text.length === 20 && writtenTime.test(text);
 }
@@ -54,7 +54,7 @@ const wellFormed =
   /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
 
 /**
- * Parses a time.
+ * Parses an RFC 3339 time. Returns Go's error message for a malformed one.
  * @param digits 6 requires exactly six fractional digits; 0 accepts any fraction
  */
 export function parseGoTime(text: string, digits: 0 | 6 = 0): ParsedTime {
@@ -132,7 +132,7 @@ const day = 24 * hour;
 const year = 365 * day;
 
 /**
- * A duration for display in at most two units: `119s`, `9m59s`, `3h`, `7d23h`, `2y1d`. The
+ * Formats a duration in at most two units: `119s`, `9m59s`, `3h`, `7d23h`, `2y1d`. The
  * thresholds are kubectl's: below 2 minutes only seconds, below 10 minutes two units, and so on.
  */
 export function humanDuration(durationMs: number): string {

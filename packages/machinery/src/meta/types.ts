@@ -1,20 +1,23 @@
 import { isObject, type JsonObject, type JsonValue, jsonObject } from '../base/json.ts';
 
+/** An API group and a version. */
 export interface GroupVersion {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
 }
+/** A resource of an API group. */
 export interface GroupResource {
   readonly group: string;
   readonly resource: string;
 }
+/** A kind of an API group. */
 export interface GroupKind {
   readonly group: string;
   readonly kind: string;
 }
 
-/** `v1` for the core group, else `group/version`. */
+/** Returns `v1` for the core group, otherwise `group/version`. */
 export function apiVersionOf(gv: GroupVersion): string {
   return gv.group === '' ? gv.version : `${gv.group}/${gv.version}`;
 }
@@ -28,13 +31,14 @@ export function parseApiVersion(apiVersion: string): GroupVersion | undefined {
 }
 
 /** Normalizes an apiVersion: versions of the core group may be written with a slash (`/v1`). */
-export function shownApiVersion(apiVersion: string): string {
+export function normalizeApiVersion(apiVersion: string): string {
   return apiVersion.lastIndexOf('/') === 0 ? apiVersion.slice(1) : apiVersion;
 }
 
 /**
- * The items of a list from a response or a manifest; undefined for other objects. Items of built-in
- * kinds omit the type that the list implies (API-2), which is filled in. A `List` implies none.
+ * Returns the items of a list from a response or a manifest; undefined for other objects. Items of
+ * built-in kinds omit the type that the list implies (API-2), which is filled in. A `List` implies
+ * none.
  */
 export function itemsOfList(object: JsonObject): readonly JsonValue[] | undefined {
   const { apiVersion, kind, items } = object;
@@ -109,7 +113,7 @@ export interface UserInfo {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The target of a request as the gates see it; absent parts are empty. */
+/** The target of a request for the gates; absent parts are empty. */
 export interface RequestSubject {
   /** The API verb of a resource request; otherwise the HTTP method in lower case. */
   readonly verb: string;
@@ -152,7 +156,7 @@ const namePrefix = 'system:node:';
 const group = 'system:nodes';
 
 /**
- * The name of the node that a user is: `system:node:<name>` in group `system:nodes` (AUTHZ-9).
+ * Returns the node that a user represents: `system:node:<name>` in group `system:nodes` (AUTHZ-9).
  * Undefined for other users; empty for a node without a name.
  */
 export function nodeOfUser(user: UserInfo): string | undefined {

@@ -3,7 +3,7 @@ import type { FieldError } from './field-error.ts';
 import { goQuoted } from './go-values.ts';
 import { timeQuoted } from './times.ts';
 
-/** A problem that a decoder or parser found, as data; `problemText` renders it. */
+/** A problem of a decoder or parser as data; `problemText` renders it. */
 export type Problem =
   /** A value of the wrong type. `what` is the value's `goValue`, or `number 1.5`. */
   | {
@@ -80,19 +80,19 @@ const wording: Wording = {
     `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${expected}: ${why}`,
 };
 
-/** Renders a problem in kube-apiserver's words. */
+/** Renders a problem with kube-apiserver's wording. */
 export function problemText(problem: Problem): string {
-  const words = wording[problem.code] as (problem: Problem) => string;
-  return words(problem);
+  const render = wording[problem.code] as (problem: Problem) => string;
+  return render(problem);
 }
 
-/** Joins distinct errors in brackets; a single one is returned unchanged. */
+/** Joins distinct errors in brackets; returns a single one unchanged. */
 export function aggregateText(messages: readonly string[]): string {
   const [first = '', ...others] = new Set(messages);
   return others.length === 0 ? first : `[${[first, ...others].join(', ')}]`;
 }
 
-/** `aggregateText` of field errors, including the fields. */
+/** Joins field errors like `aggregateText`, including the fields. */
 export function fieldErrorsText(errors: readonly FieldError[]): string {
   return aggregateText(errors.map(({ field: name, message }) => `${name}: ${message}`));
 }
@@ -102,7 +102,7 @@ export const typeMetaStruct =
   'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; ' +
   'Kind string "json:\\"kind,omitempty\\"" }';
 
-/** Go's name of a JSON type in decoding errors: `array`, `bool`, `number`. */
+/** Returns Go's name of a JSON type in decoding errors: `array`, `bool`, `number`. */
 export function goValue(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
   if (typeof value === 'boolean') return 'bool';

@@ -2,11 +2,11 @@ import {
   cloneJson,
   cloneJsonSteps,
   compareText,
-  inOnePiece,
   isObject,
   type JsonArray,
   type JsonObject,
   type JsonValue,
+  runInOnePiece,
   Stride,
   setMember,
 } from '@wheelhouse/machinery';
@@ -383,7 +383,7 @@ function structWalker(schema: Schema): TypedWalker {
     const outer = context.struct;
     context.struct = struct.name;
     const decoded = context.inputOrder
-      ? inOnePiece(decodeInInputOrderSteps(struct, { value, context, stride: new Stride() }))
+      ? runInOnePiece(decodeInInputOrderSteps(struct, { value, context, stride: new Stride() }))
       : decodeFields(struct, value, context);
     context.struct = outer;
     context.depthLeft += 1;

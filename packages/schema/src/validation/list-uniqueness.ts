@@ -1,5 +1,5 @@
 import {
-  canonical,
+  canonicalJson,
   duplicate,
   type FieldError,
   invalid,
@@ -81,11 +81,11 @@ type Identity = string | number | bigint | boolean | undefined;
 
 function identity(value: JsonValue): Identity {
   if (typeof value === 'string') return `"${value}`;
-  return typeof value === 'object' ? canonical(value) : value;
+  return typeof value === 'object' ? canonicalJson(value) : value;
 }
 
 function keyIdentity(item: JsonValue, keys: readonly string[]): Identity {
-  if (keys.length !== 1) return canonical(keysOf(item, keys));
+  if (keys.length !== 1) return canonicalJson(keysOf(item, keys));
   const value = isObject(item) ? member(item, keys[0] ?? '') : undefined;
   return value === undefined ? undefined : identity(value);
 }

@@ -1,4 +1,4 @@
-import { inOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
+import { runInOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
 import { expect, test } from 'vitest';
 import { Pattern, programSizeOf } from './pattern.ts';
@@ -62,7 +62,7 @@ test.each([...patterns, ...searched])('TRUST-2: %s matches the same in steps', (
   const { prog } = RE2JS.compile(source).re2Input;
   const pattern = new Pattern(source);
   for (const text of texts) {
-    expect([text, inOnePiece(matchesInSteps(prog, text))]).toEqual([text, pattern.test(text)]);
+    expect([text, runInOnePiece(matchesInSteps(prog, text))]).toEqual([text, pattern.test(text)]);
   }
 });
 
@@ -91,7 +91,7 @@ function findAll(
   { limit = unlimited, steps = 1_000_000 } = {},
 ): string[] {
   const budget = new WorkBudget({ what: 'the search', steps });
-  return inOnePiece(new Pattern(source).findSteps(text, limit, budget));
+  return runInOnePiece(new Pattern(source).findSteps(text, limit, budget));
 }
 
 test.each([...patterns, ...searched])('%s finds the same in steps', (source) => {
@@ -103,7 +103,7 @@ test.each([...patterns, ...searched])('%s finds the same in steps', (source) => 
       if (/^[\udc00-\udfff]/.test(text.slice(from)) && from > 0) continue;
       const matcher = compiled.matcher(text);
       const isFound = matcher.find(from);
-      const match = inOnePiece(search(from));
+      const match = runInOnePiece(search(from));
       expect([source, text, from, match?.start, match?.end]).toEqual([
         ...[source, text, from],
         ...(isFound ? [matcher.start(), matcher.end()] : [undefined, undefined]),

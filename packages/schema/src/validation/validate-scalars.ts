@@ -1,5 +1,5 @@
 import {
-  canonical,
+  canonicalJson,
   type FieldError,
   goFloat,
   invalid,
@@ -136,10 +136,10 @@ export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck
   const names = allowed.map((one) => (typeof one === 'string' ? one : showValue(one)));
   const isStructured = (value: JsonValue) => typeof value === 'object' && value !== null;
   const scalars = new Set(allowed.filter((one) => !isStructured(one)));
-  const structured = new Set(allowed.filter(isStructured).map(canonical));
+  const structured = new Set(allowed.filter(isStructured).map(canonicalJson));
   const isAllowed = (value: JsonValue) =>
     isStructured(value)
-      ? structured.size > 0 && structured.has(canonical(value))
+      ? structured.size > 0 && structured.has(canonicalJson(value))
       : value !== null && scalars.has(value);
   return (value, path, errors) => {
     if (isAllowed(value)) return;

@@ -1,4 +1,9 @@
-import { inOnePiece, type JsonObject, type JsonValue, WorkExceeded } from '@wheelhouse/machinery';
+import {
+  type JsonObject,
+  type JsonValue,
+  runInOnePiece,
+  WorkExceeded,
+} from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { schemaFromOpenApi } from '../from-openapi.ts';
 import { validate } from './validate.ts';
@@ -6,7 +11,7 @@ import { validate } from './validate.ts';
 const check = (props: JsonObject, value: JsonValue, old?: JsonValue): string[] => {
   const schema = schemaFromOpenApi({ type: 'object', properties: { spec: props } });
   const options = old === undefined ? {} : { old: { spec: old } };
-  return inOnePiece(validate(schema)({ spec: value }, options)).map(
+  return runInOnePiece(validate(schema)({ spec: value }, options)).map(
     (error) => `${error.type} ${error.field}: ${error.message}`,
   );
 };
@@ -240,7 +245,7 @@ describe('the validator', () => {
 
   test('the place of a part precedes the field and is not in the message', () => {
     const schema = schemaFromOpenApi({ type: 'object', properties: { a: { type: 'string' } } });
-    expect(inOnePiece(validate(schema)({ a: 1 }, { prefix: 'status' }))).toMatchObject([
+    expect(runInOnePiece(validate(schema)({ a: 1 }, { prefix: 'status' }))).toMatchObject([
       {
         field: 'status.a',
         message: 'Invalid value: "integer": a in body must be of type string: "integer"',

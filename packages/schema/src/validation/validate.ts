@@ -1,15 +1,15 @@
 import {
-  canonical,
+  canonicalJson,
   type FieldError,
   invalid,
   itemAt,
   type JsonObject,
   type JsonValue,
   listedMax,
-  ofField,
   required,
   Stride,
   tooMany,
+  withField,
 } from '@wheelhouse/machinery';
 import { childPath } from '../field-paths.ts';
 import { type NestedValidation, resolved, type Schema, type ValueValidation } from '../schema.ts';
@@ -116,8 +116,8 @@ function withoutRepeated(errors: readonly FieldError[]): readonly FieldError[] {
 }
 
 function under(prefix: string, error: FieldError): FieldError {
-  if (error.field === '<nil>' || error.field === '') return ofField(error, prefix);
-  return ofField(error, childPath(prefix, error.field));
+  if (error.field === '<nil>' || error.field === '') return withField(error, prefix);
+  return withField(error, childPath(prefix, error.field));
 }
 
 /** Compiles the check of a node. Children are compiled on first use. */
@@ -359,7 +359,7 @@ function itemsCheck(node: ValidationNode) {
 }
 
 function hasDuplicates(list: readonly JsonValue[]): boolean {
-  return new Set(list.map((item) => canonical(item))).size < list.length;
+  return new Set(list.map((item) => canonicalJson(item))).size < list.length;
 }
 
 function membersCheck(node: ValidationNode) {

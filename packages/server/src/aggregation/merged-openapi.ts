@@ -5,7 +5,7 @@ import {
   type JsonObject,
   type JsonValue,
   jsonEqual,
-  jsonEqualBut,
+  jsonEqualExcept,
   type Logger,
   member,
   StatusError,
@@ -96,7 +96,7 @@ function newNames(
 
 function isSameDefinition(one: JsonValue, other: JsonValue): boolean {
   if (!isObject(one) || !isObject(other)) return jsonEqual(one, other);
-  return jsonEqualBut(one, other, kindsMember);
+  return jsonEqualExcept(one, other, kindsMember);
 }
 
 /** The definition with the kinds of both. */

@@ -4,13 +4,13 @@ import { goNetworkError } from '@wheelhouse/client';
 import {
   type BodyStream,
   contained,
+  type DetachedConnection,
   isLongRunning,
   listen,
   type ResponseHeaders,
   type ResponseStream,
   type StatusError,
   systemErrorCode,
-  type TakenConnection,
   type Timer,
 } from '@wheelhouse/machinery';
 import type { AuthorizedCall } from '../endpoints/call.ts';
@@ -44,7 +44,10 @@ interface JoinedConnections {
  * Forwards the answer that switches protocols, and then all bytes in both directions. When one side
  * ends, the other receives what is in flight, and both are closed.
  */
-function joinConnections(client: TakenConnection, server: UpgradedConnection): JoinedConnections {
+function joinConnections(
+  client: DetachedConnection,
+  server: UpgradedConnection,
+): JoinedConnections {
   const near = client.socket;
   const far = server.socket;
   let open = 2;

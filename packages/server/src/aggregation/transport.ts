@@ -10,8 +10,8 @@ import {
   checkServerNames,
   ignoreErrors,
   listen,
+  returningErrors,
   trustOptions,
-  verdict,
 } from '@wheelhouse/machinery';
 import type { ClientCertificate } from '../files/followed-files.ts';
 import { bundleCertificates } from '../gates/authn/certificate.ts';
@@ -194,7 +194,7 @@ function tlsOptions(settings: TransportSettings): https.AgentOptions {
       ? {}
       : { cert: certificate.certificatePem, key: certificate.keyPem }),
     ...(verifies
-      ? { checkServerIdentity: verdict(checkServerNames) }
+      ? { checkServerIdentity: returningErrors(checkServerNames) }
       : { rejectUnauthorized: false }),
   };
 }

@@ -7,7 +7,7 @@ import {
   type Exchange,
   internalError,
   jsonObject,
-  MemoryShort,
+  MemoryShortage,
   StatusError,
   tooLarge,
   tooManyValues,
@@ -72,7 +72,7 @@ export async function sendStatus(outgoing: OutgoingStatus): Promise<void> {
     const auditId = baseHeaders['audit-id'];
     context.logger.error('an answer could not be sent', { auditId, error: String(cause) });
     // Without any answer the client would wait until its own timeout.
-    if (exchange.answeredStatus === undefined) sendBare(respond, baseHeaders);
+    if (exchange.responseCode === undefined) sendBare(respond, baseHeaders);
   }
 }
 
@@ -111,7 +111,7 @@ function statusErrorOf(failed: Failed): StatusError {
   if (error instanceof BodyTooLarge) return tooLarge(context.limits.bodyBytesMax);
   if (error instanceof BodyAborted) return tooSlow();
   if (error instanceof WorkExceeded) return tooMuchWork(error);
-  if (error instanceof MemoryShort) return new Overloaded(1);
+  if (error instanceof MemoryShortage) return new Overloaded(1);
   if (error instanceof TooManyValues) return tooManyValues(error.max, error.what);
   const translated = translateStoreError(error);
   if (translated instanceof StatusError) {

@@ -1,6 +1,5 @@
 import { createGzip, type Gzip } from 'node:zlib';
 import {
-  atPace,
   type BodyPiece,
   type BoundedTexts,
   type Clock,
@@ -14,6 +13,7 @@ import {
   type ResponseBody,
   type ResponseHeaders,
   type ResponseStream,
+  runAtPace,
   Slices,
   type Status,
   type StatusDetails,
@@ -233,12 +233,12 @@ async function largeBody(
   const { rendering, entryKind: def } = call;
   const { version } = call.target;
   if (rendering.encoding.form === 'protobuf' && transform === undefined) {
-    await atPace(messageAhead(call, entry), pace);
+    await runAtPace(messageAhead(call, entry), pace);
     return protobufObject(call, entry);
   }
-  await atPace(transform?.ahead(entry) ?? jsonAhead(def, version, entry), pace);
+  await runAtPace(transform?.ahead(entry) ?? jsonAhead(def, version, entry), pace);
   const json = transform?.entry(entry) ?? jsonIn(def, version, entry);
-  return atPace(encodeBytesSteps(rendering, json), pace);
+  return runAtPace(encodeBytesSteps(rendering, json), pace);
 }
 
 /** Minimum size of a compressed answer in bytes (CODEC-7). */

@@ -1,5 +1,5 @@
 import { builtinGroupOrder, type NumberClaims, type ResourceDef } from '@wheelhouse/kinds';
-import { background, Deadlines, inSlices } from '@wheelhouse/machinery';
+import { background, Deadlines, runInSlices } from '@wheelhouse/machinery';
 import { mappedStore, type Store } from '@wheelhouse/store';
 import { QuotaLedger, type SharedReservations } from '../admission/quota/quota-ledger.ts';
 import { createEncodings } from '../answer/encodings.ts';
@@ -200,7 +200,7 @@ function createCaches({
     });
   });
   const trimming = clock.every(historyMs / trimsPerHistory, () =>
-    background({ where: 'watch' }, inSlices(caches.trimSteps(), clock)),
+    background({ where: 'watch' }, runInSlices(caches.trimSteps(), clock)),
   );
   return {
     ...caches,

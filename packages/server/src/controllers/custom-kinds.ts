@@ -15,7 +15,7 @@ import {
   reconcileCrd,
   setCondition,
 } from '@wheelhouse/kinds';
-import { atPace, type Dialect, formatTime, jsonEqual, Slices } from '@wheelhouse/machinery';
+import { type Dialect, formatTime, jsonEqual, runAtPace, Slices } from '@wheelhouse/machinery';
 import { type Catalogue, sharesKeys } from '../catalogue/catalogue.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
@@ -130,9 +130,9 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
 const largeDefinitionBytes = 131_072;
 
 /**
- * Applies changes in order: a small definition at once, and a large one in its own turn of the event
- * loop after it has been parsed in steps (TRUST-2). Small definitions wait for a large one ahead of
- * them.
+ * Applies changes in order: a small definition at once, and a large one in its own turn of the
+ * event loop after it has been parsed in steps (TRUST-2). Small definitions wait for a large one
+ * ahead of them.
  */
 function followInSteps(
   { clock, logger }: Pick<CustomKindsOptions, 'clock' | 'logger'>,
@@ -147,7 +147,7 @@ function followInSteps(
       if (isLarge(change)) {
         const slices = new Slices(clock);
         await slices.pause();
-        await atPace(parseAhead(change.current.json), slices);
+        await runAtPace(parseAhead(change.current.json), slices);
         await slices.pause();
       }
       apply(change);
@@ -254,7 +254,9 @@ function createKindTable(options: CustomKindsOptions): KindTable {
   };
 }
 
-/** Whether the definition is established or about to be; a kind is served before it is established. */
+/**
+ * Whether the definition is established or about to be; a kind is served before it is established.
+ */
 function isServed(crd: Crd, all: ReadonlyMap<string, Crd>, options: CustomKindsOptions): boolean {
   if (crdIsEstablished(crd)) return true;
   if (crd.metadata.deletionTimestamp !== undefined) return false;

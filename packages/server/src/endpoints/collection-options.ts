@@ -1,10 +1,10 @@
 import type { ResourceDef, StorageDef, VersionDef } from '@wheelhouse/kinds';
 import {
   badRequest,
+  type ChargedMemory,
   type FieldError,
   type FieldRequirement,
   forbiddenField,
-  type HeldMemory,
   invalidObject,
   type LabelSelection,
   notSupported,
@@ -108,7 +108,7 @@ interface Selection {
   /** Whether the name is the only requirement. */
   readonly isNameOnly: boolean;
   /** Memory of the selectors, which equal selectors share (TRUST-4). */
-  readonly memory: NonNullable<HeldMemory['shared']>;
+  readonly memory: NonNullable<ChargedMemory['shared']>;
 }
 
 /** The parsed selectors of a request. */

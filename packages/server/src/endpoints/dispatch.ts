@@ -2,8 +2,8 @@ import { type ResourceDef, subresourcesOf, type VersionDef } from '@wheelhouse/k
 import {
   methodNotAllowedOnPath,
   methodNotSupported,
-  noSuchPath,
   notFound,
+  pathNotFound,
   type StatusError,
 } from '@wheelhouse/machinery';
 import { negotiate } from '../answer/rendering.ts';
@@ -42,7 +42,7 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
   if (!info.isResourceRequest) return nonResourceEndpoint({ ...request, context });
   const { group, version, resource } = info;
   const found = context.catalogue.snapshot().find(group, version, resource);
-  if (found === undefined) throw noSuchPath();
+  if (found === undefined) throw pathNotFound();
   checkShape(info, found.def);
   const { deprecationWarning } = found.def.behavior.paths;
   if (deprecationWarning === 'every path') reportDeprecation(context, request, found.version);
@@ -110,14 +110,14 @@ function isNamespaceItself({ namespace, path }: RequestInfo, def: ResourceDef): 
 function checkShape(info: RequestInfo, def: ResourceDef): void {
   const isNamespaced = def.scope === 'Namespaced';
   if (isNamespaced && info.namespace === '' && def.behavior.paths.acrossNamespaces === 'reads') {
-    if (!acrossNamespaces.has(info.verb)) throw noSuchPath();
+    if (!acrossNamespaces.has(info.verb)) throw pathNotFound();
   }
-  if (!isNamespaced && info.namespace !== '' && !isNamespaceItself(info, def)) throw noSuchPath();
-  if (isNamespaced && info.namespace === '' && info.parts.length > 1) throw noSuchPath();
+  if (!isNamespaced && info.namespace !== '' && !isNamespaceItself(info, def)) throw pathNotFound();
+  if (isNamespaced && info.namespace === '' && info.parts.length > 1) throw pathNotFound();
   // Objects of virtual kinds are only posted and have no names.
-  if (def.isVirtual === true && info.parts.length > 1) throw noSuchPath();
+  if (def.isVirtual === true && info.parts.length > 1) throw pathNotFound();
   // Segments after `proxy` are the forwarded path.
-  if (info.parts.length > 3 && info.subresource !== 'proxy') throw noSuchPath();
+  if (info.parts.length > 3 && info.subresource !== 'proxy') throw pathNotFound();
 }
 
 /**
@@ -198,7 +198,7 @@ function verbEndpoint(
     const found = subresourcesOf(def, version.version).find(({ name }) => name === subresource);
     if (found === undefined) {
       throw def.behavior.paths.unknownSubresource === 'path'
-        ? noSuchPath()
+        ? pathNotFound()
         : notFound(groupResourceOf(def), info.name);
     }
     const allowed: readonly string[] = found.verbs;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { encodeJson } from '@wheelhouse/codec';
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
-import { type JsonObject, methodNotAllowedOnPath, noSuchPath } from '@wheelhouse/machinery';
+import { type JsonObject, methodNotAllowedOnPath, pathNotFound } from '@wheelhouse/machinery';
 import { jsonEncoding, type ServedEncoding } from '../answer/encodings.ts';
 import {
   type AggregatedForm,
@@ -45,7 +45,7 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
   if (info.path === '/' || info.path === '/index.html') return sendIndex(call);
   if (/^\/version\/?$/.test(info.path)) return sendVersion(call);
   const value = documentAt(call);
-  if (value === undefined) throw noSuchPath();
+  if (value === undefined) throw pathNotFound();
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
   const { documents } = context.encodings;
   if (isRouted(info.path, context.catalogue.snapshot())) checkRouted(exchange, documents);

@@ -11,13 +11,13 @@ import {
 import {
   type Clock,
   type Dialect,
-  inSlices,
   type JsonObject,
   type MaybePromise,
   methodNotAllowedOnPath,
   nextTurn,
-  noSuchPath,
   notAcceptable,
+  pathNotFound,
+  runInSlices,
 } from '@wheelhouse/machinery';
 import { takesGzip } from '../answer/rendering.ts';
 import type { OpenApiSource } from '../views/openapi-document.ts';
@@ -54,7 +54,7 @@ export function openApiEndpoint(call: AuthorizedCall): MaybePromise<boolean> {
   }
   const name = path.slice('/openapi/v3/'.length);
   return documents.part(name).then((document) => {
-    if (document === undefined) throw noSuchPath();
+    if (document === undefined) throw pathNotFound();
     return answerPart(call, { name, document });
   });
 }
@@ -317,7 +317,7 @@ class OpenApiDocuments {
   }
 
   async #makeWhole(snapshot: CatalogueSnapshot): Promise<CachedDocument> {
-    const text = await inSlices(openApiV2(this.#sourceAt(snapshot)), this.#source.clock);
+    const text = await runInSlices(openApiV2(this.#sourceAt(snapshot)), this.#source.clock);
     return this.#hold(text, openApiV2Shapes);
   }
 
@@ -341,7 +341,7 @@ class OpenApiDocuments {
   }
 
   async #makePart(steps: Generator<void, string>): Promise<CachedDocument> {
-    return this.#hold(await inSlices(steps, this.#source.clock));
+    return this.#hold(await runInSlices(steps, this.#source.clock));
   }
 
   #hold(text: string, shapes: MessageShapes = openApiV3Shapes): CachedDocument {

@@ -1,7 +1,7 @@
 import { itemEnd } from '@wheelhouse/codec';
 import {
   type MaybePromise,
-  MemoryShort,
+  MemoryShortage,
   notFound,
   type ResponseStream,
   random,
@@ -92,7 +92,8 @@ const watchBytes = 4 * 1024;
 export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
   const { context, exchange, target } = call;
   const { filter, name, isNameOnly, memory } = checkedSelection(call, options);
-  if (exchange.hold?.({ bytes: watchBytes, shared: memory }) === false) throw new MemoryShort();
+  if (exchange.chargeMemory?.({ bytes: watchBytes, shared: memory }) === false)
+    throw new MemoryShortage();
   const { metrics, clock } = context;
   const beganMs = options.sendInitialEvents === true ? clock.monotonic() : 0;
   const encoding = watchEncoding(call, () =>
@@ -149,7 +150,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   if (exchange.aborted || sink.ended) handle.close();
   else sink.start(fate);
   const counted = metrics.beginWatch(exchange, call.info, call.deadline);
-  const recorded = call.audit?.beginStream(exchange.answeredStatus ?? 200);
+  const recorded = call.audit?.beginStream(exchange.responseCode ?? 200);
   over = () => {
     counted();
     recorded?.();

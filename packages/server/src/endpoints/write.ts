@@ -3,14 +3,14 @@ import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   asApiObject,
-  atPace,
   deadlineEarlyMs,
   type JsonObject,
   type MaybePromise,
   type Pace,
+  runAtPace,
   unprintable,
   unsupportedMediaType,
-  type Waiting,
+  type WaitingClient,
 } from '@wheelhouse/machinery';
 import { copyDecoded, copyDecodedSteps } from '@wheelhouse/schema';
 import { sendEntry } from '../answer/respond.ts';
@@ -77,7 +77,7 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
 /** Copies a decoded body for one attempt. */
 function copied(object: ApiObject, pace: Pace | undefined): MaybePromise<ApiObject> {
   if (pace === undefined) return copyDecoded(object);
-  return Promise.resolve(atPace(copyDecodedSteps(object), pace)).then(asApiObject);
+  return Promise.resolve(runAtPace(copyDecodedSteps(object), pace)).then(asApiObject);
 }
 
 /**
@@ -111,7 +111,7 @@ async function readObject(
   const context = writeContext(call, options, body.bytes.length);
   await context.pace?.pause();
   const { fieldValidation } = options;
-  const decoded = atPace(objectSteps(call, { body, fieldValidation }), context.pace);
+  const decoded = runAtPace(objectSteps(call, { body, fieldValidation }), context.pace);
   const object = decoded instanceof Promise ? await decoded : decoded;
   if (context.pace?.over) await context.pace.pause();
   return { object, context };
@@ -224,7 +224,7 @@ class CallSide implements RequestSide {
     this.#shown = shown;
   }
 
-  get client(): Waiting {
+  get client(): WaitingClient {
     return this.#call.exchange;
   }
 

@@ -38,7 +38,7 @@ function addHostMetrics(registry: MetricRegistry): () => Promise<void> {
 }
 
 /** These metrics are those of Prometheus client libraries, which declare no stability. */
-const unmarked = { stability: 'ALPHA', shownStability: 'left-out' } as const;
+const unmarked = { stability: 'ALPHA', shownStability: 'omitted' } as const;
 
 /** The value of an absent limit, as in Prometheus client libraries. */
 const unlimited = 2 ** 64;
@@ -294,7 +294,7 @@ function lagHistogram(registry: MetricRegistry) {
     .of();
 }
 
-function describe({ occupant, heldMs }: NonNullable<ReturnType<LoopOccupancy['takeLongest']>>) {
+function describe({ occupant, occupiedMs }: NonNullable<ReturnType<LoopOccupancy['takeLongest']>>) {
   const { url, userName } = occupant;
-  return { requestMs: Math.round(heldMs), uri: redactSecrets(url), user: userName ?? '' };
+  return { requestMs: Math.round(occupiedMs), uri: redactSecrets(url), user: userName ?? '' };
 }

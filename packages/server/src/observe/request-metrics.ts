@@ -101,7 +101,7 @@ export function createRequestMetrics(options: {
   const measureValidation = fieldValidationMetrics(options.registry);
   const root = createNode();
   const seriesOf = (exchange: Exchange, info: RequestInfo): Series | undefined => {
-    const code = exchange.answeredStatus;
+    const code = exchange.responseCode;
     if (code === undefined) return undefined;
     const { group, version, resource } = info;
     const place = subresourceLabel(info);
@@ -121,7 +121,7 @@ export function createRequestMetrics(options: {
   };
   return {
     observe({ exchange, info, startMs, endMs, othersMs }) {
-      const isStream = info.verb === 'watch' && exchange.answeredStatus === 200;
+      const isStream = info.verb === 'watch' && exchange.responseCode === 200;
       if (isStream && info.isResourceRequest) return;
       const series = seriesOf(exchange, info);
       if (series === undefined) return;
@@ -209,7 +209,7 @@ function deadlineMetrics(options: {
   return {
     countTermination(exchange, info) {
       const labels = labelsOf(exchange, info);
-      const code = String(exchange.answeredStatus);
+      const code = String(exchange.responseCode);
       if (labels !== undefined) terminations.of(...labels, component, code).add(1);
     },
     countAggregatorRejection(exchange, info, status) {
@@ -429,7 +429,9 @@ function ownRequestCounter({
   };
 }
 
-/** Counts requests by user; caches the last series, because a client's requests share a user value. */
+/**
+ * Counts requests by user; caches the last series, because a client's requests share a user value.
+ */
 function userCounter({
   registry,
   knownUsers,

@@ -116,7 +116,7 @@ const attributionObserver: RequestObserver = {
     exchange.resumed?.();
     exchange.userName = requester.name;
     if (requester.name === anonymousUser.name) return;
-    exchange.connection.memory?.belongTo(`user ${requester.name}`);
+    exchange.connection.memory?.transferTo(`user ${requester.name}`);
   },
   authorize({ exchange }) {
     exchange.resumed?.();
@@ -137,7 +137,7 @@ function auditObserver(gate: AuditGate): RequestObserver {
     if (last.phase === 'admitted' && failure?.error instanceof ForbiddenError) {
       audit.setDecision(failure.error.result);
     }
-    return audit.complete(exchange.answeredStatus);
+    return audit.complete(exchange.responseCode);
   };
   return {
     impersonate: ({ audit, user }) => audit?.setImpersonatedUser(user),
@@ -146,7 +146,7 @@ function auditObserver(gate: AuditGate): RequestObserver {
     expire: conclude,
     finish(state) {
       if (state.phase === 'answered') return conclude(state);
-      return state.lateAudit?.complete(state.last.exchange.answeredStatus);
+      return state.lateAudit?.complete(state.last.exchange.responseCode);
     },
   };
 }
@@ -177,20 +177,20 @@ function metricsObserver({ metrics, clock }: EndpointContext): RequestObserver {
 const requestLogLevel = 3;
 
 /**
- * Logs one line for a request whose answer is complete or whose watch has begun. To exclude secrets,
- * it contains the path without the query, and no header except the User-Agent.
+ * Logs one line for a request whose answer is complete or whose watch has begun. To exclude
+ * secrets, it contains the path without the query, and no header except the User-Agent.
  */
 function logObserver({ logger, clock }: EndpointContext): RequestObserver {
   const log = (state: Answered | TimedOut): void => {
     if (logger.verbosity < requestLogLevel) return;
     const { exchange, auditId, startMs } = state.last;
-    const { method, url, httpVersion, remoteAddress, answeredStatus } = exchange;
+    const { method, url, httpVersion, remoteAddress, responseCode } = exchange;
     const flow = flowOf(state);
     logger.debug(requestLogLevel, 'request', {
       auditId,
       method,
       path: url.split('?', 1)[0],
-      status: answeredStatus,
+      status: responseCode,
       user: 'user' in state.last ? state.last.user.name : undefined,
       flowSchema: flow?.flowSchema,
       priorityLevel: flow?.priorityLevel,

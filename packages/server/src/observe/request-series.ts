@@ -56,9 +56,9 @@ export function measureBodies({ answers, bodies }: Series, exchange: Exchange): 
     bodies.observe(exchange.receivedBytes);
   }
   if (answers === undefined) return;
-  const { answeredBytes } = exchange;
-  if (answeredBytes !== undefined) answers.observe(answeredBytes);
-  else exchange.onAnswered?.((bytes) => answers.observe(bytes));
+  const { responseBytes } = exchange;
+  if (responseBytes !== undefined) answers.observe(responseBytes);
+  else exchange.onResponseEnd?.((bytes) => answers.observe(bytes));
 }
 
 /** Registers the metrics of requests. */

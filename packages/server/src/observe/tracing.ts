@@ -172,7 +172,7 @@ export class Tracer {
     if (place?.isSampled !== true) return;
     if (last.phase === 'authorized') this.#endEndpoint(place, last);
     const { rootId: spanId, startMs, link } = place;
-    const isFault = (exchange.answeredStatus ?? 0) >= 500;
+    const isFault = (exchange.responseCode ?? 0) >= 500;
     this.#end({
       place,
       spanId,
@@ -275,7 +275,7 @@ const valueLengthMax = 2048;
 const truncated = (text: string | undefined) => (text ?? '').slice(0, valueLengthMax);
 
 function requestAttributes(exchange: Exchange, auditId: string): Attributes {
-  const { method, url, httpVersion, remoteAddress, answeredStatus = 0 } = exchange;
+  const { method, url, httpVersion, remoteAddress, responseCode = 0 } = exchange;
   return {
     'http.method': method,
     'http.scheme': exchange.connection.encrypted ? 'https' : 'http',
@@ -284,7 +284,7 @@ function requestAttributes(exchange: Exchange, auditId: string): Attributes {
     'net.host.name': truncated(exchange.header('host') ?? exchange.header(':authority')),
     'net.sock.peer.addr': remoteAddress,
     'user_agent.original': truncated(exchange.header('user-agent')),
-    'http.status_code': answeredStatus,
+    'http.status_code': responseCode,
     'audit-id': auditId,
   };
 }

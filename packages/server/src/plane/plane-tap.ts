@@ -97,7 +97,7 @@ class RequestRecorder {
   over(exchange: Exchange): void {
     const entry = this.#open.get(exchange);
     if (entry === undefined) return;
-    entry.shown.status = exchange.answeredStatus;
+    entry.shown.status = exchange.responseCode;
     entry.exchange = undefined;
     this.#open.delete(exchange);
   }
@@ -112,7 +112,7 @@ class RequestRecorder {
       .slice(-this.#max)
       .map(({ shown, exchange }) => ({
         ...shown,
-        status: shown.status ?? exchange?.answeredStatus,
+        status: shown.status ?? exchange?.responseCode,
       }))
       .filter(
         (one) =>

@@ -3,7 +3,7 @@ import {
   type ApiObject,
   type MaybePromise,
   methodNotAllowedOnPath,
-  noSuchPath,
+  pathNotFound,
   serviceUnavailable,
 } from '@wheelhouse/machinery';
 import type { ListResult, ResourceCache } from '../watchcache/contract.ts';
@@ -145,7 +145,7 @@ function sameView(view: ResourceDef, next: ResourceDef): ResourceDef | undefined
  * if the stored form of its objects has changed.
  */
 function replacement(def: ResourceDef, next: ResourceDef | undefined): ResourceDef {
-  if (next === undefined) throw noSuchPath();
+  if (next === undefined) throw pathNotFound();
   const isAlike =
     (next.behavior.converter === undefined) === (def.behavior.converter === undefined);
   if (isAlike && next.storage.apiVersion === def.storage.apiVersion) return next;

@@ -9,16 +9,16 @@ import {
 import {
   type ApiObject,
   asApiObject,
-  atPace,
   generateName,
   itemAt,
   jsonEqual,
-  jsonEqualBut,
-  jsonEqualButSteps,
+  jsonEqualExcept,
+  jsonEqualExceptSteps,
   jsonEqualSteps,
   type ManagedFieldsEntry,
   type MaybePromise,
   type Pace,
+  runAtPace,
   timedOut,
 } from '@wheelhouse/machinery';
 import { type StoredRecord, StoreError, type WriteResult } from '@wheelhouse/store';
@@ -162,7 +162,7 @@ export async function commitChange(registry: Registry, commit: ChangeCommit): Pr
     stored.metadata.resourceVersion = old.metadata.resourceVersion;
   }
   const compared =
-    pace === undefined ? changesNothing(stored, old) : atPace(sameSteps(stored, old), pace);
+    pace === undefined ? changesNothing(stored, old) : runAtPace(sameSteps(stored, old), pace);
   const isSame = compared instanceof Promise ? await compared : compared;
   if (isSame && !(await isStale(registry, { def, context, current }))) {
     return written(current, 'unchanged');
@@ -187,7 +187,7 @@ export async function commitDeletion(
   const { target, context, current, object, old, pace } = commit;
   const { strategy } = target.def;
   const compared =
-    pace === undefined ? jsonEqual(object, old) : atPace(jsonEqualSteps(object, old), pace);
+    pace === undefined ? jsonEqual(object, old) : runAtPace(jsonEqualSteps(object, old), pace);
   const isChanged = !(compared instanceof Promise ? await compared : compared);
   const mark = { target, context, current, object, pace, purpose: 'removal' } as const;
   if (!isFinalized(strategy, object)) {
@@ -250,7 +250,7 @@ async function encodeAhead(
   { pace, ...request }: EncodedAhead & { readonly pace: Pace },
 ): Promise<void> {
   const work = registry.encodeAhead?.(request);
-  if (work !== undefined) await atPace(work, pace);
+  if (work !== undefined) await runAtPace(work, pace);
 }
 
 /**
@@ -423,22 +423,22 @@ function* sameSteps(stored: ApiObject, old: ApiObject): Generator<void, boolean>
 /** `isSameButOwners` in steps. */
 export function* sameButOwnersSteps(object: ApiObject, other: ApiObject): Generator<void, boolean> {
   return (
-    (yield* jsonEqualButSteps(object, other, 'metadata')) &&
-    (yield* jsonEqualButSteps(object.metadata, other.metadata, 'managedFields'))
+    (yield* jsonEqualExceptSteps(object, other, 'metadata')) &&
+    (yield* jsonEqualExceptSteps(object.metadata, other.metadata, 'managedFields'))
   );
 }
 
 /** Whether two objects differ at most in their managed fields. */
 export const isSameButOwners = (object: ApiObject, other: ApiObject) =>
-  jsonEqualBut(object, other, 'metadata') &&
-  jsonEqualBut(object.metadata, other.metadata, 'managedFields');
+  jsonEqualExcept(object, other, 'metadata') &&
+  jsonEqualExcept(object.metadata, other.metadata, 'managedFields');
 
 function sameButTimes(
   entries: readonly ManagedFieldsEntry[],
   old: readonly ManagedFieldsEntry[],
 ): boolean {
   if (entries.length !== old.length) return false;
-  return entries.every((entry, at) => jsonEqualBut(entry, itemAt(old, at), 'time'));
+  return entries.every((entry, at) => jsonEqualExcept(entry, itemAt(old, at), 'time'));
 }
 
 /**

@@ -5,7 +5,7 @@ import type {
   MaybePromise,
   Pace,
   UserInfo,
-  Waiting,
+  WaitingClient,
 } from '@wheelhouse/machinery';
 import type { FoundPaths } from '@wheelhouse/schema';
 import type { Entry } from '../watchcache/entry.ts';
@@ -48,7 +48,7 @@ export interface RequestSide {
   /** The request's options as sent (`fieldManager`, …), without apiVersion and kind. */
   options(): JsonObject;
   /** The client that waits for the write. */
-  readonly client: Waiting;
+  readonly client: WaitingClient;
   /** Aborted when the client leaves or the request times out. */
   left(): AbortSignal;
   /** Milliseconds until the request times out. */

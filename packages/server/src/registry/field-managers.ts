@@ -11,7 +11,6 @@ import {
   type ApiObject,
   apiVersionOf,
   asApiObject,
-  atPace,
   badRequest,
   cloneJson,
   type Dialect,
@@ -19,6 +18,7 @@ import {
   type Logger,
   type MaybePromise,
   type Pace,
+  runAtPace,
   StatusError,
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped } from '@wheelhouse/schema';
@@ -59,14 +59,14 @@ export function createFieldManager(options: {
       };
       const error = webhook.areNeeded(target)
         ? webhook.during(target, () => recordUpdate(tracked(target), update))
-        : atPace(recordSteps(tracked(target), sized(update)), update.pace);
+        : runAtPace(recordSteps(tracked(target), sized(update)), update.pace);
       return error instanceof Promise ? error.then(report) : report(error);
     },
     applyPatch(apply) {
       const { target } = apply;
       return webhook.areNeeded(target)
         ? webhook.during(target, () => applyPatch(tracked(target), apply))
-        : atPace(applySteps(tracked(target), sized(apply)), apply.pace);
+        : runAtPace(applySteps(tracked(target), sized(apply)), apply.pace);
     },
   };
 }

@@ -17,12 +17,12 @@ import {
 import {
   type ApiObject,
   asApiObject,
-  atPace,
   isObject,
   type JsonObject,
   type JsonValue,
   type MaybePromise,
   type Pace,
+  runAtPace,
   textOf,
 } from '@wheelhouse/machinery';
 import type { StoredRecord } from '@wheelhouse/store';
@@ -63,7 +63,7 @@ export function storedAt(pace: Pace | undefined, object: ApiObject): MaybePromis
   if (pace === undefined) return encodeStored(object);
   const { apiVersion, kind, metadata, ...rest } = object;
   const bare: JsonObject = { ...metadata, resourceVersion: undefined };
-  return atPace(encodeJsonSteps({ apiVersion, kind, metadata: bare, ...rest }), pace);
+  return runAtPace(encodeJsonSteps({ apiVersion, kind, metadata: bare, ...rest }), pace);
 }
 
 /** Encodes an object without its resourceVersion, which the store assigns. */

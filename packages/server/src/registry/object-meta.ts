@@ -1,7 +1,6 @@
 import type { ResourceDef, StrategyContext } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  atPace,
   badRequest,
   conflict,
   dedupOwnerReferences,
@@ -18,6 +17,7 @@ import {
   type Pace,
   problemText,
   randomUuid,
+  runAtPace,
   type StatusError,
   validateObjectMeta,
   validateObjectMetaUpdate,
@@ -245,7 +245,7 @@ export function validateObject(
     old === undefined
       ? (strategy.validateCreate?.(context, object) ?? [])
       : (strategy.validateUpdate?.(context, object, old) ?? []);
-  const own = 'next' in findings ? atPace(findings, pace) : findings;
+  const own = 'next' in findings ? runAtPace(findings, pace) : findings;
   const refuse = (errors: readonly FieldError[]) =>
     validateMetadata(target, context, { ...change, own: errors });
   return own instanceof Promise ? own.then(refuse) : refuse(own);

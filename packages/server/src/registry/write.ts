@@ -11,7 +11,6 @@ import {
   type ApiObject,
   alreadyExists,
   asApiObject,
-  atPace,
   cloneJson,
   cloneJsonSteps,
   conflict,
@@ -20,6 +19,7 @@ import {
   notFound,
   type Pace,
   paceFor,
+  runAtPace,
   StatusError,
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped, decodeTypedSteps, settleEmpty } from '@wheelhouse/schema';
@@ -151,7 +151,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const target = current === undefined ? plan.target : targetOn(current, plan);
   const nowMs = registry.clock.now();
   const pace = context.pace ?? (current && paceFor(registry.clock, current.json.length));
-  if (pace !== undefined && current !== undefined) await atPace(parseAhead(current.json), pace);
+  if (pace !== undefined && current !== undefined) await runAtPace(parseAhead(current.json), pace);
   const read = current === undefined ? undefined : readCurrent(registry, { plan, target, current });
   const before = read instanceof Promise ? await read : read;
   if (pace?.over) await pace.pause();
@@ -289,10 +289,10 @@ async function attemptDeletion(
   const target = targetOn(current, plan);
   checkPreconditions(plan, current);
   const pace = context.pace ?? paceFor(registry.clock, current.json.length);
-  if (pace !== undefined) await atPace(parseAhead(current.json), pace);
+  if (pace !== undefined) await runAtPace(parseAhead(current.json), pace);
   const old = decodeEntry(current);
   // The decoding above consumed the parsed value; `shownObject` decodes the entry again.
-  if (pace !== undefined) await atPace(parseAhead(current.json), pace);
+  if (pace !== undefined) await runAtPace(parseAhead(current.json), pace);
   const shown = shownObject(target, current, 'recent');
   const live = shown instanceof Promise ? await shown : shown;
 
@@ -312,7 +312,7 @@ async function attemptDeletion(
 
   // Transform.
   const nowMs = registry.clock.now();
-  const object = pace === undefined ? cloneJson(old) : await atPace(cloneJsonSteps(old), pace);
+  const object = pace === undefined ? cloneJson(old) : await runAtPace(cloneJsonSteps(old), pace);
   const strategyContext = strategyContextOf(target, context, nowMs);
   const way = target.def.strategy.beforeDelete?.(strategyContext, object);
   const isGraceful = way !== 'finalize';
@@ -379,7 +379,7 @@ function transform(
     return plan.transform({ current: live, live, pace });
   }
   if (pace === undefined) return plan.transform({ current: cloneJson(live), live, pace });
-  const copy = Promise.resolve(atPace(cloneJsonSteps(live), pace));
+  const copy = Promise.resolve(runAtPace(cloneJsonSteps(live), pace));
   return copy.then((current) => plan.transform({ current, live, pace }));
 }
 
@@ -399,7 +399,7 @@ function typedForm(
     throw error;
   };
   if (pace !== undefined) {
-    const decoded = atPace(decodeTypedSteps(version.schema, object), pace);
+    const decoded = runAtPace(decodeTypedSteps(version.schema, object), pace);
     return Promise.resolve(decoded).then(asApiObject).catch(asGiven);
   }
   try {

@@ -1,13 +1,13 @@
 import {
   badRequest,
   methodNotAllowedOnPath,
-  noSuchPath,
   parseFieldSelector,
   parseLabelSelector,
+  pathNotFound,
   pathSegment,
   type RequestSubject,
   type UserInfo,
-  type Waiting,
+  type WaitingClient,
 } from '@wheelhouse/machinery';
 import type { Attributes } from '../gates/authz/contract.ts';
 import { isTrue } from './options.ts';
@@ -104,7 +104,7 @@ function readRequest(method: string, url: string): RequestInfo {
   if (!isApi || segments.length <= resourceAt) return otherRequest(method, { path, query });
   const emptyAt = segments.indexOf('');
   const isMalformed = emptyAt >= 0 && !isBehindProxy(segments, emptyAt);
-  if (isMalformed || path.startsWith('//')) throw noSuchPath();
+  if (isMalformed || path.startsWith('//')) throw pathNotFound();
   const hasGroup = prefix === 'apis';
   return resourceRequest(method, {
     path,
@@ -204,7 +204,7 @@ function resourceRequest(method: string, found: ApiPath): RequestInfo {
   let verb = verbs.get(method) ?? '';
   if (rest[0] === 'watch') {
     rest = rest.slice(1);
-    if (rest.length === 0) throw noSuchPath();
+    if (rest.length === 0) throw pathNotFound();
     if (method !== 'GET') throw methodNotAllowedOnPath();
     verb = 'watch';
   }
@@ -264,7 +264,7 @@ function nameInSelector(query: URLSearchParams): string {
 export function attributesOf(
   info: RequestInfo,
   user: UserInfo,
-  client: Waiting | undefined,
+  client: WaitingClient | undefined,
   verb = info.verb,
 ): Attributes {
   const { isResourceRequest, group, version, resource, subresource } = info;

@@ -1,9 +1,9 @@
 import { Socket } from 'node:net';
 import type {
   Connection,
+  DetachedConnection,
   Exchange,
   ResponseStream,
-  TakenConnection,
   WholeResponse,
 } from '@wheelhouse/machinery';
 
@@ -22,7 +22,7 @@ export interface RequestFixture {
 export interface FakeExchange extends Exchange {
   /** The complete answer; undefined before it is sent. */
   readonly sent: WholeResponse | undefined;
-  answeredStatus: number | undefined;
+  responseCode: number | undefined;
   /** Simulates a disconnecting client. */
   leave(): void;
 }
@@ -49,7 +49,7 @@ export function fakeExchange(request: RequestFixture = {}): FakeExchange {
     httpVersion: '2',
     remoteAddress: '192.0.2.7',
     connection,
-    answeredStatus: undefined,
+    responseCode: undefined,
     get aborted() {
       return hasLeft;
     },
@@ -61,15 +61,15 @@ export function fakeExchange(request: RequestFixture = {}): FakeExchange {
     headerLines: () => Object.entries(headers).flat(),
     body: async () => Buffer.from(body),
     bodyStream: () => unavailable(),
-    takeOver: (): TakenConnection => unavailable(),
+    takeOver: (): DetachedConnection => unavailable(),
     onAbort: (callback) => void callbacks.push(callback),
     send(response) {
       sent = response;
-      exchange.answeredStatus = response.status;
+      exchange.responseCode = response.status;
     },
     stream: (): ResponseStream => unavailable(),
     supersede() {
-      if (hasLeft || exchange.answeredStatus !== undefined) return undefined;
+      if (hasLeft || exchange.responseCode !== undefined) return undefined;
       leave();
       return exchange.send;
     },

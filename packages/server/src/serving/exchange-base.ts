@@ -3,17 +3,17 @@ import {
   type BodyPiece,
   type BodyStream,
   BodyTooLarge,
+  type ChargedMemory,
   type Clock,
   contained,
+  type DetachedConnection,
   type Exchange,
-  type HeldMemory,
   type LoopOccupancy,
-  MemoryShort,
+  MemoryShortage,
   type ResponseBody,
   type ResponseHeaders,
   type ResponseStream,
   reportFault,
-  type TakenConnection,
   type WholeResponse,
   wholeBytes,
 } from '@wheelhouse/machinery';
@@ -56,7 +56,7 @@ export abstract class ExchangeBase implements Exchange {
   #status: number | undefined;
   #progressAt: number | undefined;
   #receivedBytes: number | undefined;
-  #answeredBytes: number | undefined;
+  #responseBytes: number | undefined;
   #whenAnswered: ((bytes: number) => void) | undefined;
   /** Writes an answer in several batches; undefined for others. */
   #writer: PacedWriter | undefined;
@@ -103,7 +103,7 @@ export abstract class ExchangeBase implements Exchange {
     return this.#aborted || this.#isSuperseded;
   }
 
-  get answeredStatus(): number | undefined {
+  get responseCode(): number | undefined {
     return this.#status;
   }
 
@@ -111,11 +111,11 @@ export abstract class ExchangeBase implements Exchange {
     return this.#receivedBytes;
   }
 
-  get answeredBytes(): number | undefined {
-    return this.#answeredBytes;
+  get responseBytes(): number | undefined {
+    return this.#responseBytes;
   }
 
-  onAnswered(callback: (bytes: number) => void): void {
+  onResponseEnd(callback: (bytes: number) => void): void {
     this.#whenAnswered = callback;
   }
 
@@ -145,7 +145,7 @@ export abstract class ExchangeBase implements Exchange {
     const { memory } = this.connection;
     if (!memory.admits(announced * (1 + decodedPart))) {
       this.bodyRefused = true;
-      throw new MemoryShort();
+      throw new MemoryShortage();
     }
     const { clock, limits } = this.core;
     const deadline = clock.monotonic() + limits.bodyTimeoutMs;
@@ -160,7 +160,7 @@ export abstract class ExchangeBase implements Exchange {
       this.#receivedBytes = bytes.length;
       // The body itself has already been charged.
       const more = bytes.length * decodedPart;
-      if (!memory.admits(more)) throw new MemoryShort();
+      if (!memory.admits(more)) throw new MemoryShortage();
       this.bodyGrew(more);
       return bytes;
     } catch (error) {
@@ -183,7 +183,7 @@ export abstract class ExchangeBase implements Exchange {
     this.connection.memory.charge('bodies', bytes);
   }
 
-  hold({ bytes, shared }: HeldMemory): boolean {
+  chargeMemory({ bytes, shared }: ChargedMemory): boolean {
     const { memory } = this.connection;
     if (this.#isOver) return true;
     if (!memory.admits(bytes)) return false;
@@ -228,7 +228,7 @@ export abstract class ExchangeBase implements Exchange {
     return this.source;
   }
 
-  takeOver(): TakenConnection | undefined {
+  takeOver(): DetachedConnection | undefined {
     const taken = this.answered || this.aborted ? undefined : this.release();
     if (taken !== undefined) this.#begin('stream', 101);
     return taken;
@@ -277,7 +277,7 @@ export abstract class ExchangeBase implements Exchange {
     const empty = bodyBytes === 0 || this.method === 'HEAD' || status === 204 || status === 304;
     const contentLength = status === 204 || status === 304 ? undefined : bodyBytes;
     this.writeHead({ status, headers, contentLength, empty });
-    this.#answeredBytes = empty ? 0 : bodyBytes;
+    this.#responseBytes = empty ? 0 : bodyBytes;
     if (empty && !this.bodyRefused) return;
     if (isBuffer(body) && body.length > pacedAboveBytes) {
       this.#answerBytes = body.length;
@@ -304,12 +304,12 @@ export abstract class ExchangeBase implements Exchange {
   }
 
   #wroteAll(bytes: number): void {
-    this.#answeredBytes = bytes;
+    this.#responseBytes = bytes;
     this.#whenAnswered?.(bytes);
   }
 
   /** Releases the connection for a takeover; undefined if that is not possible. */
-  protected release(): TakenConnection | undefined {
+  protected release(): DetachedConnection | undefined {
     return undefined;
   }
 

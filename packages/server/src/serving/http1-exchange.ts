@@ -10,10 +10,10 @@ import {
 import {
   type BodyPiece,
   type BodyReceiver,
+  type DetachedConnection,
   listen,
   type MemoryAccount,
   pieceBytes,
-  type TakenConnection,
 } from '@wheelhouse/machinery';
 import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
 
@@ -145,7 +145,7 @@ export class Http1Exchange extends ExchangeBase {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #waitsForContinue: boolean;
-  readonly #release: (() => TakenConnection) | undefined;
+  readonly #release: (() => DetachedConnection) | undefined;
   #isTaken = false;
 
   constructor(options: {
@@ -157,7 +157,7 @@ export class Http1Exchange extends ExchangeBase {
     /** The body, if Node does not read it. */
     body?: Readable;
     /** For an upgrade request: releases the connection. */
-    release?: () => TakenConnection;
+    release?: () => DetachedConnection;
   }) {
     super(options);
     this.#request = options.request;
@@ -194,7 +194,7 @@ export class Http1Exchange extends ExchangeBase {
     return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
   }
 
-  protected override release(): TakenConnection | undefined {
+  protected override release(): DetachedConnection | undefined {
     const taken = this.#release?.();
     this.#isTaken = taken !== undefined;
     return taken;

@@ -4,10 +4,10 @@ import { Readable } from 'node:stream';
 import { type ConnectionHost, PeerConnection } from '@wheelhouse/http2';
 import {
   contained,
+  type DetachedConnection,
   ignoreErrors,
   listen,
   listenEach,
-  type TakenConnection,
 } from '@wheelhouse/machinery';
 import { Http1Exchange } from './http1-exchange.ts';
 import type { ServerCore } from './server-core.ts';
@@ -142,7 +142,7 @@ interface Upgrading {
   /** An ordinary response without an upgrade, which ends the connection. */
   readonly response: ServerResponse;
   /** Releases the connection for another protocol. */
-  release(): TakenConnection;
+  release(): DetachedConnection;
 }
 
 /**

@@ -82,9 +82,9 @@ function watchHeap(of: {
     const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
     if (used < limit * shortPart) return;
     logger.warn('the heap is nearly full', { used, limit, charged: budget.usedBytes });
-    budget.press('short');
+    budget.setPressure('short');
     relief.stop();
-    relief = clock.after(shortMs, () => budget.press('enough'));
+    relief = clock.after(shortMs, () => budget.setPressure('enough'));
   };
   const collections = new FinalizationRegistry(contained({ where: 'memory' }, onCollection));
   const arm = (): void => collections.register({}, undefined);

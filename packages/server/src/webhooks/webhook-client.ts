@@ -18,12 +18,12 @@ import {
   errorText,
   isObject,
   type JsonObject,
-  normalizedUrlPath,
+  normalizeUrlPath,
   parseGoUrl,
   pause,
   random,
   systemErrorCode,
-  type Waiting,
+  type WaitingClient,
   type Webhook,
   WebhookError,
   type WebhookOutcome,
@@ -171,7 +171,7 @@ interface Asking {
 /** Runs work that ends when the server stops or the client gives up. */
 async function whileWaited<T>(
   asking: Asking,
-  client: Waiting | undefined,
+  client: WaitingClient | undefined,
   run: (asking: Asking) => Promise<T>,
 ): Promise<T> {
   if (client === undefined) return run(asking);
@@ -229,7 +229,7 @@ function sentUrl(server: string): string {
   const parsed = parseGoUrl(server);
   return typeof parsed === 'string'
     ? server
-    : new URL(server).origin + normalizedUrlPath(parsed.path);
+    : new URL(server).origin + normalizeUrlPath(parsed.path);
 }
 
 /** The request path. Like kube-apiserver's, it contains the timeout. */

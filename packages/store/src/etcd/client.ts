@@ -1,6 +1,12 @@
 import { isIP } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
-import { type Clock, checkServerNames, itemAt, trustOptions, verdict } from '@wheelhouse/machinery';
+import {
+  type Clock,
+  checkServerNames,
+  itemAt,
+  returningErrors,
+  trustOptions,
+} from '@wheelhouse/machinery';
 import { closedStore, StoreError } from '../contract.ts';
 import {
   CallError,
@@ -210,7 +216,9 @@ function memberOf(
     ...trustOptions(ca),
     // SNI cannot carry an address; the certificate is still verified against it.
     ...(isIP(host) === 0 ? {} : { servername: '' }),
-    checkServerIdentity: verdict((_name, certificate) => checkServerNames(host, certificate)),
+    checkServerIdentity: returningErrors((_name, certificate) =>
+      checkServerNames(host, certificate),
+    ),
   };
   const origin = `${secure ? 'https' : 'http'}://${address}`;
   return new GrpcChannel({ origin, metadata, tls, identity, clock });

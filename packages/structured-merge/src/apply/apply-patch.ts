@@ -7,15 +7,15 @@ import {
   errorText,
   formatTime,
   goEscaped,
-  inOnePiece,
   isObject,
   type JsonObject,
   type JsonValue,
   omittedText,
   parseJson,
+  runInOnePiece,
   StatusError,
-  shortened,
   shownPathMax,
+  truncateText,
 } from '@wheelhouse/machinery';
 import { FoundPaths } from '@wheelhouse/schema';
 import { compare } from './compare.ts';
@@ -74,7 +74,7 @@ export interface AppliedPatch {
  * (MF-4), or does not match the schema; 409 with a cause per field unless `force`.
  */
 export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
-  return inOnePiece(applySteps(kind, apply));
+  return runInOnePiece(applySteps(kind, apply));
 }
 
 /** `applyPatch` in steps. The objects must not change between steps. */
@@ -273,7 +273,7 @@ interface ShownConflict {
 function applyConflict(conflicts: readonly Conflict[]): StatusError {
   const made: ShownConflict[] = [];
   const { items, omitted } = boundedList(conflicts, ({ manager, path }) => {
-    const one = { manager, path: shortened(showPath(path), shownPathMax) };
+    const one = { manager, path: truncateText(showPath(path), shownPathMax) };
     made.push(one);
     return one.path + one.path + showManager(manager);
   });

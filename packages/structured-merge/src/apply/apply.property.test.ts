@@ -1,4 +1,4 @@
-import { inOnePiece, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, type JsonValue, runInOnePiece } from '@wheelhouse/machinery';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
@@ -178,11 +178,11 @@ test('TRUST-2: set operations in steps have the same results as those at once', 
         [shared, right],
         [left, shared],
       ] as const) {
-        expect(setsEqual(inOnePiece(unionSteps(a, b)), union(a, b))).toBe(true);
-        expect(setsEqual(inOnePiece(intersectionSteps(a, b)), intersection(a, b))).toBe(true);
-        expect(setsEqual(inOnePiece(differenceSteps(a, b)), difference(a, b))).toBe(true);
+        expect(setsEqual(runInOnePiece(unionSteps(a, b)), union(a, b))).toBe(true);
+        expect(setsEqual(runInOnePiece(intersectionSteps(a, b)), intersection(a, b))).toBe(true);
+        expect(setsEqual(runInOnePiece(differenceSteps(a, b)), difference(a, b))).toBe(true);
       }
-      expect(inOnePiece(differenceSteps(left, difference(right, left)))).toBe(left);
+      expect(runInOnePiece(differenceSteps(left, difference(right, left)))).toBe(left);
     }),
     runs,
   );

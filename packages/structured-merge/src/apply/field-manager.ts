@@ -2,15 +2,15 @@ import {
   type ApiObject,
   badRequest,
   formatTime,
-  inOnePiece,
   isObject,
   type JsonObject,
   type JsonValue,
   jsonEqual,
-  jsonEqualBut,
-  jsonEqualButSteps,
+  jsonEqualExcept,
+  jsonEqualExceptSteps,
   jsonEqualSteps,
   jsonObject,
+  runInOnePiece,
   setMember,
 } from '@wheelhouse/machinery';
 import { type Property, resolved, type Schema } from '@wheelhouse/schema';
@@ -118,7 +118,7 @@ const neverOwned = setOfFields([
  * violates its schema, the list is dropped, the write continues, and the error is returned.
  */
 export function recordUpdate(kind: TrackedKind, update: RecordedUpdate): Error | undefined {
-  return inOnePiece(recordSteps(kind, update));
+  return runInOnePiece(recordSteps(kind, update));
 }
 
 /** `recordUpdate` in steps. The objects must not change between steps. */
@@ -311,14 +311,14 @@ export function* storeOwners(options: {
 
 /** Whether two objects are equal except for their owners. */
 const isSameButOwners = (one: ApiObject, other: ApiObject): boolean =>
-  jsonEqualBut(one, other, 'metadata') &&
-  jsonEqualBut(one.metadata, other.metadata, 'managedFields');
+  jsonEqualExcept(one, other, 'metadata') &&
+  jsonEqualExcept(one.metadata, other.metadata, 'managedFields');
 
 /** `isSameButOwners` in steps. */
 function* sameButOwnersSteps(one: ApiObject, other: ApiObject): Generator<void, boolean> {
   return (
-    (yield* jsonEqualButSteps(one, other, 'metadata')) &&
-    (yield* jsonEqualButSteps(one.metadata, other.metadata, 'managedFields'))
+    (yield* jsonEqualExceptSteps(one, other, 'metadata')) &&
+    (yield* jsonEqualExceptSteps(one.metadata, other.metadata, 'managedFields'))
   );
 }
 

@@ -1,4 +1,4 @@
-import { type ApiObject, atPace, inOnePiece, type JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, type JsonObject, runAtPace, runInOnePiece } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { applyPatch, applySteps } from './apply-patch.ts';
 import { annotation, listMap, mapOf, object, text } from './apply-script.fixture.ts';
@@ -53,7 +53,7 @@ test('TRUST-2: an update pauses between its steps, with the same result', async 
   const parts = [thing('y'), thing('y')];
   await Promise.all(
     parts.map((part) =>
-      atPace(recordSteps(kind, { live, object: part, manager: 'second', nowMs }), pace),
+      runAtPace(recordSteps(kind, { live, object: part, manager: 'second', nowMs }), pace),
     ),
   );
   expect(parts).toEqual([whole, whole]);
@@ -64,10 +64,10 @@ test('TRUST-2: an apply pauses between its steps, with the same result and confl
   const live = stored();
   const apply = { live, patch: thing('z'), manager: 'second', nowMs };
   const pace = slowPace();
-  const forced = await atPace(applySteps(kind, { ...apply, force: true }), pace);
+  const forced = await runAtPace(applySteps(kind, { ...apply, force: true }), pace);
   expect(forced).toEqual(applyPatch(kind, { ...apply, force: true }));
   expect(pace.pauses).toBeGreaterThanOrEqual(7);
-  const refused = atPace(applySteps(kind, { ...apply, force: false }), slowPace());
+  const refused = runAtPace(applySteps(kind, { ...apply, force: false }), slowPace());
   await expect(refused).rejects.toThrow(/conflict with "first"/);
 });
 
@@ -78,7 +78,7 @@ test('TRUST-2: an apply that removes fields pauses between the passes', async ()
   const fewer = { ...thing('z'), items: [] };
   const pace = slowPace();
   const apply = { ...base, live: applied, patch: fewer };
-  const object = await atPace(applySteps(kind, apply), pace);
+  const object = await runAtPace(applySteps(kind, apply), pace);
   expect(object).toEqual(applyPatch(kind, apply));
   expect(object['items']).toEqual([{ name: 'x', value: 'x' }]);
   expect(pace.pauses).toBeGreaterThanOrEqual(20);
@@ -157,7 +157,7 @@ test('TRUST-2: large applies in steps remove fields and reject invalid bodies li
   for (const patch of patches) {
     const apply = { ...base, live: structuredClone(live), patch };
     const large = { ...apply, size: 'large' } as const;
-    expect(outcome(() => inOnePiece(applySteps(kind, large)))).toBe(
+    expect(outcome(() => runInOnePiece(applySteps(kind, large)))).toBe(
       outcome(() => applyPatch(kind, apply)),
     );
   }

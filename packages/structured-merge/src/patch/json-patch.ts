@@ -1,7 +1,6 @@
 import {
   cloneJson,
   goValue,
-  inOnePiece,
   isObject,
   type JsonArray,
   type JsonObject,
@@ -9,6 +8,7 @@ import {
   jsonEqual,
   member,
   problemText,
+  runInOnePiece,
   setMember,
   WorkBudget,
 } from '@wheelhouse/machinery';
@@ -91,7 +91,7 @@ export function applyJsonPatch(
   patch: readonly JsonPatchOperation[],
   options: { readonly rules: JsonPatchRules },
 ): JsonValue {
-  return inOnePiece(jsonPatchWork(document, patch, options));
+  return runInOnePiece(jsonPatchWork(document, patch, options));
 }
 
 /** `applyJsonPatch` in steps, which can pause between operations. */

@@ -1,10 +1,10 @@
 import {
-  inOnePiece,
   isObject,
   type JsonObject,
   type JsonValue,
   jsonEqual,
   member,
+  runInOnePiece,
   Stride,
   setMember,
 } from '@wheelhouse/machinery';
@@ -15,7 +15,7 @@ import type { ThreeWayObjects } from './strategic-diff.ts';
  * `document`.
  */
 export function applyMergePatch(document: JsonValue | undefined, patch: JsonValue): JsonValue {
-  return inOnePiece(mergePatchSteps(document, patch));
+  return runInOnePiece(mergePatchSteps(document, patch));
 }
 
 /** `applyMergePatch` in steps. */
@@ -108,8 +108,8 @@ export function mergePatchBetween(before: JsonObject, after: JsonObject): JsonOb
 }
 
 /**
- * The JSON merge patch of a client-side apply. It sets what `wanted` sets differently from `live`, and
- * deletes what `last` set and `wanted` omits or sets to null. It leaves everything else alone.
+ * The JSON merge patch of a client-side apply. It sets what `wanted` sets differently from `live`,
+ * and deletes what `last` set and `wanted` omits or sets to null. It leaves everything else alone.
  */
 export function threeWayMergePatch({ last, wanted, live }: ThreeWayObjects): JsonObject {
   const added = withoutDeletions(mergePatchBetween(live, wanted));
@@ -118,8 +118,8 @@ export function threeWayMergePatch({ last, wanted, live }: ThreeWayObjects): Jso
 }
 
 /**
- * The patch without its nulls and without objects that hold nothing else. An object that is empty in
- * the patch itself is a value and stays.
+ * The patch without its nulls and without objects that hold nothing else. An object that is empty
+ * in the patch itself is a value and stays.
  */
 function withoutDeletions(patch: JsonObject): JsonObject {
   const kept: JsonObject = {};

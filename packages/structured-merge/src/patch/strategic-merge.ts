@@ -1,11 +1,11 @@
 import {
   cloneJsonSteps,
-  inOnePiece,
   isObject,
   type JsonObject,
   type JsonValue,
   jsonEqual,
   member,
+  runInOnePiece,
   Stride,
   setMember,
 } from '@wheelhouse/machinery';
@@ -54,7 +54,7 @@ interface Merging {
  * modified; the result shares parts with both. Throws StrategicMergeError.
  */
 export function strategicMerge(schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
-  return inOnePiece(strategicMergeSteps(schema, object, patch));
+  return runInOnePiece(strategicMergeSteps(schema, object, patch));
 }
 
 /** `strategicMerge` in steps. */
@@ -86,7 +86,7 @@ export function* remainingPatchSteps(
  * must be the same. Throws StrategicMergeError.
  */
 export function combinePatches(schema: Schema, first: JsonObject, second: JsonObject): JsonObject {
-  return inOnePiece(mergeInto({ into: 'patch', stride: new Stride() }, schema, first, second));
+  return runInOnePiece(mergeInto({ into: 'patch', stride: new Stride() }, schema, first, second));
 }
 
 function* mergeInto(

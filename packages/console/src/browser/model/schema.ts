@@ -1,5 +1,5 @@
 import {
-  dereferenced,
+  dereference,
   descriptionOf,
   isObject,
   itemOf,
@@ -111,7 +111,7 @@ function fieldOf(
 ): ExplainedField {
   const { name, property, isRequired } = of;
   const target = itemOf(schemas, property);
-  const resolved = dereferenced(schemas, property);
+  const resolved = dereference(schemas, property);
   const standard = property.default;
   // The default of a nested object is always `{}`, which is not worth showing.
   const isInformative =

@@ -7,7 +7,6 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
-  inOnePiece,
   invalid,
   type JsonObject,
   type JsonValue,
@@ -16,6 +15,7 @@ import {
   qualifiedName,
   required,
   ruleErrors,
+  runInOnePiece,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../../cells.ts';
@@ -223,7 +223,7 @@ export function validateClaimUpdate(
   }
   now.volumeAttributesClassName = before.volumeAttributesClassName;
   if (!sameOrEmpty(now, before)) {
-    const difference = inOnePiece(goDifference('core.PersistentVolumeClaimSpec', before, now));
+    const difference = runInOnePiece(goDifference('core.PersistentVolumeClaimSpec', before, now));
     errors.push(forbiddenField('spec', `${immutableSpec}\n${difference}`));
   }
   return [...errors, ...validateSize(object, old), ...validateImmutableMembers(object, old, ports)];

@@ -9,12 +9,12 @@ import {
   type FieldError,
   forbiddenField,
   goItems,
-  inOnePiece,
   invalid,
   type JsonObject,
   notSupported,
   required,
   ruleErrors,
+  runInOnePiece,
 } from '@wheelhouse/machinery';
 import { at, sizeAt, textAt } from '../../cells.ts';
 import { defaultFeatures } from '../../features/features.ts';
@@ -317,7 +317,9 @@ export function validateVolumeUpdate(
   const errors = reportedTwice(validateVolume(object, dialect));
   const [source, oldSource] = [sourceOf(withoutNewSecrets(spec, before)), sourceOf(before)];
   if (!sameOrEmpty(source, oldSource)) {
-    const difference = inOnePiece(goDifference('core.PersistentVolumeSource', oldSource, source));
+    const difference = runInOnePiece(
+      goDifference('core.PersistentVolumeSource', oldSource, source),
+    );
     const detail = `spec.persistentvolumesource is immutable after creation\n${difference}`;
     errors.push(forbiddenField('spec.persistentvolumesource', detail));
   }

@@ -3,13 +3,13 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
-  inOnePiece,
   invalid,
   type JsonObject,
   type LabelSelector,
   qualifiedName,
   required,
   ruleErrors,
+  runInOnePiece,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
@@ -39,7 +39,7 @@ export function validateAffinity(
   path: string,
   rules: PodRules,
 ): FieldError[] {
-  return inOnePiece(affinityErrorSteps(spec, path, rules));
+  return runInOnePiece(affinityErrorSteps(spec, path, rules));
 }
 
 /** The same in steps (TRUST-2). */
@@ -84,7 +84,7 @@ function validateWeight(term: JsonObject, path: string): FieldError[] {
 
 /** Validates the node selector of a pod or volume: at least one term, and each term valid. */
 export function validateNodeSelector(selector: Stored<NodeSelector>, path: string): FieldError[] {
-  return inOnePiece(nodeSelectorErrorSteps(selector, path));
+  return runInOnePiece(nodeSelectorErrorSteps(selector, path));
 }
 
 function* nodeSelectorErrorSteps(

@@ -3,7 +3,6 @@ import {
   type Dialect,
   type FieldError,
   forbiddenField,
-  inOnePiece,
   invalid,
   invalidGo,
   type JsonObject,
@@ -11,6 +10,7 @@ import {
   type Quantity,
   qualifiedName,
   required,
+  runInOnePiece,
 } from '@wheelhouse/machinery';
 import type { ResourceRequirements } from '../../gen/types/core/v1.ts';
 import { eachError, keyed, sortedKeys } from '../../rules/checks.ts';
@@ -118,7 +118,7 @@ export function validateAmount(
 
 /** The valid quantities of a resource list. */
 export function quantitiesOf(list: JsonObject | undefined): ReadonlyMap<string, Quantity> {
-  return inOnePiece(quantitySteps(list));
+  return runInOnePiece(quantitySteps(list));
 }
 
 /** Quantities that one step parses. */
@@ -151,7 +151,7 @@ export function validateResources(
   podRules: PodRules,
   validateName: NameOfResource = validateResourceName,
 ): FieldError[] {
-  return inOnePiece(resourceErrorSteps(resources, path, { ...podRules, validateName }));
+  return runInOnePiece(resourceErrorSteps(resources, path, { ...podRules, validateName }));
 }
 
 /** The same in steps (TRUST-2). */

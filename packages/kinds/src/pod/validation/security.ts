@@ -4,12 +4,12 @@ import {
   duplicate,
   type FieldError,
   forbiddenField,
-  inOnePiece,
   invalid,
   type JsonObject,
   notSupported,
   required,
   ruleErrors,
+  runInOnePiece,
   tooLong,
 } from '@wheelhouse/machinery';
 import { at } from '../../cells.ts';
@@ -347,7 +347,7 @@ export function validateSysctls(
   path: string,
   rules: PodRules,
 ): FieldError[] {
-  return inOnePiece(sysctlErrorSteps(spec, path, rules));
+  return runInOnePiece(sysctlErrorSteps(spec, path, rules));
 }
 
 function sysctlErrorSteps(

@@ -20,10 +20,10 @@ import {
   type ApiObject,
   aggregateText,
   type Clock,
-  inSlices,
   type JsonObject,
   parseFieldSelector,
   parseLabelSelector,
+  runInSlices,
   type UserInfo,
 } from '@wheelhouse/machinery';
 import type { RequestFacts } from '../matching/facts.ts';
@@ -183,7 +183,7 @@ export async function runExpression(
 ): Promise<Measured> {
   for (let pauses = 0; ; pauses += 1) {
     try {
-      const work = inSlices(expressionSteps(program, variables), clock);
+      const work = runInSlices(expressionSteps(program, variables), clock);
       const measured = work instanceof Promise ? await work : work;
       budget.spend(own?.takeCost() ?? 0);
       budget.spend(measured.cost);

@@ -6,7 +6,7 @@ import {
   isObject,
   type JsonObject,
   member,
-  type Waiting,
+  type WaitingClient,
   webhookBody,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
@@ -29,7 +29,7 @@ export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
   const policy = configurations.imagePolicy;
   if (policy === undefined) throw new Error('ImagePolicyWebhook has no configuration');
   const verdicts = createExpiringCache<Verdict>({ entriesMax: verdictsMax, clock });
-  const ask = async (spec: JsonObject, client: Waiting | undefined): Promise<Verdict> => {
+  const ask = async (spec: JsonObject, client: WaitingClient | undefined): Promise<Verdict> => {
     const key = JSON.stringify(spec);
     const cached = verdicts.get(key);
     if (cached !== undefined) return cached;

@@ -3,12 +3,12 @@ import {
   type ApiObject,
   type Clock,
   errorText,
-  inSlices,
   internalError,
   isObject,
   type JsonObject,
   type JsonValue,
   jsonEqual,
+  runInSlices,
   timedOut,
   WorkExceeded,
 } from '@wheelhouse/machinery';
@@ -180,7 +180,10 @@ async function patchedBy(
     throw new HookFailure(hook.name, { why, code: 400 });
   }
   try {
-    const patched = await inSlices(jsonPatchWork(object, operations, { rules: 'lenient' }), clock);
+    const patched = await runInSlices(
+      jsonPatchWork(object, operations, { rules: 'lenient' }),
+      clock,
+    );
     if (!isObject(patched)) throw new DecodeError('the patched object is no object');
     return { object: reshaped(patched, { served, kind: convertedCall.kind }), operations: value };
   } catch (error) {

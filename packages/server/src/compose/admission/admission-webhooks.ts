@@ -9,8 +9,8 @@ import { decodeJson } from '@wheelhouse/codec';
 import {
   type Clock,
   isObject,
-  normalizedPath,
-  normalizedUrlPath,
+  normalizePath,
+  normalizeUrlPath,
   parseGoUrl,
   pause,
   whenAborted,
@@ -150,13 +150,13 @@ function shownUrl(address: WebhookAddress): string {
     return `${new URL(address.url).origin}${pathOf(address.url)}`;
   }
   const { namespace, name, path, port } = address.service;
-  return `https://${name}.${namespace}.svc:${port}${normalizedPath(path)}`;
+  return `https://${name}.${namespace}.svc:${port}${normalizePath(path)}`;
 }
 
 /** The path of a webhook's URL. */
 function pathOf(url: string): string {
   const parsed = parseGoUrl(url);
-  return typeof parsed === 'string' ? new URL(url).pathname : normalizedUrlPath(parsed.path);
+  return typeof parsed === 'string' ? new URL(url).pathname : normalizeUrlPath(parsed.path);
 }
 
 async function targetOf(
@@ -182,7 +182,7 @@ async function targetOf(
   const host = `${tlsServerName}:${port}`;
   return {
     client: clientFor({ server, caPem, tlsServerName }, host, calling),
-    path: normalizedPath(path),
+    path: normalizePath(path),
     host,
     named: host,
   };

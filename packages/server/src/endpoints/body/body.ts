@@ -20,12 +20,12 @@ import {
 } from '@wheelhouse/codec';
 import { schemaOfKind } from '@wheelhouse/kinds';
 import {
-  atPace,
   type Dialect,
   type JsonObject,
   type JsonValue,
   type MaybePromise,
   type Pace,
+  runAtPace,
   unsupportedMediaType,
 } from '@wheelhouse/machinery';
 import { type FoundPaths, maxDepth, type Schema } from '@wheelhouse/schema';
@@ -92,7 +92,7 @@ export function decodeJsonBody(
 ): MaybePromise<DecodedJson> {
   const pace = paceOf(bytes.length);
   if (pace === undefined) return decodeJson(bytes, bodyLimits);
-  return atPace(decodeJsonSteps(bytes, bodyLimits), pace);
+  return runAtPace(decodeJsonSteps(bytes, bodyLimits), pace);
 }
 
 /**
@@ -126,7 +126,7 @@ function decodeProtobufBody(
     yield* checkValuesSteps(message);
     return decodedOf(message);
   }
-  return atPace(steps(schema), pace);
+  return runAtPace(steps(schema), pace);
 }
 
 /** What a decoder needs to know about the expected body: the schema, if its type is built in. */

@@ -11,19 +11,19 @@ import { schemaOf } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   apiVersionOf,
-  atPace,
   badRequest,
   goValue,
-  inOnePiece,
   invalid,
   invalidObject,
   isObject,
   type JsonObject,
   type JsonValue,
+  normalizeApiVersion,
   pacedBytesMin,
   parseApiVersion,
   problemText,
-  shownApiVersion,
+  runAtPace,
+  runInOnePiece,
   textOf,
   typeMetaStruct,
 } from '@wheelhouse/machinery';
@@ -105,7 +105,7 @@ async function checkIntegers(call: ApiCall, schema: Schema, bytes: Buffer): Prom
     yield* decodeTypedSteps(schema, value, { spellings });
   }
   const pace = readingOf(call).paceOf(bytes.length);
-  await (pace === undefined ? inOnePiece(steps()) : atPace(steps(), pace));
+  await (pace === undefined ? runInOnePiece(steps()) : runAtPace(steps(), pace));
 }
 
 /** The message of a decoder's error, in kube-apiserver's frame; rethrows other errors. */
@@ -124,7 +124,7 @@ export function decodeObject(
   call: ApiCall,
   options: { body: DecodedBody; fieldValidation: FieldValidation },
 ): ApiObject {
-  return inOnePiece(objectSteps(call, options));
+  return runInOnePiece(objectSteps(call, options));
 }
 
 /** `decodeObject` in steps, between which work on a large body may pause. */
@@ -211,13 +211,13 @@ function statedType(value: JsonObject): { readonly apiVersion: string; readonly 
   for (const [field, type] of typeMembers(value)) {
     if (typeof type === 'string') stated[field] = type;
   }
-  stated.apiVersion = shownApiVersion(stated.apiVersion);
+  stated.apiVersion = normalizeApiVersion(stated.apiVersion);
   return stated;
 }
 
 /** The type that a body states, with exact member names, as an unstructured decoder reads it. */
 const exactType = (value: JsonObject) => ({
-  apiVersion: shownApiVersion(textOf(value.apiVersion)),
+  apiVersion: normalizeApiVersion(textOf(value.apiVersion)),
   kind: textOf(value.kind),
 });
 

@@ -8,8 +8,8 @@ import {
   type JsonObject,
   type Pace,
   problemText,
-  shortened,
   shownPathMax,
+  truncateText,
 } from '@wheelhouse/machinery';
 import {
   DecodeError,
@@ -104,7 +104,7 @@ interface Complaint {
 }
 
 const textOf = ({ what, path, prefix }: Complaint) =>
-  `${prefix}${what} field ${JSON.stringify(shortened(path, shownPathMax))}`;
+  `${prefix}${what} field ${JSON.stringify(truncateText(path, shownPathMax))}`;
 
 const openBrace = '{'.charCodeAt(0);
 const openBracket = '['.charCodeAt(0);

@@ -10,7 +10,6 @@ import {
 } from '@wheelhouse/codec';
 import {
   type ApiObject,
-  atPace,
   badRequest,
   cloneJson,
   goValue,
@@ -18,10 +17,11 @@ import {
   type JsonObject,
   jsonObject,
   type MaybePromise,
+  normalizeApiVersion,
   problemText,
-  shortened,
-  shownApiVersion,
+  runAtPace,
   shownPathMax,
+  truncateText,
 } from '@wheelhouse/machinery';
 import type { FoundPaths } from '@wheelhouse/schema';
 import { describe, describeKind } from '@wheelhouse/structured-merge';
@@ -65,7 +65,7 @@ function bodyOf({ value, repeated }: DecodedJson): ApplyBody {
 /** Normalizes the spelling of a core-group apiVersion in place. */
 function sameVersion(body: JsonObject): JsonObject {
   const { apiVersion } = body;
-  if (typeof apiVersion === 'string') body['apiVersion'] = shownApiVersion(apiVersion);
+  if (typeof apiVersion === 'string') body['apiVersion'] = normalizeApiVersion(apiVersion);
   return body;
 }
 
@@ -126,7 +126,7 @@ export function applyChange(
     const shape = (merged: ApiObject) => {
       reportRepeated(call, { repeated, fieldValidation });
       const size = sizeAt(pace);
-      return atPace(appliedSteps(call, { live, merged, body: value, size }), pace);
+      return runAtPace(appliedSteps(call, { live, merged, body: value, size }), pace);
     };
     const applied = registry.fieldManager.applyPatch(apply);
     return applied instanceof Promise ? applied.then(shape) : shape(applied);
@@ -199,6 +199,8 @@ function refuseUndeclared(
   const frame = `failed to create typed patch object (${describe(body)})`;
   const [first] = found.undeclared.paths;
   const typed =
-    first === undefined ? '' : `.${shortened(first, shownPathMax)}: field not declared in schema; `;
+    first === undefined
+      ? ''
+      : `.${truncateText(first, shownPathMax)}: field not declared in schema; `;
   throw badRequest(`${frame}: ${typed}${complaints.strictText}`);
 }

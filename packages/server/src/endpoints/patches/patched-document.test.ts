@@ -1,5 +1,5 @@
 import { schemaOf } from '@wheelhouse/kinds';
-import { inOnePiece, type JsonValue } from '@wheelhouse/machinery';
+import { type JsonValue, runInOnePiece } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import { inPatchedOrder, type PatchType } from './patched-document.ts';
@@ -20,7 +20,7 @@ function shown(of: {
 }): string {
   const { type, patch, schema } = of;
   return JSON.stringify(
-    inOnePiece(inPatchedOrder(of.document ?? document, { schema, type, patch })),
+    runInOnePiece(inPatchedOrder(of.document ?? document, { schema, type, patch })),
   );
 }
 

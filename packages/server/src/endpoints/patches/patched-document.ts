@@ -7,10 +7,10 @@ import {
   type JsonObject,
   type JsonValue,
   member,
+  normalizeApiVersion,
   parseApiVersion,
   Stride,
   setMember,
-  shownApiVersion,
   sortSteps,
   textOf,
 } from '@wheelhouse/machinery';
@@ -47,7 +47,7 @@ export function* checkPatchedKind(
   if (call.target.def.behavior.bodies === 'typed') {
     const why = misfitKind(call, patched);
     if (why !== undefined) throw fail(why);
-    if (shownApiVersion(textOf(patched['apiVersion'])) === '') {
+    if (normalizeApiVersion(textOf(patched['apiVersion'])) === '') {
       complainOfAll(call, patched, options);
       throw namelessBody(call.target.name);
     }

@@ -10,12 +10,10 @@ import {
 } from '@wheelhouse/codec';
 import {
   type ApiObject,
-  atPace,
   badRequest,
   cloneJsonSteps,
   goPlain,
   goValue,
-  inSlices,
   invalid,
   invalidObject,
   isObject,
@@ -25,6 +23,8 @@ import {
   type Pace,
   pacedBytesMin,
   problemText,
+  runAtPace,
+  runInSlices,
   StatusError,
 } from '@wheelhouse/machinery';
 import { exceedsDepth } from '@wheelhouse/schema';
@@ -78,7 +78,7 @@ export function patchChange(call: ApiCall, patch: ReadPatch): PatchChange {
   const transform: PatchChange['transform'] = ({ current, live, pace }) => {
     if (current === undefined || live === undefined) throw new Error('there is nothing to patch');
     const work = steps({ current, live, pace });
-    return pace === undefined ? inSlices(work, call.context.clock) : atPace(work, pace);
+    return pace === undefined ? runInSlices(work, call.context.clock) : runAtPace(work, pace);
   };
   return { source: 'patched', transform };
 }

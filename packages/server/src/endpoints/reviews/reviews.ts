@@ -2,7 +2,6 @@ import { fromStorage, toStorage } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   asApiObject,
-  atPace,
   badRequest,
   boundedList,
   type FieldError,
@@ -16,6 +15,7 @@ import {
   jsonEqual,
   jsonObject,
   member,
+  runAtPace,
   setMember,
   type UserInfo,
 } from '@wheelhouse/machinery';
@@ -50,7 +50,7 @@ export async function reviewEndpoint(call: ApiCall, options: WriteOptions): Prom
   const body = await decodeBody(call);
   const pace = bodyPace(call, body.bytes.length);
   const { fieldValidation } = options;
-  const decoded = atPace(objectSteps(call, { body, fieldValidation }), pace);
+  const decoded = runAtPace(objectSteps(call, { body, fieldValidation }), pace);
   const object = decoded instanceof Promise ? await decoded : decoded;
   checkPathAgreement(call.target, object);
   await recordFields(call, { object, options, pace });

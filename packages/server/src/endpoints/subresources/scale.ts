@@ -21,8 +21,8 @@ import {
   isObject,
   type JsonObject,
   member,
-  noSuchPath,
   notFound,
+  pathNotFound,
   setMember,
 } from '@wheelhouse/machinery';
 import { ownersForScale, ownersFromScale, type ScaleMapping } from '@wheelhouse/structured-merge';
@@ -145,7 +145,7 @@ const noneYet = -(2 ** 31);
  */
 export async function scaleEndpoint(call: ApiCall): Promise<void> {
   const paths = scaleFormOf(call.target, call.target.version);
-  if (paths === undefined) throw noSuchPath();
+  if (paths === undefined) throw pathNotFound();
   const { verb } = call.info;
   if (verb === 'get') return getScale(call, paths);
   const asScale: ApiCall = { ...call, target: scaleTarget(call) };

@@ -4,7 +4,7 @@ import type {
   MaybePromise,
   RequestSubject,
   UserInfo,
-  Waiting,
+  WaitingClient,
 } from '@wheelhouse/machinery';
 
 /** The attributes of a request, a review, or a check that authorization considers (AUTHZ-1). */
@@ -16,7 +16,7 @@ export interface Attributes extends RequestSubject {
   readonly fieldSelector?: readonly FieldRequirement[];
   readonly labelSelector?: readonly LabelRequirement[];
   /** The waiting client; webhooks are not called once it has disconnected. */
-  readonly client?: Waiting | undefined;
+  readonly client?: WaitingClient | undefined;
 }
 
 export type Decision = 'allow' | 'deny' | 'no-opinion';

@@ -142,7 +142,7 @@ function metricMaker(registry: MetricRegistry) {
       registry.histogram({ ...definition(...of), buckets }),
     /** A time-weighted histogram, which kube-apiserver shows without a stability level. */
     timed: (buckets: readonly number[], ...of: Parameters<typeof definition>) =>
-      registry.histogram({ ...definition(...of), buckets, shownStability: 'left-out' }),
+      registry.histogram({ ...definition(...of), buckets, shownStability: 'omitted' }),
   };
 }
 
@@ -491,7 +491,7 @@ export class KindUsage {
       name: 'apiserver_flowcontrol_read_vs_write_current_requests',
       help: 'Executing or waiting requests at each nanosecond, as a fraction of the limit of their kind.',
       stability: 'ALPHA',
-      shownStability: 'left-out',
+      shownStability: 'omitted',
       labels: ['phase', 'request_kind'],
       buckets,
     });

@@ -1,5 +1,5 @@
 import {
-  dereferenced,
+  dereference,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -228,7 +228,7 @@ interface Place {
 function check(checking: Checking, { schema: written, value, path, depth }: Place): void {
   const { schemas, faults } = checking;
   if (faults.length >= faultsMax || depth > depthMax || value === null) return;
-  const schema = dereferenced(schemas, written);
+  const schema = dereference(schemas, written);
   const complain = (message: string): void => {
     faults.push({ field: path, reason: '', message });
   };

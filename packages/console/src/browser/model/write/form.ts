@@ -1,5 +1,5 @@
 import {
-  dereferenced,
+  dereference,
   descriptionOf,
   isObject,
   type JsonObject,
@@ -25,7 +25,7 @@ export interface FormField {
 
 /** The input element for the values of a schema. */
 export function shapeOf(schemas: JsonObject, written: JsonObject): Shape {
-  const schema = dereferenced(schemas, written);
+  const schema = dereference(schemas, written);
   const { type, items, additionalProperties: others } = schema;
   const values = written['enum'] ?? schema['enum'];
   if (Array.isArray(values) && values.length > 0) {
@@ -44,7 +44,7 @@ export function formFields(schemas: JsonObject, schema: JsonObject): FormField[]
   return Object.entries(propertiesOf(schema))
     .flatMap(([name, property]): FormField[] => {
       if (!isObject(property)) return [];
-      const description = descriptionOf(property) || descriptionOf(dereferenced(schemas, property));
+      const description = descriptionOf(property) || descriptionOf(dereference(schemas, property));
       return [{ name, property, description, isRequired: required.has(name) }];
     })
     .sort((one, other) => rankOf(one) - rankOf(other));

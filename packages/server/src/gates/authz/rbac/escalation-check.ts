@@ -10,12 +10,12 @@ import {
   type Clock,
   type Dialect,
   forbidden,
-  inSlices,
   isObject,
   type JsonObject,
   type MaybePromise,
   member,
   notFound,
+  runInSlices,
 } from '@wheelhouse/machinery';
 import type { AdmissionPlugin } from '../../../admission/chain.ts';
 import { onlyCollectorsFieldsDiffer } from '../../../admission/objects.ts';
@@ -127,7 +127,7 @@ async function requireGranted(
   const { port, clock, call, required } = options;
   const { user } = call.context;
   const granted = (await port.rules()).rulesFor(user, call.target.namespace);
-  const compared = inSlices(boundedEscalation(granted.rules, required), clock);
+  const compared = runInSlices(boundedEscalation(granted.rules, required), clock);
   const coverage = compared instanceof Promise ? await compared : compared;
   if (coverage.covered) return;
   const why =
