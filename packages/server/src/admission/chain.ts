@@ -265,9 +265,9 @@ class ByOutcome<Series> {
     const at = operations.indexOf(operation) * 2 + (rejected ? 1 : 0);
     const cached = this.#series[at];
     if (cached !== undefined) return cached;
-    const made = this.#make(operation, String(rejected));
-    this.#series[at] = made;
-    return made;
+    const series = this.#make(operation, String(rejected));
+    this.#series[at] = series;
+    return series;
   }
 }
 

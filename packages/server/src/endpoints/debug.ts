@@ -100,8 +100,8 @@ async function sendProfile(call: AuthorizedCall, name: string): Promise<void> {
   }
   const seconds = secondsOf(info.query.get('seconds') ?? '', profile);
   if (seconds === undefined) {
-    const wanted = `must be a positive integer, at most ${secondsMax}`;
-    return refuseProfile(call, 400, `invalid value for "seconds" - ${wanted}`);
+    const rule = `must be a positive integer, at most ${secondsMax}`;
+    return refuseProfile(call, 400, `invalid value for "seconds" - ${rule}`);
   }
   const { takeProfile, ProfileInUse } = await import('../observe/profiles.ts');
   const gone = new AbortController();
@@ -128,10 +128,10 @@ function secondsOf(
   { kind, seconds }: { readonly kind: ProfileKind; readonly seconds: number },
 ): number | undefined {
   if (text === '') return seconds;
-  const wanted = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN;
+  const number = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN;
   // For the CPU profile a malformed duration means the default, as in Go.
-  if (kind === 'profile' && !(wanted > 0)) return seconds;
-  return wanted > 0 && wanted <= secondsMax ? wanted : undefined;
+  if (kind === 'profile' && !(number > 0)) return seconds;
+  return number > 0 && number <= secondsMax ? number : undefined;
 }
 
 /** PUT sets the log verbosity until the server exits; other methods are not allowed. */

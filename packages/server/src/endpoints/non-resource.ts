@@ -169,9 +169,9 @@ async function bodyIn({ form, encode }: ServedEncoding, tagged: TaggedBody): Pro
   if (form === 'json') return tagged.body;
   const cached = otherBodies.get(tagged);
   if (cached !== undefined) return cached;
-  const made = await encode(JSON.parse(tagged.body.toString()));
-  otherBodies.set(tagged, made);
-  return made;
+  const encoded = await encode(JSON.parse(tagged.body.toString()));
+  otherBodies.set(tagged, encoded);
+  return encoded;
 }
 
 /** Answers with the aggregated form, whose ETag is the same in all encodings; 304 if it matches. */

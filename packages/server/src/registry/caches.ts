@@ -162,14 +162,14 @@ export function createComputedCache(options: {
 }): ResourceCache {
   const { storage, objects } = options;
   const entries = async (): Promise<Entry[]> => {
-    const made = (await objects()).map((object) =>
+    const list = (await objects()).map((object) =>
       dryEntry({
         key: object.metadata.name ?? '',
         value: encodeStored(object),
         index: indexOf(storage, object),
       }),
     );
-    return made.sort((one, other) => (one.key < other.key ? -1 : 1));
+    return list.sort((one, other) => (one.key < other.key ? -1 : 1));
   };
   return {
     ready: async () => {},

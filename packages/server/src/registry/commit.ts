@@ -111,8 +111,8 @@ async function insert(
   const { target, stored, context, pace } = commit;
   const { def } = target;
   const key = objectKey(stored.metadata.namespace ?? '', stored.metadata.name ?? '');
-  const made = storedForm(def, stored, pace);
-  const { value, shown, index, object } = made instanceof Promise ? await made : made;
+  const form = storedForm(def, stored, pace);
+  const { value, shown, index, object } = form instanceof Promise ? await form : form;
   if (context.dryRun) {
     const current = await registry.caches.of(def).get(key, undefined);
     if (current !== undefined) return { type: 'lost', current };

@@ -232,31 +232,32 @@ class WebhookConversions {
   during<T>({ def }: Target, work: () => T): MaybePromise<T> {
     const conversions: Conversions = new Map();
     const first = this.#run(conversions, work);
-    return 'wanted' in first ? this.#goOn({ def, conversions, work }, first.wanted) : first.made;
+    if ('result' in first) return first.result;
+    return this.#convertAndRepeat({ def, conversions, work }, first.needed);
   }
 
-  async #goOn<T>(
+  async #convertAndRepeat<T>(
     { def, conversions, work }: { def: ResourceDef; conversions: Conversions; work: () => T },
     first: ConversionNeeded,
   ): Promise<T> {
-    let wanted = first;
+    let needed = first;
     for (let calls = 0; calls < conversionsMax; calls += 1) {
-      const { object, apiVersion } = wanted;
-      const made = objectAs(def, apiVersion, asApiObject(object)).catch(failure);
-      conversions.set(keyOf(object, apiVersion), await made);
+      const { object, apiVersion } = needed;
+      const converted = objectAs(def, apiVersion, asApiObject(object)).catch(failure);
+      conversions.set(keyOf(object, apiVersion), await converted);
       const outcome = this.#run(conversions, work);
-      if ('made' in outcome) return outcome.made;
-      wanted = outcome.wanted;
+      if ('result' in outcome) return outcome.result;
+      needed = outcome.needed;
     }
-    throw wanted;
+    throw needed;
   }
 
-  #run<T>(conversions: Conversions, work: () => T): { made: T } | { wanted: ConversionNeeded } {
+  #run<T>(conversions: Conversions, work: () => T): { result: T } | { needed: ConversionNeeded } {
     this.#conversions = conversions;
     try {
-      return { made: work() };
+      return { result: work() };
     } catch (error) {
-      if (error instanceof ConversionNeeded) return { wanted: error };
+      if (error instanceof ConversionNeeded) return { needed: error };
       throw error;
     } finally {
       this.#conversions = undefined;

@@ -158,13 +158,13 @@ function upToDate(
   const shaped = asApiObject(decodeTyped(version.schema)(object));
   version.defaults?.(shaped);
   const current = versions.current(stored);
-  let made = toStorage(def, version, shaped);
+  let newest = toStorage(def, version, shaped);
   if (current.version.version !== version.version || current.def.group !== def.group) {
-    const { apiVersion, kind } = made;
-    made = asApiObject({ ...decodeTyped(current.version.schema)(made), apiVersion, kind });
+    const { apiVersion, kind } = newest;
+    newest = asApiObject({ ...decodeTyped(current.version.schema)(newest), apiVersion, kind });
   }
-  def.storage.complete?.(made);
-  return made;
+  def.storage.complete?.(newest);
+  return newest;
 }
 
 /** The encodings in which a store keeps new values. */
@@ -226,8 +226,8 @@ export function encodedStore(options: {
   };
   const ahead = new WeakMap<Buffer, Buffer>();
   const write = (request: PutRequest): Buffer => {
-    const made = ahead.get(request.value);
-    if (made !== undefined) return made;
+    const encoded = ahead.get(request.value);
+    if (encoded !== undefined) return encoded;
     const encoding = isBuiltin(request.key) ? encodings.builtin : encodings.custom;
     if (encoding === 'json') return request.value;
     return encoding === 'cbor'
@@ -278,11 +278,11 @@ function readBuiltin(
 ): { readonly shown: Buffer; readonly isSame: boolean } {
   const { stored, object } = decoded(versions, { value, key });
   const isVersion = versions.current(stored) === stored;
-  const made = upToDate(versions, { stored, object });
-  const shown = encodeStored(made);
+  const updated = upToDate(versions, { stored, object });
+  const shown = encodeStored(updated);
   if (encodingOf(value) !== 'json') return { shown, isSame: isVersion };
   // The order of members may differ.
-  return { shown, isSame: shown.equals(value) || jsonEqual(made, object) };
+  return { shown, isSame: shown.equals(value) || jsonEqual(updated, object) };
 }
 
 function decoded(

@@ -158,8 +158,8 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
 
   // Transform.
   const transformed = transform(plan, before, pace);
-  const made = transformed instanceof Promise ? await transformed : transformed;
-  const formed = typedForm(target, context, { object: made, pace });
+  const result = transformed instanceof Promise ? await transformed : transformed;
+  const formed = typedForm(target, context, { object: result, pace });
   const object = formed instanceof Promise ? await formed : formed;
   // If an apply states a uid, a missing object is a conflict, which precedes a missing name.
   if (source === 'merged' && before === undefined) checkNoUid(plan, object);

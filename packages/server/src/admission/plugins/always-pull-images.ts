@@ -14,11 +14,11 @@ export const alwaysPullImages: AdmissionPlugin = {
   },
   validate(call) {
     const spec = objectAt(call.object, 'spec');
-    const wanted = new Set(concerned(call));
+    const checked = new Set(concerned(call));
     for (const member of ['initContainers', 'containers', 'ephemeralContainers']) {
       objectsAt(spec, member).forEach((container, index) => {
         const policy = textAt(container, 'imagePullPolicy');
-        if (!wanted.has(container) || policy === 'Always') return;
+        if (!checked.has(container) || policy === 'Always') return;
         const path = `spec.${member}[${index}].imagePullPolicy`;
         const { message } = notSupported(path, policy, ['Always']);
         throw refusal(call, `${path}: ${message}`);

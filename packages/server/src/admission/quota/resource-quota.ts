@@ -228,14 +228,14 @@ async function makeCharges(
   call: AdmissionCall,
   charges: readonly Charge[],
 ): Promise<void> {
-  const made: Charge[] = [];
+  const charged: Charge[] = [];
   try {
     for (const charge of charges) {
       await changeUsed(tools, { call, charge, sign: 1n });
-      made.push(charge);
+      charged.push(charge);
     }
   } catch (error) {
-    for (const charge of made) await changeUsed(tools, { call, charge, sign: -1n });
+    for (const charge of charged) await changeUsed(tools, { call, charge, sign: -1n });
     throw error;
   }
 }

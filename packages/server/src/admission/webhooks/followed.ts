@@ -21,16 +21,16 @@ export function followed<T>(options: {
   readonly read: (object: ApiObject) => readonly T[];
 }): Followed<T> {
   const entries = new Map<string, Entry>();
-  const made = new WeakMap<Entry, readonly T[]>();
+  const partByEntry = new WeakMap<Entry, readonly T[]>();
   let all: readonly T[] | undefined;
   let isReady = false;
   let isClosed = false;
   let subscription: { close(): void } | undefined;
   const partOf = (entry: Entry): readonly T[] => {
-    const cached = made.get(entry);
+    const cached = partByEntry.get(entry);
     if (cached !== undefined) return cached;
     const part = options.read(decodeEntry(entry));
-    made.set(entry, part);
+    partByEntry.set(entry, part);
     return part;
   };
   const ready = follow(options.caches.of(options.def), (key, current) => {

@@ -129,7 +129,7 @@ export function conditionMetrics(registry: MetricRegistry): ConditionMetrics {
     labels,
     buckets: conditionBuckets,
   });
-  const made: ConditionMetrics = {
+  const metrics: ConditionMetrics = {
     evaluated({ name, kind, type }, { operation, durationMs, failed }) {
       durations.of(name, kind, type, operation).observe(durationMs / 1000);
       if (failed > 0) errors.of(name, kind, type, operation).add(failed);
@@ -137,6 +137,6 @@ export function conditionMetrics(registry: MetricRegistry): ConditionMetrics {
     excluded: ({ name, kind, type }, operation) =>
       exclusions.of(name, kind, type, operation).add(1),
   };
-  conditionFamilies.set(registry, made);
-  return made;
+  conditionFamilies.set(registry, metrics);
+  return metrics;
 }

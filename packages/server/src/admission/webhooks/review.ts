@@ -191,14 +191,14 @@ function checkIdentity(
     );
   }
   const { group = '', version = '' } = parseApiVersion(text(answer['apiVersion'])) ?? {};
-  const wanted = showKind({
+  const expected = showKind({
     group: at.dialect.group('admission'),
     version: 'v1',
     kind: 'AdmissionReview',
   });
   const got = version === '' ? `/, Kind=${text(answer['kind'])}` : undefined;
   const shown = got ?? showKind({ group, version, kind: text(answer['kind']) });
-  if (shown !== wanted) throw new Error(`expected webhook response of ${wanted}, got ${shown}`);
+  if (shown !== expected) throw new Error(`expected webhook response of ${expected}, got ${shown}`);
 }
 
 function checkPatch(parts: {

@@ -213,8 +213,8 @@ function byPath(one: Complaint, other: Complaint): number {
 
 function inTextOrder(found: readonly Complaint[], bytes: Buffer): Complaint[] {
   if (bytes.length > orderedBytesMax || !isUtf8(bytes)) return [...found];
-  const wanted = new Set(found.map(({ path }) => path));
-  const places = memberPlaces(bytes.toString('utf8'), wanted, { depthMax: maxDepth });
+  const paths = new Set(found.map(({ path }) => path));
+  const places = memberPlaces(bytes.toString('utf8'), paths, { depthMax: maxDepth });
   if (places === undefined) return [...found];
   const placeOf = ({ what, path }: Complaint) => {
     const place = places.get(path);

@@ -66,8 +66,8 @@ export async function podLogEndpoint(call: ApiCall): Promise<void> {
   context.metrics.podLogs.countRequest(verification);
   checkLogOptions(info.query, target.name);
   const spec = await podSpec(call);
-  const wanted = info.query.get('container') ?? '';
-  const container = containerOf(spec, { pod: target.name, container: wanted });
+  const requested = info.query.get('container') ?? '';
+  const container = containerOf(spec, { pod: target.name, container: requested });
   const node = textAt(spec, 'nodeName');
   if (node === '') {
     const { 'content-type': _, ...headers } = answerHeaders(call, '');

@@ -105,8 +105,8 @@ async function podDestination(call: ApiCall, { scheme, name, port }: Place): Pro
   const host = globalAddress(textAt(pod, 'status', 'podIP'));
   const ports = objectsAt(pod, 'spec', 'containers').flatMap((one) => objectsAt(one, 'ports'));
   const first = ports[0] === undefined ? undefined : numberAt(ports[0], 'containerPort');
-  const wanted = port === '' ? String(first ?? '') : port;
-  return { scheme, host, port: portNumber(wanted, scheme), trust: 'anyone' };
+  const numberOrName = port === '' ? String(first ?? '') : port;
+  return { scheme, host, port: portNumber(numberOrName, scheme), trust: 'anyone' };
 }
 
 /** The port number of a number or a TCP service name; the default of the scheme if empty. */

@@ -198,12 +198,12 @@ function scaleView(
       return scale;
     },
     merge(object, changed) {
-      const wanted = replicasOf(changed);
+      const replicas = replicasOf(changed);
       if (validatedAs === 'scale') checkScale(target, changed, call.context.dialect);
-      if (requiresReplicas && wanted === noneYet) throw emptyReplicas(paths);
+      if (requiresReplicas && replicas === noneYet) throw emptyReplicas(paths);
       checkUid(target, { changed, object, source });
-      if (wanted !== scaleOf(object, paths).replicas) {
-        setReplicas(object, paths.specReplicasPath, wanted);
+      if (replicas !== scaleOf(object, paths).replicas) {
+        setReplicas(object, paths.specReplicasPath, replicas);
         // Setting the replicas may create the spec, which has defaults.
         target.version.decode?.(object, { keepsNulls: true });
       }

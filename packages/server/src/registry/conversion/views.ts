@@ -156,8 +156,8 @@ export function entryIn(
   age: AnswerAge = 'recent',
 ): MaybePromise<Entry> {
   if (!needsConversion(def, version, entry)) return entry;
-  const made = entriesIn(def, version, [entry], age);
-  return made instanceof Promise ? made.then((forms) => itemAt(forms, 0)) : itemAt(made, 0);
+  const forms = entriesIn(def, version, [entry], age);
+  return forms instanceof Promise ? forms.then((all) => itemAt(all, 0)) : itemAt(forms, 0);
 }
 
 /**
@@ -182,9 +182,9 @@ export function entriesIn(
   };
   const missing = [...new Set(entries.filter((entry) => formOf(entry) === undefined))];
   const formByEntry = new Map(entries.map((entry) => [entry, formOf(entry)]));
-  const made = convertMissing({ def, version, converter, wanted }, missing);
-  const madeByEntry = new Map(missing.map((entry, at) => [entry, itemAt(made, at)]));
-  const pending = entries.map((entry) => formByEntry.get(entry) ?? madeByEntry.get(entry) ?? entry);
+  const conversions = convertMissing({ def, version, converter, wanted }, missing);
+  const conversionOf = new Map(missing.map((entry, at) => [entry, itemAt(conversions, at)]));
+  const pending = entries.map((one) => formByEntry.get(one) ?? conversionOf.get(one) ?? one);
   const forms = pending.filter((form): form is Entry => !(form instanceof Promise));
   return forms.length === pending.length ? forms : Promise.all(pending);
 }
@@ -233,11 +233,11 @@ async function convertEntries(
   converting: Converting,
   entries: readonly Entry[],
 ): Promise<readonly Entry[]> {
-  const made: Entry[] = [];
-  while (made.length < entries.length) {
-    appendAll(made, await convertStep(converting, nextStep(entries, made.length)));
+  const forms: Entry[] = [];
+  while (forms.length < entries.length) {
+    appendAll(forms, await convertStep(converting, nextStep(entries, forms.length)));
   }
-  return made;
+  return forms;
 }
 
 /** The entries of the step that starts at `from`: at least one. */

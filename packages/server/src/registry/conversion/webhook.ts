@@ -96,17 +96,17 @@ async function parsed(bytes: Buffer, clock: Clock): Promise<JsonValue> {
 function convertedObjects(answer: JsonObject, review: ConversionReview): JsonValue[] {
   const isKnown = textOf(answer['apiVersion']) === review.apiVersion && answer['kind'] === kind;
   if (review.version === 'v1' && !isKnown) {
-    const wanted = showKind(review.apiVersion, kind);
-    const got = showKind(textOf(answer['apiVersion']), textOf(answer['kind']));
-    throw new Error(`expected webhook response of ${wanted}, got ${got}`);
+    const expected = showKind(review.apiVersion, kind);
+    const received = showKind(textOf(answer['apiVersion']), textOf(answer['kind']));
+    throw new Error(`expected webhook response of ${expected}, got ${received}`);
   }
   const response = member(answer, 'response');
   if (!isObject(response)) throw new Error('no response provided');
   const uid = textOf(member(response, 'uid'));
   // v1beta1 answers have no uid.
   if (review.version === 'v1' && uid !== review.uid) {
-    const [wanted, got] = [JSON.stringify(review.uid), JSON.stringify(uid)];
-    throw new Error(`expected response.uid=${wanted}, got ${got}`);
+    const [expected, received] = [JSON.stringify(review.uid), JSON.stringify(uid)];
+    throw new Error(`expected response.uid=${expected}, got ${received}`);
   }
   checkResult(member(response, 'result'));
   const converted = member(response, 'convertedObjects') ?? [];
@@ -232,9 +232,9 @@ async function convertOnce(
   const [first] = objects as [ApiObject];
   try {
     const converted = await postReview(conversion, review);
-    const made = checkedObjects(converted, { objects, apiVersion });
+    const checked = checkedObjects(converted, { objects, apiVersion });
     measure(conversion, { from: first.apiVersion, to: apiVersion, startMs });
-    return made;
+    return checked;
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     const fault = error.type;
