@@ -81,21 +81,8 @@ const isTest = (path: string): boolean =>
 
 function importsOf(path: string): Import[] {
   const text = readFileSync(join(root, path), 'utf8');
-  const tree = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
-  const found: Import[] = [];
-  const add = (specifier: ts.Expression | undefined): void => {
-    if (specifier === undefined || !ts.isStringLiteral(specifier)) return;
-    found.push({ from: path, specifier: specifier.text });
-  };
-  const visit = (node: ts.Node): void => {
-    if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) add(node.moduleSpecifier);
-    else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
-      add(node.arguments[0]);
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(tree);
-  return found;
+  const { importedFiles } = ts.preProcessFile(text);
+  return importedFiles.map(({ fileName }) => ({ from: path, specifier: fileName }));
 }
 
 const imports = ['packages', 'test', 'bench'].flatMap(filesUnder).flatMap(importsOf);
