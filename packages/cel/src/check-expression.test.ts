@@ -1,3 +1,4 @@
+import { runInOnePiece } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { compileExpression, type ExpressionUse, expressionProblem } from './check-expression.ts';
 import { intType, stringType, type Type } from './types/types.ts';
@@ -9,7 +10,7 @@ const bool: ExpressionUse = {
 };
 
 const problemOf = (source: string, use: Partial<ExpressionUse> = {}) =>
-  expressionProblem(source, { ...bool, ...use })?.detail;
+  runInOnePiece(expressionProblem(source, { ...bool, ...use }))?.detail;
 
 describe('variables of expressions about a request', () => {
   test.each([
@@ -105,7 +106,7 @@ describe('variables of expressions about a request', () => {
   });
 
   test('an expression that cannot become a program is a server error', () => {
-    expect(expressionProblem("object.a.find('(') == ''", bool)).toEqual({
+    expect(runInOnePiece(expressionProblem("object.a.find('(') == ''", bool))).toEqual({
       detail: expect.stringMatching(/^program instantiation failed: error parsing regexp/),
       type: 'internal',
     });
@@ -203,7 +204,7 @@ describe('variables of a policy', () => {
     const typedList = [{ name: 'b', expression: 'object.b' }];
     const use = { variables, resultTypes: [], own: { list: typedList }, typed };
     const check = (source: string) => {
-      const compiled = compileExpression(source, use);
+      const compiled = runInOnePiece(compileExpression(source, use));
       return 'problem' in compiled ? compiled.problem : undefined;
     };
     expect(check("variables.b == 1 && object.a == ''")).toBeUndefined();
@@ -230,7 +231,7 @@ describe('variables of selectors of devices', () => {
     'cel.bind(x, cel.bind(x, 1, x), x == 1)',
     'cel.bind(x, device.capacity["a"], x.b.isGreaterThan(quantity("1")))',
   ])('%s', (source) => {
-    expect(expressionProblem(source, use)).toBeUndefined();
+    expect(runInOnePiece(expressionProblem(source, use))).toBeUndefined();
   });
 
   test.each([
@@ -241,20 +242,22 @@ describe('variables of selectors of devices', () => {
     ['cel.bind(x, 1, x)', 'must evaluate to bool or the unknown type, not int'],
     ['cel.bind(x, [1], x.all(y, y > 0))', 'too complex, exceeds cost limit'],
   ])('not %s', (source, detail) => {
-    expect(expressionProblem(source, use)?.detail).toContain(detail);
+    expect(runInOnePiece(expressionProblem(source, use))?.detail).toContain(detail);
   });
 
   test('bound values are visible only inside', () => {
-    const detail = expressionProblem('cel.bind(x, true, x)', bool)?.detail;
+    const detail = runInOnePiece(expressionProblem('cel.bind(x, true, x)', bool))?.detail;
     expect(detail).toContain("undeclared reference to 'cel'");
   });
 
   test('a bound name has its value', () => {
-    const compiled = compileExpression('cel.bind(x, device.a, x + cel.bind(x, 3, x))', {
-      ...use,
-      resultTypes: [],
-      typed: new Map([['device', { name: 'any', args: [] }]]),
-    });
+    const compiled = runInOnePiece(
+      compileExpression('cel.bind(x, device.a, x + cel.bind(x, 3, x))', {
+        ...use,
+        resultTypes: [],
+        typed: new Map([['device', { name: 'any', args: [] }]]),
+      }),
+    );
     if ('problem' in compiled) throw new Error(compiled.problem);
     expect(compiled.used).toEqual(new Set(['device']));
   });

@@ -1,5 +1,5 @@
 import { itemAt } from '@wheelhouse/machinery';
-import { type Compiled, compile } from './compile.ts';
+import { type Compiled, compileSteps } from './compile.ts';
 import { CelCompileError } from './issues.ts';
 import { asText } from './library/arguments.ts';
 import { authorizerTypes } from './library/authorizer.ts';
@@ -235,27 +235,34 @@ const declarationsOfLists = new WeakMap<object, Declared>();
  * The variables of a policy before the index `end` with their types; dyn for those that do not
  * compile.
  */
-function declarationsOf(
+function* declarationsOf(
   list: readonly PolicyVariable[],
   end: number,
   use: ExpressionUse,
-): Declarations {
+): Generator<void, Declarations> {
   const key = use.typed ?? list;
   const declared = declarationsOfLists.get(key) ?? { declarations: new Map(), count: 0 };
   declarationsOfLists.set(key, declared);
   const { declarations } = declared;
   if (declared.count >= end) return declarations;
   const names = [...new Set([...use.variables, 'authorizer'])];
-  for (; declared.count < end; declared.count += 1) {
+  while (declared.count < end) {
+    yield;
     const place = declared.count;
     const { name, expression } = itemAt(list, place);
     // A variable without an expression does not exist.
-    if (expression.trim() === '') continue;
-    const compiled = compiledIn(
+    if (expression.trim() === '') {
+      declared.count += 1;
+      continue;
+    }
+    const compiled = yield* compiledIn(
       expression,
       { ...use, variables: names, resultTypes: [], patches: false },
       declaredBefore(declarations, place),
     );
+    // Another request that uses the variables may have declared this one during a pause.
+    if (declared.count > place) continue;
+    declared.count += 1;
     const type = 'problem' in compiled ? dynType : declaredType(compiled.type);
     const places = declarations.get(name);
     if (places === undefined) declarations.set(name, [{ place, type }]);
@@ -281,33 +288,36 @@ function declaredBefore(declarations: Declarations, before: number): TypesByName
   };
 }
 
-function fieldsFor(use: ExpressionUse): TypesByName {
+function* fieldsFor(use: ExpressionUse): Generator<void, TypesByName> {
   const { list, before } = use.own ?? { list: [] };
   if (list.length === 0) return new Map();
   const end = before ?? list.length;
-  return declaredBefore(declarationsOf(list, end, use), end);
+  return declaredBefore(yield* declarationsOf(list, end, use), end);
 }
 
-/** Compiles an expression; otherwise returns kube-apiserver's error. */
-export function compileExpression(
+/** An expression of a webhook or policy, or the error in kube-apiserver's words. */
+type CompiledExpression = Compiled | { readonly problem: string };
+
+/** Compiles an expression and the variables that it may use, in steps (TRUST-2). */
+export function* compileExpression(
   source: string,
   use: ExpressionUse,
-): Compiled | { readonly problem: string } {
-  return compiledIn(source, use, fieldsFor(use));
+): Generator<void, CompiledExpression> {
+  return yield* compiledIn(source, use, yield* fieldsFor(use));
 }
 
 /** Whether an expression selects devices, for which kube-apiserver has a separate environment. */
 const isOfDevice = ({ variables }: ExpressionUse) => variables.includes(deviceName);
 
-function compiledIn(
+function* compiledIn(
   source: string,
   use: ExpressionUse,
   variables: TypesByName,
-): Compiled | { readonly problem: string } {
+): Generator<void, CompiledExpression> {
   const { typed = new Map<string, Type>(), patches = false } = use;
   const environment = requestEnvironment({ names: use.variables, variables, typed, patches });
   try {
-    const compiled = compile(source, environment);
+    const compiled = yield* compileSteps(source, environment);
     const { resultTypes } = use;
     const shown = showWholeType(compiled.type);
     if (resultTypes.length === 0 || resultTypes.includes(shown)) return compiled;
@@ -333,19 +343,20 @@ export interface ExpressionProblem {
   readonly type: 'invalid' | 'forbidden' | 'internal';
 }
 
-/** Why an expression cannot be used; undefined if it can. */
-export function expressionProblem(
+/** Why an expression cannot be used, in steps (TRUST-2); undefined if it can. */
+export function* expressionProblem(
   source: string,
   use: ExpressionUse,
-): ExpressionProblem | undefined {
-  const compiled = compileExpression(source, use);
+): Generator<void, ExpressionProblem | undefined> {
+  const compiled = yield* compileExpression(source, use);
   if ('problem' in compiled) return { detail: compiled.problem, type: 'invalid' };
   try {
-    compiled.program();
+    yield* compiled.programSteps();
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
     return { detail: `program instantiation failed: ${error.message}`, type: 'internal' };
   }
-  if (use.costMax === undefined || compiled.costMax(deviceSize) <= use.costMax) return undefined;
+  if (use.costMax === undefined) return undefined;
+  if ((yield* compiled.costSteps(deviceSize)) <= use.costMax) return undefined;
   return { detail: 'too complex, exceeds cost limit', type: 'forbidden' };
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@wheelhouse/machinery';
+import { type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
 import { schemaFromOpenApi } from '@wheelhouse/schema';
 import { expect, test } from 'vitest';
 import { checkRules } from './check-rules.ts';
@@ -6,7 +6,7 @@ import { checkRules } from './check-rules.ts';
 function complaintsAbout(rule: JsonObject, schema: JsonObject = {}): readonly string[] {
   const props = { type: 'object', ...schema, 'x-kubernetes-validations': [rule] };
   const at = { path: 'schema', blocked: () => false, unchanged: false };
-  return checkRules({ ...at, schema: schemaFromOpenApi(props) }).map(
+  return runInOnePiece(checkRules({ ...at, schema: schemaFromOpenApi(props) })).map(
     ({ field, message }) => `${field}: ${message}`,
   );
 }

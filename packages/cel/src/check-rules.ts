@@ -19,17 +19,17 @@ import {
 import { declaredSize, timesInRequest, typeOfSchema } from './types/schema-types.ts';
 
 /**
- * Validates the rules of a structural schema (CRD-3): reports rules that do not compile or may cost
+ * Validates the rules of a structural schema (CRD-3) in steps (TRUST-2): reports rules that do not compile or may cost
  * too much, at the paths of the definition. `blocked` identifies schemas with other errors, whose
  * rules are skipped; `unchanged` means that the schema was accepted before, so the cost of single
  * rules is not limited.
  */
-export function checkRules(at: {
+export function* checkRules(at: {
   readonly schema: Schema;
   readonly path: string;
   readonly blocked: (path: string) => boolean;
   readonly unchanged: boolean;
-}): readonly FieldError[] {
+}): Generator<void, readonly FieldError[]> {
   const errors: FieldError[] = [];
   const budget = new CostBudget({ unchanged: at.unchanged });
   const root = {
@@ -43,16 +43,16 @@ export function checkRules(at: {
   for (const place of placesOf(root)) {
     const { rules = [] } = place.schema;
     if (rules.length === 0 || at.blocked(place.path)) continue;
-    appendAll(errors, placeErrors(place, rules, budget));
+    appendAll(errors, yield* placeErrors(place, rules, budget));
   }
   return [...errors, ...budget.errors(at.path)];
 }
 
-function placeErrors(
+function* placeErrors(
   place: SchemaPlace,
   rules: readonly CelRule[],
   budget: CostBudget,
-): readonly FieldError[] {
+): Generator<void, readonly FieldError[]> {
   const self = selfSchema(place.schema, place.isRoot);
   const type = typeOfSchema(self, selfName);
   const field = childPath(place.path, 'x-kubernetes-validations');
@@ -60,24 +60,24 @@ function placeErrors(
   if (place.typeFrom === 'nothing') return [internal(field, noElements)];
   const size = declaredSize(self);
   const times = place.cardinality ?? (size === undefined ? 1 : timesInRequest(size));
-  return rules.flatMap((rule, index) => {
+  const errors: FieldError[] = [];
+  for (const [index, rule] of rules.entries()) {
+    yield;
     const path = rulePath(place.path, index);
-    const made = compileRule(rule, type);
-    const { costs } = made;
-    const { problem } = made;
-    const errors = (['rule', 'messageExpression'] as const).flatMap((member) => {
-      const field = childPath(path, member);
-      const costMax = costs[member];
-      const cost = costMax === undefined ? 0 : costMax(size);
-      const wrong = problem?.member === member ? [problem] : [];
-      return [
-        // A message is built for the first object that violates the rule.
-        ...budget.spend(field, { member, cost: member === 'rule' ? product(cost, times) : cost }),
-        ...wrong.map(({ detail }) => invalid(field, jsonObject({ ...rule }), detail)),
-      ];
-    });
-    return [...errors, ...oldSelfErrors({ rule, place, path, usesOldSelf: made.usesOldSelf })];
-  });
+    const { costs, problem, usesOldSelf } = yield* compileRule(rule, type);
+    for (const member of ['rule', 'messageExpression'] as const) {
+      const memberPath = childPath(path, member);
+      const cost = costs[member] === undefined ? 0 : yield* costs[member](size);
+      // A message is built for the first object that violates the rule.
+      const total = member === 'rule' ? product(cost, times) : cost;
+      appendAll(errors, budget.spend(memberPath, { member, cost: total }));
+      if (problem?.member === member) {
+        errors.push(invalid(memberPath, jsonObject({ ...rule }), problem.detail));
+      }
+    }
+    appendAll(errors, oldSelfErrors({ rule, place, path, usesOldSelf }));
+  }
+  return errors;
 }
 
 const untyped =

@@ -1,5 +1,5 @@
 import { type CelRule, childPath, indexPath, resolved, type Schema } from '@wheelhouse/schema';
-import { type Compiled, compile } from './compile.ts';
+import { type Compiled, compileSteps } from './compile.ts';
 import { product } from './cost/estimate.ts';
 import type { Program } from './evaluator.ts';
 import { CelCompileError } from './issues.ts';
@@ -41,8 +41,13 @@ export interface RuleProblem {
 
 /** The maximum cost of a rule, as far as it compiles. */
 export interface RuleCosts {
-  readonly rule?: Compiled['costMax'];
-  readonly messageExpression?: Compiled['costMax'];
+  readonly rule?: Compiled['costSteps'];
+  readonly messageExpression?: Compiled['costSteps'];
+}
+
+/** An expression of a rule that compiles. */
+interface UsableExpression extends Pick<Compiled, 'used' | 'costSteps'> {
+  readonly program: Program;
 }
 
 /** The schema that a rule on this node sees. */
@@ -58,11 +63,11 @@ export interface BrokenRule {
   readonly usesOldSelf: boolean;
 }
 
-/** Compiles a rule of a node, or returns why it does not compile. */
-export function compileRule(
+/** Compiles a rule of a node in steps (TRUST-2), or returns why it does not compile. */
+export function* compileRule(
   rule: CelRule,
   self: Type | undefined,
-): (CompiledRule | BrokenRule) & { readonly costs: RuleCosts } {
+): Generator<void, (CompiledRule | BrokenRule) & { readonly costs: RuleCosts }> {
   const type = self ?? dynType;
   const old = rule.optionalOldSelf === true ? optionalType(type) : type;
   const variables = new Map([
@@ -70,7 +75,7 @@ export function compileRule(
     ['oldSelf', old],
   ]);
   const environment: Environment = { functions: standardFunctions(), variables };
-  const main = compiled(rule.rule, environment, {
+  const main = yield* compiled(rule.rule, environment, {
     member: 'rule',
     wanted: 'bool',
     wrongType: 'cel expression must evaluate to a bool',
@@ -82,15 +87,15 @@ export function compileRule(
     return { problem: { ...main, isEmpty }, usesOldSelf, costs: {} };
   }
   const { messageExpression = '' } = rule;
-  const message = messageExpression.trim() === '' ? undefined : messageOf(rule, environment);
-  const costs = { rule: main.costMax };
+  const message = messageExpression.trim() === '' ? undefined : yield* messageOf(rule, environment);
+  const costs = { rule: main.costSteps };
   const common = { rule, program: main.program, usesOldSelf };
   if (message === undefined) return { ...common, message, costs };
   if ('detail' in message) return { ...common, message: undefined, problem: message, costs };
   return {
     ...common,
     message: message.program,
-    costs: { ...costs, messageExpression: message.costMax },
+    costs: { ...costs, messageExpression: message.costSteps },
   };
 }
 
@@ -103,22 +108,23 @@ function messageOf(rule: CelRule, environment: Environment) {
   });
 }
 
-function compiled(
+function* compiled(
   source: string,
   environment: Environment,
   at: Pick<RuleProblem, 'member'> & { wanted: string; wrongType: string; head: string },
-): { program: Program; used: ReadonlySet<string>; costMax: Compiled['costMax'] } | RuleProblem {
+): Generator<void, UsableExpression | RuleProblem> {
   const { member } = at;
   let made: Compiled;
   try {
-    made = compile(source, environment);
+    made = yield* compileSteps(source, environment);
   } catch (error) {
     if (error instanceof CelCompileError) return { member, detail: at.head + error.message };
     throw error;
   }
   if (made.type.name !== at.wanted) return { member, detail: at.wrongType };
   try {
-    return { program: made.program(), used: made.used, costMax: made.costMax };
+    const program = yield* made.programSteps();
+    return { program, used: made.used, costSteps: made.costSteps };
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
     const what = member === 'rule' ? 'program' : member;
@@ -140,16 +146,16 @@ export interface RuleNode {
   readonly items: RuleNode | undefined;
 }
 
-/** Compiles the rules of a schema; undefined if there are none. */
-export function ruleNode(schema: Schema, isRoot = true): RuleNode | undefined {
+/** Compiles the rules of a schema in steps (TRUST-2); undefined if there are none. */
+export function* ruleNode(schema: Schema, isRoot = true): Generator<void, RuleNode | undefined> {
   const isTyped = typeOfSchema(selfSchema(schema, isRoot), selfName) !== undefined;
-  return nodeAt(resolved(schema), { isRoot, isTyped });
+  return yield* nodeAt(resolved(schema), { isRoot, isTyped });
 }
 
-function nodeAt(
+function* nodeAt(
   schema: Schema,
   at: { readonly isRoot: boolean; readonly isTyped: boolean },
-): RuleNode | undefined {
+): Generator<void, RuleNode | undefined> {
   const { isTyped } = at;
   const self = selfSchema(schema, at.isRoot);
   const properties = new Map<string, RuleNode>();
@@ -157,18 +163,21 @@ function nodeAt(
     if (!isTyped && escapeName(member) !== undefined) continue;
     // Rules do not see members of unknown type, so rules inside are not run either.
     if (typeOfSchema(property.schema, selfName) === undefined) continue;
-    const node = nodeAt(resolved(property.schema), { isRoot: false, isTyped: true });
+    const node = yield* nodeAt(resolved(property.schema), { isRoot: false, isTyped: true });
     if (node !== undefined) properties.set(member, node);
   }
   // Only a list has an element type, and only a map has a value type.
-  const below = (part: Schema | undefined, type: 'array' | 'object') =>
-    part === undefined
-      ? undefined
-      : nodeAt(resolved(part), { isRoot: false, isTyped: isTyped && schema.type === type });
-  const additional = below(schemaOfValues(schema), 'object');
-  const items = below(schema.items, 'array');
+  function* below(part: Schema | undefined, type: 'array' | 'object') {
+    if (part === undefined) return undefined;
+    return yield* nodeAt(resolved(part), {
+      isRoot: false,
+      isTyped: isTyped && schema.type === type,
+    });
+  }
+  const additional = yield* below(schemaOfValues(schema), 'object');
+  const items = yield* below(schema.items, 'array');
   const isUntyped = !isTyped && (schema.rules ?? []).length > 0;
-  const rules = isUntyped ? [] : rulesOf(schema, self);
+  const rules = isUntyped ? [] : yield* rulesOf(schema, self);
   const isEmpty =
     rules.length + properties.size === 0 && additional === undefined && items === undefined;
   if (isEmpty && !isUntyped) return undefined;
@@ -178,11 +187,19 @@ function nodeAt(
 /** The name of the type at a rule; the types of its members are named by paths from there. */
 export const selfName = 'selfType';
 
-function rulesOf(schema: Schema, self: Schema): readonly (CompiledRule | BrokenRule)[] {
+function* rulesOf(
+  schema: Schema,
+  self: Schema,
+): Generator<void, readonly (CompiledRule | BrokenRule)[]> {
   const { rules = [] } = schema;
   if (rules.length === 0) return [];
   const type = typeOfSchema(self, selfName);
-  return rules.map((rule) => compileRule(rule, type));
+  const compiledRules: (CompiledRule | BrokenRule)[] = [];
+  for (const rule of rules) {
+    yield;
+    compiledRules.push(yield* compileRule(rule, type));
+  }
+  return compiledRules;
 }
 
 /** A schema with its path in the definition. */

@@ -47,6 +47,7 @@ export type RunRules = (
 /** Metrics of rules; all times are milliseconds. */
 export interface RuleMeter {
   now(): number;
+  /** Called when the rules of a schema have been compiled; the time includes pauses. */
   compiled(tookMs: number): void;
   /** Called when the rules of an object have been evaluated; the time includes pauses. */
   evaluated(tookMs: number): void;
@@ -59,14 +60,14 @@ export interface RuleMeter {
  */
 export function compileRules(schema: Schema, meter?: RuleMeter): RunRules {
   let node: RuleNode | undefined | 'unknown' = 'unknown';
-  const compiled = () => {
+  function* compiled() {
     const startMs = meter?.now() ?? 0;
-    const made = ruleNode(schema);
+    const made = yield* ruleNode(schema);
     if (made !== undefined) meter?.compiled(meter.now() - startMs);
     return made;
-  };
+  }
   return function* (object, old, warn = () => {}) {
-    if (node === 'unknown') node = compiled();
+    if (node === 'unknown') node = yield* compiled();
     if (node === undefined) return [];
     const startMs = meter?.now() ?? 0;
     const run = new RuleRun(warn === 'unforgiving' ? {} : { warn });
@@ -86,7 +87,7 @@ export function* validateDefault(
   value: JsonValue,
   at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },
 ): Generator<void, { readonly errors: readonly FieldError[]; readonly left: number }> {
-  const node = ruleNode(schema, at.isRoot);
+  const node = yield* ruleNode(schema, at.isRoot);
   if (node === undefined) return { errors: [], left: at.budget };
   const kept = new RuleRun({ budget: at.budget });
   const pair = correlate({ old: value, value, schema });

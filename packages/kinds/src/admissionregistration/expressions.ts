@@ -33,11 +33,17 @@ export interface ExpressionUse {
   readonly costMax?: number;
 }
 
-/** Compiles an expression for a use. Returns the error; undefined for a valid expression. */
+/** Why an expression cannot be used. */
+interface ExpressionProblem {
+  readonly detail: string;
+  readonly type: 'invalid' | 'forbidden' | 'internal';
+}
+
+/** Compiles an expression for a use, in steps. Returns the error; undefined for a valid expression. */
 export type ExpressionChecker = (
   source: string,
   use: ExpressionUse,
-) => { readonly detail: string; readonly type: 'invalid' | 'forbidden' | 'internal' } | undefined;
+) => Generator<void, ExpressionProblem | undefined>;
 
 const conditionsMax = 64;
 
@@ -54,7 +60,7 @@ export function* validateMatchConditions(
   const names = new Set<string>();
   const errors =
     conditions.length > conditionsMax ? [tooMany(path, conditions.length, conditionsMax)] : [];
-  const validateCondition = (condition: Stored<MatchCondition>, index: number) => {
+  function* validateCondition(condition: Stored<MatchCondition>, index: number) {
     const found: FieldError[] = [];
     const at = `${path}[${index}]`;
     const name = condition.name ?? '';
@@ -65,7 +71,7 @@ export function* validateMatchConditions(
       const { check } = options;
       appendAll(
         found,
-        checkedExpression(expression, { field, check, variables, resultTypes: ['bool'] }),
+        yield* checkedExpression(expression, { field, check, variables, resultTypes: ['bool'] }),
       );
     }
     if (name === '') found.push(required(`${at}.name`));
@@ -73,7 +79,7 @@ export function* validateMatchConditions(
     if (name !== '' && names.has(name)) found.push(duplicate(`${at}.name`, name));
     names.add(name);
     return found;
-  };
+  }
   appendAll(errors, yield* eachError(conditions, validateCondition, expressionsPerStep));
   return errors;
 }
@@ -96,7 +102,7 @@ export function namesFor(use: {
 }
 
 /** Compiles an expression, and returns its error if it is invalid. */
-export function checkedExpression(
+export function* checkedExpression(
   source: string,
   at: ExpressionUse & {
     readonly field: string;
@@ -104,8 +110,8 @@ export function checkedExpression(
     /** The expression in the error, if it differs from the compiled one. */
     readonly shown?: string;
   },
-): FieldError[] {
-  const problem = at.check?.(source, at);
+): Generator<void, FieldError[]> {
+  const problem = at.check === undefined ? undefined : yield* at.check(source, at);
   if (problem === undefined) return [];
   const { detail, type } = problem;
   return [

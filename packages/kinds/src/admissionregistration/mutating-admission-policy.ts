@@ -160,11 +160,11 @@ const patchTypes: Readonly<
   JSONPatch: { member: 'jsonPatch', resultType: 'list(JSONPatch)' },
 };
 
-function validateMutation(
+function* validateMutation(
   mutation: Stored<Mutation>,
   path: string,
   scope: PolicyScope,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const type = mutation.patchType ?? '';
   const field = `${path}.patchType`;
   if (type === '') return [required(field)];
@@ -176,7 +176,10 @@ function validateMutation(
     const detail = `must be specified when patchType is ${type}`;
     errors.push(required(`${path}.${own.member}`, detail));
   } else
-    appendAll(errors, validatePatch(patchBody, `${path}.${own.member}.expression`, own, scope));
+    appendAll(
+      errors,
+      yield* validatePatch(patchBody, `${path}.${own.member}.expression`, own, scope),
+    );
   for (const { member } of Object.values(patchTypes)) {
     if (member === own.member || objectAt(mutation, member) === undefined) continue;
     const detail = `must not be specified when patchType is ${type}`;
@@ -185,12 +188,12 @@ function validateMutation(
   return errors;
 }
 
-function validatePatch(
+function* validatePatch(
   patch: Stored<JSONPatch>,
   field: string,
   { resultType }: { readonly resultType: string },
   scope: PolicyScope,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const expression = patch.expression ?? '';
   if (expression.trim() === '') return [required(field)];
   const { check, own } = scope;
@@ -202,7 +205,7 @@ function validatePatch(
     own,
     patches: true,
   };
-  return checkedExpression(expression, use);
+  return yield* checkedExpression(expression, use);
 }
 
 function mutatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {

@@ -188,11 +188,11 @@ const reserved = new Set(
 
 const isIdentifier = (name: string) => /^[_a-zA-Z][_a-zA-Z0-9]*$/.test(name) && !reserved.has(name);
 
-function validateVariable(
+function* validateVariable(
   variable: Stored<Variable>,
   path: string,
   scope: PolicyScope,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const name = variable.name ?? '';
   const errors: FieldError[] = [];
   if (name.trim() === '') errors.push(required(`${path}.name`, 'name is not specified'));
@@ -206,7 +206,7 @@ function validateVariable(
   }
   const { check, own } = scope;
   const use = { field, check, variables: namesFor(scope), resultTypes: [], own };
-  return [...errors, ...checkedExpression(expression, use)];
+  return [...errors, ...(yield* checkedExpression(expression, use))];
 }
 
 function* validateChecks(
@@ -230,11 +230,11 @@ function* validateChecks(
   ];
 }
 
-function validateValidation(
+function* validateValidation(
   validation: Stored<Validation>,
   path: string,
   scope: PolicyScope,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const reason = validation.reason;
   const isSupported = reason === undefined || reasons.includes(String(reason));
   const expression = validation.expression ?? '';
@@ -244,25 +244,25 @@ function validateValidation(
   return [
     ...(expression.trim() === ''
       ? [required(field, 'expression is not specified')]
-      : checkedExpression(expression, use)),
-    ...validateMessageExpression(validation, `${path}.messageExpression`, scope),
+      : yield* checkedExpression(expression, use)),
+    ...(yield* validateMessageExpression(validation, `${path}.messageExpression`, scope)),
     ...validateMessage(validation.message ?? '', `${path}.message`),
     ...(isSupported ? [] : [notSupported(`${path}.reason`, reason, reasons)]),
   ];
 }
 
-function validateMessageExpression(
+function* validateMessageExpression(
   validation: Stored<Validation>,
   field: string,
   scope: PolicyScope,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const expression = validation.messageExpression ?? '';
   if (expression === '') return [];
   if (expression.trim() === '') {
     return [invalid(field, expression, 'must be non-empty if specified')];
   }
   const variables = namesFor({ ...scope, authorizer: false });
-  return checkedExpression(expression, {
+  return yield* checkedExpression(expression, {
     field,
     check: scope.check,
     variables,
@@ -292,14 +292,14 @@ function* validateAnnotations(
     const detail = `must not have more than ${annotationsMax} auditAnnotations`;
     errors.push(invalidGo(path, () => goAnnotations(annotations), detail));
   }
-  const validateOne = (annotation: Stored<AuditAnnotation>, index: number) => {
+  function* validateOne(annotation: Stored<AuditAnnotation>, index: number) {
     const at = `${path}[${index}]`;
     const key = annotation.key ?? '';
-    const found = validateAnnotation(annotation, at, { name, scope });
+    const found = yield* validateAnnotation(annotation, at, { name, scope });
     if (keys.has(key)) found.push(duplicate(`${at}.key`, key));
     keys.add(key);
     return found;
-  };
+  }
   return [...errors, ...(yield* eachError(annotations, validateOne, expressionsPerStep))];
 }
 
@@ -313,11 +313,11 @@ function goAnnotations(annotations: readonly Stored<AuditAnnotation>[]): string 
   return `[]${type}{${shown}}`;
 }
 
-function validateAnnotation(
+function* validateAnnotation(
   annotation: Stored<AuditAnnotation>,
   path: string,
   { name, scope }: { name: string; scope: PolicyScope },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const key = annotation.key ?? '';
   const written = annotation.valueExpression ?? '';
   const expression = written.trim();
@@ -334,7 +334,7 @@ function validateAnnotation(
     const resultTypes = ['string', 'null_type'];
     const { check, own } = scope;
     const use = { field, check, variables: namesFor(scope), resultTypes, own, shown: written };
-    appendAll(errors, checkedExpression(expression, use));
+    appendAll(errors, yield* checkedExpression(expression, use));
   }
   return errors;
 }

@@ -40,7 +40,7 @@ import { everySchema, itemsOf, type SchemaProps } from './schema-props.ts';
 import { mapKeyErrors, validateSchemaRules } from './schema-rules.ts';
 import { notStructural, validateStructural } from './structural.ts';
 
-/** Validates the CEL rules of a structural schema when a definition is written. */
+/** Validates the CEL rules of a structural schema when a definition is written, in steps. */
 export type RuleChecker = (at: {
   readonly schema: Schema;
   readonly path: string;
@@ -50,7 +50,7 @@ export type RuleChecker = (at: {
   readonly blocked: (path: string) => boolean;
   /** Whether the update keeps the schema, whose rules have been accepted. */
   readonly unchanged: boolean;
-}) => readonly FieldError[];
+}) => Generator<void, readonly FieldError[]>;
 
 /** Functions and settings that validation of definitions depends on. */
 export interface CrdRules {
@@ -422,7 +422,7 @@ function* ruleErrors(
   const old = common.oldSchemas.get(at.version);
   const unchanged = old !== undefined && jsonEqual(jsonObject(old), jsonObject(props));
   yield;
-  return checkRules({ schema, path: at.path, blocked: at.blocked, unchanged });
+  return yield* checkRules({ schema, path: at.path, blocked: at.blocked, unchanged });
 }
 
 /** Go names of the root's keywords that a status subresource allows, as the error lists them. */

@@ -43,18 +43,22 @@ export function deviceClass(dialect: Dialect, options: AdmissionKindOptions): Re
   });
 }
 
-function validate(
+function* validate(
   object: Stored<DeviceClass>,
   old: JsonObject | undefined,
   check: ExpressionChecker | undefined,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const partsOf = (member: string) => {
     const [now, before] = [object, old].map((one) => at(one, 'spec', member));
     return old !== undefined && sameOrEmpty(now, before) ? 'stored' : 'new';
   };
   const contextOf = (member: string) => ({ parts: partsOf(member), check }) as const;
   return [
-    ...validateSelectors(object.spec?.selectors ?? [], 'spec.selectors', contextOf('selectors')),
+    ...(yield* validateSelectors(
+      object.spec?.selectors ?? [],
+      'spec.selectors',
+      contextOf('selectors'),
+    )),
     ...validateConfigurations(object.spec?.config ?? [], 'spec.config', contextOf('config')),
   ];
 }

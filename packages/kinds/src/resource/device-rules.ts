@@ -14,6 +14,7 @@ import {
   repeats,
   required,
   ruleErrors,
+  runInOnePiece,
   tooLong,
   tooMany,
   typeInvalid,
@@ -30,6 +31,8 @@ import type {
   DeviceSelector,
 } from '../gen/types/resource/v1beta1.ts';
 import { driverName } from '../pod/fields.ts';
+import type { Findings } from '../resource-def.ts';
+import { eachError, expressionsPerStep } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** Rules that the kinds of `resource/v1beta1` share. */
@@ -54,20 +57,36 @@ interface DeviceRuleContext {
   readonly check: ExpressionChecker | undefined;
 }
 
+/** Rules for the items of a list. */
+interface ItemRules<Item, ItemErrors> {
+  readonly max: number;
+  readonly item: (item: Item, path: string) => ItemErrors;
+  /** The key of an item, which must be unique, and the member that holds it. */
+  readonly key?: (item: Item) => string;
+  readonly member?: string;
+}
+
 /** Validates each item of a list, and their number. */
 export function validateItems<Item>(
   list: readonly Item[],
   path: string,
-  rules: {
-    readonly max: number;
-    readonly item: (item: Item, path: string) => readonly FieldError[];
-    /** The key of an item, which must be unique, and the member that holds it. */
-    readonly key?: (item: Item) => string;
-    readonly member?: string;
-  },
+  rules: ItemRules<Item, readonly FieldError[]>,
 ): FieldError[] {
+  return runInOnePiece(validateItemSteps(list, path, rules));
+}
+
+/** The same in steps, for items that contain expressions. */
+function* validateItemSteps<Item>(
+  list: readonly Item[],
+  path: string,
+  rules: ItemRules<Item, Findings>,
+): Generator<void, FieldError[]> {
   const { max, item, key, member = '' } = rules;
-  const errors = list.flatMap((one, index) => item(one, `${path}[${index}]`));
+  const errors = yield* eachError(
+    list,
+    (one, index) => item(one, `${path}[${index}]`),
+    expressionsPerStep,
+  );
   if (list.length > max) errors.push(tooMany(path, list.length, max));
   if (key === undefined) return errors;
   const isRepeated = repeats(list.map(key));
@@ -124,28 +143,28 @@ function validateMatchAttribute(name: string, path: string): FieldError[] {
   return lacksDomain ? [...errors, invalid(path, name, 'must include a domain')] : errors;
 }
 
-/** Validates device selectors: CEL expressions about `device`. */
-export function validateSelectors(
+/** Validates device selectors, CEL expressions about `device`, in steps (TRUST-2). */
+export function* validateSelectors(
   selectors: readonly Stored<DeviceSelector>[],
   path: string,
   context: DeviceRuleContext,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const item = (selector: Stored<DeviceSelector>, itemPath: string) => {
     const cel = selector.cel;
     if (cel === undefined) return [required(`${itemPath}.cel`)];
     return validateExpression(cel.expression ?? '', `${itemPath}.cel.expression`, context);
   };
-  return validateItems(selectors, path, { max: selectorsMax, item });
+  return yield* validateItemSteps(selectors, path, { max: selectorsMax, item });
 }
 
-function validateExpression(
+function* validateExpression(
   source: string,
   path: string,
   context: DeviceRuleContext,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (Buffer.byteLength(source) > expressionBytesMax) return [tooLong(path, expressionBytesMax)];
   const use = { variables: ['device'], resultTypes: ['bool', 'dyn'], costMax: expressionCostMax };
-  const problem = context.check?.(source, use);
+  const problem = context.check === undefined ? undefined : yield* context.check(source, use);
   if (problem === undefined) return [];
   const { detail, type } = problem;
   if (type === 'forbidden') return [forbiddenField(path, detail)];
@@ -229,20 +248,20 @@ function validateReferences(
 export const requestNames = (devices: Stored<DeviceClaim> | undefined): ReadonlySet<string> =>
   new Set((devices?.requests ?? []).map((request) => request.name ?? ''));
 
-/** Validates the requested devices at `spec.devices`. */
-export function validateClaimedDevices(
+/** Validates the requested devices at `spec.devices`, in steps (TRUST-2). */
+export function* validateClaimedDevices(
   devices: Stored<DeviceClaim> | undefined,
   path: string,
   context: DeviceRuleContext,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const requests = requestNames(devices);
   return [
-    ...validateItems(devices?.requests ?? [], `${path}.requests`, {
+    ...(yield* validateItemSteps(devices?.requests ?? [], `${path}.requests`, {
       max: requestsMax,
       item: (request, itemPath) => validateRequest(request, itemPath, context),
       key: (request) => textAt(request, 'name'),
       member: 'name',
-    }),
+    })),
     ...validateItems(devices?.constraints ?? [], `${path}.constraints`, {
       max: constraintsMax,
       item: (constraint, itemPath) => validateConstraint(constraint, itemPath, requests),
@@ -256,17 +275,17 @@ export function validateClaimedDevices(
 
 const modes = ['All', 'ExactCount'];
 
-function validateRequest(
+function* validateRequest(
   request: Stored<DeviceRequest>,
   path: string,
   context: DeviceRuleContext,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const className = request.deviceClassName ?? '';
   const classPath = `${path}.deviceClassName`;
   return [
     ...ruleErrors(`${path}.name`, request.name ?? '', dnsLabel),
     ...(className === '' ? [required(classPath)] : ruleErrors(classPath, className, dnsSubdomain)),
-    ...validateSelectors(request.selectors ?? [], `${path}.selectors`, context),
+    ...(yield* validateSelectors(request.selectors ?? [], `${path}.selectors`, context)),
     ...validateMode(request, path),
   ];
 }

@@ -71,13 +71,13 @@ export function resourceClaim(
       deleteAnswers: 'object',
       prepareForUpdate: dropDeallocated,
       validateCreate: (_, object) => validateParts(object, 'new'),
-      validateUpdate: (context, object, old) =>
-        context.subresource === 'status'
-          ? validateStatus(object, old)
-          : [
-              ...validateParts(object, 'stored'),
-              ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
-            ],
+      *validateUpdate(context, object, old) {
+        if (context.subresource === 'status') return validateStatus(object, old);
+        return [
+          ...(yield* validateParts(object, 'stored')),
+          ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
+        ];
+      },
     },
     example: () => ({
       apiVersion: `${dialect.group('resource')}/v1beta1`,
@@ -261,10 +261,12 @@ export function resourceClaimTemplate(
   const columns = [nameColumn, ageColumn];
   const devicesOf = (object: Stored<ResourceClaimTemplate>) => object.spec?.spec?.devices;
   const defaults = (object: Stored<ResourceClaimTemplate>) => fillRequests(devicesOf(object));
-  const validateParts = (object: Stored<ResourceClaimTemplate>, parts: 'new' | 'stored') => [
-    ...validateTemplateMetadata(object.spec?.metadata, 'spec.metadata'),
-    ...validateClaimedDevices(devicesOf(object), 'spec.spec.devices', { parts, check }),
-  ];
+  function* validateParts(object: Stored<ResourceClaimTemplate>, parts: 'new' | 'stored') {
+    return [
+      ...validateTemplateMetadata(object.spec?.metadata, 'spec.metadata'),
+      ...(yield* validateClaimedDevices(devicesOf(object), 'spec.spec.devices', { parts, check })),
+    ];
+  }
   return defineKind<ResourceClaimTemplate>({
     dialect,
     ...(options.features === undefined ? {} : { features: options.features }),
@@ -277,10 +279,12 @@ export function resourceClaimTemplate(
       validateName: dnsSubdomain,
       deleteAnswers: 'object',
       validateCreate: (_, object) => validateParts(object, 'new'),
-      validateUpdate: (_, object, old) => [
-        ...validateParts(object, 'stored'),
-        ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
-      ],
+      *validateUpdate(_, object, old) {
+        return [
+          ...(yield* validateParts(object, 'stored')),
+          ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
+        ];
+      },
     },
     example: () => ({
       apiVersion: `${dialect.group('resource')}/v1beta1`,

@@ -168,7 +168,7 @@ export function* errorSteps(
 const itemsPerStep = 100;
 
 /** Number of items that one step validates if each contains an expression to compile. */
-export const expressionsPerStep = 4;
+export const expressionsPerStep = 1;
 
 /**
  * The errors of each item of a list, in steps (TRUST-2).

@@ -8,9 +8,12 @@ import type { CatalogueSnapshot, KindBehavior, ResourceDef, VersionDef } from '@
 import {
   type ApiObject,
   apiVersionOf,
+  appendAll,
+  type Clock,
   isObject,
   type JsonObject,
   type JsonValue,
+  runInSlices,
 } from '@wheelhouse/machinery';
 import type { Property, Schema } from '@wheelhouse/schema';
 import { objectsOf, textsOf } from '../admission/matching/rules.ts';
@@ -44,7 +47,8 @@ export function startPolicyTypeChecking(
     const generation = policy.metadata.generation ?? 0;
     if (observedGeneration(policy) >= generation) return;
     const spec = isObject(policy['spec']) ? policy['spec'] : {};
-    const typeChecking = await checkTypes({ spec, snapshot: snapshot(), metadata });
+    const checking = { spec, snapshot: snapshot(), metadata };
+    const typeChecking = await checkTypes(checking, options.clock);
     const at = { def: policies, namespace: '', name, subresource: 'status' };
     const { apiVersion, kind } = policy;
     const status = { observedGeneration: generation, typeChecking };
@@ -87,7 +91,11 @@ interface Checking {
   readonly metadata: Property | undefined;
 }
 
-async function checkTypes(checking: Checking): Promise<JsonObject> {
+/** Checks the expressions of a policy against its kinds, in slices (TRUST-2). */
+async function checkTypes(
+  checking: Checking,
+  clock: Pick<Clock, 'monotonic'>,
+): Promise<JsonObject> {
   const { spec } = checking;
   const [{ compileExpression }, { typeOfKind }] = await Promise.all([
     loadExpressionChecker(),
@@ -99,22 +107,28 @@ async function checkTypes(checking: Checking): Promise<JsonObject> {
       metadata: metadata === 'published' ? checking.metadata : undefined,
     });
   const uses = usesOf(checking, typeOf);
-  const check = (expression: string, fieldRef: string): JsonObject[] => {
-    const warnings = uses.flatMap(({ shown, use }) => {
-      const compiled = compileExpression(expression, use);
-      if (!('problem' in compiled)) return [];
-      return [`${shown}: ${compiled.problem.replace(/^compilation failed: /, '')}\n`];
-    });
+  function* check(expression: string, fieldRef: string): Generator<void, JsonObject[]> {
+    const warnings: string[] = [];
+    for (const { shown, use } of uses) {
+      yield;
+      const compiled = yield* compileExpression(expression, use);
+      if (!('problem' in compiled)) continue;
+      warnings.push(`${shown}: ${compiled.problem.replace(/^compilation failed: /, '')}\n`);
+    }
     return warnings.length === 0 ? [] : [{ fieldRef, warning: warnings.join('\n') }];
-  };
-  const expressionWarnings = objectsOf(spec['validations']).flatMap((validation, index) => {
-    const at = `spec.validations[${index}]`;
-    const message = text(validation['messageExpression']);
-    return [
-      ...check(text(validation['expression']), `${at}.expression`),
-      ...(message === '' ? [] : check(message, `${at}.messageExpression`)),
-    ];
-  });
+  }
+  function* checkAll(): Generator<void, JsonObject[]> {
+    const found: JsonObject[] = [];
+    for (const [index, validation] of objectsOf(spec['validations']).entries()) {
+      const at = `spec.validations[${index}]`;
+      const message = text(validation['messageExpression']);
+      appendAll(found, yield* check(text(validation['expression']), `${at}.expression`));
+      if (message === '') continue;
+      appendAll(found, yield* check(message, `${at}.messageExpression`));
+    }
+    return found;
+  }
+  const expressionWarnings = await runInSlices(checkAll(), clock);
   return expressionWarnings.length === 0 ? {} : { expressionWarnings };
 }
 

@@ -2,6 +2,7 @@ import type { ResourceDef, StrategyContext } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   badRequest,
+  type Clock,
   conflict,
   dedupOwnerReferences,
   type FieldError,
@@ -18,6 +19,7 @@ import {
   problemText,
   randomUuid,
   runAtPace,
+  runInSlices,
   type StatusError,
   validateObjectMeta,
   validateObjectMetaUpdate,
@@ -237,18 +239,26 @@ function metaRules({ scope, strategy }: ResourceDef, subresource: string): MetaR
 export function validateObject(
   target: Target,
   context: StrategyContext,
-  change: Change & { readonly pace: Pace | undefined },
+  change: Change & { readonly pace: Pace | undefined; readonly clock: Clock },
 ): MaybePromise<void> {
-  const { object, old, pace } = change;
+  const { object, old, pace, clock } = change;
   const { strategy } = target.def;
   const findings =
     old === undefined
       ? (strategy.validateCreate?.(context, object) ?? [])
       : (strategy.validateUpdate?.(context, object, old) ?? []);
-  const own = 'next' in findings ? runAtPace(findings, pace) : findings;
+  const own = 'next' in findings ? inSteps(findings, { pace, clock }) : findings;
   const refuse = (errors: readonly FieldError[]) =>
     validateMetadata(target, context, { ...change, own: errors });
   return own instanceof Promise ? own.then(refuse) : refuse(own);
+}
+
+/** Also a small object may contain expressions that take long to compile or to evaluate. */
+function inSteps(
+  findings: Generator<void, readonly FieldError[]>,
+  { pace, clock }: { readonly pace: Pace | undefined; readonly clock: Clock },
+): MaybePromise<readonly FieldError[]> {
+  return pace === undefined ? runInSlices(findings, clock) : runAtPace(findings, pace);
 }
 
 interface Change {

@@ -248,7 +248,7 @@ async function prepareAndStore(registry: Registry, step: Step): Promise<Outcome>
   if (pace !== undefined) await pace.pause();
 
   // Validate.
-  const change = { object: stored, old: before?.old, pace };
+  const change = { object: stored, old: before?.old, pace, clock: registry.clock };
   const validated = validateObject(target, strategyContext, change);
   if (validated instanceof Promise) await validated;
   if (pace !== undefined) await pace.pause();

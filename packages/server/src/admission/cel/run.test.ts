@@ -1,4 +1,5 @@
 import type { Program } from '@wheelhouse/cel';
+import { runInOnePiece } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { describe, expect, test } from 'vitest';
 import { factsOf, type RequestFacts } from '../matching/facts.ts';
@@ -28,7 +29,7 @@ const facts: RequestFacts = {
 
 function compiled(source: string): Program {
   const names = ['object', 'oldObject', 'request', 'authorizer'];
-  const program = programOf(source, { variables: names, resultTypes: [] });
+  const program = runInOnePiece(programOf(source, { variables: names, resultTypes: [] }));
   if ('problem' in program) throw new Error(program.problem);
   return program;
 }
@@ -135,7 +136,7 @@ function ask(...expressions: string[]) {
   const inputs = { object, old: undefined, request, facts, user: call.context.user };
   const variables = requestVariables(inputs, admissionTools(), { costs: 'counted' });
   const named = expressions.map((expression, index) => ({ name: `c${index}`, expression }));
-  return evaluateConditions(compileConditions(named), variables, { clock });
+  return evaluateConditions(runInOnePiece(compileConditions(named)), variables, { clock });
 }
 
 const failing = 'object.metadata.labels.absent == "x"';

@@ -21,6 +21,7 @@ import {
   aggregateText,
   type Clock,
   type JsonObject,
+  type MaybePromise,
   parseFieldSelector,
   parseLabelSelector,
   runInSlices,
@@ -120,15 +121,15 @@ function readable<T>(text: string, parse: (text: string) => readonly T[]): reado
   }
 }
 
-/** Compiles an expression's program, or returns why it has none. */
-export function programOf(
+/** Compiles an expression's program in steps (TRUST-2), or returns why it has none. */
+export function* programOf(
   source: string,
   use: ExpressionUse,
-): Program | { readonly problem: string } {
-  const compiled = compileExpression(source, use);
+): Generator<void, Program | { readonly problem: string }> {
+  const compiled = yield* compileExpression(source, use);
   if ('problem' in compiled) return compiled;
   try {
-    return compiled.program();
+    return yield* compiled.programSteps();
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
     return { problem: `program instantiation failed: ${error.message}` };
@@ -214,15 +215,28 @@ const costMax = 2_500_000;
 
 const names = ['object', 'oldObject', 'request', 'namespaceObject', 'authorizer'];
 
-/** Compiles conditions. One that does not compile fails when it is evaluated. */
+/** Compiles the expressions of a list, with pauses between them. */
+export function* compileEach<Source, Made>(
+  sources: readonly Source[],
+  compile: (source: Source, index: number) => Generator<void, Made>,
+): Generator<void, readonly Made[]> {
+  const results: Made[] = [];
+  for (const [index, source] of sources.entries()) {
+    yield;
+    results.push(yield* compile(source, index));
+  }
+  return results;
+}
+
+/** Compiles conditions in steps. One that does not compile fails when it is evaluated. */
 export function compileConditions(
   conditions: readonly NamedExpression[],
   scope: Omit<ExpressionUse, 'resultTypes'> = { variables: names },
-): readonly CompiledCondition[] {
-  return conditions.map((condition) => ({
-    ...condition,
-    program: programOf(condition.expression, { ...scope, resultTypes: ['bool'] }),
-  }));
+): Generator<void, readonly CompiledCondition[]> {
+  return compileEach(conditions, function* (condition) {
+    const use = { ...scope, resultTypes: ['bool'] };
+    return { ...condition, program: yield* programOf(condition.expression, use) };
+  });
 }
 
 /** Conditions see no namespace object, and `resource` as the client requested it. */
@@ -286,17 +300,26 @@ async function evaluateCondition(
   return `expression '${expression}' resulted in error: ${measured.error.message}`;
 }
 
-/** Compiles each source on first use and keeps the result for as long as the source lives. */
-export function compiledOnce<Source extends object, Made>(
-  compile: (source: Source) => Made,
-): (source: Source) => Made {
-  const made = new WeakMap<Source, { readonly made: Made }>();
-  return (source) => {
-    let kept = made.get(source);
-    if (kept === undefined) {
-      kept = { made: compile(source) };
-      made.set(source, kept);
+/**
+ * Compiles each source on first use, in slices, and keeps the result for as long as the source
+ * lives. Requests that need it meanwhile wait for the same compilation.
+ */
+export function compiledOnce<Source extends object, Made extends object>(
+  compile: (source: Source) => Generator<void, Made>,
+): (source: Source, clock: Pick<Clock, 'monotonic'>) => MaybePromise<Made> {
+  const results = new WeakMap<Source, MaybePromise<Made>>();
+  return (source, clock) => {
+    let result = results.get(source);
+    if (result === undefined) {
+      result = runInSlices(compile(source), clock);
+      results.set(source, result);
+      if (result instanceof Promise) {
+        result.then(
+          (made) => results.set(source, made),
+          () => results.delete(source),
+        );
+      }
     }
-    return kept.made;
+    return result;
   };
 }

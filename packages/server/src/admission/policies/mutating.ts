@@ -43,6 +43,7 @@ import {
   type CompiledCondition,
   compileConditions,
   compiledOnce,
+  compileEach,
   evaluateConditions,
   OutOfBudget,
   programOf,
@@ -104,13 +105,14 @@ export function mutatingEvaluator(tools: AdmissionTools): EvaluatePolicies {
 
 async function changeBy(invocation: Invocation, run: Run): Promise<void> {
   const { policy, binding, params } = invocation;
-  const mutations = compiledFor(policy);
+  const compilation = compiledFor(policy, run.tools.clock);
+  const mutations = compilation instanceof Promise ? await compilation : compilation;
   for (const param of params) {
     const { namespace = '', name = '' } = param?.metadata ?? {};
     const key = JSON.stringify([policy.name, binding.name, namespace, name]);
-    if (!(await meetsConditions(invocation, param, run))) continue;
+    if (!(await meetsConditions(mutations, { invocation, param, run }))) continue;
     if (!run.remembered.isDue(key)) continue;
-    if (await changeWith(invocation, param, run)) run.remembered.objectChanged();
+    if (await changeWith(mutations, { invocation, param, run })) run.remembered.objectChanged();
     if (mutations.isReinvocable) run.remembered.recordCall(key);
   }
 }
@@ -119,12 +121,17 @@ async function changeBy(invocation: Invocation, run: Run): Promise<void> {
 const variablesFor = ({ form }: Invocation, param: ApiObject | undefined, run: Run) =>
   new PolicySubject(run).variables(form, param);
 
+/** One use of a policy. */
+interface PolicyUse {
+  readonly invocation: Invocation;
+  readonly param: ApiObject | undefined;
+  readonly run: Run;
+}
+
 async function meetsConditions(
-  invocation: Invocation,
-  param: ApiObject | undefined,
-  run: Run,
+  mutations: CompiledMutations,
+  { invocation, param, run }: PolicyUse,
 ): Promise<boolean> {
-  const mutations = compiledFor(invocation.policy);
   if (mutations.conditions.length === 0) return true;
   const inputs = await variablesFor(invocation, param, run);
   const { variables, own } = scopeOf({ compiled: mutations, inputs });
@@ -139,13 +146,11 @@ async function meetsConditions(
 
 /** Applies all mutations of a policy. @returns whether the object changed */
 async function changeWith(
-  invocation: Invocation,
-  param: ApiObject | undefined,
-  run: Run,
+  mutations: CompiledMutations,
+  { invocation, param, run }: PolicyUse,
 ): Promise<boolean> {
   const { policy, binding, form } = invocation;
   const { call, facts, tools } = run;
-  const mutations = compiledFor(policy);
   let changed = false;
   for (const mutation of mutations.mutations) {
     if (call.object === undefined) return changed;
@@ -232,22 +237,23 @@ interface CompiledMutations {
   readonly isReinvocable: boolean;
 }
 
-/** Compiles a policy. An expression that does not compile fails when it is evaluated. */
-function compileMutations(policy: PolicyBasis): CompiledMutations {
+/** Compiles a policy in steps. An expression that does not compile fails when it is evaluated. */
+function* compileMutations(policy: PolicyBasis): Generator<void, CompiledMutations> {
   const names = namesOf(policy);
   const scope = { variables: names, own: { list: policy.variables } };
   return {
     policy,
-    conditions: compileConditions(policy.conditions, scope),
-    variables: variablePrograms({ names, variables: policy.variables }),
+    conditions: yield* compileConditions(policy.conditions, scope),
+    variables: yield* variablePrograms({ names, variables: policy.variables }),
     isReinvocable: policy.spec['reinvocationPolicy'] === 'IfNeeded',
-    mutations: specObjects(policy.spec, 'mutations').map((mutation) => {
+    mutations: yield* compileEach(specObjects(policy.spec, 'mutations'), function* (mutation) {
       const isPatch = mutation['patchType'] === 'JSONPatch';
       const patchSpec = mutation[isPatch ? 'jsonPatch' : 'applyConfiguration'];
       const expression = isObject(patchSpec) ? String(patchSpec['expression'] ?? '') : '';
       const resultTypes = [isPatch ? 'list(JSONPatch)' : 'Object'];
-      const program = programOf(expression, { ...scope, resultTypes, patches: true });
-      return { type: isPatch ? 'JSONPatch' : 'ApplyConfiguration', expression, program };
+      const program = yield* programOf(expression, { ...scope, resultTypes, patches: true });
+      const type = isPatch ? 'JSONPatch' : 'ApplyConfiguration';
+      return { type, expression, program } as const;
     }),
   };
 }

@@ -124,7 +124,9 @@ async function evaluateInvocation(
   const { clock } = run.tools;
   for (const param of params) {
     const inputs = await run.subject.variables(form, param);
-    const evaluation = { compiled: compiledFor(policy), inputs, clock };
+    const compilation = compiledFor(policy, clock);
+    const compiled = compilation instanceof Promise ? await compilation : compilation;
+    const evaluation = { compiled, inputs, clock };
     const result = await evaluatePolicy(evaluation, heardBy(policy, run));
     enforce(result, { policy, binding, run });
     for (const { key, value } of result.annotations) {

@@ -13,6 +13,7 @@ import {
   type CompiledCondition,
   callCostMax,
   compileConditions,
+  compileEach,
   evaluateConditions,
   OutOfBudget,
   programOf,
@@ -79,44 +80,44 @@ export function namesOf(policy: PolicyBasis): readonly string[] {
   return [...always, ...params, 'variables', 'authorizer'];
 }
 
-/** Compiles a policy. An expression that does not compile fails when it is evaluated. */
-export function compilePolicy(policy: PolicyBasis): CompiledPolicy {
+/** Compiles a policy in steps. An expression that does not compile fails when it is evaluated. */
+export function* compilePolicy(policy: PolicyBasis): Generator<void, CompiledPolicy> {
   const names = namesOf(policy);
   const own = { list: policy.variables };
   const scope = { variables: names, own };
   const inMessage = { variables: names.filter((name) => name !== 'authorizer'), own };
   return {
     policy,
-    conditions: compileConditions(policy.conditions, scope),
-    variables: variablePrograms({ names, variables: policy.variables }),
-    validations: specObjects(policy.spec, 'validations').map((one) =>
+    conditions: yield* compileConditions(policy.conditions, scope),
+    variables: yield* variablePrograms({ names, variables: policy.variables }),
+    validations: yield* compileEach(specObjects(policy.spec, 'validations'), (one) =>
       compileValidation(one, scope, inMessage),
     ),
-    annotations: specObjects(policy.spec, 'auditAnnotations').map((one) => {
+    annotations: yield* compileEach(specObjects(policy.spec, 'auditAnnotations'), function* (one) {
       const expression = text(one['valueExpression']);
-      const program = programOf(expression, { ...scope, resultTypes: ['string', 'null_type'] });
-      return { key: text(one['key']), expression, program };
+      const use = { ...scope, resultTypes: ['string', 'null_type'] };
+      return { key: text(one['key']), expression, program: yield* programOf(expression, use) };
     }),
   };
 }
 
 type Scope = Omit<Parameters<typeof programOf>[1], 'resultTypes'>;
 
-function compileValidation(
+function* compileValidation(
   validation: JsonObject,
   scope: Scope,
   inMessage: Scope,
-): CompiledValidation {
+): Generator<void, CompiledValidation> {
   const expression = text(validation['expression']);
   const messageExpression = text(validation['messageExpression']);
   return {
     expression,
-    program: programOf(expression, { ...scope, resultTypes: ['bool'] }),
+    program: yield* programOf(expression, { ...scope, resultTypes: ['bool'] }),
     message: text(validation['message']),
     messageProgram:
       messageExpression === ''
         ? undefined
-        : programOf(messageExpression, { ...inMessage, resultTypes: ['string'] }),
+        : yield* programOf(messageExpression, { ...inMessage, resultTypes: ['string'] }),
     reason: (text(validation['reason']) || 'Invalid') as StatusReason,
   };
 }
@@ -318,18 +319,17 @@ interface ExpressionScope {
 /** A policy's variables, each with its program or the reason why it has none. */
 export type VariablePrograms = ReadonlyMap<string, Program | { readonly problem: string }>;
 
-/** Compiles a policy's variables, each seeing those before it. */
-export function variablePrograms({ names, variables }: ExpressionScope): VariablePrograms {
-  return new Map(
-    variables.map(({ name, expression }, before) => [
-      name,
-      programOf(expression, {
-        variables: names,
-        resultTypes: [],
-        own: { list: variables, before },
-      }),
-    ]),
-  );
+/** Compiles a policy's variables in steps, each seeing those before it. */
+export function* variablePrograms({
+  names,
+  variables,
+}: ExpressionScope): Generator<void, VariablePrograms> {
+  const programs = yield* compileEach(variables, function* ({ name, expression }, before) {
+    const own = { list: variables, before };
+    const program = yield* programOf(expression, { variables: names, resultTypes: [], own });
+    return [name, program] as const;
+  });
+  return new Map(programs);
 }
 
 /**

@@ -311,7 +311,9 @@ async function meetsConditions(
   const startMs = tools.clock.monotonic();
   const costs = tools.isOn('StrictCostEnforcementForWebhooks') ? 'counted' : 'waived';
   const variables = requestVariables(inputsOf(convertedCall, tools.dialect), tools, { costs });
-  const result = await evaluateConditions(conditionsFor(hook), variables, tools);
+  const compilation = conditionsFor(hook, tools.clock);
+  const conditions = compilation instanceof Promise ? await compilation : compilation;
+  const result = await evaluateConditions(conditions, variables, tools);
   const { operation } = convertedCall.facts;
   const durationMs = tools.clock.monotonic() - startMs;
   metrics.conditions(hook.name, { operation, durationMs, failed: result.failed });
