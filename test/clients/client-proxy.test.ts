@@ -119,7 +119,7 @@ test('a TLS proxy is trusted by the same authorities as the server', async () =>
   expect(await clientOf({ proxyUrl, caPem }).get('/version')).toHaveProperty('gitVersion');
 });
 
-test('a refusing or unreachable proxy is a connection failure', async () => {
+test('a proxy that refuses or is unreachable causes a connection error', async () => {
   const address = await startProxy(http.createServer(), { status: 407 });
   await expect(clientOf({ proxyUrl: `http://${address}` }).get('/version')).rejects.toMatchObject({
     name: 'ConnectionError',
@@ -130,7 +130,7 @@ test('a refusing or unreachable proxy is a connection failure', async () => {
   await expect(nowhere.get('/version')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
 });
 
-test('tls-server-name is verified, names and addresses alike', async () => {
+test('tls-server-name is verified against names and addresses', async () => {
   expect(await clientOf({ tlsServerName: 'localhost' }).get('/version')).toHaveProperty('major');
   client?.close();
   expect(await clientOf({ tlsServerName: '127.0.0.1' }).get('/version')).toHaveProperty('major');

@@ -169,13 +169,13 @@ test('PLANE-1: envtest’s programs start this server with envtest’s flags', a
   expect(readdirSync(home)).toEqual([]);
 }, 120_000);
 
-test('PLANE-1: envtest-assets and its programs refuse what they cannot do', async () => {
+test('PLANE-1: envtest-assets and its programs reject invalid arguments', async () => {
   const none = await run(programs.wheelhouse, ['envtest-assets']);
   expect(none).toMatchObject({ code: 1, stdout: '' });
   expect(none.stderr).toContain('takes one argument, the directory');
   const foreign = join(folder, 'foreign');
   mkdirSync(foreign);
-  writeFileSync(join(foreign, 'etcd'), 'a real one');
+  writeFileSync(join(foreign, 'etcd'), 'another program');
   const refused = await run(programs.wheelhouse, ['envtest-assets', foreign]);
   expect(refused.stderr).toContain('was not written by envtest-assets');
   expect(readdirSync(foreign)).toEqual(['etcd']);

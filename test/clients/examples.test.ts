@@ -50,7 +50,7 @@ function run(
 const succeeds = ([program, ...args]: readonly [string, ...string[]]): boolean =>
   spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 
-test('CLIENT-3: the example in TypeScript', { timeout: timeoutMs }, async () => {
+test('CLIENT-3: the TypeScript example passes', { timeout: timeoutMs }, async () => {
   const modules = join(folder, 'typescript', 'node_modules');
   mkdirSync(modules);
   symlinkSync(dirname(dirname(programs.wheelhouse)), join(modules, 'wheelhouse'));
@@ -60,11 +60,11 @@ test('CLIENT-3: the example in TypeScript', { timeout: timeoutMs }, async () => 
   expect(code).toBe(0);
 });
 
-test('CLIENT-2: the example in Python', { timeout: timeoutMs }, async ({ skip }) => {
-  const python = ['python3', '/usr/bin/python3'].find((one) =>
-    succeeds([one, '-c', 'import kubernetes']),
+test('CLIENT-2: the Python example passes', { timeout: timeoutMs }, async ({ skip }) => {
+  const python = ['python3', '/usr/bin/python3'].find((program) =>
+    succeeds([program, '-c', 'import kubernetes']),
   );
-  if (python === undefined) return skip('no python3 with the package kubernetes');
+  if (python === undefined) return skip('no python3 with the kubernetes package');
   const variables = { WHEELHOUSE: `'${process.execPath}' '${programs.wheelhouse}'` };
   const { code, output } = await run('python', [python, 'test_boats.py'], variables);
   expect(output).toMatch(/Ran 3 tests in [\d.]+s\s+OK/);
@@ -73,7 +73,7 @@ test('CLIENT-2: the example in Python', { timeout: timeoutMs }, async ({ skip })
 
 const programVariables = () => ({ WHEELHOUSE: `${process.execPath} ${programs.wheelhouse}` });
 
-test('PLANE-1: the helper in Rust', { timeout: timeoutMs }, async ({ skip }) => {
+test('PLANE-1: the Rust helper passes its tests', { timeout: timeoutMs }, async ({ skip }) => {
   if (!succeeds(['rustc', '--version'])) return skip('no rustc');
   const compile = ['rustc', '--edition', '2021', '--test', 'plane.rs', '-o', 'plane'] as const;
   expect(await run('rust', [...compile])).toEqual({ code: 0, output: expect.any(String) });
@@ -84,7 +84,7 @@ test('PLANE-1: the helper in Rust', { timeout: timeoutMs }, async ({ skip }) => 
   expect(broken.output).toContain('the server did not start');
 });
 
-test('PLANE-1: the helper in Java', { timeout: timeoutMs }, async ({ skip }) => {
+test('PLANE-1: the Java helper passes its tests', { timeout: timeoutMs }, async ({ skip }) => {
   if (!succeeds(['javac', '-version'])) return skip('no JDK');
   const { code, output } = await run('java', ['java', 'Plane.java'], programVariables());
   expect(output).toContain('"server": "https://127.0.0.1:');
@@ -94,12 +94,12 @@ test('PLANE-1: the helper in Java', { timeout: timeoutMs }, async ({ skip }) => 
   expect(broken.output).toContain('the server did not start');
 });
 
-test('PLANE-1: the example in Go', { timeout: 2 * timeoutMs }, async ({ skip }) => {
+test('PLANE-1: the Go example passes', { timeout: 2 * timeoutMs }, async ({ skip }) => {
   const offline = { GOFLAGS: '-mod=mod', GOPROXY: 'off', GOSUMDB: 'off', GOTOOLCHAIN: 'local' };
   if (!succeeds(['go', 'version'])) return skip('no go');
   const vetted = await run('go', ['go', 'vet', './...'], offline);
   if (/module lookup disabled|cannot find module/.test(vetted.output)) {
-    return skip('the modules are not in the cache of go');
+    return skip('the modules are not in the module cache');
   }
   expect(vetted).toEqual({ code: 0, output: '' });
   const assets = join(folder, 'assets');

@@ -141,23 +141,26 @@ const certificateOf = (user: string): JsonObject => {
 };
 
 describe.each(dialectNames)('dialect %s', (dialect) => {
-  test.each(['v1', 'v1beta1'])('AUTHN-11: a token, by %s', async (version) => {
-    const setting = { dialect, version };
-    plugin.answers(credential({ token: 'jane' }, setting));
-    const env = [{ name: 'MORE', value: 'yes' }];
-    const args = ['a', 'b c'];
-    const client = await clientOf({ ...setting, exec: { env, args } });
-    expect(await whoIs(client)).toBe('jane');
-    const [call] = plugin.runs();
-    expect(call?.args).toEqual(args);
-    expect(call?.env).toMatchObject({ MORE: 'yes', PATH: process.env['PATH'] });
-    const variable = { svc: 'SVC_EXEC_INFO', kubernetes: 'KUBERNETES_EXEC_INFO' }[dialect];
-    expect(JSON.parse(call?.env[variable] ?? '')).toEqual({
-      kind: 'ExecCredential',
-      apiVersion: apiVersionOf(setting),
-      spec: { interactive: false },
-    });
-  });
+  test.each(['v1', 'v1beta1'])(
+    'AUTHN-11: a plugin of version %s returns a token',
+    async (version) => {
+      const setting = { dialect, version };
+      plugin.answers(credential({ token: 'jane' }, setting));
+      const env = [{ name: 'MORE', value: 'yes' }];
+      const args = ['a', 'b c'];
+      const client = await clientOf({ ...setting, exec: { env, args } });
+      expect(await whoIs(client)).toBe('jane');
+      const [call] = plugin.runs();
+      expect(call?.args).toEqual(args);
+      expect(call?.env).toMatchObject({ MORE: 'yes', PATH: process.env['PATH'] });
+      const variable = { svc: 'SVC_EXEC_INFO', kubernetes: 'KUBERNETES_EXEC_INFO' }[dialect];
+      expect(JSON.parse(call?.env[variable] ?? '')).toEqual({
+        kind: 'ExecCredential',
+        apiVersion: apiVersionOf(setting),
+        spec: { interactive: false },
+      });
+    },
+  );
 
   test('AUTHN-11: provideClusterInfo passes the cluster and its extension to the plugin', async () => {
     plugin.answers(credential({ token: 'jane' }, { dialect }));
@@ -259,7 +262,7 @@ describe('caching', () => {
 });
 
 describe('certificates', () => {
-  test('AUTHN-11: a new client certificate makes a new handshake', async () => {
+  test('AUTHN-11: a new client certificate causes a new handshake', async () => {
     const clock = new FakeClock(systemClock.now());
     const soon = new Date(clock.now() + 60_000).toISOString();
     plugin.answers(credential({ ...certificateOf('anna'), expirationTimestamp: soon }));
@@ -309,8 +312,8 @@ async function openConnection(client: ApiClient) {
 describe('errors', () => {
   const pair = () => certificateOf('anna');
   const cases: readonly [what: string, output: () => unknown, message: string | RegExp][] = [
-    ['no JSON', () => '{', "decoding stdout: couldn't get version/kind; json parse error"],
-    ['nothing', () => '', "decoding stdout: couldn't get version/kind; json parse error"],
+    ['malformed JSON', () => '{', "decoding stdout: couldn't get version/kind; json parse error"],
+    ['empty output', () => '', "decoding stdout: couldn't get version/kind; json parse error"],
     [
       'another kind',
       () => ({ kind: 'X', apiVersion: 'v1', status: { token: 'secret' } }),
@@ -335,35 +338,43 @@ describe('errors', () => {
     ],
     ['an empty status', () => credential({}), "exec plugin didn't return a token or cert/key pair"],
     [
-      'a key alone',
+      'a key without a certificate',
       () => credential({ clientKeyData: 'secret' }),
       'exec plugin returned only certificate or key, not both',
     ],
     [
-      'no PEM',
+      'a certificate that is not PEM',
       () => credential({ clientCertificateData: 'x', clientKeyData: 'secret' }),
       'failed parsing client key/certificate: tls: failed to find any PEM data in certificate input',
     ],
     [
-      'no key',
+      'a key that is not PEM',
       () => credential({ ...pair(), clientKeyData: 'secret' }),
       'failed parsing client key/certificate: tls: failed to find any PEM data in key input',
     ],
     [
-      "another one's key",
+      'the key of another certificate',
       () => credential({ ...pair(), clientKeyData: pair()['clientKeyData']! }),
       'failed parsing client key/certificate: tls: private key does not match public key',
     ],
     [
-      'a time that is none',
+      'a malformed time',
       () => credential({ token: 'secret', expirationTimestamp: 'now' }),
       'decoding stdout: parsing time "now" as "2006-01-02T15:04:05Z07:00": ' +
         'cannot parse "now" as "2006"',
     ],
-    ['a token that is none', () => credential({ token: 1 }), 'decoding stdout: token must be'],
-    ['too much', () => 'x'.repeat(2000), /^exec: executable \S+ printed more than 1000 bytes$/],
+    [
+      'a token that is not a string',
+      () => credential({ token: 1 }),
+      'decoding stdout: token must be',
+    ],
+    [
+      'too much output',
+      () => 'x'.repeat(2000),
+      /^exec: executable \S+ printed more than 1000 bytes$/,
+    ],
   ];
-  test.each(cases)('AUTHN-11: %s', async (_what, output, message) => {
+  test.each(cases)('AUTHN-11: %s is reported', async (_what, output, message) => {
     plugin.answers(output());
     const big = JSON.stringify(output() ?? '').length > 1000 && message instanceof RegExp;
     const client = await clientOf(big ? { host: { outputBytesMax: 1000 } } : {});
@@ -410,7 +421,7 @@ describe('errors', () => {
     expect(second).toBe(`exec: executable ${join(plugin.folder, 'absent')} not found`);
   });
 
-  test('AUTHN-11: interactiveMode', async () => {
+  test('AUTHN-11: interactiveMode decides whether the plugin may prompt', async () => {
     plugin.answers(credential({ token: 'jane' }));
     const modes = async (mode: string, host: Partial<ExecHost>) => {
       const client = await clientOf({ exec: { interactiveMode: mode }, host });
@@ -421,16 +432,16 @@ describe('errors', () => {
     };
     const terminal = { stdinIsTerminal: () => true };
     const pipe = { stdinIsTerminal: () => false };
-    const taken = { ...terminal, stdinUnavailable: () => 'used by a file' };
+    const stdinInUse = { ...terminal, stdinUnavailable: () => 'used by a file' };
     expect(await modes('Never', terminal)).toBe(false);
     expect(await modes('IfAvailable', terminal)).toBe(true);
     expect(await modes('IfAvailable', pipe)).toBe(false);
-    expect(await modes('IfAvailable', taken)).toBe(false);
+    expect(await modes('IfAvailable', stdinInUse)).toBe(false);
     expect(await modes('Always', terminal)).toBe(true);
     expect(await modes('Always', pipe)).toBe(
       'exec plugin cannot support interactive mode: standard input is not a terminal',
     );
-    expect(await modes('Always', taken)).toBe(
+    expect(await modes('Always', stdinInUse)).toBe(
       'exec plugin cannot support interactive mode: standard input is unavailable: used by a file',
     );
   });

@@ -62,7 +62,7 @@ spec:
 const dataOf = (name: string) => kubectl('get', 'configmap', name, '-o', 'jsonpath={.data}');
 
 describe.skipIf(!kubectlIsHere)('kubectl', () => {
-  test('CLIENT-2: version and api-resources', async () => {
+  test('CLIENT-2: version and api-resources describe the server', async () => {
     expect(await kubectl('version')).toMatch(/^Server Version: v1\.32\./m);
     const resources = await kubectl('api-resources');
     expect(resources).toMatch(/^configmaps +cm +v1 +true +ConfigMap$/m);
@@ -71,7 +71,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect((await kubectl('api-versions')).split('\n')).toContain('rbac.authorization.k8s.io/v1');
   });
 
-  test('CLIENT-2: create -f, get in every format, delete', async () => {
+  test('CLIENT-2: objects are created, printed in every format, and deleted', async () => {
     const path = configMap();
     expect(await kubectl('create', '-f', path)).toBe('configmap/c created');
     const twice = await begin(['create', '-f', path]).done;
@@ -113,7 +113,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect(await kubectl('get', 'deployment', 'd', '-o', 'jsonpath={.spec.replicas}')).toBe('3');
   });
 
-  test('CLIENT-2: patch with all three types', async () => {
+  test('CLIENT-2: patch accepts all three patch types', async () => {
     await kubectl('create', '-f', configMap());
     const patch = (...args: string[]) => kubectl('patch', 'cm', 'c', ...args);
     expect(await patch('-p', '{"data":{"b":"2"}}')).toBe('configmap/c patched');
@@ -126,7 +126,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     );
   });
 
-  test('CLIENT-2: apply: created, unchanged, configured; diff shows the difference', async () => {
+  test('CLIENT-2: apply creates or changes an object, and diff shows the difference', async () => {
     expect(await kubectl('apply', '-f', deployment(2))).toBe('deployment.apps/web created');
     expect(await kubectl('apply', '-f', deployment(2))).toBe('deployment.apps/web unchanged');
     expect((await begin(['diff', '-f', deployment(2)]).done).code).toBe(0);
@@ -136,7 +136,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect(await kubectl('apply', '-f', deployment(3))).toBe('deployment.apps/web configured');
   });
 
-  test('CLIENT-2: apply --server-side: a conflict names the manager, and force wins', async () => {
+  test('CLIENT-2: apply --server-side names a conflicting manager; force overrides it', async () => {
     const apply = (...args: string[]) => ['apply', '--server-side', ...args, '-f'];
     expect(await kubectl(...apply(), deployment(2))).toBe('deployment.apps/web serverside-applied');
     const other = apply('--field-manager=other');
@@ -162,7 +162,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     });
   });
 
-  test('CLIENT-2: edit, replace, label, annotate', async () => {
+  test('CLIENT-2: edit, replace, label, and annotate change an object', async () => {
     await kubectl('create', '-f', configMap());
     const editor = `sh ${file('edit.sh', "sed -i 's/^  a:/  edited:/' $1")}`;
     const edited = await begin(['edit', 'cm', 'c'], { editor }).done;
@@ -200,7 +200,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     }
   });
 
-  test('CLIENT-2: a list of several megabytes arrives whole', async () => {
+  test('CLIENT-2: a list of several megabytes arrives complete', async () => {
     const filler = 'x'.repeat(20_000);
     const names = Array.from({ length: 150 }, (_, index) => `large-${100 + index}`);
     for (const name of names) {
@@ -217,7 +217,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect(listed.length).toBeGreaterThan(3_000_000);
   });
 
-  test('CLIENT-2: wait, and delete by selector', async () => {
+  test('CLIENT-2: wait awaits a condition, and delete accepts a selector', async () => {
     await kubectl('create', '-f', configMap());
     expect(await kubectl('wait', '--for=jsonpath={.data.a}=1', 'cm/c', '--timeout=5s')).toBe(
       'configmap/c condition met',
@@ -226,16 +226,16 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect(await kubectl('delete', 'cm', '-l', 'gone=soon')).toBe('configmap "c" deleted');
   });
 
-  test('CLIENT-2: auth can-i', async () => {
+  test('CLIENT-2: auth can-i reports the rights of the user', async () => {
     expect(await kubectl('auth', 'can-i', 'create', 'pods')).toBe('yes');
   });
 
-  test('CLIENT-2: auth can-i --as', async () => {
+  test('CLIENT-2: auth can-i --as reports the rights of another user', async () => {
     const other = await begin(['auth', 'can-i', 'create', 'pods', '--as=nobody']).done;
     expect(other).toMatchObject({ code: 1, stdout: 'no\n' });
   });
 
-  test('CLIENT-2: explain', async () => {
+  test('CLIENT-2: explain describes a field', async () => {
     const text = await kubectl('explain', 'deployment.spec.replicas');
     expect(text).toMatch(/^GROUP: +apps$/m);
     expect(text).toMatch(/^FIELD: replicas <integer>$/m);

@@ -33,7 +33,7 @@ test('CLIENT-3: a control plane starts, serves, and stops in well under a second
   expect(await onceWithin(1000, round)).toBe(true);
 });
 
-test('CLIENT-3: planes run side by side and share nothing', async () => {
+test('CLIENT-3: concurrent planes share nothing', async () => {
   const planes = await Promise.all(Array.from({ length: 8 }, () => start()));
   try {
     await Promise.all(

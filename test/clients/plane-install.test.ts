@@ -330,26 +330,42 @@ test.each([
     '"crd" is not one of the options of a plane, which are flags, crds',
   ],
   ['no options', null, 'the options of a plane must be an object'],
-  ['one path for a list', { crds: 'crds' }, '"crds" of the options of a plane must be a list'],
-  ['a number for a manifest', { objects: [3] }, '"objects" of the options of a plane must be'],
-  ['one flag for a list', { flags: '--v=1' }, '"flags" of the options of a plane must be a list'],
-  ['no room for requests', { recordedMax: 0 }, '"recordedMax" of the options of a plane must be'],
-  ['a text as seed', { seed: 'x' }, '"seed" of the options of a plane must be a number'],
-  ['webhooks that are none', { webhooks: true }, '"webhooks" of the options of a plane must be'],
+  ['a path instead of a list', { crds: 'crds' }, '"crds" of the options of a plane must be a list'],
+  ['a manifest that is a number', { objects: [3] }, '"objects" of the options of a plane must be'],
+  [
+    'a flag instead of a list',
+    { flags: '--v=1' },
+    '"flags" of the options of a plane must be a list',
+  ],
+  ['a recordedMax of zero', { recordedMax: 0 }, '"recordedMax" of the options of a plane must be'],
+  [
+    'a seed that is not a number',
+    { seed: 'x' },
+    '"seed" of the options of a plane must be a number',
+  ],
+  [
+    'webhooks that are not an object',
+    { webhooks: true },
+    '"webhooks" of the options of a plane must be',
+  ],
   [
     'an unknown option of webhooks',
     { webhooks: { port: 1 } },
     '"port" is not one of the options of webhooks',
   ],
-  ['an address without port', { webhooks: { address: 'here' } }, '"here" is not host:port'],
+  ['an address without a port', { webhooks: { address: 'here' } }, '"here" is not host:port'],
   ['a port out of range', { webhooks: { address: 'a:70000' } }, 'a port from 1 to 65535'],
-  ['a port of nobody', { webhooks: { address: '127.0.0.1:0' } }, 'a port from 1 to 65535'],
-  ['a bad authority', { webhooks: { caPem: 'x' } }, '"caPem" of the options of webhooks holds no'],
+  ['port zero', { webhooks: { address: '127.0.0.1:0' } }, 'a port from 1 to 65535'],
+  [
+    'a malformed CA certificate',
+    { webhooks: { caPem: 'x' } },
+    '"caPem" of the options of webhooks holds no',
+  ],
 ])('PLANE-2: a plane with %s is refused', async (_, options, message) => {
   await expect(startControlPlane(untyped(options))).rejects.toThrow(message);
 });
 
-test('PLANE-2: a reference without a name never stands for the whole collection', async () => {
+test('PLANE-2: a reference without a name never addresses the whole collection', async () => {
   const { plane } = await start();
   const { client } = plane;
   const maps = { apiVersion: 'v1', kind: 'ConfigMap' };

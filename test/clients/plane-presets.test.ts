@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => programs.remove());
 
-const patienceMs = 120_000;
+const timeoutMs = 120_000;
 
 /** Runs a test runner to its end, without the environment of this one. */
 function run(
@@ -26,7 +26,7 @@ function run(
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_TEST|TEST$)/.test(name)),
   );
-  const child = spawn(process.execPath, args, { cwd, env, timeout: patienceMs });
+  const child = spawn(process.execPath, args, { cwd, env, timeout: timeoutMs });
   let output = '';
   const collect = (bytes: Buffer) => {
     output += bytes.toString();
@@ -73,7 +73,9 @@ async function runInProject(
   }
 }
 
-test('PLANE-7: the vitest preset', { timeout: patienceMs }, async () => {
+test('PLANE-7: the vitest preset works in the installed package', {
+  timeout: timeoutMs,
+}, async () => {
   const { code, output } = await runInProject('vitest', {
     file: 'presets.test.mjs',
     args: () => [
@@ -86,7 +88,9 @@ test('PLANE-7: the vitest preset', { timeout: patienceMs }, async () => {
   expect(code).toBe(1);
 });
 
-test('PLANE-7: the node:test preset', { timeout: patienceMs }, async () => {
+test('PLANE-7: the node:test preset works in the installed package', {
+  timeout: timeoutMs,
+}, async () => {
   const file = 'presets.test.mjs';
   const { code, output } = await runInProject('node-test', {
     file,
@@ -97,7 +101,9 @@ test('PLANE-7: the node:test preset', { timeout: patienceMs }, async () => {
   expect(code).toBe(1);
 });
 
-test('PLANE-7: the jest preset of the installed package', { timeout: patienceMs }, async () => {
+test('PLANE-7: the jest preset works in the installed package', {
+  timeout: timeoutMs,
+}, async () => {
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
   const { code, output } = await runInProject('jest', {
     file: 'presets.test.mjs',
@@ -112,7 +118,7 @@ test('PLANE-7: the jest preset of the installed package', { timeout: patienceMs 
   expect(code).toBe(1);
 });
 
-test('PLANE-7: the jest preset with jest’s hooks and state', async () => {
+test('PLANE-7: the jest preset uses jest’s hooks and state', async () => {
   const hooks = new Map<string, () => Promise<void>>();
   for (const name of ['beforeAll', 'afterAll', 'beforeEach', 'afterEach']) {
     vi.stubGlobal(name, (hook: () => Promise<void>) => hooks.set(name, hook));

@@ -3,7 +3,7 @@ import type { TestServer } from '../support/harness.ts';
 
 const labels = { app: 'web' };
 
-/** A Pod template with one container of an image. */
+/** A Pod template with a container of `image` and a sidecar. */
 export const template = (image: string, annotations: object = {}) => ({
   metadata: { labels, annotations },
   spec: {
@@ -31,18 +31,19 @@ export const template = (image: string, annotations: object = {}) => ({
   },
 });
 
-/** Simulates the controllers of workloads, which are not part of the server. */
+/** Simulates the controllers of workloads, which the server does not include. */
 export interface PlayedController {
-  /** Creates a workload of a kind and resolves with it. */
+  /** Creates a workload; `spec` overrides fields of the default one. */
   create(kind: WorkloadKind, name: string, spec?: object): Promise<Created>;
-  /** Records a template like its controller, in a ReplicaSet or a ControllerRevision. */
-  keep(owner: Created, revision: number, image: string, cause?: string): Promise<void>;
+  /** Records a revision as the controller would, in a ReplicaSet or a ControllerRevision. */
+  recordRevision(owner: Created, revision: number, image: string, cause?: string): Promise<void>;
   /** Writes the status of a workload for its current generation. */
   report(owner: Created, status: object): Promise<void>;
 }
 
 export type WorkloadKind = 'Deployment' | 'DaemonSet' | 'StatefulSet';
 
+/** A workload that `create` has created. */
 export interface Created {
   readonly kind: WorkloadKind;
   readonly name: string;
@@ -51,17 +52,19 @@ export interface Created {
 
 const plural = { Deployment: 'deployments', DaemonSet: 'daemonsets', StatefulSet: 'statefulsets' };
 
+/** Simulates the workload controllers in a namespace. */
 export function playController(
   server: TestServer,
   of: { readonly namespace: string; readonly labelDomain: string },
 ): PlayedController {
   const { namespace, labelDomain } = of;
   const apps = (resource: string) => `/apis/apps/v1/namespaces/${namespace}/${resource}`;
+  /** A template without volume mounts, which need no volumes. */
   const mountless = (image: string, annotations: object = {}) => {
-    const made = template(image, annotations);
-    const [first, ...more] = made.spec.containers;
+    const complete = template(image, annotations);
+    const [first, ...more] = complete.spec.containers;
     const { volumeMounts: _, ...main } = { volumeMounts: [], ...first };
-    return { ...made, spec: { ...made.spec, containers: [main, ...more] } };
+    return { ...complete, spec: { ...complete.spec, containers: [main, ...more] } };
   };
   async function post(resource: string, body: object): Promise<string> {
     const answer = await server.post(apps(resource), { apiVersion: 'apps/v1', ...body });
@@ -101,17 +104,17 @@ export function playController(
       });
       return { kind, name, uid };
     },
-    async keep(owner, revision, image, cause) {
+    async recordRevision(owner, revision, image, cause) {
       const metadata = metadataOf(owner, revision, cause);
       if (owner.kind === 'Deployment') {
-        const made = mountless(image);
+        const recorded = mountless(image);
         const hashed = { ...labels, 'pod-template-hash': `h${revision}` };
         await post('replicasets', {
           kind: 'ReplicaSet',
           metadata,
           spec: {
             selector: { matchLabels: hashed },
-            template: { ...made, metadata: { labels: hashed } },
+            template: { ...recorded, metadata: { labels: hashed } },
           },
         });
         return;
@@ -120,8 +123,8 @@ export function playController(
       const current = (await server.get(path)).body.spec.template;
       const [main, ...more] = current.spec.containers;
       const containers = [{ ...main, image }, ...more];
-      const kept = { ...current, spec: { ...current.spec, containers }, $patch: 'replace' };
-      const data = { spec: { template: kept } };
+      const recorded = { ...current, spec: { ...current.spec, containers }, $patch: 'replace' };
+      const data = { spec: { template: recorded } };
       await post('controllerrevisions', { kind: 'ControllerRevision', metadata, revision, data });
     },
     async report(owner, status) {

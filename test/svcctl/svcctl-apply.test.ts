@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf, systemClock } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { type SvcctlHome, svcctlFor, svcctlOn } from './svcctl-run.ts';
 
@@ -220,7 +220,7 @@ printsLikeKubectl([
   ['get cm,service -l set=one -o name'],
 ]);
 
-describe('CLIENT-1: a refused client-side apply', () => {
+describe('CLIENT-1: client-side apply that the server refuses', () => {
   let server: TestServer;
   let home: SvcctlHome;
   let namespace: string;
@@ -248,23 +248,27 @@ describe('CLIENT-1: a refused client-side apply', () => {
   });
 
   /** A clock that records delays and fires immediately. */
-  function noteWaits(): number[] {
-    const waits: number[] = [];
+  function recordDelays(): number[] {
+    const delaysMs: number[] = [];
     home.clock = {
       ...systemClock,
       after: (delayMs, task) => {
-        waits.push(delayMs);
+        delaysMs.push(delayMs);
         return systemClock.after(0, task);
       },
     };
-    return waits;
+    return delaysMs;
   }
 
   test('CLIENT-1: a conflicting apply is retried five times, a second apart', async () => {
     await apply(map({ a: '1' }));
-    const waits = noteWaits();
+    const delaysMs = recordDelays();
     const { code, out, err } = await apply(map({ a: '2' }, { resourceVersion: '1' }));
-    expect({ code, out, waits }).toEqual({ code: 1, out: '', waits: [1000, 1000, 1000, 1000] });
+    expect({ code, out, delaysMs }).toEqual({
+      code: 1,
+      out: '',
+      delaysMs: [1000, 1000, 1000, 1000],
+    });
     expect(err).toMatch(
       /^Error from server \(Conflict\): error when applying patch:\n\{"data":\{"a":"2"\},"metadata":/,
     );
@@ -279,7 +283,7 @@ describe('CLIENT-1: a refused client-side apply', () => {
   test('CLIENT-1: --force deletes and recreates a conflicting object', async () => {
     await apply(map({ a: '1', b: '1' }));
     const { uid } = (await server.get(path('x'))).body.metadata;
-    noteWaits();
+    recordDelays();
     const fixed = map({ a: '2' }, {}, { immutable: true });
     expect(await apply(fixed)).toMatchObject({ code: 0, out: 'configmap/x configured\n' });
     const refused = await apply(map({ a: '3' }));
@@ -336,7 +340,7 @@ describe('CLIENT-1: a refused client-side apply', () => {
       ...more,
     });
     await apply(secret('hunter2', { immutable: true }));
-    noteWaits();
+    recordDelays();
     const refused = await apply(
       secret('hunter3', { type: 'Other', metadata: { name: 's', resourceVersion: '1' } }),
     );
@@ -369,13 +373,13 @@ describe.each(dialectNames)('CLIENT-1: earlier client-side applies, dialect %s',
     };
     await on.ctl('apply --client-side -f -', manifest('x', { a: '1', b: '2' }));
     expect(await owners()).toEqual(['svcctl-client-side-apply Update']);
-    // The last applied fields belong to the applier.
+    // The fields that client-side apply recorded belong to the applier now, so b is removed.
     const expected = { code: 0, out: 'configmap/x serverside-applied\n', err: '' };
     expect(await apply({ a: '3' })).toEqual(expected);
     expect((await on.ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"3"}');
     expect(await owners()).toEqual([`${tool} Apply`, `${tool}-last-applied Apply`]);
     expect((await on.ctl('apply view-last-applied cm x -o json')).out).toContain('"a": "3"');
-    // And back, and forth again.
+    // A client-side apply, then a server-side apply again.
     await on.ctl('apply --client-side -f -', manifest('x', { a: '3', c: '4' }));
     expect(await apply({ c: '5' })).toEqual(expected);
     expect((await on.ctl('get cm x -o jsonpath={.data}')).out).toBe('{"c":"5"}');
@@ -401,8 +405,8 @@ describe.each(dialectNames)('CLIENT-1: earlier client-side applies, dialect %s',
   });
 
   test('CLIENT-1: create --save-config records the object for a later apply', async () => {
-    expect((await on.ctl('create sa noted --save-config -o name')).out).toBe(
-      'serviceaccount/noted\n',
+    expect((await on.ctl('create sa robot --save-config -o name')).out).toBe(
+      'serviceaccount/robot\n',
     );
     await on.ctl('create -f - --save-config', manifest('x', { a: '1', b: '2' }));
     const applied = await on.ctl('apply --client-side -f -', manifest('x', { a: '1' }));
@@ -410,7 +414,7 @@ describe.each(dialectNames)('CLIENT-1: earlier client-side applies, dialect %s',
     expect((await on.ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"1"}');
     const tool = dialectName === 'kubernetes' ? 'kubectl' : 'svcctl';
     const name = dialectOf(dialectName).label('last-applied-configuration', tool);
-    const account = `/api/v1/namespaces/${on.namespace}/serviceaccounts/noted`;
+    const account = `/api/v1/namespaces/${on.namespace}/serviceaccounts/robot`;
     const { annotations } = (await on.server.get(account)).body.metadata;
     expect(JSON.parse(annotations[name] ?? '').kind).toBe('ServiceAccount');
   });

@@ -16,14 +16,14 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     return err;
   };
   /** The object that a generator prints. */
-  const made = async (line: string) => {
+  const printed = async (line: string) => {
     const { code, out, err } = await ctl(`create ${line} --dry-run=client -o json`);
     expect({ line, code, err }).toEqual({ line, code: 0, err: '' });
     return JSON.parse(out);
   };
 
   describe('queries', () => {
-    test('CLIENT-1: auth can-i reports by text and exit code', async () => {
+    test('CLIENT-1: auth can-i answers with text and exit code', async () => {
       await ctl('create role reader --verb=get --resource=pods --resource-name=one');
       await ctl('create rolebinding reader --role=reader --user=jane');
       const asJane = (line: string) => ctl(`auth can-i ${line} --as=jane`);
@@ -41,7 +41,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect((await asJane('* *')).code).toBe(1);
     });
 
-    test('CLIENT-1: auth can-i warns of unknown names and refuses nonsense', async () => {
+    test('CLIENT-1: auth can-i warns of unknown names and rejects invalid arguments', async () => {
       const warning = async (line: string) => {
         const { code, err } = await ctl(`auth can-i ${line}`);
         expect(code).toBe(0);
@@ -134,7 +134,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
           `error: can not perform '${verb}' on 'pods' in group ''\n`,
         );
       }
-      const role = await made(
+      const role = await printed(
         'role r --verb=get,list,get --verb=watch --resource=pods,pods/log,deployments.apps/scale ' +
           '--resource=rs.apps --resource-name=a --resource-name=b,c',
       );
@@ -157,13 +157,13 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
           },
         ],
       });
-      expect((await made('role r --verb=* --verb=get --resource=*.apps')).rules).toEqual([
+      expect((await printed('role r --verb=* --verb=get --resource=*.apps')).rules).toEqual([
         { apiGroups: ['apps'], resources: ['*'], verbs: ['*'] },
       ]);
-      expect((await made('role r --verb=bind --resource=roles')).rules[0].apiGroups).toEqual([
+      expect((await printed('role r --verb=bind --resource=roles')).rules[0].apiGroups).toEqual([
         rbac,
       ]);
-      expect((await made('role r --verb=impersonate --resource=users')).rules).toEqual([
+      expect((await printed('role r --verb=impersonate --resource=users')).rules).toEqual([
         { apiGroups: [''], resources: ['users'], verbs: ['impersonate'] },
       ]);
       const odd = await ctl('create role r --verb=frob --resource=pods --dry-run=server');
@@ -193,8 +193,11 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
         "error: nonResourceURL only supports wildcard matches when '*' is at the end\n",
       );
       expect(
-        (await made(`clusterrole ${name} --verb=get --non-resource-url=/x/*,/y --resource=nodes`))
-          .rules,
+        (
+          await printed(
+            `clusterrole ${name} --verb=get --non-resource-url=/x/*,/y --resource=nodes`,
+          )
+        ).rules,
       ).toEqual([
         { apiGroups: [''], resources: ['nodes'], verbs: ['get'] },
         { nonResourceURLs: ['/x/*', '/y'], verbs: ['get'] },
@@ -214,15 +217,15 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     });
 
     test('CLIENT-1: create rolebinding and clusterrolebinding', async () => {
-      const one = 'error: exactly one of clusterrole or role must be specified\n';
-      expect(await errorOf('create rolebinding b')).toBe(one);
-      expect(await errorOf('create rolebinding b --role=r --clusterrole=c')).toBe(one);
+      const exactlyOne = 'error: exactly one of clusterrole or role must be specified\n';
+      expect(await errorOf('create rolebinding b')).toBe(exactlyOne);
+      expect(await errorOf('create rolebinding b --role=r --clusterrole=c')).toBe(exactlyOne);
       for (const account of ['a', 'a:b:c', ':b', 'a:']) {
         expect(await errorOf(`create rolebinding b --role=r --serviceaccount=${account}`)).toBe(
           'error: serviceaccount must be <namespace>:<name>\n',
         );
       }
-      const binding = await made(
+      const binding = await printed(
         'rolebinding b --clusterrole=c --user=u,v --group=g --serviceaccount=a:b --serviceaccount=c:d',
       );
       expect(binding.roleRef).toEqual({ apiGroup: rbac, kind: 'ClusterRole', name: 'c' });
@@ -240,8 +243,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
         'error: required flag(s) "clusterrole" not set\n',
       );
       const name = `b-${on.namespace}`;
-      const made2 = await ctl(`create clusterrolebinding ${name} --clusterrole=view --group=dev`);
-      expect(made2.out).toBe(`clusterrolebinding.${rbac}/${name} created\n`);
+      const created = await ctl(`create clusterrolebinding ${name} --clusterrole=view --group=dev`);
+      expect(created.out).toBe(`clusterrolebinding.${rbac}/${name} created\n`);
     });
 
     test('CLIENT-1: create serviceaccount and token', async () => {
@@ -315,15 +318,18 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     });
     const rule = (resources: string[], verbs: string[]) => ({ apiGroups: [''], resources, verbs });
     const run = (objects: object[], flags = '') =>
-      ctl(`auth reconcile -f -${flags}`, objects.map((one) => JSON.stringify(one)).join('\n---\n'));
+      ctl(
+        `auth reconcile -f -${flags}`,
+        objects.map((object) => JSON.stringify(object)).join('\n---\n'),
+      );
     const stored = async (path: string) =>
       (await on.server.get(`/apis/${rbac}/v1/namespaces/${on.namespace}/${path}`)).body;
 
     test('CLIENT-1: auth reconcile creates what is missing, including the namespace', async () => {
       const other = `${on.namespace}-new`;
-      const wanted = role([rule(['pods'], ['get'])], { namespace: other });
-      const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'passed-over' } };
-      const text = [wanted, config].map((one) => JSON.stringify(one)).join('\n---\n');
+      const desired = role([rule(['pods'], ['get'])], { namespace: other });
+      const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'ignored' } };
+      const text = [desired, config].map((object) => JSON.stringify(object)).join('\n---\n');
       const dry = await on.home.run('auth reconcile -f - --dry-run=client', text);
       const stderr =
         '\treconciliation required create\n\tmissing rules added:\n' +
@@ -338,10 +344,10 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     });
 
     test('CLIENT-1: auth reconcile adds or removes rules by what they grant', async () => {
-      const keep = { labels: { a: 'old', kept: '1' } };
-      await run([role([rule(['pods'], ['get', 'list']), rule(['secrets'], ['get'])], keep)]);
-      const wanted = role([rule(['pods', 'services'], ['get'])], { labels: { a: 'new', b: '1' } });
-      const added = await run([wanted]);
+      const metadata = { labels: { a: 'old', kept: '1' } };
+      await run([role([rule(['pods'], ['get', 'list']), rule(['secrets'], ['get'])], metadata)]);
+      const desired = role([rule(['pods', 'services'], ['get'])], { labels: { a: 'new', b: '1' } });
+      const added = await run([desired]);
       expect(added.err).toBe(
         '\treconciliation required update\n\tmissing rules added:\n' +
           '\t\t{Verbs:[get] APIGroups:[] Resources:[services] ResourceNames:[] NonResourceURLs:[]}\n',
@@ -353,16 +359,16 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
         rule(['services'], ['get']),
       ]);
       expect(union.metadata.labels).toEqual({ a: 'old', kept: '1', b: '1' });
-      const removed = await run([wanted], ' --remove-extra-permissions');
+      const removed = await run([desired], ' --remove-extra-permissions');
       expect(removed.err).toContain(
         '\textra rules removed:\n' +
           '\t\t{Verbs:[list] APIGroups:[] Resources:[pods] ResourceNames:[] NonResourceURLs:[]}\n' +
           '\t\t{Verbs:[get] APIGroups:[] Resources:[secrets] ResourceNames:[] NonResourceURLs:[]}\n',
       );
-      expect((await stored('roles/r')).rules).toEqual(wanted.rules);
+      expect((await stored('roles/r')).rules).toEqual(desired.rules);
     });
 
-    test('CLIENT-1: auth reconcile handles subjects and another role', async () => {
+    test('CLIENT-1: auth reconcile changes subjects and recreates bindings', async () => {
       await run([binding(['jane', 'joe'])]);
       const result = await run([binding(['jane', 'anna'])]);
       expect(result.err).toBe(
@@ -376,8 +382,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect(removed.err).toContain('\textra subjects removed:\n');
       expect(await names()).toEqual(['anna']);
       const before = (await stored('rolebindings/b')).metadata.uid;
-      const remade = await run([binding(['anna'], 'other')]);
-      expect(remade.err).toBe('\treconciliation required recreate\n');
+      const recreated = await run([binding(['anna'], 'other')]);
+      expect(recreated.err).toBe('\treconciliation required recreate\n');
       const after = await stored('rolebindings/b');
       expect(after.roleRef.name).toBe('other');
       expect(after.metadata.uid).not.toBe(before);
@@ -409,7 +415,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
         kind: 'ClusterRole',
         metadata: { name: `agg-${on.namespace}` },
         aggregationRule: {
-          clusterRoleSelectors: labels.map((one) => ({ matchLabels: { [one]: 'x' } })),
+          clusterRoleSelectors: labels.map((label) => ({ matchLabels: { [label]: 'x' } })),
         },
       });
       const selectors = async () =>

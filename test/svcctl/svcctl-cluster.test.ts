@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (dialectName) => {

@@ -1,7 +1,7 @@
 import { createPrivateKey, generateKeyPairSync, webcrypto } from 'node:crypto';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { issue } from '../support/issued-certificate.ts';
 import { svcctlOn } from './svcctl-run.ts';
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Line, printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { type Line, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
@@ -50,11 +50,11 @@ async function makePod(name: string): Promise<void> {
 
 type State = Readonly<Record<string, object>>;
 const started: State = { running: { startedAt: '2026-01-01T00:00:00Z' } };
-const over: State = {
+const ended: State = {
   terminated: { exitCode: 0, reason: 'Completed', finishedAt: '2026-01-01T00:00:00Z' },
 };
 
-/** Reports the states of a container, one by one, after the Pod has the container. */
+/** Waits until the Pod has the container, then reports its states in order, like a kubelet. */
 async function playDebugger(
   pod: () => Promise<string>,
   container: string,
@@ -65,12 +65,12 @@ async function playDebugger(
     name = await pod();
     const { body } = await server.get(`${pods}/${name}`);
     const containers: { name: string }[] = body.spec?.[list] ?? [];
-    return containers.some((one) => one.name === container);
+    return containers.some(({ name: listed }) => listed === container);
   }, container);
   const statuses = list === 'containers' ? 'containerStatuses' : 'ephemeralContainerStatuses';
   for (const state of states) {
     const isReady = state === started;
-    const one = {
+    const containerStatus = {
       name: container,
       image: 'i',
       imageID: '',
@@ -78,7 +78,7 @@ async function playDebugger(
       restartCount: 0,
       state,
     };
-    const status = { phase: 'Running', [statuses]: [one] };
+    const status = { phase: 'Running', [statuses]: [containerStatus] };
     const answer = await server.patch(`${pods}/${name}/status`, { status }, 'merge');
     expect(answer.status).toBe(200);
   }
@@ -100,7 +100,7 @@ describe('debug with attach', () => {
       await makePod(name);
       const playing = playDebugger(async () => name, 'd', {
         list: 'ephemeralContainers',
-        states: [{ waiting: { reason: 'Pulling', message: 'it is far' } }, started],
+        states: [{ waiting: { reason: 'Pulling', message: 'the registry is slow' } }, started],
       });
       const outcome = await run(`debug ${name} --image=i -c d -i --profile=general`, 'hello\n');
       await playing;
@@ -125,7 +125,7 @@ describe('debug with attach', () => {
     }
   });
 
-  test('CLIENT-1: the terminal is raw meanwhile, and a hint explains how to attach again', async () => {
+  test('CLIENT-1: the terminal is raw meanwhile; a hint explains how to attach again', async () => {
     const calls: string[] = [];
     home.terminal = {
       terminal: {
@@ -158,7 +158,7 @@ describe('debug with attach', () => {
       await makePod(name);
       const playing = playDebugger(async () => name, 'd', {
         list: 'ephemeralContainers',
-        states: [over],
+        states: [ended],
       });
       const outcome = await run(`debug ${name} --image=i -c d --attach -q --profile=general`);
       await playing;
@@ -190,7 +190,7 @@ describe('debug with attach', () => {
       const nodePods = async () => {
         const { body } = await server.get(pods);
         const items: { metadata: { name: string } }[] = body.items;
-        return items.map(({ metadata }) => metadata.name).filter((one) => /^node-deb/.test(one));
+        return items.map(({ metadata }) => metadata.name).filter((name) => /^node-deb/.test(name));
       };
       const playing = playDebugger(async () => (await nodePods())[0] ?? '', 'debugger', {
         list: 'containers',
@@ -219,7 +219,7 @@ describe('debug with attach', () => {
 });
 
 describe('arguments of debug', () => {
-  test('CLIENT-1: an unusable value or file is named', async () => {
+  test('CLIENT-1: the message names an invalid value or file', async () => {
     const text = home.write('text.json', '"text"');
     const broken = home.write('broken.yaml', 'a: [');
     const folder = home.folder;
@@ -245,12 +245,10 @@ describe('arguments of debug', () => {
   });
 });
 
-/** Lines of `debug` that need no kubelet, compared with kubectl. */
-
 const folder = mkdtempSync(join(tmpdir(), 'svcctl-debug-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A file for both clients. */
+/** Writes a file that both clients read, and returns its path. */
 function fileOf(name: string, content: unknown): string {
   const path = join(folder, name);
   writeFileSync(path, JSON.stringify(content));
@@ -269,7 +267,10 @@ const podFile = fileOf('pod.json', {
 const nodeFields =
   '{.spec.nodeName} {.spec.containers} {.spec.volumes} {.spec.tolerations} {.spec.restartPolicy} ' +
   '{.spec.hostPID} {.spec.hostIPC} {.spec.hostNetwork}';
-/** The name of a node debug Pod is random, so the others are deleted before. */
+/**
+ * Creates a node debug Pod and prints its fields. Its name is random, so earlier ones are deleted
+ * first.
+ */
 const nodePod = (flags: string): readonly Line[] => [
   ['delete pods -l none!=x --field-selector=spec.nodeName=@ns-node --grace-period=0 --force'],
   [`debug node/@ns-node -q --image=i ${flags}`],

@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';

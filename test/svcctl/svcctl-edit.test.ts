@@ -37,7 +37,7 @@ const objects = [
   .map((object) => JSON.stringify(object))
   .join('\n---\n');
 
-/** A command line, and the sed script that stands for the editor. */
+/** A command line, and the sed script that serves as the editor. */
 const lines: readonly (readonly [line: string, script: string])[] = [
   ['edit cm x', 's/a: "1"/a: "9"/'],
   ['edit cm x', 's/nope/nope/'],
@@ -62,15 +62,15 @@ const lines: readonly (readonly [line: string, script: string])[] = [
   ['get cm x -o jsonpath={.data}', ''],
 ];
 
-describe.skipIf(!kubectlIsHere)('CLIENT-1: edits beside kubectl', () => {
+describe.skipIf(!kubectlIsHere)('CLIENT-1: edits compared with kubectl', () => {
   const namespaces = { kubectl: '', svcctl: '' };
   beforeAll(async () => {
     for (const tool of ['kubectl', 'svcctl'] as const) {
       const namespace = await freshNamespace(server);
       namespaces[tool] = namespace;
       await client.run(['create', '-n', namespace, '-f', '-'], { stdin: objects });
-      const noted = objects.split('\n---\n')[0] ?? '';
-      const note = noted.replace('"1"', '"9"');
+      const firstObject = objects.split('\n---\n')[0] ?? '';
+      const lastApplied = firstObject.replace('"1"', '"9"');
       const words = [
         'apply',
         'set-last-applied',
@@ -80,7 +80,7 @@ describe.skipIf(!kubectlIsHere)('CLIENT-1: edits beside kubectl', () => {
         '-f',
         '-',
       ];
-      await client.run(words, { stdin: note });
+      await client.run(words, { stdin: lastApplied });
     }
   });
 
@@ -113,8 +113,8 @@ describe.skipIf(!kubectlIsHere)('CLIENT-1: edits beside kubectl', () => {
       out: plain(theirs.stdout, namespaces.kubectl),
       err: plain(theirs.stderr, namespaces.kubectl),
     });
-    const kept = /"?(\/\S*kubectl-edit[^"'\s]*)/.exec(theirs.stderr)?.[1];
-    if (kept !== undefined) rmSync(kept, { force: true });
+    const savedFile = /"?(\/\S*kubectl-edit[^"'\s]*)/.exec(theirs.stderr)?.[1];
+    if (savedFile !== undefined) rmSync(savedFile, { force: true });
   });
   afterAll(() => {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
@@ -146,10 +146,10 @@ describe('CLIENT-1: edits', () => {
   test('CLIENT-1: an invalid edit reopens with its errors until it is valid', async () => {
     const namespace = await freshNamespace(server);
     await home.runIn(namespace, 'create -f -', objects);
-    const seen: string[] = [];
+    const editedTexts: string[] = [];
     home.edit = (file) => {
-      seen.push(readFileSync(file, 'utf8'));
-      if (seen.length === 1) replaceIn(file, 'a: "1"', '"a a": "1"');
+      editedTexts.push(readFileSync(file, 'utf8'));
+      if (editedTexts.length === 1) replaceIn(file, 'a: "1"', '"a a": "1"');
       else replaceIn(file, '"a a": "1"', 'aa: "1"');
     };
     const { code, out, err } = await home.runIn(namespace, 'edit cm x');
@@ -158,14 +158,14 @@ describe('CLIENT-1: edits', () => {
       out: 'configmap/x edited\n',
       err: 'error: configmaps "x" is invalid\n',
     });
-    expect(seen[1]).toMatch(/^# configmaps "x" was not valid:\n# \* data\[a a\]: .+\n#\n/m);
-    expect(seen[1]).toContain('\n  "a a": "1"\n');
+    expect(editedTexts[1]).toMatch(/^# configmaps "x" was not valid:\n# \* data\[a a\]: .+\n#\n/m);
+    expect(editedTexts[1]).toContain('\n  "a a": "1"\n');
     expect((await home.runIn(namespace, 'get cm x -o jsonpath={.data}')).out).toBe(
       '{"aa":"1","b":"two"}',
     );
   });
 
-  test('CLIENT-1: an unsaved edit is kept in a private file, and no other file remains', async () => {
+  test('CLIENT-1: an unsaved edit stays in a private file, and no other file remains', async () => {
     const namespace = await freshNamespace(server);
     await home.runIn(namespace, 'create -f -', objects);
     const files: string[] = [];
@@ -185,9 +185,9 @@ describe('CLIENT-1: edits', () => {
     );
     expect(readFileSync(file, 'utf8')).toContain('resourceVersion: "1"');
     rmSync(dirname(file), { recursive: true });
-    home.edit = (one) => {
-      files.push(one);
-      replaceIn(one, 'a: "1"', 'a: "2"');
+    home.edit = (edited) => {
+      files.push(edited);
+      replaceIn(edited, 'a: "1"', 'a: "2"');
     };
     expect((await home.runIn(namespace, 'edit cm x')).out).toBe('configmap/x edited\n');
     expect(existsSync(dirname(files[1] ?? ''))).toBe(false);

@@ -1,6 +1,6 @@
 import { dialectNames } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
@@ -11,7 +11,7 @@ describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
       kind: 'Event',
       metadata: { name },
       involvedObject: { apiVersion: 'v1', kind: 'Pod', name: 'web', namespace: on.namespace },
-      reason: 'Noted',
+      reason: 'Tested',
       type,
       message,
       firstTimestamp: '2020-01-01T00:00:00Z',
@@ -21,7 +21,7 @@ describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
     await report('one', 'Warning', 'before');
     const watch = on.home.start(`events --watch --types=Warning --for=pod/web -n ${on.namespace}`);
     await expect.poll(() => watch.out()).toContain('before\n');
-    await report('two', 'Normal', 'not meant');
+    await report('two', 'Normal', 'filtered out');
     await on.server.remove(`/api/v1/namespaces/${on.namespace}/events/one`);
     await report('three', 'Warning', 'after');
     await expect.poll(() => watch.out()).toContain('after\n');
@@ -35,7 +35,7 @@ describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
     expect(out).toMatch(new RegExp(`^${on.namespace} .*Pod/web +red \\^\\[\\[31m\\\\rtext$`, 'm'));
   });
 
-  test('CLIENT-1: events reports what it cannot show', async () => {
+  test('CLIENT-1: events reports refusals and invalid arguments', async () => {
     const forbidden = await on.home.runIn(on.namespace, 'events --as=nobody');
     expect(forbidden).toMatchObject({ code: 1, out: '' });
     expect(forbidden.err).toContain('Error from server (Forbidden): events is forbidden');

@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Line, printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { type Line, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import {
   eventually,
   freshNamespace,

@@ -1,4 +1,4 @@
-import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 
 printsLikeKubectl([
   ['create cm x --from-literal=a=1 --from-literal=b=two'],

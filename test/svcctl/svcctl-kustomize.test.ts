@@ -53,8 +53,8 @@ describe('CLIENT-1: -k', () => {
     expect((await home.runIn(namespace, 'diff -k app')).code).toBe(0);
     expect((await home.run('kustomize app')).out).toContain('name: two');
     const flags = '--enable-helm --load-restrictor=LoadRestrictionsNone -e A=b';
-    const passedOn = await home.run(`kustomize app ${flags} -o all.yaml`);
-    expect(passedOn).toEqual({ code: 0, out: '', err: '' });
+    const forwarded = await home.run(`kustomize app ${flags} -o all.yaml`);
+    expect(forwarded).toEqual({ code: 0, out: '', err: '' });
     expect(readFileSync(join(home.folder, 'all.yaml'), 'utf8')).toMatch(
       /^# --enable-helm=true --load-restrictor=LoadRestrictionsNone --env=A=b$/m,
     );
@@ -83,7 +83,7 @@ describe('CLIENT-1: -k', () => {
       expect({ line, code, err }).toEqual({
         line,
         code: 1,
-        err: 'error: -k needs the program kustomize, which is not on PATH\n',
+        err: 'error: -k requires the kustomize program, which is not on PATH\n',
       });
     }
   });

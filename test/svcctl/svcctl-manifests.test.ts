@@ -1,6 +1,6 @@
 import { dialectNames } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 const map = (name: string, data: object, metadata: object = {}) => ({

@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { freshNamespace, startTestServer } from '../support/harness.ts';
 import { replaceIn, svcctlFor, svcctlOn } from './svcctl-run.ts';
 

@@ -11,7 +11,8 @@ const [first, second] = [join(folder, 'first'), join(folder, 'second')];
 let server: TestServer;
 let home: SvcctlHome;
 
-function plugin(path: string, script = 'echo "$(basename "$0"): $*"', mode = 0o755): void {
+/** Writes a plugin that prints its name and arguments, or runs `script`. */
+function writePlugin(path: string, script = 'echo "$(basename "$0"): $*"', mode = 0o755): void {
   writeFileSync(path, `#!/bin/sh\n${script}\n`);
   chmodSync(path, mode);
 }
@@ -19,15 +20,15 @@ function plugin(path: string, script = 'echo "$(basename "$0"): $*"', mode = 0o7
 beforeAll(async () => {
   server = await startTestServer({ dialect: 'kubernetes' });
   home = svcctlFor(server);
-  for (const one of [first, second]) mkdirSync(one);
-  plugin(join(first, 'kubectl-tide'));
-  plugin(join(first, 'kubectl-tide-high_water'));
-  plugin(join(first, 'kubectl-fails'), 'echo broken >&2; exit 7');
-  plugin(join(first, 'kubectl-create-boat'));
-  plugin(join(first, 'kubectl-get'));
-  plugin(join(first, 'kubectl-plain'), '', 0o644);
-  plugin(join(second, 'kubectl-tide'));
-  plugin(join(second, 'kubectl-own'));
+  for (const path of [first, second]) mkdirSync(path);
+  writePlugin(join(first, 'kubectl-tide'));
+  writePlugin(join(first, 'kubectl-tide-high_water'));
+  writePlugin(join(first, 'kubectl-fails'), 'echo broken >&2; exit 7');
+  writePlugin(join(first, 'kubectl-create-boat'));
+  writePlugin(join(first, 'kubectl-get'));
+  writePlugin(join(first, 'kubectl-plain'), '', 0o644);
+  writePlugin(join(second, 'kubectl-tide'));
+  writePlugin(join(second, 'kubectl-own'));
   home.env = { PATH: `${first}:${join(folder, 'missing')}:${second}:${process.env['PATH']}` };
 });
 afterAll(async () => {
@@ -46,13 +47,13 @@ describe('plugins', () => {
     expect(await home.run(line)).toEqual({ code: 0, out: `${printed}\n`, err: '' });
   });
 
-  test('CLIENT-1: a svcctl plugin precedes a kubectl plugin in any order', async () => {
-    plugin(join(second, 'svcctl-tide'));
+  test('CLIENT-1: a svcctl plugin precedes kubectl plugins earlier on PATH', async () => {
+    writePlugin(join(second, 'svcctl-tide'));
     expect((await home.run('tide x')).out).toBe('svcctl-tide: x\n');
     rmSync(join(second, 'svcctl-tide'));
   });
 
-  test('CLIENT-1: the plugin’s exit code is svcctl’s', async () => {
+  test('CLIENT-1: svcctl exits with the code of the plugin', async () => {
     expect(await home.run('fails')).toEqual({ code: 7, out: '', err: 'broken\n' });
   });
 

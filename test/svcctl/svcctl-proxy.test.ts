@@ -23,7 +23,7 @@ beforeEach(async () => {
   namespace = await freshNamespace(server);
 });
 afterEach(async () => {
-  await Promise.all(running.map((one) => one.stop()));
+  await Promise.all(running.map((proxy) => proxy.stop()));
   running = [];
 });
 
@@ -31,23 +31,23 @@ afterEach(async () => {
 async function startProxy(flags = ''): Promise<string> {
   const proxy = home.start(`proxy --port=0${flags}`);
   running.push(proxy);
-  const place = await eventually(
+  const address = await eventually(
     async () => /Starting to serve on (\S+)\n/.exec(proxy.out())?.[1],
     `the proxy; ${proxy.err()}`,
   );
-  return `http://${place}`;
+  return `http://${address}`;
 }
 
-interface Got {
+interface Answer {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
   readonly text: string;
 }
 
-function ask(
+function send(
   url: string,
   options: { method?: string; headers?: Record<string, string>; body?: string } = {},
-): Promise<Got> {
+): Promise<Answer> {
   const { method = 'GET', headers = {}, body } = options;
   const { port, hostname } = new URL(url);
   // Sent as is: URL would resolve dot segments.
@@ -73,29 +73,31 @@ describe('CLIENT-1: svcctl proxy', () => {
     const proxy = await startProxy();
     expect(proxy).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     const maps = `${proxy}/api/v1/namespaces/${namespace}/configmaps`;
-    const made = await ask(maps, {
+    const created = await send(maps, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(configMap('x')),
     });
-    expect(made.status).toBe(201);
-    const got = await ask(`${maps}/x`, { headers: { accept: 'application/yaml' } });
+    expect(created.status).toBe(201);
+    const got = await send(`${maps}/x`, { headers: { accept: 'application/yaml' } });
     expect(got.headers['content-type']).toBe('application/yaml');
     expect(got.text).toContain('  name: x\n');
-    const list = await ask(`${maps}?labelSelector=a%3Db&limit=1`);
+    const list = await send(`${maps}?labelSelector=a%3Db&limit=1`);
     expect(JSON.parse(list.text).items).toEqual([]);
-    const gone = await ask(`${maps}/y`);
-    expect(gone.status).toBe(404);
-    expect(JSON.parse(gone.text).message).toBe('configmaps "y" not found');
-    expect((await ask(`${maps}/x`, { method: 'DELETE' })).status).toBe(200);
-    const head = await ask(`${proxy}/version`, { method: 'HEAD' });
+    const absent = await send(`${maps}/y`);
+    expect(absent.status).toBe(404);
+    expect(JSON.parse(absent.text).message).toBe('configmaps "y" not found');
+    expect((await send(`${maps}/x`, { method: 'DELETE' })).status).toBe(200);
+    const head = await send(`${proxy}/version`, { method: 'HEAD' });
     expect(head).toMatchObject({ text: '' });
-    const own = await ask(`${proxy}/api/v1/nodes`, { headers: { authorization: 'Bearer jane' } });
-    expect(own.status).toBe(403);
-    expect(JSON.parse(own.text).message).toContain('User "jane"');
+    const asJane = await send(`${proxy}/api/v1/nodes`, {
+      headers: { authorization: 'Bearer jane' },
+    });
+    expect(asJane.status).toBe(403);
+    expect(JSON.parse(asJane.text).message).toContain('User "jane"');
   });
 
-  test('CLIENT-1: proxy streams a watch and ends it with either side', async () => {
+  test('CLIENT-1: proxy streams a watch and ends it when it stops', async () => {
     const proxy = await startProxy();
     const { port } = new URL(proxy);
     const path = `/api/v1/namespaces/${namespace}/configmaps?watch=1`;
@@ -121,7 +123,7 @@ describe('CLIENT-1: svcctl proxy', () => {
     const proxy = await startProxy();
     const { port } = new URL(proxy);
     const status = async (path: string, headers = {}) =>
-      (await ask(proxy + path, { headers })).status;
+      (await send(proxy + path, { headers })).status;
     expect(await status('/version', { host: `evil.example:${port}` })).toBe(403);
     for (const host of ['localhost', `localhost:${port}`, `[::1]:${port}`]) {
       expect(await status('/version', { host })).toBe(200);
@@ -138,20 +140,20 @@ describe('CLIENT-1: svcctl proxy', () => {
       ' --reject-methods=POST,DELETE --accept-paths=^/api,^/version$ --reject-paths=secrets',
     );
     const status = async (path: string, method = 'GET') =>
-      (await ask(strict + path, { method })).status;
+      (await send(strict + path, { method })).status;
     expect(await status('/version')).toBe(200);
     expect(await status('/apis')).toBe(200);
     expect(await status('/healthz')).toBe(403);
     expect(await status('/api/v1/secrets')).toBe(403);
     expect(await status(`/api/v1/namespaces/${namespace}/configmaps/x`, 'DELETE')).toBe(403);
     const open = await startProxy(' --disable-filter');
-    expect((await ask(`${open}/version`, { headers: { host: 'evil.example' } })).status).toBe(200);
+    expect((await send(`${open}/version`, { headers: { host: 'evil.example' } })).status).toBe(200);
     const wrong = await home.run('proxy --port=0 --accept-paths=(');
     expect(wrong.code).toBe(1);
     expect(wrong.err).toContain('error: Error compiling re: ');
   });
 
-  test('CLIENT-1: proxy serves below a prefix, beside static files', async () => {
+  test('CLIENT-1: proxy serves the API and static files below their prefixes', async () => {
     mkdirSync(join(home.folder, 'files', 'inner'), { recursive: true });
     home.write('files/page.html', '<p>here</p>');
     home.write('files/inner/index.html', 'index');
@@ -159,12 +161,12 @@ describe('CLIENT-1: svcctl proxy', () => {
     symlinkSync(join(home.folder, 'secret.txt'), join(home.folder, 'files', 'link'));
     const proxy = await startProxy(' --api-prefix=/custom --www=files --www-prefix=/my');
     const get = async (path: string) => {
-      const { status, text } = await ask(proxy + path);
+      const { status, text } = await send(proxy + path);
       return { status, text };
     };
     expect((await get('/custom/version')).text).toContain('gitVersion');
     expect((await get('/version')).status).toBe(404);
-    const page = await ask(`${proxy}/my/page.html`);
+    const page = await send(`${proxy}/my/page.html`);
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
     expect(page.text).toBe('<p>here</p>');
     expect((await get('/my/inner/')).text).toBe('index');
@@ -174,11 +176,11 @@ describe('CLIENT-1: svcctl proxy', () => {
     expect((await get('/my/link')).status).toBe(404);
     expect((await get('/my/absent')).status).toBe(404);
     const api = await startProxy(' --api-prefix=/api/');
-    expect((await ask(`${api}/api/v1/namespaces`)).status).toBe(200);
-    expect((await ask(`${api}/version`)).status).toBe(404);
+    expect((await send(`${api}/api/v1/namespaces`)).status).toBe(200);
+    expect((await send(`${api}/version`)).status).toBe(404);
   });
 
-  test('CLIENT-1: proxy listens on a socket file and reports what it cannot do', async () => {
+  test('CLIENT-1: proxy listens on a socket file and reports invalid arguments', async () => {
     const socketPath = join(home.folder, 'sock');
     writeFileSync(join(home.folder, 'plain'), '');
     const proxy = home.start(`proxy --unix-socket=${socketPath}`);
@@ -197,13 +199,16 @@ describe('CLIENT-1: svcctl proxy', () => {
       'error: cannot set --unix-socket and --port at the same time\n',
     );
     expect((await home.run('proxy --port=70000')).err).toBe('error: invalid port 70000\n');
-    const taken = new URL(await startProxy()).port;
-    expect((await home.run(`proxy --port=${taken}`)).err).toContain('EADDRINUSE');
+    const usedPort = new URL(await startProxy()).port;
+    expect((await home.run(`proxy --port=${usedPort}`)).err).toContain('EADDRINUSE');
     expect((await home.run('proxy x')).err).toBe('error: unexpected arguments: x\n');
-    const lost = await home.start('proxy --port=0 --server=https://127.0.0.1:1');
-    running.push(lost);
-    const place = await eventually(async () => /on (\S+)\n/.exec(lost.out())?.[1], 'start');
-    const refused = await ask(`http://${place}/version`);
+    const unreachable = await home.start('proxy --port=0 --server=https://127.0.0.1:1');
+    running.push(unreachable);
+    const address = await eventually(
+      async () => /on (\S+)\n/.exec(unreachable.out())?.[1],
+      'start',
+    );
+    const refused = await send(`http://${address}/version`);
     expect(refused.status).toBe(500);
     expect(refused.text).toContain('The connection to the server 127.0.0.1:1 was refused');
   });

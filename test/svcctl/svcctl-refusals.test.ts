@@ -1,4 +1,4 @@
-import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 
 const map = (name: string, more: object = {}) => {
   const { metadata = {}, ...rest } = more as { metadata?: object };

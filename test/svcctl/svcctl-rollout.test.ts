@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { type PlayedController, playController } from './played-workloads.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
@@ -42,7 +42,7 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
     expect(await status.stop()).toBe(0);
   });
 
-  test('CLIENT-1: scale --timeout waits for the replicas, and names what was not reached', async () => {
+  test('CLIENT-1: scale --timeout waits for replicas and names late objects', async () => {
     const deployment = await controller.create('Deployment', 'web');
     await controller.report(deployment, full);
     const late = await ctl('scale deploy web --replicas=5 --timeout=1ms');
@@ -90,8 +90,8 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
 
   test('CLIENT-1: undo returns to an earlier template and keeps other fields', async () => {
     const deployment = await controller.create('Deployment', 'web');
-    await controller.keep(deployment, 1, 'web:1', 'at first');
-    await controller.keep(deployment, 2, 'web:2');
+    await controller.recordRevision(deployment, 1, 'web:1', 'at first');
+    await controller.recordRevision(deployment, 2, 'web:2');
     const { out } = await ctl('rollout history deploy/web');
     expect(out).toBe(
       'deployment.apps/web \nREVISION  CHANGE-CAUSE\n1         at first\n2         <none>\n\n',
@@ -117,7 +117,7 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
     });
   });
 
-  test('CLIENT-1: unknown words and invalid values', async () => {
+  test('CLIENT-1: unknown subcommands and invalid values are reported', async () => {
     for (const [line, message] of [
       [
         'rollout restrat deploy/web',
@@ -217,10 +217,10 @@ printsLikeKubectl(
   ],
   async (server, namespace) => {
     const controller = playController(server, { namespace, labelDomain: 'kubernetes.io' });
-    const { create, keep, report } = controller;
+    const { create, recordRevision, report } = controller;
     const web = await create('Deployment', 'web');
-    await keep(web, 1, 'web:1', 'first of all');
-    await keep(web, 2, 'web:2');
+    await recordRevision(web, 1, 'web:1', 'first of all');
+    await recordRevision(web, 2, 'web:2');
     await report(web, { replicas: 3, updatedReplicas: 1 });
     const full = { replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3 };
     await report(await create('Deployment', 'done'), full);
@@ -235,8 +235,8 @@ printsLikeKubectl(
     });
     await create('Deployment', 'unseen');
     const agent = await create('DaemonSet', 'agent');
-    await keep(agent, 1, 'web:1');
-    await keep(agent, 2, 'web:2');
+    await recordRevision(agent, 1, 'web:1');
+    await recordRevision(agent, 2, 'web:2');
     const scheduled = {
       currentNumberScheduled: 2,
       desiredNumberScheduled: 2,
@@ -250,8 +250,8 @@ printsLikeKubectl(
     });
     await create('DaemonSet', 'manual', { updateStrategy: { type: 'OnDelete' } });
     const db = await create('StatefulSet', 'db');
-    await keep(db, 1, 'web:1');
-    await keep(db, 2, 'web:2');
+    await recordRevision(db, 1, 'web:1');
+    await recordRevision(db, 2, 'web:2');
     await report(db, { replicas: 3, readyReplicas: 1 });
     await report(await create('StatefulSet', 'ready'), full);
     await report(await create('StatefulSet', 'plain'), {

@@ -54,12 +54,12 @@ const ended = (exitCode: number) => ({
   containerStatuses: [
     {
       ...{ name: 'p', image: 'i', imageID: '', ready: false, restartCount: 0 },
-      state: { terminated: { exitCode, reason: 'Error', message: 'it sank' } },
+      state: { terminated: { exitCode, reason: 'Error', message: 'disk full' } },
     },
   ],
 });
 
-/** Binds the next Pod to the node and reports statuses like a kubelet. */
+/** Binds the Pod to the node once it exists, then reports its statuses in order, like a kubelet. */
 async function playPod(name: string, ...states: readonly object[]): Promise<void> {
   await eventually(async () => (await server.get(`${pods}/${name}`)).status === 200, name);
   const binding = { metadata: { name }, target: { kind: 'Node', name: 'n' } };
@@ -100,7 +100,7 @@ describe('run with attach', () => {
       const playing = playPod(`f${at}`, ready, ended(3));
       const outcome = await run(`run f${at} --image=i --attach --restart=Never`);
       await playing;
-      const err = `${prompt}pod default/f${at} terminated (Error)\nit sank\n`;
+      const err = `${prompt}pod default/f${at} terminated (Error)\ndisk full\n`;
       expect(outcome).toEqual({ code: 3, out: '', err });
     }
   });
@@ -114,7 +114,7 @@ describe('run with attach', () => {
     }
   });
 
-  test('CLIENT-1: a Pod that does not start in time, and Pods that cannot be attached to', async () => {
+  test('CLIENT-1: run --attach reports late Pods and conflicting flags', async () => {
     for (const [at, run] of clients.entries()) {
       const late = `run l${at} --image=i --attach --rm --pod-running-timeout=300ms`;
       expect(await run(late)).toEqual({

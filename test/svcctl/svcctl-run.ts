@@ -12,6 +12,7 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 
+/** What a run of a client printed, and its exit code. */
 export interface Outcome {
   readonly code: number;
   readonly out: string;
@@ -24,24 +25,27 @@ const wordsOf = (line: Line) => (typeof line === 'string' ? line.split(' ') : li
 /** svcctl with its own home directory and a kubeconfig for a server. */
 export interface SvcctlHome {
   readonly folder: string;
-  /** Runs a line, given as words or separated by spaces, to its end. */
+  /** Runs a command line to its end; a string is split at spaces. */
   run(line: Line, stdin?: string): Promise<Outcome>;
-  /** Like `run`, in a namespace. */
+  /** Runs a command line with `-n namespace` appended. */
   runIn(namespace: string, line: Line, stdin?: string): Promise<Outcome>;
-  /** Starts a line that runs until it is stopped; `out` and `err` are its output so far. */
+  /** Starts a command line that runs until `stop`; `out` and `err` return its output so far. */
   start(line: string): { out(): string; err(): string; stop(): Promise<number> };
-  /** Stands for the editor; called with its file. */
+  /** Edits the file in place of the user's editor. */
   edit: (file: string) => void;
-  /** The clock of its waits; the host's if undefined. */
+  /** The clock for delays and timeouts; the host's if undefined. */
   clock: Clock | undefined;
   /** Additional environment variables. */
   env: Readonly<Record<string, string>>;
   /** Which streams are terminals, and the terminal on standard input. */
   terminal: Pick<CliIo, 'outIsTerminal' | 'errIsTerminal' | 'terminal'>;
+  /** Writes a file in `folder` and returns its path. */
   write(name: string, text: string): string;
+  /** Removes `folder`. */
   remove(): void;
 }
 
+/** Creates a home directory with the kubeconfig of the server's administrator. */
 export function svcctlFor(server: TestServer): SvcctlHome {
   const folder = mkdtempSync(join(tmpdir(), 'svcctl-test-'));
   const { url, caPem } = server.server;
@@ -62,18 +66,18 @@ export function svcctlFor(server: TestServer): SvcctlHome {
       stdinIsTerminal: false,
       ...home.terminal,
       stdin: async () => stdin,
-      out: (one: string) => {
-        text.out += one;
+      out: (chunk: string) => {
+        text.out += chunk;
       },
-      err: (one: string) => {
-        text.err += one;
+      err: (chunk: string) => {
+        text.err += chunk;
       },
       run: async (command: string, args: readonly string[]) =>
         runProgram(home, { command, args, text }),
       signal: stopping.signal,
       ...(home.clock === undefined ? {} : { clock: home.clock }),
     };
-    return { text, stopping, ended: runSvcctl(io, wordsOf(line)) };
+    return { text, stopping, exitCode: runSvcctl(io, wordsOf(line)) };
   };
   const home: SvcctlHome = {
     folder,
@@ -82,18 +86,18 @@ export function svcctlFor(server: TestServer): SvcctlHome {
     env: {},
     terminal: {},
     async run(line, stdin = '') {
-      const { text, ended } = begin(line, stdin);
-      return { code: await ended, ...text };
+      const { text, exitCode } = begin(line, stdin);
+      return { code: await exitCode, ...text };
     },
     runIn: (namespace, line, stdin) => home.run([...wordsOf(line), '-n', namespace], stdin),
     start(line) {
-      const { text, ended, stopping } = begin(line, '');
+      const { text, exitCode, stopping } = begin(line, '');
       return {
         out: () => text.out,
         err: () => text.err,
         stop: () => {
           stopping.abort();
-          return ended;
+          return exitCode;
         },
       };
     },
@@ -106,7 +110,7 @@ export function svcctlFor(server: TestServer): SvcctlHome {
   return home;
 }
 
-/** Calls `edit` for the editor, and runs other programs: diff, kustomize, and plugins. */
+/** Calls `home.edit` in place of the editor, and runs other programs: diff, kustomize, plugins. */
 async function runProgram(
   home: SvcctlHome,
   call: { command: string; args: readonly string[]; text: { out: string; err: string } },
@@ -118,18 +122,18 @@ async function runProgram(
     return 0;
   }
   const { spawnSync } = await import('node:child_process');
-  const ended = spawnSync(command, [...args], { encoding: 'utf8' });
-  text.out += ended.stdout;
-  text.err += ended.stderr;
-  return ended.status ?? 1;
+  const result = spawnSync(command, [...args], { encoding: 'utf8' });
+  text.out += result.stdout;
+  text.err += result.stderr;
+  return result.status ?? 1;
 }
 
-/** Replaces text in a file. */
+/** Replaces the first occurrence of `from` in a file. */
 export function replaceIn(file: string, from: string, to: string): void {
   writeFileSync(file, readFileSync(file, 'utf8').replace(from, to));
 }
 
-/** svcctl with a server, for the tests of a block. */
+/** svcctl with a server, for the tests of a `describe` block. */
 export interface SvcctlTests {
   readonly server: TestServer;
   readonly home: SvcctlHome;
@@ -140,9 +144,9 @@ export interface SvcctlTests {
 }
 
 /**
- * Starts a server for the tests of a block, each of which has a new namespace. The members are
- * defined while tests run.
- * @param kind the dialect of an ordinary server, or a function that starts one
+ * Starts a server for the tests of a `describe` block, and creates a namespace for each test. The
+ * members can be read only while tests run.
+ * @param kind the dialect of the server, or a function that starts the server
  */
 export function svcctlOn(kind: DialectName | (() => Promise<TestServer>)): SvcctlTests {
   let server: TestServer;

@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/beside-kubectl.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { playController } from './played-workloads.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
@@ -66,7 +66,7 @@ describe.each(dialectNames)('CLIENT-1: set, dialect %s', (dialectName) => {
     }
   });
 
-  test('CLIENT-1: set reports what it cannot do and changes nothing', async () => {
+  test('CLIENT-1: set reports invalid arguments and changes nothing', async () => {
     const absent =
       'one or more resources must be specified as <resource> <name> or <resource>/<name>';
     for (const [line, message] of [

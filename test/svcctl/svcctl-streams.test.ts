@@ -23,7 +23,7 @@ let server: TestServer;
 let kubelet: PlayedKubelet;
 let home: SvcctlHome;
 let played: ReturnType<typeof playContainers>;
-/** The calls that the containers receive. */
+/** The folder that serves as the file system of the containers. */
 const inside = mkdtempSync(join(tmpdir(), 'wheelhouse-inside-'));
 const pods = '/api/v1/namespaces/default/pods';
 
@@ -103,7 +103,7 @@ describe('exec and attach', () => {
     });
   });
 
-  test('CLIENT-1: exec passes standard input on until its end', async () => {
+  test('CLIENT-1: exec forwards standard input until its end', async () => {
     const text = 'a line\n'.repeat(100_000);
     const { code, out } = await home.run(shell('cat; echo end', '-i'), text);
     expect({ code, isWhole: out === `${text}end\n` }).toEqual({ code: 0, isWhole: true });
@@ -111,7 +111,7 @@ describe('exec and attach', () => {
     expect((await home.run(shell('echo done', '-i'), text)).out).toBe('done\n');
   });
 
-  test('CLIENT-1: exec names its default container and refuses a missing one', async () => {
+  test('CLIENT-1: exec names the default container and rejects a missing one', async () => {
     const chosen = await home.run('exec two -- echo x');
     expect(chosen).toEqual({
       code: 0,
@@ -124,18 +124,18 @@ describe('exec and attach', () => {
     expect({ code, err }).toEqual({ code: 1, err: 'error: container c not found in pod two\n' });
   });
 
-  test('CLIENT-1: the terminal is raw meanwhile, and its size is passed on', async () => {
+  test('CLIENT-1: the terminal is in raw mode meanwhile, and its size is forwarded', async () => {
     const calls: string[] = [];
     home.terminal = {
       terminal: {
         size: () => ({ columns: 100, rows: 40 }),
         setRaw: (isRaw) => void calls.push(`raw ${isRaw}`),
-        onResize: () => () => void calls.push('forgotten'),
+        onResize: () => () => void calls.push('resize listener removed'),
       },
     };
     const { code, out } = await home.run(shell('cat', '-it'), 'typed');
     expect({ code, out }).toEqual({ code: 0, out: 'typed' });
-    expect(calls).toEqual(['raw true', 'forgotten', 'raw false']);
+    expect(calls).toEqual(['raw true', 'resize listener removed', 'raw false']);
     expect(played.sizes).toEqual([{ Width: 100, Height: 40 }]);
     expect(kubelet.requests.at(-1)).toContain('tty=1');
     home.terminal = {};
@@ -167,16 +167,16 @@ describe('exec and attach', () => {
 
   test.each<[string, Partial<typeof played.failing>, string]>([
     ['breaks off', { isCutOff: true }, 'the connection to the container'],
-    ['sends no status', { status: 'nonsense' }, 'is not a status'],
+    ['sends a malformed status', { status: 'nonsense' }, 'is not a status'],
     ['sends another object', { status: '{"status":"Maybe"}' }, 'unknown error'],
     [
       'sends a failure without a code',
       { status: '{"status":"Failure","reason":"NonZeroExitCode"}' },
       'no ExitCode cause given',
     ],
-    ['fails itself', { status: '{"status":"Failure","message":"no shell"}' }, 'no shell'],
+    ['reports a failure', { status: '{"status":"Failure","message":"no shell"}' }, 'no shell'],
     [
-      'sends a code that is none',
+      'sends an invalid exit code',
       {
         status: JSON.stringify({
           status: 'Failure',
@@ -207,7 +207,7 @@ describe('exec and attach', () => {
   });
 });
 
-/** A TCP server on loopback that handles each connection. */
+/** Starts a TCP server on loopback that repeats what it receives after the word `echo`. */
 async function startEcho() {
   const echo = createServer((socket) => {
     socket.on('error', () => {});
@@ -218,7 +218,8 @@ async function startEcho() {
   return { port, stop: () => new Promise((resolve) => echo.close(resolve)) };
 }
 
-function ask(port: number, text: string): Promise<string> {
+/** Sends text to a local port and resolves with the answer, empty if the connection closes. */
+function exchange(port: number, text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1', () => socket.write(text));
   return new Promise((resolve, reject) => {
     socket.on('error', reject);
@@ -231,26 +232,26 @@ function ask(port: number, text: string): Promise<string> {
 }
 
 describe('port-forward', () => {
-  test('CLIENT-1: local ports lead to the pod’s until interrupted', async () => {
+  test('CLIENT-1: local ports forward to the Pod until svcctl is interrupted', async () => {
     const echo = await startEcho();
     const forwarding = home.start(`port-forward one :${echo.port}`);
     const port = await eventually(
       async () => /127\.0\.0\.1:(\d+) -> /.exec(forwarding.out())?.[1],
       'a line that names the port',
     );
-    expect(await ask(Number(port), 'a')).toBe('echo a');
-    expect(await Promise.all(['b', 'c'].map((one) => ask(Number(port), one)))).toEqual([
+    expect(await exchange(Number(port), 'a')).toBe('echo a');
+    expect(await Promise.all(['b', 'c'].map((text) => exchange(Number(port), text)))).toEqual([
       'echo b',
       'echo c',
     ]);
     expect(forwarding.out()).toContain(`Handling connection for ${port}\n`);
     expect(forwarding.err()).toBe('');
     expect(await forwarding.stop()).toBe(0);
-    await expect(ask(Number(port), 'd')).rejects.toThrow('ECONNREFUSED');
+    await expect(exchange(Number(port), 'd')).rejects.toThrow('ECONNREFUSED');
     await echo.stop();
   });
 
-  test('CLIENT-1: a closed port is reported, and the next attempt made', async () => {
+  test('CLIENT-1: a closed port is reported, and forwarding continues', async () => {
     const echo = await startEcho();
     await echo.stop();
     const forwarding = home.start(`port-forward pod/one :${echo.port}`);
@@ -258,12 +259,12 @@ describe('port-forward', () => {
       async () => /127\.0\.0\.1:(\d+) -> /.exec(forwarding.out())?.[1],
       'a line that names the port',
     );
-    expect(await ask(Number(port), 'a')).toBe('');
+    expect(await exchange(Number(port), 'a')).toBe('');
     await eventually(
       async () => /an error occurred forwarding \d+ -> \d+: .*ECONNREFUSED/.test(forwarding.err()),
-      'the complaint',
+      'the error message',
     );
-    expect(await ask(Number(port), 'b')).toBe('');
+    expect(await exchange(Number(port), 'b')).toBe('');
     expect(await forwarding.stop()).toBe(0);
   });
 
@@ -289,7 +290,7 @@ describe('port-forward', () => {
     }
   });
 
-  test('CLIENT-1: invalid ports are refused before anything listens', async () => {
+  test('CLIENT-1: invalid ports are rejected before svcctl listens', async () => {
     for (const [line, message] of [
       ['port-forward svc/front 81', "Service 'front' does not have a service port 81"],
       ['port-forward svc/front nope', "Service 'front' does not have a named port 'nope'"],
@@ -305,10 +306,10 @@ describe('port-forward', () => {
       expect(err).toContain(message);
     }
     const echo = await startEcho();
-    const taken = await home.run(`port-forward two ${echo.port}:80 --address=127.0.0.1`);
-    expect(taken.code).toBe(1);
-    expect(taken.err).toContain(`Unable to listen on port ${echo.port}: `);
-    expect(taken.err).toContain('unable to listen on any of the requested ports');
+    const onUsedPort = await home.run(`port-forward two ${echo.port}:80 --address=127.0.0.1`);
+    expect(onUsedPort.code).toBe(1);
+    expect(onUsedPort.err).toContain(`Unable to listen on port ${echo.port}: `);
+    expect(onUsedPort.err).toContain('unable to listen on any of the requested ports');
     await echo.stop();
   });
 });
@@ -368,7 +369,7 @@ describe('cp', () => {
     const fake = `#!/bin/sh\nexec ${tar} -C ${inside} -cPf - --transform "$AS" evil\n`;
     writeFileSync(join(inside, 'bin', 'tar'), fake, { mode: 0o755 });
     const { PATH = '' } = process.env;
-    const asking = async (transform: string) => {
+    const copyWith = async (transform: string) => {
       Object.assign(process.env, { PATH: `${join(inside, 'bin')}:${PATH}`, AS: transform });
       try {
         return await home.run('cp one:box target/box');
@@ -377,9 +378,9 @@ describe('cp', () => {
         delete process.env['AS'];
       }
     };
-    const escaping = await asking('s,.*,box/../../../evil,');
+    const escaping = await copyWith('s,.*,box/../../../evil,');
     expect(escaping.err).toContain('is outside target destination, skipping');
-    const other = await asking('s,.*,/etc/evil,');
+    const other = await copyWith('s,.*,/etc/evil,');
     expect(other).toMatchObject({ code: 1, err: 'error: tar contents corrupted\n' });
     expect(existsSync(join(home.folder, 'evil'))).toBe(false);
   });

@@ -9,8 +9,8 @@ const kubectl = async (...words: readonly string[]): Promise<string> =>
   (await execute('kubectl', [...words])).stdout;
 const version = kubectlIsHere ? await kubectl('version', '--client') : '';
 
-/** Flags that svcctl leaves out, by command; `docs/decisions/svcctl-commands.md` says why. */
-const leftOut: Readonly<Record<string, readonly string[]>> = {
+/** Flags that svcctl omits, by command; `docs/decisions/svcctl-commands.md` says why. */
+const omittedFlags: Readonly<Record<string, readonly string[]>> = {
   'global options': [
     'disable-compression',
     'log-flush-frequency',
@@ -53,13 +53,17 @@ const flagsOf = (help: string): NamedFlag[] =>
     letter,
   }));
 
-/** The flags among kubectl's that svcctl lacks, or has under another letter. */
-function lacking(where: string, theirs: readonly NamedFlag[], own: readonly FlagSpec[]): string[] {
-  return theirs
+/** The flags of kubectl that svcctl lacks or has under another letter. */
+function missingFlags(
+  where: string,
+  kubectlFlags: readonly NamedFlag[],
+  own: readonly FlagSpec[],
+): string[] {
+  return kubectlFlags
     .filter(({ name, letter }) => {
-      if (leftOut[where]?.includes(name)) return false;
-      const flag = own.find((one) => one.name === name);
-      return flag === undefined || (letter !== undefined && flag.short !== letter);
+      if (omittedFlags[where]?.includes(name)) return false;
+      const ownFlag = own.find((flag) => flag.name === name);
+      return ownFlag === undefined || (letter !== undefined && ownFlag.short !== letter);
     })
     .map(({ name }) => `${where}: --${name}`);
 }
@@ -72,8 +76,11 @@ function commandsOf(help: string): string[] {
   );
 }
 
-/** Compares a command and all below it; returns what svcctl lacks. */
-async function missing(path: readonly string[], command: Command | undefined): Promise<string[]> {
+/** Compares a command and its subcommands; returns the commands and flags that svcctl lacks. */
+async function missingParts(
+  path: readonly string[],
+  command: Command | undefined,
+): Promise<string[]> {
   const where = path.join(' ');
   if (command === undefined) return [`${where}: no such command`];
   const help = await kubectl(...path, '--help');
@@ -81,33 +88,35 @@ async function missing(path: readonly string[], command: Command | undefined): P
   const below = command.subcommands ?? [];
   const deeper = await Promise.all(
     commandsOf(help).map((name) =>
-      missing(
+      missingParts(
         [...path, name],
-        below.find((one) => one.name === name || one.aliases?.includes(name)),
+        below.find((child) => child.name === name || child.aliases?.includes(name)),
       ),
     ),
   );
-  return [...lacking(where, flagsOf(help), own), ...deeper.flat()];
+  return [...missingFlags(where, flagsOf(help), own), ...deeper.flat()];
 }
 
 describe.skipIf(!version.includes('v1.32.'))('the commands and flags of kubectl 1.32', () => {
-  const tops = ['completion', 'options'];
+  const omittedCommands = ['completion', 'options'];
 
-  test('CLIENT-1: svcctl has them, except for those that it lists', async () => {
+  test('CLIENT-1: svcctl has all but the listed omissions', async () => {
     const commands = await loadCommands();
-    const names = commandsOf(await kubectl('--help')).filter((name) => !tops.includes(name));
+    const names = commandsOf(await kubectl('--help')).filter(
+      (name) => !omittedCommands.includes(name),
+    );
     expect(names.length).toBeGreaterThan(35);
     const found: string[] = [];
     for (const name of names) {
-      const command = commands.find((one) => one.name === name);
-      found.push(...(await missing([name], command)));
+      const command = commands.find((candidate) => candidate.name === name);
+      found.push(...(await missingParts([name], command)));
     }
     expect(found).toEqual([]);
   }, 120_000);
 
-  test('CLIENT-1: svcctl has the global options, except for those that it lists', async () => {
-    const theirs = flagsOf(await kubectl('options'));
-    expect(theirs.length).toBeGreaterThan(20);
-    expect(lacking('global options', theirs, globalFlags)).toEqual([]);
+  test('CLIENT-1: svcctl has all global options but the listed omissions', async () => {
+    const kubectlFlags = flagsOf(await kubectl('options'));
+    expect(kubectlFlags.length).toBeGreaterThan(20);
+    expect(missingFlags('global options', kubectlFlags, globalFlags)).toEqual([]);
   });
 });

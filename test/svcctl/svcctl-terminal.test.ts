@@ -118,7 +118,7 @@ describe('CLIENT-1: svcctl on a terminal', () => {
     expect(await home.runIn(namespace, 'get cm -o diff')).toEqual({
       code: 1,
       out: '',
-      err: 'error: -o diff shows the changes of a watch: add --watch\n',
+      err: 'error: -o diff requires --watch\n',
     });
   });
 

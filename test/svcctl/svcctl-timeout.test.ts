@@ -5,28 +5,28 @@ import { withServer } from '../support/with-server.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
 
 let home: SvcctlHome;
-let deaf: Server;
-let asked: string[] = [];
-let at = '';
+let unresponsiveServer: Server;
+let requestUrls: string[] = [];
+let serverFlag = '';
 
 const server = await withServer();
 
 beforeAll(async () => {
   home = svcctlFor(server);
-  deaf = createServer((request, response) => {
-    asked.push(request.url ?? '');
+  unresponsiveServer = createServer((request, response) => {
+    requestUrls.push(request.url ?? '');
     if (request.url?.startsWith('/quick') === true) response.end('quick');
   });
-  await new Promise<void>((resolve) => deaf.listen(0, '127.0.0.1', resolve));
-  at = `--server=http://127.0.0.1:${(deaf.address() as AddressInfo).port}`;
+  await new Promise<void>((resolve) => unresponsiveServer.listen(0, '127.0.0.1', resolve));
+  serverFlag = `--server=http://127.0.0.1:${(unresponsiveServer.address() as AddressInfo).port}`;
 });
 beforeEach(() => {
-  asked = [];
+  requestUrls = [];
 });
 afterAll(async () => {
   home.remove();
-  deaf.closeAllConnections();
-  await new Promise((resolve) => deaf.close(resolve));
+  unresponsiveServer.closeAllConnections();
+  await new Promise((resolve) => unresponsiveServer.close(resolve));
 });
 
 test.each([
@@ -34,19 +34,19 @@ test.each([
   ['1500ms', 'timeout=1.5s'],
   ['90s', 'timeout=1m30s'],
   ['0', ''],
-])('CLIENT-1: --request-timeout=%s is sent to the server', async (given, parameter) => {
-  const line = `get --raw /quick ${at} --request-timeout=${given}`;
+])('CLIENT-1: --request-timeout=%s is sent to the server', async (value, parameter) => {
+  const line = `get --raw /quick ${serverFlag} --request-timeout=${value}`;
   expect((await home.run(line)).out).toBe('quick');
   expect((await home.run(line.replace('/quick', '/quick?a=b'))).out).toBe('quick');
   const query =
     parameter === ''
       ? ['/quick', '/quick?a=b']
       : [`/quick?${parameter}`, `/quick?a=b&${parameter}`];
-  expect(asked).toEqual(query);
+  expect(requestUrls).toEqual(query);
 });
 
-test('CLIENT-1: a late answer is reported in kubectl’s words', async () => {
-  expect(await home.run(`get --raw /slow ${at} --request-timeout=50ms`)).toEqual({
+test('CLIENT-1: a late answer is reported with kubectl’s message', async () => {
+  expect(await home.run(`get --raw /slow ${serverFlag} --request-timeout=50ms`)).toEqual({
     code: 1,
     out: '',
     err:
@@ -55,8 +55,8 @@ test('CLIENT-1: a late answer is reported in kubectl’s words', async () => {
   });
 });
 
-test.each(['x', '1x', '0.5'])('CLIENT-1: --request-timeout=%s is not a duration', async (given) => {
-  const { code, err } = await home.run(`get cm --request-timeout=${given}`);
+test.each(['x', '1x', '0.5'])('CLIENT-1: --request-timeout=%s is not a duration', async (value) => {
+  const { code, err } = await home.run(`get cm --request-timeout=${value}`);
   expect(code).toBe(1);
   expect(err).toMatch(
     /^error: Invalid timeout value\. Timeout must be a single integer in seconds/,

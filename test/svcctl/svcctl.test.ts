@@ -19,7 +19,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
   const { ctl } = on;
 
   describe('reading', () => {
-    test('CLIENT-1: create -f, get and delete', async () => {
+    test('CLIENT-1: objects are created, read, and deleted', async () => {
       const made = await ctl('create -f -', `${map('x')}\n---\n${map('y')}`);
       expect(made).toEqual({ code: 0, out: 'configmap/x created\nconfigmap/y created\n', err: '' });
       expect((await ctl('create -f -', map('x'))).err).toBe(
@@ -38,7 +38,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl('get cm')).err).toBe(`No resources found in ${on.namespace} namespace.\n`);
     });
 
-    test('CLIENT-1: every output format', async () => {
+    test('CLIENT-1: get prints every output format', async () => {
       await ctl('create -f -', map('x', { a: '1', b: 'two' }, { tier: 'gold' }));
       expect(JSON.parse((await ctl('get cm x -o json')).out)).toMatchObject({
         kind: 'ConfigMap',
@@ -64,7 +64,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       );
     });
 
-    test('CLIENT-1: several kinds, all namespaces, raw paths', async () => {
+    test('CLIENT-1: get accepts several kinds, all namespaces, and raw paths', async () => {
       await ctl('create -f -', map('x'));
       await ctl('create secret generic s --from-literal=pw=hunter2');
       const both = await ctl('get cm,secrets --no-headers');
@@ -119,7 +119,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       await watch.stop();
     });
 
-    test('CLIENT-1: api-resources, api-versions and version', async () => {
+    test('CLIENT-1: api-resources, api-versions, and version describe the server', async () => {
       const resources = (await on.home.run('api-resources')).out;
       expect(resources).toMatch(/^NAME +SHORTNAMES +APIVERSION +NAMESPACED +KIND\n/);
       expect(resources).toMatch(/configmaps +cm +v1 +true +ConfigMap/);
@@ -133,7 +133,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
   });
 
   describe('writing', () => {
-    test('CLIENT-1: patch with every type', async () => {
+    test('CLIENT-1: patch accepts every patch type', async () => {
       await ctl('create -f -', map('x'));
       const patch = async (type: string, body: string) =>
         (await ctl(['patch', 'cm', 'x', `--type=${type}`, '-p', body])).out;
@@ -160,7 +160,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"2","b":"1"}');
     });
 
-    test('CLIENT-1: client-side apply uses the annotation', async () => {
+    test('CLIENT-1: client-side apply records the object in its annotation', async () => {
       const apply = async (data: Record<string, string>) =>
         (await ctl('apply --client-side -f -', map('x', data))).out;
       expect(await apply({ a: '1', b: '1' })).toBe('configmap/x created\n');
@@ -240,7 +240,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect(warned.err).toContain('Warning: unknown field "dta"');
     });
 
-    test('CLIENT-1: wait for creation, fields, and deletion', async () => {
+    test('CLIENT-1: wait waits for creation, fields, and deletion', async () => {
       const creation = ctl('wait cm/late --for=create --timeout=10s');
       await ctl('create -f -', map('late'));
       expect(await creation).toMatchObject({ code: 0, out: 'configmap/late condition met\n' });
@@ -256,7 +256,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       );
     });
 
-    test('CLIENT-1: roles and bindings from flags', async () => {
+    test('CLIENT-1: roles and bindings are created from flags', async () => {
       expect((await ctl('create role r --verb=get,list --resource=pods')).code).toBe(0);
       const bound = await ctl('create rolebinding b --role=r --user=jane --group=dev');
       expect(bound.out).toBe(`rolebinding.${dialect.group('rbac.authorization')}/b created\n`);
@@ -270,8 +270,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     });
   });
 
-  describe('the own user', () => {
-    test('CLIENT-1: auth can-i and whoami', async () => {
+  describe('the current user', () => {
+    test('CLIENT-1: auth can-i and whoami describe the user', async () => {
       const { body: made } = await on.server.get('/apis');
       expect(made.kind).toBe('APIGroupList');
       expect(await ctl('auth can-i create pods')).toEqual({ code: 0, out: 'yes\n', err: '' });
@@ -289,7 +289,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect(list).toContain('[*]');
     });
 
-    test('CLIENT-1: kubeconfig contexts', async () => {
+    test('CLIENT-1: config lists and switches contexts', async () => {
       expect((await on.home.run('config current-context')).out).toBe('admin\n');
       expect((await on.home.run('config get-contexts -o name')).out).toBe('admin\n');
       await on.home.run(

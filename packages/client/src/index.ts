@@ -11,7 +11,7 @@ export {
 export { CredentialError } from './credentials/credential.ts';
 export { processExecHost } from './credentials/exec-source.ts';
 export {
-  type InClusterOptions as InClusterPlace,
+  type InClusterOptions,
   inClusterConfig,
 } from './credentials/in-cluster.ts';
 export {

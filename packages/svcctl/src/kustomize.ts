@@ -65,7 +65,7 @@ export async function buildKustomization(session: Session, folder: string): Prom
     if (signal.aborted || !(error instanceof Error)) throw error;
     const code = 'code' in error ? error.code : undefined;
     if (code === 'ENOENT') {
-      throw new CliError('-k needs the program kustomize, which is not on PATH');
+      throw new CliError('-k requires the kustomize program, which is not on PATH');
     }
     const stderr = 'stderr' in error && typeof error.stderr === 'string' ? error.stderr.trim() : '';
     throw new CliError(stderr.replace(/^Error: /, '') || error.message);

@@ -4,7 +4,7 @@ import {
   ConnectionError,
   createHttpClient,
   type HttpClient,
-  type InClusterPlace,
+  type InClusterOptions,
   inClusterConfig,
   type Kubeconfig,
   loadKubeconfig,
@@ -351,17 +351,17 @@ function withHostRoots(client: ClientConfig): ClientConfig {
 }
 
 /**
- * The access reviews of the cluster this process runs in as a workload. Throws outside a cluster,
- * since the server would call itself.
+ * Returns the endpoint for access reviews of the cluster in which this process runs as a workload.
+ * Throws outside a cluster, since the server would call itself.
  */
 export function webhookInCluster(
   reviewApi: { readonly dialect: Dialect; readonly version: string },
-  place: InClusterPlace = {
+  options: InClusterOptions = {
     env: process.env,
     folder: `/var/run/secrets/${reviewApi.dialect.label('serviceaccount')}`,
   },
 ): ClientConfig {
-  const { client } = inClusterConfig(place);
+  const { client } = inClusterConfig(options);
   const group = reviewApi.dialect.group('authorization');
   const path = `/apis/${group}/${reviewApi.version}/subjectaccessreviews`;
   return { ...client, server: client.server + path };

@@ -4,14 +4,14 @@ import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { type Outcome, type SvcctlHome, svcctlFor } from '../svcctl/svcctl-run.ts';
 
 /**
- * A command line with words separated by spaces, and its standard input. `@ns` stands for the
+ * A command line with words separated by spaces, and its standard input. `@ns` is replaced by the
  * namespace of the client. `errors in any order` is for messages that kubectl prints in the random
- * order of a Go map, `one after the other` for lines that write the same cluster-scoped object.
+ * order of a Go map, `in sequence` for lines that write the same cluster-scoped object.
  */
 export type Line = readonly [
   line: string,
   stdin?: string,
-  mode?: 'errors in any order' | 'one after the other',
+  mode?: 'errors in any order' | 'in sequence',
 ];
 
 /**
@@ -22,7 +22,7 @@ export function printsLikeKubectl(
   lines: readonly Line[],
   prepare: (server: TestServer, namespace: string) => Promise<void> = async () => {},
 ): void {
-  describe.skipIf(!kubectlIsHere)('beside kubectl', () => {
+  describe.skipIf(!kubectlIsHere)('compared with kubectl', () => {
     let server: TestServer;
     let home: SvcctlHome;
     let client: Kubectl;
@@ -67,7 +67,7 @@ export function printsLikeKubectl(
     }
 
     const cases = lines.map(([line, stdin = '', mode]) => [line, stdin, mode] as const);
-    test.each(cases)('CLIENT-1: as kubectl says: %s', async (line, stdin, mode) => {
+    test.each(cases)('CLIENT-1: prints the same as kubectl: %s', async (line, stdin, mode) => {
       const words = (namespace: string) => {
         const typed = line.replaceAll('@ns', namespace).split(' ');
         // Words after -- belong to the command in the container.
@@ -76,7 +76,7 @@ export function printsLikeKubectl(
       };
       const input = (namespace: string) => stdin.replaceAll('@ns', namespace);
       const running = kubectl(words(namespaces.kubectl), input(namespaces.kubectl));
-      if (mode === 'one after the other') await running;
+      if (mode === 'in sequence') await running;
       const ours = await home.run(words(namespaces.svcctl), input(namespaces.svcctl));
       const theirs = await running;
       const ordered = (outcome: Outcome): Outcome =>
