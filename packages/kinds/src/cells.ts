@@ -59,6 +59,15 @@ export const asStringColumn = <O>(shown: ColumnDef<O>): ColumnDef<O> => ({
   type: 'string',
 });
 
+/**
+ * The first values of a list, separated by commas, and the number of omitted ones
+ * (`a,b,c + 2 more...`); empty for an empty list.
+ */
+export function firstValues(values: readonly string[], max = 3): string {
+  const shown = values.slice(0, max).join(',');
+  return values.length > max ? `${shown} + ${values.length - max} more...` : shown;
+}
+
 /** Labels in one line, ordered by name. */
 export function labelsText(labels: JsonValue | undefined): string {
   if (!isObject(labels)) return '<none>';

@@ -18,7 +18,7 @@ import type {
   NamedRuleWithOperations,
   RuleWithOperations,
 } from '../gen/types/admissionregistration/v1.ts';
-import { eachError, goList, goStrings } from '../rules/checks.ts';
+import { eachError, goList, goStrings, validateStar } from '../rules/checks.ts';
 import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -66,10 +66,7 @@ function validateNames(
   what: string,
 ): FieldError[] {
   const values = listAt(rule, field.slice(field.lastIndexOf('.') + 1)).map(String);
-  if (values.length === 0) return [required(field)];
-  if (values.length === 1 || !values.includes('*')) return [];
-  const detail = `if '*' is present, must not specify other ${what}`;
-  return [invalidGo(field, () => goStrings(values), detail)];
+  return values.length === 0 ? [required(field)] : validateStar(values, field, what);
 }
 
 function validateResources(resources: readonly string[], field: string): FieldError[] {

@@ -10,7 +10,7 @@ import {
   ruleErrors,
   truncateText,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, firstValues, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type {
   ServerStorageVersion,
@@ -56,16 +56,12 @@ export function storageVersion(dialect: Dialect): ResourceDef {
   });
 }
 
-const shownServersMax = 3;
-
 /** The table cell with the storage versions of the first few servers. */
 function serverVersions(object: Stored<StorageVersion>): string {
-  const all = (object.status?.storageVersions ?? []).map(
-    (one) => `${one?.apiServerID ?? ''}=${one?.encodingVersion ?? ''}`,
+  const servers = object.status?.storageVersions ?? [];
+  return firstValues(
+    servers.map((one) => `${one?.apiServerID ?? ''}=${one?.encodingVersion ?? ''}`),
   );
-  const shown = all.slice(0, shownServersMax).join(',');
-  const more = all.length - shownServersMax;
-  return more > 0 ? `${shown} + ${more} more...` : shown;
 }
 
 /** Validates a name of the form `group.resource`, where `core` is the core group. */

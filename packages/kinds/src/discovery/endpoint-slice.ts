@@ -15,7 +15,7 @@ import {
   ruleErrors,
   tooMany,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, listAt, nameColumn, sizeAt, textAt } from '../cells.ts';
+import { ageColumn, column, firstValues, listAt, nameColumn, sizeAt, textAt } from '../cells.ts';
 import { validateNonSpecialIp } from '../core/addresses.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
@@ -34,7 +34,7 @@ const columns: readonly ColumnDef[] = [
   column(
     'Ports',
     (object) =>
-      shorten(
+      listCell(
         objectsAt(object, 'ports').map((port) => String(port['port'] ?? port['name'] ?? '*')),
       ),
     { description: 'Ports of all endpoints.' },
@@ -42,10 +42,10 @@ const columns: readonly ColumnDef[] = [
   column(
     'Endpoints',
     (object) =>
-      shorten(
+      listCell(
         objectsAt(object, 'endpoints').flatMap((one) => listAt(one, 'addresses').map(String)),
       ),
-    { description: 'Addresses.' },
+    { description: 'Addresses of the endpoints.' },
   ),
   ageColumn,
 ];
@@ -104,16 +104,11 @@ function fillDefaults(object: Stored<EndpointSlice>): void {
   }
 }
 
-/** At most three, and the number of further ones; `<unset>` without any. */
-function shorten(all: readonly string[]): string {
-  if (all.length === 0) return '<unset>';
-  const shown = all.slice(0, 3).join(',');
-  return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
-}
+const listCell = (values: readonly string[]): string => firstValues(values) || '<unset>';
 
 /**
- * Ignores the old labels of an endpoint, which reads still return; a client that writes back what
- * it read does not lose the node's name.
+ * Drops the deprecated topology labels of endpoints that a client writes, but takes the node's name
+ * from them if the old object has it there, so that writing back a read object does not lose it.
  */
 function dropTopology(
   context: StrategyContext,
@@ -136,7 +131,7 @@ function dropTopology(
   }
 }
 
-/** Counts changes of labels too, and of members that are then ignored. */
+/** Increments generation for changes of spec or labels, even of members that are then dropped. */
 function countGeneration(object: Stored<EndpointSlice>, old: Stored<EndpointSlice>): void {
   const { labels, generation = 0 } = old.metadata;
   const isSame =
@@ -185,9 +180,10 @@ type AddressRule = (field: string, address: string) => FieldError[];
 const ofFamily =
   (family: 4 | 6): AddressRule =>
   (field, address) => {
-    const isRight = parseIpAddress(address)?.family === family;
-    const wrong = isRight ? [] : [invalid(field, address, `must be a valid IPv${family} address`)];
-    return [...wrong, ...validateNonSpecialIp(field, address)];
+    const isValid = parseIpAddress(address)?.family === family;
+    const detail = `must be a valid IPv${family} address`;
+    const errors = isValid ? [] : [invalid(field, address, detail)];
+    return [...errors, ...validateNonSpecialIp(field, address)];
   };
 
 const addressRules: Readonly<Record<string, AddressRule>> = {
@@ -260,13 +256,13 @@ function validatePorts(ports: readonly Stored<EndpointPort>[]): FieldError[] {
     names.add(name);
     return [
       ...errors,
-      ...protocolRule(port, `${path}.protocol`),
+      ...validateProtocol(port, `${path}.protocol`),
       ...optionalName(port.appProtocol, `${path}.appProtocol`, qualifiedName),
     ];
   });
 }
 
-function protocolRule(port: Stored<EndpointPort>, field: string): FieldError[] {
+function validateProtocol(port: Stored<EndpointPort>, field: string): FieldError[] {
   const protocol = port.protocol;
   if (protocol === undefined) return [required(field)];
   const allowed = ['SCTP', 'TCP', 'UDP'];

@@ -29,7 +29,7 @@ import type { ResourceDef } from '../resource-def.ts';
 import { sameOrAbsent, sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
-/** The `events` group's kind of Event, with its strict rules. Messages name stored fields. */
+/** Event of the `events` group, with stricter rules; errors contain the names of stored fields. */
 export function event(dialect: Dialect): ResourceDef {
   const validate = (object: Stored<Event>) =>
     validateEvent(object, { dialect, controllerField: 'reportingController' });
@@ -124,7 +124,7 @@ function rename(object: ApiObject, pairs: readonly (readonly [string, string])[]
 
 const renamedBack = renamed.map(([own, stored]) => [stored, own] as const);
 
-/** Omits members that the stored form has without content. */
+/** Converts an Event from the core form; omits reporters that are empty there. */
 function fromStorage(object: ApiObject): ApiObject {
   const event = rename(object, renamedBack);
   for (const name of ['reportingController', 'reportingInstance']) {
@@ -133,7 +133,7 @@ function fromStorage(object: ApiObject): ApiObject {
   return event;
 }
 
-/** A new Event must have a time and a type, and must not set the old fields (EVENT-1). */
+/** Validates that a new Event has a time and a type, and no deprecated fields (EVENT-1). */
 function validateCreate(event: Stored<Event>): FieldError[] {
   const errors = validateSeries(event);
   if (isUnset(event.eventTime)) errors.push(required('eventTime'));
@@ -180,8 +180,11 @@ const source = (value: JsonValue | undefined) => {
 
 const count = (value: JsonValue | undefined) => String(value ?? 0);
 
-/** What an update may not change, and how kube-apiserver prints it; it reports the reason twice. */
-const fixedFields: readonly (readonly [
+/**
+ * Immutable fields and functions that print them as kube-apiserver does, which reports the reason
+ * twice.
+ */
+const immutableFields: readonly (readonly [
   keyof Stored<Event>,
   (value: JsonValue | undefined) => string,
 ])[] = [
@@ -203,16 +206,16 @@ const fixedFields: readonly (readonly [
 
 function validateUpdate(event: Stored<Event>, old: Stored<Event>): FieldError[] {
   const series = sameOrEmpty(event.series, old.series) ? [] : validateSeries(event);
-  const fixed = fixedFields.flatMap(([field, shown]) => {
+  const changes = immutableFields.flatMap(([field, shown]) => {
     const isSame = field === 'related' ? sameOrAbsent : sameOrEmpty;
     if (isSame(event[field], old[field])) return [];
     const name = field === 'reportingComponent' ? 'reportingController' : field;
     return [invalidGo(name, () => shown(event[field]), 'field is immutable')];
   });
-  return [...series, ...fixed];
+  return [...series, ...changes];
 }
 
-/** `2030-01-01 00:00:00.5 +0000 UTC`, as Go prints a time. */
+/** A time as Go prints it: `2030-01-01 00:00:00.5 +0000 UTC`. */
 function time(value: JsonValue | undefined): string {
   if (typeof value !== 'string') return '0001-01-01 00:00:00 +0000 UTC';
   const [day = '', clock = ''] = value.replace('Z', '').split('T');

@@ -1,15 +1,15 @@
 import { currentMinor } from '../rules/life.ts';
 
-/** The maturity of a feature; a locked GA gate has no effect any more. */
+/** The maturity of a feature. */
 export type GateStage = 'ALPHA' | 'BETA' | 'GA' | 'DEPRECATED';
 
 /** The state of a gate from one release until the next entry. */
 export interface GateEntry {
-  /** Minor number of the first release; 0 for features that always existed. */
+  /** Minor version of the first release; 0 for gates that every release has. */
   readonly since: number;
   readonly stage: GateStage;
   readonly default: boolean;
-  /** Only its default can be set. */
+  /** Whether the gate cannot be set to another value than its default. */
   readonly locked?: true;
 }
 
@@ -22,7 +22,7 @@ const alphaOn = entryMaker({ stage: 'ALPHA', default: true });
 const beta = entryMaker({ stage: 'BETA', default: true });
 const betaOff = entryMaker({ stage: 'BETA', default: false });
 const stable = entryMaker({ stage: 'GA', default: true, locked: true });
-/** Existed always or is stable, and can still be disabled. */
+/** Stable, but can still be disabled. */
 const stableOpen = entryMaker({ stage: 'GA', default: true });
 const deprecated = entryMaker({ stage: 'DEPRECATED', default: false });
 const deprecatedOn = entryMaker({ stage: 'DEPRECATED', default: true });
@@ -30,9 +30,9 @@ const deprecatedLocked = entryMaker({ stage: 'DEPRECATED', default: false, locke
 
 /**
  * The gates of an API server of release 1.32 and their states by release (VER-5). `[alpha(8),
- * beta(9), stable(29)]` is off and settable from 1.8, on from 1.9, and locked from 1.29; before
- * 1.8 the gate did not exist. Gates of other components are included, because all components often
- * receive the same list.
+ * beta(9), stable(29)]` is off and settable since 1.8, on since 1.9, and locked since 1.29; releases
+ * before 1.8 do not have the gate. The table includes gates of other components, because all
+ * components often receive the same list.
  */
 export const gateTable = {
   APIListChunking: [alpha(8), beta(9), stable(29)],
@@ -216,6 +216,7 @@ export const gateTable = {
   WindowsHostNetwork: [alphaOn(26)],
 } as const satisfies Readonly<Record<string, readonly [GateEntry, ...GateEntry[]]>>;
 
+/** The name of a feature gate. */
 export type GateName = keyof typeof gateTable;
 
 /** The enabled features. */

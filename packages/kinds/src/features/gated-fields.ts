@@ -3,8 +3,8 @@ import type { ResourceDef } from '../resource-def.ts';
 import type { Features, GateName } from './features.ts';
 
 /**
- * Members of a kind that belong to a feature. While one of its gates is off, a write loses them
- * unless the old object uses the feature already, so disabling a feature loses no data.
+ * Members of a kind that belong to a feature. A write drops them if one of the feature's gates is
+ * disabled, unless the old object uses the feature, so that disabling a feature loses no data.
  */
 export interface GatedFields {
   readonly gates: readonly GateName[];
@@ -15,15 +15,15 @@ export interface GatedFields {
   readonly drop: readonly string[];
   /** Paths that show whether the old object uses the feature; absent: the paths of `drop`. */
   readonly usedBy?: readonly string[];
-  /** Drops them only on create. */
+  /** `create`: only creates drop them. */
   readonly on?: 'create';
-  /** Further changes of an object that loses the members. */
-  readonly settle?: (object: JsonObject, old: JsonObject | undefined) => void;
+  /** Changes an object in place after its members were dropped. */
+  readonly adjust?: (object: JsonObject, old: JsonObject | undefined) => void;
 }
 
 type Path = readonly { readonly names: readonly string[]; readonly isList: boolean }[];
 
-/** Changes an incoming object before the rules of its kind run. */
+/** Drops members in place before the rules of the kind run. */
 type DropFields = (object: JsonObject, old: JsonObject | undefined, subresource: string) => void;
 
 /** Returns a function that drops the members of disabled features; undefined if all are enabled. */
@@ -33,8 +33,8 @@ export function droppingFields(
 ): DropFields | undefined {
   const off = tables
     .filter(({ gates }) => !gates.every((gate) => features.enabled(gate)))
-    .map(({ drop, usedBy = drop, on, settle }) => ({
-      settle,
+    .map(({ drop, usedBy = drop, on, adjust }) => ({
+      adjust,
       drop: drop.map(parsePath),
       usedBy: usedBy.map(parsePath),
       on,
@@ -42,19 +42,19 @@ export function droppingFields(
     }));
   if (off.length === 0) return undefined;
   return (object, old, subresource) => {
-    for (const { drop, usedBy, on, settle, isOfStatus } of off) {
+    for (const { drop, usedBy, on, adjust, isOfStatus } of off) {
       // A write to status changes no other members.
       if (subresource === 'status' && !isOfStatus) continue;
       if (old !== undefined && (on === 'create' || usedBy.some((path) => isUsed(old, path)))) {
         continue;
       }
       for (const path of drop) dropAt(object, path);
-      settle?.(object, old);
+      adjust?.(object, old);
     }
   };
 }
 
-/** Wraps a kind so that it drops the fields of disabled features before its own preparation. */
+/** Returns a kind that drops the fields of disabled features before its own preparation. */
 export function withDroppedFields(def: ResourceDef, drop: DropFields | undefined): ResourceDef {
   if (drop === undefined) return def;
   const { strategy } = def;

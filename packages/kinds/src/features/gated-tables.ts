@@ -7,12 +7,12 @@ import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import type { GatedFields } from './gated-fields.ts';
 
-const must = 'requiredDuringSchedulingIgnoredDuringExecution';
-const rather = 'preferredDuringSchedulingIgnoredDuringExecution';
+const requiredTerms = 'requiredDuringSchedulingIgnoredDuringExecution';
+const preferredTerms = 'preferredDuringSchedulingIgnoredDuringExecution';
 
 const ofTemplate = podFields('spec.template.spec');
 
-/** Members of a Job's spec at `path` that belong to features. */
+/** The gated fields of a Job's spec at `path`. */
 const jobFields = (path: string): readonly GatedFields[] => [
   ...podFields(`${path}.template.spec`),
   { gates: ['JobManagedBy'], drop: [`${path}.managedBy`], on: 'create' },
@@ -55,7 +55,7 @@ const tables = {
       gates: ['CrossNamespaceVolumeDataSource'],
       drop: [],
       usedBy: ['spec.dataSourceRef'],
-      settle: dropForeignSource,
+      adjust: dropForeignSource,
     },
     { gates: ['VolumeAttributesClass'], drop: ['status.currentVolumeAttributesClassName'] },
     { gates: ['VolumeAttributesClass'], drop: ['status.modifyVolumeStatus'] },
@@ -88,12 +88,12 @@ const tables = {
   ],
 } satisfies Readonly<Record<string, readonly GatedFields[]>>;
 
-/** Members of a built-in kind that belong to features. */
+/** The gated fields of a built-in kind; empty if it has none. */
 export function gatedFieldsOf(kind: string): readonly GatedFields[] {
   return Object.hasOwn(tables, kind) ? tables[kind as keyof typeof tables] : [];
 }
 
-/** Members of a pod's spec at `path` that belong to features. */
+/** The gated fields of a pod's spec at `path`. */
 function podFields(path: string): readonly GatedFields[] {
   const containers = `${path}.initContainers|containers|ephemeralContainers[]`;
   const spread = `${path}.topologySpreadConstraints[]`;
@@ -114,7 +114,10 @@ function podFields(path: string): readonly GatedFields[] {
     { gates: ['MatchLabelKeysInPodTopologySpread'], drop: [`${spread}.matchLabelKeys`] },
     {
       gates: ['MatchLabelKeysInPodAffinity'],
-      drop: [`${affinity}.${must}[].${keys}`, `${affinity}.${rather}[].podAffinityTerm.${keys}`],
+      drop: [
+        `${affinity}.${requiredTerms}[].${keys}`,
+        `${affinity}.${preferredTerms}[].podAffinityTerm.${keys}`,
+      ],
     },
     {
       gates: ['DynamicResourceAllocation'],
@@ -134,23 +137,23 @@ function podFields(path: string): readonly GatedFields[] {
     {
       gates: ['PodLifecycleSleepAction'],
       drop: [`${containers}.lifecycle.preStop|postStart.sleep`],
-      settle: (object) => dropEmptyHandlers(specOf(object)),
+      adjust: (object) => dropEmptyHandlers(specOf(object)),
     },
     {
       gates: ['ImageVolume'],
       drop: [],
       usedBy: [`${path}.volumes[].image`],
-      settle: (object) => dropImages(specOf(object)),
+      adjust: (object) => dropImages(specOf(object)),
     },
     {
       gates: ['ProcMountType'],
       drop: [],
-      settle: (object, old) => settleMounts(specOf(object), specOf(old)),
+      adjust: (object, old) => resetProcMounts(specOf(object), specOf(old)),
     },
   ];
 }
 
-/** Removes handlers that lost their only action. */
+/** Removes handlers without an action. */
 function dropEmptyHandlers(spec: JsonObject | undefined): void {
   for (const { container } of eachContainer(spec, '')) {
     const lifecycle = objectAt(container, 'lifecycle');
@@ -187,8 +190,8 @@ function setList(holder: JsonObject, name: string, list: JsonObject[]): void {
   else holder[name] = list;
 }
 
-/** Resets the member to its default rather than dropping it: older objects have it written out. */
-function settleMounts(spec: JsonObject | undefined, old: JsonObject | undefined): void {
+/** Resets `procMount` to its default, which stored objects contain, instead of dropping it. */
+function resetProcMounts(spec: JsonObject | undefined, old: JsonObject | undefined): void {
   const isUnmasked = eachContainer(old, '').some(({ container }) => {
     const mount = textAt(container, 'securityContext', 'procMount');
     return mount !== '' && mount !== 'Default';
@@ -200,7 +203,7 @@ function settleMounts(spec: JsonObject | undefined, old: JsonObject | undefined)
   }
 }
 
-/** Drops a data source in another namespace entirely. */
+/** Drops a data source in another namespace. */
 function dropForeignSource(object: JsonObject): void {
   if (textAt(object, 'spec', 'dataSourceRef', 'namespace') === '') return;
   delete objectAt(object, 'spec')?.['dataSourceRef'];

@@ -11,8 +11,8 @@ import type { FlowSchema, PriorityLevelConfiguration } from '../gen/types/flowco
 import type { Stored } from '../stored.ts';
 
 /**
- * The levels and schemas that every server has, with kube-apiserver's names and numbers (OPS-3).
- * Mandatory ones are always reset to these specs, suggested ones while their annotation says so.
+ * The levels and schemas that every server has, with kube-apiserver's names and numbers (OPS-3). The
+ * server always restores the specs of mandatory ones, and those of others if an annotation is true.
  */
 interface DefaultFlowObjects {
   readonly levels: readonly ApiObject[];
@@ -22,14 +22,14 @@ interface DefaultFlowObjects {
 /** Names of the mandatory objects of both kinds. */
 export const mandatoryFlowNames: ReadonlySet<string> = new Set(['exempt', 'catch-all']);
 
-/** The annotation that says whether the server keeps an object's spec up to date. */
+/** The annotation that tells whether the server restores an object's spec. */
 export function autoUpdateAnnotation(dialect: Dialect): string {
   return dialect.label('autoupdate-spec', 'apf');
 }
 
 const all = ['*'];
 
-/** The properties of a level beside its name. */
+/** A limited level. */
 interface LevelRow {
   readonly name: string;
   readonly shares: number;
@@ -171,8 +171,8 @@ function specsOf(dialect: Dialect): ReadonlyMap<string, JsonObject> {
 }
 
 /**
- * Rejects a mandatory object whose spec differs from the required one. The level `exempt` may
- * choose its own settings.
+ * Validates that the spec of a mandatory object is the required one, except the settings of the
+ * level `exempt`. Accepts other objects.
  */
 export function validateMandatory(
   object: Stored<FlowSchema | PriorityLevelConfiguration>,
@@ -189,7 +189,7 @@ export function validateMandatory(
   return [invalid('spec', spec, `spec of '${name}'${part} must equal the fixed value`)];
 }
 
-/** Returns new objects at each call, so callers may change them. */
+/** Returns the default objects, as new copies that callers may change. */
 export function defaultFlowObjects(dialect: Dialect): DefaultFlowObjects {
   const apiVersion = `${dialect.group('flowcontrol.apiserver')}/v1`;
   const annotation = autoUpdateAnnotation(dialect);

@@ -6,7 +6,6 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
-  invalidGo,
   type JsonObject,
   notSupported,
   required,
@@ -24,12 +23,12 @@ import type {
   Subject,
 } from '../gen/types/flowcontrol/v1.ts';
 import { type Findings, type ResourceDef, type Strategy, standardVerbs } from '../resource-def.ts';
-import { eachError, goStrings } from '../rules/checks.ts';
+import { eachError, goStrings, validateStar } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateMandatory } from './default-objects.ts';
 
-/** FlowSchema: which requests belong to which priority level (OPS-3). */
+/** FlowSchema: assigns requests to a priority level (OPS-3). */
 export function flowSchema(dialect: Dialect): ResourceDef {
   return defineKind<FlowSchema>({
     dialect,
@@ -41,7 +40,7 @@ export function flowSchema(dialect: Dialect): ResourceDef {
       {
         version: 'v1',
         defaults: fillDefaults,
-        rowOrder: inOrderOfMatching,
+        rowOrder: compareMatchingOrder,
         columns: [
           nameColumn,
           column('PriorityLevel', (object) => object.spec?.priorityLevelConfiguration?.name ?? '', {
@@ -53,7 +52,7 @@ export function flowSchema(dialect: Dialect): ResourceDef {
           column(
             'DistinguisherMethod',
             (object) => (object.spec?.distinguisherMethod?.type ?? '') || '<none>',
-            { description: 'How flows are distinguished.' },
+            { description: 'Method by which flows are distinguished.' },
           ),
           ageColumn,
           column('MissingPL', missing, {
@@ -80,7 +79,7 @@ function fillDefaults(object: Stored<FlowSchema>): void {
 }
 
 /** The order in which schemas are matched. */
-function inOrderOfMatching(one: Stored<FlowSchema>, other: Stored<FlowSchema>): number {
+function compareMatchingOrder(one: Stored<FlowSchema>, other: Stored<FlowSchema>): number {
   const [first, second] = [one, other].map((each) => numberAt(each, 'spec', 'matchingPrecedence'));
   if (first !== second) return first! - second!;
   return (one.metadata.name ?? '') < (other.metadata.name ?? '') ? -1 : 1;
@@ -216,7 +215,7 @@ function* validateResources(
     const values = listAt(rule, name).map(String);
     const detail = `resource rules must supply at least one ${one}`;
     const field = `${path}.${name}`;
-    return values.length === 0 ? [required(field, detail)] : alone(values, field, what);
+    return values.length === 0 ? [required(field, detail)] : validateStar(values, field, what);
   };
   return [
     ...validateVerbs(rule, path),
@@ -224,13 +223,6 @@ function* validateResources(
     ...list('resources', 'resources', 'resource'),
     ...(yield* validateNamespaces(rule, `${path}.namespaces`)),
   ];
-}
-
-/** `*` matches everything, so it must be the only value. */
-function alone(values: readonly string[], field: string, what: string): FieldError[] {
-  if (values.length < 2 || !values.includes('*')) return [];
-  const detail = `if '*' is present, must not specify other ${what}`;
-  return [invalidGo(field, () => goStrings(values), detail)];
 }
 
 const verbs: readonly string[] = [...standardVerbs, 'proxy'].sort();
@@ -242,7 +234,7 @@ function validateVerbs(
   const ruleVerbs = (rule.verbs ?? []).map(String);
   const field = `${path}.verbs`;
   if (ruleVerbs.length === 0) return [required(field, 'verbs must contain at least one value')];
-  if (ruleVerbs.includes('*')) return alone(ruleVerbs, field, 'verbs');
+  if (ruleVerbs.includes('*')) return validateStar(ruleVerbs, field, 'verbs');
   if (ruleVerbs.every((verb) => verbs.includes(verb))) return [];
   const error = notSupported(field, '', verbs);
   return [{ ...error, message: error.message.replace('""', () => goStrings(ruleVerbs)) }];
@@ -257,7 +249,7 @@ function* validateNamespaces(
     const detail = 'resource rules that are not cluster scoped must supply at least one namespace';
     return [required(field, detail)];
   }
-  if (namespaces.includes('*')) return alone(namespaces, field, 'namespaces');
+  if (namespaces.includes('*')) return validateStar(namespaces, field, 'namespaces');
   const intro = "each member of this list must be '*' or a DNS-1123 label; ";
   return yield* eachError(namespaces, (name, index) =>
     dnsLabel(name).map((message) => invalid(`${field}[${index}]`, name, `${intro}${message}`)),
@@ -275,7 +267,7 @@ function* validateUrls(
     const detail = 'nonResourceURLs must contain at least one value';
     return [...errors, required(field, detail)];
   }
-  if (urls.includes('*')) return [...errors, ...alone(urls, field, 'non-resource URLs')];
+  if (urls.includes('*')) return [...errors, ...validateStar(urls, field, 'non-resource URLs')];
   const ofUrls = yield* eachError(urls, (url, index) => validateUrl(url, `${field}[${index}]`));
   return [...errors, ...ofUrls];
 }
@@ -292,7 +284,10 @@ function validateUrl(url: string, field: string): FieldError[] {
   return refuse('wildcard can only do suffix matching');
 }
 
-/** The strategy of this group's kinds. `validate` checks all members except status. */
+/**
+ * Returns the strategy of this group's kinds.
+ * @param validate validates an object except its metadata
+ */
 export function flowStrategy<O extends Stored<FlowSchema | PriorityLevelConfiguration>>(
   validate: (object: O) => Findings,
 ): Partial<Strategy<O>> & Pick<Strategy, 'validateName'> {
@@ -307,7 +302,7 @@ export function flowStrategy<O extends Stored<FlowSchema | PriorityLevelConfigur
   };
 }
 
-/** Validates the conditions of this group's kinds: each type once, and named. */
+/** Validates the conditions of this group's kinds, whose types must be unique and not empty. */
 export function validateFlowConditions(
   object: Stored<FlowSchema | PriorityLevelConfiguration>,
 ): FieldError[] {

@@ -90,11 +90,11 @@ describe('FlowSchema', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 
-  test('conditions of its status have different types', () => {
+  test('the types of conditions in its status must be unique', () => {
     const to = mutated(good, { 'status.conditions': [{ type: 'A' }, { type: 'A' }, {}] });
     expect(updateErrors(def, { from: good, to }, { subresource: 'status' })).toEqual([
       'status.conditions[1].type: Duplicate value: "A"',
@@ -161,8 +161,8 @@ describe('PriorityLevelConfiguration', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 });
 
@@ -189,12 +189,12 @@ describe('mandatory objects', () => {
       { 'spec.limited': {}, 'spec.type': 'Limited', 'spec.exempt': undefined },
       fixed('exempt', ofExempt),
     ],
-  ])('OPS-3: the %s %s is fixed', (kind, name, mutation, wanted) => {
+  ])('OPS-3: the %s %s is fixed', (kind, name, mutation, expected) => {
     const def = kindOf(kind);
     const object = named(kind === 'FlowSchema' ? schemas : levels, name);
     expect(createErrors(def, object)).toEqual([]);
-    const complaints = createErrors(def, mutated(object, mutation as Row[0]));
-    expect(complaints.some((one) => one.startsWith('spec: ') && one.endsWith(wanted))).toBe(true);
+    const errors = createErrors(def, mutated(object, mutation as Row[0]));
+    expect(errors.some((one) => one.startsWith('spec: ') && one.endsWith(expected))).toBe(true);
   });
 
   test('OPS-3: the level exempt may choose its own shares', () => {

@@ -22,7 +22,7 @@ import type { Stored } from '../stored.ts';
 import { validateMandatory } from './default-objects.ts';
 import { flowStrategy, validateFlowConditions } from './flow-schema.ts';
 
-/** PriorityLevelConfiguration: the share of the server that a level of requests may use (OPS-3). */
+/** PriorityLevelConfiguration: the concurrency and queues of a class of requests (OPS-3). */
 export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
   const queuing = (name: string, member: string, description: string) =>
     limitColumn(name, ['limitResponse', 'queuing', member], description);
@@ -44,11 +44,11 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
           limitColumn(
             'NominalConcurrencyShares',
             ['nominalConcurrencyShares'],
-            'Share of the whole.',
+            "Nominal share of the server's concurrency.",
           ),
           queuing('Queues', 'queues', 'Number of queues.'),
-          queuing('HandSize', 'handSize', 'Queues a flow may use.'),
-          queuing('QueueLengthLimit', 'queueLengthLimit', 'Most requests in a queue.'),
+          queuing('HandSize', 'handSize', 'Number of queues that a flow may use.'),
+          queuing('QueueLengthLimit', 'queueLengthLimit', 'Maximum number of requests in a queue.'),
           ageColumn,
         ],
       },
@@ -68,11 +68,19 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
 const limitColumn = (name: string, path: readonly string[], description: string) =>
   column(name, (object) => at(object, 'spec', 'limited', ...path) ?? '<none>', { description });
 
+/** Concurrency shares of a limited level that states none. */
+export const defaultShares = 30;
+
 function fillDefaults(object: Stored<PriorityLevelConfiguration>): void {
-  const spec = ensure(object, 'spec');
-  fill(spec.exempt, { nominalConcurrencyShares: 0, lendablePercent: 0 });
-  const limited = spec.limited;
-  fill(limited, { nominalConcurrencyShares: 30, lendablePercent: 0 });
+  fill(ensure(object, 'spec').limited, { nominalConcurrencyShares: defaultShares });
+  fillLevel(object);
+}
+
+/** Fills in the defaults of a level, except the shares of a limited one. */
+export function fillLevel(object: Stored<PriorityLevelConfiguration>): void {
+  const { exempt, limited } = object.spec ?? {};
+  fill(exempt, { nominalConcurrencyShares: 0, lendablePercent: 0 });
+  fill(limited, { lendablePercent: 0 });
   const queuing = limited?.limitResponse?.queuing;
   if (queuing === undefined) return;
   queuing.queues ||= 64;

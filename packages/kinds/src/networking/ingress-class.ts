@@ -20,7 +20,7 @@ import { fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateTypedReference } from './ingress.ts';
 
-/** IngressClass: which controller serves which Ingresses. */
+/** IngressClass: the controller that serves Ingresses of the class. */
 export function ingressClass(dialect: Dialect): ResourceDef {
   return defineKind<IngressClass>({
     dialect,

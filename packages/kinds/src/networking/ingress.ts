@@ -14,7 +14,7 @@ import {
   ruleErrors,
   wildcardSubdomain,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, nameColumn } from '../cells.ts';
+import { ageColumn, column, firstValues, nameColumn } from '../cells.ts';
 import { validateIp } from '../core/addresses.ts';
 import { validateBalancerHost } from '../core/service/load-balancer-status.ts';
 import { defineKind, statusSubresource } from '../define.ts';
@@ -101,9 +101,7 @@ function hosts(object: Stored<Ingress>): string {
   const all = (object.spec?.rules ?? [])
     .map((rule) => rule.host ?? '')
     .filter((host) => host !== '');
-  if (all.length === 0) return '*';
-  const shown = all.slice(0, 3).join(',');
-  return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
+  return firstValues(all) || '*';
 }
 
 function addresses(object: Stored<Ingress>): string {
@@ -113,17 +111,17 @@ function addresses(object: Stored<Ingress>): string {
   return [...new Set(all)].sort().join(',');
 }
 
-/** Errors of the old object that an update may keep. */
+/** Rules that an update may break, because the old object broke them. */
 interface Tolerated {
   readonly secretNames: boolean;
   readonly wildcardRules: boolean;
 }
 
-const nothing: Tolerated = { secretNames: false, wildcardRules: false };
+const noneTolerated: Tolerated = { secretNames: false, wildcardRules: false };
 
 /** Validates a new Ingress, which may set the class either in the spec or in the annotation. */
 function validateNewIngress(object: Stored<Ingress>, dialect: Dialect): FieldError[] {
-  const errors = validateSpec(object, nothing);
+  const errors = validateSpec(object, noneTolerated);
   const annotation = dialect.label('ingress.class');
   const annotations = object.metadata.annotations ?? {};
   const className = object.spec?.ingressClassName;
@@ -232,7 +230,7 @@ function validatePath(rule: Stored<HTTPIngressPath>, path: string): FieldError[]
   return [...validatePathText(rule, path), ...validateBackend(backend, `${path}.backend`)];
 }
 
-/** Parts that a path may not contain, or end in, when the server compares it. */
+/** Parts that an exact path or a prefix cannot contain, or end in. */
 const refusedParts = ['//', '/./', '/../', '%2f', '%2F'];
 const refusedEnds = ['/..', '/.'];
 
@@ -283,7 +281,7 @@ function validateIngressStatus(object: Stored<Ingress>): FieldError[] {
   });
 }
 
-/** Validates a changed Ingress, which may keep errors that are older than their checks. */
+/** Validates a changed Ingress, which may keep some errors of the old one. */
 function validateIngressChange(object: Stored<Ingress>, old: Stored<Ingress>): FieldError[] {
   const secretNames = (old.spec?.tls ?? []).some((tls) => validateSecretName(tls, '').length > 0);
   const wildcardRules = (old.spec?.rules ?? []).some(
@@ -292,7 +290,7 @@ function validateIngressChange(object: Stored<Ingress>, old: Stored<Ingress>): F
   return validateSpec(object, { secretNames, wildcardRules });
 }
 
-/** Warns a new Ingress that sets its class only in the annotation. */
+/** Returns a warning about a new Ingress that sets its class only in the annotation. */
 function ingressWarnings(
   object: Stored<Ingress>,
   old: Stored<Ingress> | undefined,

@@ -19,7 +19,7 @@ import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
-/** IPAddress: an address in use and its holder. */
+/** IPAddress: records the object that uses an address. */
 export function ipAddress(dialect: Dialect): ResourceDef {
   const columns = [
     nameColumn,
@@ -40,7 +40,7 @@ export function ipAddress(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateName,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...validateKept(object, old)],
+      validateUpdate: (_, object, old) => [...validate(object), ...validateUnchanged(object, old)],
     },
     example: () => ({
       apiVersion: `${dialect.group('networking')}/v1beta1`,
@@ -51,7 +51,7 @@ export function ipAddress(dialect: Dialect): ResourceDef {
   });
 }
 
-/** The holder of an address: `services/default/example`. */
+/** The cell with the object that uses the address: `services/default/example`. */
 function parentOf(object: Stored<IPAddress>): string {
   const parent = object.spec?.parentRef;
   if (parent === undefined) return '<none>';
@@ -87,7 +87,7 @@ function validate(object: Stored<IPAddress>): FieldError[] {
   ];
 }
 
-function validateKept(object: Stored<IPAddress>, old: Stored<IPAddress>): FieldError[] {
+function validateUnchanged(object: Stored<IPAddress>, old: Stored<IPAddress>): FieldError[] {
   const parent = object.spec?.parentRef ?? undefined;
   if (sameOrEmpty(parent, old.spec?.parentRef ?? undefined)) return [];
   const shown = () => {
@@ -99,7 +99,7 @@ function validateKept(object: Stored<IPAddress>, old: Stored<IPAddress>): FieldE
   return [invalidGo('spec.parentRef', shown, 'field is immutable')];
 }
 
-/** Labels of the IPAddresses that the allocator of Services makes. */
+/** The labels of the IPAddresses that the allocator of Services creates. */
 export function addressLabels(dialect: Dialect): {
   readonly family: string;
   readonly managedBy: string;

@@ -31,7 +31,7 @@ import { goList, reportedTwice } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** NetworkPolicy: which traffic pods accept and send. */
+/** NetworkPolicy: restricts the traffic that pods accept and send. */
 export function networkPolicy(dialect: Dialect): ResourceDef {
   const podSelector = column(
     'Pod-Selector',
@@ -115,8 +115,8 @@ const protocols = ['TCP', 'UDP', 'SCTP'];
 
 function validatePort(port: Stored<NetworkPolicyPort>, path: string): FieldError[] {
   const protocol = port.protocol;
-  const isKnown = protocol === undefined || protocols.includes(String(protocol));
-  const errors = isKnown ? [] : [notSupported(`${path}.protocol`, protocol, protocols)];
+  const isSupported = protocol === undefined || protocols.includes(String(protocol));
+  const errors = isSupported ? [] : [notSupported(`${path}.protocol`, protocol, protocols)];
   return [...errors, ...validateRange(port, path)];
 }
 
@@ -134,7 +134,7 @@ function validateRange(port: Stored<NetworkPolicyPort>, path: string): FieldErro
   const start = first;
   return [
     ...portNumber(`${path}.port`, start),
-    // kube-apiserver prints the port.
+    // kube-apiserver's error shows the port instead of the end.
     ...(last !== undefined && end < start
       ? [invalid(`${path}.endPort`, start, 'must be greater than or equal to `port`')]
       : []),

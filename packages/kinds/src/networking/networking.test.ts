@@ -100,8 +100,8 @@ describe('NetworkPolicy', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 });
 
@@ -208,11 +208,11 @@ describe('Ingress', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 
-  test('a class that only the annotation names causes one warning', () => {
+  test('a new Ingress that states its class only in the annotation causes a warning', () => {
     const { warnings } = def.strategy;
     const annotation = { 'metadata.annotations': { 'svc.io/ingress.class': 'a' } };
     const alone = decoded(def, mutated(good, annotation));
@@ -225,14 +225,14 @@ describe('Ingress', () => {
     expect(warnings?.(decoded(def, good), undefined)).toEqual([]);
   });
 
-  test('errors that are older than their rule may stay', () => {
+  test('an update may keep errors of the old object', () => {
     const from = mutated(good, { 'spec.tls': [{ secretName: 'B' }] });
     const to = mutated(from, { 'spec.rules.0.host': 'b.example.com' });
     expect(updateErrors(def, { from, to })).toEqual([]);
     expect(updateErrors(def, { from: good, to })).toHaveLength(1);
   });
 
-  test('its status has addresses', () => {
+  test('addresses in its status are validated', () => {
     const to = mutated(good, {
       'status.loadBalancer.ingress': [{ ip: 'x' }, { hostname: '1.2.3.4' }],
     });
@@ -282,8 +282,8 @@ describe('IngressClass', () => {
       ["spec.parameters.namespace: Forbidden: `parameters.scope` is set to 'Cluster'"],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 
   test('its controller is immutable', () => {
@@ -344,8 +344,8 @@ describe('Endpoints', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 });
 
@@ -401,7 +401,7 @@ describe('EndpointSlice', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 });

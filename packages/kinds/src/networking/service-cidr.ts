@@ -66,7 +66,7 @@ export function serviceCidr(dialect: Dialect): ResourceDef {
   });
 }
 
-/** The blocks of a ServiceCIDR, as text. */
+/** The CIDR blocks of a ServiceCIDR. */
 export const cidrsOf = (object: Stored<ServiceCIDR>): readonly string[] =>
   (object.spec?.cidrs ?? []).map(String);
 
@@ -109,7 +109,7 @@ function validateCidr(cidr: string, path: string): FieldError[] {
   ];
 }
 
-/** Returns why Go's strict parser rejects a prefix; undefined if it accepts it. */
+/** Returns the error of Go's strict parser for a prefix; undefined if it is valid. */
 function prefixProblem(text: string): string | undefined {
   const slash = text.lastIndexOf('/');
   if (slash < 0) return "no '/'";
@@ -122,7 +122,7 @@ function prefixProblem(text: string): string | undefined {
   return Number(bits) > width ? 'prefix length out of range' : undefined;
 }
 
-/** Whether addresses of a ServiceCIDR may be allocated: no condition says otherwise. */
+/** Whether addresses of a ServiceCIDR may be allocated: it is unless deleted or marked not ready. */
 export function isReady(object: Stored<ServiceCIDR>): boolean {
   if (object.metadata.deletionTimestamp !== undefined) return false;
   const ready = (object.status?.conditions ?? []).find(({ type }) => type === 'Ready');

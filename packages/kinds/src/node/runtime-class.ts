@@ -72,7 +72,7 @@ function validate(object: Stored<RuntimeClass>, dialect: Dialect): FieldError[] 
   ];
 }
 
-/** kube-apiserver repeats the last name of the path for errors within a toleration. */
+/** Validates tolerations; kube-apiserver repeats the last name of the path in their errors. */
 function validateUniqueTolerations(tolerations: readonly Stored<Toleration>[]): FieldError[] {
   const path = 'scheduling.tolerations';
   const seen = new Set<string>();

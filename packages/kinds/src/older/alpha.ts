@@ -9,8 +9,6 @@ import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Life } from '../rules/life.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
-/** Alpha versions of kinds that are stable now; they were never enabled by default. */
-
 const rbacGroup = 'rbac.authorization';
 
 /** RuntimeClass had a spec in this version. */
@@ -34,7 +32,7 @@ const inSpec: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'defaulting'> = {
   },
 };
 
-/** Older versions of the kinds of RBAC, scheduling, runtimes, and storage. */
+/** Alpha versions of stable kinds of RBAC, scheduling, runtimes, and storage. */
 export function olderAlpha(dialect: Dialect): readonly OlderKind[] {
   const version = 'v1alpha1';
   const until = (kind: string, group: string, life: Life): Life => ({

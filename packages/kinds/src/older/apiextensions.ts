@@ -7,11 +7,9 @@ import { ensure, fill, objectAt, objectsAt } from '../rules/fill.ts';
 import type { OlderKind } from './contract.ts';
 
 /**
- * CustomResourceDefinition of `v1beta1`: the members of a single version were at the top level, a
- * schema was optional, and unspecified members were kept.
+ * CustomResourceDefinition `v1beta1`, in which the members of a single version are at the top level,
+ * a schema is optional, and unspecified members are kept by default.
  */
-
-/** The older version of CustomResourceDefinition. */
 export function olderApiExtensions(): readonly OlderKind[] {
   const facts = 'apiextensions';
   return [
@@ -59,7 +57,7 @@ function fillDefaults(object: ApiObject): void {
   defaultCrd(crdOf(object));
 }
 
-/** Top-level members that each version has now, by their names there. */
+/** Top-level members and their names in the versions of `v1`. */
 const moved = [
   ['validation', 'schema'],
   ['subresources', 'subresources'],
@@ -90,7 +88,7 @@ function toStorage(object: ApiObject): ApiObject {
   return object;
 }
 
-/** Renames the member that holds a column's path. */
+/** Renames the member with the path of each printer column. */
 function renamePaths(owner: JsonObject, change: { from: string; to: string }): void {
   for (const column of objectsAt(owner, 'additionalPrinterColumns')) {
     const path = column[change.from];

@@ -5,24 +5,19 @@ import type { Strategy } from '../resource-def.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
-/**
- * The workloads before `apps/v1`: their selector defaulted to the template's labels and could
- * change, and they had other defaults.
- */
-
-/** The annotation that carries a member which `apps/v1` no longer has. */
+/** Annotation that replaces `spec.rollbackTo`, which `apps/v1` does not have. */
 const rollbackAnnotation = 'deprecated.deployment.rollback.to';
 
 const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'operations'> = {
   operations: [{ name: 'rollback', kind: 'DeploymentRollback' }],
   toStorage(object) {
-    const wanted = objectAt(object, 'spec', 'rollbackTo');
-    if (wanted !== undefined) toAnnotation(object, rollbackAnnotation, wanted['revision'] ?? 0);
-    else toAnnotation(object, rollbackAnnotation, undefined);
+    const target = objectAt(object, 'spec', 'rollbackTo');
+    const revision = target === undefined ? undefined : (target['revision'] ?? 0);
+    setAnnotation(object, rollbackAnnotation, revision);
     return object;
   },
   fromStorage(object) {
-    const revision = fromAnnotation(object, rollbackAnnotation);
+    const revision = takeAnnotation(object, rollbackAnnotation);
     if (revision !== undefined) ensure(object, 'spec')['rollbackTo'] = { revision };
     return object;
   },
@@ -30,7 +25,7 @@ const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'operations'> =
 
 const templateGeneration: Pick<OlderVersion, 'toStorage' | 'fromStorage'> = {
   toStorage(object) {
-    toAnnotation(
+    setAnnotation(
       object,
       templateGenerationAnnotation,
       at(object, 'spec', 'templateGeneration') ?? 0,
@@ -38,13 +33,16 @@ const templateGeneration: Pick<OlderVersion, 'toStorage' | 'fromStorage'> = {
     return object;
   },
   fromStorage(object) {
-    const generation = fromAnnotation(object, templateGenerationAnnotation);
+    const generation = takeAnnotation(object, templateGenerationAnnotation);
     if (generation !== undefined) ensure(object, 'spec')['templateGeneration'] = generation;
     return object;
   },
 };
 
-/** Older versions of Deployment, DaemonSet, ReplicaSet, and StatefulSet. */
+/**
+ * Older versions of Deployment, DaemonSet, ReplicaSet, and StatefulSet. Their selector is mutable
+ * and defaults to the template's labels, and other defaults differ.
+ */
 export function olderApps(): readonly OlderKind[] {
   const labeled = { defaults: selectorFromTemplate };
   return [
@@ -55,13 +53,13 @@ export function olderApps(): readonly OlderKind[] {
         version('apps', 'v1beta2'),
         version('apps', 'v1beta1', {
           ...rollback,
-          defaults: firstDeployment,
-          rules: rollsBack,
+          defaults: fillAppsDeployment,
+          rules: rollbackRules,
         }),
         version('extensions', 'v1beta1', {
           ...rollback,
-          defaults: extensionsDeployment,
-          rules: rollsBack,
+          defaults: fillExtensionsDeployment,
+          rules: rollbackRules,
         }),
       ],
     },
@@ -73,11 +71,11 @@ export function olderApps(): readonly OlderKind[] {
         version('extensions', 'v1beta1', {
           ...templateGeneration,
           defaults: (object) => {
-            replacedByHand(object);
+            fillOnDeleteDefaults(object);
             fillDaemonSet(object);
           },
           defaulting: 'alone',
-          rules: freeSelector,
+          rules: mutableSelectorRules,
         }),
       ],
     },
@@ -86,7 +84,7 @@ export function olderApps(): readonly OlderKind[] {
       kind: 'ReplicaSet',
       older: [
         version('apps', 'v1beta2'),
-        // The type came with the next version; this version's package has none.
+        // The package of v1beta1 does not contain the type.
         version('apps', 'v1beta1', {
           ...labeled,
           type: 'apps.v1beta2.ReplicaSet',
@@ -97,13 +95,16 @@ export function olderApps(): readonly OlderKind[] {
             replacement: { group: 'apps', version: 'v1', kind: 'ReplicaSet' },
           },
         }),
-        version('extensions', 'v1beta1', { ...labeled, rules: freeSelector }),
+        version('extensions', 'v1beta1', { ...labeled, rules: mutableSelectorRules }),
       ],
     },
     {
       facts: 'apps',
       kind: 'StatefulSet',
-      older: [version('apps', 'v1beta2'), version('apps', 'v1beta1', { defaults: replacedByHand })],
+      older: [
+        version('apps', 'v1beta2'),
+        version('apps', 'v1beta1', { defaults: fillOnDeleteDefaults }),
+      ],
     },
   ];
 }
@@ -125,31 +126,31 @@ const version = (facts: string, name: string, more: Partial<OlderVersion> = {}):
   ...more,
 });
 
-/** Stores a member in an annotation that the stored form does not have. */
-function toAnnotation(object: ApiObject, name: string, value: unknown): void {
+/** Sets an annotation; undefined removes it. */
+function setAnnotation(object: ApiObject, name: string, value: unknown): void {
   const { annotations, ...metadata } = object.metadata;
   const { [name]: _, ...others } = annotations ?? {};
-  const kept = value === undefined ? others : { ...others, [name]: String(value) };
+  const all = value === undefined ? others : { ...others, [name]: String(value) };
   object.metadata = metadata;
-  if (Object.keys(kept).length > 0) object.metadata.annotations = kept;
+  if (Object.keys(all).length > 0) object.metadata.annotations = all;
 }
 
 /** Removes a number from an annotation and returns it; undefined if there is none. */
-function fromAnnotation(object: ApiObject, name: string): number | undefined {
+function takeAnnotation(object: ApiObject, name: string): number | undefined {
   const text = textAt(jsonObject(object), 'metadata', 'annotations', name);
   if (!/^-?\d{1,15}$/.test(text)) return undefined;
-  toAnnotation(object, name, undefined);
+  setAnnotation(object, name, undefined);
   return Number(text);
 }
 
-function firstDeployment(object: JsonObject): void {
+function fillAppsDeployment(object: JsonObject): void {
   selectorFromTemplate(object);
   fill(ensure(object, 'spec'), { revisionHistoryLimit: 2 });
 }
 
-/** A rollback stores its request unchanged: the object's own rules do not apply. */
-const rollsBack = (strategy: Strategy): Partial<Strategy> => {
-  const rules = { ...strategy, ...freeSelector(strategy) };
+/** Rules of versions with the subresource `rollback`, whose requests are stored unvalidated. */
+const rollbackRules = (strategy: Strategy): Partial<Strategy> => {
+  const rules = { ...strategy, ...mutableSelectorRules(strategy) };
   return {
     ...rules,
     prepareForUpdate(context, object, old) {
@@ -162,8 +163,8 @@ const rollsBack = (strategy: Strategy): Partial<Strategy> => {
   };
 };
 
-/** Rules that let the selector change, for the endpoints of old clients. */
-const freeSelector = (strategy: Strategy): Partial<Strategy> => ({
+/** Rules of versions in which the selector is mutable. */
+const mutableSelectorRules = (strategy: Strategy): Partial<Strategy> => ({
   validateUpdate(context, object, old) {
     const spec = { ...objectAt(old, 'spec') };
     const selector = at(object, 'spec', 'selector');
@@ -173,10 +174,10 @@ const freeSelector = (strategy: Strategy): Partial<Strategy> => ({
   },
 });
 
-/** The value that kube-apiserver writes where the oldest Deployments had no limit. */
+/** The value that stands for no limit in the oldest Deployments. */
 const unlimited = 2_147_483_647;
 
-function extensionsDeployment(object: JsonObject): void {
+function fillExtensionsDeployment(object: JsonObject): void {
   selectorFromTemplate(object);
   const spec = ensure(object, 'spec');
   fill(spec, { progressDeadlineSeconds: unlimited, revisionHistoryLimit: unlimited });
@@ -186,7 +187,7 @@ function extensionsDeployment(object: JsonObject): void {
   if (rolls) fill(ensure(strategy, 'rollingUpdate'), { maxUnavailable: 1, maxSurge: 1 });
 }
 
-function replacedByHand(object: JsonObject): void {
+function fillOnDeleteDefaults(object: JsonObject): void {
   selectorFromTemplate(object);
   fill(ensure(ensure(object, 'spec'), 'updateStrategy'), { type: 'OnDelete' });
 }

@@ -6,11 +6,9 @@ import { errorSteps } from '../rules/checks.ts';
 import { ensure, fill, objectsAt } from '../rules/fill.ts';
 import type { OlderKind } from './contract.ts';
 
-/** CertificateSigningRequest before `v1`, which requires less and guesses the signer. */
+const defaultUsages = ['digital signature', 'key encipherment'];
 
-const common = ['digital signature', 'key encipherment'];
-
-/** The older version of CertificateSigningRequest, with lenient rules. */
+/** CertificateSigningRequest `v1beta1`, which has fewer rules and a default signer. */
 export function olderCertificates(dialect: Dialect): readonly OlderKind[] {
   const legacySigner = dialect.label('legacy-unknown');
   const rules = (strategy: Strategy): Partial<Strategy> => ({
@@ -34,7 +32,7 @@ export function olderCertificates(dialect: Dialect): readonly OlderKind[] {
           rules,
           defaults(object) {
             const spec = ensure(object, 'spec');
-            if (at(spec, 'usages') === undefined) spec['usages'] = [...common];
+            if (at(spec, 'usages') === undefined) spec['usages'] = [...defaultUsages];
             if (textAt(spec, 'signerName') === '') spec['signerName'] = signerOf(object, dialect);
             for (const condition of objectsAt(object, 'status', 'conditions')) {
               fill(condition, { status: 'True' });
@@ -46,7 +44,7 @@ export function olderCertificates(dialect: Dialect): readonly OlderKind[] {
   ];
 }
 
-/** Removes errors that only the current version reports. */
+/** Removes the errors of rules that `v1beta1` does not have. */
 function lenient(errors: readonly FieldError[], legacySigner: string): readonly FieldError[] {
   return errors.filter(({ type, field, message }) => {
     if (/^spec\.usages(\[|$)/.test(field)) return false;
@@ -58,7 +56,7 @@ function lenient(errors: readonly FieldError[], legacySigner: string): readonly 
 const nodeGroup = 'system:nodes';
 const nodePrefix = 'system:node:';
 
-/** The signer for a kubelet's request, which the names in the request identify. */
+/** The default signer, which depends on whether the subject and the usages are those of a kubelet. */
 function signerOf(object: JsonObject, dialect: Dialect): string {
   const unknown = dialect.label('legacy-unknown');
   const pem = Buffer.from(textAt(object, 'spec', 'request'), 'base64');
@@ -74,7 +72,7 @@ function signerOf(object: JsonObject, dialect: Dialect): string {
   return serves ? dialect.label('kubelet-serving') : unknown;
 }
 
-/** Whether these are the usages, ignoring key encipherment. */
+/** Whether the usages are `digital signature`, `kind`, and possibly `key encipherment`. */
 function hasUsages(object: JsonObject, kind: string): boolean {
   const usages = new Set(listAt(object, 'spec', 'usages'));
   usages.delete('key encipherment');

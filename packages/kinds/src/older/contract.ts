@@ -3,8 +3,8 @@ import type { Strategy, VersionDef } from '../resource-def.ts';
 import type { Life } from '../rules/life.ts';
 
 /**
- * A version of a kind that an earlier release served. Absent members are as in the stored version:
- * most older versions differ only in their name.
+ * A version of a kind that an earlier release served. Absent members are those of the stored
+ * version, because most older versions differ only in their name.
  */
 export interface OlderVersion
   extends Pick<
@@ -12,8 +12,8 @@ export interface OlderVersion
     'toStorage' | 'fromStorage' | 'columns' | 'isOnByDefault' | 'defaultPropagation'
   > {
   /**
-   * Directory of the group's facts: `extensions`, `apps`. In another group than the kind's own,
-   * the version is a further view of the same objects.
+   * Directory of the group's facts: `extensions`, `apps`. If the group is not the kind's own, the
+   * version is another view of the same objects.
    */
   readonly facts: string;
   readonly version: string;
@@ -22,9 +22,9 @@ export interface OlderVersion
   /** The version's life, if the type's facts do not state it. */
   readonly life?: Life;
   readonly schema?: () => VersionDef['schema'];
-  /** Defaults that differ from the stored version's; they run before those. */
+  /** Fills in this version's own defaults in place, before those of the stored version. */
   readonly defaults?: VersionDef['defaults'];
-  /** `alone`: the stored version's defaults do not apply, because the form differs. */
+  /** `alone`: the stored version's defaults do not apply. */
   readonly defaulting?: 'alone';
   /** Subresources that only this version has, and the kinds that clients POST to them. */
   readonly operations?: readonly { readonly name: string; readonly kind: string }[];

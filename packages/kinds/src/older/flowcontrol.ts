@@ -1,12 +1,13 @@
 import type { ApiObject, Dialect, JsonObject } from '@wheelhouse/machinery';
 import { at } from '../cells.ts';
+import { defaultShares, fillLevel } from '../flowcontrol/priority-level-configuration.ts';
 import { fill, objectAt } from '../rules/fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
 const assured = 'assuredConcurrencyShares';
 const nominal = 'nominalConcurrencyShares';
 
-/** Versions in which shares are called assured. */
+/** The versions with `assuredConcurrencyShares`. */
 const assuredLevel: Omit<OlderVersion, 'facts' | 'version'> = {
   isOnByDefault: true,
   defaulting: 'alone',
@@ -40,12 +41,9 @@ export function olderFlowControl(dialect: Dialect): readonly OlderKind[] {
   ];
 }
 
-/** Concurrency shares of a level that states none. */
-const standardShares = 30;
-
 /**
- * PriorityLevelConfiguration `v1beta3`: only absent shares are defaulted. As in kube-apiserver, an
- * annotation marks zero shares as intended for older clients.
+ * PriorityLevelConfiguration `v1beta3`, which defaults only absent shares. As in kube-apiserver, an
+ * annotation tells older clients that zero shares are intended.
  */
 function nominalLevel(dialect: Dialect): OlderVersion {
   const keepsZero = `flowcontrol.${dialect.groupLabel('v1beta3-preserve-zero-concurrency-shares')}`;
@@ -55,7 +53,7 @@ function nominalLevel(dialect: Dialect): OlderVersion {
     isOnByDefault: true,
     defaulting: 'alone',
     defaults(object) {
-      fill(objectAt(object, 'spec', 'limited'), { [nominal]: standardShares });
+      fill(objectAt(object, 'spec', 'limited'), { [nominal]: defaultShares });
       fillLevel(object);
     },
     toStorage(object) {
@@ -72,23 +70,11 @@ function nominalLevel(dialect: Dialect): OlderVersion {
   };
 }
 
-/** Defaults of a limited level except its shares, which differ between versions. */
-function fillLevel(object: JsonObject): void {
-  fill(objectAt(object, 'spec', 'exempt'), { nominalConcurrencyShares: 0, lendablePercent: 0 });
-  fill(objectAt(object, 'spec', 'limited'), { lendablePercent: 0 });
-  const queuing = objectAt(object, 'spec', 'limited', 'limitResponse', 'queuing');
-  if (queuing === undefined) return;
-  const standard = { queues: 64, handSize: 8, queueLengthLimit: 50 };
-  for (const [name, value] of Object.entries(standard)) {
-    if (queuing[name] === undefined || queuing[name] === 0) queuing[name] = value;
-  }
-}
-
-/** In versions with assured shares, zero is the same as absent. */
+/** Defaults the shares of versions in which zero equals absent. */
 function fillShares(object: JsonObject, member: string): void {
   const limited = objectAt(object, 'spec', 'limited');
   if (limited === undefined) return;
-  if ((limited[member] ?? 0) === 0) limited[member] = standardShares;
+  if ((limited[member] ?? 0) === 0) limited[member] = defaultShares;
 }
 
 function rename(object: ApiObject, { from, to }: { from: string; to: string }): ApiObject {

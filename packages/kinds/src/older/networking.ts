@@ -3,11 +3,7 @@ import { textAt } from '../cells.ts';
 import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
-/**
- * Ingress before `networking/v1`: backends had flat members for the Service, and paths had no
- * type.
- */
-
+/** Ingress before `v1`: backends have flat members for the Service, and paths need no type. */
 const ingress: Omit<OlderVersion, 'facts' | 'version'> = {
   defaults(object) {
     for (const path of pathsOf(object)) fillAbsent(path, { pathType: 'ImplementationSpecific' });

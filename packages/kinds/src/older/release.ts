@@ -34,10 +34,7 @@ import type { OlderKind, OlderVersion } from './contract.ts';
 import { removedKinds } from './removed-kinds.ts';
 import { olderKinds } from './table.ts';
 
-/**
- * Kinds without a stable version: served when `--runtime-config` enables them (and their gate, if
- * they have one).
- */
+/** Kinds without a stable version, which `--runtime-config` and their gate, if any, enable. */
 export function previewKinds(
   dialect: Dialect,
   features: Features = defaultFeatures,
@@ -66,14 +63,14 @@ interface Release {
   readonly admission?: AdmissionKindOptions;
   /** The enabled features; those of the current release by default when absent. */
   readonly features?: Features;
-  /** `at once` when absent. */
+  /** Absent: `at once`. */
   readonly removal?: Removal;
 }
 
 /**
- * The built-in kinds as a release served them (VER-2): with versions that were removed since, and
- * without later ones. All releases store objects in the same form, so a server can be upgraded and
- * downgraded.
+ * The built-in kinds as a release serves them (VER-2): with versions that later releases removed,
+ * and without those that they introduced. All releases store objects in the same form, so a server
+ * can be upgraded and downgraded.
  */
 export function kindsOfRelease(
   defs: readonly ResourceDef[],
@@ -86,9 +83,7 @@ export function kindsOfRelease(
   }));
 }
 
-/**
- * The kinds with the versions of all releases, as the current release would serve them; for tools.
- */
+/** The kinds with the versions of all releases, in the state of the current one, for tools. */
 export function kindsOfAllReleases(
   defs: readonly ResourceDef[],
   dialect: Dialect,
@@ -103,22 +98,21 @@ function withOlderVersions(defs: readonly ResourceDef[], release: Release): read
     ...mutatingPolicyKinds(dialect, admission),
     ...previewKinds(dialect, features, admission),
   ];
-  const grown = [...defs, ...removedKinds(dialect), ...previews].flatMap((def) => {
+  return [...defs, ...removedKinds(dialect), ...previews].flatMap((def) => {
     const kinds = table.filter(
       (one) => one.kind === def.kind && groupOf(dialect, one.facts) === def.group,
     );
     const [first] = kinds;
     if (first === undefined) return [def];
-    return grownDefs(def, { ...first, older: kinds.flatMap(({ older }) => older) }, release);
+    return viewsOf(def, { ...first, older: kinds.flatMap(({ older }) => older) }, release);
   });
-  return grown;
 }
 
 const groupOf = (dialect: Dialect, facts: string): string =>
   dialect.group(groupStems[facts] ?? facts);
 
 /** The kind with its older versions, and its views in other groups. */
-function grownDefs(def: ResourceDef, kind: OlderKind, release: Release): ResourceDef[] {
+function viewsOf(def: ResourceDef, kind: OlderKind, release: Release): ResourceDef[] {
   const groups = [...new Set([kind.facts, ...kind.older.map(({ facts }) => facts)])];
   return groups.map((facts) => {
     const older = kind.older.filter((one) => one.facts === facts);
@@ -167,7 +161,7 @@ function versionDef(
   const isLike = older.columns === undefined;
   const storedColumns = isLike ? (like?.storedColumns ?? like?.columns) : undefined;
   const columns = older.columns ?? columnsOf(like?.columns, older);
-  const made: VersionDef = {
+  const version: VersionDef = {
     version: older.version,
     ...lifeMembers(older.life ?? lifeOf(typeName), {
       ...release,
@@ -188,8 +182,8 @@ function versionDef(
     ...(isOnByDefault === undefined ? {} : { isOnByDefault }),
     ...(defaultPropagation === undefined ? {} : { defaultPropagation }),
   };
-  ofTable.add(made);
-  return made;
+  ofTable.add(version);
+  return version;
 }
 
 /** The version whose form is stored; undefined for Events of the `events` group. */
@@ -197,16 +191,14 @@ function storedVersion({ group, storage, versions }: ResourceDef): VersionDef | 
   return versions.find(({ version }) => apiVersionOf({ group, version }) === storage.apiVersion);
 }
 
-/**
- * The object in the form of a schema: without members of other versions, and with required ones.
- */
+/** Decodes an object by a schema, which drops members of other versions and adds required ones. */
 function shaped(schema: VersionDef['schema'] | undefined, object: ApiObject): ApiObject {
   if (schema === undefined) return object;
   const { apiVersion, kind } = object;
   return asApiObject({ apiVersion, kind, ...decodeTyped(schema)(object) });
 }
 
-/** The stored version's columns, computed from the stored form. */
+/** The stored version's columns, computed from an object that is converted to the stored form. */
 function columnsOf(
   columns: readonly ColumnDef[] | undefined,
   older: OlderVersion,
@@ -217,9 +209,9 @@ function columnsOf(
   const storedForm = (object: JsonObject): JsonObject => {
     const cachedObject = converted.get(object);
     if (cachedObject !== undefined) return cachedObject;
-    const made = toStorage(asApiObject(structuredClone(object)));
-    converted.set(object, made);
-    return made;
+    const stored = toStorage(asApiObject(structuredClone(object)));
+    converted.set(object, stored);
+    return stored;
   };
   return columns.map((one) => ({
     ...one,
@@ -256,7 +248,7 @@ function fieldLabelsOf(
   return Object.keys(labels).length === 0 ? {} : { fieldLabels: labels };
 }
 
-/** Releases that first served a stable version, if the types state another. */
+/** The lives of stable versions that the facts of their types state incorrectly. */
 const stableSince: Readonly<Record<string, Life>> = {
   'authorization.v1.LocalSubjectAccessReview': { introduced: 6 },
   'authorization.v1.SelfSubjectAccessReview': { introduced: 6 },
@@ -265,20 +257,20 @@ const stableSince: Readonly<Record<string, Life>> = {
   'storage.v1.CSIDriver': { introduced: 19 },
 };
 
-/** Alpha versions that were replaced when their group served a beta version. */
+/** Alpha versions that a release stopped serving when it introduced the beta version. */
 const droppedIn: Readonly<Record<string, number>> = {
   'networking.v1alpha1.IPAddress': 31,
   'networking.v1alpha1.ServiceCIDR': 31,
 };
 
-/** The known life of a version by its type's name. */
+/** The life of a version by its type's name; undefined for versions that every release serves. */
 function servedLife(typeName: string): Life | undefined {
   const life = stableSince[typeName] ?? lifeOf(typeName);
   const dropped = droppedIn[typeName];
   return life === undefined || dropped === undefined ? life : { ...life, dropped };
 }
 
-/** A version of a current kind as a release served it; older versions state their life already. */
+/** A version as a release serves it; those from the table state their life already. */
 function atRelease(def: ResourceDef, version: VersionDef, release: Release): VersionDef {
   const { dialect } = release;
   if (ofTable.has(version)) return version;

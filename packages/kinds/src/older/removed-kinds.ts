@@ -15,7 +15,7 @@ import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** Kinds of which no current version is left. */
+/** Kinds that the current release does not serve in any version. */
 export function removedKinds(dialect: Dialect): readonly ResourceDef[] {
   return [podSecurityPolicy(dialect)];
 }
@@ -84,15 +84,16 @@ function validateStrategy(spec: Stored<PodSecurityPolicySpec>, name: string): Fi
 }
 
 function validateCapabilities(spec: Stored<PodSecurityPolicySpec>): FieldError[] {
-  const dropped = spec.requiredDropCapabilities ?? [];
+  const dropped = new Set(spec.requiredDropCapabilities);
   const errors: FieldError[] = [];
-  if (dropped.length > 0 && (spec.allowedCapabilities ?? []).includes('*')) {
+  if (dropped.size > 0 && (spec.allowedCapabilities ?? []).includes('*')) {
     const detail = 'must be empty when all capabilities are allowed by a wildcard';
-    errors.push(invalid('requiredDropCapabilities', [...dropped], detail));
+    const shown = [...(spec.requiredDropCapabilities ?? [])];
+    errors.push(invalid('requiredDropCapabilities', shown, detail));
   }
   for (const field of ['defaultAddCapabilities', 'allowedCapabilities'] as const) {
     for (const capability of spec[field] ?? []) {
-      if (!dropped.includes(capability)) continue;
+      if (!dropped.has(capability)) continue;
       const detail = 'capability is also listed in requiredDropCapabilities';
       errors.push(invalid(field, capability, detail));
     }
@@ -137,7 +138,7 @@ const specText = (name: string, path: readonly string[], description: string) =>
 const listText = (name: string, member: string, description: string) =>
   column(name, (object) => listAt(object, 'spec', member).join(',') || '<none>', { description });
 
-/** PodSecurityPolicy: restrictions of pods, superseded by Pod Security admission. */
+/** PodSecurityPolicy: restricts pods; Pod Security admission replaces it. */
 function podSecurityPolicy(dialect: Dialect): ResourceDef {
   return defineKind<PodSecurityPolicy>({
     dialect,
@@ -156,10 +157,10 @@ function podSecurityPolicy(dialect: Dialect): ResourceDef {
             description: 'Whether pods may be privileged.',
           }),
           listText('Caps', 'allowedCapabilities', 'Capabilities that may be added.'),
-          specText('Selinux', ['seLinux', 'rule'], 'Rule of SELinux labels.'),
-          specText('RunAsUser', ['runAsUser', 'rule'], 'Rule of users.'),
-          specText('FsGroup', ['fsGroup', 'rule'], 'Rule of the group of volumes.'),
-          specText('Supgroup', ['supplementalGroups', 'rule'], 'Rule of further groups.'),
+          specText('Selinux', ['seLinux', 'rule'], 'Rule for SELinux labels.'),
+          specText('RunAsUser', ['runAsUser', 'rule'], 'Rule for users.'),
+          specText('FsGroup', ['fsGroup', 'rule'], 'Rule for the group of volumes.'),
+          specText('Supgroup', ['supplementalGroups', 'rule'], 'Rule for supplemental groups.'),
           column('ReadOnlyRootFs', (object) =>
             String(object.spec?.readOnlyRootFilesystem ?? false),
           ),

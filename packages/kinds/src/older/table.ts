@@ -15,8 +15,8 @@ import { olderFlowControl } from './flowcontrol.ts';
 import { olderNetworking } from './networking.ts';
 
 /**
- * PodDisruptionBudget: an empty selector used to match no pod and now matches all. Conversion
- * expresses either meaning as a requirement on a label that no pod has.
+ * PodDisruptionBudget `v1beta1`, whose empty selector matches no pod, while that of `v1` matches
+ * all. Conversion expresses either meaning as a requirement on a label that no pod has.
  */
 function olderPolicy(dialect: Dialect): readonly OlderKind[] {
   const key = dialect.label('deprecated-v1beta1-empty-selector-match', 'pdb');
@@ -67,8 +67,8 @@ function isEmpty(selector: JsonObject): boolean {
 }
 
 /**
- * EndpointSlice: labels in `topology` used to state an endpoint's location; zone and node now have
- * members of their own, and the other labels are only returned.
+ * EndpointSlice `v1beta1`, in which labels in `topology` state an endpoint's location. In `v1`, zone
+ * and node are members, and the other labels are read-only.
  */
 function olderDiscovery(dialect: Dialect): readonly OlderKind[] {
   const zoneLabel = dialect.label('zone', 'topology');
@@ -81,7 +81,7 @@ function olderDiscovery(dialect: Dialect): readonly OlderKind[] {
     const node = others[nodeLabel];
     if (node !== undefined) {
       endpoint['nodeName'] ??= node;
-      // A node name that differs is kept as the client wrote it.
+      // A different node name stays in both places.
       if (endpoint['nodeName'] === node) delete others[nodeLabel];
     }
     if (Object.keys(others).length > 0) endpoint['deprecatedTopology'] = others;
@@ -121,9 +121,7 @@ function olderDiscovery(dialect: Dialect): readonly OlderKind[] {
   ];
 }
 
-/** Webhooks of `v1beta1`, which is more lenient than the current version. */
-
-function fillDefaults(object: JsonObject): void {
+function fillWebhookDefaults(object: JsonObject): void {
   for (const webhook of objectsAt(object, 'webhooks')) {
     fillAbsent(webhook, {
       failurePolicy: 'Ignore',
@@ -137,8 +135,8 @@ function fillDefaults(object: JsonObject): void {
   }
 }
 
-/** Accepts webhooks with side effects, and duplicate names. */
-function* lenient(
+/** Validates webhook configurations, but accepts side effects and duplicate names. */
+function* validateWebhooks(
   object: ApiObject,
   validate: (object: ApiObject) => Findings | undefined,
 ): Generator<void, readonly FieldError[]> {
@@ -152,17 +150,22 @@ function* lenient(
   return errors.filter((error) => !isSameName(error));
 }
 
-const rules = (strategy: Strategy): Partial<Strategy> => ({
+const webhookRules = (strategy: Strategy): Partial<Strategy> => ({
   validateCreate: (context, object) =>
-    lenient(object, (one) => strategy.validateCreate?.(context, one)),
+    validateWebhooks(object, (one) => strategy.validateCreate?.(context, one)),
   validateUpdate: (context, object, old) =>
-    lenient(object, (one) => strategy.validateUpdate?.(context, one, old)),
+    validateWebhooks(object, (one) => strategy.validateUpdate?.(context, one, old)),
 });
 
-/** Both kinds of webhook configuration. */
+/** Both kinds of webhook configuration in `v1beta1`, which has fewer rules than `v1`. */
 function olderAdmission(): readonly OlderKind[] {
   const facts = 'admissionregistration';
-  const older: OlderVersion = { facts, version: 'v1beta1', defaults: fillDefaults, rules };
+  const older: OlderVersion = {
+    facts,
+    version: 'v1beta1',
+    defaults: fillWebhookDefaults,
+    rules: webhookRules,
+  };
   return ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'].map((kind) => ({
     facts,
     kind,
@@ -170,7 +173,7 @@ function olderAdmission(): readonly OlderKind[] {
   }));
 }
 
-/** Versions of the policies that the current release serves on request. */
+/** Versions of admission policies that the current release serves if they are enabled. */
 function olderAdmissionPolicies(): readonly OlderKind[] {
   const facts = 'admissionregistration';
   const versions = [
@@ -193,7 +196,7 @@ function rename(object: ApiObject, { from, to }: { from: string; to: string }): 
   return object;
 }
 
-/** Reviews of `v1beta1`, which called the groups `group`. */
+/** Reviews of `v1beta1`, whose member `group` contains the groups. */
 function olderAuthorization(): readonly OlderKind[] {
   const facts = 'authorization';
   const plain: OlderVersion = { facts, version: 'v1beta1' };
@@ -236,7 +239,7 @@ function olderAutoscaling(dialect: Dialect): readonly OlderKind[] {
   ];
 }
 
-/** Events of `v1beta1`: the current form with the rules of the core kind. */
+/** Events of `v1beta1`, which have the form of `v1` and the rules of the core kind. */
 function olderEvents(dialect: Dialect): readonly OlderKind[] {
   const validate = (object: ApiObject) =>
     validateEvent(object, { dialect, controllerField: 'reportingController' });
@@ -277,14 +280,14 @@ const table: readonly (readonly [string, string, readonly string[]])[] = [
   ],
 ];
 
-/** Deleting a CronJob through its first version orphaned its Jobs. */
+/** CronJob `v1beta1`, through which a deletion orphans the Jobs. */
 const cronJob: OlderKind = {
   facts: 'batch',
   kind: 'CronJob',
   older: [{ facts: 'batch', version: 'v1beta1', defaultPropagation: 'Orphan' }],
 };
 
-/** The kinds of that table, and CronJob. */
+/** The kinds whose older versions have the form of the stored one. */
 function unchangedKinds(): readonly OlderKind[] {
   const kinds = new Map<string, OlderKind>();
   for (const [facts, version, names] of table) {
@@ -313,7 +316,7 @@ const groups: readonly OlderKinds[] = [
   olderPolicy,
 ];
 
-/** Every version that some release removed, by kind (VER-2). */
+/** All versions that some release removed, by kind (VER-2). */
 export function olderKinds(dialect: Dialect): readonly OlderKind[] {
   return groups.flatMap((group) => group(dialect));
 }

@@ -17,7 +17,7 @@ import { validateConditions } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** PodDisruptionBudget: how many pods may be evicted at the same time. */
+/** PodDisruptionBudget: limits the number of pods that may be evicted at the same time. */
 export function podDisruptionBudget(dialect: Dialect): ResourceDef {
   return defineKind<PodDisruptionBudget>({
     dialect,
@@ -31,12 +31,12 @@ export function podDisruptionBudget(dialect: Dialect): ResourceDef {
         version: 'v1',
         columns: [
           nameColumn,
-          limitColumn('Min Available', 'minAvailable', 'Pods that must stay.'),
-          limitColumn('Max Unavailable', 'maxUnavailable', 'Pods that may be gone.'),
+          limitColumn('Min Available', 'minAvailable', 'Pods that must remain available.'),
+          limitColumn('Max Unavailable', 'maxUnavailable', 'Pods that may be unavailable.'),
           countColumn(
             'Allowed Disruptions',
             ['status', 'disruptionsAllowed'],
-            'Evictions allowed now.',
+            'Number of evictions that are allowed now.',
           ),
           ageColumn,
         ],

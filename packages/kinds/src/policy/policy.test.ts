@@ -21,6 +21,6 @@ const rows: readonly Row[] = [
     ],
   ],
 ];
-test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-  expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+  expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
 });

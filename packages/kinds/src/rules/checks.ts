@@ -5,6 +5,7 @@ import {
   goItems,
   goQuoted,
   invalid,
+  invalidGo,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -135,6 +136,16 @@ export function sortedKeys(
   map: Readonly<Record<string, unknown>> | null | undefined,
 ): readonly string[] {
   return Object.keys(map ?? {}).sort();
+}
+
+/**
+ * Rejects a list in which `*`, which matches everything, is not the only value.
+ * @param what plural noun for the values in the error
+ */
+export function validateStar(values: readonly string[], field: string, what: string): FieldError[] {
+  if (values.length < 2 || !values.includes('*')) return [];
+  const detail = `if '*' is present, must not specify other ${what}`;
+  return [invalidGo(field, () => goStrings(values), detail)];
 }
 
 /** `path[key]`, the path of a map's member. */
