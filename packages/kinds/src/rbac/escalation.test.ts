@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { boundedEscalation, escalationMessage, piecesOf, ruleEscalation } from './escalation.ts';
 import { type PolicyRule, policyRule } from './policy-rule.ts';
 
-/** Pseudo-random numbers from 0 to below 1, determined by a seed. */
+/** Returns a generator of pseudo-random numbers from 0 to below 1 that the seed determines. */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {
@@ -12,26 +12,26 @@ function randomOf(seed: number): () => number {
   };
 }
 
-/** Whether one rule covers one piece, written directly after the specification. */
-function covers(held: PolicyRule, piece: PolicyRule): boolean {
+/** Whether a rule covers a piece, by a direct translation of the specification. */
+function covers(own: PolicyRule, piece: PolicyRule): boolean {
   const has = (list: readonly string[], value: string) =>
     list.includes('*') || list.includes(value);
-  const unnamed = held.resourceNames.length === 0;
+  const unnamed = own.resourceNames.length === 0;
   const { verbs, apiGroups, resources, resourceNames, nonResourceURLs } = piece;
-  if (!verbs.every((verb) => has(held.verbs, verb))) return false;
-  if (!resourceNames.every((name) => unnamed || held.resourceNames.includes(name))) return false;
+  if (!verbs.every((verb) => has(own.verbs, verb))) return false;
+  if (!resourceNames.every((name) => unnamed || own.resourceNames.includes(name))) return false;
   if (resourceNames.length === 0 && !unnamed) return false;
   const [url] = nonResourceURLs;
   if (url !== undefined) {
-    return held.nonResourceURLs.some(
+    return own.nonResourceURLs.some(
       (one) => one === url || (one.endsWith('*') && url.startsWith(one.replace(/\*+$/, ''))),
     );
   }
   const [resource = ''] = resources;
   const sub = resource.includes('/') ? `*/${resource.split('/')[1]}` : resource;
   return (
-    apiGroups.every((group) => has(held.apiGroups, group)) &&
-    (has(held.resources, resource) || held.resources.includes(sub))
+    apiGroups.every((group) => has(own.apiGroups, group)) &&
+    (has(own.resources, resource) || own.resources.includes(sub))
   );
 }
 
@@ -55,11 +55,11 @@ describe('comparison of rules', () => {
     const random = randomOf(seed);
     for (let round = 0; round < 2000; round += 1) {
       const list = () => Array.from({ length: Math.floor(random() * 4) }, () => randomRule(random));
-      const [held, wanted] = [list(), list()];
-      const missing = wanted
+      const [own, granted] = [list(), list()];
+      const missing = granted
         .flatMap(piecesOf)
-        .filter((piece) => !held.some((rule) => covers(rule, piece)));
-      const found = ruleEscalation(held, wanted);
+        .filter((piece) => !own.some((rule) => covers(rule, piece)));
+      const found = ruleEscalation(own, granted);
       expect(found, `seed ${seed}, round ${round}`).toEqual({
         covered: missing.length === 0,
         missing,
@@ -76,8 +76,8 @@ describe('comparison of rules', () => {
       apiGroups: names('g', count),
       resources: names('r', count),
     });
-  const stepsOf = (held: readonly PolicyRule[], wanted: readonly PolicyRule[]) => {
-    const work = boundedEscalation(held, wanted);
+  const stepsOf = (own: readonly PolicyRule[], granted: readonly PolicyRule[]) => {
+    const work = boundedEscalation(own, granted);
     for (let steps = 1; ; steps += 1) {
       const step = work.next();
       if (step.done === true) return { steps, ...step.value };
@@ -85,20 +85,20 @@ describe('comparison of rules', () => {
   };
 
   test('TRUST-2: takes as many steps for a large rule as for a small one', () => {
-    const held = [policyRule({ verbs: ['v0'], apiGroups: ['*'], resources: ['r0'] })];
-    const small = stepsOf(held, [wide(10)]);
-    const large = stepsOf(held, [wide(1200)]);
+    const own = [policyRule({ verbs: ['v0'], apiGroups: ['*'], resources: ['r0'] })];
+    const small = stepsOf(own, [wide(10)]);
+    const large = stepsOf(own, [wide(1200)]);
     expect(large.steps).toBe(small.steps);
     expect(large.missing).toHaveLength(1000);
     expect(large.omitted).toBe(1200 ** 3 - 1200 - 1000);
     expect(stepsOf([wide(1200)], [wide(1200)]).covered).toBe(true);
   });
 
-  test('TRUST-2: gives up when the held rules differ in too many ways', () => {
-    const held = names('r', 2500).map((resource, index) =>
+  test('TRUST-2: stops when the own rules differ in too many ways', () => {
+    const own = names('r', 2500).map((resource, index) =>
       policyRule({ verbs: [`v${index}`], apiGroups: [`g${index}`], resources: [resource] }),
     );
-    expect(() => stepsOf(held, [wide(2500)])).toThrow(WorkExceeded);
+    expect(() => stepsOf(own, [wide(2500)])).toThrow(WorkExceeded);
   });
 
   test('TRUST-3: the message lists at most 100 rules in 64 KB and counts the rest', () => {

@@ -11,52 +11,60 @@ import { type PolicyRule, policyRule, trimStars } from './policy-rule.ts';
 /** Maximum steps of one comparison for a request (TRUST-2). */
 const escalationStepsMax = 4_000_000;
 
-/** Whether the rules that a user holds cover the rules to be granted, and which they do not. */
+/** Whether the own rules of a user cover the rules to be granted, and which pieces they do not. */
 interface Coverage {
   readonly covered: boolean;
-  /** The smallest pieces of the wanted rules that no rule covers, in the order of the rules. */
+  /** The pieces of granted rules that no own rule covers, in the order of the rules. */
   readonly missing: readonly PolicyRule[];
-  /** How many more such pieces there are. */
+  /** The number of further missing pieces. */
   readonly omitted: number;
 }
 
 /**
- * Compares rules like kube-apiserver (AUTHZ-5): each wanted rule is split into pieces of one verb
- * and one resource (or path), and a single held rule must cover each piece. Collects all missing
- * pieces, so only for rules of trusted origin.
+ * Compares rules as kube-apiserver does (AUTHZ-5): each granted rule is split into pieces of one
+ * verb and one resource (or path), and a single own rule must cover each piece. The time and the
+ * result are not bounded, so the rules must be of trusted origin.
+ * @param ownRules the rules of the user
+ * @param grantedRules the rules to be granted
  */
 export function ruleEscalation(
   ownRules: readonly PolicyRule[],
-  wanted: readonly PolicyRule[],
+  grantedRules: readonly PolicyRule[],
 ): Coverage {
   const unlimited = { steps: Number.POSITIVE_INFINITY, pieces: Number.POSITIVE_INFINITY };
-  return runInOnePiece(comparison({ ownRules, wanted, limits: unlimited }));
+  return inOnePiece(compareRules({ ownRules, grantedRules, limits: unlimited }));
 }
 
 /** Rules by their index in a list of rules. */
 type RuleSet = ReadonlySet<number>;
 
-/** Maps values to the rules that have them, or that have all values. */
+/** Maps the values of one list to the rules that have them, and contains those with all values. */
 class ValueIndex {
   readonly #exact = new Map<string, Set<number>>();
   readonly #all = new Set<number>();
   readonly #wildcard: string | undefined;
   readonly #budget: WorkBudget;
 
-  /** @param options.wildcard the value that stands for all values, if there is one */
+  /**
+   * @param budget charged for each query
+   * @param options.wildcard the value that stands for all values, if there is one
+   */
   constructor(budget: WorkBudget, options: { readonly wildcard?: string } = {}) {
     this.#budget = budget;
     this.#wildcard = options.wildcard;
   }
 
+  /** The rules that have all values. */
   get all(): RuleSet {
     return this.#all;
   }
 
+  /** Adds a rule that has all values. */
   addToAll(rule: number): void {
     this.#all.add(rule);
   }
 
+  /** Adds a value of a rule. */
   add(value: string, rule: number): void {
     if (value === this.#wildcard) this.#all.add(rule);
     const present = this.#exact.get(value);
@@ -64,7 +72,7 @@ class ValueIndex {
     else present.add(rule);
   }
 
-  /** The rules that have one of the values, or all values. */
+  /** Returns the rules that have one of the values, or all values. */
   of(...values: readonly string[]): RuleSet {
     const found = values.flatMap((value) => this.#exact.get(value) ?? []);
     if (found.length === 0) return this.#all;
@@ -76,8 +84,8 @@ class ValueIndex {
 
 const none: RuleSet = new Set();
 
-/** Rules indexed by value: which of them cover a verb, a group, a resource, a name, or a path. */
-class HeldRules {
+/** An index of rules that finds those that cover a verb, a group, a resource, a name, or a path. */
+class RuleIndex {
   readonly #budget: WorkBudget;
   readonly #verbs: ValueIndex;
   readonly #groups: ValueIndex;
@@ -122,18 +130,19 @@ class HeldRules {
     return this.#groups.of(group);
   }
 
-  /** Includes the rules with this subresource of every resource. */
+  /** Returns the rules with the resource, including those with its subresource of all resources. */
   ofResource(resource: string): RuleSet {
     const [, subresource] = resource.split('/', 2);
     if (subresource === undefined) return this.#resources.of(resource);
     return this.#resources.of(resource, `*/${subresource}`);
   }
 
-  /** Includes the rules without names, which apply to all. */
+  /** Returns the rules with the name, including those without names, which apply to all objects. */
   ofName(name: string): RuleSet {
     return this.#names.of(name);
   }
 
+  /** Returns the rules without names. */
   ofAllNames(): RuleSet {
     return this.#names.all;
   }
@@ -149,7 +158,7 @@ class HeldRules {
     return new Set([...exact, ...found.flatMap((one) => [...one])]);
   }
 
-  /** The rules in both sets. */
+  /** Returns the rules in both sets. */
   common(one: RuleSet, other: RuleSet): RuleSet {
     const [small, large] = one.size <= other.size ? [one, other] : [other, one];
     this.#budget.spend(small.size + 1);
@@ -159,43 +168,47 @@ class HeldRules {
   }
 }
 
-interface Gathered {
+/** The missing pieces that a comparison has found. */
+interface MissingPieces {
   readonly pieces: PolicyRule[];
+  /** Upper bound of `pieces`. */
   readonly max: number;
+  /** The number of all missing pieces. */
   count: number;
 }
 
 /**
- * Compares values that the same held rules cover as one class, so the cost depends on the lengths
- * of the rules and not on the product of their lists. Example: with `get pods` and `get nodes`
- * held, a rule of `get list watch` for `pods secrets configmaps` has the classes `get` and `list
- * watch`, `pods` and `secrets configmaps`, and takes four comparisons instead of nine.
+ * Compares rules in steps. Values that the same own rules cover form one class, so the cost depends
+ * on the lengths of the rules and not on the product of their lists. Example: for a user with
+ * `get pods` and `get nodes`, a rule of `get list watch` for `pods secrets configmaps` has the
+ * classes `get` and `list watch`, `pods` and `secrets configmaps`, and takes four comparisons
+ * instead of nine.
  */
-function* comparison(of: {
+function* compareRules(options: {
   readonly ownRules: readonly PolicyRule[];
-  readonly wanted: readonly PolicyRule[];
+  readonly grantedRules: readonly PolicyRule[];
   readonly limits: { readonly steps: number; readonly pieces: number };
 }): Generator<void, Coverage> {
-  const { limits } = of;
+  const { ownRules, grantedRules, limits } = options;
   const what = 'the check for privilege escalation';
-  const heldRules = new HeldRules(of.ownRules, new WorkBudget({ what, steps: limits.steps }));
-  const gathered: Gathered = { pieces: [], max: limits.pieces, count: 0 };
-  for (const rule of of.wanted) {
+  const index = new RuleIndex(ownRules, new WorkBudget({ what, steps: limits.steps }));
+  const found: MissingPieces = { pieces: [], max: limits.pieces, count: 0 };
+  for (const rule of grantedRules) {
     yield;
-    yield* missingResources(gathered, rule, heldRules);
-    yield* missingUrls(gathered, rule, heldRules);
+    yield* addMissingResources(found, rule, index);
+    yield* addMissingUrls(found, rule, index);
   }
-  const { pieces, count } = gathered;
+  const { pieces, count } = found;
   return { covered: count === 0, missing: pieces, omitted: count - pieces.length };
 }
 
-/** Values of one list that the same held rules cover; undefined stands for no resource names. */
+/** Values of one list that the same own rules cover; undefined stands for no resource names. */
 interface ValueClass<Value extends string | undefined = string> {
   readonly values: readonly Value[];
   readonly rules: RuleSet;
 }
 
-/** Pieces that no held rule covers: all combinations of the values of four classes. */
+/** Pieces that no own rule covers: all combinations of the values of four classes. */
 interface Gap {
   readonly group: ValueClass;
   readonly resource: ValueClass;
@@ -203,33 +216,33 @@ interface Gap {
   readonly name: ValueClass<string | undefined>;
 }
 
-function* missingResources(
-  gathered: Gathered,
+function* addMissingResources(
+  found: MissingPieces,
   rule: PolicyRule,
-  heldRules: HeldRules,
+  index: RuleIndex,
 ): Generator<void, void> {
-  const groups = classesOf(rule.apiGroups, (value) => heldRules.ofGroup(value));
-  const resources = classesOf(rule.resources, (value) => heldRules.ofResource(value));
-  const verbs = classesOf(rule.verbs, (value) => heldRules.ofVerb(value));
-  const names = nameClasses(rule, heldRules);
+  const groups = classesOf(rule.apiGroups, (value) => index.ofGroup(value));
+  const resources = classesOf(rule.resources, (value) => index.ofResource(value));
+  const verbs = classesOf(rule.verbs, (value) => index.ofVerb(value));
+  const names = nameClasses(rule, index);
   const gaps: Gap[] = [];
   for (const group of groups) {
     for (const resource of resources) {
-      const both = heldRules.common(group.rules, resource.rules);
+      const ofResource = index.common(group.rules, resource.rules);
       for (const verb of verbs) {
         yield;
-        const three = heldRules.common(both, verb.rules);
+        const ofVerb = index.common(ofResource, verb.rules);
         for (const name of names) {
-          if (heldRules.common(three, name.rules).size > 0) continue;
+          if (index.common(ofVerb, name.rules).size > 0) continue;
           gaps.push({ group, resource, verb, name });
         }
       }
     }
   }
-  gather(gathered, rule, gaps);
+  addGaps(found, rule, gaps);
 }
 
-/** Groups the values that the same held rules cover, in the order of their first values. */
+/** Groups the values that the same own rules cover, in the order of their first values. */
 function classesOf(values: readonly string[], rulesOf: (value: string) => RuleSet): ValueClass[] {
   const classes = new Map<string, { readonly values: string[]; readonly rules: RuleSet }>();
   for (const value of values) {
@@ -242,21 +255,22 @@ function classesOf(values: readonly string[], rulesOf: (value: string) => RuleSe
   return [...classes.values()];
 }
 
-function nameClasses(rule: PolicyRule, heldRules: HeldRules): ValueClass<string | undefined>[] {
-  if (rule.resourceNames.length === 0)
-    return [{ values: [undefined], rules: heldRules.ofAllNames() }];
-  return classesOf(rule.resourceNames, (value) => heldRules.ofName(value));
+function nameClasses(rule: PolicyRule, index: RuleIndex): ValueClass<string | undefined>[] {
+  if (rule.resourceNames.length === 0) {
+    return [{ values: [undefined], rules: index.ofAllNames() }];
+  }
+  return classesOf(rule.resourceNames, (value) => index.ofName(value));
 }
 
 /** Adds the missing pieces of one rule, in the order of its values. */
-function gather(gathered: Gathered, rule: PolicyRule, gaps: readonly Gap[]): void {
+function addGaps(missing: MissingPieces, rule: PolicyRule, gaps: readonly Gap[]): void {
   const lists = [rule.apiGroups, rule.resources, rule.verbs, rule.resourceNames];
   const places = lists.map(placesOf);
   const found: { readonly piece: PolicyRule; readonly place: readonly number[] }[] = [];
-  const room = gathered.max - gathered.pieces.length;
+  const room = missing.max - missing.pieces.length;
   for (const gap of gaps) {
     const { group, resource, verb, name } = gap;
-    gathered.count += [group, resource, verb, name].reduce((n, { values }) => n * values.length, 1);
+    missing.count += [group, resource, verb, name].reduce((n, { values }) => n * values.length, 1);
     for (const values of combinations(gap)) {
       if (found.length >= room) break;
       const place = values.map((value, index) => places[index]?.get(value ?? '') ?? 0);
@@ -264,10 +278,10 @@ function gather(gathered: Gathered, rule: PolicyRule, gaps: readonly Gap[]): voi
     }
   }
   found.sort((one, other) => comparePlaces(one.place, other.place));
-  for (const { piece } of found) gathered.pieces.push(piece);
+  for (const { piece } of found) missing.pieces.push(piece);
 }
 
-/** First position of each value. */
+/** Returns the first position of each value. */
 function placesOf(values: readonly string[]): ReadonlyMap<string, number> {
   const places = new Map<string, number>();
   for (const [index, value] of values.entries()) if (!places.has(value)) places.set(value, index);
@@ -294,22 +308,22 @@ function comparePlaces(one: readonly number[], other: readonly number[]): number
   return index < 0 ? 0 : (one[index] ?? 0) - (other[index] ?? 0);
 }
 
-function* missingUrls(
-  gathered: Gathered,
+function* addMissingUrls(
+  found: MissingPieces,
   rule: PolicyRule,
-  heldRules: HeldRules,
+  index: RuleIndex,
 ): Generator<void, void> {
   const { nonResourceURLs, verbs } = rule;
-  const unnamed = heldRules.ofAllNames();
-  const verbRules = verbs.map((verb) => heldRules.common(unnamed, heldRules.ofVerb(verb)));
+  const unnamed = index.ofAllNames();
+  const verbRules = verbs.map((verb) => index.common(unnamed, index.ofVerb(verb)));
   for (const url of nonResourceURLs) {
     yield;
-    const urlRules = heldRules.ofUrl(url);
-    for (const [index, verb] of verbs.entries()) {
-      if (heldRules.common(urlRules, itemAt(verbRules, index)).size > 0) continue;
-      gathered.count += 1;
-      if (gathered.pieces.length >= gathered.max) continue;
-      gathered.pieces.push(policyRule({ nonResourceURLs: [url], verbs: [verb] }));
+    const urlRules = index.ofUrl(url);
+    for (const [place, verb] of verbs.entries()) {
+      if (index.common(urlRules, itemAt(verbRules, place)).size > 0) continue;
+      found.count += 1;
+      if (found.pieces.length >= found.max) continue;
+      found.pieces.push(policyRule({ nonResourceURLs: [url], verbs: [verb] }));
     }
   }
 }
@@ -318,14 +332,16 @@ function* missingUrls(
 const piecesMax = 1000;
 
 /**
- * Like `ruleEscalation` for rules of a request, in steps: collects a bounded number of pieces, and
- * throws WorkExceeded if the held rules differ in too many ways.
+ * Compares rules as `ruleEscalation` does, in steps and for rules of a request: collects at most
+ * 1000 missing pieces (TRUST-2).
+ * @throws WorkExceeded if the own rules differ in too many ways
  */
 export function boundedEscalation(
   ownRules: readonly PolicyRule[],
-  wanted: readonly PolicyRule[],
+  grantedRules: readonly PolicyRule[],
 ): Iterator<void, Coverage> {
-  return comparison({ ownRules, wanted, limits: { steps: escalationStepsMax, pieces: piecesMax } });
+  const limits = { steps: escalationStepsMax, pieces: piecesMax };
+  return compareRules({ ownRules, grantedRules, limits });
 }
 
 /** Splits a rule into pieces of one verb and one resource, with at most one name, or one path. */
@@ -343,15 +359,16 @@ export function piecesOf(rule: PolicyRule): PolicyRule[] {
     }
   }
   for (const url of rule.nonResourceURLs) {
-    for (const verb of rule.verbs)
+    for (const verb of rule.verbs) {
       pieces.push(policyRule({ nonResourceURLs: [url], verbs: [verb] }));
+    }
   }
   return pieces;
 }
 
 /**
- * The reason of the 403 for a user who would grant more than they hold, in kube-apiserver's words.
- * Lists a bounded number of rules and counts the others (TRUST-3).
+ * Returns the message of the 403 for a user who would grant more than they may do themselves, as
+ * kube-apiserver words it. It lists a bounded number of rules and counts the others (TRUST-3).
  */
 export function escalationMessage(options: {
   readonly user: UserInfo;

@@ -9,7 +9,7 @@ export interface PolicyRule {
   readonly nonResourceURLs: readonly string[];
 }
 
-/** A PolicyRule of the given lists; the others are empty. */
+/** Returns a PolicyRule with these lists; the others are empty. */
 export function policyRule(lists: Partial<PolicyRule>): PolicyRule {
   return {
     verbs: lists.verbs ?? [],
@@ -20,7 +20,7 @@ export function policyRule(lists: Partial<PolicyRule>): PolicyRule {
   };
 }
 
-/** The rules of a role object; items that are not rules are skipped. */
+/** Returns the rules of a role object, without items that are not objects. */
 export function rulesOf(role: JsonObject): readonly PolicyRule[] {
   const rules = member(role, 'rules');
   return Array.isArray(rules) ? rules.filter(isObject).map(ruleOf) : [];

@@ -61,17 +61,17 @@ export function roleBinding(dialect: Dialect): ResourceDef {
   });
 }
 
-/** Both kinds of binding have the same members. */
+/** A binding of either kind; both have the same members. */
 type BindingLike = Stored<RoleBinding>;
 
-/** The group of a reference defaults to this one; service accounts have none. */
+/** Fills the groups of the role and of the subjects; service accounts have none. */
 function fillBinding(object: BindingLike, dialect: Dialect): void {
   const group = groupOf(dialect);
   const { roleRef, subjects } = object;
   if (isObject(roleRef) && (roleRef.apiGroup ?? '') === '') roleRef.apiGroup = group;
   for (const subject of subjects ?? []) {
-    const named = subject.kind === 'User' || subject.kind === 'Group';
-    if (named && (subject.apiGroup ?? '') === '') subject.apiGroup = group;
+    const hasGroup = subject.kind === 'User' || subject.kind === 'Group';
+    if (hasGroup && (subject.apiGroup ?? '') === '') subject.apiGroup = group;
   }
 }
 
@@ -95,11 +95,12 @@ function subjectsColumn(name: string, kind: string): ColumnDef {
 
 interface BindingOptions {
   readonly dialect: Dialect;
+  /** The kinds of role that the binding can grant. */
   readonly roleKinds: readonly string[];
   readonly namespaced: boolean;
 }
 
-/** The strategy of both kinds of binding. */
+/** Returns the strategy of either kind of binding. */
 function bindingStrategy(options: BindingOptions): Strategy<BindingLike> {
   return {
     validateName: pathSegment,

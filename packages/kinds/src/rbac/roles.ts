@@ -45,7 +45,7 @@ function roleStrategy<O>(
   };
 }
 
-/** Validates the rules of a role; those of a Role cannot name paths (RBAC-3). */
+/** Validates the rules of a role; only a ClusterRole can have paths (RBAC-3). */
 function validateRules(
   object: Stored<Role | ClusterRole>,
   options: { namespaced: boolean },

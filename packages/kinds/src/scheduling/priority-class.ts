@@ -46,7 +46,7 @@ export function priorityClass(dialect: Dialect): ResourceDef {
     ],
     strategy: {
       validateName: dnsSubdomain,
-      // It stays 1: kube-apiserver does not count changes of a class.
+      // kube-apiserver never increases the generation of a class.
       prepareForCreate: (_, object) => {
         object.metadata.generation = 1;
       },
@@ -72,9 +72,9 @@ function validate(object: Stored<PriorityClass>): FieldError[] {
   const errors: FieldError[] = [];
   const name = object.metadata.name ?? '';
   const value = object.value ?? 0;
-  const reserved = name.startsWith('system-') ? systemFault(object, name) : undefined;
-  if (reserved !== undefined) {
-    const detail = `priority class names with 'system-' prefix are reserved for system use only. error: ${reserved}`;
+  const problem = name.startsWith('system-') ? systemClassProblem(object, name) : undefined;
+  if (problem !== undefined) {
+    const detail = `priority class names with 'system-' prefix are reserved for system use only. error: ${problem}`;
     errors.push(forbiddenField('metadata.name', detail));
   }
   if (!name.startsWith('system-') && value > userPriorityMax) {
@@ -95,8 +95,8 @@ const systemClasses = new Map([
   ['system-cluster-critical', 2_000_000_000],
 ]);
 
-/** Why an object may not have a name that is reserved for the system's classes. */
-function systemFault(object: Stored<PriorityClass>, name: string): string | undefined {
+/** Why a class may not have a name that is reserved for the system; undefined if it may. */
+function systemClassProblem(object: Stored<PriorityClass>, name: string): string | undefined {
   const value = systemClasses.get(name);
   if (value === undefined) return `${name} is not a known system priority class`;
   if ((object.value ?? 0) !== value) {

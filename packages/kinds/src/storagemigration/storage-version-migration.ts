@@ -19,7 +19,7 @@ import type { Stored } from '../stored.ts';
 export function storageVersionMigration(dialect: Dialect): ResourceDef {
   const resource = (object: JsonObject) =>
     ['resource', 'version', 'group'].map((member) => memberOf(object, member)).join('.');
-  const shown = column('Resource', resource, {
+  const resourceColumn = column('Resource', resource, {
     description: 'Resource whose objects are rewritten.',
   });
   const def = defineKind<StorageVersionMigration>({
@@ -28,7 +28,7 @@ export function storageVersionMigration(dialect: Dialect): ResourceDef {
     kind: 'StorageVersionMigration',
     resource: 'storageversionmigrations',
     scope: 'Cluster',
-    versions: [{ version: 'v1alpha1', columns: [nameColumn, shown] }],
+    versions: [{ version: 'v1alpha1', columns: [nameColumn, resourceColumn] }],
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
@@ -37,7 +37,7 @@ export function storageVersionMigration(dialect: Dialect): ResourceDef {
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
           ? validateStatus(object, old)
-          : [...validate(object), ...validateKept(object, old)],
+          : [...validate(object), ...validateImmutable(object, old)],
       allowUnconditionalUpdate: false,
     },
     example: () => ({
@@ -68,7 +68,7 @@ function validateStatus(
   const [succeeded, failed, running] = ['Succeeded', 'Failed', 'Running'].map((type) =>
     isTrue(object, type),
   );
-  const because = (detail: string) => [invalid(path, [...conditionsOf(object)], detail)];
+  const refuse = (detail: string) => [invalid(path, [...conditionsOf(object)], detail)];
   // These conditions have `lastUpdateTime` instead of `lastTransitionTime`.
   const conditions = conditionsOf(object).map((condition) => ({
     ...condition,
@@ -78,19 +78,19 @@ function validateStatus(
     ...validateRevision(object, old),
     ...validateConditions(conditions, path),
     ...(succeeded && failed
-      ? because('Both success and failed conditions cannot be true at the same time')
+      ? refuse('Both success and failed conditions cannot be true at the same time')
       : []),
     ...(succeeded && running
-      ? because('Running condition cannot be true when success condition is true')
+      ? refuse('Running condition cannot be true when success condition is true')
       : []),
     ...(failed && running
-      ? because('Running condition cannot be true when failed condition is true')
+      ? refuse('Running condition cannot be true when failed condition is true')
       : []),
     ...(isTrue(old, 'Succeeded') && !succeeded
-      ? because('Success condition cannot be set to false once it is true')
+      ? refuse('Success condition cannot be set to false once it is true')
       : []),
     ...(isTrue(old, 'Failed') && !failed
-      ? because('Failed condition cannot be set to false once it is true')
+      ? refuse('Failed condition cannot be set to false once it is true')
       : []),
   ];
 }
@@ -123,14 +123,14 @@ function validateRevision(
 
 const members = ['group', 'version', 'resource'] as const;
 
-/** kube-apiserver reports immutable members without their path. */
-function validateKept(
+/** Rejects changes of the resource; kube-apiserver reports the members without their path. */
+function validateImmutable(
   object: Stored<StorageVersionMigration>,
   old: Stored<StorageVersionMigration>,
 ): FieldError[] {
   return members.flatMap((member) => {
     const value = memberOf(object, member);
-    const isKept = value === memberOf(old, member);
-    return isKept ? [] : [invalid(member, value, 'field is immutable')];
+    if (value === memberOf(old, member)) return [];
+    return [invalid(member, value, 'field is immutable')];
   });
 }
