@@ -11,7 +11,7 @@ import {
 import { ageColumn, asStringColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ControllerRevision } from '../gen/types/apps/v1.ts';
-import { noneNegative } from '../pod/fields.ts';
+import { validateNonNegative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { same } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
@@ -65,7 +65,7 @@ function controller(object: Stored<ControllerRevision>): string {
 }
 
 const validate = (object: Stored<ControllerRevision>): FieldError[] =>
-  noneNegative(object, '', 'revision');
+  validateNonNegative(object, '', 'revision');
 
 /** Validates the data of a new revision; a change cannot alter it. */
 function validateData(data: JsonValue | undefined): FieldError[] {

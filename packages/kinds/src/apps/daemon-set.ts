@@ -16,8 +16,8 @@ import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { DaemonSet, DaemonSetSpec, RollingUpdateDaemonSet } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
-import { noneNegative, notSupportedGo } from '../pod/fields.ts';
+import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { notSupportedGo, validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
@@ -48,7 +48,7 @@ import {
 export function daemonSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const count = (name: string, member: string, description: string) =>
     countColumn(name, ['status', member], description);
-  const fillPods = keepingOldInitContainers(dialect, ['spec', 'template'], fillDefaults);
+  const fillPods = removingOldInitContainers(dialect, ['spec', 'template'], fillDefaults);
   return defineKind<DaemonSet>({
     dialect,
     features,
@@ -190,9 +190,9 @@ function* validate(object: Stored<DaemonSet>, rules: PodRules): Generator<void, 
     ...errors,
     ...(yield* validatePodTemplate(template, path, rules)),
     ...validateRestartPolicy(template, path, 'DaemonSet'),
-    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...validateNonNegative(spec, 'spec', 'minReadySeconds'),
     ...validateStrategy(spec),
-    ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),
+    ...validateNonNegative(spec, 'spec', 'revisionHistoryLimit'),
   ];
 }
 
@@ -241,6 +241,6 @@ const counts = [
 ];
 
 const validateStatus = (object: Stored<DaemonSet>, old: Stored<DaemonSet>): FieldError[] => [
-  ...noneNegative(object.status ?? {}, 'status', ...counts),
+  ...validateNonNegative(object.status ?? {}, 'status', ...counts),
   ...validateCollisionCount(object, old),
 ];

@@ -10,8 +10,8 @@ import { ageColumn, asStringColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Deployment, DeploymentSpec, RollingUpdateDeployment } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
-import { noneNegative, notSupportedGo } from '../pod/fields.ts';
+import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { notSupportedGo, validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
@@ -52,7 +52,7 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
     versions: [
       {
         version: 'v1',
-        defaults: keepingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: removingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [
           nameColumn,
           readyColumn,
@@ -131,14 +131,14 @@ function prepareUpdate(
 function* validate(object: Stored<Deployment>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const errors = [
-    ...noneNegative(spec, 'spec', 'replicas'),
+    ...validateNonNegative(spec, 'spec', 'replicas'),
     ...validateSelector(object, 'deployment'),
     ...(yield* validateTemplate(object, rules)),
     ...validateStrategy(spec),
-    ...noneNegative(spec, 'spec', 'minReadySeconds'),
-    ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),
+    ...validateNonNegative(spec, 'spec', 'minReadySeconds'),
+    ...validateNonNegative(spec, 'spec', 'revisionHistoryLimit'),
     ...validateRollback(object),
-    ...noneNegative(spec, 'spec', 'progressDeadlineSeconds'),
+    ...validateNonNegative(spec, 'spec', 'progressDeadlineSeconds'),
   ];
   const deadline = spec.progressDeadlineSeconds;
   if (typeof deadline === 'number' && deadline <= (spec.minReadySeconds ?? 0)) {
@@ -180,7 +180,7 @@ function validateRolling(rolling: Stored<RollingUpdateDeployment>): FieldError[]
 function validateRollback(object: Stored<Deployment>): FieldError[] {
   const text = object.metadata.annotations?.['deprecated.deployment.rollback.to'] ?? '';
   return /^[+-]?\d+$/.test(text)
-    ? noneNegative({ version: Number(text) }, 'spec.rollback', 'version')
+    ? validateNonNegative({ version: Number(text) }, 'spec.rollback', 'version')
     : [];
 }
 

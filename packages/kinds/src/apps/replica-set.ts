@@ -2,8 +2,8 @@ import type { Dialect, FieldError } from '@wheelhouse/machinery';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { ReplicaSet } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
-import { noneNegative } from '../pod/fields.ts';
+import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { validateNonNegative } from '../pod/fields.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { validateSelector, validateSelectorUnchanged, validateTemplate } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
@@ -25,7 +25,7 @@ export function replicaSet(dialect: Dialect, features: Features = defaultFeature
     versions: [
       {
         version: 'v1',
-        defaults: keepingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: removingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [...replicaColumns, ...wideColumns()],
       },
     ],
@@ -57,8 +57,8 @@ function fillDefaults(object: Stored<ReplicaSet>): void {
 function* validate(object: Stored<ReplicaSet>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   return [
-    ...noneNegative(spec, 'spec', 'replicas'),
-    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...validateNonNegative(spec, 'spec', 'replicas'),
+    ...validateNonNegative(spec, 'spec', 'minReadySeconds'),
     // kube-apiserver uses the message of a Deployment.
     ...validateSelector(object, 'deployment'),
     ...(yield* validateTemplate(object, rules)),

@@ -13,8 +13,8 @@ import { ageColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { StatefulSet, StatefulSetSpec } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, fillResources, keepingOldInitContainers } from '../pod/defaults.ts';
-import { noneNegative } from '../pod/fields.ts';
+import { fillPodSpec, fillResources, removingOldInitContainers } from '../pod/defaults.ts';
+import { validateNonNegative } from '../pod/fields.ts';
 import { goSelector, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
@@ -49,7 +49,7 @@ export function statefulSet(dialect: Dialect, features: Features = defaultFeatur
     versions: [
       {
         version: 'v1',
-        defaults: keepingOldInitContainers(dialect, ['spec', 'template'], (object) =>
+        defaults: removingOldInitContainers(dialect, ['spec', 'template'], (object) =>
           fillDefaults(object, features),
         ),
         columns: [nameColumn, readyColumn, ageColumn, ...wideColumns().slice(0, 2)],
@@ -120,9 +120,9 @@ function validate(object: Stored<StatefulSet>, rules: PodRules): FieldError[] {
     ...validatePolicy(spec),
     ...validateStrategy(spec),
     ...validateRetention(spec),
-    ...noneNegative(spec, 'spec', 'replicas'),
-    ...noneNegative(spec, 'spec', 'minReadySeconds'),
-    ...(ordinals === undefined ? [] : noneNegative(ordinals, 'spec.ordinals', 'start')),
+    ...validateNonNegative(spec, 'spec', 'replicas'),
+    ...validateNonNegative(spec, 'spec', 'minReadySeconds'),
+    ...(ordinals === undefined ? [] : validateNonNegative(ordinals, 'spec.ordinals', 'start')),
     ...validateSelector(object, 'statefulset'),
     ...validateOwnTemplate(object, rules),
   ];
@@ -146,7 +146,9 @@ function validateStrategy(spec: Stored<StatefulSetSpec>): FieldError[] {
   const type = strategy.type ?? '';
   if (type === '') return [required(path)];
   if (type === 'RollingUpdate') {
-    return rolling === undefined ? [] : noneNegative(rolling, `${path}.rollingUpdate`, 'partition');
+    return rolling === undefined
+      ? []
+      : validateNonNegative(rolling, `${path}.rollingUpdate`, 'partition');
   }
   if (type === 'OnDelete') {
     if (rolling === undefined) return [];

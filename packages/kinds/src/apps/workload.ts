@@ -11,7 +11,7 @@ import {
 import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import type { Features } from '../features/features.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
-import { negative, noneNegative } from '../pod/fields.ts';
+import { negative, validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
@@ -92,7 +92,7 @@ export function validateCounts(
       ? [invalid(`status.${name}`, count(name), `cannot be greater than ${shown}`)]
       : [];
   return [
-    ...noneNegative(status, 'status', ...counts),
+    ...validateNonNegative(status, 'status', ...counts),
     ...parts.flatMap((name) => over(name, 'replicas', 'status.replicas')),
     ...over('availableReplicas', 'readyReplicas', options.availableOf),
   ];

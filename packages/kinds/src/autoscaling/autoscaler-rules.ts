@@ -26,7 +26,7 @@ import type {
   HPAScalingRules,
   MetricSpec,
 } from '../gen/types/autoscaling/v2.ts';
-import { notNegative } from '../pod/fields.ts';
+import { validateNonNegative } from '../pod/fields.ts';
 import { goQuantity } from '../pod/go-text.ts';
 import { validateResourceName } from '../pod/validation/resources.ts';
 import { objectAt } from '../rules/fill.ts';
@@ -59,9 +59,7 @@ export function validateAutoscaler(
 /** Validates a write to `status`. */
 export function validateAutoscalerStatus(object: Stored<HorizontalPodAutoscaler>): FieldError[] {
   const status = object.status ?? {};
-  return ['currentReplicas', 'desiredReplicas'].flatMap((name) =>
-    notNegative(status, `status.${name}`),
-  );
+  return validateNonNegative(status, 'status', 'currentReplicas', 'desiredReplicas');
 }
 
 function validateReplicas(

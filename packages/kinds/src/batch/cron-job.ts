@@ -12,8 +12,8 @@ import { age, ageColumn, at, column, listAt, nameColumn, textAt } from '../cells
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { CronJob, CronJobSpec, JobSpec } from '../gen/types/batch/v1.ts';
-import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
-import { noneNegative, oneOf } from '../pod/fields.ts';
+import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { validateChoiceIn, validateNonNegative } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
@@ -75,7 +75,7 @@ export function cronJob(dialect: Dialect, features: Features = defaultFeatures):
     versions: [
       {
         version: 'v1',
-        defaults: keepingOldInitContainers(dialect, templatePath, fillDefaults),
+        defaults: removingOldInitContainers(dialect, templatePath, fillDefaults),
         columns,
       },
     ],
@@ -152,12 +152,12 @@ function* validate(
   const isNewZone = zone !== undefined && zone !== before?.timeZone;
   return [
     ...validateSchedule(spec, before),
-    ...noneNegative(spec, 'spec', 'startingDeadlineSeconds'),
+    ...validateNonNegative(spec, 'spec', 'startingDeadlineSeconds'),
     ...(isNewZone ? validateTimeZone(zone) : []),
-    ...oneOf(spec, 'spec.concurrencyPolicy', ['Allow', 'Forbid', 'Replace']),
+    ...validateChoiceIn(spec, 'spec', 'concurrencyPolicy', ['Allow', 'Forbid', 'Replace']),
     ...(yield* validateJobTemplate(ensure(ensure(spec, 'jobTemplate'), 'spec'), rules)),
-    ...noneNegative(spec, 'spec', 'successfulJobsHistoryLimit'),
-    ...noneNegative(spec, 'spec', 'failedJobsHistoryLimit'),
+    ...validateNonNegative(spec, 'spec', 'successfulJobsHistoryLimit'),
+    ...validateNonNegative(spec, 'spec', 'failedJobsHistoryLimit'),
   ];
 }
 

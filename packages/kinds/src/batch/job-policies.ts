@@ -21,7 +21,7 @@ import type {
   PodFailurePolicyRule,
   SuccessPolicyRule,
 } from '../gen/types/batch/v1.ts';
-import { invalidUnshown, noneNegative } from '../pod/fields.ts';
+import { invalidUnshown, validateNonNegative } from '../pod/fields.ts';
 import type { Stored } from '../stored.ts';
 
 /** Counts the indexes in a list such as `1,3-5,7`; `problem` is the error in an invalid list. */
@@ -263,7 +263,7 @@ function validateSuccessRule(
   }
   if (count === undefined) return errors;
   const field = `${path}.succeededCount`;
-  appendAll(errors, noneNegative(rule, path, 'succeededCount'));
+  appendAll(errors, validateNonNegative(rule, path, 'succeededCount'));
   const over = (max: number, of: string) => {
     if (count > max)
       errors.push(invalid(field, count, `must be less than or equal to ${max} (${of})`));

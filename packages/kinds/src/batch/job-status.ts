@@ -14,9 +14,9 @@ import {
   intAt,
   invalidUnshown,
   isSet,
-  noneNegative,
   optionalText,
   textsAt,
+  validateNonNegative,
 } from '../pod/fields.ts';
 import { goStructs } from '../pod/go-text.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
@@ -80,7 +80,7 @@ function validateCounts(status: Stored<JobStatus>): FieldError[] {
   const path = 'status.uncountedTerminatedPods';
   const seen = new Set<string>();
   return [
-    ...noneNegative(status, 'status', ...counts),
+    ...validateNonNegative(status, 'status', ...counts),
     ...(['succeeded', 'failed'] as const).flatMap((name) =>
       (status.uncountedTerminatedPods?.[name] ?? []).flatMap((uid, index) => {
         const field = `${path}.${name}[${index}]`;

@@ -16,7 +16,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Job, JobSpec } from '../gen/types/batch/v1.ts';
 import type { PodTemplateSpec } from '../gen/types/core/v1.ts';
-import { noneNegative, oneOfIfSet } from '../pod/fields.ts';
+import { validateNonNegative, validateOptionalChoice } from '../pod/fields.ts';
 import { goSelector, goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
@@ -113,7 +113,7 @@ export function* validateJobSpec(
   rules: PodRules,
 ): Generator<void, FieldError[]> {
   const mode = spec.completionMode;
-  const errors = noneNegative(spec, path, ...counts);
+  const errors = validateNonNegative(spec, path, ...counts);
   if (spec.maxFailedIndexes != null && !(spec.backoffLimitPerIndex != null)) {
     const detail = 'when maxFailedIndexes is specified';
     errors.push(required(`${path}.backoffLimitPerIndex`, detail));
@@ -121,7 +121,7 @@ export function* validateJobSpec(
   return [
     ...errors,
     ...validateManager(spec, `${path}.managedBy`),
-    ...oneOfIfSet(spec, path, 'completionMode', ['NonIndexed', 'Indexed']),
+    ...validateOptionalChoice(spec, path, 'completionMode', ['NonIndexed', 'Indexed']),
     ...(mode === 'Indexed' ? validateIndexed(spec, path) : []),
     ...(mode === undefined || mode === 'NonIndexed' ? refuseIndexed(spec, path) : []),
     ...validateFailurePolicy(spec, `${path}.podFailurePolicy`),
@@ -221,7 +221,7 @@ function refuseIndexed(spec: Stored<JobSpec>, path: string): FieldError[] {
 
 function validateReplacement(spec: Stored<JobSpec>, path: string): FieldError[] {
   const allowed = spec.podFailurePolicy != null ? ['Failed'] : ['Failed', 'TerminatingOrFailed'];
-  return oneOfIfSet(spec, path, 'podReplacementPolicy', allowed);
+  return validateOptionalChoice(spec, path, 'podReplacementPolicy', allowed);
 }
 
 /** Rejects `restartPolicy: Always`, with which a Job would never finish. */

@@ -11,7 +11,7 @@ import { age, ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Job } from '../gen/types/batch/v1.ts';
-import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
@@ -32,7 +32,7 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
     versions: [
       {
         version: 'v1',
-        defaults: keepingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: removingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [
           nameColumn,
           column('Status', state, { description: 'Status of the job.' }),

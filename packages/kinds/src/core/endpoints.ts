@@ -16,7 +16,7 @@ import type {
   EndpointSubset,
   Endpoints,
 } from '../gen/types/core/v1.ts';
-import { oneOf, portNumber } from '../pod/fields.ts';
+import { validateChoiceIn, validatePortNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { fill, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
@@ -132,8 +132,8 @@ function validatePort(
   const unnamed = options.mustHaveName ? [required(field)] : [];
   return [
     ...(name === '' ? unnamed : ruleErrors(field, name, dnsLabel)),
-    ...portNumber(`${path}.port`, port.port ?? 0),
-    ...oneOf(port, `${path}.protocol`, ['SCTP', 'TCP', 'UDP']),
+    ...validatePortNumber(`${path}.port`, port.port ?? 0),
+    ...validateChoiceIn(port, path, 'protocol', ['SCTP', 'TCP', 'UDP']),
     ...(typeof application === 'string'
       ? ruleErrors(`${path}.appProtocol`, application, qualifiedName)
       : []),

@@ -4,7 +4,7 @@ import { column, labelsText, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { PodTemplate } from '../gen/types/core/v1.ts';
-import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules, validatePodTemplate } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
@@ -24,7 +24,7 @@ export function podTemplate(dialect: Dialect, features: Features = defaultFeatur
     versions: [
       {
         version: 'v1',
-        defaults: keepingOldInitContainers(dialect, ['template'], (object) =>
+        defaults: removingOldInitContainers(dialect, ['template'], (object) =>
           fillPodSpec(object.template?.spec),
         ),
         columns: [

@@ -11,8 +11,8 @@ import { column, labelsText } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { ReplicationController } from '../gen/types/core/v1.ts';
-import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
-import { noneNegative } from '../pod/fields.ts';
+import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { validateNonNegative } from '../pod/fields.ts';
 import { goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { validatePodTemplate, validateRestartPolicy } from '../pod/template.ts';
@@ -38,7 +38,7 @@ export function replicationController(
     versions: [
       {
         version: 'v1',
-        defaults: keepingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: removingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [
           ...replicaColumns,
           ...wideColumns().slice(0, 2),
@@ -95,9 +95,9 @@ function* validate(object: JsonObject, rules: PodRules): Generator<void, FieldEr
   const template = objectAt(spec, 'template');
   const isEmpty = Object.keys(selector).length === 0;
   const errors = [
-    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...validateNonNegative(spec, 'spec', 'minReadySeconds'),
     ...(isEmpty ? [required('spec.selector')] : []),
-    ...noneNegative(spec, 'spec', 'replicas'),
+    ...validateNonNegative(spec, 'spec', 'replicas'),
   ];
   if (template === undefined) return [...errors, required(path)];
   const labels = objectAt(template, 'metadata', 'labels');

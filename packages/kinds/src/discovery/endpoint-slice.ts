@@ -20,7 +20,7 @@ import { validateNonSpecialIp } from '../core/addresses.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../gen/types/discovery/v1.ts';
-import { oneOf, validateLabels } from '../pod/fields.ts';
+import { validateChoice, validateLabels } from '../pod/fields.ts';
 import type { ColumnDef, ResourceDef, StrategyContext } from '../resource-def.ts';
 import { immutable, sameOrEmpty } from '../rules/checks.ts';
 import { fillAbsent, objectsAt } from '../rules/fill.ts';
@@ -145,7 +145,7 @@ function countGeneration(object: Stored<EndpointSlice>, old: Stored<EndpointSlic
 /** Validates an EndpointSlice except its metadata. */
 function validateEndpointSlice(object: Stored<EndpointSlice>): FieldError[] {
   return [
-    ...oneOf(object, 'addressType', ['FQDN', 'IPv4', 'IPv6']),
+    ...validateChoice('addressType', object.addressType ?? '', ['FQDN', 'IPv4', 'IPv6']),
     ...validateEndpoints(object),
     ...validatePorts(object.ports ?? []),
   ];

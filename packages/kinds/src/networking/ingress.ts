@@ -28,7 +28,7 @@ import type {
   IngressServiceBackend,
   IngressTLS,
 } from '../gen/types/networking/v1.ts';
-import { portNumber } from '../pod/fields.ts';
+import { validatePortNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { goList } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
@@ -195,7 +195,7 @@ function validateBackendPort(service: Stored<IngressServiceBackend>, path: strin
     return [invalid(path, '', 'cannot set both port name & port number')];
   }
   if (name !== '') return ruleErrors(`${path}.service.port.name`, name, portName);
-  if (number !== 0) return portNumber(`${path}.service.port.number`, number);
+  if (number !== 0) return validatePortNumber(`${path}.service.port.number`, number);
   return [required(path, 'port name or number is required')];
 }
 

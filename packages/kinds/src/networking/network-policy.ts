@@ -25,7 +25,7 @@ import type {
   NetworkPolicyPort,
   NetworkPolicySpec,
 } from '../gen/types/networking/v1.ts';
-import { portNumber } from '../pod/fields.ts';
+import { validatePortNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { goList, reportedTwice } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
@@ -133,12 +133,12 @@ function validateRange(port: Stored<NetworkPolicyPort>, path: string): FieldErro
   }
   const start = first;
   return [
-    ...portNumber(`${path}.port`, start),
+    ...validatePortNumber(`${path}.port`, start),
     // kube-apiserver's error shows the port instead of the end.
     ...(last !== undefined && end < start
       ? [invalid(`${path}.endPort`, start, 'must be greater than or equal to `port`')]
       : []),
-    ...(last === undefined ? [] : portNumber(`${path}.endPort`, end)),
+    ...(last === undefined ? [] : validatePortNumber(`${path}.endPort`, end)),
   ];
 }
 

@@ -3,7 +3,7 @@ import { numberAt, textAt } from '../cells.ts';
 import type { Pod, PodSpec, PodTemplateSpec, VolumeProjection } from '../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { annotationsOf, plainPath } from './fields.ts';
+import { annotationsOf, validatePlainPath } from './fields.ts';
 import { eachContainer } from './references.ts';
 import { type Allowances, newlyAllowed, type PodPorts } from './rules.ts';
 import { validateAffinity } from './validation/affinity.ts';
@@ -12,7 +12,7 @@ import { validateSpreadSelector } from './validation/placement.ts';
 import { validateResources } from './validation/resources.ts';
 import { validateSysctls } from './validation/security.ts';
 
-/** The rules that a pod or template breaks already, which its update may go on breaking. */
+/** Returns the rules that a pod or template already breaks, so that its update may break them too. */
 export function allowancesOf(
   old: Stored<PodTemplateSpec | Pod> | undefined,
   ports: PodPorts,
@@ -21,15 +21,15 @@ export function allowancesOf(
   const { dialect, features } = ports;
   const allow = newlyAllowed(features);
   const rules = { ...ports, allow };
-  const has = (errors: readonly { message: string }[], words: string) =>
-    errors.some(({ message }) => message.includes(words));
+  const has = (errors: readonly { message: string }[], text: string) =>
+    errors.some(({ message }) => message.includes(text));
   const resources = () =>
     eachContainer(spec, '').flatMap(({ container, path }) =>
       validateResources(objectAt(container, 'resources'), path, rules),
     );
   const isPlain = (source: Stored<VolumeProjection>) => {
     const token = source.serviceAccountToken;
-    return token === undefined || plainPath('', token.path ?? '').length === 0;
+    return token === undefined || validatePlainPath('', token.path ?? '').length === 0;
   };
   return {
     indivisibleHugePages:

@@ -14,9 +14,9 @@ import type { Stored } from '../stored.ts';
 const counted = ['cpu', 'memory'];
 
 /**
- * A pod's quality of service class: `Guaranteed` when every container limits both cpu and memory
- * and requests as much, `BestEffort` when none requests or limits either, else `Burstable`.
- * Resources of the pod as a whole replace those of its containers.
+ * Returns the quality of service class of a pod: `Guaranteed` if every container limits both cpu
+ * and memory and requests as much, `BestEffort` if none requests or limits either, else
+ * `Burstable`. Resources of the pod as a whole replace those of its containers.
  */
 export function qualityOfService(spec: Stored<PodSpec>): string {
   const containers =
@@ -58,7 +58,7 @@ export function amountsOf(value: JsonValue | undefined): Amounts {
   return amounts;
 }
 
-/** The sum of two lists. */
+/** Returns the sum of two resource lists. */
 export function sumAmounts(one: Amounts, other: Amounts): Amounts {
   const sum = new Map(one);
   addTo(sum, other);
@@ -72,7 +72,7 @@ function addTo(sum: Map<string, Quantity>, amounts: Amounts): void {
   }
 }
 
-/** The larger quantity of each resource. */
+/** Returns the larger quantity of each resource in two lists. */
 export function largerAmounts(one: Amounts, other: Amounts): Amounts {
   const larger = new Map(one);
   for (const [name, amount] of other) raiseTo(larger, name, amount);
@@ -88,8 +88,8 @@ function raiseTo(amounts: Map<string, Quantity>, name: string, amount: Quantity)
 export const podLevelResources: readonly string[] = ['cpu', 'memory'];
 
 /**
- * The resources of a pod: those it requests as a whole, and for other resources the sum over its
- * containers.
+ * Returns the resources of a pod: those it requests as a whole, and for other resources the total
+ * of its containers.
  */
 export function podAmounts(
   spec: Stored<PodSpec> | undefined,
@@ -105,8 +105,9 @@ export function podAmounts(
 }
 
 /**
- * The resources of a pod's containers: the sum over those that run together, or the maximum during
- * initialization if that is more. Sidecars (init containers that keep running) count in both.
+ * Returns the total resources of the containers of a pod: the sum over those that run together, or
+ * the maximum during initialization if that is more. Sidecars (init containers that keep running)
+ * count in both.
  */
 export function containerAmounts(
   spec: Stored<PodSpec> | undefined,
@@ -115,23 +116,24 @@ export function containerAmounts(
   const amountsIn = (container: Stored<Container>) =>
     amountsOf(objectAt(container, 'resources', member));
   const running = new Map<string, Quantity>();
-  const staying = new Map<string, Quantity>();
-  const preparing = new Map<string, Quantity>();
+  const sidecars = new Map<string, Quantity>();
+  const initializing = new Map<string, Quantity>();
   for (const container of spec?.containers ?? []) addTo(running, amountsIn(container));
   for (const container of spec?.initContainers ?? []) {
     const amounts = amountsIn(container);
     if ((container.restartPolicy ?? '') === 'Always') {
       addTo(running, amounts);
-      addTo(staying, amounts);
+      addTo(sidecars, amounts);
       continue;
     }
     for (const [name, amount] of amounts) {
-      const beside = staying.get(name);
-      raiseTo(preparing, name, beside === undefined ? amount : sumQuantities([amount, beside]));
+      const ofSidecars = sidecars.get(name);
+      const sum = ofSidecars === undefined ? amount : sumQuantities([amount, ofSidecars]);
+      raiseTo(initializing, name, sum);
     }
   }
   // Sidecars only accumulate, so their total covers the moments between init containers.
-  return largerAmounts(running, largerAmounts(preparing, staying));
+  return largerAmounts(running, largerAmounts(initializing, sidecars));
 }
 
 /** Whether a pod requests resources as a whole. */

@@ -28,7 +28,7 @@ import {
 import type { Stored } from '../stored.ts';
 import { containerAmounts, podLevelResources } from './amounts.ts';
 
-/** Fills the defaults of a pod's spec, in pods and templates. */
+/** Fills the defaults of the spec of a pod or template. */
 export function fillPodSpec(spec: Stored<PodSpec> | undefined): void {
   if (spec !== undefined) runInOnePiece(fillPodSpecSteps(spec));
 }
@@ -36,7 +36,7 @@ export function fillPodSpec(spec: Stored<PodSpec> | undefined): void {
 /** Containers that one step fills. */
 const containersPerStep = 100;
 
-/** The same in steps (TRUST-2). */
+/** Does the work of `fillPodSpec` in steps (TRUST-2). */
 export function* fillPodSpecSteps(spec: Stored<PodSpec>): Generator<void, void> {
   fill(spec, {
     restartPolicy: 'Always',
@@ -45,7 +45,7 @@ export function* fillPodSpecSteps(spec: Stored<PodSpec>): Generator<void, void> 
     terminationGracePeriodSeconds: 30,
     securityContext: {},
   });
-  fillAccount(spec);
+  fillServiceAccount(spec);
   if (spec.overhead !== undefined) yield* roundAmountsSteps(spec.overhead);
   for (const member of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
     for (const [index, container] of (spec[member] ?? []).entries()) {
@@ -58,8 +58,8 @@ export function* fillPodSpecSteps(spec: Stored<PodSpec>): Generator<void, void> 
   for (const volume of spec.volumes ?? []) fillVolume(volume);
 }
 
-/** Both members hold the account's name; the newer one takes precedence. */
-function fillAccount(spec: Stored<PodSpec>): void {
+/** Makes both members with the name of the service account equal; the newer one has precedence. */
+function fillServiceAccount(spec: Stored<PodSpec>): void {
   const name = (spec.serviceAccountName ?? '') || (spec.serviceAccount ?? '');
   if (name === '') return;
   spec.serviceAccountName = name;
@@ -86,7 +86,7 @@ function fillContainer(container: Stored<Container | EphemeralContainer>): void 
   }
 }
 
-/** `latest` and an absent tag mean that the image may change under its name; a digest pins it. */
+/** The default policy: `Always` for an image with the tag `latest` or without tag and digest. */
 function pullPolicy(image: string): JsonValue {
   return imageTag(image) === 'latest' ? 'Always' : 'IfNotPresent';
 }
@@ -110,18 +110,18 @@ const reference = new RegExp(
 const pathLengthMax = 255;
 
 /**
- * The tag of an image's name, `latest` if it has neither tag nor digest; undefined for invalid
- * names and for digests.
+ * Returns the tag of an image: `latest` for a name without tag and digest, and undefined for an
+ * invalid name and for a name with only a digest.
  */
 function imageTag(image: string): string | undefined {
   if (image.length > imageLengthMax || identifier.test(image)) return undefined;
-  const [, , name = '', tag, pin] = reference.exec(inFull(image)) ?? [];
-  if (name === '' || name.length > pathLengthMax || !isDigest(pin)) return undefined;
-  return tag ?? (pin === undefined ? 'latest' : undefined);
+  const [, , name = '', tag, digestText] = reference.exec(withRegistry(image)) ?? [];
+  if (name === '' || name.length > pathLengthMax || !isDigest(digestText)) return undefined;
+  return tag ?? (digestText === undefined ? 'latest' : undefined);
 }
 
-/** Adds the registry that a short name omits: the first part of the path, if it is a domain. */
-function inFull(image: string): string {
+/** Adds a registry to a name that has none: whose first part is not a domain. */
+function withRegistry(image: string): string {
   const slash = image.indexOf('/');
   const first = image.slice(0, Math.max(slash, 0));
   const isDomain = first === 'localhost' || /[.:]/.test(first) || first !== first.toLowerCase();
@@ -135,13 +135,13 @@ const digestLengths = new Map([
   ['sha512', 128],
 ]);
 
-function isDigest(pin: string | undefined): boolean {
-  if (pin === undefined) return true;
-  const [algorithm = '', encoded = ''] = pin.split(':');
+function isDigest(text: string | undefined): boolean {
+  if (text === undefined) return true;
+  const [algorithm = '', encoded = ''] = text.split(':');
   return digestLengths.get(algorithm) === encoded.length && encoded === encoded.toLowerCase();
 }
 
-/** Fills the requests and limits of a container or claim. */
+/** Rounds the requests and limits of a container or claim, as kube-apiserver does. */
 export function fillResources(
   resources: Stored<ResourceRequirements | VolumeResourceRequirements> | undefined,
 ): void {
@@ -196,7 +196,7 @@ function fillDownwardItems(items: readonly Stored<DownwardAPIVolumeFile>[]): voi
   for (const item of items) fill(item.fieldRef, { apiVersion: 'v1' });
 }
 
-/** Fills the defaults of volume drivers, for pods' volumes and persistent volumes. */
+/** Fills the defaults of volume drivers, in volumes of pods and in PersistentVolumes. */
 export function fillDrivers(source: Stored<Volume | PersistentVolumeSpec>): void {
   fillAbsent(source.hostPath, { type: '' });
   fill(source.iscsi, { iscsiInterface: 'default' });
@@ -210,9 +210,7 @@ export function fillDrivers(source: Stored<Volume | PersistentVolumeSpec>): void
   });
 }
 
-/**
- * On the host's network, ports of containers are ports of the host. For pods only, not templates.
- */
+/** Sets the host ports of a pod that uses the host's network; not for templates. */
 export function fillHostPorts(spec: Stored<PodSpec>): void {
   if (spec.hostNetwork !== true) return;
   for (const member of ['initContainers', 'containers'] as const) {
@@ -222,7 +220,7 @@ export function fillHostPorts(spec: Stored<PodSpec>): void {
   }
 }
 
-/** Keeps `podIP` consistent with `podIPs`, whose first address it is. */
+/** Makes `podIP` and the first address of `podIPs` equal; `podIP` has precedence. */
 export function fillAddresses(status: Stored<PodStatus> | undefined): void {
   if (status === undefined) return;
   const [first] = status.podIPs ?? [];
@@ -231,7 +229,7 @@ export function fillAddresses(status: Stored<PodStatus> | undefined): void {
   else if (first !== undefined) status.podIP = first.ip ?? '';
 }
 
-/** Requests default to limits. For pods only, not templates. */
+/** Sets absent requests of containers to their limits, in steps; not for templates. */
 export function* requestsFromLimits(spec: Stored<PodSpec>): Generator<void, void> {
   for (const member of ['initContainers', 'containers'] as const) {
     for (const container of spec[member] ?? []) {
@@ -243,8 +241,8 @@ export function* requestsFromLimits(spec: Stored<PodSpec>): Generator<void, void
 }
 
 /**
- * The requests of a pod as a whole default to the sum over its containers, or else to its limits.
- * For pods only, after their containers have been filled.
+ * Sets absent requests of a pod as a whole to the sum over its containers, or to its limits where
+ * there is no sum. Not for templates; the containers must have their defaults.
  */
 export function fillPodRequests(spec: Stored<PodSpec>): void {
   const limits = spec.resources?.limits;
@@ -261,7 +259,7 @@ export function fillPodRequests(spec: Stored<PodSpec>): void {
   fill(ensure(ensure(spec, 'resources'), 'requests'), requests);
 }
 
-/** Resources of a container may change without a restart unless its policy says otherwise. */
+/** Adds the default resize policy: a change of cpu or memory restarts no container. */
 export function fillResizePolicies(spec: Stored<PodSpec>): void {
   for (const container of spec.containers ?? []) {
     const requests = container.resources?.requests ?? {};
@@ -270,13 +268,13 @@ export function fillResizePolicies(spec: Stored<PodSpec>): void {
       (name) => requests[name] !== undefined && !policies.some((one) => one.resourceName === name),
     );
     if (added.length === 0) continue;
-    const usual = added.map((name) => ({ resourceName: name, restartPolicy: 'NotRequired' }));
-    container.resizePolicy = [...policies, ...usual];
+    const defaults = added.map((name) => ({ resourceName: name, restartPolicy: 'NotRequired' }));
+    container.resizePolicy = [...policies, ...defaults];
   }
 }
 
-/** Wraps the defaults of a template's kind so that they first remove old init containers. */
-export function keepingOldInitContainers<O extends JsonObject>(
+/** Returns the defaults of a kind, preceded by the removal of old init containers. */
+export function removingOldInitContainers<O extends JsonObject>(
   dialect: Dialect,
   path: readonly string[],
   defaults: (object: O) => void,
@@ -289,8 +287,9 @@ export function keepingOldInitContainers<O extends JsonObject>(
 }
 
 /**
- * A function that removes the annotations that held init containers before they had a field;
- * kube-apiserver drops those everywhere. `path` leads to the template, and is empty for a pod.
+ * Returns a function that removes the annotations that init containers had before there was a field
+ * for them; kube-apiserver removes them from all templates and pods.
+ * @param path the path of the template, empty for a pod
  */
 export function oldInitContainersRemover(
   dialect: Dialect,

@@ -8,7 +8,6 @@ import {
   type JsonValue,
   labelValue,
   notSupported,
-  parseIpAddress,
   portName,
   qualifiedName,
   required,
@@ -17,33 +16,29 @@ import {
   tooLong,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
-import type { HorizontalPodAutoscalerStatus } from '../gen/types/autoscaling/v2.ts';
-import type { CronJobSpec } from '../gen/types/batch/v1.ts';
-import type { EndpointPort, PodSecurityContext, SecurityContext } from '../gen/types/core/v1.ts';
-import type { EndpointSlice } from '../gen/types/discovery/v1.ts';
-import type { PodDisruptionBudgetStatus } from '../gen/types/policy/v1.ts';
-import type { VolumeNodeResources } from '../gen/types/storage/v1.ts';
-import { eachError, sortedKeys } from '../rules/checks.ts';
+import type { PodSecurityContext, SecurityContext } from '../gen/types/core/v1.ts';
+import { eachError, mapBytes, sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-const lengthMax = 63;
+/** Upper bound of the characters of a driver's name. */
+const driverNameMax = 63;
 
 /** Validates the name of a CSI driver: a short DNS subdomain in any letter case. */
-export function driverName(name: string, field: string): FieldError[] {
+export function validateDriverName(name: string, field: string): FieldError[] {
   return [
     ...(name === '' ? [required(field)] : []),
-    ...(name.length > lengthMax ? [tooLong(field, lengthMax)] : []),
+    ...(name.length > driverNameMax ? [tooLong(field, driverNameMax)] : []),
     ...dnsSubdomain(name.toLowerCase()).map((message) => invalid(field, name, message)),
   ];
 }
 
-/** Validation of single fields, for pods and the kinds that make pods. */
-
+/** The detail of the error about a negative number. */
 export const negative = 'must be greater than or equal to 0';
+/** The detail of the error about a number that must be positive. */
 export const notPositive = 'must be greater than zero';
 
-/** When a node pulls an image. */
+/** The values of `imagePullPolicy`. */
 export const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
 
 /** Whether a member is present: neither absent nor null. */
@@ -52,7 +47,7 @@ export function isSet(object: JsonObject | undefined, name: string): boolean {
   return value !== undefined && value !== null;
 }
 
-/** The whole number in a member; undefined if there is none. */
+/** The number at a path; undefined if there is none. */
 export function intAt(
   object: JsonObject | undefined,
   ...path: readonly string[]
@@ -70,7 +65,7 @@ export function textsAt(
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 }
 
-/** The text of a member; undefined if absent, which for some members differs from empty. */
+/** The string in a member; undefined if there is none. */
 export function optionalText(object: JsonObject | undefined, name: string): string | undefined {
   const value = at(object, name);
   return typeof value === 'string' ? value : undefined;
@@ -78,31 +73,26 @@ export function optionalText(object: JsonObject | undefined, name: string): stri
 
 const under = (path: string, name: string) => (path === '' ? name : `${path}.${name}`);
 
-/** The member at the end of `field` must be one of `allowed`; empty counts as missing. */
-export function oneOf(
-  object: Stored<CronJobSpec | EndpointSlice | EndpointPort>,
+/** Validates that `value` is one of `allowed`; an empty one is missing. */
+export function validateChoice(
   field: string,
+  value: string,
   allowed: readonly string[],
 ): FieldError[] {
-  const dot = field.lastIndexOf('.');
-  return choice(object, field.slice(0, Math.max(dot, 0)), field.slice(dot + 1), allowed);
+  if (allowed.includes(value)) return [];
+  return value === '' ? [required(field)] : [notSupported(field, value, allowed)];
 }
 
-/** Like `oneOf`, for the member `name` of the object at `path`. */
-export function choice(
+/** Validates that the member `name` of the object at `path` is one of `allowed`. */
+export const validateChoiceIn = (
   object: JsonObject,
   path: string,
   name: string,
   allowed: readonly string[],
-): FieldError[] {
-  const value = textAt(object, name);
-  if (allowed.includes(value)) return [];
-  const field = under(path, name);
-  return value === '' ? [required(field)] : [notSupported(field, value, allowed)];
-}
+): FieldError[] => validateChoice(under(path, name), textAt(object, name), allowed);
 
-/** Like `choice`, but the member may be absent; an empty one is not supported. */
-export function oneOfIfSet(
+/** Validates that the member `name` of the object at `path`, if present, is one of `allowed`. */
+export function validateOptionalChoice(
   object: JsonObject | undefined,
   path: string,
   name: string,
@@ -113,17 +103,8 @@ export function oneOfIfSet(
   return [notSupported(under(path, name), value, allowed)];
 }
 
-/** The number at the end of `field` must not be negative, if present. */
-export function notNegative(
-  object: Stored<HorizontalPodAutoscalerStatus | PodDisruptionBudgetStatus | VolumeNodeResources>,
-  field: string,
-): FieldError[] {
-  const dot = field.lastIndexOf('.');
-  return noneNegative(object, field.slice(0, Math.max(dot, 0)), field.slice(dot + 1));
-}
-
-/** The numbers `names` of the object at `path` must not be negative, if present. */
-export function noneNegative(
+/** Validates that the numbers `names` of the object at `path`, if present, are not negative. */
+export function validateNonNegative(
   object: JsonObject,
   path: string,
   ...names: readonly string[]
@@ -137,8 +118,11 @@ export function noneNegative(
   return errors;
 }
 
-/** The number `name` of the object at `path` must lie within bounds, if present. */
-export function within(
+/**
+ * Validates that the number `name` of the object at `path`, if present, is within the bounds, both
+ * inclusive.
+ */
+export function validateRange(
   object: JsonObject | undefined,
   path: string,
   name: string,
@@ -149,14 +133,14 @@ export function within(
   return inRange(value, low, high).map((message) => invalid(under(path, name), value, message));
 }
 
-/** Requires texts, named by paths below `path`. */
-export function needed(object: JsonObject, path: string, ...names: string[]): FieldError[] {
+/** Requires the texts at `names`, which are paths below `path`, such as `secretRef.name`. */
+export function requireTexts(object: JsonObject, path: string, ...names: string[]): FieldError[] {
   const missing = names.filter((name) => textAt(object, ...name.split('.')) === '');
   return missing.map((name) => required(`${path}.${name}`));
 }
 
-/** Rejects members that are present, whatever their value. */
-export function refuseSet(
+/** Rejects those members of the object at `options.path` that are present, whatever their value. */
+export function forbidPresent(
   object: JsonObject | undefined,
   names: readonly string[],
   options: { path: string; why: string },
@@ -166,18 +150,18 @@ export function refuseSet(
     .map((name) => forbiddenField(`${options.path}.${name}`, options.why));
 }
 
-/** A port number within 1 to 65535. */
-export function portNumber(field: string, number: number): FieldError[] {
+/** Validates that a port number is within 1 to 65535. */
+export function validatePortNumber(field: string, number: number): FieldError[] {
   return inRange(number, 1, 65535).map((message) => invalid(field, number, message));
 }
 
-/** A port as a number, or as the name that a container gives it. */
-export function portNumberOrName(field: string, port: JsonValue | undefined): FieldError[] {
+/** Validates a port: a number, or the name of a port of a container. */
+export function validatePortNumberOrName(field: string, port: JsonValue | undefined): FieldError[] {
   if (typeof port === 'string') return ruleErrors(field, port, portName);
-  return portNumber(field, Number(port ?? 0));
+  return validatePortNumber(field, Number(port ?? 0));
 }
 
-/** The error for a reference that the object itself does not resolve. */
+/** Returns the error for a reference that the object itself does not resolve. */
 export function notFoundValue(field: string, value: string): FieldError {
   return {
     type: 'FieldValueNotFound',
@@ -186,12 +170,12 @@ export function notFoundValue(field: string, value: string): FieldError {
   };
 }
 
-/** An `Invalid value` error without the value, as kube-apiserver prints some. */
+/** Returns an `Invalid value` error without the value, as kube-apiserver prints some. */
 export function invalidUnshown(field: string, detail: string): FieldError {
   return { type: 'FieldValueInvalid', field, message: `Invalid value: ${detail}` };
 }
 
-/** Like `notSupported`, for a value in Go's notation. */
+/** Returns the error of `notSupported` for a value in Go's notation. */
 export function notSupportedGo(
   field: string,
   goText: string,
@@ -202,19 +186,12 @@ export function notSupportedGo(
   return { type: 'FieldValueNotSupported', field, message };
 }
 
-/** An IP address of either family. */
-export function validateIp(field: string, value: string): FieldError[] {
-  if (parseIpAddress(value) !== undefined) return [];
-  const detail = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
-  return [invalid(field, value, detail)];
-}
-
-/** Validates labels outside an object's own metadata, which the registry validates. */
+/** Validates labels outside an object's own metadata. */
 export function validateLabels(labels: JsonObject | undefined, path: string): FieldError[] {
   return runInOnePiece(labelErrorSteps(labels, path));
 }
 
-/** The same in steps (TRUST-2). */
+/** Does the work of `validateLabels` in steps (TRUST-2). */
 export function labelErrorSteps(
   labels: JsonObject | undefined,
   path: string,
@@ -225,7 +202,7 @@ export function labelErrorSteps(
   ]);
 }
 
-/** Upper bound of an object's annotations in total. */
+/** Upper bound of the annotations of an object in total. */
 const annotationBytesMax = 256 * 1024;
 
 /** Validates annotations outside an object's own metadata. */
@@ -237,11 +214,7 @@ export function validateAnnotations(
   const errors = keys.flatMap((key) =>
     qualifiedName(key.toLowerCase()).map((message) => invalid(path, key, message)),
   );
-  const bytes = keys.reduce(
-    (sum, key) => sum + Buffer.byteLength(key) + Buffer.byteLength(textAt(annotations, key)),
-    0,
-  );
-  if (bytes <= annotationBytesMax) return errors;
+  if (mapBytes(annotations) <= annotationBytesMax) return errors;
   const message = `Too long: may not be more than ${annotationBytesMax} bytes`;
   return [...errors, { type: 'FieldValueTooLong', field: path, message }];
 }
@@ -254,10 +227,10 @@ export function validateIds(
   path: string,
   names: readonly string[],
 ) {
-  return names.flatMap((name) => within(object, path, name, [0, highestId]));
+  return names.flatMap((name) => validateRange(object, path, name, [0, highestId]));
 }
 
-/** Validates a list of group IDs. */
+/** Validates `supplementalGroups` in steps. */
 export function* validateGroupIds(
   object: Stored<PodSecurityContext>,
   path: string,
@@ -275,29 +248,29 @@ export function* validateGroupIds(
 export const isTrue = (object: JsonValue | undefined, ...path: readonly string[]): boolean =>
   at(object, ...path) === true;
 
-/** A path inside a directory: relative, and without `..`. */
-export function descendingPath(field: string, path: string): FieldError[] {
+/** Validates a path inside a directory: relative, and without `..`. */
+export function validateDescendingPath(field: string, path: string): FieldError[] {
   const errors = path.startsWith('/') ? [invalid(field, path, 'must be a relative path')] : [];
-  return [...errors, ...noBacksteps(field, path)];
+  return [...errors, ...validateNoBacksteps(field, path)];
 }
 
-/** Rejects paths with a part `..`. */
-export function noBacksteps(field: string, path: string): FieldError[] {
+/** Rejects a path with a part `..`. */
+export function validateNoBacksteps(field: string, path: string): FieldError[] {
   return path.split('/').includes('..') ? [invalid(field, path, "must not contain '..'")] : [];
 }
 
 /**
- * Like `descendingPath`; also rejects names that start with `..`, which the volume writer
- * reserves.
+ * Validates the path of a file in a volume: relative, without `..`, and without a first name that
+ * starts with `..`, which the node reserves.
  */
-export function plainPath(field: string, path: string): FieldError[] {
-  const errors = descendingPath(field, path);
+export function validatePlainPath(field: string, path: string): FieldError[] {
+  const errors = validateDescendingPath(field, path);
   if (path.startsWith('..') && !path.startsWith('../')) {
     errors.push(invalid(field, path, "must not start with '..'"));
   }
   return errors;
 }
 
-/** The annotations of a pod or template. */
+/** The annotations of a pod or template; empty if there are none. */
 export const annotationsOf = (holder: JsonObject | undefined): JsonObject =>
   objectAt(holder, 'metadata', 'annotations') ?? {};

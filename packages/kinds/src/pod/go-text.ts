@@ -18,12 +18,9 @@ import type { Stored } from '../stored.ts';
 import { textsAt } from './fields.ts';
 
 /**
- * Human-readable diffs in the format of Go's `cmp.Diff`: `-` marks removed lines, `+` added ones.
- */
-
-/**
- * The lines that lead from `old` to `next`, in steps: members that differ, with the equal ones
- * elided.
+ * Returns the differences between two objects in the format of Go's `cmp.Diff`, in steps: `-` marks
+ * removed lines, `+` added ones, and a line counts the equal members between them.
+ * @param type the Go type in the first line
  */
 export function* goDifference(
   type: string,
@@ -62,25 +59,25 @@ function* memberLines(
   stride: Stride,
 ): Generator<void, string[]> {
   const found: string[] = [];
-  let alike = 0;
-  const tellAlike = () => {
-    if (alike > 0) {
-      const fields = alike === 1 ? 'field' : 'fields';
-      found.push(line(' ', depth + 1, `... // ${alike} identical ${fields}`));
+  let identical = 0;
+  const addIdentical = () => {
+    if (identical > 0) {
+      const fields = identical === 1 ? 'field' : 'fields';
+      found.push(line(' ', depth + 1, `... // ${identical} identical ${fields}`));
     }
-    alike = 0;
+    identical = 0;
   };
   for (const name of names) {
     if (found.length > linesMax) break;
     if (yield* same(old[name], next[name], stride)) {
-      alike += 1;
+      identical += 1;
       continue;
     }
-    tellAlike();
+    addIdentical();
     const at = { old: old[name], next: next[name], depth: depth + 1 };
     appendAll(found, yield* valueLines(`${capital(name)}: `, at, stride));
   }
-  tellAlike();
+  addIdentical();
   return found;
 }
 
@@ -126,19 +123,14 @@ const shown = (value: JsonValue) =>
 
 const capital = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
-/**
- * Values as Go prints them with `%#v`, which is how kube-apiserver prints composite values in
- * errors.
- */
-
-/** A map of strings. */
+/** Prints a map of strings like Go's `%#v`, as kube-apiserver does in errors. */
 export function goStringMap(map: JsonObject | undefined): string {
   if (map === undefined) return 'map[string]string(nil)';
   const member = (key: string) => `${goQuoted(key)}:${goQuoted(String(map[key]))}`;
   return `map[string]string{${goItems(sortedKeys(map), member)}}`;
 }
 
-/** A list of structs; `(nil)` when empty. */
+/** Prints a list of structs like Go's `%#v`; an empty one as nil. */
 export function goStructs<Item>(
   type: string,
   items: readonly Item[],
@@ -147,7 +139,7 @@ export function goStructs<Item>(
   return items.length === 0 ? `[]${type}(nil)` : `[]${type}{${goItems(items, print)}}`;
 }
 
-/** A label selector. */
+/** Prints a label selector like Go's `%#v`. */
 export function goSelector(selector: Stored<LabelSelector> | undefined): string {
   if (selector === undefined) return '"null"';
   const type = 'v1.LabelSelectorRequirement';
@@ -164,7 +156,7 @@ const requirement = (type: string) => (one: JsonObject) =>
 const goTexts = (object: JsonObject, name: string) =>
   textsAt(object, name).length === 0 ? '[]string(nil)' : goStrings(textsAt(object, name));
 
-/** A term of a node selector. */
+/** Prints a term of a node selector like Go's `%#v`. */
 export function goNodeSelectorTerm(term: Stored<NodeSelectorTerm>): string {
   const type = 'core.NodeSelectorRequirement';
   const part = (name: string) => goStructs(type, objectsAt(term, name), requirement(type));
@@ -172,7 +164,7 @@ export function goNodeSelectorTerm(term: Stored<NodeSelectorTerm>): string {
   return `core.NodeSelectorTerm{MatchExpressions:${expressions}, MatchFields:${fields}}`;
 }
 
-/** A number or percentage. */
+/** Prints a number or percentage like Go's `%#v`. */
 export function goIntOrString(value: JsonValue | undefined): string {
   const isText = typeof value === 'string';
   const number = isText ? 0 : Number(value ?? 0);
@@ -180,7 +172,7 @@ export function goIntOrString(value: JsonValue | undefined): string {
   return `intstr.IntOrString{Type:${isText ? 1 : 0}, IntVal:${number}, StrVal:${text}}`;
 }
 
-/** A quantity as Go stores it: a whole number and a power of ten. */
+/** Prints a quantity like Go's `%#v`: an integer and a power of ten. */
 export function goQuantity(text: string): string {
   const [, sign = '', whole = '', fraction = '', suffix = ''] =
     /^([+-]?)(\d*)(?:\.(\d*))?(.*)$/.exec(text) ?? [];
@@ -196,6 +188,6 @@ export function goQuantity(text: string): string {
   );
 }
 
-/** An update strategy without settings. */
+/** Prints an update strategy without settings like Go's `%#v`. */
 export const goStrategy = (type: string, name: string, settings: string): string =>
   `${type}{Type:${goQuoted(name)}, RollingUpdate:(${settings})(nil)}`;

@@ -11,8 +11,8 @@ interface PlacedFile {
 }
 
 /**
- * Warnings about volumes that place two files at the same path, or a file where another needs a
- * directory.
+ * Returns warnings about volumes that place two files at the same path, or a file where another
+ * file needs a directory.
  */
 export function pathWarnings(spec: Stored<PodSpec>): string[] {
   return (spec.volumes ?? []).flatMap((volume) => [
@@ -28,20 +28,20 @@ const quoted = (text: string) => JSON.stringify(text);
 const warning = (volume: Stored<Volume>, kind: string, body: string) =>
   `volume ${quoted(volume.name ?? '')} (${kind}): overlapping paths: ${body}`;
 
-/** The member that names each source of a volume, and what kube-apiserver calls it. */
-const named = {
+/** The name of each source in warnings, and the member of a volume that names its object. */
+const sourceNames = {
   configMap: { shown: 'ConfigMap', ofVolume: 'name' },
   secret: { shown: 'Secret', ofVolume: 'secretName' },
   downwardAPI: { shown: 'DownwardAPI', ofVolume: undefined },
 } as const;
 
-const called = (shown: string, name: string) => `${shown} ${quoted(name)}`;
+const titleOf = (shown: string, name: string) => `${shown} ${quoted(name)}`;
 
-function mappedWarnings(volume: Stored<Volume>, kind: keyof typeof named): string[] {
-  const { shown, ofVolume } = named[kind];
+function mappedWarnings(volume: Stored<Volume>, kind: keyof typeof sourceNames): string[] {
+  const { shown, ofVolume } = sourceNames[kind];
   const source = objectAt(volume, kind);
   if (source === undefined) return [];
-  const title = ofVolume === undefined ? shown : called(shown, textAt(source, ofVolume));
+  const title = ofVolume === undefined ? shown : titleOf(shown, textAt(source, ofVolume));
   return overlaps(filesOf(source, ''), []).map((body) => warning(volume, title, body));
 }
 
@@ -60,8 +60,9 @@ function projectedWarnings(volume: Stored<Volume>): string[] {
       continue;
     }
     files = projectedFiles(source) ?? files;
-    for (const body of overlaps(files, earlierFiles))
+    for (const body of overlaps(files, earlierFiles)) {
       warnings.push(warning(volume, 'Projected', body));
+    }
   }
   return warnings;
 }
@@ -70,21 +71,21 @@ function projectedFiles(source: Stored<VolumeProjection>): readonly PlacedFile[]
   for (const kind of ['configMap', 'secret', 'downwardAPI'] as const) {
     const one = source[kind];
     if (one === undefined || !isList(one, 'items')) continue;
-    const { shown, ofVolume } = named[kind];
-    return filesOf(one, ofVolume === undefined ? shown : called(shown, textAt(one, 'name')));
+    const { shown, ofVolume } = sourceNames[kind];
+    return filesOf(one, ofVolume === undefined ? shown : titleOf(shown, textAt(one, 'name')));
   }
   const token = source.serviceAccountToken;
   if (token === undefined) return undefined;
   return [{ path: token.path ?? '', source: 'ServiceAccountToken' }];
 }
 
-/** Warnings about files whose paths overlap `earlierFiles`; adds the files to that list. */
+/** Describes the files whose paths overlap `earlierFiles`; adds the files to that list. */
 function overlaps(files: readonly PlacedFile[], earlierFiles: PlacedFile[]): string[] {
   const found: string[] = [];
   for (const { path, source } of files) {
-    const file = { path: withoutEnd(path), source };
+    const file = { path: withoutTrailingSlashes(path), source };
     for (const other of earlierFiles) {
-      if (!areInTheWay(file.path, other.path)) continue;
+      if (!conflict(file.path, other.path)) continue;
       if (found.length >= pairWarningsMax) return found;
       found.push(`${shownFile(file)} with ${shownFile(other)}`);
     }
@@ -96,13 +97,13 @@ function overlaps(files: readonly PlacedFile[], earlierFiles: PlacedFile[]): str
 /** Upper bound of the files that one file is compared with. */
 const comparedMax = 2 * listedMax;
 
-function withoutEnd(path: string): string {
+function withoutTrailingSlashes(path: string): string {
   let end = path.length;
   while (path[end - 1] === '/') end -= 1;
   return path.slice(0, end);
 }
 
-const areInTheWay = (one: string, other: string) =>
+const conflict = (one: string, other: string) =>
   one !== '' && other !== '' && (isWithin(one, other) || isWithin(other, one));
 
 const isWithin = (path: string, outer: string) =>

@@ -36,7 +36,7 @@ test('image volumes are dropped together with their mounts', () => {
   });
 });
 
-test('a gated pod records since when it is not scheduled, and a given class stays', () => {
+test('a gated pod has a condition with its time, and the class that a client sets is kept', () => {
   const gated = pod({ 'spec.schedulingGates': [{ name: 'g' }], 'status.qosClass': 'Burstable' });
   expect(gated['status']).toMatchObject({
     qosClass: 'Burstable',

@@ -21,7 +21,10 @@ import { appArmorPrefix } from './validation/annotations.ts';
 import { validateAppArmorProfile } from './validation/security.ts';
 import { useAppArmor } from './warnings.ts';
 
-/** A new Pod is pending, and its class follows from the resources of its containers. */
+/**
+ * Prepares a new Pod: it is pending, its class follows from the resources of its containers, and
+ * the profiles in fields and annotations are equal.
+ */
 export function preparePod(context: StrategyContext, object: Stored<Pod>, dialect: Dialect): void {
   const spec = ensure(object, 'spec');
   // The class is computed only if the client did not set one.
@@ -41,7 +44,7 @@ export function preparePod(context: StrategyContext, object: Stored<Pod>, dialec
     ];
   }
   mergeLabelKeys(spec, object.metadata.labels ?? {});
-  for (const key of agreeOnProfiles(object, dialect)) {
+  for (const key of syncProfiles(object, dialect)) {
     context.warn?.(`${keyed('metadata.annotations', key)}: ${useAppArmor}`);
   }
 }
@@ -51,7 +54,7 @@ export function preparePod(context: StrategyContext, object: Stored<Pod>, dialec
  * annotations for nodes that read only those. Returns the annotations that should have been
  * fields.
  */
-function agreeOnProfiles(object: Stored<Pod>, dialect: Dialect): string[] {
+function syncProfiles(object: Stored<Pod>, dialect: Dialect): string[] {
   const spec = ensure(object, 'spec');
   const annotations = annotationsOf(object);
   if ((spec.os?.name ?? '') === 'windows') return [];
@@ -100,8 +103,8 @@ function profileOf(annotation: string): JsonObject | undefined {
 }
 
 /**
- * Each endpoint of a Pod changes only its own part. A status keeps members of disabled features,
- * which are dropped only from specs.
+ * Limits an update to the part of a Pod that the endpoint may change. Members of disabled features
+ * are removed from specs only, not from a status.
  */
 export function preparePodUpdate(
   context: StrategyContext,
@@ -130,13 +133,13 @@ export function preparePodUpdate(
   }
 }
 
-/** A resize may only change resources; such a change is proposed to the node. */
+/** Limits a resize to the resources of containers, and marks a change as proposed to the node. */
 function prepareResize(object: Stored<Pod>, old: Stored<Pod>): void {
-  const wanted = new Map((object.spec?.containers ?? []).map((one) => [one.name ?? '', one]));
+  const requested = new Map((object.spec?.containers ?? []).map((one) => [one.name ?? '', one]));
   const [spec, status] = [cloneJson(old.spec ?? {}), old.status ?? {}];
   let isResized = false;
   for (const container of spec.containers ?? []) {
-    const now = wanted.get(container.name ?? '');
+    const now = requested.get(container.name ?? '');
     if (now === undefined) continue;
     const before = container.resources;
     isResized ||= now.resources?.requests !== undefined && !sameOrEmpty(before, now.resources);
@@ -149,7 +152,7 @@ function prepareResize(object: Stored<Pod>, old: Stored<Pod>): void {
   object.status = { ...cloneJson(status), ...(isResized ? { resize: 'Proposed' } : {}) };
 }
 
-/** A pod with a node is scheduled. */
+/** Sets the condition that a pod has a node. */
 function markScheduled(status: Stored<PodStatus>, nowMs: number): void {
   const conditions = status.conditions ?? [];
   const before = conditions.find((one) => (one.type ?? '') === 'PodScheduled');
@@ -164,7 +167,7 @@ function markScheduled(status: Stored<PodStatus>, nowMs: number): void {
   status.conditions = [...conditions.map(isAt), ...(before === undefined ? [scheduled] : [])];
 }
 
-/** A node that omits the class does not remove it; it also cannot change owners or deletion. */
+/** Keeps a class that the new status omits, and undoes changes of owners and of the deletion. */
 function prepareStatus(object: Stored<Pod>, old: Stored<Pod>): void {
   const status = ensure(object, 'status');
   if ((status.qosClass ?? '') === '') {
@@ -182,7 +185,7 @@ function keepOwners(object: Stored<Pod>, old: Stored<Pod>): void {
   else object.metadata.ownerReferences = structuredClone(ownerReferences);
 }
 
-/** These endpoints change no metadata, not even managed fields. */
+/** Undoes changes of metadata, including managed fields, except the resource version. */
 function keepMetadata(object: Stored<Pod>, old: Stored<Pod>): void {
   const { resourceVersion } = object.metadata;
   object.metadata = { ...structuredClone(old.metadata) };

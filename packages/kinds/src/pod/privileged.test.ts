@@ -66,7 +66,7 @@ test.each(kinds)('privileged containers of %s are rejected', (kind, path, wrap) 
   expect(updateErrors(def, { from: privileged, to: privileged }, status)).toEqual([]);
 });
 
-test('HostProcess containers are rejected too', () => {
+test('HostProcess containers are rejected', () => {
   const [def] = withoutPrivileged([kindOf('Pod')]);
   const windowsOptions = { hostProcess: true };
   const spec = { ...podSpec(container('a', { windowsOptions })), hostNetwork: true };

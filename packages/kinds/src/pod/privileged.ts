@@ -1,16 +1,12 @@
-import {
-  type ApiObject,
-  type FieldError,
-  forbiddenField,
-  type JsonObject,
-} from '@wheelhouse/machinery';
+import { type ApiObject, type FieldError, forbiddenField } from '@wheelhouse/machinery';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { errorSteps } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import { isTrue } from './fields.ts';
 import { eachContainer } from './references.ts';
+import { hostProcess } from './validation/security.ts';
 
-/** Paths of the pod spec by kind; that of a StatefulSet is not checked, as in kube-apiserver. */
+/** Paths of the pod spec by kind, without StatefulSet, which kube-apiserver does not check. */
 const specPaths: ReadonlyMap<string, readonly string[]> = new Map([
   ['Pod', ['spec']],
   ['PodTemplate', ['template', 'spec']],
@@ -22,7 +18,7 @@ const specPaths: ReadonlyMap<string, readonly string[]> = new Map([
   ['CronJob.batch', ['spec', 'jobTemplate', 'spec', 'template', 'spec']],
 ]);
 
-/** Returns the kinds, with those that contain pods changed to reject privileged containers. */
+/** Returns the kinds, with those that contain pod specs changed to reject privileged containers. */
 export function withoutPrivileged(defs: readonly ResourceDef[]): readonly ResourceDef[] {
   return defs.map((def) => {
     const path = specPaths.get(def.group === '' ? def.kind : `${def.kind}.${def.group}`);
@@ -33,7 +29,7 @@ export function withoutPrivileged(defs: readonly ResourceDef[]): readonly Resour
 function restricted(def: ResourceDef, path: readonly string[]): ResourceDef {
   const { validateCreate, validateUpdate } = def.strategy;
   const privileged = (context: StrategyContext, object: ApiObject): readonly FieldError[] =>
-    context.subresource === 'status' ? [] : complaints(object, path);
+    context.subresource === 'status' ? [] : validateUnprivileged(object, path);
   return {
     ...def,
     strategy: {
@@ -50,7 +46,7 @@ function restricted(def: ResourceDef, path: readonly string[]): ResourceDef {
   };
 }
 
-function complaints(object: ApiObject, path: readonly string[]): FieldError[] {
+function validateUnprivileged(object: ApiObject, path: readonly string[]): FieldError[] {
   const spec = objectAt(object, ...path);
   const field = path.join('.');
   const containers = eachContainer(spec, field);
@@ -59,10 +55,8 @@ function complaints(object: ApiObject, path: readonly string[]): FieldError[] {
     .map((one) =>
       forbiddenField(`${one.path}.securityContext.privileged`, 'disallowed by cluster policy'),
     );
-  const onHost = (holder: JsonObject | undefined) =>
-    objectAt(holder, 'securityContext', 'windowsOptions')?.['hostProcess'];
-  const ofPod = onHost(spec);
-  if (containers.some(({ container }) => (onHost(container) ?? ofPod) === true)) {
+  const ofPod = hostProcess(spec);
+  if (containers.some(({ container }) => hostProcess(container) ?? ofPod ?? false)) {
     const detail = 'hostProcess containers are disallowed by cluster policy';
     errors.push(forbiddenField(field, detail));
   }

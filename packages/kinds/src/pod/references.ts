@@ -4,16 +4,16 @@ import type { Container, Pod, PodSpec, Volume } from '../gen/types/core/v1.ts';
 import { objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
+/** A container of a spec, and its path, such as `spec.containers[0]`. */
 export interface PlacedContainer {
   readonly container: JsonObject;
-  /** `spec.containers[0]` */
   readonly path: string;
 }
 
 /** The lists of containers in a spec, in the order in which kube-apiserver visits them. */
-const members = ['initContainers', 'containers', 'ephemeralContainers'];
+const members = ['initContainers', 'containers', 'ephemeralContainers'] as const;
 
-/** Every container of a spec with its path, init containers first. */
+/** Returns all containers of the spec at `path`, with their paths; init containers are first. */
 export function eachContainer(spec: Stored<PodSpec> | undefined, path: string): PlacedContainer[] {
   return members.flatMap((member) =>
     objectsAt(spec, member).map((container, index) => ({
@@ -23,14 +23,12 @@ export function eachContainer(spec: Stored<PodSpec> | undefined, path: string): 
   );
 }
 
-/** The containers of a spec: init containers, regular ones, ephemeral ones. */
+/** Returns the init, regular, and ephemeral containers of a spec, in this order. */
 export function containersOf(spec: Stored<PodSpec> | undefined): readonly JsonObject[] {
-  return (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap(
-    (member) => spec?.[member] ?? [],
-  );
+  return members.flatMap((member) => spec?.[member] ?? []);
 }
 
-/** Where volumes of a pod name a Secret in the pod's namespace. */
+/** Members of a volume that name a Secret in the namespace of the pod. */
 const secretSources: readonly (readonly string[])[] = [
   ['azureFile', 'secretName'],
   ['cephfs', 'secretRef', 'name'],
@@ -44,7 +42,7 @@ const secretSources: readonly (readonly string[])[] = [
   ['csi', 'nodePublishSecretRef', 'name'],
 ];
 
-/** Names of the Secrets that a pod's spec refers to, each once. */
+/** Returns the names of the Secrets that the spec of a pod refers to, each once. */
 export function secretNames(spec: Stored<PodSpec> | undefined): readonly string[] {
   const names = [
     ...(spec?.imagePullSecrets ?? []).map((one) => one.name ?? ''),
@@ -72,7 +70,7 @@ function distinct(names: readonly string[]): readonly string[] {
   return [...new Set(names)].filter((name) => name !== '');
 }
 
-/** Names of the ConfigMaps that a pod's spec refers to, each once. */
+/** Returns the names of the ConfigMaps that the spec of a pod refers to, each once. */
 export function configMapNames(spec: Stored<PodSpec> | undefined): readonly string[] {
   const names = [
     ...containersOf(spec).flatMap((container) => environmentNames(container, 'configMap')),
@@ -84,25 +82,28 @@ export function configMapNames(spec: Stored<PodSpec> | undefined): readonly stri
   return distinct(names);
 }
 
-/** Names of the volume claims, including those made for ephemeral volumes, each once. */
+/** Returns the names of the volume claims of a pod, including those of ephemeral volumes, each once. */
 export function claimNames(pod: Stored<Pod>): readonly string[] {
   const podName = pod.metadata.name ?? '';
   const names = (pod.spec?.volumes ?? []).map((volume) => {
-    const named = volume.persistentVolumeClaim;
-    if (named !== undefined) return named.claimName ?? '';
+    const claim = volume.persistentVolumeClaim;
+    if (claim !== undefined) return claim.claimName ?? '';
     return volume.ephemeral === undefined ? '' : `${podName}-${volume.name ?? ''}`;
   });
   return distinct(names);
 }
 
-/** Names of the device claims, each once; the status names those that are made from a template. */
+/**
+ * Returns the names of the device claims of a pod, each once. The names of claims that were created
+ * from a template are in the status.
+ */
 export function resourceClaimNames(pod: Stored<Pod>): readonly string[] {
   const statuses = pod.status?.resourceClaimStatuses ?? [];
-  const made = firstByName(statuses, (one) => textAt(one, 'name'));
+  const statusByName = firstByName(statuses, (one) => textAt(one, 'name'));
   const names = (pod.spec?.resourceClaims ?? []).map((claim) => {
     const own = claim.resourceClaimName ?? '';
     if (own !== '') return own;
-    return textAt(made.get(claim.name ?? ''), 'resourceClaimName');
+    return textAt(statusByName.get(claim.name ?? ''), 'resourceClaimName');
   });
   return distinct(names);
 }

@@ -17,7 +17,7 @@ import { mirrorAnnotation } from './validation/annotations.ts';
 
 const resizable = ['cpu', 'memory'];
 
-/** Validates a change through `resize`, which can only have changed the resources of containers. */
+/** Validates an update through `resize` in steps. */
 export function* validateResize(
   object: Stored<Pod>,
   old: Stored<Pod>,
@@ -25,9 +25,9 @@ export function* validateResize(
 ): Generator<void, FieldError[]> {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
   const errors = yield* validatePod(object, changeRules(object, old, ports));
-  const refusal = unresizable(object, old, ports);
+  const problem = resizeProblem(object, old, ports);
   // kube-apiserver reports a path without a name.
-  if (refusal !== undefined) return [forbiddenField('[]', refusal)];
+  if (problem !== undefined) return [forbiddenField('[]', problem)];
   const quality = (old.status?.qosClass ?? '') || qualityOfService(before);
   if (qualityOfService(spec) !== quality) {
     const detail = 'Pod QOS Class may not change as a result of resizing';
@@ -36,11 +36,15 @@ export function* validateResize(
   if (!isSupported(old)) {
     errors.push(forbiddenField('spec', 'Pod running on node without support for resize'));
   }
-  return [...errors, ...validateKept(spec, before), ...(yield* validateMutable(spec, before))];
+  return [
+    ...errors,
+    ...validateNotRemoved(spec, before),
+    ...(yield* validateMutable(spec, before)),
+  ];
 }
 
 /** Why a pod can never be resized; undefined if it can. */
-function unresizable(
+function resizeProblem(
   object: Stored<Pod>,
   old: Stored<Pod>,
   { dialect }: PodPorts,
@@ -54,7 +58,7 @@ function unresizable(
   return (old.spec?.os?.name ?? '') === 'windows' ? 'windows pods cannot be resized' : undefined;
 }
 
-/** Nodes that support resizing report the resources of running containers. */
+/** Whether the node of a pod supports resizing: it reports the resources of running containers. */
 function isSupported(pod: Stored<Pod>): boolean {
   const running = (pod.status?.containerStatuses ?? []).find(
     (one) => one.state?.running !== undefined,
@@ -64,21 +68,21 @@ function isSupported(pod: Stored<Pod>): boolean {
 
 const kinds = ['requests', 'limits'];
 
-/** Resources of a container may change, but not be removed. */
-function validateKept(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+/** Rejects the removal of a request or limit of a container. */
+function validateNotRemoved(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
   const now = spec.containers ?? [];
   return (old.containers ?? []).flatMap((before, index) =>
     kinds.flatMap((kind) => {
-      const left = objectAt(now[index], 'resources', kind) ?? {};
+      const amounts = objectAt(now[index], 'resources', kind) ?? {};
       const names = Object.keys(objectAt(before, 'resources', kind) ?? {});
-      if (names.every((name) => left[name] !== undefined)) return [];
+      if (names.every((name) => amounts[name] !== undefined)) return [];
       const field = `spec.containers[${index}].resources.${kind}`;
       return [forbiddenField(field, `resource ${kind} cannot be removed`)];
     }),
   );
 }
 
-/** After restoring cpu, memory, and resize policies, nothing may differ. */
+/** Restores cpu, memory, and resize policies in a copy, and rejects any other difference. */
 function* validateMutable(
   spec: Stored<PodSpec>,
   old: Stored<PodSpec>,
@@ -87,19 +91,19 @@ function* validateMutable(
   const before = old.containers ?? [];
   (rest.containers ?? []).forEach((container, index) => {
     const resources = before[index]?.resources;
-    const kept: JsonObject = {};
+    const restored: JsonObject = {};
     for (const kind of kinds) {
-      const had = objectAt(resources, kind);
-      if (had === undefined) continue;
+      const oldAmounts = objectAt(resources, kind);
+      if (oldAmounts === undefined) continue;
       const amounts = { ...objectAt(container, 'resources', kind) };
       for (const name of resizable) {
         delete amounts[name];
-        if (had[name] !== undefined) amounts[name] = had[name];
+        if (oldAmounts[name] !== undefined) amounts[name] = oldAmounts[name];
       }
-      kept[kind] = amounts;
+      restored[kind] = amounts;
     }
     if (container.resources !== undefined || resources !== undefined) {
-      container.resources = kept;
+      container.resources = restored;
     }
     const policy = before[index]?.resizePolicy;
     if (policy === undefined) delete container.resizePolicy;

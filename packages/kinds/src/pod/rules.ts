@@ -1,23 +1,23 @@
 import type { ApiObject, Dialect } from '@wheelhouse/machinery';
 import type { Features } from '../features/features.ts';
 
-/** Context of the rules that is the same for all pods. */
+/** Context of the rules for all pods. */
 export interface PodPorts {
   readonly dialect: Dialect;
   readonly features: Features;
 }
 
-/** Context of the rules of one pod's spec. */
+/** Context of the rules for the spec of one pod or template. */
 export interface PodRules extends PodPorts {
   /**
-   * The Pod that has the spec. Absent for a template, which is validated more leniently: whoever
-   * makes pods from it may still fill in what is missing.
+   * The Pod with the spec. Absent for a template, which may omit what the creator of its pods can
+   * add.
    */
   readonly pod?: ApiObject;
   readonly allow: Allowances;
 }
 
-/** Rules that an update may break because the old object breaks them too. */
+/** Rules that an object may break, because a feature allows it or the old object breaks them too. */
 export interface Allowances {
   readonly indivisibleHugePages: boolean;
   readonly affinityLabelValues: boolean;
@@ -30,11 +30,11 @@ export interface Allowances {
   /** Names of variables with almost any printable character. */
   readonly relaxedVariables: boolean;
   readonly zeroSleep: boolean;
-  /** SELinux labels that are applied by mounting rather than file by file. */
+  /** SELinux labels that a mount applies, rather than the node to each file. */
   readonly mountedLabels: boolean;
 }
 
-/** The allowances of a new object. */
+/** Returns the allowances of a new object. */
 export const newlyAllowed = (features: Features): Allowances => ({
   indivisibleHugePages: false,
   affinityLabelValues: false,
@@ -48,7 +48,7 @@ export const newlyAllowed = (features: Features): Allowances => ({
   mountedLabels: features.enabled('SELinuxMount'),
 });
 
-/** The rules of a new spec that is in a template. */
+/** Returns the rules of the spec of a new template. */
 export const newPodRules = (ports: PodPorts): PodRules => ({
   ...ports,
   allow: newlyAllowed(ports.features),

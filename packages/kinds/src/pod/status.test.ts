@@ -85,7 +85,7 @@ test.each(rows.map(([before, after, ...errors]) => [before, after, errors] as co
   },
 );
 
-test('a status keeps its class, and podIP consistent with podIPs', () => {
+test('a status without a class keeps the old one, and podIP equals the first of podIPs', () => {
   const old = made(plainPod());
   const next = changed(old, {
     'status.qosClass': undefined,

@@ -16,10 +16,11 @@ import {
   ruleErrors,
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
+import { validateIp } from '../core/addresses.ts';
 import type { ContainerUser, Pod, PodSpec, PodStatus } from '../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { annotationsOf, validateIp } from './fields.ts';
+import { annotationsOf } from './fields.ts';
 import { goStructs } from './go-text.ts';
 import { newlyAllowed, type PodPorts } from './rules.ts';
 import { validateAnnotationUpdate } from './update.ts';
@@ -67,13 +68,13 @@ const restartable = (spec: Stored<PodSpec>): ReadonlySet<string> =>
       .map((container) => container.name ?? ''),
   );
 
-const ownConditions = new Set(['PodScheduled', 'Ready', 'Initialized']);
+const builtInConditions = new Set(['PodScheduled', 'Ready', 'Initialized']);
 
-/** kube-apiserver reports `metadata` where `status` is meant. */
+/** Validates the types of conditions; kube-apiserver reports `metadata` instead of `status`. */
 function validateConditions(status: Stored<PodStatus>): FieldError[] {
   return (status.conditions ?? []).flatMap((condition, index) => {
     const type = condition.type ?? '';
-    if (ownConditions.has(type)) return [];
+    if (builtInConditions.has(type)) return [];
     return ruleErrors(`metadata.conditions[${index}].Type`, type, qualifiedName);
   });
 }
@@ -90,12 +91,14 @@ function validateQuality(status: Stored<PodStatus>, old: Stored<PodStatus>): Fie
   return [invalid('status.qosClass', quality, 'field is immutable')];
 }
 
-/** A container that has ended for good stays ended. */
+/** Rejects the restart of a container that the restart policy never restarts. */
 function validateTransitions(change: {
   status: JsonObject;
   before: JsonObject;
+  /** The member with the statuses of the containers. */
   list: string;
   policy: string;
+  /** The names of containers that restart whatever the policy. */
   restarting?: ReadonlySet<string>;
 }): FieldError[] {
   const { status, before, list, policy, restarting } = change;
@@ -111,16 +114,16 @@ function validateTransitions(change: {
     const name = textAt(old, 'name');
     if (ended === undefined || restarting?.has(name) === true) return [];
     if (policy === 'OnFailure' && numberAt(ended, 'exitCode') !== 0) return [];
-    const revived = Math.min(running.get(name) ?? 0, pairErrorsMax - pairs);
-    pairs += revived;
+    const restarted = Math.min(running.get(name) ?? 0, pairErrorsMax - pairs);
+    pairs += restarted;
     const detail = 'may not be transitioned to non-terminated state';
-    return Array.from({ length: revived }, () =>
+    return Array.from({ length: restarted }, () =>
       forbiddenField(`status.${list}[${index}].state`, detail),
     );
   });
 }
 
-/** Statuses name each claim once, by its name in the spec. */
+/** Validates that each status names a claim in the spec, and each claim once. */
 function validateClaimStatuses(status: Stored<PodStatus>, spec: Stored<PodSpec>): FieldError[] {
   const claimNames = new Set((spec.resourceClaims ?? []).map((one) => one.name ?? ''));
   const seen = new Set<string>();
@@ -133,9 +136,9 @@ function validateClaimStatuses(status: Stored<PodStatus>, spec: Stored<PodSpec>)
       : [invalidGo(field, () => JSON.stringify(name), detail)];
     if (seen.has(name)) errors.push(duplicate(field, name));
     seen.add(name);
-    const made = one.resourceClaimName;
-    return typeof made === 'string'
-      ? [...errors, ...ruleErrors(field, made, dnsSubdomain)]
+    const claim = one.resourceClaimName;
+    return typeof claim === 'string'
+      ? [...errors, ...ruleErrors(field, claim, dnsSubdomain)]
       : errors;
   });
 }
@@ -146,7 +149,7 @@ interface AddressList {
   readonly type: string;
 }
 
-/** At most one address per family. */
+/** Validates a list of addresses: at most one of each family. */
 function validateAddresses(status: Stored<PodStatus>, { list, type }: AddressList): FieldError[] {
   const addresses = addressesOf(status, list);
   const field = `status.${list}`;
@@ -154,15 +157,15 @@ function validateAddresses(status: Stored<PodStatus>, { list, type }: AddressLis
   if (addresses.length < 2) return errors;
   const shown = (ip: string) => `core.${type}{IP:${JSON.stringify(ip)}}`;
   const isRepeated = repeats(addresses);
-  const doubles = addresses.flatMap((ip, index) =>
+  const duplicates = addresses.flatMap((ip, index) =>
     isRepeated[index] === true ? [duplicateGo(`${field}[${index}]`, shown(ip))] : [],
   );
   const show = () => goStructs(`core.${type}`, addresses, shown);
   const tooMany = validateFamilies(addresses, { field, show });
   // kube-apiserver checks these in different orders for pods and hosts.
   return list === 'hostIPs'
-    ? [...errors, ...doubles, ...tooMany]
-    : [...errors, ...tooMany, ...doubles];
+    ? [...errors, ...duplicates, ...tooMany]
+    : [...errors, ...tooMany, ...duplicates];
 }
 
 const addressesOf = (status: Stored<PodStatus>, list: string) =>
@@ -201,18 +204,18 @@ function validateHostAddresses(status: Stored<PodStatus>): FieldError[] {
   ];
 }
 
-/** Validates what the status reports of claims, users of containers, and allocated devices. */
+/** Validates the users and the allocated resources of containers in a status. */
 function validateReportedResources(status: Stored<PodStatus>, spec: Stored<PodSpec>): FieldError[] {
-  const windows = (spec.os?.name ?? '') === 'windows';
-  const linux = (spec.os?.name ?? '') === 'linux' || spec.os === undefined;
+  const isWindows = (spec.os?.name ?? '') === 'windows';
+  const isLinux = (spec.os?.name ?? '') === 'linux' || spec.os === undefined;
   const lists = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'];
   const users = lists.flatMap((list) =>
     objectsAt(status, list).flatMap((one, index) => {
       const user = objectAt(one, 'user', 'linux');
       const field = `status.${list}[${index}].linux`;
       if (user === undefined) return [];
-      if (windows) return [forbiddenField(field, 'cannot be set for a windows pod')];
-      return linux ? validateUser(user, field) : [];
+      if (isWindows) return [forbiddenField(field, 'cannot be set for a windows pod')];
+      return isLinux ? validateUser(user, field) : [];
     }),
   );
   return [
@@ -246,13 +249,13 @@ function validateAllocated(
   spec: Stored<PodSpec>,
   { list, of }: { readonly list: string; readonly of: string },
 ): FieldError[] {
-  const named = new Map(objectsAt(spec, of).map((one) => [textAt(one, 'name'), one]));
+  const containerByName = new Map(objectsAt(spec, of).map((one) => [textAt(one, 'name'), one]));
   const claimsOf = claimsByContainer();
   return objectsAt(status, list).flatMap((one, index) =>
     objectsAt(one, 'allocatedResourcesStatus').flatMap((allocated, number) => {
       const field = `status.${list}[${index}].allocatedResourcesStatus[${number}]`;
       // A status may be reported before its container exists.
-      const container = named.get(textAt(one, 'name'));
+      const container = containerByName.get(textAt(one, 'name'));
       return [
         ...(container === undefined
           ? []
@@ -264,20 +267,20 @@ function validateAllocated(
 }
 
 /**
- * Returns a function that gives the claims of a container as statuses name them; the result for
- * each container is cached.
+ * Returns a function that returns the claims of a container by their names in a status; the result
+ * for each container is cached.
  */
 function claimsByContainer(): (container: JsonObject) => ReadonlySet<string> {
-  const listed = new Map<JsonObject, ReadonlySet<string>>();
+  const cache = new Map<JsonObject, ReadonlySet<string>>();
   return (container) => {
-    const cachedClaims = listed.get(container);
+    const cachedClaims = cache.get(container);
     if (cachedClaims !== undefined) return cachedClaims;
     const claims = objectsAt(container, 'resources', 'claims').map((claim) => {
       const request = textAt(claim, 'request');
       return `claim:${textAt(claim, 'name')}${request === '' ? '' : `/${request}`}`;
     });
     const names = new Set(claims);
-    listed.set(container, names);
+    cache.set(container, names);
     return names;
   };
 }

@@ -23,7 +23,7 @@ import { newlyAllowed, type PodPorts, type PodRules } from './rules.ts';
 import { validatePodAnnotations, validateProfileAgreement } from './validation/annotations.ts';
 import { validatePodSpec } from './validation/validate.ts';
 
-/** The rules of a template; if it replaces `old`, rules that `old` breaks are relaxed. */
+/** Returns the rules of a template, without those that `old`, which it replaces, breaks too. */
 export function templateRules(
   { dialect, features }: PodPorts,
   old: Stored<PodTemplateSpec> | undefined,
@@ -37,22 +37,25 @@ export function templateRules(
 export const templateOf = (object: JsonObject | undefined): JsonObject | undefined =>
   objectAt(object, 'spec', 'template');
 
-/** Validates `spec.selector` of a workload kind: present, valid, and not empty. */
+/**
+ * Validates `spec.selector` of a workload: present, valid, and not empty.
+ * @param kind the name of the kind in the error about an empty selector
+ */
 export function validateSelector(
   object: Stored<Deployment | StatefulSet>,
-  kindWord: string,
+  kind: string,
 ): FieldError[] {
   const selector = object.spec?.selector ?? undefined;
   if (selector === undefined) return [required('spec.selector')];
   const errors = validateLabelSelector(selector, 'spec.selector');
   if (selectsAll(selector)) {
-    const detail = `empty selector is invalid for ${kindWord}`;
+    const detail = `empty selector is invalid for ${kind}`;
     errors.push(invalidGo('spec.selector', () => goSelector(selector), detail));
   }
   return errors;
 }
 
-/** A selector must not change. */
+/** Rejects a change of `spec.selector`. */
 export function validateSelectorUnchanged(
   object: Stored<DaemonSet | Deployment | Job>,
   old: Stored<DaemonSet | Deployment | Job>,
@@ -62,7 +65,7 @@ export function validateSelectorUnchanged(
   return [invalidGo('spec.selector', () => goSelector(selector), 'field is immutable')];
 }
 
-/** Whether a selector is valid; its errors are reported elsewhere. */
+/** Whether a selector is valid. */
 export const isValidSelector = (selector: Stored<LabelSelector> | undefined): boolean =>
   validateLabelSelector(selector, '').length === 0;
 
@@ -70,7 +73,7 @@ export const isValidSelector = (selector: Stored<LabelSelector> | undefined): bo
 export const selectsAll = (selector: Stored<LabelSelector> | undefined): boolean =>
   selector !== undefined && isEmptySelector(selector);
 
-/** The template's labels must match the selector; without a selector they never do. */
+/** Requires that the selector matches the labels of the template; without a selector it never does. */
 export function validateSelected(
   object: Stored<Deployment | DaemonSet | StatefulSet | Job>,
   path: string,
@@ -99,7 +102,7 @@ export function validateTemplateMetadata(
   ];
 }
 
-/** Validates a pod template at `path`. */
+/** Validates a pod template at `path` in steps. */
 export function* validatePodTemplate(
   template: Stored<PodTemplateSpec>,
   path: string,
@@ -122,7 +125,10 @@ export function* validatePodTemplate(
   return errors;
 }
 
-/** Rules of controllers that replace every ended pod: pods always restart and have no deadline. */
+/**
+ * Requires that the pods of a template always restart and have no deadline.
+ * @param controller the name of the kind in messages
+ */
 export function validateRestartPolicy(
   template: Stored<PodTemplateSpec>,
   path: string,
@@ -143,8 +149,8 @@ export function validateRestartPolicy(
 }
 
 /**
- * Validates the pod template of a Deployment or ReplicaSet at `spec.template`: its labels must match the
- * selector, and its pods must run forever.
+ * Validates the pod template of a Deployment or ReplicaSet at `spec.template`, in steps. Its labels
+ * must match the selector, and its pods must always restart.
  */
 export function* validateTemplate(
   object: Stored<Deployment>,

@@ -202,7 +202,7 @@ describe('ephemeral containers', () => {
     ]);
   });
 
-  test('their endpoint changes nothing else', () => {
+  test('the endpoint changes nothing else', () => {
     const next = changed(plainPod(), {
       [list]: [debug],
       'spec.containers[0].image': 'other',
@@ -216,7 +216,7 @@ describe('ephemeral containers', () => {
   });
 });
 
-test('a pod may continue to violate rules that are newer than itself', () => {
+test('an update may break rules that the old pod breaks too', () => {
   const old = made(plainPod());
   (old['spec'] as { topologySpreadConstraints?: unknown }).topologySpreadConstraints = [
     {

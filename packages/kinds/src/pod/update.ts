@@ -22,6 +22,7 @@ import { allowancesOf } from './allowances.ts';
 import { annotationsOf } from './fields.ts';
 import { goDifference, goNodeSelectorTerm, goStringMap, goStructs } from './go-text.ts';
 import type { PodPorts, PodRules } from './rules.ts';
+import { requiredTerms } from './validation/affinity.ts';
 import {
   mirrorAnnotation,
   validateAnnotationChanges,
@@ -33,14 +34,14 @@ import { validatePodSpec } from './validation/validate.ts';
 
 const annotationsPath = 'metadata.annotations';
 
-/** Rules of a Pod on creation and on each change except of its status. */
+/** Validates a Pod on creation and on each change except of its status, in steps. */
 export function* validatePod(object: Stored<Pod>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const where = { path: annotationsPath, rules };
   return [
     ...validatePodAnnotations(annotationsOf(object), spec, where),
     ...(yield* validatePodSpec(spec, 'spec', rules)),
-    ...refuseTokens(spec),
+    ...validateTokenAccounts(spec),
     ...(['containers', 'initContainers'] as const).flatMap((member) =>
       (spec[member] ?? []).flatMap((container, index) =>
         validateImageSpacing(container, `spec.${member}[${index}]`),
@@ -49,18 +50,19 @@ export function* validatePod(object: Stored<Pod>, rules: PodRules): Generator<vo
   ];
 }
 
-/** A service account token requires an account. */
-function refuseTokens(spec: Stored<PodSpec>): FieldError[] {
+/** Rejects volumes with a service account token in a pod without a service account. */
+function validateTokenAccounts(spec: Stored<PodSpec>): FieldError[] {
   if ((spec.serviceAccountName ?? '') !== '') return [];
   return (spec.volumes ?? []).flatMap((volume, index) =>
     (volume.projected?.sources ?? []).flatMap((source, number) => {
-      if (!(source.serviceAccountToken != null)) return [];
+      if (source.serviceAccountToken == null) return [];
       const field = `spec.volumes[${index}].projected.sources[${number}].serviceAccountToken`;
       return [forbiddenField(field, 'must not be specified when serviceAccountName is not set')];
     }),
   );
 }
 
+/** Returns the rules of a Pod that replaces `old`. */
 export const changeRules = (object: Stored<Pod>, old: Stored<Pod>, ports: PodPorts): PodRules => ({
   ...ports,
   pod: object,
@@ -68,8 +70,8 @@ export const changeRules = (object: Stored<Pod>, old: Stored<Pod>, ports: PodPor
 });
 
 /**
- * Rules of a Pod's update: only images, the deadline, added tolerations, and removed gates may
- * change.
+ * Validates an update of a Pod in steps. Only images, the deadline, added tolerations, and removed
+ * scheduling gates may change.
  */
 export function* validatePodUpdate(
   object: Stored<Pod>,
@@ -101,7 +103,7 @@ export function* validatePodUpdate(
   return [...errors, ...(yield* restErrorSteps(spec, before))];
 }
 
-/** Validates changes of annotations, then all annotations; shared by both endpoints. */
+/** Validates changes of annotations, and then all annotations. */
 export function validateAnnotationUpdate(
   object: Stored<Pod>,
   old: Stored<Pod>,
@@ -126,7 +128,10 @@ function validateImages(spec: Stored<PodSpec>, member: string): FieldError[] {
 
 const secondsMax = 2 ** 31 - 1;
 
-/** A deadline may be set and lowered, but not removed. */
+/**
+ * Validates a change of the deadline, which may be set and lowered, but not removed.
+ * @returns the errors, and whether kube-apiserver reports no further ones
+ */
 function validateDeadline(
   spec: Stored<PodSpec>,
   old: Stored<PodSpec>,
@@ -159,7 +164,7 @@ function validateAddedTolerations(spec: Stored<PodSpec>, old: Stored<PodSpec>): 
   return validateTolerations(tolerations, 'spec.tolerations');
 }
 
-/** Equal for tolerations that differ at most in `tolerationSeconds`; absent equals empty. */
+/** A text that is equal for tolerations that differ at most in `tolerationSeconds`. */
 function untimedIdentity(toleration: Stored<Toleration>): string {
   const names = ['key', 'operator', 'value', 'effect'];
   return JSON.stringify(names.map((name) => textAt(toleration, name)));
@@ -175,7 +180,7 @@ function validateRemovedGates(spec: Stored<PodSpec>, old: Stored<PodSpec>): Fiel
   });
 }
 
-/** Go's semantic equality in steps: absent and empty are equal at any depth. */
+/** Compares in steps as Go's semantic equality does: absent equals empty at any depth. */
 export function* sameOrEmptyDeep(
   one: JsonObject,
   other: JsonObject,
@@ -196,7 +201,7 @@ function* sameOrEmptyIn(
 ): Generator<void, boolean> {
   const isLight = stride.weigh(left) === 'light';
   if (stride.isOver) yield;
-  // Values are mostly equal, and one call for a small value costs less than its steps.
+  // Most values are equal, and one call for a small value takes less time than its steps.
   if (left === right || (isLight && same(left, right))) return true;
   if (isObject(left) && isObject(right)) return yield* sameOrEmptyDeep(left, right, stride);
   if (!Array.isArray(left) || !Array.isArray(right)) return sameOrEmpty(left, right);
@@ -218,7 +223,7 @@ const mutableFields =
   '(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` ' +
   '(allow it to be set to 1 if it was previously negative)';
 
-/** After restoring what may change, nothing may differ. */
+/** Restores in a copy what an update may change, and rejects any other difference, in steps. */
 function* restErrorSteps(
   spec: Stored<PodSpec>,
   old: Stored<PodSpec>,
@@ -228,7 +233,7 @@ function* restErrorSteps(
   if ((old.schedulingGates ?? []).length > 0) {
     appendAll(errors, validateNodeSelection(rest, old));
     rest.nodeSelector = old.nodeSelector;
-    keepNodeAffinity(rest, old);
+    restoreNodeAffinity(rest, old);
   }
   if (yield* sameOrEmptyDeep(rest, old)) return errors;
   const difference = yield* goDifference('core.PodSpec', old, rest);
@@ -254,10 +259,7 @@ function* withMutableOf(
   return rest;
 }
 
-/**
- * Rejects changes that do more than narrow the node selection, which may be narrowed while
- * scheduling gates hold the pod back.
- */
+/** Rejects changes to the node selection of a gated pod that do more than narrow it. */
 function validateNodeSelection(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
   const before = old.nodeSelector ?? {};
   const now = spec.nodeSelector;
@@ -269,8 +271,7 @@ function validateNodeSelection(spec: Stored<PodSpec>, old: Stored<PodSpec>): Fie
   ];
 }
 
-const must = 'requiredDuringSchedulingIgnoredDuringExecution';
-const termsPath = `spec.affinity.nodeAffinity.${must}.nodeSelectorTerms`;
+const termsPath = `spec.affinity.nodeAffinity.${requiredTerms}.nodeSelectorTerms`;
 
 function validateTerms(terms: readonly JsonObject[], old: readonly JsonObject[]): FieldError[] {
   if (old.length === 0) return [];
@@ -288,7 +289,10 @@ function validateTerms(terms: readonly JsonObject[], old: readonly JsonObject[])
 
 const parts = ['matchExpressions', 'matchFields'];
 
-/** A term without requirements matches nothing, so adding one would widen it. */
+/**
+ * Whether a term selects no more nodes than the old one. A term without requirements matches
+ * nothing, so an added requirement would widen it.
+ */
 function isNarrowedTerm(term: Stored<NodeSelectorTerm>, old: Stored<NodeSelectorTerm>): boolean {
   const isEmpty = parts.every((name) => listAt(old, name).length === 0);
   if (isEmpty) return parts.every((name) => listAt(term, name).length === 0);
@@ -299,10 +303,10 @@ function isNarrowedTerm(term: Stored<NodeSelectorTerm>, old: Stored<NodeSelector
 }
 
 const termsOf = (spec: Stored<PodSpec>) =>
-  objectsAt(spec, 'affinity', 'nodeAffinity', must, 'nodeSelectorTerms');
+  objectsAt(spec, 'affinity', 'nodeAffinity', requiredTerms, 'nodeSelectorTerms');
 
-/** Restores the old node affinity, so that other changes of the affinity are detected. */
-function keepNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void {
+/** Restores the old node affinity, so that other changes of the affinity are found. */
+function restoreNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void {
   const before = old.affinity?.nodeAffinity;
   const affinity = spec.affinity;
   if (sameOrEmpty(affinity?.nodeAffinity, before)) return;
@@ -316,7 +320,7 @@ function keepNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void {
   else affinity.nodeAffinity = before;
 }
 
-/** Containers may be added to a running pod, but those added earlier must not change. */
+/** Validates added ephemeral containers in steps, and rejects changes of those added earlier. */
 export function* validateAddedContainers(
   object: Stored<Pod>,
   old: Stored<Pod>,

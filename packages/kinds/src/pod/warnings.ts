@@ -23,11 +23,12 @@ import type { Stored } from '../stored.ts';
 import { annotationsOf, isSet } from './fields.ts';
 import { pathWarnings } from './path-warnings.ts';
 import { eachContainer, type PlacedContainer } from './references.ts';
+import { preferredTerms, requiredTerms } from './validation/affinity.ts';
 import { appArmorPrefix, seccompAnnotations } from './validation/annotations.ts';
 
 /**
- * Warnings about members that are accepted but probably not intended, in a pod or template. `path`
- * leads to it, and is empty for a Pod.
+ * Returns warnings about members of a pod or template that are accepted but probably not intended.
+ * @param path the path of the template, or the empty text for a Pod
  */
 export function podWarnings(
   holder: Stored<Pod> | Stored<PodTemplateSpec>,
@@ -59,16 +60,16 @@ export function podWarnings(
   ];
 }
 
-const knownLabels = new Map<string, ReadonlyMap<string, string>>();
+const labelsByDialect = new Map<string, ReadonlyMap<string, string>>();
 
-/** Deprecated node labels and kube-apiserver's warning about each. */
+/** Deprecated node labels and kube-apiserver's warning about each, cached by dialect. */
 function deprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
-  const labels = knownLabels.get(dialect.name) ?? readDeprecatedLabels(dialect);
-  knownLabels.set(dialect.name, labels);
+  const labels = labelsByDialect.get(dialect.name) ?? createDeprecatedLabels(dialect);
+  labelsByDialect.set(dialect.name, labels);
   return labels;
 }
 
-function readDeprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
+function createDeprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
   const { label } = dialect;
   const instead = (release: string, name: string) =>
     `deprecated since ${release}; use ${JSON.stringify(name)} instead`;
@@ -90,14 +91,11 @@ function readDeprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
   ]);
 }
 
-const must = 'requiredDuringSchedulingIgnoredDuringExecution';
-const should = 'preferredDuringSchedulingIgnoredDuringExecution';
-
-/** The warning about a node label that another label has replaced. */
+/** The warning about a deprecated node label; undefined for other labels. */
 export const nodeLabelMessage = (label: string, dialect: Dialect): string | undefined =>
   deprecatedLabels(dialect).get(label);
 
-/** Warnings about the expressions in a term of a node selector. */
+/** Returns warnings about deprecated labels in a term of a node selector. */
 export function nodeTermWarnings(
   term: Stored<NodeSelectorTerm> | undefined,
   field: string,
@@ -121,13 +119,17 @@ function nodeLabelWarnings(spec: Stored<PodSpec>, path: string, dialect: Dialect
       const message = deprecated.get(key);
       return message === undefined ? [] : [`${keyed(`${path}.nodeSelector`, key)}: ${message}`];
     }),
-    ...objectsAt(nodeAffinity, must, 'nodeSelectorTerms').flatMap((term, index) =>
-      nodeTermWarnings(term, `${affinityPath}.${must}.nodeSelectorTerms[${index}]`, dialect),
+    ...objectsAt(nodeAffinity, requiredTerms, 'nodeSelectorTerms').flatMap((term, index) =>
+      nodeTermWarnings(
+        term,
+        `${affinityPath}.${requiredTerms}.nodeSelectorTerms[${index}]`,
+        dialect,
+      ),
     ),
-    ...objectsAt(nodeAffinity, should).flatMap((term, index) =>
+    ...objectsAt(nodeAffinity, preferredTerms).flatMap((term, index) =>
       nodeTermWarnings(
         objectAt(term, 'preference'),
-        `${affinityPath}.${should}[${index}].preference`,
+        `${affinityPath}.${preferredTerms}[${index}].preference`,
         dialect,
       ),
     ),
@@ -137,13 +139,13 @@ function nodeLabelWarnings(spec: Stored<PodSpec>, path: string, dialect: Dialect
       const message = deprecated.get(key);
       return [
         ...(message === undefined ? [] : [`${field}.topologyKey: ${key} is ${message}`]),
-        ...nullSelector(constraint, field),
+        ...nullSelectorWarnings(constraint, field),
       ];
     }),
   ];
 }
 
-function nullSelector(holder: JsonObject | undefined, path: string): string[] {
+function nullSelectorWarnings(holder: JsonObject | undefined, path: string): string[] {
   if (isSet(holder, 'labelSelector')) return [];
   return [`${path}.labelSelector: a null labelSelector results in matching no pod`];
 }
@@ -163,24 +165,43 @@ function annotationWarnings(annotations: JsonObject, path: string, dialect: Dial
     .map(([key, message]) => `${keyed(path, key)}: ${message}`);
 }
 
-/** Volumes whose drivers were removed, in kube-apiserver's order and with its spelling. */
-const deprecatedVolumes: readonly (readonly [member: string, shown: string, message: string])[] = [
-  ['photonPersistentDisk', 'photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
-  ['gitRepo', 'gitRepo', 'deprecated in v1.11'],
-  ['scaleIO', 'scaleIO', 'deprecated in v1.16, non-functional in v1.22+'],
-  ['flocker', 'flocker', 'deprecated in v1.22, non-functional in v1.25+'],
-  ['storageos', 'storageOS', 'deprecated in v1.22, non-functional in v1.25+'],
-  ['quobyte', 'quobyte', 'deprecated in v1.22, non-functional in v1.25+'],
-  ['glusterfs', 'glusterfs', 'deprecated in v1.25, non-functional in v1.26+'],
-  ['cephfs', 'cephfs', 'deprecated in v1.28, non-functional in v1.31+'],
-  ['rbd', 'rbd', 'deprecated in v1.28, non-functional in v1.31+'],
-];
+/** Deprecated sources of volumes, in kube-apiserver's order for pods. */
+const deprecatedSources = {
+  photonPersistentDisk: 'deprecated in v1.11, non-functional in v1.16+',
+  gitRepo: 'deprecated in v1.11',
+  scaleIO: 'deprecated in v1.16, non-functional in v1.22+',
+  flocker: 'deprecated in v1.22, non-functional in v1.25+',
+  storageos: 'deprecated in v1.22, non-functional in v1.25+',
+  quobyte: 'deprecated in v1.22, non-functional in v1.25+',
+  glusterfs: 'deprecated in v1.25, non-functional in v1.26+',
+  cephfs: 'deprecated in v1.28, non-functional in v1.31+',
+  rbd: 'deprecated in v1.28, non-functional in v1.31+',
+};
+
+type DeprecatedSource = keyof typeof deprecatedSources;
+
+const podSources = Object.keys(deprecatedSources) as readonly DeprecatedSource[];
+
+/**
+ * Returns warnings about the deprecated sources of a volume at `path`.
+ * @param members the sources to warn of, in the order of the warnings
+ */
+export const sourceWarnings = (
+  volume: JsonObject,
+  path: string,
+  members: readonly DeprecatedSource[],
+): string[] =>
+  members
+    .filter((member) => isSet(volume, member))
+    .map((member) => {
+      // kube-apiserver spells this one differently.
+      const shown = member === 'storageos' ? 'storageOS' : member;
+      return `${path}.${shown}: ${deprecatedSources[member]}`;
+    });
 
 function volumeWarnings(spec: Stored<PodSpec>, path: string): string[] {
   return (spec.volumes ?? []).flatMap((volume, index) => [
-    ...deprecatedVolumes
-      .filter(([member]) => isSet(volume, member))
-      .map(([, shown, message]) => `${path}[${index}].${shown}: ${message}`),
+    ...sourceWarnings(volume, `${path}[${index}]`, podSources),
     ...claimWarnings(
       volume.ephemeral?.volumeClaimTemplate?.spec ?? undefined,
       `${path}[${index}].ephemeral.volumeClaimTemplate.spec`,
@@ -188,7 +209,7 @@ function volumeWarnings(spec: Stored<PodSpec>, path: string): string[] {
   ]);
 }
 
-/** Warnings about the spec of a claim. */
+/** Returns warnings about fractional sizes in the spec of a claim. */
 export function claimWarnings(
   spec: Stored<PersistentVolumeClaimSpec> | undefined,
   path: string,
@@ -199,7 +220,7 @@ export function claimWarnings(
 }
 
 function duplicateNames(spec: Stored<PodSpec>, path: string): string[] {
-  const doubles = (list: string, member: string) => {
+  const repeated = (list: string, member: string) => {
     const seen = new Set<string>();
     return objectsAt(spec, list).flatMap((one, index) => {
       const value = textAt(one, member);
@@ -215,10 +236,10 @@ function duplicateNames(spec: Stored<PodSpec>, path: string): string[] {
       ? [`${path}.imagePullSecrets[${index}].name: invalid empty name ""`]
       : [],
   );
-  return [...doubles('hostAliases', 'ip'), ...doubles('imagePullSecrets', 'name'), ...empty];
+  return [...repeated('hostAliases', 'ip'), ...repeated('imagePullSecrets', 'name'), ...empty];
 }
 
-/** Bytes must be whole. */
+/** Returns a warning about a quantity of bytes that is not an integer. */
 function fractionOf(value: JsonValue | undefined, path: string): string[] {
   if (value === undefined || value === null) return [];
   const quantity = parseQuantity(String(value));
@@ -245,18 +266,21 @@ interface Annotated {
 
 const useSeccomp = 'non-functional in v1.27+; use the "seccompProfile" field instead';
 
-function podSeccompWarnings(spec: Stored<PodSpec>, around: Annotated): string[] {
-  const key = seccompAnnotations(around.dialect).pod;
+function podSeccompWarnings(
+  spec: Stored<PodSpec>,
+  { annotations, annotationsPath, dialect }: Annotated,
+): string[] {
+  const key = seccompAnnotations(dialect).pod;
   if (spec.securityContext?.seccompProfile !== undefined) return [];
-  if (!Object.hasOwn(around.annotations, key)) return [];
-  return [`${keyed(around.annotationsPath, key)}: ${useSeccomp}`];
+  if (!Object.hasOwn(annotations, key)) return [];
+  return [`${keyed(annotationsPath, key)}: ${useSeccomp}`];
 }
 
 function profileWarnings(
   { container }: PlacedContainer,
-  around: Annotated & { spec: JsonObject; path: string },
+  context: Annotated & { spec: JsonObject; path: string },
 ): string[] {
-  const { annotations, annotationsPath, dialect, spec, path } = around;
+  const { annotations, annotationsPath, dialect, spec, path } = context;
   const name = textAt(container, 'name');
   const has = (holder: JsonObject, profile: string) =>
     objectAt(holder, 'securityContext', profile) !== undefined;
@@ -271,7 +295,7 @@ function profileWarnings(
   return [...seccomp, ...warn(appArmorPrefix(dialect) + name, useAppArmor)];
 }
 
-/** The warning about an annotation that a field has replaced. */
+/** The warning about an AppArmor annotation, which a field has replaced. */
 export const useAppArmor = 'deprecated since v1.30; use the "appArmorProfile" field instead';
 
 function containerWarnings({ container, path }: PlacedContainer): string[] {
@@ -286,7 +310,7 @@ function containerWarnings({ container, path }: PlacedContainer): string[] {
   return [...amounts, ...hiddenVariables(objectsAt(container, 'env'), `${path}.env`)];
 }
 
-/** A second definition of a variable may refer to the first; otherwise it only hides it. */
+/** Returns warnings about variables that hide an earlier definition and do not refer to it. */
 function hiddenVariables(variables: readonly JsonObject[], path: string): string[] {
   const seen = new Set<string>();
   return variables.flatMap((variable, index) => {
@@ -335,7 +359,7 @@ function portWarnings(containers: readonly PlacedContainer[]): string[] {
   return warnings;
 }
 
-/** The port as Go prints a struct with `%+v`. */
+/** Returns a warning with the port as Go prints a struct with `%+v`. */
 function unusedHostIp(port: Stored<ContainerPort>, { field, hostIp }: PlacedPort): string {
   const shown =
     `{Name:${port.name ?? ''} HostPort:0 ContainerPort:${port.containerPort ?? 0} ` +
@@ -366,20 +390,20 @@ function affinityWarnings(spec: Stored<PodSpec>, path: string): string[] {
   return (['podAffinity', 'podAntiAffinity'] as const).flatMap((name) => {
     const affinity = spec.affinity?.[name];
     return [
-      ...objectsAt(affinity, must).flatMap((term, index) =>
-        nullSelector(term, `${path}.${name}.${must}[${index}]`),
+      ...objectsAt(affinity, requiredTerms).flatMap((term, index) =>
+        nullSelectorWarnings(term, `${path}.${name}.${requiredTerms}[${index}]`),
       ),
-      ...objectsAt(affinity, should).flatMap((term, index) =>
-        nullSelector(
+      ...objectsAt(affinity, preferredTerms).flatMap((term, index) =>
+        nullSelectorWarnings(
           objectAt(term, 'podAffinityTerm'),
-          `${path}.${name}.${should}[${index}].podAffinityTerm`,
+          `${path}.${name}.${preferredTerms}[${index}].podAffinityTerm`,
         ),
       ),
     ];
   });
 }
 
-/** Warns of the name of a new controller that is not a valid hostname for its pods. */
+/** Returns a warning if the name of a new controller cannot be part of the hostname of a pod. */
 export function nameWarnings(object: ApiObject, old: ApiObject | undefined): string[] {
   const messages = old === undefined ? dnsLabel(object.metadata.name ?? '') : [];
   if (messages.length === 0) return [];
@@ -389,7 +413,10 @@ export function nameWarnings(object: ApiObject, old: ApiObject | undefined): str
   ];
 }
 
-/** Warnings about a controller's template, on creation and when its spec changes. */
+/**
+ * Returns warnings about the template of a controller, if it is new or its spec has changed.
+ * @param at the path of the template
+ */
 export function templateWarnings(
   object: JsonObject,
   old: JsonObject | undefined,

@@ -11,7 +11,7 @@ import { countColumn, validateIntOrPercent, validatePercentMax } from '../apps/w
 import { ageColumn, at, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type { PodDisruptionBudget } from '../gen/types/policy/v1.ts';
-import { notNegative } from '../pod/fields.ts';
+import { validateNonNegative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { validateConditions } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
@@ -93,6 +93,6 @@ function validateStatus(object: Stored<PodDisruptionBudget>): FieldError[] {
   const status = object.status ?? {};
   return [
     ...validateConditions(status.conditions ?? [], 'status.conditions'),
-    ...counts.flatMap((name) => notNegative(status, `status.${name}`)),
+    ...validateNonNegative(status, 'status', ...counts),
   ];
 }

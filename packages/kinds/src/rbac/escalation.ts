@@ -32,7 +32,7 @@ export function ruleEscalation(
   grantedRules: readonly PolicyRule[],
 ): Coverage {
   const unlimited = { steps: Number.POSITIVE_INFINITY, pieces: Number.POSITIVE_INFINITY };
-  return inOnePiece(compareRules({ ownRules, grantedRules, limits: unlimited }));
+  return runInOnePiece(compareRules({ ownRules, grantedRules, limits: unlimited }));
 }
 
 /** Rules by their index in a list of rules. */

@@ -30,12 +30,10 @@ import type {
   DeviceRequest,
   DeviceSelector,
 } from '../gen/types/resource/v1beta1.ts';
-import { driverName } from '../pod/fields.ts';
+import { validateDriverName } from '../pod/fields.ts';
 import type { Findings } from '../resource-def.ts';
 import { eachError, expressionsPerStep } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
-
-/** Rules that the kinds of `resource/v1beta1` share. */
 
 const selectorsMax = 32;
 const configurationsMax = 32;
@@ -50,9 +48,9 @@ const poolNameLengthMax = 253;
 /** Upper bound of the requests of a claim, and of the results of an allocation. */
 export const requestsMax = 32;
 
-/** Context of the rules: whether the parts are stored already, and the CEL compiler. */
+/** Context of the rules that the kinds of `resource/v1beta1` share. */
 interface DeviceRuleContext {
-  /** Stored parts may break rules that have become stricter. */
+  /** Whether the validated parts are stored, so that they may break rules that became stricter. */
   readonly parts: 'new' | 'stored';
   readonly check: ExpressionChecker | undefined;
 }
@@ -61,12 +59,13 @@ interface DeviceRuleContext {
 interface ItemRules<Item, ItemErrors> {
   readonly max: number;
   readonly item: (item: Item, path: string) => ItemErrors;
-  /** The key of an item, which must be unique, and the member that holds it. */
+  /** Returns the key of an item; without it, items may be equal. */
   readonly key?: (item: Item) => string;
+  /** The member with the key, for the path of errors; absent if the item is the key. */
   readonly member?: string;
 }
 
-/** Validates each item of a list, and their number. */
+/** Validates each item of a list, their number, and that their keys are unique. */
 export function validateItems<Item>(
   list: readonly Item[],
   path: string,
@@ -75,7 +74,7 @@ export function validateItems<Item>(
   return runInOnePiece(validateItemSteps(list, path, rules));
 }
 
-/** The same in steps, for items that contain expressions. */
+/** Does the work of `validateItems` in steps, for items that contain expressions. */
 function* validateItemSteps<Item>(
   list: readonly Item[],
   path: string,
@@ -98,7 +97,7 @@ function* validateItemSteps<Item>(
 }
 
 /** Validates the name of a pool: DNS subdomains separated by slashes. */
-export function poolName(name: string, path: string): FieldError[] {
+export function validatePoolName(name: string, path: string): FieldError[] {
   if (name === '') return [required(path)];
   return [
     ...(name.length > poolNameLengthMax ? [tooLong(path, poolNameLengthMax)] : []),
@@ -123,7 +122,7 @@ function validateIdentifier(name: string, path: string): FieldError[] {
  * Validates the name of an attribute or capacity: an identifier, optionally after a domain and
  * `/`.
  */
-export function qualifiedDeviceName(name: string, path: string): FieldError[] {
+export function validateDeviceName(name: string, path: string): FieldError[] {
   if (name === '') return [required(path, 'name required')];
   const parts = name.split('/');
   const [domain = '', id = ''] = parts;
@@ -132,13 +131,13 @@ export function qualifiedDeviceName(name: string, path: string): FieldError[] {
   return [
     ...(domain === ''
       ? [required(path, 'the domain must not be empty')]
-      : driverName(domain, path)),
+      : validateDriverName(domain, path)),
     ...(id === '' ? [required(path, 'the name must not be empty')] : validateIdentifier(id, path)),
   ];
 }
 
 function validateMatchAttribute(name: string, path: string): FieldError[] {
-  const errors = qualifiedDeviceName(name, path);
+  const errors = validateDeviceName(name, path);
   const lacksDomain = name !== '' && !name.includes('/');
   return lacksDomain ? [...errors, invalid(path, name, 'must include a domain')] : errors;
 }
@@ -171,7 +170,7 @@ function* validateExpression(
   return [type === 'internal' ? internal(path, detail) : invalid(path, source, detail)];
 }
 
-/** Validates raw JSON, which must be an object. */
+/** Validates parameters of any form, which must be a JSON object of limited size. */
 export function validateParameters(
   parameters: JsonValue | undefined,
   path: string,
@@ -193,12 +192,16 @@ function validateConfiguration(
   const opaque = configuration.opaque;
   if (opaque === undefined) return [required(`${path}.opaque`)];
   return [
-    ...driverName(opaque.driver ?? '', `${path}.opaque.driver`),
+    ...validateDriverName(opaque.driver ?? '', `${path}.opaque.driver`),
     ...validateParameters(opaque.parameters, `${path}.opaque.parameters`, parts),
   ];
 }
 
-/** Validates a list of configurations; those of claims and allocations name requests. */
+/**
+ * Validates a list of configurations.
+ * @param context.requests the names that the configurations may refer to; absent for a class
+ * @param context.more further rules for each configuration
+ */
 export function validateConfigurations(
   configurations: readonly Stored<
     DeviceClaimConfiguration | DeviceClassConfiguration | DeviceAllocationConfiguration
@@ -221,8 +224,8 @@ export function validateConfigurations(
   return validateItems(configurations, path, { max, item });
 }
 
-/** Validates names of requests, which the claim must have. */
-export function requestReference(
+/** Validates the name of a request, which the claim must have. */
+export function validateRequestReference(
   name: string,
   path: string,
   requests: ReadonlySet<string>,
@@ -239,16 +242,16 @@ function validateReferences(
 ): FieldError[] {
   return validateItems(names.map(String), path, {
     max: requestsMax,
-    item: (name, itemPath) => requestReference(name, itemPath, requests),
+    item: (name, itemPath) => validateRequestReference(name, itemPath, requests),
     key: (name) => name,
   });
 }
 
-/** The names of the requests in a claim's `devices`. */
+/** Returns the names of the requests in the `devices` of a claim. */
 export const requestNames = (devices: Stored<DeviceClaim> | undefined): ReadonlySet<string> =>
   new Set((devices?.requests ?? []).map((request) => request.name ?? ''));
 
-/** Validates the requested devices at `spec.devices`, in steps (TRUST-2). */
+/** Validates the `devices` of the spec of a claim at `path`, in steps (TRUST-2). */
 export function* validateClaimedDevices(
   devices: Stored<DeviceClaim> | undefined,
   path: string,
@@ -316,7 +319,7 @@ function validateConstraint(
   ];
 }
 
-/** Fills the defaults of requests in place. */
+/** Fills the defaults of the requests of a claim. */
 export function fillRequests(devices: Stored<DeviceClaim> | undefined): void {
   for (const request of devices?.requests ?? []) {
     if ((request.allocationMode ?? '') === '') request.allocationMode = 'ExactCount';

@@ -28,7 +28,7 @@ import type {
   ResourceClaimConsumerReference,
   ResourceClaimTemplate,
 } from '../gen/types/resource/v1beta1.ts';
-import { driverName } from '../pod/fields.ts';
+import { validateDriverName } from '../pod/fields.ts';
 import { validateNodeSelector } from '../pod/validation/affinity.ts';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { immutable, validateConditions } from '../rules/checks.ts';
@@ -36,17 +36,17 @@ import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
   fillRequests,
-  poolName,
   requestNames,
-  requestReference,
   requestsMax,
   validateClaimedDevices,
   validateConfigurations,
   validateItems,
   validateParameters,
+  validatePoolName,
+  validateRequestReference,
 } from './device-rules.ts';
 
-/** ResourceClaim: devices that a pod requests, and those allocated to it. */
+/** ResourceClaim: devices that pods request, and those that are allocated to them. */
 export function resourceClaim(
   dialect: Dialect,
   options: AdmissionKindOptions & { readonly features?: Features },
@@ -88,7 +88,7 @@ export function resourceClaim(
   });
 }
 
-/** The state of a claim: `allocated,reserved`. */
+/** Returns the state of a claim for its column, such as `allocated,reserved`. */
 function claimState(object: Stored<ResourceClaim>): string {
   const isDeleted = object.metadata.deletionTimestamp !== undefined;
   if (object.status?.allocation === undefined) return isDeleted ? 'deleted' : 'pending';
@@ -107,17 +107,17 @@ function dropDeallocated(
   const status = object.status;
   const devices = status?.devices ?? [];
   if (status === undefined || devices.length === 0) return;
-  const kept = allocatedDevices(object);
-  const gone = new Set([...allocatedDevices(old)].filter((id) => !kept.has(id)));
-  const left = devices.filter((device) => !gone.has(deviceId(device)));
-  if (left.length === 0) delete status.devices;
-  else status.devices = left;
+  const allocated = allocatedDevices(object);
+  const deallocated = new Set([...allocatedDevices(old)].filter((id) => !allocated.has(id)));
+  const remaining = devices.filter((device) => !deallocated.has(deviceId(device)));
+  if (remaining.length === 0) delete status.devices;
+  else status.devices = remaining;
 }
 
 const allocatedDevices = (object: Stored<ResourceClaim>): ReadonlySet<string> =>
   new Set((object.status?.allocation?.devices?.results ?? []).map(deviceId));
 
-/** An allocated device: its driver, pool, and name. */
+/** The identity of a device: its driver, pool, and name. */
 const deviceId = (device: Stored<AllocatedDeviceStatus | DeviceRequestAllocationResult>): string =>
   (['driver', 'pool', 'device'] as const).map((member) => device[member] ?? '').join('/');
 
@@ -178,8 +178,8 @@ function validateDeviceStatus(
   const conditions = device.conditions ?? [];
   const data = device.data ?? undefined;
   return [
-    ...driverName(device.driver ?? '', `${path}.driver`),
-    ...poolName(device.pool ?? '', `${path}.pool`),
+    ...validateDriverName(device.driver ?? '', `${path}.driver`),
+    ...validatePoolName(device.pool ?? '', `${path}.pool`),
     ...ruleErrors(`${path}.device`, device.device ?? '', dnsLabel),
     ...(allocated.has(id) ? [] : [invalid(path, id, 'must be an allocated device in the claim')]),
     ...(conditions.length > conditionsMax
@@ -231,9 +231,9 @@ function validateAllocation(object: Stored<ResourceClaim>): FieldError[] {
     return sources.includes(text) ? [] : [notSupported(`${itemPath}.source`, text, sources)];
   };
   const result = (one: Stored<DeviceRequestAllocationResult>, itemPath: string) => [
-    ...requestReference(one.request ?? '', `${itemPath}.request`, requests),
-    ...driverName(one.driver ?? '', `${itemPath}.driver`),
-    ...poolName(one.pool ?? '', `${itemPath}.pool`),
+    ...validateRequestReference(one.request ?? '', `${itemPath}.request`, requests),
+    ...validateDriverName(one.driver ?? '', `${itemPath}.driver`),
+    ...validatePoolName(one.pool ?? '', `${itemPath}.pool`),
     ...ruleErrors(`${itemPath}.device`, one.device ?? '', dnsLabel),
   ];
   const selector = allocation?.nodeSelector;
@@ -252,7 +252,7 @@ function validateAllocation(object: Stored<ResourceClaim>): FieldError[] {
   ];
 }
 
-/** ResourceClaimTemplate: the template of claims that are made for pods. */
+/** ResourceClaimTemplate: the template of claims that are created for pods. */
 export function resourceClaimTemplate(
   dialect: Dialect,
   options: AdmissionKindOptions & { readonly features?: Features },

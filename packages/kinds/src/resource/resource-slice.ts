@@ -21,16 +21,17 @@ import type {
   ResourceSlice,
   ResourceSliceSpec,
 } from '../gen/types/resource/v1beta1.ts';
-import { driverName } from '../pod/fields.ts';
+import { validateDriverName } from '../pod/fields.ts';
 import { goNodeSelectorTerm } from '../pod/go-text.ts';
 import { validateNodeSelector } from '../pod/validation/affinity.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { poolName, qualifiedDeviceName, validateItems } from './device-rules.ts';
+import { validateDeviceName, validateItems, validatePoolName } from './device-rules.ts';
 
-const firstVersion: VersionOptions = {
+/** The alpha version has a quantity where the storage version has an object with a quantity. */
+const alphaVersion: VersionOptions = {
   version: 'v1alpha3',
   toStorage(object) {
     eachCapacity(object, (value) => ({ value }));
@@ -61,7 +62,7 @@ export function resourceSlice(dialect: Dialect): ResourceDef {
     scope: 'Cluster',
     versions: [
       { version: 'v1beta1', columns },
-      { ...firstVersion, columns },
+      { ...alphaVersion, columns },
     ],
     storage: {
       fieldsOf: (object) => ({
@@ -90,17 +91,16 @@ export function resourceSlice(dialect: Dialect): ResourceDef {
   });
 }
 
-/** Applies `change` to each capacity of the devices. */
+/** Replaces each capacity of the devices with the result of `change`. */
 function eachCapacity(
   object: Stored<ResourceSlice>,
   change: (value: JsonValue) => JsonValue,
 ): void {
   for (const { basic } of object.spec?.devices ?? []) {
-    // The first version has a quantity where the current one has an object.
-    const holder: JsonObject = basic ?? {};
-    const capacity = objectAt(holder, 'capacity');
+    const device: JsonObject = basic ?? {};
+    const capacity = objectAt(device, 'capacity');
     if (capacity === undefined) continue;
-    holder['capacity'] = Object.fromEntries(
+    device['capacity'] = Object.fromEntries(
       Object.entries(capacity).map(([name, value]) => [name, change(value ?? '0')]),
     );
   }
@@ -112,7 +112,7 @@ function validate(object: Stored<ResourceSlice>, old?: Stored<ResourceSlice>): F
   const spec = object.spec ?? {};
   const text = (of: Stored<ResourceSlice> | undefined, ...path: string[]) =>
     textAt(of, 'spec', ...path);
-  const kept = (...path: string[]) =>
+  const unchanged = (...path: string[]) =>
     old === undefined
       ? []
       : immutable(`spec.${path.join('.')}`, text(object, ...path), text(old, ...path));
@@ -120,16 +120,16 @@ function validate(object: Stored<ResourceSlice>, old?: Stored<ResourceSlice>): F
   const generation = Number(spec.pool?.generation ?? 0);
   const negative = 'must be greater than or equal to zero';
   return [
-    ...driverName(text(object, 'driver'), 'spec.driver'),
-    ...poolName(text(object, 'pool', 'name'), 'spec.pool.name'),
+    ...validateDriverName(text(object, 'driver'), 'spec.driver'),
+    ...validatePoolName(text(object, 'pool', 'name'), 'spec.pool.name'),
     ...(slices > 0
       ? []
       : [invalid('spec.pool.resourceSliceCount', slices, 'must be greater than zero')]),
     ...(generation < 0 ? [invalid('spec.pool.generation', generation, negative)] : []),
-    ...kept('pool', 'name'),
-    ...kept('driver'),
-    ...kept('nodeName'),
-    ...validatePlace(spec),
+    ...unchanged('pool', 'name'),
+    ...unchanged('driver'),
+    ...unchanged('nodeName'),
+    ...validateNodes(spec),
     ...validateItems(spec.devices ?? [], 'spec.devices', {
       max: devicesMax,
       item: validateDevice,
@@ -139,11 +139,12 @@ function validate(object: Stored<ResourceSlice>, old?: Stored<ResourceSlice>): F
   ];
 }
 
-function validatePlace(spec: Stored<ResourceSliceSpec>): FieldError[] {
+/** Validates which nodes can use the devices: one, those of a selector, or all. */
+function validateNodes(spec: Stored<ResourceSliceSpec>): FieldError[] {
   const [nodeName, selector] = [spec.nodeName ?? '', spec.nodeSelector];
   const terms = selector?.nodeSelectorTerms ?? [];
-  const isEverywhere = spec.allNodes === true;
-  const places = [nodeName !== '', selector !== undefined, isEverywhere].filter(Boolean).length;
+  const isAll = spec.allNodes === true;
+  const count = [nodeName !== '', selector !== undefined, isAll].filter(Boolean).length;
   const path = 'spec.nodeSelector';
   const detail = 'exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required';
   const shown = () => `[]core.NodeSelectorTerm{${terms.map(goNodeSelectorTerm).join(', ')}}`;
@@ -153,8 +154,8 @@ function validatePlace(spec: Stored<ResourceSliceSpec>): FieldError[] {
     ...(selector !== undefined && terms.length !== 1
       ? [invalidGo(`${path}.nodeSelectorTerms`, shown, 'must have exactly one node selector term')]
       : []),
-    ...(places === 0 ? [required('spec', detail)] : []),
-    ...(places > 1 ? [invalid('spec', null, detail)] : []),
+    ...(count === 0 ? [required('spec', detail)] : []),
+    ...(count > 1 ? [invalid('spec', null, detail)] : []),
   ];
 }
 
@@ -166,31 +167,30 @@ function validateDevice(device: Stored<Device>, path: string): FieldError[] {
   ];
 }
 
-const membersMax = 32;
+const attributesAndCapacitiesMax = 32;
 
 function validateBasic(basic: Stored<BasicDevice>, path: string): FieldError[] {
   const attributes = Object.entries(basic.attributes ?? {});
   const capacity = Object.keys(basic.capacity ?? {});
   const count = attributes.length + capacity.length;
-  const detail = `the total number of attributes and capacities must not exceed ${membersMax}`;
+  const max = attributesAndCapacitiesMax;
+  const detail = `the total number of attributes and capacities must not exceed ${max}`;
   return [
     ...attributes.flatMap(([name, value]) => {
       const field = `${path}.attributes[${shortened(name)}]`;
       return [
-        ...qualifiedDeviceName(name, field),
+        ...validateDeviceName(name, field),
         ...validateAttribute(isObject(value) ? value : {}, field),
       ];
     }),
-    ...capacity.flatMap((name) =>
-      qualifiedDeviceName(name, `${path}.capacity[${shortened(name)}]`),
-    ),
-    ...(count > membersMax ? [invalid(path, count, detail)] : []),
+    ...capacity.flatMap((name) => validateDeviceName(name, `${path}.capacity[${shortened(name)}]`)),
+    ...(count > max ? [invalid(path, count, detail)] : []),
   ];
 }
 
 const nameLengthMax = 63 + 1 + 32;
 
-/** A long name for a message, with its middle elided. */
+/** Replaces the middle of a long name with `...`, for a message. */
 function shortened(name: string): string {
   if (name.length <= nameLengthMax) return name;
   const rest = nameLengthMax - 3;
@@ -216,7 +216,7 @@ function validateAttribute(attribute: Stored<DeviceAttribute>, path: string): Fi
       ? [tooLong(`${path}.${member}`, valueLengthMax)]
       : [];
   const text = attribute.version ?? '';
-  // The pattern is slow on long texts, which are invalid anyway.
+  // The length bounds the time of the pattern; longer texts are invalid in any case.
   const isVersion = !values.includes('version') || (text.length <= 1024 && version.test(text));
   const detail = 'must be a string compatible with semver.org spec 2.0.0';
   const one = 'exactly one value must be specified';

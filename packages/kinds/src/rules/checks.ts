@@ -126,7 +126,14 @@ export const reportedTwice = (errors: readonly FieldError[]): FieldError[] => [
   ...errors,
 ];
 
-/** A list's items; empty if it is absent or null, as Go encodes an empty one. */
+/** Returns the total size of the names and texts of a map, in bytes. */
+export const mapBytes = (map: JsonObject | undefined): number =>
+  Object.keys(map ?? {}).reduce(
+    (sum, name) => sum + Buffer.byteLength(name) + Buffer.byteLength(textAt(map, name)),
+    0,
+  );
+
+/** The items of a list; empty if it is absent or null, as Go encodes an empty one. */
 export function items<T>(list: readonly T[] | null | undefined): readonly T[] {
   return list ?? [];
 }

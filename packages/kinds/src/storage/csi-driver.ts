@@ -1,7 +1,6 @@
 import {
   appendAll,
   type Dialect,
-  dnsSubdomain,
   duplicate,
   type FieldError,
   invalid,
@@ -9,12 +8,12 @@ import {
   notSupported,
   pathSegment,
   required,
-  tooLong,
 } from '@wheelhouse/machinery';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { CSIDriver, TokenRequest } from '../gen/types/storage/v1.ts';
+import { validateDriverName } from '../pod/fields.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { goList, immutable, sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
@@ -62,7 +61,9 @@ export function csiDriver(dialect: Dialect, features: Features = defaultFeatures
     strategy: {
       validateName: pathSegment,
       validateCreate: (_, object) => [
-        ...validateDriverName(object.metadata.name ?? ''),
+        ...((object.metadata.name ?? '') === ''
+          ? []
+          : validateDriverName(object.metadata.name ?? '', 'metadata.name')),
         ...validateSpec(object),
       ],
       prepareForUpdate: (_, object, old) => countGeneration(object, old),
@@ -91,18 +92,6 @@ function fillDefaults(object: CsiDriver): void {
   spec.requiresRepublish ??= false;
   spec.seLinuxMount ??= false;
   if ((spec.volumeLifecycleModes ?? []).length === 0) spec.volumeLifecycleModes = ['Persistent'];
-}
-
-const nameLengthMax = 63;
-
-/** Drivers report their name themselves, which must be a subdomain in any letter case. */
-function validateDriverName(name: string): FieldError[] {
-  const field = 'metadata.name';
-  if (name === '') return [];
-  return [
-    ...(name.length > nameLengthMax ? [tooLong(field, nameLengthMax)] : []),
-    ...dnsSubdomain(name.toLowerCase()).map((message) => invalid(field, name, message)),
-  ];
 }
 
 const groupPolicies = ['File', 'None', 'ReadWriteOnceWithFSType'];
@@ -147,7 +136,7 @@ function validateTokenRequests(requests: readonly Stored<TokenRequest>[]): Field
   });
 }
 
-/** Counts changes of the mutable fields, starting from 0 (absent). */
+/** Increases the generation if the spec changes; it starts at 0 (absent). */
 function countGeneration(object: CsiDriver, old: CsiDriver): void {
   if (sameOrEmpty(object.spec, old.spec)) return;
   object.metadata.generation = (old.metadata.generation ?? 0) + 1;
@@ -160,11 +149,11 @@ function validateUpdate(object: CsiDriver, old: CsiDriver): FieldError[] {
     ...validateSpec(object),
     // kube-apiserver misspells the name in this message.
     ...immutable('spec.attachedRequired', spec.attachRequired, before.attachRequired),
-    ...keptModes(spec.volumeLifecycleModes ?? [], before.volumeLifecycleModes ?? []),
+    ...validateModesUnchanged(spec.volumeLifecycleModes ?? [], before.volumeLifecycleModes ?? []),
   ];
 }
 
-function keptModes(modes: readonly string[], old: readonly string[]): FieldError[] {
+function validateModesUnchanged(modes: readonly string[], old: readonly string[]): FieldError[] {
   if (modes.length === old.length && modes.every((mode, index) => mode === old[index])) return [];
   const shown = goList('storage.VolumeLifecycleMode', modes);
   return [invalidGo('spec.volumeLifecycleModes', () => shown, 'field is immutable')];

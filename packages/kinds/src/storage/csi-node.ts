@@ -12,7 +12,7 @@ import {
 import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { CSINode, CSINodeDriver } from '../gen/types/storage/v1.ts';
-import { driverName, notNegative } from '../pod/fields.ts';
+import { validateDriverName, validateNonNegative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { reportedTwice, sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
@@ -64,9 +64,9 @@ function validate(object: Stored<CSINode>): FieldError[] {
     const path = `spec.drivers[${index}]`;
     const name = driver.name ?? '';
     const errors = [
-      ...driverName(name, `${path}.name`),
+      ...validateDriverName(name, `${path}.name`),
       ...validateNodeId(driver.nodeID ?? '', `${path}.nodeID`),
-      ...notNegative(driver.allocatable ?? {}, `${path}.allocatable.count`),
+      ...validateNonNegative(driver.allocatable ?? {}, `${path}.allocatable`, 'count'),
     ];
     if (seen.has(name)) errors.push(duplicate(`${path}.name`, name));
     seen.add(name);
@@ -93,19 +93,18 @@ function validateTopologyKeys(driver: Stored<CSINodeDriver>, path: string): Fiel
   });
 }
 
-/** A driver's entry must not change. */
+/** Rejects changes of a driver; drivers may be added and removed. */
 function validateImmutable(object: Stored<CSINode>, old: Stored<CSINode>): FieldError[] {
-  const now = new Map<string, JsonObject[]>();
+  const driversByName = new Map<string, JsonObject[]>();
   for (const driver of object.spec?.drivers ?? []) {
     const name = driver.name ?? '';
-    const equallyNamed = now.get(name);
-    if (equallyNamed === undefined) now.set(name, [driver]);
+    const equallyNamed = driversByName.get(name);
+    if (equallyNamed === undefined) driversByName.set(name, [driver]);
     else equallyNamed.push(driver);
   }
-  return (old.spec?.drivers ?? []).flatMap((before) => {
-    const changed = now.get(before.name ?? '') ?? [];
-    return changed
-      .filter((one) => !sameOrEmpty(one, before))
-      .map((one) => invalid('CSINodeDriver', one, 'field is immutable'));
-  });
+  return (old.spec?.drivers ?? []).flatMap((before) =>
+    (driversByName.get(before.name ?? '') ?? [])
+      .filter((driver) => !sameOrEmpty(driver, before))
+      .map((driver) => invalid('CSINodeDriver', driver, 'field is immutable')),
+  );
 }

@@ -4,13 +4,15 @@ import {
   type FieldError,
   invalid,
   invalidGo,
+  type JsonValue,
   parseQuantity,
   ruleErrors,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { at, textAt } from '../cells.ts';
+import { textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { CSIStorageCapacity } from '../gen/types/storage/v1.ts';
+import { negative } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
 import { nodeLabelMessage, nodeTermWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
@@ -19,8 +21,8 @@ import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 /**
- * CSIStorageCapacity: the storage of a class that a driver can still provide in a topology
- * segment.
+ * CSIStorageCapacity: the storage of a class that a driver can still provide on the nodes of one
+ * topology.
  */
 export function csiStorageCapacity(dialect: Dialect): ResourceDef {
   return defineKind<CSIStorageCapacity>({
@@ -54,15 +56,14 @@ function validate(object: Stored<CSIStorageCapacity>): FieldError[] {
   return [
     ...validateLabelSelector(topology, 'nodeTopology'),
     ...ruleErrors('storageClassName', className, dnsSubdomain),
-    ...notNegativeQuantity(object, 'capacity'),
+    ...validateCapacity(object.capacity),
   ];
 }
 
-function notNegativeQuantity(object: Stored<CSIStorageCapacity>, field: string): FieldError[] {
-  const value = at(object, field);
-  const quantity = parseQuantity(String(value ?? '0'));
+function validateCapacity(capacity: JsonValue | undefined): FieldError[] {
+  const quantity = parseQuantity(String(capacity ?? '0'));
   if ('error' in quantity || quantity.nano >= 0n) return [];
-  return [invalid(field, quantity.text, 'must be greater than or equal to 0')];
+  return [invalid('capacity', quantity.text, negative)];
 }
 
 function validateImmutable(

@@ -23,17 +23,17 @@ import type {
 import type { StorageClass } from '../gen/types/storage/v1.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { immutable, sameOrAbsent, sameOrEmpty, sortedKeys } from '../rules/checks.ts';
+import { immutable, mapBytes, sameOrAbsent, sameOrEmpty } from '../rules/checks.ts';
 import { fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 /** StorageClass: a class of storage that claims can request. */
 export function storageClass(dialect: Dialect): ResourceDef {
-  const marks = ['storageclass', 'storageclass.beta'].map((prefix) =>
+  const annotations = ['storageclass', 'storageclass.beta'].map((prefix) =>
     dialect.label('is-default-class', prefix),
   );
   const isDefault = (object: Stored<StorageClass>) =>
-    marks.some((mark) => textAt(object, 'metadata', 'annotations', mark) === 'true');
+    annotations.some((name) => textAt(object, 'metadata', 'annotations', name) === 'true');
   const text = (name: string, member: string, description: string) =>
     column(name, (object) => textAt(object, member), { description });
   return defineKind<StorageClass>({
@@ -90,7 +90,7 @@ function validate(object: Stored<StorageClass>): FieldError[] {
       ? [required('provisioner')]
       : ruleErrors('provisioner', provisioner.toLowerCase(), qualifiedName)),
     ...validateParameters(object.parameters),
-    ...knownIfSet(object, 'reclaimPolicy', ['Delete', 'Retain']),
+    ...validateOptionalEnum(object, 'reclaimPolicy', ['Delete', 'Retain']),
     ...validateEnum(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
     ...validateTopologies(object.allowedTopologies ?? []),
   ];
@@ -99,21 +99,18 @@ function validate(object: Stored<StorageClass>): FieldError[] {
 const parametersMax = 512;
 const parametersBytesMax = 256 * 1024;
 
-/** Validates the parameters of a class: not too many, and none without a name. */
+/** Validates the number and size of the parameters of a class, and rejects an empty name. */
 export function validateParameters(parameters: JsonObject | undefined): FieldError[] {
-  const names = sortedKeys(parameters);
+  const names = Object.keys(parameters ?? {});
   if (names.length > parametersMax) return [tooLong('parameters', parametersMax)];
-  const bytes = names.reduce(
-    (sum, name) => sum + Buffer.byteLength(name) + Buffer.byteLength(textAt(parameters, name)),
-    0,
-  );
+  const isTooLong = mapBytes(parameters) > parametersBytesMax;
   return [
     ...(names.includes('') ? [invalid('parameters', '', 'field can not be empty.')] : []),
-    ...(bytes > parametersBytesMax ? [tooLong('parameters', parametersBytesMax)] : []),
+    ...(isTooLong ? [tooLong('parameters', parametersBytesMax)] : []),
   ];
 }
 
-function knownIfSet(
+function validateOptionalEnum(
   object: Stored<StorageClass>,
   field: string,
   allowed: readonly string[],
@@ -130,7 +127,7 @@ function validateEnum(
   return allowed.includes(value) ? [] : [notSupported(field, value, allowed)];
 }
 
-/** Validates terms that select a topology; no two may be equal. */
+/** Validates terms that select a topology, and rejects equal ones. */
 function validateTopologies(terms: readonly Stored<TopologySelectorTerm>[]): FieldError[] {
   // kube-apiserver starts with as many empty terms and reports each equal term once.
   const seen = new Map([['[]', terms.length]]);
@@ -163,8 +160,8 @@ function validateExpressions(
     const values = (expression.values ?? []).map(String);
     const seen = new Set<string>();
     const errors = values.length === 0 ? [required(`${at}.values`)] : [];
-    values.forEach((value, place) => {
-      if (seen.has(value)) errors.push(duplicate(`${at}.values[${place}]`, value));
+    values.forEach((value, valueIndex) => {
+      if (seen.has(value)) errors.push(duplicate(`${at}.values[${valueIndex}]`, value));
       seen.add(value);
     });
     appendAll(errors, ruleErrors(`${at}.key`, key, qualifiedName));

@@ -49,11 +49,11 @@ describe('StorageClass', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 
-  test('its provisioning settings are immutable', () => {
+  test('provisioning settings are immutable', () => {
     const to = mutated(good, {
       parameters: { a: 'b' },
       provisioner: 'q',
@@ -120,8 +120,8 @@ describe('VolumeAttachment', () => {
       ['spec.attacher: Too long: may not be more than 63 bytes'],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 });
 
@@ -145,8 +145,8 @@ describe('CSINode', () => {
       ['spec.drivers[1].name: Duplicate value: "d"'],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 
   test('the entry of a driver is immutable', () => {
@@ -159,7 +159,7 @@ describe('CSINode', () => {
 describe('CSIStorageCapacity', () => {
   const def = kindOf('CSIStorageCapacity');
   const good: JsonObject = { storageClassName: 'c', capacity: '1Gi' };
-  test('quantities are not negative, and the class is immutable', () => {
+  test('the capacity is not negative, and the class is immutable', () => {
     const bad = mutated(good, { capacity: '-1' });
     expect(createErrors(def, bad)).toEqual([
       'capacity: Invalid value: "-1": must be greater than or equal to 0',
@@ -190,7 +190,7 @@ describe('PriorityClass', () => {
     ]);
   });
 
-  test('its value is immutable', () => {
+  test('the value is immutable', () => {
     expect(updateErrors(def, { from: { value: 1 }, to: { value: 2 } })).toEqual([
       'value: Forbidden: may not be changed in an update.',
     ]);
@@ -220,7 +220,7 @@ describe('RuntimeClass', () => {
           'Exists when `key` is empty, which means "match all values and all keys"',
       ],
     ],
-  ])('%j', (body, wanted) => {
-    expect(createErrors(def, body)).toEqual(wanted);
+  ])('%j', (body, expected) => {
+    expect(createErrors(def, body)).toEqual(expected);
   });
 });

@@ -12,9 +12,9 @@ import { validateInlineVolume } from '../core/storage/persistent-volume-rules.ts
 import { defineKind, statusSubresource } from '../define.ts';
 import type { VolumeAttachment, VolumeAttachmentStatus } from '../gen/types/storage/v1.ts';
 import { fillDrivers } from '../pod/defaults.ts';
-import { driverName } from '../pod/fields.ts';
+import { validateDriverName } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { immutable, reportedTwice, sortedKeys } from '../rules/checks.ts';
+import { immutable, mapBytes, reportedTwice } from '../rules/checks.ts';
 import { roundAmounts } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -98,8 +98,9 @@ function validateSource(object: Stored<VolumeAttachment>, dialect: Dialect): Fie
   const inline = object.spec?.source?.inlineVolumeSpec;
   if (name === undefined && inline === undefined) return [required(path, exactlyOne)];
   if (name !== undefined && inline !== undefined) return [forbiddenField(path, exactlyOne)];
-  if (inline !== undefined)
+  if (inline !== undefined) {
     return validateInlineVolume(inline, `${path}.inlineVolumeSpec`, dialect);
+  }
   const detail = 'must specify non empty persistentVolumeName';
   return name === '' ? [required(`${path}.persistentVolumeName`, detail)] : [];
 }
@@ -110,14 +111,11 @@ const metadataBytesMax = 256 * 1024;
 
 function validateStatus(status: Stored<VolumeAttachmentStatus> | undefined): FieldError[] {
   const metadata = status?.attachmentMetadata;
-  const bytes = sortedKeys(metadata).reduce(
-    (sum, name) => sum + Buffer.byteLength(name) + Buffer.byteLength(textAt(metadata, name)),
-    0,
-  );
+  const isMetadataLong = mapBytes(metadata) > metadataBytesMax;
   const isLong = (name: string) =>
     Buffer.byteLength(textAt(status, name, 'message')) > messageBytesMax;
   return [
-    ...(bytes > metadataBytesMax ? [tooLong('status.attachmentMetadata', metadataBytesMax)] : []),
+    ...(isMetadataLong ? [tooLong('status.attachmentMetadata', metadataBytesMax)] : []),
     // kube-apiserver states the other limit in this message.
     ...['attachError', 'detachError']
       .filter(isLong)
@@ -125,11 +123,11 @@ function validateStatus(status: Stored<VolumeAttachmentStatus> | undefined): Fie
   ];
 }
 
-/** Rules that apply only to new objects. */
+/** Validates what is validated only for a new object. */
 function validateNew(object: Stored<VolumeAttachment>): FieldError[] {
   const name = object.spec?.source?.persistentVolumeName;
   return [
-    ...driverName(object.spec?.attacher ?? '', 'spec.attacher'),
+    ...validateDriverName(object.spec?.attacher ?? '', 'spec.attacher'),
     ...(typeof name === 'string'
       ? ruleErrors('spec.source.persistentVolumeName', name, dnsSubdomain)
       : []),

@@ -31,7 +31,7 @@ export function volumeAttributesClass(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       deleteAnswers: 'object',
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...validateKept(object, old)],
+      validateUpdate: (_, object, old) => [...validate(object), ...validateImmutable(object, old)],
     },
     example: () => ({
       apiVersion: `${dialect.group('storage')}/v1beta1`,
@@ -48,17 +48,17 @@ const driverOf = (object: Stored<VolumeAttributesClass>) => object.driverName ??
 function validate(object: Stored<VolumeAttributesClass>): FieldError[] {
   const driver = driverOf(object);
   const parameters = object.parameters;
-  const hasNone = parameters === undefined || Object.keys(parameters).length === 0;
+  const isEmpty = Object.keys(parameters ?? {}).length === 0;
   return [
     ...(driver === ''
       ? [required('driverName')]
       : ruleErrors('driverName', driver.toLowerCase(), qualifiedName)),
     ...validateParameters(parameters),
-    ...(hasNone ? [required('parameters', 'must contain at least one key/value pair')] : []),
+    ...(isEmpty ? [required('parameters', 'must contain at least one key/value pair')] : []),
   ];
 }
 
-function validateKept(
+function validateImmutable(
   object: Stored<VolumeAttributesClass>,
   old: Stored<VolumeAttributesClass>,
 ): FieldError[] {

@@ -19,7 +19,7 @@ import {
   ruleErrors,
   strictAddressProblem,
 } from '@wheelhouse/machinery';
-import { portNumber, validateLabels } from '../../pod/fields.ts';
+import { validateLabels, validatePortNumber } from '../../pod/fields.ts';
 import { keyed } from '../../rules/checks.ts';
 import { validateCidr, validateIp, validateNonSpecialIp } from '../addresses.ts';
 import { validateClusterIps, validateClusterIpsUpdate } from './cluster-ips.ts';
@@ -116,7 +116,7 @@ function validatePort(spec: ServiceSpec) {
       if (names.has(name)) errors.push(duplicate(`${path}.name`, name));
       names.add(name);
     } else if (mustHaveName) errors.push(required(`${path}.name`));
-    appendAll(errors, portNumber(`${path}.port`, port.port ?? 0));
+    appendAll(errors, validatePortNumber(`${path}.port`, port.port ?? 0));
     appendAll(errors, validateEnum(port.protocol, `${path}.protocol`, protocols));
     appendAll(errors, validatePortOrName(`${path}.targetPort`, port.targetPort ?? 0));
     if (port.appProtocol !== undefined) {
@@ -275,7 +275,8 @@ function validateExternalTraffic(spec: ServiceSpec): FieldError[] {
 function validateHealthCheck(spec: ServiceSpec): FieldError[] {
   const field = 'spec.healthCheckNodePort';
   const { healthCheckNodePort: port = 0 } = spec;
-  if (needsHealthCheck(spec)) return port === 0 ? [required(field)] : portNumber(field, port);
+  if (needsHealthCheck(spec))
+    return port === 0 ? [required(field)] : validatePortNumber(field, port);
   if (port === 0) return [];
   const detail =
     "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";

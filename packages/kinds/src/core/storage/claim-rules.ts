@@ -9,7 +9,6 @@ import {
   forbiddenField,
   invalid,
   type JsonObject,
-  type JsonValue,
   notSupported,
   parseQuantity,
   qualifiedName,
@@ -346,14 +345,6 @@ function validateAllocated(allocated: JsonObject | undefined, dialect: Dialect):
     const unknown = validateClaimResource(name, path, dialect);
     if (unknown.length > 0) return unknown;
     const field = keyed(path, name);
-    const value = allocated?.[name];
-    const negative = validateNotNegativeQuantity(value, field);
-    return negative.length > 0 ? negative : notNegative(value, field);
+    return validateNotNegativeQuantity(allocated?.[name], field);
   });
-}
-
-function notNegative(value: JsonValue | undefined, field: string): FieldError[] {
-  const quantity = parseQuantity(String(value ?? '0'));
-  if ('error' in quantity || quantity.nano >= 0n) return [];
-  return [invalid(field, quantity.text, 'must be greater than or equal to 0')];
 }

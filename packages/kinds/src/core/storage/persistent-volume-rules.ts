@@ -24,7 +24,7 @@ import type {
   SecretReference,
   VolumeNodeAffinity,
 } from '../../gen/types/core/v1.ts';
-import { driverName, isSet, needed, noBacksteps } from '../../pod/fields.ts';
+import { isSet, requireTexts, validateDriverName, validateNoBacksteps } from '../../pod/fields.ts';
 import { goDifference, goQuantity } from '../../pod/go-text.ts';
 import { newPodRules } from '../../pod/rules.ts';
 import { validateNodeSelector } from '../../pod/validation/affinity.ts';
@@ -119,7 +119,7 @@ const shared =
     }) ?? [];
 
 const glusterfs: Rule = (source, path) => {
-  const errors = needed(source, path, 'endpoints', 'path');
+  const errors = requireTexts(source, path, 'endpoints', 'path');
   const namespace = at(source, 'endpointsNamespace');
   const field = `${path}.endpointsNamespace`;
   if (typeof namespace !== 'string') return errors;
@@ -135,14 +135,16 @@ const iscsi: Rule = (source, path, { volume, dialect }) =>
   });
 
 const azureFile: Rule = (source, path) => {
-  const errors = needed(source, path, 'secretName', 'shareName');
+  const errors = requireTexts(source, path, 'secretName', 'shareName');
   const namespace = at(source, 'secretNamespace');
   return namespace === '' ? [...errors, required(`${path}.secretNamespace`)] : errors;
 };
 
 const local: Rule = (source, path) => {
   const sourcePath = textAt(source, 'path');
-  return sourcePath === '' ? [required(`${path}.path`)] : noBacksteps(`${path}.path`, sourcePath);
+  return sourcePath === ''
+    ? [required(`${path}.path`)]
+    : validateNoBacksteps(`${path}.path`, sourcePath);
 };
 
 const storageos: Rule = (source, path) => {
@@ -159,7 +161,9 @@ const storageos: Rule = (source, path) => {
 
 /** Validates an optional reference to a secret, whose name and namespace are required. */
 const namedSecret = (source: JsonObject, path: string) =>
-  isSet(source, 'secretRef') ? needed(source, path, 'secretRef.name', 'secretRef.namespace') : [];
+  isSet(source, 'secretRef')
+    ? requireTexts(source, path, 'secretRef.name', 'secretRef.namespace')
+    : [];
 
 const csiSecrets = [
   'controllerPublishSecretRef',
@@ -169,8 +173,8 @@ const csiSecrets = [
 ];
 
 const csi: Rule = (source, path) => [
-  ...driverName(textAt(source, 'driver'), `${path}.driver`),
-  ...needed(source, path, 'volumeHandle'),
+  ...validateDriverName(textAt(source, 'driver'), `${path}.driver`),
+  ...requireTexts(source, path, 'volumeHandle'),
   ...csiSecrets.flatMap((name) => {
     const reference = objectAt(source, name);
     return reference === undefined ? [] : validateSecret(reference, `${path}.${name}`);
@@ -189,7 +193,10 @@ const sources: Readonly<Record<string, Rule>> = {
   quobyte: shared('quobyte'),
   cephfs: shared('cephfs'),
   iscsi,
-  cinder: (source, path) => [...needed(source, path, 'volumeID'), ...namedSecret(source, path)],
+  cinder: (source, path) => [
+    ...requireTexts(source, path, 'volumeID'),
+    ...namedSecret(source, path),
+  ],
   fc: shared('fc'),
   flexVolume: shared('flexVolume'),
   azureFile,

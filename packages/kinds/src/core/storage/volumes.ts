@@ -15,14 +15,22 @@ import type {
   PersistentVolumeClaimSpec,
   PersistentVolumeSpec,
 } from '../../gen/types/core/v1.ts';
-import { claimWarnings, nodeTermWarnings } from '../../pod/warnings.ts';
+import { claimWarnings, nodeTermWarnings, sourceWarnings } from '../../pod/warnings.ts';
 import type { ColumnDef } from '../../resource-def.ts';
 import { keyed } from '../../rules/checks.ts';
-import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 
 const useClassName = 'deprecated since v1.8; use "storageClassName" attribute instead';
 const useMountOptions = 'deprecated since v1.31; use "mountOptions" attribute instead';
+/** In kube-apiserver's order for PersistentVolumes. */
+const deprecatedSources = [
+  'cephfs',
+  'photonPersistentDisk',
+  'scaleIO',
+  'storageos',
+  'glusterfs',
+  'rbd',
+] as const;
 const recycleDeprecated =
   'The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic ' +
   'provisioning.';
@@ -39,7 +47,7 @@ export function volumeWarnings(object: Stored<PersistentVolume>, dialect: Dialec
     ...(spec.nodeAffinity?.required?.nodeSelectorTerms ?? []).flatMap((term, index) =>
       nodeTermWarnings(term, `${terms}[${index}]`, dialect),
     ),
-    ...sourceWarnings(spec),
+    ...sourceWarnings(spec, 'spec', deprecatedSources),
   ];
 }
 
@@ -51,22 +59,6 @@ function annotationWarning(
   const annotations = object.metadata.annotations ?? {};
   const path = keyed('metadata.annotations', name);
   return Object.hasOwn(annotations, name) ? [`${path}: ${message}`] : [];
-}
-
-/** Sources whose drivers are removed, in kube-apiserver's order and with its spelling. */
-const deprecatedSources: readonly (readonly [member: string, shown: string, message: string])[] = [
-  ['cephfs', 'cephfs', 'deprecated in v1.28, non-functional in v1.31+'],
-  ['photonPersistentDisk', 'photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
-  ['scaleIO', 'scaleIO', 'deprecated in v1.16, non-functional in v1.22+'],
-  ['storageos', 'storageOS', 'deprecated in v1.22, non-functional in v1.25+'],
-  ['glusterfs', 'glusterfs', 'deprecated in v1.25, non-functional in v1.26+'],
-  ['rbd', 'rbd', 'deprecated in v1.28, non-functional in v1.31+'],
-];
-
-function sourceWarnings(spec: Stored<PersistentVolumeSpec>): string[] {
-  return deprecatedSources
-    .filter(([member]) => objectAt(spec, member) !== undefined)
-    .map(([, shown, message]) => `spec.${shown}: ${message}`);
 }
 
 /** Returns warnings about deprecated members and fractional sizes of a PersistentVolumeClaim. */

@@ -30,8 +30,10 @@ import type { Stored } from '../../stored.ts';
 import { intAt, textsAt } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 
-const must = 'requiredDuringSchedulingIgnoredDuringExecution';
-const should = 'preferredDuringSchedulingIgnoredDuringExecution';
+/** The member with the terms that a node must satisfy. */
+export const requiredTerms = 'requiredDuringSchedulingIgnoredDuringExecution';
+/** The member with the terms that count for the choice among nodes. */
+export const preferredTerms = 'preferredDuringSchedulingIgnoredDuringExecution';
 
 /** Validates node affinity, pod affinity, and pod anti-affinity. */
 export function validateAffinity(
@@ -42,7 +44,7 @@ export function validateAffinity(
   return runInOnePiece(affinityErrorSteps(spec, path, rules));
 }
 
-/** The same in steps (TRUST-2). */
+/** Does the work of `validateAffinity` in steps (TRUST-2). */
 export function* affinityErrorSteps(
   spec: Stored<PodSpec>,
   path: string,
@@ -62,11 +64,13 @@ function* validateNodeAffinity(
   path: string,
 ): Generator<void, FieldError[]> {
   if (affinity === undefined) return [];
-  const wanted = objectAt(affinity, must);
+  const selector = objectAt(affinity, requiredTerms);
   return [
-    ...(wanted === undefined ? [] : yield* nodeSelectorErrorSteps(wanted, `${path}.${must}`)),
-    ...(yield* eachError(objectsAt(affinity, should), function* (term, index) {
-      const field = `${path}.${should}[${index}]`;
+    ...(selector === undefined
+      ? []
+      : yield* nodeSelectorErrorSteps(selector, `${path}.${requiredTerms}`)),
+    ...(yield* eachError(objectsAt(affinity, preferredTerms), function* (term, index) {
+      const field = `${path}.${preferredTerms}[${index}]`;
       const preference = objectAt(term, 'preference') ?? {};
       return [
         ...validateWeight(term, field),
@@ -177,11 +181,11 @@ function* validatePodAffinity(
 ): Generator<void, FieldError[]> {
   if (affinity === undefined) return [];
   return [
-    ...(yield* eachError(objectsAt(affinity, must), (term, index) =>
-      validatePodTerm(term, `${path}.${must}[${index}]`, rules),
+    ...(yield* eachError(objectsAt(affinity, requiredTerms), (term, index) =>
+      validatePodTerm(term, `${path}.${requiredTerms}[${index}]`, rules),
     )),
-    ...(yield* eachError(objectsAt(affinity, should), function* (weighted, index) {
-      const field = `${path}.${should}[${index}]`;
+    ...(yield* eachError(objectsAt(affinity, preferredTerms), function* (weighted, index) {
+      const field = `${path}.${preferredTerms}[${index}]`;
       const term = objectAt(weighted, 'podAffinityTerm') ?? {};
       return [
         ...validateWeight(weighted, field),
@@ -211,7 +215,7 @@ function* validatePodTerm(
   ];
 }
 
-/** Invalid values may stay if they are older than the rule. */
+/** Validates a selector, except its label values if the old object has invalid ones. */
 function validateSelector(
   selector: Stored<LabelSelectorType> | undefined,
   path: string,
@@ -259,8 +263,8 @@ function* validateKeys(
 }
 
 /**
- * The server adds each match label key to the selector; a key that is there already is a
- * duplicate.
+ * Rejects keys that both `matchLabelKeys` and the selector contain: the server adds each of the
+ * former to the selector.
  */
 function duplicateKeys(
   match: readonly string[],
@@ -279,12 +283,14 @@ function duplicateKeys(
   });
 }
 
-/** Adds to each term the requirements that its label keys imply for a pod with these labels. */
+/** Adds to the selector of each term the requirements that its label keys imply for `labels`. */
 export function mergeLabelKeys(spec: Stored<PodSpec>, labels: JsonObject): void {
   for (const name of ['podAffinity', 'podAntiAffinity'] as const) {
     const affinity = spec.affinity?.[name];
-    const weighted = objectsAt(affinity, should).map((one) => objectAt(one, 'podAffinityTerm'));
-    for (const term of [...weighted, ...objectsAt(affinity, must)]) {
+    const weighted = objectsAt(affinity, preferredTerms).map((one) =>
+      objectAt(one, 'podAffinityTerm'),
+    );
+    for (const term of [...weighted, ...objectsAt(affinity, requiredTerms)]) {
       const selector = objectAt(term, 'labelSelector');
       if (term === undefined || selector === undefined) continue;
       const added = [

@@ -12,31 +12,33 @@ import { keyed, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import { annotatedList, oldAnnotations } from '../../rules/old-annotations.ts';
 import type { Stored } from '../../stored.ts';
-import { descendingPath, optionalText } from '../fields.ts';
+import { optionalText, validateDescendingPath } from '../fields.ts';
 import { eachContainer } from '../references.ts';
 import type { PodRules } from '../rules.ts';
 import { validateTolerations } from './placement.ts';
 
-/** Annotations with a meaning for pods, most of them superseded by fields. */
-
-/** Set by a node on the mirror of a static pod. */
+/** The annotation that a node sets on the mirror of a static pod. */
 export const mirrorAnnotation = (dialect: Dialect) => dialect.label('config.mirror');
 
-/** The cost of deleting this pod rather than others. */
+/** The annotation with the cost of deleting a pod rather than others. */
 const deletionCostAnnotation = (dialect: Dialect) =>
   dialect.label('pod-deletion-cost', 'controller');
 
-/** Ends with a slash, which the container's name follows. */
+/** The prefix of AppArmor annotations, before the name of a container. */
 export const appArmorPrefix = (dialect: Dialect) =>
   dialect.label('', 'container.apparmor.security.beta');
 
-/** The pod's own seccomp annotation, and the prefix of those of containers. */
+/** The seccomp annotation of a pod, and the prefix of those of its containers. */
 export const seccompAnnotations = (dialect: Dialect) => ({
   pod: dialect.label('pod', 'seccomp.security.alpha'),
   containerPrefix: dialect.label('', 'container.seccomp.security.alpha'),
 });
 
-/** Validates the annotations at `path`, which may refer to the spec. */
+/**
+ * Validates the annotations that affect a pod, most of which have been replaced by fields.
+ * @param spec the spec of the pod, which the annotations may refer to
+ * @param at the path of the annotations, and the rules of the pod
+ */
 export function validatePodAnnotations(
   annotations: JsonObject,
   spec: Stored<PodSpec>,
@@ -64,7 +66,7 @@ export function validatePodAnnotations(
   ];
 }
 
-/** Whether the deletion cost is a number as kube-apiserver parses it; true if absent. */
+/** Whether the deletion cost is a number that kube-apiserver accepts; true if it is absent. */
 export function isDeletionCost(annotations: JsonObject, dialect: Dialect): boolean {
   const value = optionalText(annotations, deletionCostAnnotation(dialect));
   if (value === undefined) return true;
@@ -101,7 +103,7 @@ const local = 'localhost/';
 
 function validateSeccompText(profile: string, field: string): FieldError[] {
   if (plainProfiles.includes(profile)) return [];
-  if (profile.startsWith(local)) return descendingPath(field, profile.slice(local.length));
+  if (profile.startsWith(local)) return validateDescendingPath(field, profile.slice(local.length));
   return [invalid(field, profile, 'must be a valid seccomp profile')];
 }
 
@@ -119,8 +121,8 @@ function validateAppArmorAnnotations(
     const profile = textAt(annotations, key);
     const field = keyed(path, key);
     const errors = names.has(name) ? [] : [invalid(field, name, 'container not found')];
-    const isKnown = ['', 'runtime/default', 'unconfined'].includes(profile);
-    if (!isKnown && !profile.startsWith(local)) {
+    const isNamed = ['', 'runtime/default', 'unconfined'].includes(profile);
+    if (!isNamed && !profile.startsWith(local)) {
       const detail = `invalid AppArmor profile name: ${JSON.stringify(profile)}`;
       errors.push(invalid(field, profile, detail));
     }
@@ -128,7 +130,7 @@ function validateAppArmorAnnotations(
   });
 }
 
-/** Some annotations must not change. */
+/** Rejects changes of AppArmor annotations and of the mirror annotation. */
 export function validateAnnotationChanges(
   annotations: JsonObject,
   old: JsonObject,
@@ -136,21 +138,22 @@ export function validateAnnotationChanges(
 ): FieldError[] {
   const prefix = appArmorPrefix(dialect);
   const mirror = mirrorAnnotation(dialect);
-  const complain = (key: string, verb: string) => {
+  const forbid = (key: string, verb: string) => {
     const field = keyed(path, key);
-    if (key.startsWith(prefix))
+    if (key.startsWith(prefix)) {
       return [forbiddenField(field, `may not ${verb} AppArmor annotations`)];
+    }
     return key === mirror ? [forbiddenField(field, `may not ${verb} mirror pod annotation`)] : [];
   };
-  const touched = sortedKeys(old).filter((key) => annotations[key] !== old[key]);
+  const changed = sortedKeys(old).filter((key) => annotations[key] !== old[key]);
   const added = sortedKeys(annotations).filter((key) => !Object.hasOwn(old, key));
   return [
-    ...touched.flatMap((key) => complain(key, 'remove or update')),
-    ...added.flatMap((key) => complain(key, 'add')),
+    ...changed.flatMap((key) => forbid(key, 'remove or update')),
+    ...added.flatMap((key) => forbid(key, 'add')),
   ];
 }
 
-/** How annotations describe a profile, and the path where annotation and field must agree. */
+/** The texts by which annotations of one type denote profiles, and its name in messages. */
 interface ProfileWords {
   readonly word: string;
   readonly unconfined: readonly string[];
@@ -188,7 +191,7 @@ function validateAgreement(
   return same ? [] : refuse('localhostProfile', 'profile');
 }
 
-/** A profile that both an annotation and a field state must be the same. */
+/** Validates that annotations and fields that state the same profile agree. */
 export function validateProfileAgreement(
   annotations: JsonObject,
   spec: Stored<PodSpec>,

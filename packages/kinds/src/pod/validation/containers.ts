@@ -25,17 +25,18 @@ import { eachError } from '../../rules/checks.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
-  choice,
+  forbidPresent,
   intAt,
   isSet,
   isTrue,
-  needed,
-  noneNegative,
   notFoundValue,
-  portNumber,
-  portNumberOrName,
   pullPolicies,
-  refuseSet,
+  requireTexts,
+  validateChoice,
+  validateChoiceIn,
+  validateNonNegative,
+  validatePortNumber,
+  validatePortNumberOrName,
 } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { validateEnvironment, validateEnvironmentSources } from './environment.ts';
@@ -44,7 +45,10 @@ import { resourceErrorSteps } from './resources.ts';
 import { sharesUserNamespace, validateContainerSecurity } from './security.ts';
 import { type Volumes, validateDevices, validateMounts } from './volumes.ts';
 
-/** On the host's network, ports of containers are ports of the host. */
+/**
+ * Validates that each port of a container equals its host port in a pod that uses the host's
+ * network.
+ */
 export function validateHostNetworkPorts(
   spec: Stored<PodSpec>,
   path: string,
@@ -62,38 +66,40 @@ export function validateHostNetworkPorts(
   );
 }
 
-/** Context of the rules of a spec's containers. */
-interface Surroundings {
+/** Context of the rules of the containers of a spec. */
+interface ContainerContext {
   readonly rules: PodRules;
   readonly volumes: Volumes;
   readonly claims: ClaimNames;
   readonly hostUsers: boolean;
 }
 
-/** Validates all containers of a spec: regular, init, and ephemeral ones. */
+/** Validates the regular, init, and ephemeral containers of a spec in steps. */
 export function* validateContainers(
   spec: Stored<PodSpec>,
   path: string,
-  { rules, volumes }: Pick<Surroundings, 'rules' | 'volumes'>,
+  { rules, volumes }: Pick<ContainerContext, 'rules' | 'volumes'>,
 ): Generator<void, FieldError[]> {
   const graceSeconds = wholeNumber(spec.terminationGracePeriodSeconds);
   const claims = claimNames(spec);
-  const around = { rules, volumes, claims, hostUsers: sharesUserNamespace(spec) };
+  const context = { rules, volumes, claims, hostUsers: sharesUserNamespace(spec), graceSeconds };
   return [
-    ...(yield* validateRegularContainers(spec, `${path}.containers`, { ...around, graceSeconds })),
-    ...(yield* validateInitContainers(spec, `${path}.initContainers`, { ...around, graceSeconds })),
-    ...(yield* validateEphemeralContainers(spec, `${path}.ephemeralContainers`, around)),
+    ...(yield* validateRegularContainers(spec, `${path}.containers`, context)),
+    ...(yield* validateInitContainers(spec, `${path}.initContainers`, context)),
+    ...(yield* validateEphemeralContainers(spec, `${path}.ephemeralContainers`, context)),
   ];
 }
 
-interface LiveSurroundings extends Surroundings {
+/** Context of containers that may have hooks. */
+interface HookContext extends ContainerContext {
+  /** The grace period of the pod in seconds; undefined if it is not a whole number. */
   readonly graceSeconds: number | undefined;
 }
 
 function* validateRegularContainers(
   spec: Stored<PodSpec>,
   path: string,
-  around: LiveSurroundings,
+  context: HookContext,
 ): Generator<void, FieldError[]> {
   const containers = spec.containers ?? [];
   if (containers.length === 0) return [required(path)];
@@ -101,15 +107,15 @@ function* validateRegularContainers(
   const errors = yield* eachError(containers, function* (container, index) {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
-    const found = yield* validateCommon(container, field, around);
+    const found = yield* validateCommon(container, field, context);
     if (names.has(name)) found.push(duplicate(`${field}.name`, name));
     names.add(name);
-    appendAll(found, validateHooksAndProbes(container, field, around));
+    appendAll(found, validateHooksAndProbes(container, field, context));
     const policies = container.resizePolicy ?? [];
     const podPolicy = spec.restartPolicy ?? '';
     appendAll(found, validateResizePolicy(policies, `${field}.resizePolicy`, podPolicy));
     const why = 'may not be set for non-init containers';
-    appendAll(found, refuseSet(container, ['restartPolicy'], { path: field, why }));
+    appendAll(found, forbidPresent(container, ['restartPolicy'], { path: field, why }));
     return found;
   });
   return [...errors, ...hostPortConflicts(containers, path)];
@@ -120,23 +126,23 @@ const messagePolicies = ['File', 'FallbackToLogsOnError'];
 function* validateCommon(
   container: Stored<Container | EphemeralContainer>,
   path: string,
-  around: Surroundings,
+  context: ContainerContext,
 ): Generator<void, FieldError[]> {
   const name = container.name ?? '';
-  const { rules, volumes } = around;
+  const { rules, volumes } = context;
   return [
     ...(name === '' ? [required(`${path}.name`)] : ruleErrors(`${path}.name`, name, dnsLabel)),
     ...((container.image ?? '') === '' ? [required(`${path}.image`)] : []),
-    ...choice(container, path, 'terminationMessagePolicy', messagePolicies),
+    ...validateChoiceIn(container, path, 'terminationMessagePolicy', messagePolicies),
     ...(yield* validatePorts(container.ports ?? [], `${path}.ports`)),
     ...(yield* validateEnvironment(container.env ?? [], `${path}.env`, rules)),
     ...(yield* validateEnvironmentSources(container.envFrom ?? [], `${path}.envFrom`, rules)),
     ...(yield* validateMounts(container, `${path}.volumeMounts`, volumes)),
     ...(yield* validateDevices(container, `${path}.volumeDevices`, volumes)),
-    ...choice(container, path, 'imagePullPolicy', pullPolicies),
+    ...validateChoiceIn(container, path, 'imagePullPolicy', pullPolicies),
     ...(yield* resourceErrorSteps(container.resources, `${path}.resources`, rules)),
-    ...validateClaimUses(container.resources, `${path}.resources.claims`, around.claims),
-    ...validateContainerSecurity(container.securityContext, `${path}.securityContext`, around),
+    ...validateClaimUses(container.resources, `${path}.resources.claims`, context.claims),
+    ...validateContainerSecurity(container.securityContext, `${path}.securityContext`, context),
   ];
 }
 
@@ -153,10 +159,10 @@ function validatePorts(
     const errors = validatePortName(port.name ?? '', { field: `${field}.name`, names });
     const number = port.containerPort ?? 0;
     if (number === 0) errors.push(required(`${field}.containerPort`));
-    else appendAll(errors, portNumber(`${field}.containerPort`, number));
+    else appendAll(errors, validatePortNumber(`${field}.containerPort`, number));
     const hostPort = port.hostPort ?? 0;
-    if (hostPort !== 0) appendAll(errors, portNumber(`${field}.hostPort`, hostPort));
-    appendAll(errors, choice(port, field, 'protocol', protocols));
+    if (hostPort !== 0) appendAll(errors, validatePortNumber(`${field}.hostPort`, hostPort));
+    appendAll(errors, validateChoiceIn(port, field, 'protocol', protocols));
     return errors;
   });
 }
@@ -173,7 +179,7 @@ function validatePortName(
   return [];
 }
 
-/** Validates hooks and probes of a container that runs as long as its pod. */
+/** Validates the hooks and probes of a container that runs as long as its pod. */
 function validateHooksAndProbes(
   container: Stored<Container>,
   path: string,
@@ -206,8 +212,8 @@ const headerDetail =
 const httpGet: Rule = (action, path) => {
   const scheme = textAt(action, 'scheme');
   return [
-    ...needed(action, path, 'path'),
-    ...portNumberOrName(`${path}.port`, at(action, 'port')),
+    ...requireTexts(action, path, 'path'),
+    ...validatePortNumberOrName(`${path}.port`, at(action, 'port')),
     ...(schemes.includes(scheme) ? [] : [notSupported(`${path}.scheme`, scheme, schemes)]),
     ...objectsAt(action, 'httpHeaders').flatMap((header) => {
       const name = textAt(header, 'name');
@@ -218,15 +224,17 @@ const httpGet: Rule = (action, path) => {
   ];
 };
 
-const tcpSocket: Rule = (action, path) => portNumberOrName(`${path}.port`, at(action, 'port'));
+const tcpSocket: Rule = (action, path) =>
+  validatePortNumberOrName(`${path}.port`, at(action, 'port'));
 
-/** A pause must not exceed the grace period, if that can be determined. */
+/** Returns the rule of a pause, which must not exceed the grace period of the pod. */
 const sleep =
   (graceSeconds: number | undefined, { allow }: PodRules): Rule =>
   (action, path) => {
     const seconds = intAt(action, 'seconds') ?? 0;
-    const least = allow.zeroSleep ? 0 : 1;
-    if (graceSeconds === undefined || (seconds >= least && seconds <= graceSeconds)) return [];
+    const secondsMin = allow.zeroSleep ? 0 : 1;
+    const isInRange = seconds >= secondsMin && seconds <= (graceSeconds ?? seconds);
+    if (graceSeconds === undefined || isInRange) return [];
     if (allow.zeroSleep) {
       const range = 'must be non-negative and less than terminationGracePeriodSeconds';
       return [invalid(path, seconds, `${range} (${graceSeconds})`)];
@@ -237,7 +245,7 @@ const sleep =
     return [invalid(path, seconds, detail)];
   };
 
-/** Requires exactly one action. */
+/** Requires that a handler has exactly one action, and validates it. */
 function validateHandler(
   handler: Stored<LifecycleHandler | Probe>,
   path: string,
@@ -255,7 +263,7 @@ function validateHandler(
   ];
 }
 
-const grpc: Rule = (action, path) => portNumber(`${path}.port`, intAt(action, 'port') ?? 0);
+const grpc: Rule = (action, path) => validatePortNumber(`${path}.port`, intAt(action, 'port') ?? 0);
 
 const probeActions = { exec, httpGet, tcpSocket, grpc };
 
@@ -270,7 +278,7 @@ const counts = [
 function validateProbe(probe: Stored<Probe>, path: string): FieldError[] {
   const errors = [
     ...validateHandler(probe, path, probeActions),
-    ...noneNegative(probe, path, ...counts),
+    ...validateNonNegative(probe, path, ...counts),
   ];
   const field = `${path}.terminationGracePeriodSeconds`;
   const grace = wholeNumber(probe.terminationGracePeriodSeconds);
@@ -300,8 +308,8 @@ function validateResizePolicy(
     const [name, restart] = [policy.resourceName ?? '', policy.restartPolicy ?? ''];
     const errors = seen.has(name) ? [duplicate(`${path}[${index}]`, name)] : [];
     seen.add(name);
-    appendAll(errors, oneOf(path, name, resizable));
-    appendAll(errors, oneOf(path, restart, restartPolicies));
+    appendAll(errors, validateChoice(path, name, resizable));
+    appendAll(errors, validateChoice(path, restart, restartPolicies));
     if (podPolicy === 'Never' && restart !== 'NotRequired') {
       const detail = "must be 'NotRequired' when `restartPolicy` is 'Never'";
       errors.push(invalid(path, restart, detail));
@@ -310,39 +318,34 @@ function validateResizePolicy(
   });
 }
 
-function oneOf(path: string, value: string, supported: readonly string[]): FieldError[] {
-  if (value === '') return [required(path)];
-  return supported.includes(value) ? [] : [notSupported(path, value, [...supported])];
-}
-
 /** Rejects two containers that use the same host port at the same address. */
 function hostPortConflicts(containers: readonly JsonObject[], path: string): FieldError[] {
-  const taken = new Set<string>();
+  const seen = new Set<string>();
   return containers.flatMap((container, at) =>
     objectsAt(container, 'ports').flatMap((port, index) => {
       const hostPort = numberAt(port, 'hostPort');
       if (hostPort === 0) return [];
-      const claim = `${textAt(port, 'protocol')}/${textAt(port, 'hostIP')}/${hostPort}`;
-      if (taken.has(claim)) return [duplicate(`${path}[${at}].ports[${index}].hostPort`, claim)];
-      taken.add(claim);
+      const key = `${textAt(port, 'protocol')}/${textAt(port, 'hostIP')}/${hostPort}`;
+      if (seen.has(key)) return [duplicate(`${path}[${at}].ports[${index}].hostPort`, key)];
+      seen.add(key);
       return [];
     }),
   );
 }
 
-const liveChecks = ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'];
+const hooksAndProbes = ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'];
 
 function* validateInitContainers(
   spec: Stored<PodSpec>,
   path: string,
-  around: LiveSurroundings,
+  context: HookContext,
 ): Generator<void, FieldError[]> {
   const names = new Set(namesOf(spec, 'containers'));
   return yield* eachError(spec.initContainers ?? [], function* (container, index) {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
     const restart = container.restartPolicy;
-    const errors = yield* validateCommon(container, field, around);
+    const errors = yield* validateCommon(container, field, context);
     if (restart !== undefined && restart !== 'Always') {
       errors.push(notSupported(`${field}.restartPolicy`, restart, ['Always']));
     }
@@ -357,10 +360,10 @@ function* validateInitContainers(
     // kube-apiserver passes a list of only this container, so the path always says `[0]`.
     appendAll(errors, hostPortConflicts([container], path));
     if (restart === 'Always') {
-      appendAll(errors, validateHooksAndProbes(container, field, around));
+      appendAll(errors, validateHooksAndProbes(container, field, context));
     } else {
       const why = 'may not be set for init containers without restartPolicy=Always';
-      appendAll(errors, refuseSet(container, liveChecks, { path: field, why }));
+      appendAll(errors, forbidPresent(container, hooksAndProbes, { path: field, why }));
     }
     return errors;
   });
@@ -372,7 +375,7 @@ const namesOf = (spec: Stored<PodSpec>, member: string) =>
 function* validateEphemeralContainers(
   spec: Stored<PodSpec>,
   path: string,
-  around: Surroundings,
+  context: ContainerContext,
 ): Generator<void, FieldError[]> {
   const added = spec.ephemeralContainers ?? [];
   if (added.length === 0) return [];
@@ -383,7 +386,7 @@ function* validateEphemeralContainers(
     const name = container.name ?? '';
     const target = container.targetContainerName ?? '';
     const errors = [
-      ...(yield* validateCommon(container, field, around)),
+      ...(yield* validateCommon(container, field, context)),
       ...validateImageSpacing(container, field),
     ];
     if (names.has(name)) errors.push(duplicate(`${field}.name`, name));
@@ -395,7 +398,7 @@ function* validateEphemeralContainers(
   });
 }
 
-/** Rejects spaces around an image; templates may have them, pods may not. */
+/** Rejects the name of an image with spaces around it, which only templates may have. */
 export function validateImageSpacing(
   container: Stored<Container | EphemeralContainer>,
   path: string,
@@ -419,7 +422,7 @@ const refusedForEphemeral = [
 const notForEphemeral = 'cannot be set for an Ephemeral Container';
 
 function refuseForEphemeral(container: Stored<EphemeralContainer>, path: string): FieldError[] {
-  const refused = refusedForEphemeral.filter((name) => holdsSomething(container, name));
+  const refused = refusedForEphemeral.filter((name) => isPresent(container, name));
   return [
     ...refused.map((name) => forbiddenField(`${path}.${name}`, notForEphemeral)),
     ...(container.volumeMounts ?? []).flatMap((mount, index) =>
@@ -430,8 +433,8 @@ function refuseForEphemeral(container: Stored<EphemeralContainer>, path: string)
   ];
 }
 
-/** Empty lists and an empty `resources` equal absent ones. */
-function holdsSomething(container: Stored<EphemeralContainer>, name: string): boolean {
+/** Whether a member is present; empty `ports` and `resources` count as absent. */
+function isPresent(container: Stored<EphemeralContainer>, name: string): boolean {
   if (name === 'ports') return listAt(container, name).length > 0;
   if (name !== 'resources') return isSet(container, name);
   return Object.keys(objectAt(container, name) ?? {}).length > 0;

@@ -26,6 +26,7 @@ import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import type { PodRules } from '../rules.ts';
 
+/** Fields of the pod that a variable may expose. */
 const variableFields = [
   'metadata.name',
   'metadata.namespace',
@@ -38,7 +39,7 @@ const variableFields = [
   'status.podIPs',
 ];
 
-/** Validates the `env` of one container. */
+/** Validates the `env` of one container in steps. */
 export function validateEnvironment(
   variables: readonly Stored<EnvVar>[],
   path: string,
@@ -89,7 +90,7 @@ function validateKeyRef(ref: Stored<SecretKeySelector>, path: string): FieldErro
   ];
 }
 
-/** Validates the `envFrom` of one container. */
+/** Validates the `envFrom` of one container in steps. */
 export function validateEnvironmentSources(
   sources: readonly Stored<EnvFromSource>[],
   path: string,
@@ -113,14 +114,15 @@ export function validateEnvironmentSources(
   });
 }
 
-/** kube-apiserver validates this name as a prefix, which may end with a dash. */
+/** Validates the name of a source as kube-apiserver does: as a prefix, which may end with a dash. */
 function validateNamedSource(name: string, field: string): FieldError[] {
   if (name === '') return [required(field)];
   const whole = name.length > 1 && name.endsWith('-') ? `${name.slice(0, -2)}a` : name;
   return dnsSubdomain(whole).map((message) => invalid(field, name, message));
 }
 
-const knownFields = new Set([
+/** Fields of the pod whose paths kube-apiserver converts between versions. */
+const convertibleFields = new Set([
   ...variableFields,
   'metadata.annotations',
   'metadata.labels',
@@ -129,8 +131,8 @@ const knownFields = new Set([
   'status.phase',
 ]);
 
-/** `metadata.labels['key']` -> path and key; undefined for a path without a key. */
-function subscripted(path: string): { path: string; key: string } | undefined {
+/** Splits `metadata.labels['key']` into path and key; undefined for a path without a key. */
+function splitSubscript(path: string): { path: string; key: string } | undefined {
   if (!path.endsWith("']")) return undefined;
   const open = path.indexOf("['");
   if (open <= 0) return undefined;
@@ -147,7 +149,7 @@ export function validateFieldRef(
   const fieldPath = ref.fieldPath ?? '';
   if (version === '') return [required(`${path}.apiVersion`)];
   if (fieldPath === '') return [required(`${path}.fieldPath`)];
-  const parts = subscripted(fieldPath);
+  const parts = splitSubscript(fieldPath);
   const problem = conversionProblem({ version, fieldPath, path: parts?.path });
   if (problem !== undefined) {
     return [invalid(`${path}.fieldPath`, fieldPath, `error converting fieldPath: ${problem}`)];
@@ -171,8 +173,8 @@ function conversionProblem(ref: {
     const takesKey = path === 'metadata.annotations' || path === 'metadata.labels';
     return takesKey ? undefined : `field label does not support subscript: ${fieldPath}`;
   }
-  const isKnown = fieldPath === 'spec.host' || knownFields.has(fieldPath);
-  return isKnown ? undefined : `field label not supported: ${fieldPath}`;
+  const isConvertible = fieldPath === 'spec.host' || convertibleFields.has(fieldPath);
+  return isConvertible ? undefined : `field label not supported: ${fieldPath}`;
 }
 
 const amounts = ['cpu', 'ephemeral-storage', 'memory'];
@@ -181,7 +183,7 @@ const resourceFields = ['limits', 'requests'].flatMap((kind) =>
 );
 const isHugePages = (resource: string) => /^(?:limits|requests)\.hugepages-/.test(resource);
 
-/** Validates a reference to a container's resources; in a volume it must name the container. */
+/** Validates a reference to the resources of a container, which in a volume must be named. */
 export function validateResourceRef(
   ref: Stored<ResourceFieldSelector>,
   path: string,
@@ -201,16 +203,16 @@ export function validateResourceRef(
 
 const byteDivisors = '1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei'.split(' ');
 
-/** Allowed divisors by resource, and the resource's name in messages. */
-const divisors: readonly { ends: RegExp; allowed: readonly string[]; name: string }[] = [
-  { ends: /^(?:limits|requests)\.cpu$/, allowed: ['1m', '1'], name: 'cpu' },
-  { ends: /^(?:limits|requests)\.memory$/, allowed: byteDivisors, name: 'memory' },
+/** Allowed divisors by resource, and the name of the resource in messages. */
+const divisors: readonly { pattern: RegExp; allowed: readonly string[]; name: string }[] = [
+  { pattern: /^(?:limits|requests)\.cpu$/, allowed: ['1m', '1'], name: 'cpu' },
+  { pattern: /^(?:limits|requests)\.memory$/, allowed: byteDivisors, name: 'memory' },
   {
-    ends: /^(?:limits|requests)\.ephemeral-storage$/,
+    pattern: /^(?:limits|requests)\.ephemeral-storage$/,
     allowed: byteDivisors,
     name: 'local ephemeral storage',
   },
-  { ends: /^(?:limits|requests)\.hugepages-/, allowed: byteDivisors, name: 'hugepages' },
+  { pattern: /^(?:limits|requests)\.hugepages-/, allowed: byteDivisors, name: 'hugepages' },
 ];
 
 function validateDivisor(ref: Stored<ResourceFieldSelector>, path: string): FieldError[] {
@@ -219,7 +221,7 @@ function validateDivisor(ref: Stored<ResourceFieldSelector>, path: string): Fiel
   const quantity = parseQuantity(String(divisor));
   if ('error' in quantity || quantity.nano === 0n) return [];
   const resource = ref.resource ?? '';
-  const rule = divisors.find(({ ends }) => ends.test(resource));
+  const rule = divisors.find(({ pattern }) => pattern.test(resource));
   if (rule === undefined || rule.allowed.includes(quantity.text)) return [];
   const values = rule.name === 'cpu' ? '1m and 1' : rule.allowed.join(', ');
   const detail = `only divisor's values ${values} are supported with the ${rule.name} resource`;

@@ -16,10 +16,8 @@ import {
 import type { PodSpec, Toleration, TopologySpreadConstraint } from '../../gen/types/core/v1.ts';
 import { eachError, sortedKeys } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
-import { notPositive, oneOfIfSet } from '../fields.ts';
+import { notPositive, validateOptionalChoice } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
-
-/** Rules of members that decide where a pod is scheduled. */
 
 const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
 
@@ -36,7 +34,7 @@ export function validateTolerations(
   return tolerations.flatMap((one, index) => validateToleration(one, `${path}[${index}]`));
 }
 
-/** The errors of one toleration. */
+/** Validates one toleration at `path`. */
 export function validateToleration(toleration: Stored<Toleration>, path: string): FieldError[] {
   const key = toleration.key ?? '';
   const operator = toleration.operator ?? '';
@@ -69,14 +67,14 @@ function validateTolerated(operator: string, value: string, field: string): Fiel
 const actions = ['DoNotSchedule', 'ScheduleAnyway'];
 const policies = ['Honor', 'Ignore'];
 
-/** Validates the constraints that spread pods over nodes. */
+/** Validates the topology spread constraints of a pod in steps. */
 export function validateSpread(
   spec: Stored<PodSpec>,
   path: string,
   rules: PodRules,
 ): Generator<void, FieldError[]> {
   const constraints = spec.topologySpreadConstraints ?? [];
-  const last = new Map(constraints.map((constraint, index) => [pairOf(constraint), index]));
+  const lastIndexes = new Map(constraints.map((constraint, index) => [pairOf(constraint), index]));
   return eachError(constraints, function* (constraint, index) {
     const field = `${path}[${index}]`;
     const action = constraint.whenUnsatisfiable ?? '';
@@ -88,15 +86,15 @@ export function validateSpread(
     if (!actions.includes(action)) {
       errors.push(notSupported(`${field}.whenUnsatisfiable`, action, actions));
     }
-    const pair = `{${topologyKey}, ${action}}`;
-    if (last.get(pair) !== index) {
+    const pair = pairOf(constraint);
+    if (lastIndexes.get(pair) !== index) {
       errors.push(duplicate(`${field}.{topologyKey, whenUnsatisfiable}`, pair));
     }
     return [
       ...errors,
       ...validateMinDomains(constraint, `${field}.minDomains`, action),
-      ...oneOfIfSet(constraint, field, 'nodeAffinityPolicy', policies),
-      ...oneOfIfSet(constraint, field, 'nodeTaintsPolicy', policies),
+      ...validateOptionalChoice(constraint, field, 'nodeAffinityPolicy', policies),
+      ...validateOptionalChoice(constraint, field, 'nodeTaintsPolicy', policies),
       ...(yield* validateSpreadKeys(constraint, `${field}.matchLabelKeys`)),
       ...(rules.allow.spreadSelectors ? [] : validateSpreadSelector(constraint, field)),
     ];
@@ -106,7 +104,7 @@ export function validateSpread(
 const pairOf = (constraint: Stored<TopologySpreadConstraint>) =>
   `{${constraint.topologyKey ?? ''}, ${constraint.whenUnsatisfiable ?? ''}}`;
 
-/** Validates the selector of the pods that are counted. */
+/** Validates the selector of the pods that a spread constraint counts. */
 export function validateSpreadSelector(
   constraint: Stored<TopologySpreadConstraint>,
   path: string,
@@ -150,7 +148,7 @@ function* validateSpreadKeys(
   return [...errors, ...ofKeys];
 }
 
-/** Validates the gates that hold scheduling back: named, each once. */
+/** Validates the scheduling gates of a pod in steps: valid names, each once. */
 export function validateSchedulingGates(
   spec: Stored<PodSpec>,
   path: string,

@@ -25,13 +25,12 @@ import type { Findings } from '../../resource-def.ts';
 import { eachError, errorSteps } from '../../rules/checks.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
-import { intAt, needed, plainPath } from '../fields.ts';
+import { intAt, requireTexts, validatePlainPath } from '../fields.ts';
 import { goSelector } from '../go-text.ts';
 import type { PodRules } from '../rules.ts';
 import { validateFieldRef, validateResourceRef } from './environment.ts';
 
-/** Rules of volumes whose files are generated from other objects or from the pod itself. */
-
+/** Upper bound of the mode of a file. */
 const modeMax = 0o777;
 
 function validateMode(object: JsonObject, path: string, name: string): FieldError[] {
@@ -50,23 +49,26 @@ function validateItems(source: JsonObject, path: string): Generator<void, FieldE
 
 function validateItem(item: Stored<KeyToPath>, path: string): FieldError[] {
   return [
-    ...needed(item, path, 'key', 'path'),
-    ...plainPath(`${path}.path`, item.path ?? ''),
+    ...requireTexts(item, path, 'key', 'path'),
+    ...validatePlainPath(`${path}.path`, item.path ?? ''),
     ...validateMode(item, path, 'mode'),
   ];
 }
 
-const keyed = (name: string) =>
+/** Returns the rule of a volume with files from the object that the member `name` names. */
+const keyedVolume = (name: string) =>
   function* (source: JsonObject, path: string): Generator<void, FieldError[]> {
     return [
-      ...needed(source, path, name),
+      ...requireTexts(source, path, name),
       ...validateMode(source, path, 'defaultMode'),
       ...(yield* validateItems(source, path)),
     ];
   };
 
-export const validateSecretVolume = keyed('secretName');
-export const validateConfigMapVolume = keyed('name');
+/** Validates a `secret` volume in steps. */
+export const validateSecretVolume = keyedVolume('secretName');
+/** Validates a `configMap` volume in steps. */
+export const validateConfigMapVolume = keyedVolume('name');
 
 /** Fields of the pod that a volume may expose. */
 const volumeFields = [
@@ -77,7 +79,7 @@ const volumeFields = [
   'metadata.uid',
 ];
 
-/** Validates a `downwardAPI` volume; kube-apiserver reports its files without an index. */
+/** Validates a `downwardAPI` volume in steps; kube-apiserver reports its files without an index. */
 export function* validateDownwardVolume(
   source: Stored<DownwardAPIVolumeSource>,
   path: string,
@@ -91,7 +93,10 @@ export function* validateDownwardVolume(
 function validateDownwardFile(file: Stored<DownwardAPIVolumeFile>, path: string): FieldError[] {
   const field = file.fieldRef;
   const resource = file.resourceFieldRef;
-  const errors = [...needed(file, path, 'path'), ...plainPath(`${path}.path`, file.path ?? '')];
+  const errors = [
+    ...requireTexts(file, path, 'path'),
+    ...validatePlainPath(`${path}.path`, file.path ?? ''),
+  ];
   if (field !== undefined) {
     appendAll(errors, validateFieldRef(field, `${path}.fieldRef`, volumeFields));
     if (resource !== undefined) {
@@ -107,7 +112,7 @@ function validateDownwardFile(file: Stored<DownwardAPIVolumeFile>, path: string)
   return [...errors, ...validateMode(file, path, 'mode')];
 }
 
-/** Validates a `projected` volume, which combines files of several sources. */
+/** Validates a `projected` volume, which combines files of several sources, in steps. */
 export function* validateProjectedVolume(
   source: Stored<ProjectedVolumeSource>,
   path: string,
@@ -121,10 +126,10 @@ export function* validateProjectedVolume(
 }
 
 interface ProjectionPlace {
-  /** Path of the volume; kube-apiserver reports duplicate paths there, not in the source. */
+  /** The path of the volume, where kube-apiserver reports duplicate paths of files. */
   readonly path: string;
   readonly index: number;
-  /** Paths of the files in earlier sources. */
+  /** The paths of the files in earlier sources. */
   readonly paths: Set<string>;
   readonly rules: PodRules;
 }
@@ -151,7 +156,7 @@ function* validateProjection(
   yield* validatePart('downwardAPI', (part, path) =>
     eachError(objectsAt(part, 'items'), (file) => [
       ...validateDownwardFile(file, path),
-      ...takePath(textAt(file, 'path'), place),
+      ...validateUniquePath(textAt(file, 'path'), place),
     ]),
   );
   yield* validatePart('serviceAccountToken', (part, path) => validateToken(part, path, place));
@@ -169,16 +174,16 @@ function* validateKeyedFiles(
 ): Generator<void, FieldError[]> {
   const name = textAt(source, 'name');
   return [
-    ...needed(source, path, 'name'),
+    ...requireTexts(source, path, 'name'),
     ...(yield* eachError(objectsAt(source, 'items'), (item, index) => [
       ...validateItem(item, `${path}.items[${index}]`),
-      ...takePath(textAt(item, 'path'), place, name),
+      ...validateUniquePath(textAt(item, 'path'), place, name),
     ])),
   ];
 }
 
-/** Rejects two files at the same path; `shown` is the value in the error. */
-function takePath(file: string, place: ProjectionPlace, shown = file): FieldError[] {
+/** Rejects a file at the path of an earlier one; `shown` is the value in the error. */
+function validateUniquePath(file: string, place: ProjectionPlace, shown = file): FieldError[] {
   if (file === '') return [];
   if (place.paths.has(file)) return [invalid(place.path, shown, 'conflicting duplicate paths')];
   place.paths.add(file);
@@ -205,11 +210,11 @@ function validateToken(
   const file = token.path ?? '';
   const fileField = `${place.path}.path`;
   if (file === '') errors.push(required(fileField));
-  else if (!place.rules.allow.tokenPaths) appendAll(errors, plainPath(fileField, file));
+  else if (!place.rules.allow.tokenPaths) appendAll(errors, validatePlainPath(fileField, file));
   return errors;
 }
 
-/** Validates trusted certificates: one bundle by name, or all bundles of a signer. */
+/** Validates a source of certificates: one bundle by name, or all bundles of a signer. */
 function validateTrust(
   trust: Stored<ClusterTrustBundleProjection>,
   path: string,
@@ -219,8 +224,8 @@ function validateTrust(
   return [
     ...validateBundleChoice(trust, path),
     ...(file === '' ? [required(`${path}.path`)] : []),
-    ...plainPath(`${path}.path`, file),
-    ...takePath(file, place),
+    ...validatePlainPath(`${path}.path`, file),
+    ...validateUniquePath(file, place),
   ];
 }
 
@@ -255,7 +260,10 @@ function validateBundleChoice(
   ];
 }
 
-/** In a name with colons, the signer's name is everything before the last colon. */
+/**
+ * Returns the errors of the name of a bundle. In a name with colons, everything before the last
+ * colon is the name of a signer.
+ */
 function bundleNameProblems(name: string): readonly string[] {
   const end = name.lastIndexOf(':');
   return trustBundleNameProblems(name, end < 0 ? '' : name.slice(0, end).replaceAll(':', '/'));

@@ -16,13 +16,14 @@ import { annotationsOf, notFoundValue, optionalText } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { mirrorAnnotation } from './annotations.ts';
 
-/** The names of a pod's device claims. */
+/** The names of the device claims of a pod. */
 export interface ClaimNames {
   has(name: string): boolean;
   /** The error text for other names. It lists all names, so all containers share one copy. */
   readonly absence: string;
 }
 
+/** Returns the names of the device claims in a spec. */
 export function claimNames(spec: Stored<PodSpec>): ClaimNames {
   const claims = spec.resourceClaims ?? [];
   const names = new Set(claims.map((claim) => claim.name ?? '').filter((name) => name !== ''));
@@ -36,7 +37,7 @@ export function claimNames(spec: Stored<PodSpec>): ClaimNames {
   };
 }
 
-/** Validates a pod's device claims at `path` (`spec.resourceClaims`). */
+/** Validates the device claims of a pod at `path` (`spec.resourceClaims`). */
 export function validateClaims(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
   const claims = spec.resourceClaims ?? [];
   if (rules.pod && Object.hasOwn(annotationsOf(rules.pod), mirrorAnnotation(rules.dialect))) {
@@ -51,29 +52,31 @@ export function validateClaims(spec: Stored<PodSpec>, path: string, rules: PodRu
     else if (names.has(name)) errors.push(duplicate(`${path}[${index}].name`, name));
     else appendAll(errors, ruleErrors(`${path}[${index}].name`, name, dnsLabel));
     names.add(name);
-    appendAll(errors, validateSourceOf(claim, `${path}[${index}]`));
+    appendAll(errors, validateClaimSource(claim, `${path}[${index}]`));
     return errors;
   });
 }
 
-/** A claim refers to an existing claim or to a template. */
-function validateSourceOf(claim: Stored<PodResourceClaim>, path: string): FieldError[] {
+/** Validates that a claim refers to either an existing claim or a template. */
+function validateClaimSource(claim: Stored<PodResourceClaim>, path: string): FieldError[] {
   const members = ['resourceClaimName', 'resourceClaimTemplateName'];
-  const stated = members.filter((member) => optionalText(claim, member) !== undefined);
+  const present = members.filter((member) => optionalText(claim, member) !== undefined);
   const both = 'at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified';
   const none = 'must specify one of: `resourceClaimName`, `resourceClaimTemplateName`';
   return [
-    ...(stated.length === 2 ? [invalid(path, claim, both)] : []),
-    ...(stated.length === 0 ? [invalid(path, claim, none)] : []),
-    ...stated.flatMap((member) =>
+    ...(present.length === 2 ? [invalid(path, claim, both)] : []),
+    ...(present.length === 0 ? [invalid(path, claim, none)] : []),
+    ...present.flatMap((member) =>
       ruleErrors(`${path}.${member}`, textAt(claim, member), dnsSubdomain),
     ),
   ];
 }
 
 /**
- * Validates the claims in the resources of a container, at `path` (`….resources.claims`): each
- * names a whole claim or some of its requests.
+ * Validates the claims in the resources of a container: each names a whole claim or one request of
+ * it.
+ * @param path the path of the list, such as `spec.containers[0].resources.claims`
+ * @param claims the claims of the pod
  */
 export function validateClaimUses(
   resources: Stored<ResourceRequirements> | undefined,

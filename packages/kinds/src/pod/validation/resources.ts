@@ -44,25 +44,25 @@ const wholeResources = new Set(countedResources);
 const hugePages = 'hugepages-';
 const isHugePages = (name: string) => name.startsWith(hugePages);
 
-/** Whether the resource is native: without a domain, or in the project's own. */
+/** Whether a resource is native: its name has no domain, or the dialect's own. */
 export const isNative = (name: string, dialect: Dialect): boolean =>
   !name.includes('/') || name.includes(`${dialect.labelDomain}/`);
 
-/** Whether the resource is a vendor's; its name must also fit a quota, as `requests.<name>`. */
+/** Whether a resource is extended: a vendor's, with a name that is valid after `requests.`. */
 const isExtended = (name: string, dialect: Dialect) =>
   !isNative(name, dialect) &&
   !name.startsWith('requests.') &&
   qualifiedName(`requests.${name}`).length === 0;
 
-/** Whether the resource can be overcommitted: cpu and memory can, devices and huge pages cannot. */
+/** Whether a resource can be overcommitted: cpu and memory can, devices and huge pages cannot. */
 export const mayOvercommit = (name: string, dialect: Dialect) =>
   isNative(name, dialect) && !isHugePages(name);
 
-/** Go prints resource names without quotes. */
+/** Returns an error about the name of a resource, which Go prints without quotes. */
 const invalidName = (field: string, name: string, detail: string) =>
   invalidGo(field, () => name, detail);
 
-/** Validates the name of any resource: qualified, or one of the native names. */
+/** Validates the name of any resource: a name with a domain, or one of the native names. */
 export function validateAnyResourceName(name: string, field: string): FieldError[] {
   const errors = qualifiedName(name).map((message) => invalidName(field, name, message));
   const isStandard =
@@ -81,7 +81,7 @@ export function validateQuotaResourceName(name: string, field: string): FieldErr
   return [...errors, invalidName(field, name, 'must be a standard resource for quota')];
 }
 
-/** Whether quotas have the resource built in. */
+/** Whether quotas support a resource without a domain. */
 export const isStandardForQuota = (name: string): boolean =>
   (standardResources.has(name) && name !== 'storage') ||
   isHugePages(name) ||
@@ -101,7 +101,7 @@ export function validateResourceName(name: string, field: string, dialect: Diale
   return errors;
 }
 
-/** Validates a quantity: not negative, and whole for resources that come in units. */
+/** Validates a quantity: not negative, and an integer for countable resources. */
 export function validateAmount(
   amount: { name: string; quantity: Quantity },
   field: string,
@@ -109,14 +109,14 @@ export function validateAmount(
 ): FieldError[] {
   const { name, quantity } = amount;
   const errors = quantity.nano < 0n ? [invalid(field, quantity.text, negative)] : [];
-  const comesWhole = wholeResources.has(name) || isExtended(name, dialect);
-  if (comesWhole && quantity.nano % 1_000_000_000n !== 0n) {
+  const isCountable = wholeResources.has(name) || isExtended(name, dialect);
+  if (isCountable && quantity.nano % 1_000_000_000n !== 0n) {
     errors.push(invalidGo(field, () => goQuantity(quantity.text), 'must be an integer'));
   }
   return errors;
 }
 
-/** The valid quantities of a resource list. */
+/** Returns the valid quantities of a resource list, sorted by name. */
 export function quantitiesOf(list: JsonObject | undefined): ReadonlyMap<string, Quantity> {
   return runInOnePiece(quantitySteps(list));
 }
@@ -124,7 +124,7 @@ export function quantitiesOf(list: JsonObject | undefined): ReadonlyMap<string, 
 /** Quantities that one step parses. */
 const quantitiesPerStep = 200;
 
-/** The same in steps (TRUST-2). */
+/** Does the work of `quantitiesOf` in steps (TRUST-2). */
 export function* quantitySteps(
   list: JsonObject | undefined,
 ): Generator<void, ReadonlyMap<string, Quantity>> {
@@ -139,22 +139,22 @@ export function* quantitySteps(
 }
 
 /** Validates the name of a resource at `field`. */
-type NameOfResource = (name: string, field: string, dialect: Dialect) => FieldError[];
+type ResourceNameRule = (name: string, field: string, dialect: Dialect) => FieldError[];
 
 /**
- * Validates the `limits` and `requests` of a container, or of a pod, whose names have another
- * rule.
+ * Validates the `limits` and `requests` of a container or pod.
+ * @param validateName the rule for names, which differs for pods
  */
 export function validateResources(
   resources: Stored<ResourceRequirements> | undefined,
   path: string,
   podRules: PodRules,
-  validateName: NameOfResource = validateResourceName,
+  validateName: ResourceNameRule = validateResourceName,
 ): FieldError[] {
   return runInOnePiece(resourceErrorSteps(resources, path, { ...podRules, validateName }));
 }
 
-/** The same in steps (TRUST-2). */
+/** Does the work of `validateResources` in steps (TRUST-2). */
 export function* resourceErrorSteps(
   resources: Stored<ResourceRequirements> | undefined,
   path: string,
@@ -183,13 +183,16 @@ export function* resourceErrorSteps(
 type Amount = { readonly name: string; readonly quantity: Quantity };
 
 interface ResourceRules extends PodRules {
-  readonly validateName: NameOfResource;
+  readonly validateName: ResourceNameRule;
 }
 
 const validateEntry = (amount: Amount, field: string, rules: ResourceRules) =>
   partsOfEntry(amount, field, rules).flat();
 
-/** Name and quantity first, then huge pages: kube-apiserver checks limits in between. */
+/**
+ * Returns the errors of a name and quantity, and then those of huge pages: kube-apiserver compares
+ * requests with limits in between.
+ */
 function partsOfEntry(amount: Amount, field: string, rules: ResourceRules): FieldError[][] {
   const { dialect } = rules;
   const plain = [
@@ -228,7 +231,7 @@ function requestWithinLimit(
   }
   const differs = overcommits ? quantity.nano > limit.nano : quantity.nano !== limit.nano;
   if (!differs) return [];
-  const wanted = overcommits ? 'less than or equal to' : 'equal to';
-  const detail = `must be ${wanted} ${name} limit of ${limit.text}`;
+  const relation = overcommits ? 'less than or equal to' : 'equal to';
+  const detail = `must be ${relation} ${name} limit of ${limit.text}`;
   return [invalid(`${path}.requests`, quantity.text, detail)];
 }

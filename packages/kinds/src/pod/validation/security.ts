@@ -24,18 +24,19 @@ import { eachError } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
-  descendingPath,
+  forbidPresent,
   isTrue,
-  oneOfIfSet,
-  refuseSet,
+  validateDescendingPath,
   validateGroupIds,
   validateIds,
+  validateOptionalChoice,
 } from '../fields.ts';
 import { containersOf, eachContainer } from '../references.ts';
 import type { PodRules } from '../rules.ts';
 
 /**
- * HostProcess containers: either all containers of a pod or none, and only on the host's network.
+ * Validates that either all containers of a pod are HostProcess containers or none, and that a pod
+ * with such containers uses the host's network.
  */
 export function validateHostProcesses(spec: Stored<PodSpec>, path: string): FieldError[] {
   const ofPod = hostProcess(spec);
@@ -65,14 +66,15 @@ export function validateHostProcesses(spec: Stored<PodSpec>, path: string): Fiel
   return errors;
 }
 
-const hostProcess = (holder: JsonObject): boolean | undefined => {
+/** The setting `hostProcess` of a pod's spec or of a container; undefined if it is not set. */
+export const hostProcess = (holder: JsonObject | undefined): boolean | undefined => {
   const value = at(holder, 'securityContext', 'windowsOptions', 'hostProcess');
   return typeof value === 'boolean' ? value : undefined;
 };
 
 const systems = ['linux', 'windows'];
 
-/** Validates the operating system of a pod, and members that do not apply to it. */
+/** Validates the operating system of a pod, and rejects members that do not apply to it. */
 export function validateSystem(spec: Stored<PodSpec>, path: string): FieldError[] {
   const system = spec.os;
   if (system === undefined) return [];
@@ -87,7 +89,7 @@ function refuseWindowsOptions(spec: Stored<PodSpec>, path: string): FieldError[]
   const why = 'windows options cannot be set for a linux pod';
   const holders = [{ container: spec, path }, ...eachContainer(spec, path)];
   return holders.flatMap(({ container, path: field }) =>
-    refuseSet(objectAt(container, 'securityContext'), ['windowsOptions'], {
+    forbidPresent(objectAt(container, 'securityContext'), ['windowsOptions'], {
       path: `${field}.securityContext`,
       why,
     }),
@@ -118,21 +120,21 @@ const containerOnlyLinux = [
 function refuseLinuxOptions(spec: Stored<PodSpec>, path: string): FieldError[] {
   const why = 'cannot be set for a windows pod';
   const context = spec.securityContext;
-  const within = { path: `${path}.securityContext`, why };
-  const beside = (name: string, is: boolean) =>
-    is ? [forbiddenField(`${path}.${name}`, why)] : [];
+  const options = { path: `${path}.securityContext`, why };
+  const refuseIf = (isPresent: boolean, name: string) =>
+    isPresent ? [forbiddenField(`${path}.${name}`, why)] : [];
   const hasSysctls = (context?.sysctls ?? []).length > 0;
   return [
-    ...refuseSet(context, ['appArmorProfile', 'seLinuxOptions'], within),
-    ...beside('hostUsers', spec.hostUsers != null),
-    ...beside('hostPID', isTrue(spec, 'hostPID')),
-    ...beside('hostIPC', isTrue(spec, 'hostIPC')),
-    ...refuseSet(context, ['seccompProfile', 'fsGroup', 'fsGroupChangePolicy'], within),
-    ...beside('securityContext.sysctls', hasSysctls),
-    ...beside('shareProcessNamespace', spec.shareProcessNamespace != null),
-    ...refuseSet(context, contextOnlyLinux, within),
+    ...forbidPresent(context, ['appArmorProfile', 'seLinuxOptions'], options),
+    ...refuseIf(spec.hostUsers != null, 'hostUsers'),
+    ...refuseIf(isTrue(spec, 'hostPID'), 'hostPID'),
+    ...refuseIf(isTrue(spec, 'hostIPC'), 'hostIPC'),
+    ...forbidPresent(context, ['seccompProfile', 'fsGroup', 'fsGroupChangePolicy'], options),
+    ...refuseIf(hasSysctls, 'securityContext.sysctls'),
+    ...refuseIf(spec.shareProcessNamespace != null, 'shareProcessNamespace'),
+    ...forbidPresent(context, contextOnlyLinux, options),
     ...eachContainer(spec, path).flatMap(({ container, path: field }) =>
-      refuseSet(objectAt(container, 'securityContext'), containerOnlyLinux, {
+      forbidPresent(objectAt(container, 'securityContext'), containerOnlyLinux, {
         path: `${field}.securityContext`,
         why,
       }),
@@ -185,7 +187,7 @@ export function validateContainerSecurity(
   if (context === undefined) return [];
   return [
     ...validateIds(context, path, ['runAsUser', 'runAsGroup']),
-    ...oneOfIfSet(context, path, 'procMount', ['Default', 'Unmasked']),
+    ...validateOptionalChoice(context, path, 'procMount', ['Default', 'Unmasked']),
     ...(hostUsers && context.procMount === 'Unmasked'
       ? [invalid(`${path}.procMount`, 'Unmasked', '`hostUsers` must be false to use `Unmasked`')]
       : []),
@@ -196,7 +198,6 @@ export function validateContainerSecurity(
   ];
 }
 
-/** Validates a seccomp profile. */
 function validateSeccompProfile(
   profile: Stored<SeccompProfile> | undefined,
   path: string,
@@ -218,7 +219,7 @@ function validateSeccompProfile(
   if (local === undefined) {
     return [...errors, required(field, 'must be set when seccomp type is Localhost')];
   }
-  return [...errors, ...descendingPath(field, local)];
+  return [...errors, ...validateDescendingPath(field, local)];
 }
 
 function validateEscalation(context: Stored<SecurityContext>, path: string): FieldError[] {
@@ -238,7 +239,7 @@ function validateEscalation(context: Stored<SecurityContext>, path: string): Fie
 
 const specKiBMax = 64;
 
-/** Validates the Windows options of a container. */
+/** Validates the Windows options of a pod or container. */
 function validateWindowsOptions(
   options: Stored<WindowsSecurityContextOptions> | undefined,
   path: string,
@@ -265,7 +266,7 @@ function validateWindowsOptions(
   return [...errors, ...problems];
 }
 
-/** The errors of `user` or `domain\user`; each continues the name of the field. */
+/** Returns the errors of `user` or `domain\user`; each starts after the name of the field. */
 function userNameProblems(text: string): string[] {
   if (text === '') return [' cannot be an empty string'];
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the rule is about control characters
@@ -278,7 +279,7 @@ function userNameProblems(text: string): string[] {
 
 const domainLengthMax = 256;
 
-/** A NetBIOS domain: up to 15 characters, no special ones, and no leading dot. */
+/** A NetBIOS domain: up to 15 characters, without special characters and without a leading dot. */
 const netBios = /^[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}$/;
 const dnsPart = /^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$/;
 
@@ -309,7 +310,7 @@ function userProblems(user: string): string[] {
   return problems;
 }
 
-/** Validates the security context of a pod and the related members of its spec. */
+/** Validates the security context of a pod and the related members of its spec, in steps. */
 export function* validatePodSecurity(
   spec: Stored<PodSpec>,
   path: string,
@@ -329,19 +330,19 @@ export function* validatePodSecurity(
   return [
     ...errors,
     ...(yield* sysctlErrorSteps(spec, `${path}.sysctls`, rules)),
-    ...oneOfIfSet(context, path, 'fsGroupChangePolicy', fsPolicies),
+    ...validateOptionalChoice(context, path, 'fsGroupChangePolicy', fsPolicies),
     ...validateSeccompProfile(context.seccompProfile, `${path}.seccompProfile`),
     ...validateWindowsOptions(context.windowsOptions, `${path}.windowsOptions`),
     ...validateAppArmorProfile(context.appArmorProfile, `${path}.appArmorProfile`),
-    ...oneOfIfSet(context, path, 'supplementalGroupsPolicy', ['Merge', 'Strict']),
-    ...oneOfIfSet(context, path, 'seLinuxChangePolicy', changePolicies(rules)),
+    ...validateOptionalChoice(context, path, 'supplementalGroupsPolicy', ['Merge', 'Strict']),
+    ...validateOptionalChoice(context, path, 'seLinuxChangePolicy', changePolicies(rules)),
   ];
 }
 
 const sysctlLengthMax = 253;
 const sysctlFormat = '([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?';
 
-/** Validates sysctls: none of a namespace that the pod shares with its host. */
+/** Validates sysctls, and rejects those of a namespace that the pod shares with its host. */
 export function validateSysctls(
   spec: Stored<PodSpec>,
   path: string,
@@ -391,11 +392,12 @@ function sharedNamespace(name: string, spec: Stored<PodSpec>): string | undefine
 const changePolicies = ({ allow }: PodRules) =>
   allow.mountedLabels ? ['MountOption', 'Recursive'] : ['Recursive'];
 
-/** Whether a pod shares its host's user namespace, which is the default. */
+/** Whether a pod uses the user namespace of its host, which is the default. */
 export const sharesUserNamespace = (spec: Stored<PodSpec>): boolean => spec.hostUsers !== false;
 
 /**
- * A pod with its own user namespace must not share others; kube-apiserver reports two odd paths.
+ * Validates that a pod with its own user namespace uses no other namespace of the host. Two paths
+ * are capitalized, as in kube-apiserver.
  */
 export function validateHostUsers(spec: Stored<PodSpec>, path: string): FieldError[] {
   if (sharesUserNamespace(spec)) return [];

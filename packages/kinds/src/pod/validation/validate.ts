@@ -12,17 +12,17 @@ import {
   underscoreSubdomain,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
+import { validateIp } from '../../core/addresses.ts';
 import type { PodSpec } from '../../gen/types/core/v1.ts';
 import { eachError, goStrings, keyed } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
 import { amountsOf, containerAmounts, podLevelResources } from '../amounts.ts';
 import {
-  choice,
   labelErrorSteps,
   notSupportedGo,
-  oneOfIfSet,
-  validateIp,
-  within,
+  validateChoiceIn,
+  validateOptionalChoice,
+  validateRange,
 } from '../fields.ts';
 import type { Allowances, PodRules } from '../rules.ts';
 import { affinityErrorSteps } from './affinity.ts';
@@ -38,12 +38,13 @@ import {
 } from './security.ts';
 import { validateVolumes } from './volumes.ts';
 
-/** Rules of a pod's spec as a whole, including name resolution. */
-
 const restartPolicies = ['Always', 'OnFailure', 'Never'];
 const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
 
-/** The errors of a pod's spec at `path` (`spec`, `spec.template.spec`), in kube-apiserver's order. */
+/**
+ * Validates the spec of a pod or template in steps; errors are in kube-apiserver's order.
+ * @param path the path of the spec, such as `spec` or `spec.template.spec`
+ */
 export function* validatePodSpec(
   spec: Stored<PodSpec>,
   path: string,
@@ -58,8 +59,8 @@ export function* validatePodSpec(
     ...(yield* validateContainers(spec, path, { rules, volumes })),
     ...validatePodResources(spec, `${path}.resources`, rules),
     ...validateHostNetworkPorts(spec, path, rules),
-    ...choice(spec, path, 'restartPolicy', restartPolicies),
-    ...choice(spec, path, 'dnsPolicy', dnsPolicies),
+    ...validateChoiceIn(spec, path, 'restartPolicy', restartPolicies),
+    ...validateChoiceIn(spec, path, 'dnsPolicy', dnsPolicies),
     ...(yield* labelErrorSteps(spec.nodeSelector, `${path}.nodeSelector`)),
     ...(yield* validatePodSecurity(spec, `${path}.securityContext`, rules)),
     ...(yield* affinityErrorSteps(spec, `${path}.affinity`, rules)),
@@ -96,7 +97,7 @@ function validatePodResourceName(name: string, field: string): FieldError[] {
   return [notSupportedGo(field, name, [...podLevelResources])];
 }
 
-/** A pod must request at least what its containers request together. */
+/** Validates that a pod requests at least as much as its containers together. */
 function validateRequests(spec: Stored<PodSpec>, path: string): FieldError[] {
   const whole = amountsOf(spec.resources?.requests);
   return [...containerAmounts(spec, 'requests')].flatMap(([name, sum]) => {
@@ -107,7 +108,7 @@ function validateRequests(spec: Stored<PodSpec>, path: string): FieldError[] {
   });
 }
 
-/** No container may have a higher limit than its pod. */
+/** Validates that no container has a higher limit than its pod. */
 function validateLimits(spec: Stored<PodSpec>, path: string): FieldError[] {
   const whole = amountsOf(spec.resources?.limits);
   return (spec.containers ?? []).flatMap((container, index) =>
@@ -124,7 +125,7 @@ function validateLimits(spec: Stored<PodSpec>, path: string): FieldError[] {
 /** The limit of the Linux resolver. */
 const nameserversMax = 3;
 
-/** Validates `dnsConfig`; with `dnsPolicy: None` it must have a nameserver. */
+/** Validates `dnsConfig`, which must have a nameserver if `dnsPolicy` is `None`. */
 function* validateDnsConfig(
   spec: Stored<PodSpec>,
   path: string,
@@ -209,7 +210,7 @@ function* validateReferences(spec: Stored<PodSpec>, path: string): Generator<voi
   return [
     ...name('serviceAccountName', dnsSubdomain),
     ...name('nodeName', dnsSubdomain),
-    ...within(spec, path, 'activeDeadlineSeconds', [1, deadlineSecondsMax]),
+    ...validateRange(spec, path, 'activeDeadlineSeconds', [1, deadlineSecondsMax]),
     ...name('hostname', dnsLabel),
     ...name('subdomain', dnsLabel),
     ...(yield* eachError(spec.tolerations ?? [], (one, index) =>
@@ -220,7 +221,7 @@ function* validateReferences(spec: Stored<PodSpec>, path: string): Generator<voi
   ];
 }
 
-/** Validates entries that are added to the hosts file. */
+/** Validates the entries that a node adds to the hosts file of a pod. */
 function validateHostAliases(spec: Stored<PodSpec>, path: string): Generator<void, FieldError[]> {
   return eachError(spec.hostAliases ?? [], function* (alias, index) {
     return [
@@ -244,11 +245,11 @@ function validatePriority(spec: Stored<PodSpec>, path: string): FieldError[] {
       : ruleErrors(`${path}.runtimeClassName`, runtimeClass, dnsSubdomain)),
     ...(isEmpty
       ? [required(field)]
-      : oneOfIfSet(spec, path, 'preemptionPolicy', preemptionPolicies)),
+      : validateOptionalChoice(spec, path, 'preemptionPolicy', preemptionPolicies)),
   ];
 }
 
-/** The overhead of the runtime follows the rules of a container's limits. */
+/** Validates the overhead of a runtime by the rules for the limits of a container. */
 function validateOverhead(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
   const overhead = spec.overhead;
   if (overhead === undefined) return [];

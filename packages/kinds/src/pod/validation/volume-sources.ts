@@ -20,19 +20,19 @@ import { errorSteps, foundErrors, goStrings, keyed, sortedKeys } from '../../rul
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
-  choice,
-  descendingPath,
-  driverName,
   intAt,
   isSet,
   isTrue,
-  needed,
-  noBacksteps,
-  oneOfIfSet,
   optionalText,
   pullPolicies,
+  requireTexts,
   textsAt,
-  within,
+  validateChoiceIn,
+  validateDescendingPath,
+  validateDriverName,
+  validateNoBacksteps,
+  validateOptionalChoice,
+  validateRange,
 } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import {
@@ -42,25 +42,28 @@ import {
   validateSecretVolume,
 } from './projected-volumes.ts';
 
-/** Validates one source at its path; some rules need the volume's name. */
-export type SourceRule = (
-  source: JsonObject,
-  path: string,
-  context: { readonly volume: string; readonly rules: PodRules },
-) => FieldError[];
+/** Context of the rules of a volume's source. */
+interface SourceContext {
+  /** The name of the volume. */
+  readonly volume: string;
+  readonly rules: PodRules;
+}
 
-/** The same for a source with a list of any length, in steps. */
+/** Validates the source of a volume at `path`. */
+export type SourceRule = (source: JsonObject, path: string, context: SourceContext) => FieldError[];
+
+/** Like `SourceRule`, for sources with lists of any length; may run in steps. */
 type LongSourceRule = (...args: Parameters<SourceRule>) => Findings;
 
-/** A driver that only requires some texts. */
+/** Returns the rule of a driver that only requires some texts. */
 const needs =
   (...names: string[]): SourceRule =>
   (source, path) =>
-    needed(source, path, ...names);
+    requireTexts(source, path, ...names);
 
-/** Requires a name in a member that is present. */
+/** Requires the name of a Secret in `secretRef`, if present. */
 const validateSecretRef = (source: JsonObject, path: string) =>
-  isSet(source, 'secretRef') ? needed(source, path, 'secretRef.name') : [];
+  isSet(source, 'secretRef') ? requireTexts(source, path, 'secretRef.name') : [];
 
 const emptyDir: SourceRule = (source, path) => {
   const limit = parseQuantity(String(at(source, 'sizeLimit') ?? '0'));
@@ -83,25 +86,27 @@ const hostPath: SourceRule = (source, path) => {
   const nodePath = textAt(source, 'path');
   if (nodePath === '') return [required(`${path}.path`)];
   return [
-    ...noBacksteps(`${path}.path`, nodePath),
-    ...oneOfIfSet(source, path, 'type', hostPathTypes),
+    ...validateNoBacksteps(`${path}.path`, nodePath),
+    ...validateOptionalChoice(source, path, 'type', hostPathTypes),
   ];
 };
 
 const gitRepo: SourceRule = (source, path) => [
-  ...needed(source, path, 'repository'),
-  ...descendingPath(`${path}.directory`, textAt(source, 'directory')),
+  ...requireTexts(source, path, 'repository'),
+  ...validateDescendingPath(`${path}.directory`, textAt(source, 'directory')),
 ];
 
 /**
- * A disk with a partition from 0 to 255; 0 means the whole disk, although the message excludes it.
+ * Returns the rule of a disk with a partition from 0 to 255. 0 means the whole disk, although the
+ * message excludes it.
+ * @param name the member that identifies the disk
  */
 const disk =
   (name: string): SourceRule =>
   (source, path) => {
     const partition = intAt(source, 'partition') ?? 0;
     const fits = partition >= 0 && partition <= 255;
-    const errors = needed(source, path, name);
+    const errors = requireTexts(source, path, name);
     if (fits) return errors;
     return [
       ...errors,
@@ -111,7 +116,7 @@ const disk =
 
 const nfs: SourceRule = (source, path) => {
   const exportPath = textAt(source, 'path');
-  const errors = needed(source, path, 'server', 'path');
+  const errors = requireTexts(source, path, 'server', 'path');
   if (exportPath.startsWith('/')) return errors;
   return [...errors, invalid(`${path}.path`, exportPath, 'must be an absolute path')];
 };
@@ -122,7 +127,7 @@ const initiatorForms: Readonly<Record<string, RegExp>> = {
   naa: /^naa.[a-zA-Z0-9]{32}$/,
 };
 
-/** Longer names than any initiator's would take the pattern too long. */
+/** Bounds the time that the pattern takes; no valid name is this long. */
 const initiatorLengthMax = 2048;
 
 function validateInitiator(field: string, value: string, kinds: string): FieldError[] {
@@ -135,14 +140,14 @@ function validateInitiator(field: string, value: string, kinds: string): FieldEr
 const portalLengthMax = 64;
 
 interface IscsiRules {
-  /** The error for names of no known kind. */
+  /** The end of the error for a name with an unsupported prefix. */
   readonly kinds: string;
   /** Further rules of the portal and of the secret. */
   readonly portal?: SourceRule;
   readonly secret?: SourceRule;
 }
 
-/** The rules of iSCSI, in kube-apiserver's order. */
+/** Returns the rule of iSCSI; errors are in kube-apiserver's order. */
 const iscsiBy =
   ({ kinds, portal, secret }: IscsiRules): SourceRule =>
   (source, path, context) => {
@@ -150,11 +155,11 @@ const iscsiBy =
     const initiator = optionalText(source, 'initiatorName');
     const authenticates = isTrue(source, 'chapAuthDiscovery') || isTrue(source, 'chapAuthSession');
     return [
-      ...needed(source, path, 'targetPortal'),
+      ...requireTexts(source, path, 'targetPortal'),
       ...(portal?.(source, path, context) ?? []),
-      ...needed(source, path, 'iqn'),
+      ...requireTexts(source, path, 'iqn'),
       ...(iqn === '' ? [] : validateInitiator(`${path}.iqn`, iqn, kinds)),
-      ...within(source, path, 'lun', [0, 255]),
+      ...validateRange(source, path, 'lun', [0, 255]),
       ...(authenticates && !isSet(source, 'secretRef') ? [required(`${path}.secretRef`)] : []),
       ...(secret?.(source, path, context) ?? []),
       ...(initiator === undefined
@@ -165,21 +170,22 @@ const iscsiBy =
 
 const iscsi = iscsiBy({ kinds: ' starting with iqn, eui, or naa' });
 
-const portalOfNamed: SourceRule = (source, path, { volume }) => {
-  const portal = textAt(source, 'targetPortal');
-  const isLong = `${volume}:${portal}`.length > portalLengthMax;
-  if (!isSet(source, 'initiatorName') || !isLong) return [];
-  const detail =
-    'Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.';
-  return [invalid(`${path}.targetportal`, portal, detail)];
-};
+const portalLengthDetail =
+  'Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.';
 
-/** iSCSI as the source of a persistent volume. */
+/** Whether a volume with an initiator's name has too long a name and portal together. */
+const isPortalTooLong = (source: JsonObject, volume: string) =>
+  isSet(source, 'initiatorName') &&
+  `${volume}:${textAt(source, 'targetPortal')}`.length > portalLengthMax;
+
+/** The rule of iSCSI as the source of a PersistentVolume. */
 export const persistentIscsi = iscsiBy({
   kinds: '',
-  portal: portalOfNamed,
-  secret: (source, path) =>
-    isSet(source, 'secretRef') ? needed(source, path, 'secretRef.name') : [],
+  portal: (source, path, { volume }) =>
+    isPortalTooLong(source, volume)
+      ? [invalid(`${path}.targetportal`, textAt(source, 'targetPortal'), portalLengthDetail)]
+      : [],
+  secret: validateSecretRef,
 });
 
 const fc: SourceRule = (source, path) => {
@@ -198,7 +204,7 @@ const fc: SourceRule = (source, path) => {
   if (!isSet(source, 'lun')) {
     return [...errors, required(`${path}.lun`, 'lun is required if targetWWNs is specified')];
   }
-  return [...errors, ...within(source, path, 'lun', [0, 255])];
+  return [...errors, ...validateRange(source, path, 'lun', [0, 255])];
 };
 
 const flocker: SourceRule = (source, path) => {
@@ -234,23 +240,23 @@ const quobyte: SourceRule = (source, path) => {
       wrong.map(() => invalid(`${path}.registry`, registry, registryDetail)),
     );
   }
-  return [...errors, ...needed(source, path, 'volume')];
+  return [...errors, ...requireTexts(source, path, 'volume')];
 };
 
 const isHostAndPort = (text: string): boolean =>
   /^\[[^[\]]*\]:[^:[\]]*$/.test(text) || /^[^:[\]]*:[^:[\]]*$/.test(text);
 
 const cinder: SourceRule = (source, path) => [
-  ...needed(source, path, 'volumeID'),
+  ...requireTexts(source, path, 'volumeID'),
   ...validateSecretRef(source, path),
 ];
 
-/** A driver that requires a list of monitors. */
+/** Returns the rule of a driver that requires a list of monitors and some texts. */
 const monitored =
   (...more: string[]): SourceRule =>
   (source, path) => [
     ...(listAt(source, 'monitors').length === 0 ? [required(`${path}.monitors`)] : []),
-    ...needed(source, path, ...more),
+    ...requireTexts(source, path, ...more),
   ];
 
 const flexVolume: SourceRule = (source, path, { rules }) => {
@@ -264,7 +270,7 @@ const flexVolume: SourceRule = (source, path, { rules }) => {
     return domains.some((domain) => normalized.endsWith(`.${domain}`));
   });
   return [
-    ...needed(source, path, 'driver'),
+    ...requireTexts(source, path, 'driver'),
     ...reserved.map((key) => invalid(keyed(`${path}.options`, key), key, detail)),
   ];
 };
@@ -279,9 +285,9 @@ const azureDisk: SourceRule = (source, path) => {
   const kind = optionalText(source, 'kind');
   const uri = textAt(source, 'diskURI');
   const errors = [
-    ...needed(source, path, 'diskName', 'diskURI'),
-    ...oneOfIfSet(source, path, 'cachingMode', ['None', 'ReadOnly', 'ReadWrite']),
-    ...oneOfIfSet(source, path, 'kind', ['Dedicated', 'Managed', 'Shared']),
+    ...requireTexts(source, path, 'diskName', 'diskURI'),
+    ...validateOptionalChoice(source, path, 'cachingMode', ['None', 'ReadOnly', 'ReadWrite']),
+    ...validateOptionalChoice(source, path, 'kind', ['Dedicated', 'Managed', 'Shared']),
   ];
   if (kind === undefined) return errors;
   const [start, form] =
@@ -302,26 +308,24 @@ const storageos: SourceRule = (source, path) => {
 };
 
 const csi: SourceRule = (source, path) => {
-  const errors = driverName(textAt(source, 'driver'), `${path}.driver`);
+  const errors = validateDriverName(textAt(source, 'driver'), `${path}.driver`);
   if (!isSet(source, 'nodePublishSecretRef')) return errors;
   const name = textAt(source, 'nodePublishSecretRef', 'name');
   if (name === '') return [...errors, required(`${path}.nodePublishSecretRef.name`)];
   return [...errors, ...ruleErrors(`${path}.name`, name, dnsSubdomain)];
 };
 
-/** Validates an image volume. A template may leave the image to whoever makes pods from it. */
-function validateImage(
-  source: JsonObject,
-  path: string,
-  { rules }: { readonly rules: PodRules },
-): FieldError[] {
+/**
+ * Validates an image volume. A template may omit the image, which the creator of its pods may add.
+ */
+function validateImage(source: JsonObject, path: string, { rules }: SourceContext): FieldError[] {
   return [
-    ...(rules.pod === undefined ? [] : needed(source, path, 'reference')),
-    ...choice(source, path, 'pullPolicy', pullPolicies),
+    ...(rules.pod === undefined ? [] : requireTexts(source, path, 'reference')),
+    ...validateChoiceIn(source, path, 'pullPolicy', pullPolicies),
   ];
 }
 
-/** The sources of a volume, in the order in which kube-apiserver checks them. */
+/** The rule of each source of a volume, in the order in which kube-apiserver checks them. */
 const sources: Readonly<Record<string, LongSourceRule>> = {
   emptyDir,
   hostPath,
@@ -355,18 +359,21 @@ const sources: Readonly<Record<string, LongSourceRule>> = {
   image: validateImage,
 };
 
-/** Names in kube-apiserver's paths that differ from the member: inside the source, and of it. */
+/**
+ * Names in kube-apiserver's paths that differ from the member: in errors inside the source, and in
+ * errors about a second source.
+ */
 const innerNames: Readonly<Record<string, string>> = { gcePersistentDisk: 'persistentDisk' };
 const outerNames: Readonly<Record<string, string>> = {
   cephfs: 'cephFS',
   downwardAPI: 'downwarAPI',
 };
 
-/** Requires exactly one source, and validates it. */
+/** Requires that a volume has exactly one source, and validates it, in steps. */
 export function* validateSource(
   volume: Stored<Volume>,
   path: string,
-  context: { readonly volume: string; readonly rules: PodRules },
+  context: SourceContext,
 ): Generator<void, FieldError[]> {
   const sourceNames = Object.keys(volume).filter(
     (name) => Object.hasOwn(sources, name) && objectAt(volume, name) !== undefined,
@@ -388,25 +395,19 @@ export function* validateSource(
       const found = rule(source, `${path}.${innerNames[name] ?? name}`, context);
       appendAll(all, yield* errorSteps(found));
     }
-    if (name === 'iscsi') appendAll(all, validatePortal(source, path, context.volume));
+    if (name === 'iscsi' && isPortalTooLong(source, context.volume)) {
+      all.push(invalid(`${path}.name`, context.volume, portalLengthDetail));
+    }
   }
   return all;
 }
 
-function validatePortal(source: JsonObject, path: string, volume: string): FieldError[] {
-  const portal = `${volume}:${textAt(source, 'targetPortal')}`;
-  if (!isSet(source, 'initiatorName') || portal.length <= portalLengthMax) return [];
-  const detail =
-    'Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.';
-  return [invalid(`${path}.name`, volume, detail)];
-}
-
-/** The rule of one source, for PersistentVolumes. */
+/** Returns the rule of the source `name`, or undefined for another member. */
 export function sourceRule(name: string): SourceRule | undefined {
   const rule = Object.hasOwn(sources, name) ? sources[name] : undefined;
   return rule === undefined ? undefined : (...args) => [...foundErrors(rule(...args))];
 }
 
-/** Whether a volume is a claim, so that containers may use it as a device. */
+/** Whether a volume comes from a claim, so that containers may use it as a block device. */
 export const isClaimed = (volume: Stored<Volume> | undefined): boolean =>
   (['persistentVolumeClaim', 'ephemeral'] as const).some((name) => volume?.[name] !== undefined);

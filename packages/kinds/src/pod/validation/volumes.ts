@@ -21,22 +21,28 @@ import type {
 import { eachError } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
-import { descendingPath, isTrue, noBacksteps, notFoundValue, oneOfIfSet } from '../fields.ts';
+import {
+  isTrue,
+  notFoundValue,
+  validateDescendingPath,
+  validateNoBacksteps,
+  validateOptionalChoice,
+} from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { isClaimed, validateSource } from './volume-sources.ts';
 
-/** The valid volumes of a pod by name, which containers may mount. */
+/** The valid volumes of a pod, by name. */
 export type Volumes = ReadonlyMap<string, JsonObject>;
 
-/** Validates the volumes of a spec, and returns the valid ones. */
+/** Validates the volumes of a spec in steps, and returns the valid ones. */
 export function* validateVolumes(
   volumes: readonly Stored<Volume>[],
   path: string,
   rules: PodRules,
 ): Generator<void, { errors: FieldError[]; volumes: Volumes }> {
-  const sound = new Map<string, JsonObject>();
+  const validVolumes = new Map<string, JsonObject>();
   const podName = rules.pod?.metadata.name ?? '';
-  const made = claimsMade(volumes, podName);
+  const ephemeralNames = ephemeralClaimNames(volumes, podName);
   const errors = yield* eachError(volumes, function* (volume, index) {
     const field = `${path}[${index}]`;
     const name = volume.name ?? '';
@@ -46,25 +52,31 @@ export function* validateVolumes(
     }
     if (name === '') found.push(required(`${field}.name`));
     else appendAll(found, ruleErrors(`${field}.name`, name, dnsLabel));
-    if (sound.has(name)) found.push(duplicate(`${field}.name`, name));
-    if (found.length === 0) sound.set(name, volume);
+    if (validVolumes.has(name)) found.push(duplicate(`${field}.name`, name));
+    if (found.length === 0) validVolumes.set(name, volume);
     const claim = volume.persistentVolumeClaim?.claimName ?? '';
-    if (made.has(claim)) {
+    if (ephemeralNames.has(claim)) {
       const detail = 'must not reference a PVC that gets created for an ephemeral volume';
       found.push(invalid(`${field}.persistentVolumeClaim.claimName`, claim, detail));
     }
     return found;
   });
-  return { errors, volumes: sound };
+  return { errors, volumes: validVolumes };
 }
 
-/** Only the first of several sources is validated, and this one is last. */
+/**
+ * Whether a volume is validated as ephemeral. Only the first of several sources is validated, and
+ * this one is last.
+ */
 const isEphemeral = (volume: Stored<Volume>) =>
   Object.keys(volume).filter((name) => objectAt(volume, name) !== undefined).length === 1 &&
   volume.ephemeral !== undefined;
 
-/** Names of the claims that are made for the pod's ephemeral volumes. */
-function claimsMade(volumes: readonly Stored<Volume>[], podName: string): ReadonlySet<string> {
+/** The names of the claims that are created for the ephemeral volumes of a pod. */
+function ephemeralClaimNames(
+  volumes: readonly Stored<Volume>[],
+  podName: string,
+): ReadonlySet<string> {
   if (podName === '') return new Set();
   const ephemeral = volumes.filter((volume) => volume.ephemeral !== undefined);
   return new Set(ephemeral.map((volume) => `${podName}-${volume.name ?? ''}`));
@@ -85,7 +97,7 @@ const pairsOf = (
   member: string,
 ): ReadonlyMap<string, string> => new Map(list.map((one) => [one.name ?? '', textAt(one, member)]));
 
-/** Validates the mounts of a container against the volumes of the pod. */
+/** Validates the mounts of a container against the volumes of the pod, in steps. */
 export function* validateMounts(
   container: Stored<Container | EphemeralContainer>,
   path: string,
@@ -93,7 +105,7 @@ export function* validateMounts(
 ): Generator<void, FieldError[]> {
   const devices = pairsOf(container.volumeDevices ?? [], 'devicePath');
   const devicePaths = new Set(devices.values());
-  const taken = new Set<string>();
+  const seen = new Set<string>();
   return yield* eachError(container.volumeMounts ?? [], (mount, index) => {
     const field = `${path}[${index}]`;
     const name = mount.name ?? '';
@@ -104,8 +116,8 @@ export function* validateMounts(
     const refusePath = (detail: string) =>
       errors.push(invalid(`${field}.mountPath`, mountPath, detail));
     if (mountPath === '') errors.push(required(`${field}.mountPath`));
-    if (taken.has(mountPath)) refusePath('must be unique');
-    taken.add(mountPath);
+    if (seen.has(mountPath)) refusePath('must be unique');
+    seen.add(mountPath);
     if (devices.has(name)) {
       errors.push(invalid(`${field}.name`, name, 'must not already exist in volumeDevices'));
     }
@@ -119,7 +131,7 @@ export function* validateMounts(
   });
 }
 
-/** An image is mounted as a whole. */
+/** Rejects a path inside an image volume, which is mounted as a whole. */
 function refuseSubPaths(mount: Stored<VolumeMount>, field: string): FieldError[] {
   return (['subPath', 'subPathExpr'] as const).flatMap((name) => {
     const path = mount[name] ?? '';
@@ -128,20 +140,23 @@ function refuseSubPaths(mount: Stored<VolumeMount>, field: string): FieldError[]
   });
 }
 
-/** kube-apiserver reports an error of one path at the member, of both at the mount. */
+/**
+ * Validates `subPath` and `subPathExpr`. As in kube-apiserver, the path of an error about one of
+ * them has no index of the mount; that of an error about both has.
+ */
 function validateSubPaths(
   mount: Stored<VolumeMount>,
   { field, path }: { field: string; path: string },
 ): FieldError[] {
   const subPath = mount.subPath ?? '';
   const expression = mount.subPathExpr ?? '';
-  const errors = subPath === '' ? [] : descendingPath(`${path}.subPath`, subPath);
+  const errors = subPath === '' ? [] : validateDescendingPath(`${path}.subPath`, subPath);
   if (expression === '') return errors;
   if (subPath !== '') {
     const detail = 'subPathExpr and subPath are mutually exclusive';
     errors.push(invalid(`${field}.subPathExpr`, expression, detail));
   }
-  return [...errors, ...descendingPath(`${path}.subPathExpr`, expression)];
+  return [...errors, ...validateDescendingPath(`${path}.subPathExpr`, expression)];
 }
 
 const propagations = ['Bidirectional', 'HostToContainer', 'None'];
@@ -152,7 +167,7 @@ function validatePropagation(
   path: string,
 ): FieldError[] {
   const propagation = mount.mountPropagation;
-  const errors = oneOfIfSet(mount, path, 'mountPropagation', propagations);
+  const errors = validateOptionalChoice(mount, path, 'mountPropagation', propagations);
   const isPrivileged = isTrue(container, 'securityContext', 'privileged');
   if (propagation === 'Bidirectional' && !isPrivileged) {
     const why = 'Bidirectional mount propagation is available only to privileged containers';
@@ -168,7 +183,7 @@ function validateReadOnly(
 ): FieldError[] {
   const field = `${path}.recursiveReadOnly`;
   const allowed = ['Disabled', 'Enabled', 'IfPossible'];
-  const errors = oneOfIfSet(mount, path, 'recursiveReadOnly', allowed);
+  const errors = validateOptionalChoice(mount, path, 'recursiveReadOnly', allowed);
   const value = mount.recursiveReadOnly;
   if (value !== 'Enabled' && value !== 'IfPossible') return errors;
   if (!isTrue(mount, 'readOnly')) {
@@ -181,7 +196,7 @@ function validateReadOnly(
   return errors;
 }
 
-/** Validates the block devices of a container against the volumes of the pod. */
+/** Validates the block devices of a container against the volumes of the pod, in steps. */
 export function* validateDevices(
   container: Stored<Container | EphemeralContainer>,
   path: string,
@@ -189,29 +204,29 @@ export function* validateDevices(
 ): Generator<void, FieldError[]> {
   const mounts = pairsOf(container.volumeMounts ?? [], 'mountPath');
   const mountPaths = new Set(mounts.values());
-  const taken = { names: new Set<string>(), paths: new Set<string>() };
+  const seen = { names: new Set<string>(), paths: new Set<string>() };
   return yield* eachError(container.volumeDevices ?? [], (device, index) =>
-    validateDevice(device, `${path}[${index}]`, { mounts, mountPaths, taken, volumes }),
+    validateDevice(device, `${path}[${index}]`, { mounts, mountPaths, seen, volumes }),
   );
 }
 
 function validateDevice(
   device: Stored<VolumeDevice>,
   field: string,
-  among: {
+  others: {
     mounts: ReadonlyMap<string, string>;
     mountPaths: ReadonlySet<string>;
-    taken: { names: Set<string>; paths: Set<string> };
+    seen: { names: Set<string>; paths: Set<string> };
     volumes: Volumes;
   },
 ): FieldError[] {
-  const { mounts, mountPaths, taken, volumes } = among;
+  const { mounts, mountPaths, seen, volumes } = others;
   const [name, path] = [device.name ?? '', device.devicePath ?? ''];
   const errors: FieldError[] = [];
   const refuseName = (detail: string) => errors.push(invalid(`${field}.name`, name, detail));
   const refusePath = (detail: string) => errors.push(invalid(`${field}.devicePath`, path, detail));
   if (name === '') errors.push(required(`${field}.name`));
-  if (taken.names.has(name)) refuseName('must be unique');
+  if (seen.names.has(name)) refuseName('must be unique');
   const volume = volumes.get(name);
   if (volume === undefined) errors.push(notFoundValue(`${field}.name`, name));
   else if (!isClaimed(volume)) {
@@ -220,12 +235,12 @@ function validateDevice(
     );
   }
   if (path === '') errors.push(required(`${field}.devicePath`));
-  if (taken.paths.has(path)) refusePath('must be unique');
-  if (path !== '' && noBacksteps(field, path).length > 0) {
+  if (seen.paths.has(path)) refusePath('must be unique');
+  if (path !== '' && validateNoBacksteps(field, path).length > 0) {
     refusePath("can not contain backsteps ('..')");
-  } else taken.paths.add(path);
+  } else seen.paths.add(path);
   if (mounts.has(name)) refuseName('must not already exist in volumeMounts');
   if (mountPaths.has(path)) refusePath('must not already exist as a path in volumeMounts');
-  if (name !== '') taken.names.add(name);
+  if (name !== '') seen.names.add(name);
   return errors;
 }
