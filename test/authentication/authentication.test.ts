@@ -81,6 +81,17 @@ describe('anonymous', () => {
     },
   );
 
+  test('AUTHN-1: a token after two spaces is ignored with a warning', async () => {
+    const headers = { authorization: 'Bearer  abc' };
+    const answer = await server.get(probe, { token: undefined, headers });
+    expect(userIn(answer)).toBe('system:anonymous');
+    expect(answer.warnings).toEqual([
+      'the provided Authorization header contains extra space before the bearer token, and is ignored',
+    ]);
+    const plain = await server.get(probe, { token: undefined });
+    expect(plain.warnings).toEqual([]);
+  });
+
   test('AUTHN-1: every operation answers an invalid credential with 401', async () => {
     const at = '/apis/rbac.authorization.svc.io/v1/namespaces/default/rolebindings';
     for (const [method, path] of [

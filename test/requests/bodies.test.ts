@@ -53,6 +53,35 @@ describe('invalid bodies', () => {
       `Secret in version "v1" ${intoMap}converting (v1.Secret) to (core.ConfigMap): unknown conversion`,
     ],
     [
+      '{"kind":"ConfigMapList","apiVersion":"v1","items":[]}',
+      `ConfigMapList in version "v1" ${intoMap}` +
+        'converting (v1.ConfigMapList) to (core.ConfigMap): unknown conversion',
+    ],
+    [
+      '{"kind":"List","apiVersion":"v1","items":[]}',
+      `List in version "v1" ${intoMap}converting (v1.List) to (core.ConfigMap): unknown conversion`,
+    ],
+    [
+      '{"kind":"DeleteOptions","apiVersion":"apps/v1"}',
+      `DeleteOptions in version "v1" ${intoMap}` +
+        'converting (v1.DeleteOptions) to (core.ConfigMap): unknown conversion',
+    ],
+    [
+      '{"kind":"Status","apiVersion":"v1"}',
+      `Status in version "v1" ${intoMap}` +
+        'converting (v1.Status) to (core.ConfigMap): unknown conversion',
+    ],
+    [
+      '{"kind":"Eviction","apiVersion":"policy/v1"}',
+      `Eviction in version "v1" ${intoMap}` +
+        'converting (v1.Eviction) to (core.ConfigMap): unknown conversion',
+    ],
+    [
+      '{"kind":"Container","apiVersion":"v1"}',
+      `Container in version "v1" ${intoMap}` +
+        `no kind "Container" is registered for version "v1" in scheme "${noKind}"`,
+    ],
+    [
       '{"kind":"Nope","apiVersion":"v1"}',
       `Nope in version "v1" ${intoMap}` +
         `no kind "Nope" is registered for version "v1" in scheme "${noKind}"`,
@@ -92,6 +121,21 @@ describe('invalid bodies', () => {
       'the API version in the data (autoscaling/v1) does not match ' +
         'the expected API version (autoscaling/v2)',
     );
+  });
+
+  test('API-9: definitions of custom kinds are not known as other kinds are', async () => {
+    const definition = { apiVersion: 'apiextensions.svc.io/v1', kind: 'CustomResourceDefinition' };
+    const map = { apiVersion: 'v1', kind: 'ConfigMap' };
+    const pairs = [
+      [maps, definition],
+      ['/apis/apiextensions.svc.io/v1/customresourcedefinitions', map],
+    ] as const;
+    for (const [path, body] of pairs) {
+      const { message } = (await server.post(path, body)).body;
+      expect(message).toContain(
+        `: no kind "${body.kind}" is registered for version "${body.apiVersion}"`,
+      );
+    }
   });
 
   test('API-9: invalid UTF-8 is 400', async () => {
@@ -197,6 +241,24 @@ describe('media types of bodies', () => {
     const answer = await server.post(maps, text, { type: 'application/yaml' });
     expect(answer.status).toBe(400);
     expect(answer.body.message).toBe(unread + message);
+  });
+
+  test.each([
+    'metadata: {name: first}\n---\nmetadata: {name: second}\n',
+    '# a comment\n---\nmetadata: {name: first}\n---\n[unclosed',
+    '{"metadata":{"name":"first"}}\n...\n%bad',
+  ])('CODEC-2: of the documents in %j the first one counts', async (text) => {
+    const path = `${maps}?dryRun=All`;
+    const answer = await server.post(path, text, { type: 'application/yaml' });
+    expect(answer.status, answer.text).toBe(201);
+    expect(answer.body.metadata.name).toBe('first');
+    const typed = text.replaceAll(
+      '{name: first}',
+      '{name: first}\napiVersion: v1\nkind: ConfigMap',
+    );
+    if (typed === text) return;
+    const apply = await server.patch(`${maps}/first?dryRun=All&fieldManager=x`, typed, 'apply');
+    expect(apply.status, apply.text).toBe(201);
   });
 
   test('CODEC-2: a duplicate YAML key warns, or is refused when strict', async () => {

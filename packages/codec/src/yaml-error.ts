@@ -4,6 +4,8 @@ export interface YamlLimits {
   readonly valuesMax: number;
   /** Whether the result is still needed; called between slices, and decoding stops if not. */
   readonly isWanted?: () => boolean;
+  /** `first`: the text after the first document is not read. Absent: there must be none. */
+  readonly documents?: 'first';
 }
 
 /**

@@ -95,7 +95,7 @@ class StreamReader {
       this.#lines.addNewLine(0);
       for (const lexeme of new Lexer().lex(text)) {
         this.#count(lexeme);
-        if (this.#takeAll(this.#parser.next(lexeme)) === 'failed') return this.#documents;
+        if (this.#takeAll(this.#parser.next(lexeme)) === 'done') return this.#documents;
         if (this.#parser.stack.length > depthMax + parserFramesMax) throw tooDeep();
         if (this.#lexemes % lexemesPerTurn === 0) await nextTurnIfWanted(this.#limits);
       }
@@ -120,11 +120,15 @@ class StreamReader {
     }
   }
 
-  /** Composes documents from tokens; returns `failed` at the first error. */
-  #takeAll(tokens: Iterable<CST.Token>): 'ready' | 'failed' {
+  /** Composes documents from tokens; returns `done` at the first error, or after the first document. */
+  #takeAll(tokens: Iterable<CST.Token>): 'ready' | 'done' {
     for (const token of tokens) {
       if (token.type === 'document') this.#starts.push(token.offset);
       this.#take(this.#composer.next(token));
+      if (token.type === 'document' && this.#limits.documents === 'first') {
+        this.#take(this.#composer.end());
+        return 'done';
+      }
       if (token.type !== 'error') continue;
       // The error is in a composed document, or else in the composer.
       this.#take(this.#composer.end());
@@ -132,7 +136,7 @@ class StreamReader {
       if (this.#documents.length === 0 && error !== undefined) {
         throw syntaxError(error, this.#lines);
       }
-      return 'failed';
+      return 'done';
     }
     return 'ready';
   }

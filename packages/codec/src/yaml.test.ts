@@ -80,6 +80,15 @@ describe('decoding YAML', () => {
     await expect(decoded(text)).rejects.toEqual(new YamlError(message));
   });
 
+  test.each(['a: 1\n---\nb: 2', 'a: 1\n---\n[', '---\na: 1\n...\n%', 'a: 1'])(
+    'reads only the first document of %j if so requested',
+    async (text) => {
+      const limits = { valuesMax: 100, documents: 'first' } as const;
+      const { value } = await decodeYaml(Buffer.from(text), limits);
+      expect(value).toEqual({ a: 1 });
+    },
+  );
+
   test('limits the growth by aliases', async () => {
     const lines = ['a0: &a0 [x,x,x,x,x,x,x,x,x,x]'];
     for (let level = 1; level < 9; level += 1) {

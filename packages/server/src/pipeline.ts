@@ -14,7 +14,7 @@ import type { EndpointContext } from './endpoints/call.ts';
 import { dispatch } from './endpoints/dispatch.ts';
 import type { AuditGate } from './gates/audit/gate.ts';
 import type { AuditTrail } from './gates/audit/trail.ts';
-import type { Authenticate } from './gates/authn/authentication.ts';
+import { type Authenticate, anonymousUser } from './gates/authn/authentication.ts';
 import { authenticationWarnings } from './gates/authn/credentials.ts';
 import type { Impersonate } from './gates/authn/impersonation.ts';
 import type { Authorization } from './gates/authz/authorization.ts';
@@ -130,11 +130,20 @@ function authenticate(
   gates: Gates,
 ): MaybePromise<Authenticated> {
   const requester = gates.authenticate(received.exchange);
-  if (!(requester instanceof Promise)) return request.authenticate(received, requester);
-  return requester.then((user) => {
-    for (const text of authenticationWarnings(received.exchange)) received.warnings.add(text);
-    return request.authenticate(received, user);
-  });
+  if (requester instanceof Promise) {
+    return requester.then((user) => {
+      addWarnings(received);
+      return request.authenticate(received, user);
+    });
+  }
+  // Other users that are known at once have shown a sound credential.
+  if (requester === anonymousUser) addWarnings(received);
+  return request.authenticate(received, requester);
+}
+
+/** Adds the warnings of authentication. */
+function addWarnings({ exchange, warnings }: Received): void {
+  for (const text of authenticationWarnings(exchange)) warnings.add(text);
 }
 
 async function record(

@@ -142,7 +142,7 @@ const decoders: Readonly<
 > = {
   json: decodeJsonBody,
   yaml: async (bytes, { isWanted }) => ({
-    ...(await decodeYaml(bytes, { valuesMax: yamlValuesMax, isWanted })),
+    ...(await decodeYaml(bytes, { valuesMax: yamlValuesMax, isWanted, documents: 'first' })),
     yaml: true,
   }),
   protobuf: decodeProtobufBody,

@@ -7,11 +7,12 @@ import {
   TooManyValues,
   YamlError,
 } from '@wheelhouse/codec';
-import { schemaOf } from '@wheelhouse/kinds';
+import { schemaOf, schemaOfKind } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   apiVersionOf,
   badRequest,
+  type Dialect,
   goValue,
   invalid,
   invalidObject,
@@ -270,6 +271,26 @@ function nameOf(value: JsonObject): string {
 /** Part of kube-apiserver's message, which clients match. */
 const schemeName = '"pkg/api/legacyscheme/scheme.go:30"';
 
+/** Kinds that each version of each group has: options, and events of watches. */
+const kindsOfAllVersions = new Set([
+  'CreateOptions',
+  'DeleteOptions',
+  'GetOptions',
+  'ListOptions',
+  'PatchOptions',
+  'UpdateOptions',
+  'WatchEvent',
+]);
+
+/** Kinds of `v1` that every set has: the answers of discovery, and the status of a request. */
+const kindsOfCoreVersion = new Set([
+  'APIGroup',
+  'APIGroupList',
+  'APIResourceList',
+  'APIVersions',
+  'Status',
+]);
+
 /**
  * Why a body cannot be decoded as the endpoint's built-in kind: another built-in kind cannot be
  * converted to it, and an unknown kind is not registered. Undefined for another version of the
@@ -281,14 +302,18 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
   const kind = stated.kind || target.def.kind;
   const apiVersion = stated.apiVersion || expectedVersion(target);
   const { group = '', version = '' } = parseApiVersion(apiVersion) ?? {};
-  const isKnown = context.catalogue
+  const scheme = schemeOf(context.dialect, target.def.group);
+  const ofVersion = context.catalogue
     .snapshot()
-    .builtins.some(
-      (def) =>
-        def.group === group &&
-        def.kind === kind &&
-        def.versions.some((one) => one.version === version),
+    .builtins.filter(
+      (def) => def.group === group && def.versions.some((one) => one.version === version),
     );
+  const isList = kind === 'List' && group === '';
+  const isServed = isList || ofVersion.some((def) => [def.kind, def.listKind].includes(kind));
+  const isInVersion = isServed || kindsOfAllVersions.has(kind) || hasSchema(call, stated);
+  const isKnown =
+    (apiVersion === 'v1' && kindsOfCoreVersion.has(kind)) ||
+    (ofVersion.length > 0 && schemeOf(context.dialect, group) === scheme && isInVersion);
   if (!isKnown) {
     const gv = JSON.stringify(apiVersion);
     return `no kind ${JSON.stringify(kind)} is registered for version ${gv} in scheme ${schemeName}`;
@@ -296,6 +321,19 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
   if (kind === target.def.kind && group === target.def.group) return undefined;
   const into = `${target.def.group.split('.', 1)[0] || 'core'}.${target.def.kind}`;
   return `converting (${version}.${kind}) to (${into}): unknown conversion`;
+}
+
+/** The set of kinds to which a group belongs: two groups have sets of their own. */
+function schemeOf(dialect: Dialect, group: string): string {
+  const own = ['apiextensions', 'apiregistration'] as const;
+  return own.find((stem) => dialect.group(stem) === group) ?? '';
+}
+
+/** Whether a type has a schema though it is no resource, such as the body of a subresource. */
+function hasSchema(call: ApiCall, type: { apiVersion: string; kind: string }): boolean {
+  if (type.apiVersion === '') return false;
+  const members = schemaOfKind(call.context.dialect, type)?.properties;
+  return members?.has('apiVersion') === true && members.has('kind');
 }
 
 /** The 400 for a body of the right kind that cannot be decoded. */

@@ -96,7 +96,8 @@ function decodeEither(bytes: Buffer, reading: Reading): MaybePromise<DecodedJson
 }
 
 function decodeLines(bytes: Buffer, { isWanted }: Reading): Promise<DecodedJson> {
-  return decodeYaml(bytes, { valuesMax: yamlValuesMax, isWanted }).catch((error: unknown) => {
+  const limits = { valuesMax: yamlValuesMax, isWanted, documents: 'first' } as const;
+  return decodeYaml(bytes, limits).catch((error: unknown) => {
     if (!(error instanceof YamlError)) throw error;
     throw badRequest(`error decoding YAML: ${toJson}: ${error.message}`);
   });

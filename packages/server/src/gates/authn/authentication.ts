@@ -10,7 +10,7 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import type { Authenticator, Credentials, TokenCacheMeter, TokenVerdict } from './contract.ts';
-import { bearerToken, InvalidBearerToken } from './credentials.ts';
+import { addWarning, bearerToken, hasHiddenToken, InvalidBearerToken } from './credentials.ts';
 import { decodeBase64url } from './jwt/token.ts';
 
 /** The user of requests without credentials. */
@@ -66,6 +66,7 @@ export function createAuthentication(options: {
     if (hasToken || rejection !== 'none') throw new UnauthenticatedError('bad');
     const isAllowed = anonymous && anonymousPaths?.has(pathOf(exchange)) !== false;
     if (!isAllowed) throw new UnauthenticatedError('none');
+    if (hasHiddenToken(credentials)) addWarning(exchange, hiddenToken);
     return anonymousUser;
   };
   const reject = (authenticator: Authenticator, error: unknown, before: Rejection): Rejection => {
@@ -118,6 +119,9 @@ export function createAuthentication(options: {
     return finish({ exchange, credentials }, rejection);
   };
 }
+
+const hiddenToken =
+  'the provided Authorization header contains extra space before the bearer token, and is ignored';
 
 function rejectionFor(error: unknown, before: Rejection): Rejection {
   return error instanceof InvalidBearerToken && before !== 'failed' ? 'unknown' : 'failed';

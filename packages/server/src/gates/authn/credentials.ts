@@ -23,6 +23,11 @@ export function parseBearer(header: string): string | undefined {
   return token === '' ? undefined : token;
 }
 
+/** Whether a second space after the scheme hides the token of an `Authorization` header. */
+export function hasHiddenToken(exchange: Pick<Exchange, 'header'>): boolean {
+  return /^[ \t]*bearer {2}[ \t]*[^ \t]/i.test(exchange.header('authorization') ?? '');
+}
+
 /** Trims spaces and tabs only; `trim` would also remove bytes of other encodings. */
 function trimBlanks(text: string): string {
   let from = 0;
