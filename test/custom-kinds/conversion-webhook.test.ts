@@ -1,9 +1,10 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { freshNamespace, itemNames, startTestServer, type TestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import {
   type ConversionService,
+  type CustomObject,
   conversionBy,
   establishMulti,
   type MultiKind,
@@ -405,6 +406,40 @@ describe('reviews', () => {
     expect(body.items.map((item: ApiObject) => item.metadata.name)).toEqual(names);
     const sizes = service.received.map((call) => call.body.request.objects.length);
     expect(sizes).toEqual([5, 2]);
+  });
+
+  test('TRUST-2: other requests are answered while an answer of 8 MiB is read', async () => {
+    const names = Array.from({ length: 8 }, (_, n) => `n${n}`);
+    for (const name of names) await create('v1beta1', name);
+    // Characters of two, three, and four bytes, also where the decoder divides the text.
+    const key = 'é€\u{1f600}x'.repeat(100_000);
+    service.convert = (object, desired) => ({
+      ...swap(object, desired),
+      spec: { contentv2: { key: `${object.metadata.name}${key}` } },
+    });
+    let isOver = false;
+    const listing = server.get(at('v1beta2')).finally(() => {
+      isOver = true;
+    });
+    await vi.waitUntil(() => service.received.length === 1, { timeout: 30_000 });
+    let answered = 0;
+    while (!isOver) {
+      expect((await server.get('/version')).status).toBe(200);
+      answered += 1;
+    }
+    const { body } = await listing;
+    const texts = body.items.map((item: CustomObject) => item.spec?.contentv2);
+    expect(texts).toEqual(names.map((name) => ({ key: `${name}${key}` })));
+    expect(answered).toBeGreaterThan(3);
+  });
+
+  test('TRUST-2: a long error response is not repeated', async () => {
+    await create('v1beta1', 'a');
+    service.reply = () => ({ status: 500, text: 'é'.repeat(4_000_000) });
+    const { status, body } = await server.get(at('v1beta2'));
+    expect(status).toBe(500);
+    expect(body.message).toContain('has prevented the request from succeeding');
+    expect(body.message.length).toBeLessThan(10_000);
   });
 
   test('CRD-4: the first ConversionReview version that both support is used', async () => {

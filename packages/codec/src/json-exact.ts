@@ -8,6 +8,7 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { JsonError } from './json-limits.ts';
+import { TextWindows } from './text-windows.ts';
 
 const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const stringPattern =
@@ -39,15 +40,15 @@ export function parseExactJson(
   text: string,
   limits: { readonly depthMax: number },
 ): { value: JsonValue; duplicates: string[] } {
-  return runInOnePiece(exactJsonSteps(text, limits));
+  return runInOnePiece(new ExactParser({ text, ...limits }).steps());
 }
 
-/** `parseExactJson` in steps of several hundred values. */
+/** `parseExactJson` in steps of several hundred values, for valid UTF-8. */
 export function exactJsonSteps(
-  text: string,
+  bytes: Buffer,
   limits: { readonly depthMax: number },
 ): Generator<void, { value: JsonValue; duplicates: string[] }> {
-  return new ExactParser(text, limits).steps();
+  return new ExactParser({ text: '', rest: new TextWindows(bytes, 'utf8'), ...limits }).steps();
 }
 
 /** A JSON value with a placeholder for each number that has a fraction or an exponent. */
@@ -67,8 +68,9 @@ export function* spelledJsonSteps(
   limits: { readonly depthMax: number },
 ): Generator<void, SpelledJson> {
   const spellings = new Map<number, string>();
-  const parser = new ExactParser(bytes.toString('utf8'), { depthMax: limits.depthMax, spellings });
-  const { value } = yield* parser.steps();
+  const rest = new TextWindows(bytes, 'utf8');
+  const { depthMax } = limits;
+  const { value } = yield* new ExactParser({ text: '', rest, depthMax, spellings }).steps();
   return { value, spellings };
 }
 
@@ -94,7 +96,8 @@ export function* syntaxErrorSteps(
   depthMax: number,
 ): Generator<void, JsonError | undefined> {
   try {
-    yield* exactJsonSteps(bytes.toString('latin1'), { depthMax });
+    const rest = new TextWindows(bytes, 'latin1');
+    yield* new ExactParser({ text: '', rest, depthMax }).steps();
     return undefined;
   } catch (error) {
     if (error instanceof JsonError) return error;
@@ -121,13 +124,24 @@ export function memberPlaces(
     if (place === undefined) places.set(path, { first: count, second: -1 });
     else if (place.second < 0) place.second = count;
   };
-  const parser = new ExactParser(text, { depthMax: limits.depthMax, onMember });
+  const parser = new ExactParser({ text, ...limits, onMember });
   runInOnePiece(parser.steps());
   return parser.hasAllPaths ? places : undefined;
 }
 
+/** Characters behind a number on which its end may depend. */
+const numberEnd = 8;
+
+/**
+ * Characters that the parser has before it reads a token, more than any token except strings and
+ * numbers needs.
+ */
+const lookahead = 1024;
+
 class ExactParser {
-  readonly #text: string;
+  /** The decoded part of the text from some token on. */
+  #text: string;
+  readonly #rest: TextWindows | undefined;
   readonly #depthMax: number;
   readonly #onMember: ((path: string) => void) | undefined;
   readonly #spellings: Map<number, string> | undefined;
@@ -136,19 +150,20 @@ class ExactParser {
   #at = 0;
   #pathCharactersLeft = pathCharactersMax;
 
-  constructor(
-    text: string,
-    options: {
-      readonly depthMax: number;
-      readonly onMember?: (path: string) => void;
-      /** Collects the numbers that are replaced by placeholders, if any are. */
-      readonly spellings?: Map<number, string>;
-    },
-  ) {
-    this.#text = text;
-    this.#depthMax = options.depthMax;
-    this.#onMember = options.onMember;
-    this.#spellings = options.spellings;
+  constructor(of: {
+    readonly text: string;
+    /** What follows `text`. */
+    readonly rest?: TextWindows;
+    readonly depthMax: number;
+    readonly onMember?: (path: string) => void;
+    /** Collects the numbers that are replaced by placeholders, if any are. */
+    readonly spellings?: Map<number, string>;
+  }) {
+    this.#text = of.text;
+    this.#rest = of.rest;
+    this.#depthMax = of.depthMax;
+    this.#onMember = of.onMember;
+    this.#spellings = of.spellings;
   }
 
   *steps(): Generator<void, { value: JsonValue; duplicates: string[] }> {
@@ -240,11 +255,31 @@ class ExactParser {
   }
 
   #string(): string {
-    stringPattern.lastIndex = this.#at;
-    const found = stringPattern.exec(this.#text)?.[0];
-    if (found === undefined) throw this.#badString();
-    this.#at += found.length;
-    return String(parseJson(found));
+    for (;;) {
+      stringPattern.lastIndex = this.#at;
+      const found = stringPattern.exec(this.#text)?.[0];
+      if (found !== undefined) {
+        this.#at += found.length;
+        return String(parseJson(found));
+      }
+      const start = this.#at;
+      const error = this.#badString();
+      if (this.#text.length - this.#at > lookahead || !this.#hasMore) throw error;
+      this.#at = start;
+      this.#decodeMore();
+    }
+  }
+
+  /** Whether a part of the text is not decoded yet. */
+  get #hasMore(): boolean {
+    return this.#rest?.isOver === false;
+  }
+
+  /** Decodes at least as much again as there is, so that long tokens take linear time. */
+  #decodeMore(): void {
+    const left = this.#text.slice(this.#at);
+    this.#text = left + (this.#rest?.next(left.length) ?? '');
+    this.#at = 0;
   }
 
   #badString(): JsonError {
@@ -271,8 +306,7 @@ class ExactParser {
   }
 
   #number(): JsonValue {
-    numberPattern.lastIndex = this.#at;
-    const found = numberPattern.exec(this.#text)?.[0];
+    const found = this.#digits();
     if (found === undefined) {
       this.#at += 1;
       throw this.#unexpected('in numeric literal');
@@ -296,6 +330,16 @@ class ExactParser {
     return placeholder;
   }
 
+  #digits(): string | undefined {
+    for (;;) {
+      numberPattern.lastIndex = this.#at;
+      const found = numberPattern.exec(this.#text)?.[0];
+      const left = this.#text.length - this.#at - (found?.length ?? 0);
+      if (left > numberEnd || !this.#hasMore) return found;
+      this.#decodeMore();
+    }
+  }
+
   #literal(): JsonValue {
     const start = this.#at;
     for (const [word, value] of [
@@ -316,10 +360,15 @@ class ExactParser {
     throw this.#unexpected('looking for beginning of value');
   }
 
+  /** Passes over blanks, and decodes more of the text if a token needs it. */
   #blanks(): void {
-    for (; this.#at < this.#text.length; this.#at += 1) {
-      const code = this.#text.charCodeAt(this.#at);
-      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
+    for (;;) {
+      for (; this.#at < this.#text.length; this.#at += 1) {
+        const code = this.#text.charCodeAt(this.#at);
+        if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) break;
+      }
+      if (this.#text.length - this.#at > lookahead || !this.#hasMore) return;
+      this.#decodeMore();
     }
   }
 

@@ -13,6 +13,7 @@ import {
   scanJson,
   scanJsonSteps,
 } from './json.ts';
+import { isUtf8Steps, TextWindows } from './text-windows.ts';
 
 const limits = { depthMax: 500, valuesMax: 100_000 };
 
@@ -175,4 +176,83 @@ test.each([
   for (; step.done !== true; step = work.next()) steps += 1;
   expect(step.value).toEqual(scanJson(bytes));
   expect(steps).toBeGreaterThan(text.includes('é') ? 0 : 2);
+});
+
+test('TRUST-2: characters and tokens at the edges of windows decode like in one piece', () => {
+  const tokens = [
+    '"\ud83d\ude00é€"',
+    '"\\ud83d\\ude00\\\\\\""',
+    '12345678901234567890',
+    '-1.5e-7',
+    'null',
+  ];
+  const [before, after] = [64 * 1024 - 40, 64 * 1024 + 40];
+  for (const token of tokens) {
+    for (let length = before; length < after; length += 1) {
+      const text = `{"a":"${'x'.repeat(length - 20)}","a":${token} , "b":[${token}]}`;
+      expect(exact(Buffer.from(text))).toEqual({
+        value: JSON.parse(exactly(text)),
+        duplicates: ['a'],
+      });
+    }
+  }
+});
+
+/** The text with long integers as strings. */
+const exactly = (text: string) => text.replaceAll('12345678901234567890', '"12345678901234567890"');
+
+/** Decodes in steps, with long integers as strings. */
+function exact(bytes: Buffer): DecodedJson {
+  const { value, duplicates } = runInOnePiece(decodeJsonSteps(bytes, limits));
+  const shown = JSON.stringify(value, (_, one: unknown) =>
+    typeof one === 'bigint' ? String(one) : one,
+  );
+  return { value: JSON.parse(shown), duplicates };
+}
+
+test('TRUST-2: invalid text behind the first windows is rejected like in one piece', () => {
+  for (const length of [64 * 1024 - 4, 200_000]) {
+    const long = 'é'.repeat(length / 2);
+    for (const bad of ['1.', '-', 'tru', '"\\u12', '"\\x"', '"\n"', '01', '1e', '{"a" 1}']) {
+      for (const text of [`["${long}",${bad}`, `["${long}",${bad}]`, `[1, "${long}${bad}]`]) {
+        const refusal = outcomeOf(() => decodeJson(Buffer.from(text), limits));
+        expect(refusal).toBeInstanceOf(JsonError);
+        const blanks = ' '.repeat(64 * 1024 - (length % 64));
+        expect(outcomeOf(() => stepped(blanks + text).decoded)).toEqual(refusal);
+      }
+    }
+  }
+});
+
+test('TRUST-2: windows of a text have whole characters and keep a byte-order mark', () => {
+  const text = `\ufeff${'a'.repeat(64 * 1024 - 7)}${'é€\ud83d\ude00'.repeat(40_000)}`;
+  for (let shift = 0; shift < 12; shift += 1) {
+    const shifted = 'x'.repeat(shift) + text;
+    const windows = new TextWindows(Buffer.from(shifted), 'utf8');
+    const pieces: string[] = [];
+    while (!windows.isOver) pieces.push(windows.next(shift));
+    expect(pieces.length).toBeGreaterThan(5);
+    expect(pieces.join('') === shifted).toBe(true);
+    expect(pieces.some((piece) => /^[\udc00-\udfff]|[\ud800-\udbff]$/.test(piece))).toBe(false);
+  }
+});
+
+test('TRUST-2: large UTF-8 is validated in steps, across their edges', () => {
+  const edge = 4 * 1024 * 1024;
+  for (const [what, isValid] of [
+    [Buffer.from('é'), true],
+    [Buffer.from('\ud83d\ude00'), true],
+    [Buffer.from('€'), true],
+    [Buffer.from([0xe2, 0x82]), false],
+    [Buffer.from([0x80]), false],
+    [Buffer.from([0xc3, 0xa9, 0xa9, 0xa9, 0xa9]), false],
+    [Buffer.from([0xf0, 0x9f, 0x98]), false],
+  ] as const) {
+    for (let shift = 0; shift < 6; shift += 1) {
+      const bytes = Buffer.alloc(edge + 100, 'a');
+      what.copy(bytes, edge - shift);
+      const steps = [...stepsOf(isUtf8Steps(bytes))];
+      expect(steps).toEqual(isValid || steps.length === 2 ? [undefined, isValid] : [false]);
+    }
+  }
 });

@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import {
   type Clock,
   isObject,
@@ -16,7 +16,8 @@ import {
 } from '@wheelhouse/machinery';
 import { exactJsonSteps, parseExactJson, syntaxErrorSteps } from './json-exact.ts';
 import { bodyValuesMax, JsonError, TooManyValues } from './json-limits.ts';
-import { countMembers, parseInPieces } from './json-pieces.ts';
+import { countMembers, parseInPieces, stringEnd } from './json-pieces.ts';
+import { isUtf8Steps } from './text-windows.ts';
 
 export { JsonError } from './json-limits.ts';
 
@@ -60,7 +61,7 @@ export interface DecodedJson {
 export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits): DecodedJson {
   const scan = scanWithin(bytes, limits);
   const text = bytes.toString('utf8');
-  const decoded = parsedWhole(text, scan) ?? runInOnePiece(exactSteps({ bytes, text, limits }));
+  const decoded = parsedWhole(text, scan) ?? runInOnePiece(exactSteps(bytes, limits));
   return scan.hasFraction ? { ...decoded, hasFraction: true } : decoded;
 }
 
@@ -70,19 +71,23 @@ export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits
  */
 const wholeValuesMax = 5_000;
 
+/** Maximum number of bytes that it decodes in one step. */
+const wholeBytesMax = 2 * 1024 * 1024;
+
 /**
  * `decodeJson` in steps, for texts whose size clients choose. A step parses at most a few thousand
- * values (TRUST-2).
+ * values, and decodes at most megabytes (TRUST-2) unless one text has more.
  */
 export function* decodeJsonSteps(bytes: Buffer, limits: JsonLimits): Generator<void, DecodedJson> {
-  if (!isUtf8(bytes)) throw notUtf8();
+  if (!(yield* isUtf8Steps(bytes))) throw notUtf8();
   const scan = yield* scanJsonSteps(bytes);
   checkScan(bytes, scan, limits);
   yield;
-  const text = bytes.toString('utf8');
-  const whole =
-    scan.values > wholeValuesMax ? yield* parsedSteps(text, scan) : parsedWhole(text, scan);
-  const decoded = whole ?? (yield* exactSteps({ bytes, text, limits }));
+  const isLarge = scan.values > wholeValuesMax || bytes.length > wholeBytesMax;
+  const whole = isLarge
+    ? yield* parsedSteps(bytes, scan)
+    : parsedWhole(bytes.toString('utf8'), scan);
+  const decoded = whole ?? (yield* exactSteps(bytes, limits));
   return scan.hasFraction ? { ...decoded, hasFraction: true } : decoded;
 }
 
@@ -138,22 +143,18 @@ function membersOf(value: JsonValue): number | undefined {
 }
 
 /** `parsedWhole` in steps. */
-function* parsedSteps(text: string, scan: JsonScan): Generator<void, DecodedJson | undefined> {
+function* parsedSteps(bytes: Buffer, scan: JsonScan): Generator<void, DecodedJson | undefined> {
   if (scan.hasLongNumber) return undefined;
-  const parsed = yield* parseInPieces(text);
+  const parsed = yield* parseInPieces(bytes);
   return parsed?.members === scan.members ? { value: parsed.value, duplicates: [] } : undefined;
 }
 
-function* exactSteps(of: {
-  readonly bytes: Buffer;
-  readonly text: string;
-  readonly limits: JsonLimits;
-}): Generator<void, DecodedJson> {
-  const { bytes, text, limits } = of;
+/** @param bytes valid UTF-8 */
+function* exactSteps(bytes: Buffer, limits: JsonLimits): Generator<void, DecodedJson> {
   try {
-    return yield* exactJsonSteps(text, limits);
+    return yield* exactJsonSteps(bytes, limits);
   } catch (error) {
-    if (!(error instanceof JsonError) || bytes.length === text.length) throw error;
+    if (!(error instanceof JsonError) || isAscii(bytes)) throw error;
     throw (yield* syntaxErrorSteps(bytes, limits.depthMax)) ?? error;
   }
 }
@@ -190,9 +191,8 @@ export function* parseAhead(bytes: Buffer): Generator<void, void> {
   const scan = scanJson(bytes);
   if (scan.values < wholeValuesMax) return;
   yield;
-  const text = bytes.toString('utf8');
   const parsed =
-    (yield* parsedSteps(text, scan)) ?? (yield* exactJsonSteps(text, defaultJsonLimits));
+    (yield* parsedSteps(bytes, scan)) ?? (yield* exactJsonSteps(bytes, defaultJsonLimits));
   parsedAhead.set(bytes, parsed.value);
 }
 
@@ -321,7 +321,6 @@ export function encodeJsonBriefly(value: unknown): Buffer {
 }
 
 const quote = 0x22;
-const backslash = 0x5c;
 const point = 0x2e;
 const exponent = 0x65;
 const lowerCase = 0x20;
@@ -453,31 +452,6 @@ function hasWiderObject(bytes: Buffer, membersMax: number): boolean {
     }
   }
   return false;
-}
-
-/** Escaped quotes of one string that are passed at once. */
-const escapedMax = 8_192;
-
-/**
- * Index of the quote at or after `from` that ends the string at `start`; the length of the text if
- * there is none, and the complement of an index before which many escaped quotes were passed.
- */
-function stringEnd(bytes: Buffer, start: number, from: number): number {
-  let at = from;
-  for (let left = escapedMax; left > 0; left -= 1) {
-    at = bytes.indexOf(quote, at);
-    if (at < 0) return bytes.length;
-    if (!isEscaped(bytes, at, start)) return at;
-    at += 1;
-  }
-  return ~at;
-}
-
-/** Whether a quote in the string that starts at `start` is escaped. */
-function isEscaped(bytes: Buffer, at: number, start: number): boolean {
-  let slashes = 0;
-  while (bytes[at - 1 - slashes] === backslash && at - 1 - slashes > start) slashes += 1;
-  return slashes % 2 === 1;
 }
 
 /**

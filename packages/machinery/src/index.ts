@@ -128,6 +128,7 @@ export {
   webhookBody,
 } from './base/webhook.ts';
 export {
+  concatSteps,
   LoopOccupancy,
   type Pace,
   pacedBytesMin,

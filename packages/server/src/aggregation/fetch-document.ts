@@ -1,6 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { goNetworkError } from '@wheelhouse/client';
-import { type Clock, listen, type UserInfo, whenAborted } from '@wheelhouse/machinery';
+import {
+  type Clock,
+  concatSteps,
+  listen,
+  type MaybePromise,
+  runInSlices,
+  type UserInfo,
+  whenAborted,
+} from '@wheelhouse/machinery';
 import { identityHeaders } from './proxy-headers.ts';
 import { hostPort, type Transport } from './transport.ts';
 
@@ -51,8 +59,8 @@ export function fetchDocument(request: DocumentRequest): Promise<FetchedDocument
         outgoing.destroy();
       });
     const timer = clock.after(request.timeoutMs, () => fail(late));
-    const whole = (incoming: IncomingMessage, body: Buffer) =>
-      settle(() => resolve(documentOf(incoming, body)));
+    const whole = (incoming: IncomingMessage, pieces: readonly Buffer[]) =>
+      settle(() => resolve(documentOf(incoming, runInSlices(concatSteps(pieces), clock))));
     const outgoing = transport.open(
       { method: 'GET', ...place, target: path, headers: headersOf(request) },
       {
@@ -84,17 +92,20 @@ function headersOf({ user, place, accept, etag }: DocumentRequest) {
   return headers;
 }
 
-function documentOf(incoming: IncomingMessage, body: Buffer): FetchedDocument {
+async function documentOf(
+  incoming: IncomingMessage,
+  body: MaybePromise<Buffer>,
+): Promise<FetchedDocument> {
   const { statusCode = 0, headers } = incoming;
   const contentType = headers['content-type'] ?? '';
-  return { status: statusCode, contentType, etag: headers.etag ?? '', body };
+  return { status: statusCode, contentType, etag: headers.etag ?? '', body: await body };
 }
 
 function collect(
   incoming: IncomingMessage,
   to: {
     readonly bytesMax: number;
-    whole(incoming: IncomingMessage, body: Buffer): void;
+    whole(incoming: IncomingMessage, pieces: readonly Buffer[]): void;
     fail(why: string): void;
   },
 ): void {
@@ -110,7 +121,7 @@ function collect(
         else to.fail(`the answer is longer than ${to.bytesMax} bytes`);
       },
       end() {
-        if (incoming.complete) to.whole(incoming, Buffer.concat(pieces));
+        if (incoming.complete) to.whole(incoming, pieces);
       },
       close: () => to.fail('unexpected EOF'),
     },
@@ -122,7 +133,7 @@ const spareBytesMax = 256 * 1024;
 
 function passOver(
   incoming: IncomingMessage,
-  whole: (incoming: IncomingMessage, body: Buffer) => void,
+  whole: (incoming: IncomingMessage, pieces: readonly Buffer[]) => void,
 ): void {
   let left = spareBytesMax;
   listen(
@@ -135,5 +146,5 @@ function passOver(
       },
     },
   );
-  whole(incoming, Buffer.alloc(0));
+  whole(incoming, []);
 }

@@ -14,6 +14,7 @@ import {
 import { answerLimits, decodeJsonInSlices } from '@wheelhouse/codec';
 import {
   type Clock,
+  concatSteps,
   type Dialect,
   errorText,
   isObject,
@@ -22,6 +23,7 @@ import {
   parseGoUrl,
   pause,
   random,
+  runInSlices,
   systemErrorCode,
   type WaitingClient,
   type Webhook,
@@ -35,13 +37,18 @@ import { apiRelease } from '../views/version.ts';
 import type { ClientMeter } from './client-metrics.ts';
 
 /**
- * Reads a whole stream. Beyond `bytesMax` the stream is destroyed and the error of `tooLong`
- * thrown.
+ * Reads a whole stream, in slices if it is long (TRUST-2). Beyond `bytesMax` the stream is
+ * destroyed and the error of `tooLong` thrown.
  */
 export async function readWhole(
   stream: AsyncIterable<Buffer>,
-  { bytesMax, tooLong }: { readonly bytesMax: number; readonly tooLong: () => Error },
+  options: {
+    readonly bytesMax: number;
+    readonly tooLong: () => Error;
+    readonly clock: Pick<Clock, 'monotonic'>;
+  },
 ): Promise<Buffer> {
+  const { bytesMax, tooLong, clock } = options;
   const chunks: Buffer[] = [];
   let length = 0;
   // Leaving the loop destroys the stream.
@@ -50,7 +57,7 @@ export async function readWhole(
     if (length > bytesMax) throw tooLong();
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks);
+  return runInSlices(concatSteps(chunks), clock);
 }
 
 /** A webhook with open connections. */
@@ -249,7 +256,7 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
   // Not AbortSignal.any: some Node.js releases never release signals derived from a lasting one.
   const release = whenAborted(closed, { where: 'webhook' }, () => ended.abort());
   try {
-    const run = () => send(http, { path, body, signal: ended.signal });
+    const run = () => send(http, { path, body, signal: ended.signal, clock });
     const answer = asking.meter?.measured({ host: asking.host, body }, run) ?? run();
     const { status, bytes, headers } = await answer;
     if (status >= 200 && status < 300) return bytes;
@@ -272,11 +279,17 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
 
 async function send(
   http: HttpClient,
-  request: { readonly path: string; readonly body: string; readonly signal: AbortSignal },
+  request: {
+    readonly path: string;
+    readonly body: string;
+    readonly signal: AbortSignal;
+    readonly clock: Clock;
+  },
 ) {
+  const { clock, ...posted } = request;
   const headers = { accept: 'application/json, */*', 'content-type': 'application/json' };
-  const answer = await http.stream({ method: 'POST', headers, ...request });
-  const bytes = await readWhole(answer.body, { bytesMax: answerBytesMax, tooLong });
+  const answer = await http.stream({ method: 'POST', headers, ...posted });
+  const bytes = await readWhole(answer.body, { bytesMax: answerBytesMax, tooLong, clock });
   return { status: answer.status, headers: answer.headers, bytes };
 }
 

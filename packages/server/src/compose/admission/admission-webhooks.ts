@@ -5,7 +5,7 @@ import {
   goNetworkError,
   type HttpClient,
 } from '@wheelhouse/client';
-import { decodeJson } from '@wheelhouse/codec';
+import { decodeJsonInSlices } from '@wheelhouse/codec';
 import {
   type Clock,
   isObject,
@@ -38,11 +38,18 @@ const byStatus: Readonly<Record<number, string>> = {
   504: 'the server was unable to return a response in the time allotted, but may still be processing the request',
 };
 
+/** Bytes of an error response in text that its message may repeat. */
+const shownBytesMax = 64 * 1024;
+
 /** kube-apiserver's message for an error response: that of its Status, or a text for its code. */
-function serverResponseError(status: number, text: string, body: Buffer): string {
-  const message = statusMessage(body);
+async function serverResponseError(
+  { status, bytes, isText }: Awaited<ReturnType<typeof send>>,
+  clock: Clock,
+): Promise<string> {
+  const message = await statusMessage(bytes, clock);
   if (message !== undefined) return message;
   if (Object.hasOwn(byStatus, status)) return byStatus[status] ?? '';
+  const text = isText ? bytes.toString('utf8', 0, shownBytesMax).trim() : 'unknown';
   if (status === 403) return text === '' ? 'unknown' : text;
   if (status >= 500) {
     const why = JSON.stringify(text === '' ? 'unknown' : text.slice(0, 2048));
@@ -51,9 +58,9 @@ function serverResponseError(status: number, text: string, body: Buffer): string
   return `the server responded with the status code ${status} but did not return more information`;
 }
 
-function statusMessage(body: Buffer): string | undefined {
+async function statusMessage(body: Buffer, clock: Clock): Promise<string | undefined> {
   try {
-    const { value } = decodeJson(body);
+    const { value } = await decodeJsonInSlices(body, { clock });
     if (!isObject(value) || value['kind'] !== 'Status' || value['status'] !== 'Failure') {
       return undefined;
     }
@@ -222,8 +229,8 @@ async function persist(calling: Calling, first: Shot): Promise<Buffer> {
   for (;;) {
     const { named: host, body } = shot;
     const call = { host, body };
-    const answer = await calling.meter.measured(call, () => send(shot));
-    const { status, bytes, retryAfter, isText } = answer;
+    const answer = await calling.meter.measured(call, () => send(shot, calling.clock));
+    const { status, bytes, retryAfter } = answer;
     if (status >= 200 && status < 300) return bytes;
     const redirected = redirectedPath(shot, answer);
     if (redirected !== undefined) {
@@ -238,8 +245,8 @@ async function persist(calling: Calling, first: Shot): Promise<Buffer> {
     const seconds = /^\d{1,9}$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
     const mayPass = status === 429 || status >= 500;
     if (seconds === undefined || !mayPass || retries === retriesMax) {
-      const text = isText ? bytes.toString('utf8').trim() : 'unknown';
-      throw new WebhookCallError(serverResponseError(status, text, bytes), { code: status });
+      const message = await serverResponseError(answer, calling.clock);
+      throw new WebhookCallError(message, { code: status });
     }
     calling.meter.retried(host, status);
     retries += 1;
@@ -259,7 +266,8 @@ function redirectedPath(
   return url.origin === new URL(base).origin ? url.pathname + url.search : undefined;
 }
 
-async function send({ client, path, host, body, headers: more, signal, answerBytesMax }: Shot) {
+async function send(shot: Shot, clock: Clock) {
+  const { client, path, host, body, headers: more, signal, answerBytesMax } = shot;
   const {
     status,
     headers,
@@ -278,7 +286,7 @@ async function send({ client, path, host, body, headers: more, signal, answerByt
   });
   const isText = (headers['content-type'] ?? 'text/plain').startsWith('text/');
   const tooLong = () => new WebhookCallError(`the answer is longer than ${answerBytesMax} bytes`);
-  const bytes = await readWhole(stream, { bytesMax: answerBytesMax, tooLong });
+  const bytes = await readWhole(stream, { bytesMax: answerBytesMax, tooLong, clock });
   const { location, 'retry-after': retryAfter } = headers;
   return { status, bytes, location, retryAfter, isText };
 }
