@@ -1,10 +1,10 @@
-/** Maximum number of kept paths: more than a response lists, because they are sorted first. */
+/** Maximum number of stored paths: more than a response lists, because they are sorted first. */
 const pathsMax = 1000;
 const charactersMax = 1024 * 1024;
 
 /**
- * Paths of faulty fields. Keeps the first ones and counts the rest, so that a body full of unknown
- * fields with long names does not multiply its memory.
+ * A bounded list of field paths. It stores the first ones and counts the rest, so that a body of
+ * unknown fields with long names does not multiply its memory.
  */
 export class FoundPaths {
   #paths: string[] = [];
@@ -19,6 +19,7 @@ export class FoundPaths {
     return this.#paths.length >= pathsMax || this.#characters >= charactersMax;
   }
 
+  /** Adds a path, or counts it if the list is full. */
   add(path: string): void {
     if (this.isFull) {
       this.#omitted += 1;
@@ -45,20 +46,22 @@ export class FoundPaths {
     this.#omitted += other.omitted;
   }
 
+  /** The stored paths. */
   get paths(): readonly string[] {
     return this.#paths;
   }
 
+  /** The number of paths that are only counted. */
   get omitted(): number {
     return this.#omitted;
   }
 
-  /** Number of paths found. */
+  /** The number of all paths. */
   get count(): number {
     return this.#paths.length + this.#omitted;
   }
 
-  /** Drops the paths found since there were `count`. */
+  /** Removes the paths that were added after the first `count`. */
   rewind(count: number): void {
     if (count >= this.count) return;
     this.#omitted = Math.max(0, count - this.#paths.length);
@@ -66,26 +69,27 @@ export class FoundPaths {
     this.#paths.length = Math.min(this.#paths.length, count);
   }
 
-  /** Sorts the kept paths, by code units by default. */
+  /** Sorts the stored paths, by code units by default. */
   sort(compare?: (one: string, other: string) => number): this {
     this.#paths.sort(compare);
     return this;
   }
 }
 
-/** Field paths in kube-apiserver's notation; the empty string is the object itself. */
-
-/** `spec` and `replicas` -> `spec.replicas`. */
+/**
+ * Returns the path of a member in kube-apiserver's notation: `spec.replicas`.
+ * @param parent the path of the object; empty for the root
+ */
 export function childPath(parent: string, name: string): string {
   return parent === '' ? name : `${parent}.${name}`;
 }
 
-/** `spec.items` and 3 -> `spec.items[3]`. */
+/** Returns the path of an item of a list: `spec.items[3]`. */
 export function indexPath(parent: string, index: number): string {
   return `${parent}[${index}]`;
 }
 
-/** `metadata.labels` and `a.b` -> `metadata.labels[a.b]`: a member of a map. */
+/** Returns the path of a member of a map: `metadata.labels[a.b]`. */
 export function keyPath(parent: string, key: string): string {
   return `${parent}[${key}]`;
 }

@@ -1,11 +1,4 @@
-import {
-  isObject,
-  type JsonArray,
-  type JsonObject,
-  type JsonValue,
-  member,
-  textsOf,
-} from '@wheelhouse/machinery';
+import { isObject, type JsonArray, type JsonObject, member, textsOf } from '@wheelhouse/machinery';
 import {
   anySchema,
   type CelRule,
@@ -17,8 +10,8 @@ import {
 } from './schema.ts';
 
 /**
- * Converts an `openAPIV3Schema` (a decoded and validated JSONSchemaProps) to a Schema, which
- * separates structure and value validations. Accepts any input; nonstructural parts are omitted.
+ * Converts a decoded `openAPIV3Schema` to a Schema, which separates structure and value
+ * validations. Accepts any input; parts of the wrong type are omitted.
  */
 export function schemaFromOpenApi(props: JsonObject): Schema {
   const schema = structureFrom(props);
@@ -37,8 +30,8 @@ export function schemaFromOpenApi(props: JsonObject): Schema {
 }
 
 /**
- * A schema under construction, whose members are set individually for speed: large definitions have
- * ten thousand schemas.
+ * A schema under construction. Its members are set one by one for speed: a large definition has ten
+ * thousand schemas.
  */
 type Draft = { -readonly [Name in keyof Schema]: Schema[Name] };
 
@@ -78,10 +71,6 @@ function structureFrom(props: JsonObject): Draft {
   const rules = rulesFrom(props);
   if (rules !== undefined) schema.rules = rules;
   return schema;
-}
-
-function strings(value: JsonValue | undefined): { required: readonly string[] } | undefined {
-  return Array.isArray(value) && value.length > 0 ? { required: textsOf(value) } : undefined;
 }
 
 function rulesFrom(props: JsonObject): readonly CelRule[] | undefined {
@@ -127,18 +116,19 @@ function validationFrom(props: JsonObject): ValueValidation | undefined {
   return Object.keys(validation).length === 0 ? undefined : validation;
 }
 
-/** A schema inside allOf, anyOf, oneOf, or not, which has only validations. */
+/** Converts a schema inside allOf, anyOf, oneOf, or not, which has only validations. */
 function nestedFromOpenApi(props: JsonObject): NestedValidation {
   const type = textIn(props, 'type');
   const items = objectIn(props, 'items');
   const additional = objectIn(props, 'additionalProperties');
   const propertySchemas = objectIn(props, 'properties');
+  const required = listIn(props, 'required');
   const properties = Object.entries(propertySchemas ?? {}).map(
     ([name, child]) => [name, nestedFromOpenApi(isObject(child) ? child : {})] as const,
   );
   return {
     ...validationFrom(props),
-    ...(strings(member(props, 'required')) ?? {}),
+    ...(required === undefined ? {} : { required: textsOf(required) }),
     ...(type === undefined ? {} : { type: type as NonNullable<Schema['type']> }),
     ...(props['nullable'] === true ? { nullable: true } : {}),
     ...(props['x-kubernetes-int-or-string'] === true ? { intOrString: true } : {}),

@@ -8,9 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { resolved, type Schema } from './schema.ts';
 
-/** The wording of Go's decoder and printer, which clients match on. */
-
-/** The name of the Go type of a typed schema: `int32`, `map[string]string`, `v1.PodSpec`. */
+/** Returns the name of the Go type of a schema: `int32`, `map[string]string`, `v1.PodSpec`. */
 export function goType(schema: Schema): string {
   const at = resolved(schema);
   if (at.goName !== undefined) return at.goName;
@@ -26,7 +24,7 @@ export function goType(schema: Schema): string {
   return at.format === 'byte' ? '[]uint8' : 'string';
 }
 
-/** Go's reflect.Kind of a decoded JSON value. */
+/** Returns Go's reflect.Kind of a decoded JSON value. */
 function goKind(value: JsonValue): string {
   if (Array.isArray(value)) return 'slice';
   if (typeof value === 'boolean') return 'bool';
@@ -35,9 +33,7 @@ function goKind(value: JsonValue): string {
   return Number.isInteger(Number(value)) ? 'int64' : 'float64';
 }
 
-/**
- * The error of kube-apiserver's map converter for a member that does not match its field's type.
- */
+/** Returns the error of kube-apiserver's map converter for a value of the wrong type. */
 export function cannotConvert(value: JsonValue, schema: Schema): string {
   const at = resolved(schema);
   const kind = goKind(value);
@@ -52,24 +48,23 @@ export function cannotConvert(value: JsonValue, schema: Schema): string {
   return `unrecognized type: ${goType(bare)}`;
 }
 
-/** `core.v1.Pod` -> `v1.Pod`, as Go prints package and type. */
+/** Returns the package and name of a type as Go prints them: `v1.Pod` for `core.v1.Pod`. */
 export function shortTypeName(typeName: string): string {
   return typeName.split('.').slice(-2).join('.');
 }
 
-/** `core.v1.Pod` -> `Pod`. */
+/** Returns the name of a type without its package: `Pod` for `core.v1.Pod`. */
 export function bareTypeName(typeName: string): string {
   return typeName.slice(typeName.lastIndexOf('.') + 1);
 }
 
-/** The value in an error; containers are in Go syntax. */
+/** Prints a value in an error; lists and objects are in Go syntax. */
 export function goBadValue(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return '"null"';
   return typeof value === 'object' ? showHead(value, goSyntax) : showValue(value);
 }
 
-/** Durations as Go parses and prints them, in nanoseconds as bigint. */
-
+/** The units of Go's durations in nanoseconds; both signs for micro are accepted. */
 const units: Readonly<Record<string, bigint>> = {
   ns: 1n,
   us: 1_000n,
@@ -80,7 +75,8 @@ const units: Readonly<Record<string, bigint>> = {
   m: 60_000_000_000n,
   h: 3_600_000_000_000n,
 };
-const longest = 2n ** 63n;
+/** One more than the longest duration, in nanoseconds. */
+const durationLimit = 2n ** 63n;
 
 /** Parses a duration such as `1h30m` to nanoseconds; undefined if Go rejects it. */
 export function parseGoDuration(text: string): bigint | undefined {
@@ -97,29 +93,29 @@ export function parseGoDuration(text: string): bigint | undefined {
     if (whole === '' && fraction === '') return undefined;
     const scale = 10n ** BigInt(fraction.length);
     total += BigInt(whole === '' ? 0 : whole) * unit + (BigInt(fraction || '0') * unit) / scale;
-    if (total > longest) return undefined;
+    if (total > durationLimit) return undefined;
     rest = rest.slice(match[0].length);
   }
   if (sign === '-') return -total;
-  return total === longest ? undefined : total;
+  return total === durationLimit ? undefined : total;
 }
 
-/** Go's error for a text that `parseGoDuration` rejects. */
+/** Returns Go's error for a text that `parseGoDuration` rejects. */
 export function goDurationError(text: string): string {
-  const wrong = (problem: Extract<Problem, { code: 'duration' }>['problem']) =>
+  const errorOf = (problem: Extract<Problem, { code: 'duration' }>['problem']) =>
     problemText({ code: 'duration', text, problem });
   let rest = text.replace(/^[+-]/, '');
   while (rest !== '' && rest.length <= 200) {
     const [found = '', digits = '', unit = ''] = /^(\d*\.?\d*)([^\d.]*)/.exec(rest) ?? [];
     if (digits === '' || digits === '.') break;
-    if (unit === '') return wrong('no unit');
-    if (!Object.hasOwn(units, unit)) return wrong({ unit });
+    if (unit === '') return errorOf('no unit');
+    if (!Object.hasOwn(units, unit)) return errorOf({ unit });
     rest = rest.slice(found.length);
   }
-  return wrong('syntax');
+  return errorOf('syntax');
 }
 
-/** Formats a duration like Go's `Duration.String()`: `1h30m0s`, `1.5s`, `250ms`. */
+/** Prints nanoseconds like Go's `Duration.String()`: `1h30m0s`, `1.5s`, `250ms`. */
 export function printGoDuration(duration: bigint): string {
   if (duration === 0n) return '0s';
   const sign = duration < 0n ? '-' : '';

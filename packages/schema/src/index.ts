@@ -1,4 +1,4 @@
-/** The schema engine: decodes, defaults, prunes, and validates JSON objects by a structural schema. */
+/** Decodes, defaults, prunes, and validates JSON objects by a structural schema. */
 
 export {
   applyDefaults,

@@ -1,9 +1,8 @@
 import type { JsonValue } from '@wheelhouse/machinery';
 
 /**
- * A structural schema, for built-in kinds (from the generated table of facts) and custom kinds
- * (from `openAPIV3Schema`). All code that walks objects follows it. Schemas are immutable after
- * construction and may be cyclic through `resolve`.
+ * A structural schema of a built-in kind (from the generated table of facts) or of a custom kind
+ * (from `openAPIV3Schema`). Schemas are immutable and may be cyclic through `resolve`.
  */
 export interface Schema {
   /**
@@ -70,7 +69,7 @@ export interface Alternatives {
   readonly object?: Schema;
   readonly list?: Schema;
   readonly boolean?: true;
-  /** Go's message if a value has none of these shapes; if absent, such a value counts as absent. */
+  /** Go's message for a value with none of these shapes; without it, such a value becomes null. */
   readonly otherwise?: string;
 }
 
@@ -95,13 +94,11 @@ export interface Property {
    * numbers of the nested messages, outermost first. `number` is in the innermost.
    */
   readonly inlineIn?: readonly number[];
-  /** Omitted from the encoding if it has its zero value; only for built-in kinds. */
+  /** Whether the encoding omits a zero value; only for built-in kinds. */
   readonly omitEmpty?: boolean;
-  /** Distinguishes absent from zero; only for built-in kinds. */
+  /** Whether absent differs from zero; only for built-in kinds. */
   readonly pointer?: boolean;
-  /**
-   * `pointer` is required by the specification, although kube-apiserver's type has a plain value.
-   */
+  /** Whether kube-apiserver's type is no pointer, although the specification needs `pointer`. */
   readonly isPlainUpstream?: boolean;
 }
 
@@ -142,6 +139,7 @@ export interface NestedValidation extends ValueValidation {
   readonly intOrString?: boolean;
 }
 
+/** A CEL rule of `x-kubernetes-validations`. */
 export interface CelRule {
   readonly rule: string;
   readonly message?: string;
@@ -151,7 +149,7 @@ export interface CelRule {
   readonly optionalOldSelf?: boolean;
 }
 
-/** Follows references to the actual schema. */
+/** Follows the references of a schema to one without a reference. */
 export function resolved(schema: Schema): Schema {
   let at = schema;
   while (at.resolve !== undefined) at = at.resolve();

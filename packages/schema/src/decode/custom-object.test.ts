@@ -86,15 +86,21 @@ describe('pruning', () => {
       ['a[0].b.c'],
     ],
     [
-      'metadata of embedded resources stays',
+      'metadata of embedded resources is kept',
       { a: object({ x: string }, { 'x-kubernetes-embedded-resource': true }) },
       { a: { kind: 'A', apiVersion: 'v1', metadata: { n: 1 }, y: 1 } },
       { a: { kind: 'A', apiVersion: 'v1', metadata: { n: 1 } } },
       ['a.y'],
     ],
-    ['metadata elsewhere goes', { a: object({}) }, { a: { kind: 'A' } }, { a: {} }, ['a.kind']],
     [
-      'type metadata at the root stays',
+      'metadata of other objects is removed',
+      { a: object({}) },
+      { a: { kind: 'A' } },
+      { a: {} },
+      ['a.kind'],
+    ],
+    [
+      'type metadata at the root is kept',
       {},
       { kind: 'A', apiVersion: 'b' },
       { kind: 'A', apiVersion: 'b' },
@@ -191,7 +197,7 @@ describe('a custom object', () => {
     });
   });
 
-  const refused: readonly (readonly [JsonObject, string])[] = [
+  const invalidBodies: readonly (readonly [JsonObject, string])[] = [
     [
       { metadata: { labels: 'x' } },
       'json: cannot unmarshal string into Go struct field ObjectMeta.labels of type map[string]string',
@@ -202,7 +208,7 @@ describe('a custom object', () => {
       'spec.child.metadata: Invalid value: {"name":1}: json: cannot unmarshal number into Go struct field ObjectMeta.name of type string',
     ],
   ];
-  test.each(refused)('refuses %j', (body, message) => {
+  test.each(invalidBodies)('rejects %j', (body, message) => {
     expect(() => decode(structuredClone(body))).toThrow(message);
   });
 

@@ -10,19 +10,19 @@ import {
 import { childPath, FoundPaths, indexPath } from '../field-paths.ts';
 import { isBooleanSchema, type Property, resolved, type Schema } from '../schema.ts';
 import { decodeTyped } from './decode-typed.ts';
-import { coerceEmbedded, type EmbeddedRules, wellTyped } from './embedded.ts';
+import { coerceEmbedded, type EmbeddedRules, withoutMistyped } from './embedded.ts';
 
-/** Removes unknown members in place and records their paths. */
+/** Removes unknown members in place and adds their paths to `removed`. */
 type Pruner = (value: JsonValue, path: string, removed: FoundPaths) => void;
 
 const pruners = new WeakMap<Schema, Pruner>();
 const roots = new WeakMap<Schema, (object: JsonObject) => FoundPaths>();
 
 /**
- * Prunes custom objects (FV-4): removes unspecified members in place and returns their paths,
- * sorted, as field validation reports them (`spec.list[0].y`). `apiVersion`, `kind`, and `metadata`
- * are kept at the root and in embedded resources; the content of metadata is pruned by its typed
- * schema. Below `preserveUnknownFields` only members with a schema are visited.
+ * Returns a function that prunes custom objects (FV-4): it removes unspecified members in place and
+ * returns their sorted paths, as field validation reports them (`spec.list[0].y`). It does not
+ * remove `apiVersion`, `kind`, and `metadata` at the root and in embedded resources. In an object
+ * with `preserveUnknownFields` it visits only members with a schema.
  */
 export function prune(schema: Schema): (object: JsonObject) => FoundPaths {
   const cachedPruner = roots.get(schema);
@@ -37,7 +37,7 @@ export function prune(schema: Schema): (object: JsonObject) => FoundPaths {
   return root;
 }
 
-/** Prunes a value that is not the root of a resource, in place. Used for defaults. */
+/** Prunes a value that is not the root of a resource, such as a default, in place. */
 export function pruneValue(schema: Schema, value: JsonValue): void {
   prunerOf(resolved(schema))(value, '', new FoundPaths());
 }
@@ -55,7 +55,7 @@ function prunerOf(schema: Schema): Pruner {
 }
 
 function build(schema: Schema): Pruner {
-  return schema.preserveUnknownFields === true ? keeper(schema) : remover(schema);
+  return schema.preserveUnknownFields === true ? preservingPruner(schema) : removingPruner(schema);
 }
 
 interface Parts {
@@ -77,7 +77,7 @@ function partsOf(schema: Schema): Parts {
   };
 }
 
-function remover(schema: Schema): Pruner {
+function removingPruner(schema: Schema): Pruner {
   const { embedded, properties, additional } = partsOf(schema);
   const items = schema.items === undefined ? pruneUnknown : prunerOf(resolved(schema.items));
   return (value, path, removed) => {
@@ -100,10 +100,13 @@ function remover(schema: Schema): Pruner {
   };
 }
 
-/** Below `preserveUnknownFields`: lists pass it on to their items, objects do not. */
-function keeper(schema: Schema): Pruner {
+/**
+ * Returns the pruner of a schema with `preserveUnknownFields`, which applies to the items of a list
+ * too, but not to the members of an object.
+ */
+function preservingPruner(schema: Schema): Pruner {
   const { embedded, properties, additional } = partsOf(schema);
-  const items = schema.items === undefined ? undefined : keeper(resolved(schema.items));
+  const items = schema.items === undefined ? undefined : preservingPruner(resolved(schema.items));
   return (value, path, removed) => {
     if (Array.isArray(value)) {
       if (items !== undefined) pruneItems(items, { list: value, path, removed });
@@ -132,8 +135,8 @@ function pruneItems(
 }
 
 /**
- * Without a schema, objects lose all members and lists keep their length. Not recursive, because
- * the input determines the depth.
+ * Prunes a value without a schema: objects lose all members, and lists keep their length. Not
+ * recursive, because the input determines the depth.
  */
 function pruneUnknown(value: JsonValue, path: string, removed: FoundPaths): void {
   const stack: { value: JsonValue; path: string }[] = [{ value, path }];
@@ -153,66 +156,63 @@ function pruneUnknown(value: JsonValue, path: string, removed: FoundPaths): void
   }
 }
 
-/** Removes null members and map values that are neither nullable nor defaulted, in place. */
-function dropNulls(schema: Schema): (value: JsonValue) => void {
-  return dropperOf(resolved(schema), anyNull);
+/** Removes nulls from a value in place. */
+type NullRemover = (value: JsonValue) => void;
+
+/**
+ * Which nulls to remove: those of members and map values that are neither nullable nor defaulted,
+ * and whose schema is selected.
+ */
+interface NullRemoval {
+  readonly selects: (schema: Schema) => boolean;
+  /** The compiled functions, by schema. */
+  readonly removers: WeakMap<Schema, NullRemover>;
 }
 
-/** The same, only for fields with any type, in which null would pass as a value. */
-function dropUntypedNulls(schema: Schema): (value: JsonValue) => void {
-  return dropperOf(resolved(schema), untypedNull);
-}
-
-type Dropper = (value: JsonValue) => void;
-
-/** Decides which nulls to drop by their schema, and caches the compiled functions. */
-interface Dropping {
-  readonly of: (schema: Schema) => boolean;
-  readonly made: WeakMap<Schema, Dropper>;
-}
-
-const anyNull: Dropping = { of: () => true, made: new WeakMap() };
-const untypedNull: Dropping = {
-  of: ({ type, intOrString }) => type === undefined && intOrString !== true,
-  made: new WeakMap(),
+const allNulls: NullRemoval = { selects: () => true, removers: new WeakMap() };
+/** Only fields of any type, in which validation would accept null as a value. */
+const untypedNulls: NullRemoval = {
+  selects: ({ type, intOrString }) => type === undefined && intOrString !== true,
+  removers: new WeakMap(),
 };
 
-function dropperOf(schema: Schema, dropping: Dropping): Dropper {
-  const cachedDropper = dropping.made.get(schema);
-  if (cachedDropper !== undefined) return cachedDropper;
-  const dropper = buildDropper(schema, dropping);
-  dropping.made.set(schema, dropper);
-  return dropper;
+function nullRemover(schema: Schema, removal: NullRemoval): NullRemover {
+  const cachedRemover = removal.removers.get(schema);
+  if (cachedRemover !== undefined) return cachedRemover;
+  const remover = buildNullRemover(schema, removal);
+  removal.removers.set(schema, remover);
+  return remover;
 }
 
-interface Slot {
-  readonly drop: Dropper;
-  /** Whether a null must be dropped here. */
+interface NullSlot {
+  /** Removes nulls inside the value. */
+  readonly remove: NullRemover;
+  /** Whether to remove the value if it is null. */
   readonly refusesNull: boolean;
 }
 
-function slotOf(schema: Schema, dropping: Dropping): Slot | undefined {
+function nullSlotOf(schema: Schema, removal: NullRemoval): NullSlot | undefined {
   const at = resolved(schema);
   if (isBooleanSchema(at)) return undefined;
   const isBare = at.nullable !== true && (at.default === undefined || at.default === null);
-  return { drop: dropperOf(at, dropping), refusesNull: isBare && dropping.of(at) };
+  return { remove: nullRemover(at, removal), refusesNull: isBare && removal.selects(at) };
 }
 
-function buildDropper(schema: Schema, dropping: Dropping): Dropper {
-  const slots = new Map<string, Slot>();
+function buildNullRemover(schema: Schema, removal: NullRemoval): NullRemover {
+  const slots = new Map<string, NullSlot>();
   for (const [name, property] of schema.properties ?? new Map<string, Property>()) {
-    const slot = slotOf(property.schema, dropping);
+    const slot = nullSlotOf(property.schema, removal);
     if (slot !== undefined) slots.set(name, slot);
   }
   const additional =
     schema.additionalProperties === undefined
       ? undefined
-      : slotOf(schema.additionalProperties, dropping);
-  const items = schema.items === undefined ? undefined : slotOf(schema.items, dropping);
+      : nullSlotOf(schema.additionalProperties, removal);
+  const items = schema.items === undefined ? undefined : nullSlotOf(schema.items, removal);
   return (value) => {
     if (typeof value !== 'object' || value === null) return;
     if (Array.isArray(value)) {
-      if (items !== undefined) for (const item of value) items.drop(item);
+      if (items !== undefined) for (const item of value) items.remove(item);
       return;
     }
     for (const name of Object.keys(value)) {
@@ -220,52 +220,54 @@ function buildDropper(schema: Schema, dropping: Dropping): Dropper {
       if (slot === undefined) continue;
       const child = member(value, name);
       if (child === null && slot.refusesNull) delete value[name];
-      else if (typeof child === 'object') slot.drop(child);
+      else if (typeof child === 'object') slot.remove(child);
     }
   };
 }
 
-/** Normalizes an object in place and returns the paths of dropped members. */
+/**
+ * Normalizes an object in place and returns the paths of the removed unknown members.
+ * @throws DecodeError or EmbeddedError if metadata has the wrong type
+ */
 export type CustomDecoder = (object: JsonObject, options?: CustomDecoding) => FoundPaths;
 
 export interface CustomDecoding {
-  /** Keeps nulls for validation, except those of fields with any type. */
+  /** Whether to keep nulls for validation, except those of fields of any type. */
   readonly keepsNulls?: boolean;
-  /** Drops members of metadata with the wrong type instead of throwing, as for stored objects. */
+  /** Whether to remove members of metadata with the wrong type instead of throwing. */
   readonly dropsMistyped?: boolean;
 }
 
 /**
- * Normalizes the body of a custom object in place, in kube-apiserver's order: defaults, typed
- * metadata, pruning, dropping nulls, embedded metadata. Returns the paths of unknown members.
- * Throws `DecodeError` or `EmbeddedError` for metadata of the wrong type.
+ * Returns the decoder of the custom objects of a schema, which works in kube-apiserver's order:
+ * defaults, metadata, unknown members, nulls, metadata of embedded resources.
  */
 export function decodeCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder {
   let fill: ((object: JsonObject) => void) | undefined;
-  const shape = pruneCustom(schema, rules);
+  const pruneObject = pruneCustom(schema, rules);
   return (object, options) => {
     fill ??= applyDefaults(schema);
     fill(object);
-    return shape(object, options);
+    return pruneObject(object, options);
   };
 }
 
-/** The same for an object that already has its defaults: only drops unknown members. */
+/** Returns the decoder of custom objects that already have their defaults. */
 export function pruneCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder {
   // Compiled on first use: there are many large definitions, most with few objects.
   let compiled: ReturnType<typeof compilePruning> | undefined;
   return (object, { keepsNulls = false, dropsMistyped = false } = {}) => {
     compiled ??= compilePruning(schema, rules);
-    const { pruneObject, drop, dropUntyped, metadataOf } = compiled;
+    const { pruneObject, removeNulls, removeUntypedNulls, decodeMetadata } = compiled;
     const unknown = new FoundPaths();
     const metadataValue = object['metadata'];
     const ofMetadata = new FoundPaths();
-    const decode = dropsMistyped ? wellTyped(metadataOf) : metadataOf;
+    const decode = dropsMistyped ? withoutMistyped(decodeMetadata) : decodeMetadata;
     const metadata = metadataValue === undefined ? undefined : decode(metadataValue, ofMetadata);
     unknown.addUnder('metadata', ofMetadata);
     unknown.addAll(pruneObject(object));
-    if (keepsNulls) dropUntyped(object);
-    else drop(object);
+    if (keepsNulls) removeUntypedNulls(object);
+    else removeNulls(object);
     unknown.addAll(coerceEmbedded(schema, object, rules, { dropsMistyped }));
     if (metadata !== undefined) object['metadata'] = metadata;
     return unknown;
@@ -274,18 +276,17 @@ export function pruneCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder
 
 const compilePruning = (schema: Schema, rules: EmbeddedRules) => ({
   pruneObject: prune(schema),
-  drop: dropNulls(schema),
-  dropUntyped: dropUntypedNulls(schema),
-  metadataOf: decodeTyped(rules.objectMeta),
+  removeNulls: nullRemover(resolved(schema), allNulls),
+  removeUntypedNulls: nullRemover(resolved(schema), untypedNulls),
+  decodeMetadata: decodeTyped(rules.objectMeta),
 });
 
 type Defaulter = (value: JsonValue) => void;
 const defaulters = new WeakMap<Schema, Defaulter>();
 
 /**
- * Sets absent members to their schema's defaults, in place and recursively. A null that is not
- * nullable counts as absent if there is a default. For custom kinds only: the defaults of built-in
- * kinds are code.
+ * Returns a function that sets absent members to the defaults of a schema, in place and at any
+ * depth. A null that is not nullable counts as absent if there is a default.
  */
 export function applyDefaults(schema: Schema): (object: JsonValue) => void {
   return defaulterOf(resolved(schema));
@@ -300,7 +301,9 @@ function defaulterOf(schema: Schema): Defaulter {
 }
 
 interface DefaultedSlot {
+  /** Fills the defaults inside the value. */
   readonly fill: Defaulter;
+  /** The default of the value itself. */
   readonly standard: JsonValue | undefined;
   readonly nullable: boolean;
 }
@@ -314,7 +317,6 @@ function defaultedSlotOf(schema: Schema): DefaultedSlot {
   };
 }
 
-/** Compiles the function that sets the defaults of a schema. */
 function buildDefaulter(schema: Schema): Defaulter {
   const slots = new Map<string, DefaultedSlot>();
   for (const [name, property] of schema.properties ?? new Map<string, Property>()) {

@@ -17,7 +17,7 @@ export class DecodeError extends Error {
   }
 }
 
-/** The message for input that is nested deeper than `maxDepth`. */
+/** The message of kube-apiserver for input that is nested too deeply. */
 const depthMessage = 'exceeded max depth';
 
 /** Whether a value is nested deeper than `maxDepth` levels. Not recursive. */
@@ -38,23 +38,24 @@ export function exceedsDepth(value: JsonValue | undefined): boolean {
 }
 
 /**
- * The source from which kube-apiserver decodes a value, which affects its messages: the text of a
- * body, the text of a patched document or of YAML with sorted members, or the map that results from
- * a strategic merge patch.
+ * What kube-apiserver decodes a value from, which affects its messages: the text of a body; the
+ * text of a patched document or of YAML, whose members are sorted; or the map that a strategic
+ * merge patch results in.
  */
 export type DecodeSource = 'text' | 'patched' | 'map';
 
 /**
- * The state of a typed decoder. `fields` holds the names of the enclosing struct members, as in
- * Go's messages; `steps` holds the whole path, as in strict errors. Errors do not stop the decoder.
- * The reported error is the first one of a type with a custom decoder, because that ends Go's
- * decoding; otherwise the first of all.
+ * The state of a typed decoder. Errors do not stop the decoder: it reports the first error of a
+ * type with a custom decoder, because that ends Go's decoding, or else the first error.
  */
 export interface DecodeContext {
+  /** The names of the enclosing struct members, as in Go's messages. */
   readonly fields: string[];
+  /** The parts of the whole path, as in strict errors. */
   readonly steps: string[];
+  /** The name of the enclosing struct. */
   struct: string;
-  /** The field that errors name; inside a type with a custom decoder, that field. */
+  /** The field that errors name inside a type with a custom decoder. */
   field: string | undefined;
   /** Number of levels that are still allowed below this one. */
   depthLeft: number;
@@ -64,7 +65,7 @@ export interface DecodeContext {
   readonly unknown: FoundPaths;
   /** Whether an empty list or map occurs in a field that is always serialized. */
   hasEmpty: boolean;
-  /** Visits members in the order of the input, so that errors have that order. */
+  /** Whether members are visited in the order of the input, so that errors have that order. */
   readonly inputOrder: boolean;
   readonly source: DecodeSource;
   /** The text of numbers that are placeholders for others. */
@@ -74,6 +75,7 @@ export interface DecodeContext {
 /** Placeholders of numbers, and the text of those numbers. */
 export type Spellings = ReadonlyMap<number, string>;
 
+/** Returns the context of a decoder that starts. */
 export function newContext(options: {
   readonly inputOrder: boolean;
   readonly source: DecodeSource;
@@ -112,7 +114,7 @@ export function failFinally(context: DecodeContext, message: string): void {
   } else fail(context, message);
 }
 
-/** `failType` for a type with a custom decoder. */
+/** Records a value of the wrong JSON type for a type with a custom decoder. */
 export function failTypeFinally(
   context: DecodeContext,
   value: JsonValue,
@@ -127,8 +129,8 @@ export function failTypeFinally(
 }
 
 /**
- * Records a value of the wrong JSON type. `what` overrides the description of the value (`number
- * 1.5`).
+ * Records a value of the wrong JSON type.
+ * @param into.what the description of the value in the message, such as `number 1.5`
  */
 export function failType(
   context: DecodeContext,
@@ -147,24 +149,27 @@ export function failType(
   context.error = problemText({ code: 'misfit', what, type, ...(field === '' ? {} : { field }) });
 }
 
-/** Describes a number in errors as it was spelled: `number 1.0`. */
+/** Describes a number as it was spelled, for an error: `number 1.0`. */
 export function numberText({ spellings }: DecodeContext, value: number | bigint): string {
   const spelling = typeof value === 'number' ? spellings?.get(value) : undefined;
   return `number ${spelling ?? value}`;
 }
 
-/** The current field by the names of Go's structs; empty outside of fields. */
+/** Returns the current field as Go's messages name it; empty outside of structs. */
 export function currentField({ struct, fields }: DecodeContext): string {
   return struct === '' ? '' : `${struct}.${fields.join('.')}`;
 }
 
-/** Enters a level. Throws if that is too deep. */
+/**
+ * Enters a level of nesting.
+ * @throws DecodeError if it is too deep
+ */
 export function descend(context: DecodeContext): void {
   if (context.depthLeft === 0) throw new DecodeError(depthMessage);
   context.depthLeft -= 1;
 }
 
-/** Records an unknown member by its path in strict errors. */
+/** Records the path of an unknown member. */
 export function noteUnknown(context: DecodeContext, name: string): void {
   const { unknown } = context;
   if (unknown.isFull) {

@@ -21,7 +21,7 @@ import {
 /** Decodes a value that is not null. The result is valid only if the context has no error. */
 export type Decoder = (value: JsonValue, context: DecodeContext) => JsonValue;
 
-/** A decoder in steps, for large values. */
+/** Decodes a value that is not null in steps. */
 export type StepDecoder = (
   value: JsonValue,
   context: DecodeContext,
@@ -43,7 +43,7 @@ export interface TypedWalker {
 
 const never = () => false;
 
-/** The walker of a scalar schema; undefined for objects, lists, and opaque values. */
+/** Returns the walker of a scalar schema; undefined for objects, lists, and opaque values. */
 export function scalarWalker(schema: Schema): TypedWalker | undefined {
   if (schema.intOrString === true) return scalar(decodeIntOrString, 0, never);
   switch (schema.type) {
@@ -186,13 +186,13 @@ function bytesDecoder(schema: Schema): Decoder {
     }
     const text = /[\r\n]/.test(value) ? value.replace(/[\r\n]/g, '') : value;
     const at = base64ErrorAt(text);
-    const framed = context.source === 'map' ? 'error decoding from json: ' : '';
-    if (at !== undefined) fail(context, framed + problemText({ code: 'base64', at }));
+    const prefix = context.source === 'map' ? 'error decoding from json: ' : '';
+    if (at !== undefined) fail(context, prefix + problemText({ code: 'base64', at }));
     return text;
   };
 }
 
-/** Go also decodes bytes from a list of numbers. */
+/** Decodes bytes from a list of numbers, as Go does, and returns them in base64. */
 function bytesOfNumbers(items: readonly JsonValue[], context: DecodeContext): JsonValue {
   const isMap = context.source === 'map';
   const bytes = items.map((item) => {
@@ -201,11 +201,10 @@ function bytesOfNumbers(items: readonly JsonValue[], context: DecodeContext): Js
     // Go's map converter truncates a number that is too large.
     if (isNumber && (isMap || (Number.isInteger(item) && item >= 0 && item <= 255))) return item;
     if (isMap) fail(context, 'unrecognized type: uint8');
-    else
-      failType(context, item, {
-        type: 'uint8',
-        ...(isNumber ? { what: numberText(context, item) } : {}),
-      });
+    else {
+      const what = isNumber ? { what: numberText(context, item) } : {};
+      failType(context, item, { type: 'uint8', ...what });
+    }
     return 0;
   });
   return Buffer.from(bytes).toString('base64');
@@ -214,16 +213,16 @@ function bytesOfNumbers(items: readonly JsonValue[], context: DecodeContext): Js
 const base64Characters = /^[A-Za-z0-9+/]*/;
 
 /**
- * The position at which Go's base64 decoder fails; undefined for valid input. Padding is required
- * at the end.
+ * Returns the position at which Go's base64 decoder fails; undefined for valid input, which must be
+ * padded.
  */
 export function base64ErrorAt(text: string): number | undefined {
-  const good = base64Characters.exec(text)?.[0].length ?? 0;
-  const inQuantum = good % 4;
-  if (good === text.length) return inQuantum === 0 ? undefined : good - inQuantum;
-  if (text[good] !== '=' || inQuantum < 2) return good;
-  if (inQuantum === 3) return good + 1 === text.length ? undefined : good + 1;
-  if (good + 1 === text.length) return text.length;
-  if (text[good + 1] !== '=') return good + 1;
-  return good + 2 === text.length ? undefined : good + 2;
+  const end = base64Characters.exec(text)?.[0].length ?? 0;
+  const inQuantum = end % 4;
+  if (end === text.length) return inQuantum === 0 ? undefined : end - inQuantum;
+  if (text[end] !== '=' || inQuantum < 2) return end;
+  if (inQuantum === 3) return end + 1 === text.length ? undefined : end + 1;
+  if (end + 1 === text.length) return text.length;
+  if (text[end + 1] !== '=') return end + 1;
+  return end + 2 === text.length ? undefined : end + 2;
 }

@@ -77,10 +77,10 @@ describe('a typed decoder', () => {
     );
   });
 
-  const kept: readonly (readonly [string, JsonValue, JsonValue])[] = [
+  const decodings: readonly (readonly [string, JsonValue, JsonValue])[] = [
     ['null counts as absent', { name: null, count: null }, { name: '' }],
     [
-      'empty members are left out',
+      'empty members are omitted',
       { name: '', count: 0, flag: false, parts: [], payload: '' },
       { name: '' },
     ],
@@ -103,7 +103,7 @@ describe('a typed decoder', () => {
     ],
     ['64-bit integers stay exact', { name: 'a', big: 2n ** 62n }, { name: 'a', big: 2n ** 62n }],
   ];
-  test.each(kept)('%s', (_, spec, expected) => {
+  test.each(decodings)('%s', (_, spec, expected) => {
     expect(decode({ spec }).object).toEqual({
       metadata: { creationTimestamp: null },
       spec: expected,
@@ -115,7 +115,7 @@ describe('a typed decoder', () => {
     expect(object).toMatchObject({ metadata: { creationTimestamp: '2024-02-29T22:30:00Z' } });
   });
 
-  const refused: readonly (readonly [JsonValue, string])[] = [
+  const invalidValues: readonly (readonly [JsonValue, string])[] = [
     ['x', 'json: cannot unmarshal string into Go value of type v1.Thing'],
     [
       { metadata: { labels: 'x' } },
@@ -180,7 +180,7 @@ describe('a typed decoder', () => {
       'json: cannot unmarshal bool into Go struct field Part.spec.port of type int32',
     ],
   ];
-  test.each(refused)("error %# has Go's message", (value, message) => {
+  test.each(invalidValues)("error %# has Go's message", (value, message) => {
     expect(decode(value).error).toBe(message);
   });
 
@@ -206,7 +206,7 @@ describe('a typed decoder', () => {
     expect(JSON.stringify(object)).toContain('{"__proto__":"a","constructor":"b"}');
   });
 
-  test('refuses deep input instead of overflowing', () => {
+  test('rejects input that is nested too deeply', () => {
     let deep: JsonValue = { name: 'a' };
     for (let level = 0; level < 10_000; level += 1) deep = { name: 'a', parts: [deep] };
     expect(decode({ spec: deep }).error).toBe('exceeded max depth');

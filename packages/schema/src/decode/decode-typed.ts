@@ -29,8 +29,9 @@ import {
 import { type StepDecoder, scalarWalker, type TypedWalker } from './decode-scalars.ts';
 
 /**
- * Decodes an object without modifying the input. Adds the paths of unknown members, such as
+ * Decodes an object and does not modify it. Adds the paths of unknown members, such as
  * `spec.containers[0].foo`, to `unknown`.
+ * @throws DecodeError with Go's message (see `Problem`) for a value of the wrong type
  */
 export type TypedDecoder = (
   value: JsonValue,
@@ -42,11 +43,10 @@ const decoders = new WeakMap<Schema, TypedDecoder>();
 const walkers = new WeakMap<Schema, TypedWalker>();
 
 /**
- * The decoder of a built-in type, equivalent to Go's strict JSON decoding followed by encoding.
- * Members are in declaration order; null counts as absent; empty members are omitted if the type
- * says `omitempty`, and otherwise have their zero values; times, quantities, and durations get
- * their stored form. Throws `DecodeError` with Go's message (see `Problem`) for a value of the
- * wrong type. Cached per schema.
+ * Returns the decoder of a built-in type, which is equivalent to Go's strict JSON decoding followed
+ * by encoding. Members are in the order of their declaration; null counts as absent; empty members
+ * are omitted if the type declares `omitempty`, and otherwise have their zero values; times,
+ * quantities, and durations have their stored form. Cached per schema.
  */
 export function decodeTyped(schema: Schema): TypedDecoder {
   const at = resolved(schema);
@@ -57,12 +57,12 @@ export function decodeTyped(schema: Schema): TypedDecoder {
     const context = newContext({ inputOrder: false, source });
     const object = value === null ? walker.zero() : walker.decode(value, context);
     if (context.error !== undefined) {
-      const { error = '' } = source === 'map' ? context : firstOf(walker, value, source);
+      const { error = '' } = source === 'map' ? context : decodeInInputOrder(walker, value, source);
       throw new DecodeError(error);
     }
     if (context.hasEmpty) withEmpty.add(object as JsonObject);
     if (context.unknown.count > 0 && unknown !== undefined) {
-      const found = needsSecondPass(context) ? firstOf(walker, value, source) : context;
+      const found = needsSecondPass(context) ? decodeInInputOrder(walker, value, source) : context;
       addUnknown(unknown, found);
     }
     return object as JsonObject;
@@ -72,10 +72,10 @@ export function decodeTyped(schema: Schema): TypedDecoder {
 }
 
 /**
- * `decodeTyped` in steps, for large values.
- *
- * @param options.spellings numbers in the value that are placeholders, and the text of the numbers
+ * Does the work of `decodeTyped` in steps (TRUST-2).
+ * @param options.spellings numbers in the value that are placeholders, and the texts of the numbers
  *   for which they stand, which errors show
+ * @throws DecodeError for a value of the wrong type
  */
 export function* decodeTypedSteps(
   schema: Schema,
@@ -94,18 +94,18 @@ export function* decodeTypedSteps(
   const { decodeSteps } = walker;
   const context = newContext({ inputOrder: false, source, spellings });
   const object = yield* decodeSteps(value, context, new Stride());
-  function* again(): Generator<void, DecodeContext> {
+  function* decodeAgain(): Generator<void, DecodeContext> {
     const second = newContext({ inputOrder: true, source, spellings });
     yield* decodeSteps(value, second, new Stride());
     return second;
   }
   if (context.error !== undefined) {
-    const { error = '' } = source === 'map' ? context : yield* again();
+    const { error = '' } = source === 'map' ? context : yield* decodeAgain();
     throw new DecodeError(error);
   }
   if (context.hasEmpty) withEmpty.add(object as JsonObject);
   if (context.unknown.count > 0 && unknown !== undefined) {
-    addUnknown(unknown, needsSecondPass(context) ? yield* again() : context);
+    addUnknown(unknown, needsSecondPass(context) ? yield* decodeAgain() : context);
   }
   return object as JsonObject;
 }
@@ -113,14 +113,14 @@ export function* decodeTypedSteps(
 /** Objects that were decoded with empty but present lists or maps. */
 const withEmpty = new WeakSet<JsonObject>();
 
-/** A copy of a decoded object that is equivalent to it. */
+/** Returns a copy of a decoded object for which `settleEmpty` works as for the object. */
 export function copyDecoded<T extends JsonObject>(object: T): T {
   const copy = cloneJson(object);
   if (withEmpty.has(object)) withEmpty.add(copy);
   return copy;
 }
 
-/** `copyDecoded` in steps, for large objects. */
+/** Does the work of `copyDecoded` in steps (TRUST-2). */
 export function* copyDecodedSteps(object: JsonObject): Generator<void, JsonObject> {
   const copy = yield* cloneJsonSteps(object);
   if (withEmpty.has(object)) withEmpty.add(copy);
@@ -128,8 +128,8 @@ export function* copyDecodedSteps(object: JsonObject): Generator<void, JsonObjec
 }
 
 /**
- * Replaces empty lists and maps in a decoded object by null, in place, because the stored form does
- * not distinguish them from absent ones. Their managers have been recorded by then.
+ * Replaces empty lists and maps in a decoded object with null, in place, because the stored form
+ * does not distinguish them from absent ones. The managers of fields must be recorded before.
  */
 export function settleEmpty(schema: Schema, object: JsonObject): void {
   if (withEmpty.delete(object)) settleIn(resolved(schema), object);
@@ -167,8 +167,12 @@ function addUnknown(unknown: FoundPaths, { unknown: found, source }: DecodeConte
   unknown.omit(found.omitted);
 }
 
-/** A second pass in the order of the input, because the response reports the first error. */
-function firstOf(walker: TypedWalker, value: JsonValue, source: DecodeSource): DecodeContext {
+/** Decodes a value in the order of its members, in which responses report the first error. */
+function decodeInInputOrder(
+  walker: TypedWalker,
+  value: JsonValue,
+  source: DecodeSource,
+): DecodeContext {
   const context = newContext({ inputOrder: true, source });
   walker.decode(value, context);
   return context;
@@ -182,7 +186,7 @@ function walkerOf(schema: Schema): TypedWalker {
   return walker;
 }
 
-/** References are resolved on first use, because types are recursive. */
+/** Returns a walker that resolves its reference on first use, because types are recursive. */
 function lazyWalker(schema: Schema): TypedWalker {
   if (schema.resolve === undefined) return walkerOf(schema);
   let walker: TypedWalker | undefined;
@@ -218,7 +222,7 @@ function isEmptyCollection(value: JsonValue): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0;
 }
 
-/** Raw JSON is kept unchanged. */
+/** The walker of raw JSON, which is not changed. */
 const opaqueWalker: TypedWalker = {
   decode: (value) => value,
   zero: () => null,
@@ -275,7 +279,7 @@ function itemDecoder(element: TypedWalker) {
   };
 }
 
-/** Map values are stored under their keys, so absent bytes become empty bytes. */
+/** Returns the walker of the values of a map, in which null bytes become empty bytes. */
 function elementWalker(schema: Schema): TypedWalker {
   const walker = lazyWalker(schema);
   return schema.format === 'byte' ? { ...walker, zero: () => '' } : walker;
@@ -320,10 +324,10 @@ function mapWalker(schema: Schema): TypedWalker {
   return { decode, decodeSteps, zero: () => null, isEmpty: isEmptyCollection, nested: true };
 }
 
-/** Maps with more names keep the order of the input, since sorting them would take too long. */
+/** Upper bound of the names that are sorted; a map with more keeps the order of the input. */
 const sortedNamesMax = 4096;
 
-/** The names of a map sorted as Go does. Most clients send them in this order. */
+/** Returns the names of a map in Go's order, in which most clients send them. */
 function sortedNames(map: JsonObject): readonly string[] {
   const names = Object.keys(map);
   let last = '';
@@ -352,12 +356,12 @@ interface Field {
   readonly walker: TypedWalker;
   readonly omitEmpty: boolean;
   readonly pointer: boolean;
-  /** Stored as protobuf, which cannot represent an empty list or map. */
+  /** Whether the stored form is protobuf, which cannot represent an empty list or map. */
   readonly emptyIsNull: boolean;
 }
 
 interface Struct {
-  /** Name in messages: `PodSpec`. */
+  /** The name in messages, such as `PodSpec`. */
   readonly name: string;
   readonly schema: Schema;
   readonly fields: readonly Field[];
@@ -430,9 +434,9 @@ function decodeFields(struct: Struct, value: JsonObject, context: DecodeContext)
   let found = 0;
   for (const field of struct.fields) {
     const { name } = field;
-    const isThere = Object.hasOwn(value, name);
-    const memberValue = isThere ? value[name] : undefined;
-    if (isThere) found += 1;
+    const isPresent = Object.hasOwn(value, name);
+    const memberValue = isPresent ? value[name] : undefined;
+    if (isPresent) found += 1;
     if (memberValue === undefined || memberValue === null) {
       if (!field.omitEmpty) object[name] = field.pointer ? null : field.walker.zero();
       continue;
@@ -449,13 +453,13 @@ function setField(
   of: { readonly field: Field; readonly decoded: JsonValue; readonly context: DecodeContext },
 ): void {
   const { field, decoded, context } = of;
-  if (field.omitEmpty && (decoded === null || (!field.pointer && field.walker.isEmpty(decoded))))
-    return;
+  const isEmpty = decoded === null || (!field.pointer && field.walker.isEmpty(decoded));
+  if (field.omitEmpty && isEmpty) return;
   object[field.name] = decoded;
   if (field.emptyIsNull && isEmptyCollection(decoded)) context.hasEmpty = true;
 }
 
-/** A value that is decoded in steps, and its place. */
+/** A value that is decoded in steps. */
 interface Stepping {
   readonly value: JsonObject;
   readonly context: DecodeContext;
@@ -541,28 +545,28 @@ function alternativesWalker(schema: Schema): TypedWalker {
   const list = shapes.list === undefined ? undefined : lazyWalker(shapes.list);
   const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
     if (typeof value === 'boolean' && shapes.boolean === true) return value;
-    const chosen = Array.isArray(value) ? list : isObject(value) ? object : undefined;
-    if (chosen !== undefined) {
+    const walker = Array.isArray(value) ? list : isObject(value) ? object : undefined;
+    if (walker !== undefined) {
       // kube-apiserver's custom decoders of such members are not strict.
       const unknownBefore = context.unknown.count;
       const outer = context.field;
       context.field ??= currentField(context);
-      const decoded = chosen.decode(value, context);
+      const decoded = walker.decode(value, context);
       context.field = outer;
       context.unknown.rewind(unknownBefore);
-      // kube-apiserver decodes a value that is neither a schema nor a list of schemas like this.
+      // kube-apiserver decodes an empty list like a value of another shape.
       return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;
     }
     if (shapes.otherwise !== undefined) failFinally(context, shapes.otherwise);
     return null;
   };
   const decodeSteps: StepDecoder = function* (value, context, stride) {
-    const chosen = Array.isArray(value) ? list : isObject(value) ? object : undefined;
-    if (chosen?.decodeSteps === undefined) return decode(value, context);
+    const walker = Array.isArray(value) ? list : isObject(value) ? object : undefined;
+    if (walker?.decodeSteps === undefined) return decode(value, context);
     const unknownBefore = context.unknown.count;
     const outer = context.field;
     context.field ??= currentField(context);
-    const decoded = yield* chosen.decodeSteps(value, context, stride);
+    const decoded = yield* walker.decodeSteps(value, context, stride);
     context.field = outer;
     context.unknown.rewind(unknownBefore);
     return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;

@@ -13,13 +13,13 @@ import { isBooleanSchema, type Property, resolved, type Schema } from '../schema
 import { DecodeError } from './decode-context.ts';
 import { decodeTyped, type TypedDecoder } from './decode-typed.ts';
 
-/** Rules for metadata, which the caller provides. */
+/** Rules for the metadata of embedded resources, which the caller provides. */
 export interface EmbeddedRules {
   /** The schema of ObjectMeta. */
   readonly objectMeta: Schema;
-  /** Validates the metadata of an embedded object; names are path segments. */
+  /** Returns the errors of the metadata at `path`; names are path segments. */
   readonly validateMeta: (metadata: JsonObject, path: string) => readonly FieldError[];
-  /** Validates a kind in lower case as a DNS label (RFC 1035); empty if it is valid. */
+  /** Returns why a kind in lower case is no DNS label (RFC 1035); empty if it is one. */
   readonly validateLabel: (label: string) => readonly string[];
 }
 
@@ -34,12 +34,12 @@ export class EmbeddedError extends Error {
   }
 }
 
-type Visit = (object: JsonObject, path: string, strict: string) => void;
-type Walk = (value: JsonValue, at: { path: string; strict: string }, visit: Visit) => void;
+type Visit = (object: JsonObject, path: string) => void;
+type Walk = (value: JsonValue, path: string, visit: Visit) => void;
 
 const walks = new WeakMap<Schema, Walk | null>();
 
-/** A function that visits all embedded resources of a schema; undefined if there are none. */
+/** Returns a function that visits all embedded resources; undefined if the schema has none. */
 function walkOf(schema: Schema): Walk | undefined {
   if (isBooleanSchema(schema)) return undefined;
   const cachedWalk = walks.get(schema);
@@ -60,33 +60,31 @@ function buildWalk(schema: Schema): Walk | undefined {
     additionalProperties === undefined ? undefined : walkOf(resolved(additionalProperties));
   const items = schema.items === undefined ? undefined : walkOf(resolved(schema.items));
   if (embeddedResource !== true && named.size === 0 && !additional && !items) return undefined;
-  return (value, at, visit) => {
+  return (value, path, visit) => {
     if (Array.isArray(value)) {
+      if (items === undefined) return;
       value.forEach((item, index) => {
-        const place = { path: indexPath(at.path, index), strict: indexPath(at.strict, index) };
-        items?.(item, place, visit);
+        items(item, indexPath(path, index), visit);
       });
       return;
     }
     if (!isObject(value)) return;
-    if (embeddedResource === true) visit(value, at.path, at.strict);
+    if (embeddedResource === true) visit(value, path);
     for (const name of Object.keys(value)) {
       const child = value[name];
       if (child === undefined) continue;
-      const strict = childPath(at.strict, name);
       const walk = named.get(name);
-      if (walk !== undefined) walk(child, { path: childPath(at.path, name), strict }, visit);
-      else additional?.(child, { path: keyPath(at.path, name), strict }, visit);
+      if (walk !== undefined) walk(child, childPath(path, name), visit);
+      else additional?.(child, keyPath(path, name), visit);
     }
   };
 }
 
-const start = { path: '', strict: '' };
-
 /**
- * Decodes the metadata of embedded resources in place and returns the paths of its unknown members,
- * which are dropped. Throws `EmbeddedError` for a value of the wrong type, unless such values are
- * dropped too.
+ * Decodes the metadata of embedded resources in place: removes its unknown members and returns
+ * their sorted paths.
+ * @param options.dropsMistyped whether to remove values of the wrong type instead of throwing
+ * @throws EmbeddedError for metadata, an apiVersion, or a kind of the wrong type
  */
 export function coerceEmbedded(
   schema: Schema,
@@ -96,7 +94,7 @@ export function coerceEmbedded(
 ): FoundPaths {
   const walk = walkOf(resolved(schema));
   const unknown = new FoundPaths();
-  walk?.(object, start, (resource, path) => {
+  walk?.(object, '', (resource, path) => {
     for (const name of ['apiVersion', 'kind']) {
       const value = member(resource, name);
       if (value === undefined || typeof value === 'string') continue;
@@ -117,23 +115,25 @@ export function coerceEmbedded(
 }
 
 /**
- * The decoder for stored metadata, which drops invalid members individually and replaces a
- * non-object by an empty object.
+ * Returns a decoder for stored metadata that removes members of the wrong type and replaces a value
+ * that is not an object with an empty object.
  */
-export function wellTyped(decode: TypedDecoder): TypedDecoder {
+export function withoutMistyped(decode: TypedDecoder): TypedDecoder {
   return (value, unknown, source) => {
     try {
       return decode(value, unknown, source);
     } catch (error) {
       if (!(error instanceof DecodeError)) throw error;
       const members = isObject(value) ? Object.entries(value) : [];
-      const kept = members.filter(([name, member]) => isTaken(decode, { [name]: member ?? null }));
-      return decode(Object.fromEntries(kept), unknown, source);
+      const valid = members.filter(([name, member]) =>
+        isDecodable(decode, { [name]: member ?? null }),
+      );
+      return decode(Object.fromEntries(valid), unknown, source);
     }
   };
 }
 
-function isTaken(decode: TypedDecoder, value: JsonObject): boolean {
+function isDecodable(decode: TypedDecoder, value: JsonObject): boolean {
   try {
     decode(value);
     return true;
@@ -150,7 +150,7 @@ function coerceMetadata(
   try {
     const unknown = new FoundPaths();
     const decode = decodeTyped(at.rules.objectMeta);
-    const decoded = (at.dropsMistyped ? wellTyped(decode) : decode)(metadata, unknown);
+    const decoded = (at.dropsMistyped ? withoutMistyped(decode) : decode)(metadata, unknown);
     at.unknown.addUnder(at.path, unknown);
     return decoded;
   } catch (error) {
@@ -159,14 +159,14 @@ function coerceMetadata(
   }
 }
 
-/** Validates apiVersion, kind, and metadata of the embedded resources in an object. */
+/** Validates the apiVersion, kind, and metadata of the embedded resources in an object. */
 export function validateEmbedded(
   schema: Schema,
   object: JsonValue,
   rules: EmbeddedRules,
 ): readonly FieldError[] {
   const errors: FieldError[] = [];
-  walkOf(resolved(schema))?.(object, start, (resource, path) => {
+  walkOf(resolved(schema))?.(object, '', (resource, path) => {
     for (const name of ['apiVersion', 'kind']) {
       if (member(resource, name) !== undefined) continue;
       errors.push(required(childPath(path, name), 'must not be empty'));
@@ -189,27 +189,28 @@ function checkApiVersion(resource: JsonObject, path: string, errors: FieldError[
   }
 }
 
-interface Checked {
+interface ResourceContext {
+  /** The path of the embedded resource. */
   readonly path: string;
   readonly errors: FieldError[];
   readonly rules: EmbeddedRules;
 }
 
-function checkKind(resource: JsonObject, at: Checked): void {
+function checkKind(resource: JsonObject, at: ResourceContext): void {
   const field = childPath(at.path, 'kind');
   const value = member(resource, 'kind');
   if (value === undefined) return;
   if (typeof value !== 'string') at.errors.push(invalid(field, value, 'must be a string'));
   else if (value === '') at.errors.push(invalid(field, value, 'must not be empty'));
   else {
-    const wrong = at.rules.validateLabel(value.toLowerCase());
-    if (wrong.length === 0) return;
-    const detail = `may have mixed case, but should otherwise match: ${wrong.join(',')}`;
+    const problems = at.rules.validateLabel(value.toLowerCase());
+    if (problems.length === 0) return;
+    const detail = `may have mixed case, but should otherwise match: ${problems.join(',')}`;
     at.errors.push(invalid(field, value, detail));
   }
 }
 
-function checkMetadata(resource: JsonObject, at: Checked): void {
+function checkMetadata(resource: JsonObject, at: ResourceContext): void {
   const metadata = member(resource, 'metadata');
   if (metadata === undefined) return;
   const field = childPath(at.path, 'metadata');

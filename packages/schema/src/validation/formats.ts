@@ -1,10 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { parseGoDuration } from '../go-wording.ts';
 
-/**
- * The string formats of custom schemas, validated as in kube-apiserver. Other formats are not
- * checked. Names are compared without dashes (`date-time` is `datetime`).
- */
+/** Whether a string has a format. */
 export type FormatCheck = (text: string) => boolean;
 
 const hex = '[0-9a-f]';
@@ -16,6 +13,7 @@ const uuid3 = uuidOf(`3${hex}{3}`, four);
 const uuid4 = uuidOf(`4${hex}{3}`, `[89ab]${hex}{3}`);
 const uuid5 = uuidOf(`5${hex}{3}`, `[89ab]${hex}{3}`);
 
+/** The formats that kube-apiserver checks, by their names without dashes. */
 const checks: Readonly<Record<string, FormatCheck>> = {
   bsonobjectid: (text) => /^[0-9a-fA-F]{24}$/.test(text),
   byte: isBase64,
@@ -43,7 +41,7 @@ const checks: Readonly<Record<string, FormatCheck>> = {
   uuid5: (text) => uuid5.test(text),
 };
 
-/** The check of a format; undefined if it is not checked. */
+/** Returns the check of a format; undefined if kube-apiserver does not check it. */
 export function formatCheck(format: string): FormatCheck | undefined {
   const name = format.replaceAll('-', '');
   return Object.hasOwn(checks, name) ? checks[name] : undefined;
@@ -54,7 +52,7 @@ function isBase64(text: string): boolean {
   return /^[A-Za-z0-9+/]*={0,2}$/.test(text);
 }
 
-/** Leading zeros are accepted, as in kube-apiserver, because old objects contain them. */
+/** Whether a text is an IPv4 address; leading zeros are accepted, as in kube-apiserver. */
 function isIpv4Address(text: string): boolean {
   const parts = text.split('.');
   return parts.length === 4 && parts.every((part) => /^0*\d{1,3}$/.test(part) && +part < 256);
@@ -87,7 +85,7 @@ function isMac(text: string): boolean {
   );
 }
 
-/** Lengths and leading digits by issuer. */
+/** The numbers of credit cards by issuer: their lengths and leading digits. */
 const cardNumbers = [
   /^4\d{12}(?:\d{3})?$/,
   /^5[1-5]\d{14}$/,
@@ -146,7 +144,7 @@ function isDateTime(text: string): boolean {
 const durationUnits = ['ns', 'us', 'µs', 'ms', 's', 'm', 'h', 'd', 'w', 'hr', 'wk'];
 const durationPrefixes = ['nano', 'micro', 'milli', 'sec', 'min', 'hour', 'day', 'week', 's'];
 
-/** A Go duration, or any text that contains a number and a unit, in Scala's notation. */
+/** Whether a text is a Go duration, or contains a number and a unit in Scala's notation. */
 function isDuration(text: string): boolean {
   if (parseGoDuration(text) !== undefined) return true;
   for (const match of text.matchAll(/(\d+)\s*([A-Za-zµ]+)/g)) {
@@ -160,7 +158,7 @@ function isDuration(text: string): boolean {
 const atom = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\uffff-]+$/;
 const isDotAtom = (text: string) => text.split('.').every((part) => atom.test(part));
 
-/** A mailbox with or without a display name. */
+/** Whether a text is an email address with or without a display name. */
 function isEmail(text: string): boolean {
   const trimmed = text.trim();
   const angle = trimmed.endsWith('>') ? trimmed.lastIndexOf('<') : -1;
@@ -169,8 +167,8 @@ function isEmail(text: string): boolean {
   const at = address.lastIndexOf('@');
   if (at <= 0) return false;
   const [local, domain] = [address.slice(0, at), address.slice(at + 1)];
-  const goodLocal = isDotAtom(local) || /^"(?:[^"\\\r\n]|\\.)*"$/.test(local);
-  return goodLocal && (isDotAtom(domain) || /^\[[^[\]\\\s]+\]$/.test(domain));
+  const isLocalValid = isDotAtom(local) || /^"(?:[^"\\\r\n]|\\.)*"$/.test(local);
+  return isLocalValid && (isDotAtom(domain) || /^\[[^[\]\\\s]+\]$/.test(domain));
 }
 
 function isDisplayName(text: string): boolean {
@@ -190,7 +188,7 @@ function isHostname(text: string): boolean {
   return hostname.test(text);
 }
 
-/** An absolute URI or an absolute path, as in a request line. */
+/** Whether a text is an absolute URI or an absolute path, as in a request line. */
 function isRequestUri(text: string): boolean {
   if (text === '' || hasControl(text)) return false;
   if (text === '*') return true;

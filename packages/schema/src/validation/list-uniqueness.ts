@@ -18,8 +18,8 @@ type Check = (value: JsonValue, path: string, errors: FieldError[]) => void;
 const checks = new WeakMap<Schema, Check | null>();
 
 /**
- * Validates that the items of set-type lists and the keys of map-type lists are unique. Returns one
- * error per duplicate value.
+ * Validates that the items of lists of type `set` and the keys of lists of type `map` are unique.
+ * Returns one error for each value that occurs more than once.
  */
 export function validateUniqueness(schema: Schema, object: JsonValue): readonly FieldError[] {
   const check = checkOf(resolved(schema));
@@ -29,7 +29,7 @@ export function validateUniqueness(schema: Schema, object: JsonValue): readonly 
   return errors;
 }
 
-/** Undefined if no list below has a type, so that most kinds need no check. */
+/** Returns the check of a schema; undefined if no list in it has one of these types. */
 function checkOf(schema: Schema): Check | undefined {
   if (isBooleanSchema(schema)) return undefined;
   const cachedCheck = checks.get(schema);
@@ -63,8 +63,8 @@ function membersCheck(schema: Schema): Check | undefined {
 function listCheck(schema: Schema): Check | undefined {
   const items = checkOf(resolved(schema.items ?? anySchema));
   const { listType, listMapKeys = [] } = schema;
-  const own = listType === 'set' || listType === 'map';
-  if (items === undefined && !own) return undefined;
+  const isTyped = listType === 'set' || listType === 'map';
+  if (items === undefined && !isTyped) return undefined;
   return (value, path, errors) => {
     if (!Array.isArray(value)) return;
     if (listType === 'set') checkSet(value, path, errors);
@@ -90,8 +90,8 @@ function keyIdentity(item: JsonValue, keys: readonly string[]): Identity {
   return value === undefined ? undefined : identity(value);
 }
 
-/** Indexes at which a value occurs for the second time. */
-function repeated(values: readonly Identity[]): number[] {
+/** Returns the indexes at which a value occurs for the second time. */
+function repeatedIndexes(values: readonly Identity[]): number[] {
   const counts = new Map<Identity, number>();
   const indexes: number[] = [];
   values.forEach((value, index) => {
@@ -104,7 +104,7 @@ function repeated(values: readonly Identity[]): number[] {
 
 function checkSet(list: JsonArray, path: string, errors: FieldError[]): void {
   if (list.length < 2) return;
-  for (const index of repeated(list.map(identity))) {
+  for (const index of repeatedIndexes(list.map(identity))) {
     errors.push(duplicate(indexPath(path, index), list[index], goBadValue));
   }
 }
@@ -120,7 +120,7 @@ function checkMap(
     return;
   }
   if (list.length < 2) return;
-  for (const index of repeated(list.map((item) => keyIdentity(item, at.keys)))) {
+  for (const index of repeatedIndexes(list.map((item) => keyIdentity(item, at.keys)))) {
     const keys = keysOf(itemAt(list, index), at.keys);
     at.errors.push(duplicate(indexPath(at.path, index), keys, goBadValue));
   }

@@ -53,44 +53,45 @@ interface Match {
   readonly end: number;
 }
 
-/** Which match a search looks for, and what pays for it. */
 interface Search {
   readonly threads: Threads;
+  /** The index at which the search starts. */
   readonly from: number;
-  /** Pays for the executed instructions; unlimited if absent. */
+  /** Charged for the executed instructions; unlimited if absent. */
   readonly budget?: WorkBudget | undefined;
-  /** Any match, or the leftmost one that RE2 prefers. */
-  readonly wanted: 'any' | 'leftmost';
+  /** Whether to find any match, or the leftmost one that RE2 prefers. */
+  readonly result: 'any' | 'leftmost';
 }
 
-/** Whether a program matches anywhere in a text, in steps (TRUST-2). */
+/** Determines whether a program matches anywhere in a text, in steps (TRUST-2). */
 export function* matchesInSteps(program: CompiledProgram, text: string): Generator<void, boolean> {
   const threads = new Threads(program.inst);
-  const match = yield* searchSteps(program, text, { threads, from: 0, wanted: 'any' });
+  const match = yield* searchSteps(program, text, { threads, from: 0, result: 'any' });
   return match !== undefined;
 }
 
 /**
- * Returns a search for the leftmost match at or after an index that RE2 prefers, in steps
- * (TRUST-2). The budget pays for the instructions that it executes. Throws WorkExceeded.
+ * Returns a function that finds the leftmost match at or after an index that RE2 prefers, in steps
+ * (TRUST-2).
+ * @param budget charged for the executed instructions; the function throws WorkExceeded at its end
  */
 export function searchOf(program: CompiledProgram, text: string, budget: WorkBudget) {
   const threads = new Threads(program.inst);
   return (from: number): Generator<void, Match | undefined> => {
     threads.reset();
-    return searchSteps(program, text, { threads, from, budget, wanted: 'leftmost' });
+    return searchSteps(program, text, { threads, from, budget, result: 'leftmost' });
   };
 }
 
 /**
- * The match of a program at or after an index, in steps (TRUST-2), because RE2's own search cannot
- * pause; undefined if there is none. Follows all threads of the program at once, in the order of
- * their priority, so each character costs at most the program's size. Throws WorkExceeded.
+ * Finds a match of a program in steps (TRUST-2), because RE2's own search cannot pause; undefined
+ * if there is none. It follows all threads of the program at once, in the order of their priority,
+ * so the cost of a character is at most the size of the program.
  */
 function* searchSteps(
   { start }: CompiledProgram,
   text: string,
-  { threads, from, budget, wanted }: Search,
+  { threads, from, budget, result }: Search,
 ): Generator<void, Match | undefined> {
   let executed = 0;
   let before = from === 0 ? -1 : pointBefore(text, from);
@@ -99,7 +100,7 @@ function* searchSteps(
   for (let at = from; ; ) {
     // Once there is a match, a thread that starts later cannot be the leftmost one.
     if (threads.match === undefined) threads.add(start, at);
-    if (wanted === 'any' && threads.reachesMatch) return { start: from, end: at };
+    if (result === 'any' && threads.reachesMatch) return { start: from, end: at };
     if (threads.count === 0 && threads.match !== undefined) {
       budget?.spend(executed);
       return threads.match;
@@ -121,21 +122,21 @@ function* searchSteps(
   }
 }
 
-/** The code point that ends before an index. */
+/** Returns the code point that ends before an index. */
 function pointBefore(text: string, index: number): number {
   const point = index > 1 ? (text.codePointAt(index - 2) ?? 0) : 0;
   return point > 0xffff ? point : text.charCodeAt(index - 1);
 }
 
-/** The conditions that hold between two code points; -1 stands for an end of the text. */
+/** Returns the conditions that hold between two code points; -1 stands for an end of the text. */
 function conditionsBetween(before: number, next: number): number {
-  let holding = 0;
-  if (before < 0) holding |= condition.beginText | condition.beginLine;
-  if (before === newline) holding |= condition.beginLine;
-  if (next < 0) holding |= condition.endText | condition.endLine;
-  if (next === newline) holding |= condition.endLine;
+  let conditions = 0;
+  if (before < 0) conditions |= condition.beginText | condition.beginLine;
+  if (before === newline) conditions |= condition.beginLine;
+  if (next < 0) conditions |= condition.endText | condition.endLine;
+  if (next === newline) conditions |= condition.endLine;
   const isBoundary = isWord(before) !== isWord(next);
-  return holding | (isBoundary ? condition.wordBoundary : condition.noWordBoundary);
+  return conditions | (isBoundary ? condition.wordBoundary : condition.noWordBoundary);
 }
 
 const isWord = (rune: number) =>
@@ -167,7 +168,7 @@ class Threads {
     this.#addedAt = new Uint32Array(inst.length);
   }
 
-  /** Forgets all threads and the match. */
+  /** Removes all threads and the match. */
   reset(): void {
     this.#current.length = 0;
     this.#starts.length = 0;
@@ -176,6 +177,7 @@ class Threads {
     this.reachesMatch = false;
   }
 
+  /** The number of threads. */
   get count(): number {
     return this.#current.length;
   }
@@ -217,7 +219,11 @@ class Threads {
     }
   }
 
-  /** Reads the character at an index, -1 for the end. */
+  /**
+   * Advances the threads that read a character.
+   * @param rune the code point; -1 at the end of the text
+   * @param at its index
+   */
   advance(rune: number, at: number): void {
     const [reading, starts] = [this.#current, this.#starts];
     [this.#current, this.#starts] = this.#free;

@@ -3,7 +3,7 @@ import { RE2JS } from 're2js';
 import { type CompiledProgram, matchesInSteps, searchOf } from './pattern-steps.ts';
 
 /**
- * An upper estimate of the number of instructions that a pattern compiles to, in time linear in its
+ * Estimates an upper bound of the instructions that a pattern compiles to, in time linear in its
  * text. Repetitions multiply their operand, so a short text may compile to millions of
  * instructions. The result for a malformed pattern is arbitrary.
  */
@@ -11,7 +11,7 @@ export function programSizeOf(source: string): number {
   return new SizeReader(source).read();
 }
 
-/** Maximum number of copies that a repetition makes: five for `{2,5}`, three for `{2,}`. */
+/** Matches a repetition, which makes up to five copies for `{2,5}` and three for `{2,}`. */
 const repetition = /\{(\d+)(?:(,)(\d*))?\}/y;
 
 /**
@@ -91,7 +91,7 @@ class SizeReader {
     this.#add(1);
   }
 
-  /** A class is one instruction. Its first character never closes it. */
+  /** Reads a class, which is one instruction. Its first character never closes it. */
   #class(): void {
     const source = this.#source;
     let at = this.#at + 1;
@@ -110,8 +110,8 @@ class SizeReader {
     repetition.lastIndex = this.#at;
     const found = repetition.exec(this.#source);
     if (found === null) return false;
-    const [text, least, open, most] = found;
-    const copies = open === undefined || most === '' ? Number(least) + 1 : Number(most);
+    const [text, min, open, max] = found;
+    const copies = open === undefined || max === '' ? Number(min) + 1 : Number(max);
     // Each optional copy takes one more instruction.
     const repeated = (this.#last + 1) * copies;
     this.#size += repeated - this.#last;
@@ -137,15 +137,15 @@ const patternLengthMax = 16_384;
 const patternSizeMax = 10_000;
 
 /**
- * A user's pattern, matched by RE2 in time proportional to the product of the text's length and the
- * compiled pattern's size. Loaded only by custom kinds and CEL.
+ * A pattern of a user. RE2 matches it in time proportional to the product of the length of the text
+ * and the size of the compiled pattern.
  */
 export class Pattern {
   readonly #compiled: RE2JS;
   /** Number of instructions of the compiled pattern: a thousand for `a{1000}`. */
   readonly size: number;
 
-  /** Throws an Error with RE2's message for a pattern that is malformed or too large. */
+  /** @throws Error with RE2's message for a pattern that is malformed or too large */
   constructor(source: string) {
     if (source.length > patternLengthMax) {
       throw new Error(`a pattern may have at most ${patternLengthMax} characters`);
@@ -158,7 +158,7 @@ export class Pattern {
     this.size = this.#compiled.programSize();
   }
 
-  /** Maximum number of steps of one match against a text of this length. */
+  /** Returns the maximum number of steps of one match against a text of this length. */
   stepsFor(length: number): number {
     return this.size * (length + 1);
   }
@@ -168,7 +168,7 @@ export class Pattern {
     return this.#compiled.test(text);
   }
 
-  /** `test` in steps (TRUST-2). */
+  /** Does the work of `test` in steps (TRUST-2). */
   *testSteps(text: string): Generator<void, boolean> {
     const program: CompiledProgram = this.#compiled.re2Input.prog;
     if (this.stepsFor(text.length) <= undividedSteps || program.numLb > 0) return this.test(text);
@@ -176,9 +176,11 @@ export class Pattern {
   }
 
   /**
-   * The texts of at most `limit` matches, in steps (TRUST-2). As in Go, an empty match right after
-   * another match does not count. Each search may scan the rest of the text, so the budget pays for
-   * the instructions that it executes. Throws WorkExceeded.
+   * Returns the texts of at most `limit` matches, in steps (TRUST-2). As in Go, an empty match
+   * right after another match does not count.
+   * @param budget charged for the executed instructions, because each search may read the whole
+   *   rest of the text
+   * @throws WorkExceeded if the budget is exceeded
    */
   *findSteps(text: string, limit: number, budget: WorkBudget): Generator<void, string[]> {
     const program: CompiledProgram = this.#compiled.re2Input.prog;

@@ -14,31 +14,28 @@ import type { ValueValidation } from '../schema.ts';
 import { formatCheck } from './formats.ts';
 import type { Result, ValidationWork } from './validation-result.ts';
 
-/**
- * Checks of one value. Messages say `in body`, because kube-apiserver's validator was written for
- * requests.
- */
+/** Adds the errors of one value. Messages contain `in body`, as those of kube-apiserver do. */
 export type ValueCheck = (value: JsonValue, path: string, errors: FieldError[]) => void;
 
-/** The check of a string, whose pattern may be expensive. */
+/** Adds the errors of a string, whose pattern may be expensive. */
 export type TextCheck = (text: string, path: string, result: Result) => void;
 
-/** The field of an error, without the leading dot of a member of the root. */
+/** Returns the field of an error: a path without the leading dot of a member of the root. */
 export function fieldOf(path: string): string {
   return path.startsWith('.') ? path.slice(1) : path;
 }
 
-/** Errors without a field have a path that Go prints as `<nil>`. */
+/** The path of an error without a field, as Go prints it. */
 export const noField = '<nil>';
 
-/** An error about the alternatives that a whole value fails. */
+/** Returns an error about anyOf, oneOf, allOf, or not. */
 export function compositeError(message: string): FieldError {
   return invalid(noField, '', message);
 }
 
 /**
- * The JSON type of a value in messages. A number that does not fit int64, or that has a fraction or
- * exponent and exceeds the exact integers of float64, is not an integer.
+ * Returns the JSON type of a value in messages. A number that does not fit int64, or that has a
+ * fraction or exponent and exceeds the exact integers of float64, is not an integer.
  */
 function typeOfValue(value: JsonValue): string {
   if (value === null) return 'null';
@@ -48,21 +45,22 @@ function typeOfValue(value: JsonValue): string {
   return typeof value;
 }
 
-/** The format that kube-apiserver's decoder would assign to a value; only numbers have one. */
+/** Returns the format that kube-apiserver's decoder assigns to a number; empty for other values. */
 function formatOfValue(value: JsonValue): string {
   const type = typeOfValue(value);
   if (type === 'integer') return 'int64';
   return type === 'number' ? 'float64' : '';
 }
 
-function wrongType(path: string, want: string, got: string): FieldError {
-  const message = `${path} in body must be of type ${want}: ${JSON.stringify(got)}`;
-  return typeInvalid(fieldOf(path), got, message);
+function wrongType(path: string, expected: string, actual: string): FieldError {
+  const message = `${path} in body must be of type ${expected}: ${JSON.stringify(actual)}`;
+  return typeInvalid(fieldOf(path), actual, message);
 }
 
-/** Checks the type of a value. Returns whether it is valid. */
+/** Checks the type of a value, and returns whether it is valid. */
 export type TypeCheck = (value: JsonValue, path: string, errors: FieldError[]) => boolean;
 
+/** Returns the check of the type of a node. */
 export function typeCheck(node: {
   readonly types: readonly string[];
   readonly nullable: boolean;
@@ -70,14 +68,14 @@ export function typeCheck(node: {
 }): TypeCheck {
   const { types, nullable, format } = node;
   const numeric = types.includes('number') || types.includes('integer');
-  const want = types.join(',');
+  const expected = types.join(',');
   const holds = (type: string) =>
     types.includes(type) || (type === 'integer' && types.includes('number'));
   return (value, path, errors) => {
     const type = typeOfValue(value);
     if (value === null) {
       if (types.length === 0 || nullable) return true;
-      errors.push(wrongType(path, want, 'null'));
+      errors.push(wrongType(path, expected, 'null'));
       return false;
     }
     const isText = type === 'string' || type === 'array';
@@ -89,19 +87,22 @@ export function typeCheck(node: {
       }
     }
     if (holds(type)) return true;
-    errors.push(wrongType(path, want, type));
+    errors.push(wrongType(path, expected, type));
     return false;
   };
 }
 
-/** The length of a string in code points. */
+/** Returns the length of a string in code points. */
 function codePoints(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
   return count;
 }
 
-/** Checks length and pattern; reports the first failure. */
+/**
+ * Returns a check of length and pattern that reports the first failure; undefined if there is
+ * nothing to check.
+ */
 export function stringCheck(
   validation: ValueValidation,
   patternTest: ((text: string, work: ValidationWork) => boolean) | undefined,
@@ -123,6 +124,7 @@ export function stringCheck(
   };
 }
 
+/** Returns the check of a string format; undefined if the format is not checked. */
 export function formatValueCheck(format: string): ValueCheck | undefined {
   const holds = format === '' ? undefined : formatCheck(format);
   if (holds === undefined) return undefined;
@@ -131,6 +133,7 @@ export function formatValueCheck(format: string): ValueCheck | undefined {
   };
 }
 
+/** Returns the check that a value is one of `allowed`; undefined if any value is. */
 export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck | undefined {
   if (allowed === undefined || allowed.length === 0) return undefined;
   const names = allowed.map((one) => (typeof one === 'string' ? one : showValue(one)));
@@ -148,34 +151,33 @@ export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck
 }
 
 /**
- * Checks bounds and multiples. The limit of an integer is truncated to an integer, as in
- * kube-apiserver. Formats (`int32`, `float`) imply no bounds: in 1.32 they are only documentation.
+ * Returns a check of bounds and multiples; undefined if there are none. The limit of an integer is
+ * truncated to an integer, as in kube-apiserver. Formats (`int32`, `float`) imply no bounds.
  */
 export function numberCheck(validation: ValueValidation): ValueCheck | undefined {
   const { maximum, minimum, multipleOf } = validation;
   if ([maximum, minimum, multipleOf].every((one) => one === undefined)) return undefined;
   return (value, path, errors) => {
     if (typeof value !== 'number' && typeof value !== 'bigint') return;
-    const number = value;
-    const whole = typeof number === 'bigint' || Number.isSafeInteger(number);
-    const limit = (one: number) => (whole ? Math.trunc(one) : one);
+    const isInteger = typeof value === 'bigint' || Number.isSafeInteger(value);
+    const limit = (one: number) => (isInteger ? Math.trunc(one) : one);
     const field = fieldOf(path);
-    const shown = (one: number) => (whole ? String(one) : goFloat(one));
-    if (multipleOf !== undefined) checkMultiple(number, limit(multipleOf), { path, shown, errors });
+    const shown = (one: number) => (isInteger ? String(one) : goFloat(one));
+    if (multipleOf !== undefined) checkMultiple(value, limit(multipleOf), { path, shown, errors });
     if (minimum !== undefined) {
       const exclusive = validation.exclusiveMinimum === true;
-      const least = limit(minimum);
-      const words = exclusive ? 'greater than' : 'greater than or equal to';
-      if (exclusive ? number <= least : number < least) {
-        errors.push(invalid(field, number, `${path} in body should be ${words} ${shown(least)}`));
+      const min = limit(minimum);
+      const relation = exclusive ? 'greater than' : 'greater than or equal to';
+      if (exclusive ? value <= min : value < min) {
+        errors.push(invalid(field, value, `${path} in body should be ${relation} ${shown(min)}`));
       }
     }
     if (maximum !== undefined) {
       const exclusive = validation.exclusiveMaximum === true;
-      const most = limit(maximum);
-      const words = exclusive ? 'less than' : 'less than or equal to';
-      if (exclusive ? number >= most : number > most) {
-        errors.push(invalid(field, number, `${path} in body should be ${words} ${shown(most)}`));
+      const max = limit(maximum);
+      const relation = exclusive ? 'less than' : 'less than or equal to';
+      if (exclusive ? value >= max : value > max) {
+        errors.push(invalid(field, value, `${path} in body should be ${relation} ${shown(max)}`));
       }
     }
   };

@@ -243,7 +243,7 @@ describe('the validator', () => {
     ]);
   });
 
-  test('the place of a part precedes the field and is not in the message', () => {
+  test('the prefix of a part precedes the field and is not in the message', () => {
     const schema = schemaFromOpenApi({ type: 'object', properties: { a: { type: 'string' } } });
     expect(runInOnePiece(validate(schema)({ a: 1 }, { prefix: 'status' }))).toMatchObject([
       {
@@ -410,7 +410,7 @@ test('TRUST-2: a large value is validated in steps', () => {
   expect(stepsOf(map, changed, members).errors).toEqual(['spec.m1999.name']);
 });
 
-test('TRUST-2: patterns of long texts pause, and a text may be too long for the budget', () => {
+test('TRUST-2: matches of long texts pause, and a text may be too long for the budget', () => {
   const props: JsonObject = { type: 'array', items: { type: 'string', pattern: '^[a-z]*$' } };
   const texts = Array.from({ length: 20 }, () => 'a'.repeat(100_000));
   expect(stepsOf(props, texts)).toMatchObject({ errors: [] });

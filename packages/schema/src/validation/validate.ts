@@ -39,16 +39,13 @@ import {
 } from './validation-result.ts';
 
 export interface ValidateOptions {
-  /**
-   * The previous value of an update. Errors about unchanged parts are then omitted. If absent, all
-   * errors are reported.
-   */
+  /** The previous value in an update; errors about unchanged parts are then omitted. */
   readonly old?: JsonValue | undefined;
-  /** Prefix of every error's field, for a value that is part of an object (`status`). */
+  /** The path of the value (`status`) if it is part of an object; the prefix of all fields. */
   readonly prefix?: string;
 }
 
-/** Finds the errors of a value, in steps (TRUST-2). */
+/** Returns the errors of a value, in steps (TRUST-2). */
 export type Validator = (
   value: JsonValue,
   options?: ValidateOptions,
@@ -61,15 +58,15 @@ const validators = {
 };
 
 /**
- * The validator of a custom kind's schema: OpenAPI's value validations with kube-openapi's wording
- * and error types (CRD-2). Other functions check CEL rules, list uniqueness, and embedded metadata.
- * The CustomResourceDefinition's validation must have accepted each `pattern`. Cached per schema.
+ * Returns the validator of the schema of a custom kind: it checks the value validations of OpenAPI
+ * and reports errors as kube-apiserver does (CRD-2). Other functions check CEL rules, list
+ * uniqueness, and embedded metadata. Each `pattern` must be valid. Cached per schema.
  */
 export function validate(schema: Schema): Validator {
   return validatorOf(schema, 'objects');
 }
 
-/** The same for defaults, in which kube-apiserver allows int-or-string to have any type. */
+/** Returns the validator of defaults, in which an int-or-string can have any type. */
 export function validateStructure(schema: Schema): Validator {
   return validatorOf(schema, 'defaults');
 }
@@ -100,7 +97,7 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
 }
 
 /**
- * Removes duplicate errors, which nested junctors produce. Errors beyond those that a response
+ * Removes duplicate errors, which nested alternatives produce. Errors beyond those that a response
  * lists are not compared.
  */
 function withoutRepeated(errors: readonly FieldError[]): readonly FieldError[] {
@@ -120,10 +117,10 @@ function under(prefix: string, error: FieldError): FieldError {
   return withField(error, childPath(prefix, error.field));
 }
 
-/** Compiles the check of a node. Children are compiled on first use. */
-export const compile = (node: ValidationNode): Check => compileNode(node).check;
+/** Compiles the check of a node; the checks of its children are compiled on first use. */
+const compile = (node: ValidationNode): Check => compileNode(node).check;
 
-/** The check of a value, in one piece and, for large values, in steps. */
+/** The check of a node, which runs in one piece or in steps. */
 interface NodeCheck {
   readonly check: Check;
   readonly steps: (value: JsonValue, place: Place, progress: Progress) => Generator<void, void>;
@@ -132,7 +129,7 @@ interface NodeCheck {
 /** Number of budget steps between two pauses; matching patterns consumes them. */
 const pausedAfter = 100_000;
 
-/** Decides where a validation in steps may pause: after many values, and after much matching. */
+/** Determines where a validation pauses: after many values, and after long matches. */
 class Progress {
   readonly result: Result;
   readonly #stride = new Stride();
@@ -169,6 +166,7 @@ class Progress {
     return this.#stride.weigh(value) === 'light' && textIn(value, textMax) >= 0;
   }
 
+  /** Whether the current step is over, so that the validation must pause. */
   get isOver(): boolean {
     if (!this.#stride.isOver && this.result.work.left > this.#pauseAt) return false;
     this.#pauseAt = this.result.work.left - pausedAfter;
@@ -177,7 +175,7 @@ class Progress {
   }
 }
 
-/** Maximum length of the text in a light value, characters. */
+/** Maximum length of the text in a light value, in characters. */
 const textMax = 16_384;
 
 /** Subtracts the lengths of all texts in a value from `max`; negative if they exceed it. */
@@ -236,18 +234,18 @@ function compileNode(node: ValidationNode): NodeCheck {
   };
 }
 
-/** Checks the type and the junctors, which precede the parts of a value. */
+/** Returns the check of the type and of anyOf and the like, which precede the parts of a value. */
 function openingCheck(node: ValidationNode): Check {
   const hasType = node.types.length > 0 || node.format !== '';
   const checkType = hasType ? typeCheck(node) : undefined;
-  const junctors = junctorsOf(node.values, compile);
+  const checkAlternatives = alternativesCheck(node.values);
   return (value, place, result) => {
     if (checkType !== undefined) {
       if (checkType(value, place.path, result.errors)) result.checks += 1;
       result.checks += 1;
     }
     if (value === null) return;
-    junctors?.(value, place, result);
+    checkAlternatives?.(value, place, result);
     result.checks += 4;
   };
 }
@@ -272,7 +270,7 @@ function scalarCheck(node: ValidationNode): Check {
   };
 }
 
-/** RE2 compiles slowly, so patterns are compiled on first use. */
+/** Returns the test of a pattern, which is compiled on first use because that takes long. */
 function lazyPattern(source: string): (text: string, work: ValidationWork) => boolean {
   let pattern: Pattern | undefined;
   return (text, work) => {
@@ -305,7 +303,7 @@ function checkChild(child: Child, result: Result): void {
   const { value, place, check } = child;
   const before = result.errors.length;
   check().check(value, place, result);
-  forgive(place, result, before);
+  dropIfUnchanged(place, result, before);
 }
 
 function* childSteps(child: Child, progress: Progress): Generator<void, void> {
@@ -320,11 +318,11 @@ function* childSteps(child: Child, progress: Progress): Generator<void, void> {
   if (progress.isLight(value)) {
     yield* progress.run(() => check().check(value, place, result));
   } else yield* check().steps(value, place, progress);
-  forgive(place, result, before);
+  dropIfUnchanged(place, result, before);
 }
 
-/** Drops the errors of an unchanged member or item. */
-function forgive({ pair }: Place, { errors }: Result, before: number): void {
+/** Removes the errors of an unchanged member or item. */
+function dropIfUnchanged({ pair }: Place, { errors }: Result, before: number): void {
   if (pair !== undefined && errors.length > before && isUnchanged(pair)) errors.length = before;
 }
 
@@ -419,21 +417,20 @@ function checkCount(
   }
 }
 
-type Compile = (node: ValidationNode) => Check;
-
-interface Checks {
+/** The checks of the alternatives of a node. */
+interface Alternatives {
   readonly anyOf: readonly Check[];
   readonly oneOf: readonly Check[];
   readonly allOf: readonly Check[];
   readonly not: Check | undefined;
 }
 
-/** The checks of allOf, anyOf, oneOf, and not; undefined if there are none. */
-function junctorsOf(validation: ValueValidation, compile: Compile): Check | undefined {
+/** Returns the check of allOf, anyOf, oneOf, and not; undefined if there are none. */
+function alternativesCheck(validation: ValueValidation): Check | undefined {
   const { anyOf = [], oneOf = [], allOf = [], not } = validation;
   if (anyOf.length + oneOf.length + allOf.length === 0 && not === undefined) return undefined;
   const all = (list: readonly NestedValidation[]) => list.map((one) => compile(nodeOfNested(one)));
-  const checks: Checks = {
+  const checks: Alternatives = {
     anyOf: all(anyOf),
     oneOf: all(oneOf),
     allOf: all(allOf),
@@ -471,7 +468,7 @@ function run(check: Check, at: At, work: ValidationWork): Result {
 
 const isValid = (result: Result) => result.errors.length === 0;
 
-/** If all alternatives fail, the errors of the one that passed most checks are reported too. */
+/** Requires one alternative; if all fail, adds the errors of the one that passed most checks. */
 function checkAny(alternatives: readonly Check[], at: At, result: Result): void {
   let best: Result | undefined;
   for (const alternative of alternatives) {

@@ -10,9 +10,7 @@ import {
 } from '../schema.ts';
 import { formatCheck } from './formats.ts';
 
-/**
- * A uniform view of a schema, or of a validation nested in allOf and the like, for the validator.
- */
+/** A schema, or a validation nested in allOf and the like, as the validator sees it. */
 export interface ValidationNode {
   readonly types: readonly string[];
   readonly nullable: boolean;
@@ -35,20 +33,21 @@ function typesOf(node: Schema | NestedValidation): readonly string[] {
   return node.type === undefined ? [] : [node.type];
 }
 
-/** The format if it is a checked string format; all others are only documentation. */
+/** Returns a format if it is checked; others are only documentation. */
 function checkedFormat(format: string | undefined): string {
   return format === undefined || formatCheck(format) === undefined ? '' : format;
 }
 
-/** How a schema is interpreted; by default, for validating objects. */
+/** How a schema is interpreted. */
 export interface NodeOptions {
   /**
-   * Whether it validates a default: int-or-string does not restrict the type, and unchecked formats
-   * appear in errors about types.
+   * Whether the schema validates a default instead of an object: int-or-string does not restrict
+   * the type, and errors about types contain unchecked formats.
    */
   readonly ofDefault: boolean;
 }
 
+/** Returns the node of a schema. */
 export function nodeOfSchema(schema: Schema, options: NodeOptions): ValidationNode {
   const at = resolved(schema);
   const values = at.validation ?? nothing;
@@ -76,6 +75,7 @@ export function nodeOfSchema(schema: Schema, options: NodeOptions): ValidationNo
   };
 }
 
+/** Returns the node of a nested validation. */
 export function nodeOfNested(nested: NestedValidation): ValidationNode {
   const types = typesOf(nested);
   const properties = new Map<string, () => ValidationNode>();
@@ -91,11 +91,9 @@ export function nodeOfNested(nested: NestedValidation): ValidationNode {
     values: nested,
     required: nested.required ?? [],
     properties,
-    closed: nested.additionalProperties === noSchema,
+    closed: false,
     additional:
-      additionalProperties === undefined || additionalProperties === noSchema
-        ? undefined
-        : () => nodeOfNested(additionalProperties),
+      additionalProperties === undefined ? undefined : () => nodeOfNested(additionalProperties),
     items: items === undefined ? undefined : () => nodeOfNested(items),
   };
 }

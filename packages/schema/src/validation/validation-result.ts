@@ -11,27 +11,25 @@ import {
 import { resolved, type Schema } from '../schema.ts';
 import type { Pattern } from './pattern.ts';
 
-/** The errors of one place and the number of checks, by which alternatives are ranked (anyOf). */
+/** The result of a check. */
 export interface Result {
   readonly errors: FieldError[];
+  /** The number of passed checks, by which the alternatives of anyOf are ranked. */
   checks: number;
   /** The work budget of validating one object, shared by the results of its parts. */
   readonly work: ValidationWork;
 }
 
-/** Maximum number of steps of validating one object: of pattern matching and alternatives. */
+/** Maximum number of steps for the patterns and alternatives of one object. */
 const validationStepsMax = 30_000_000;
 
-/**
- * Maximum number of match steps in one step of a validation; most texts take far less time for
- * them.
- */
+/** Maximum number of match steps in one step of a validation. */
 const undividedMatches = 200_000;
 
-/** Number of steps from which the matches of a step are cached, for checks that are repeated. */
-const rememberedFrom = 50_000;
+/** Number of match steps after which the matches of a step are cached, for repeated checks. */
+const cachedFrom = 50_000;
 
-/** The budget of validating one object, and a cache of the matches that it has paid for. */
+/** The budget of validating one object, and a cache of matches. */
 export class ValidationWork extends WorkBudget {
   readonly #matches = new Map<Pattern, Map<string, boolean>>();
   /** Steps of matches since the last step began. */
@@ -41,12 +39,16 @@ export class ValidationWork extends WorkBudget {
     super({ what: 'the validation of the object', steps: validationStepsMax });
   }
 
-  /** Called when a new step of the validation begins. */
+  /** Starts a new step of the validation. */
   endStep(): void {
     this.#matched = 0;
   }
 
-  /** Whether the pattern matches the text. Throws `LongMatch` if that takes too long for a step. */
+  /**
+   * Whether the pattern matches the text.
+   * @throws LongMatch if the match takes too long for one step
+   * @throws WorkExceeded if the budget is exceeded
+   */
   test(pattern: Pattern, text: string): boolean {
     const cached = this.#matches.get(pattern)?.get(text);
     if (cached !== undefined) return cached;
@@ -55,29 +57,27 @@ export class ValidationWork extends WorkBudget {
     this.#matched += steps;
     if (this.#matched > undividedMatches) throw new LongMatch(this.#steps(pattern, text));
     const matches = pattern.test(text);
-    if (this.#matched > rememberedFrom) this.#remember(pattern, text, matches);
+    if (this.#matched > cachedFrom) this.#cache(pattern, text, matches);
     return matches;
   }
 
   *#steps(pattern: Pattern, text: string): Generator<void, void> {
     yield;
     const matches = yield* pattern.testSteps(text);
-    this.#remember(pattern, text, matches);
+    this.#cache(pattern, text, matches);
     yield;
     this.endStep();
   }
 
-  #remember(pattern: Pattern, text: string, matches: boolean): void {
+  #cache(pattern: Pattern, text: string, matches: boolean): void {
     const texts = this.#matches.get(pattern) ?? new Map<string, boolean>();
     this.#matches.set(pattern, texts.set(text, matches));
   }
 }
 
-/**
- * A check needs a match that takes long; the check must be repeated once the steps of that match
- * have run.
- */
+/** Thrown by a check that needs a long match; it must be repeated after the steps of the match. */
 export class LongMatch extends Error {
+  /** Matches, and caches the result. */
   readonly steps: Generator<void, void>;
   constructor(steps: Generator<void, void>) {
     super('the check needs a match that takes long');
@@ -85,11 +85,12 @@ export class LongMatch extends Error {
   }
 }
 
+/** Returns a result without errors. */
 export function newResult(work: ValidationWork): Result {
   return { errors: [], checks: 0, work };
 }
 
-/** Adds the errors of another result. */
+/** Adds the errors and checks of another result. */
 export function mergeInto(target: Result, other: Result): void {
   if (other.errors.length > 0) appendAll(target.errors, other.errors);
   target.checks += other.checks;
@@ -101,12 +102,13 @@ export interface Place {
   readonly pair: Correlation | undefined;
 }
 
+/** Adds the errors of a value at a place. */
 export type Check = (value: JsonValue, place: Place, result: Result) => void;
 
 /**
- * Ratcheting (CRD-3): an update is not rejected because of parts that it does not change. A
- * correlation pairs a value with its previous version: members by name, items of a map-type list by
- * keys. Items of other lists have no identity and no counterpart.
+ * A value in an update and its previous version, so that the update is not rejected because of
+ * parts that it does not change (CRD-3). Members are paired by name, and items of lists of type
+ * `map` by their keys. Items of other lists are not paired.
  */
 export interface Correlation {
   readonly old: JsonValue;
@@ -118,11 +120,12 @@ export interface Correlation {
   byKey?: ReadonlyMap<string, JsonValue>;
 }
 
+/** Pairs a value with its previous version. */
 export function correlate(pair: { old: JsonValue; value: JsonValue; schema: Schema }): Correlation {
   return { ...pair, schema: resolved(pair.schema) };
 }
 
-/** The correlation of a member, if both objects have it and its schema is known. */
+/** Pairs a member, if both objects have it and it has a schema. */
 export function correlateMember(
   at: Correlation | undefined,
   name: string,
@@ -135,7 +138,7 @@ export function correlateMember(
   return correlate({ old, value, schema });
 }
 
-/** The correlation of an item of a map-type list. */
+/** Pairs an item of a list of type `map`, if the previous list has an item with its keys. */
 export function correlateItem(at: Correlation | undefined, index: number): Correlation | undefined {
   if (at === undefined || at.schema.listType !== 'map' || at.schema.items === undefined) {
     return undefined;
@@ -149,15 +152,15 @@ export function correlateItem(at: Correlation | undefined, index: number): Corre
 }
 
 /**
- * Whether the value is unchanged, by kube-apiserver's rules: the order of a map-type list is
- * irrelevant, and an object with an undeclared member always counts as changed.
+ * Whether a value is unchanged by kube-apiserver's rules: the order of a list of type `map` is
+ * irrelevant, and an object with a member without a schema always counts as changed.
  */
 export function isUnchanged(at: Correlation): boolean {
-  at.equal ??= staysInPlace(at);
+  at.equal ??= compareVersions(at);
   return at.equal;
 }
 
-function staysInPlace(at: Correlation): boolean {
+function compareVersions(at: Correlation): boolean {
   const { old, value, schema } = at;
   if (Array.isArray(old) && Array.isArray(value)) {
     if (old.length !== value.length) return false;
@@ -184,7 +187,7 @@ function itemsByKey(list: JsonArray, keys: readonly string[]): ReadonlyMap<strin
   return items;
 }
 
-/** The values of the key members as one string; absent members count as null. */
+/** Returns the values of the key members as one string; absent members count as null. */
 function keyOf(item: JsonValue, keys: readonly string[]): string {
   return JSON.stringify(
     keys.map((key) => (isObject(item) ? (member(item, key) ?? null) : null)),
