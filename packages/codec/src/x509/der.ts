@@ -164,20 +164,27 @@ export function childrenOf(
   return element.children;
 }
 
-/** The dotted form of an object identifier with arcs of any size. */
+/** Upper bound of an arc of an object identifier, as in Go. */
+const arcMax = 2 ** 31 - 1;
+
+/**
+ * Returns the dotted form of an object identifier.
+ * @throws DerError for an arc that Go rejects, because a long one would take quadratic time
+ */
 export function oidText({ content }: DerElement): string {
-  const arcs: bigint[] = [];
-  let value = 0n;
+  const arcs: number[] = [];
+  let value = 0;
   for (const octet of content) {
-    value = value * 128n + BigInt(octet & 0x7f);
+    value = value * 128 + (octet & 0x7f);
+    if (value > arcMax) throw new DerError('object identifier with an arc of more than 31 bits');
     if (octet >= 0x80) continue;
     if (arcs.length > 0) {
       arcs.push(value);
     } else {
-      const head = value < 80n ? value / 40n : 2n;
-      arcs.push(head, value - head * 40n);
+      const first = value < 80 ? Math.floor(value / 40) : 2;
+      arcs.push(first, value - first * 40);
     }
-    value = 0n;
+    value = 0;
   }
   return arcs.join('.');
 }
