@@ -88,8 +88,10 @@ describe('anonymous', () => {
     expect(answer.warnings).toEqual([
       'the provided Authorization header contains extra space before the bearer token, and is ignored',
     ]);
-    const plain = await server.get(probe, { token: undefined });
-    expect(plain.warnings).toEqual([]);
+    for (const path of ['/version', '/healthz']) {
+      expect((await server.get(path, { token: undefined, headers })).warnings).toHaveLength(1);
+      expect((await server.get(path, { token: undefined })).warnings).toEqual([]);
+    }
   });
 
   test('AUTHN-1: every operation answers an invalid credential with 401', async () => {

@@ -159,6 +159,15 @@ export function answerHeaders(
   return headers;
 }
 
+/** Headers of an answer that is no API object: those of each answer, its own, and warnings. */
+export function documentHeaders(
+  { baseHeaders, warnings }: Pick<ApiCall, 'baseHeaders' | 'warnings'>,
+  own: Readonly<Record<string, string>>,
+): Record<string, string | readonly string[]> {
+  const headers = { ...baseHeaders, ...own };
+  return warnings.isEmpty ? headers : { ...headers, warning: warningHeaders(warnings) };
+}
+
 /** Maximum total length of all warnings; above it, each one is truncated to `warningLengthMax`. */
 const warningsLengthMax = 4096;
 

@@ -9,7 +9,7 @@ import {
   checkRouted,
   negotiate,
 } from '../answer/rendering.ts';
-import { answerHeaders, sendValue } from '../answer/respond.ts';
+import { answerHeaders, documentHeaders, sendValue } from '../answer/respond.ts';
 import { requireRequest } from '../registry/permit.ts';
 import {
   aggregatedDiscovery,
@@ -32,11 +32,7 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
   if (plain !== undefined) {
     if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
     const { status, headers, body } = plain instanceof Promise ? await plain : plain;
-    exchange.send({
-      status,
-      headers: { ...call.baseHeaders, ...headers },
-      body: Buffer.from(body),
-    });
+    exchange.send({ status, headers: documentHeaders(call, headers), body: Buffer.from(body) });
     return;
   }
   if (await openApiEndpoint(call)) return;
@@ -90,9 +86,10 @@ function sendVersion(call: AuthorizedCall): void {
 const jsonAlone: readonly ServedEncoding[] = [jsonEncoding];
 
 /** Answers with indented JSON, regardless of what the client accepts. */
-function sendForPeople({ exchange, info, baseHeaders }: AuthorizedCall, value: JsonObject): void {
+function sendForPeople(call: AuthorizedCall, value: JsonObject): void {
+  const { exchange, info } = call;
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
-  const headers = { ...baseHeaders, 'content-type': 'application/json' };
+  const headers = documentHeaders(call, { 'content-type': 'application/json' });
   exchange.send({ status: 200, headers, body: Buffer.from(JSON.stringify(value, null, 2)) });
 }
 

@@ -20,6 +20,7 @@ import {
   runInSlices,
 } from '@wheelhouse/machinery';
 import { takesGzip } from '../answer/rendering.ts';
+import { documentHeaders } from '../answer/respond.ts';
 import type { OpenApiSource } from '../views/openapi-document.ts';
 import { type MessageShapes, openApiProto } from '../views/openapi-proto.ts';
 import { openApiV2, openApiV2Shapes } from '../views/openapi-v2.ts';
@@ -158,19 +159,18 @@ export async function answerDocument(
     headers?: Record<string, string>;
   },
 ): Promise<boolean> {
-  const { exchange, context, baseHeaders } = call;
+  const { exchange, context } = call;
   const { document } = options;
   const { answersAs: type } =
     options.types === undefined ? json : chosenType(exchange.header('accept'), options.types);
   const etag = `"${document.digest}"`;
-  const headers = {
-    ...baseHeaders,
+  const headers = documentHeaders(call, {
     'content-type': type,
     etag,
     'last-modified': new Date(document.madeMs).toUTCString(),
     vary: 'Accept, Accept-Encoding',
     ...options.headers,
-  };
+  });
   if (isKnown(exchange.header('if-none-match'), etag)) {
     exchange.send({ status: 304, headers, body: Buffer.alloc(0) });
     return true;
