@@ -60,6 +60,11 @@ describe('tar archives', () => {
     for (const bytes of [100, 514, 1300]) {
       await expect(read(whole.subarray(0, bytes), 512)).rejects.toThrow('unexpected end');
     }
-    await expect(read(Buffer.alloc(512, 1), 512)).rejects.toThrow('wrong checksum');
+    await expect(read(Buffer.alloc(512, 1), 512)).rejects.toThrow('malformed number');
+    const badMode = tarHeader(entry({}));
+    badMode.write('rwxr-xr', 100);
+    const sum = badMode.fill(' ', 148, 156).reduce((total, byte) => total + byte, 0);
+    badMode.write(sum.toString(8).padStart(6, '0'), 148);
+    await expect(read(badMode, 512)).rejects.toThrow('malformed number');
   });
 });

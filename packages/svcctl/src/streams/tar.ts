@@ -102,7 +102,7 @@ export async function* readTar(chunks: AsyncIterable<Buffer>): AsyncGenerator<Re
 async function* readEntries(source: ByteSource): AsyncGenerator<ReadEntry> {
   let records: Readonly<Record<string, string>> = {};
   for (;;) {
-    const block = await source.take(blockBytes, 'or nothing');
+    const block = await source.take(blockBytes, 'optional');
     // Read what follows the end, so that the writer can finish.
     if (block === undefined || block.every((byte) => byte === 0)) return source.drain();
     const typeFlag = String.fromCharCode(block[156] ?? 0);
@@ -141,10 +141,11 @@ function readHeader(block: Buffer, records: Readonly<Record<string, string>>): T
   };
 }
 
-/** Reads a number in octal digits, or in GNU's binary format. */
+/** Reads a number in octal digits, or in GNU's binary format. Throws CliError if it is malformed. */
 function readNumber(block: Buffer, at: number, bytes: number): number {
   if ((block[at] ?? 0) >= 0x80) return Number(block.readBigUInt64BE(at + bytes - 8));
   const digits = block.toString('latin1', at, at + bytes).replace(/[\0 ]+/g, '');
+  if (!/^[0-7]*$/.test(digits)) throw corrupted('a header has a malformed number');
   return digits === '' ? 0 : Number.parseInt(digits, 8);
 }
 
@@ -173,7 +174,7 @@ async function readRecords(
 
 const untilZero = (content: Buffer) => content.toString().split('\0', 1)[0] ?? '';
 
-/** Reads given numbers of bytes from a stream of chunks. */
+/** Reads a stream of chunks by number of bytes. */
 class ByteSource {
   readonly #chunks: AsyncIterator<Buffer>;
   #rest: Buffer = Buffer.alloc(0);
@@ -191,24 +192,28 @@ class ByteSource {
     await this.#chunks.return?.();
   }
 
-  /** Reads `bytes` at once. Resolves with undefined if `atEnd` allows the end and it is reached. */
+  /**
+   * Reads exactly `bytes` bytes. At an early end, rejects; at the end, resolves with undefined if
+   * the bytes are `optional`.
+   */
   async take(bytes: number): Promise<Buffer>;
-  async take(bytes: number, atEnd: 'or nothing'): Promise<Buffer | undefined>;
-  async take(bytes: number, atEnd?: 'or nothing'): Promise<Buffer | undefined> {
+  async take(bytes: number, mode: 'optional'): Promise<Buffer | undefined>;
+  async take(bytes: number, mode?: 'optional'): Promise<Buffer | undefined> {
     const parts: Buffer[] = [];
-    for await (const part of this.content(bytes, atEnd)) parts.push(part);
+    for await (const part of this.content(bytes, mode)) parts.push(part);
     return parts.length === 0 && bytes > 0 ? undefined : Buffer.concat(parts);
   }
 
   /**
-   * Yields `bytes` in parts. Rejects at an early end; `or nothing` allows it before the first byte.
+   * Yields exactly `bytes` bytes in parts. Rejects at an early end, unless the bytes are `optional`
+   * and none has been read.
    */
-  async *content(bytes: number, atEnd?: 'or nothing'): AsyncGenerator<Buffer> {
+  async *content(bytes: number, mode?: 'optional'): AsyncGenerator<Buffer> {
     for (let missing = bytes; missing > 0; ) {
       if (this.#rest.length === 0) {
         const { done, value } = await this.#chunks.next();
         if (done === true) {
-          if (atEnd !== undefined && missing === bytes) return;
+          if (mode === 'optional' && missing === bytes) return;
           throw corrupted('unexpected end');
         }
         this.#rest = value;
