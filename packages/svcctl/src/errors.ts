@@ -101,7 +101,8 @@ function fullText(error: unknown, context: string): string {
   if (error instanceof CredentialError) {
     return `Unable to connect to the server: getting credentials: ${error.message}`;
   }
-  if (error instanceof KubeconfigError && error.errors.length > 0) return faultsText(error.errors);
+  if (error instanceof KubeconfigError && error.errors.length > 0)
+    return configurationErrorsText(error.errors);
   if (error instanceof CliError || error instanceof KubeconfigError) {
     const text = `${context}${error.message}`;
     return text.startsWith('error: ') ? text : `error: ${text}`;
@@ -115,11 +116,11 @@ function fullText(error: unknown, context: string): string {
 /** Go's wording for a response that does not arrive in time. */
 const timeoutText = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
 
-/** The text of kubeconfig faults: a list, unless there is only one. */
-function faultsText(faults: readonly string[]): string {
-  const [only = ''] = faults;
-  if (faults.length > 1) {
-    return `Error in configuration: \n${faults.map((fault) => `* ${fault}`).join('\n')}`;
+/** The text of the errors in a kubeconfig: a list, unless there is only one. */
+function configurationErrorsText(errors: readonly string[]): string {
+  const [only = ''] = errors;
+  if (errors.length > 1) {
+    return `Error in configuration: \n${errors.map((error) => `* ${error}`).join('\n')}`;
   }
   return `${only.startsWith('context was') ? 'Error in configuration: ' : 'error: '}${only}`;
 }

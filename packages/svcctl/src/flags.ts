@@ -87,13 +87,13 @@ export function parseFlags(
   args: readonly string[],
   specs: readonly FlagSpec[],
 ): { flags: Flags; rest: readonly string[] } {
-  const { values, words: commaSeparated, wordsBeforeDash } = splitCommandLine(args, specs);
+  const { values, words, wordsBeforeDash } = splitCommandLine(args, specs);
   const flags = new Flags(values, wordsBeforeDash);
   for (const { name, type } of specs) {
     if (type === 'integer') flags.integer(name);
     else if (type === 'duration') flags.durationMs(name);
   }
-  return { flags, rest: commaSeparated };
+  return { flags, rest: words };
 }
 
 function splitCommandLine(args: readonly string[], specs: readonly FlagSpec[]) {

@@ -264,7 +264,7 @@ export class Session {
    * Reads a file of the command line. Throws a CliError if that fails.
    * @param failure composes the message from a reason such as `open x: no such file or directory`
    */
-  readFile(file: string, failure: (why: string) => string): Buffer {
+  readFile(file: string, failure: (reason: string) => string): Buffer {
     try {
       return readFileSync(this.path(file));
     } catch (error) {

@@ -238,11 +238,13 @@ async function replaceByForce(context: ApplyContext, live: JsonObject): Promise<
     try {
       await post(withoutVersion(live));
     } catch (restoreError) {
-      const [one, other] = [error, restoreError].map((each) => describeError(each).text.trim());
+      const [replaceText, restoreText] = [error, restoreError].map((failure) =>
+        describeError(failure).text.trim(),
+      );
       throw new CliError(
         'An error occurred force-replacing the existing object with the newly provided one:\n\n' +
-          `${one}.\n\nAdditionally, an error occurred attempting to restore the original ` +
-          `object:\n\n${other}`,
+          `${replaceText}.\n\nAdditionally, an error occurred attempting to restore the original ` +
+          `object:\n\n${restoreText}`,
       );
     }
     throw error;

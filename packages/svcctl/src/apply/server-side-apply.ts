@@ -125,9 +125,9 @@ async function migrateToServerSide(session: Session, applied: Applied): Promise<
   if (!names.some((name) => name.endsWith('/last-applied-configuration'))) return object;
   const annotation = await lastAppliedName(session);
   const path = ['metadata', 'annotations', annotation].map(fieldElement);
-  const warn = (what: string, error: unknown) =>
+  const warn = (failure: string, error: unknown) =>
     session.io.err(
-      `Warning: ${what}. This is non-fatal and will be retried next time you apply. ` +
+      `Warning: ${failure}. This is non-fatal and will be retried next time you apply. ` +
         `Error: ${errorText(error)}\n`,
     );
   let claimed: JsonObject;
@@ -148,8 +148,7 @@ async function migrateToServerSide(session: Session, applied: Applied): Promise<
   try {
     return await applied.reapply();
   } catch (error) {
-    const what = 'failed to re-apply configuration after performing Server-Side Apply migration';
-    warn(what, error);
+    warn('failed to re-apply configuration after performing Server-Side Apply migration', error);
     return moved;
   }
 }

@@ -52,7 +52,7 @@ export function withLastApplied(object: JsonObject, name: string): JsonObject {
   return { ...object, metadata: { ...objectAt(object, 'metadata'), annotations: extended } };
 }
 
-/** Where a dry run ends: nowhere, before any request, or on the server. */
+/** Whether a write is a dry run, and where it ends: before any request, or on the server. */
 export type DryRun = 'none' | 'client' | 'server';
 
 /** The flag for dry runs. */

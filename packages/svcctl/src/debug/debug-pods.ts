@@ -40,10 +40,10 @@ function withContainer(
   const spec = objectAt(pod, 'spec');
   for (const list of containerLists) {
     const containers = listAt(spec, list);
-    const at = containers.findIndex((one) => textAt(one, 'name') === name);
-    const container = containers[at];
+    const index = containers.findIndex((one) => textAt(one, 'name') === name);
+    const container = containers[index];
     if (container === undefined) continue;
-    return { ...pod, spec: { ...spec, [list]: containers.with(at, change(container)) } };
+    return { ...pod, spec: { ...spec, [list]: containers.with(index, change(container)) } };
   }
   return pod;
 }
@@ -97,13 +97,13 @@ function withNodeRoot(pod: JsonObject, container: string): JsonObject {
 }
 
 /** Shares the processes of a copied Pod and removes the parts that no flag keeps. */
-function withoutDroppedParts({ pod, keeps: kept }: ProfileTarget): JsonObject {
+function withoutDroppedParts({ pod, keeps }: ProfileTarget): JsonObject {
   const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const;
   const containers = listAt(pod, 'spec', 'containers').map((container) =>
-    probes.reduce((one, probe) => (kept[probe] ? one : without(one, probe)), container),
+    probes.reduce((one, probe) => (keeps[probe] ? one : without(one, probe)), container),
   );
   const metadata = (['labels', 'annotations'] as const).reduce(
-    (one, name) => (kept[name] ? one : without(one, name)),
+    (one, name) => (keeps[name] ? one : without(one, name)),
     objectAt(pod, 'metadata'),
   );
   const spec = objectAt(pod, 'spec');
@@ -112,7 +112,7 @@ function withoutDroppedParts({ pod, keeps: kept }: ProfileTarget): JsonObject {
     metadata,
     spec: {
       shareProcessNamespace: true,
-      ...(kept.initContainers ? spec : without(spec, 'initContainers')),
+      ...(keeps.initContainers ? spec : without(spec, 'initContainers')),
       containers,
     },
   };

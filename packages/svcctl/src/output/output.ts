@@ -131,9 +131,9 @@ function templatePrinter(
   }
   const isColumns = name.startsWith('custom-columns');
   if (value === '') {
-    const what = isColumns ? 'custom-columns' : 'template';
+    const formatName = isColumns ? 'custom-columns' : 'template';
     const missing = isColumns ? 'no custom columns given' : 'no template given';
-    throw new CliError(`${what} format specified but ${missing}`);
+    throw new CliError(`${formatName} format specified but ${missing}`);
   }
   const isFile = name.endsWith('file');
   const source = isFile ? templateFile(session, { file: value, isColumns }) : value;
@@ -146,8 +146,10 @@ function templateFile(
   session: Session,
   { file, isColumns }: { readonly file: string; readonly isColumns: boolean },
 ): string {
-  const what = isColumns ? 'template' : '--template';
-  return session.readFile(file, (why) => `error reading ${what} ${file}, ${why}\n`).toString();
+  const subject = isColumns ? 'template' : '--template';
+  return session
+    .readFile(file, (reason) => `error reading ${subject} ${file}, ${reason}\n`)
+    .toString();
 }
 
 function goTemplatePrinter(session: Session, source: string): Printer {
@@ -163,9 +165,9 @@ function goTemplatePrinter(session: Session, source: string): Printer {
 
 function renderGoTemplate(
   session: Session,
-  of: { readonly template: Templates; readonly object: JsonObject; readonly strict: boolean },
+  options: { readonly template: Templates; readonly object: JsonObject; readonly strict: boolean },
 ): string {
-  const { template, object, strict } = of;
+  const { template, object, strict } = options;
   try {
     return runGoTemplate(template, object, { strict });
   } catch (error) {

@@ -121,12 +121,12 @@ async function readRevisions(
   });
 }
 
-function controllerRevision(of: {
+function controllerRevision(source: {
   readonly holder: JsonObject;
   readonly workload: JsonObject;
   readonly cause: string;
 }): Revision {
-  const { holder, workload, cause } = of;
+  const { holder, workload, cause } = source;
   const { $patch: _, ...template } = objectAt(holder, 'data', 'spec', 'template');
   const printed = { ...workload, spec: { ...objectAt(workload, 'spec'), template } };
   const { revision } = holder;

@@ -14,7 +14,7 @@ export const containerFlag = {
   help: 'The container',
 } as const;
 
-/** A flag of kubectl for commands that wait for Pods. */
+/** The flag that limits the wait for a Pod to run. */
 export const podTimeoutFlag = {
   name: 'pod-running-timeout',
   type: 'duration',

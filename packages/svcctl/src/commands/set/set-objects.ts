@@ -137,7 +137,7 @@ export interface SetChange {
   /** Whether unchanged objects are also reported. */
   readonly reportsUnchanged?: boolean;
   /** Returns the changed object. Throws or rejects with CliError. */
-  change(one: SettableObject): JsonObject | Promise<JsonObject>;
+  change(settable: SettableObject): JsonObject | Promise<JsonObject>;
 }
 
 /** Throws CliError for conflicting flags. */
@@ -194,14 +194,23 @@ export async function setEach(
 ): Promise<number> {
   const { objects, failures } = await settableObjects(session, words);
   if (failures.length === 0) {
-    await visitEach(session.io, objects, (one) => setOne(session, one, setChange), failures);
+    await visitEach(
+      session.io,
+      objects,
+      (settable) => setObject(session, settable, setChange),
+      failures,
+    );
   }
   return reportFailures(session.io, failures);
 }
 
-async function setOne(session: Session, one: SettableObject, setChange: SetChange): Promise<void> {
-  const { object: before, resource } = one;
-  const after = await setChange.change(one);
+async function setObject(
+  session: Session,
+  settable: SettableObject,
+  setChange: SetChange,
+): Promise<void> {
+  const { object: before, resource } = settable;
+  const after = await setChange.change(settable);
   if (jsonEqual(before, after) && setChange.reportsUnchanged !== true) return;
   const report = `${setChange.report}${dryRunSuffix(session)}`;
   if (resource === undefined || dryRunOf(session) === 'client') {
