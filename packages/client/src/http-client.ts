@@ -63,12 +63,16 @@ function createConnections(config: ClientConfig, secure: boolean): Connections {
   const stopNotifications = config.credentials?.onCertificateChange(drop);
   return {
     routeFor(credential) {
-      const wanted = credential?.certificatePem === undefined ? configured : credential;
+      const selected = credential?.certificatePem === undefined ? configured : credential;
       // A connection keeps its certificate, so a new one requires a new handshake.
-      if (wanted.certificatePem !== presented.certificatePem || wanted.keyPem !== presented.keyPem)
+      if (
+        selected.certificatePem !== presented.certificatePem ||
+        selected.keyPem !== presented.keyPem
+      ) {
         drop();
-      presented = wanted;
-      route ??= secureRoute(config, wanted);
+      }
+      presented = selected;
+      route ??= secureRoute(config, selected);
       return route;
     },
     close() {

@@ -124,9 +124,9 @@ function pluginFiles(io: CliIo): PluginFile[] {
         .map(({ name }) => ({ name, file: path.join(folder, name) }))
         .sort((one, other) => (one.name < other.name ? -1 : 1));
     } catch (error) {
-      const place = JSON.stringify(folder);
+      const quotedFolder = JSON.stringify(folder);
       io.err(
-        `Unable to read directory ${place} from your PATH: ${errorText(error)}. Skipping...\n`,
+        `Unable to read directory ${quotedFolder} from your PATH: ${errorText(error)}. Skipping...\n`,
       );
       return [];
     }

@@ -73,10 +73,10 @@ const clearLine = '\r\u001b[K';
 export function terminalIo(io: CliIo): CliIo {
   if (io.errIsTerminal !== true) return io;
   const hasColors = allowsColors(io);
-  let shown = false;
+  let isStatusShown = false;
   const clear = () => {
-    if (shown) io.err(clearLine);
-    shown = false;
+    if (isStatusShown) io.err(clearLine);
+    isStatusShown = false;
   };
   const painted = (text: string) =>
     text
@@ -100,7 +100,7 @@ export function terminalIo(io: CliIo): CliIo {
       clear();
       if (text === '') return;
       io.err(text);
-      shown = true;
+      isStatusShown = true;
     },
   };
 }

@@ -85,10 +85,10 @@ function validateCertificate(name: string, user: JsonObject): string[] {
 function validateCluster(name: string, cluster: JsonObject): string[] {
   const errors: string[] = [];
   const proxyUrl = textMember(cluster, 'proxy-url');
-  const why = proxyUrl === undefined ? undefined : proxyUrlError(proxyUrl);
-  if (why !== undefined) {
-    const shown = JSON.stringify(proxyUrl);
-    errors.push(`invalid 'proxy-url' ${shown} for cluster ${JSON.stringify(name)}: ${why}`);
+  const problem = proxyUrl === undefined ? undefined : proxyUrlError(proxyUrl);
+  if (problem !== undefined) {
+    const quotedUrl = JSON.stringify(proxyUrl);
+    errors.push(`invalid 'proxy-url' ${quotedUrl} for cluster ${JSON.stringify(name)}: ${problem}`);
   }
   const file = textMember(cluster, 'certificate-authority');
   if (file !== undefined && textMember(cluster, 'certificate-authority-data') !== undefined) {

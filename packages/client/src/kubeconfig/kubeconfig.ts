@@ -114,9 +114,9 @@ function typeError(value: JsonValue, shape: Shape, path: string): string | undef
   if (!isObject(value)) return `${path} must be a mapping`;
   const prefix = path === '' ? '' : `${path}.`;
   return firstError(Object.keys(value), (name) => {
-    const wanted = 'mapOf' in shape ? shape.mapOf : memberShape(shape.members, name);
-    const found = member(value, name) ?? null;
-    return wanted === undefined ? undefined : typeError(found, wanted, prefix + name);
+    const memberType = 'mapOf' in shape ? shape.mapOf : memberShape(shape.members, name);
+    const memberValue = member(value, name) ?? null;
+    return memberType === undefined ? undefined : typeError(memberValue, memberType, prefix + name);
   });
 }
 

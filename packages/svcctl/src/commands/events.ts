@@ -122,8 +122,8 @@ function eventTable(session: Session): (events: readonly JsonObject[]) => string
 const headings = ['LAST SEEN', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'];
 
 function cellsOf(event: JsonObject, nowMs: number): string[] {
-  const { involvedObject: about } = event;
-  const object = isObject(about) ? about : {};
+  const { involvedObject } = event;
+  const object = isObject(involvedObject) ? involvedObject : {};
   return [
     lastSeen(event, nowMs),
     escapeControls(textAt(event, 'type')),

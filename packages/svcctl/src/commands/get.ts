@@ -65,11 +65,11 @@ function diffPrinter(session: Session): DiffPrinter {
       if (type === 'DELETED') states.delete(key);
       else states.set(key, after);
       const namespace = namespaceOf(object);
-      const place = session.flags.boolean('all-namespaces') ? ` in ${namespace}` : '';
+      const location = session.flags.boolean('all-namespaces') ? ` in ${namespace}` : '';
       const version = textAt(object, 'metadata', 'resourceVersion');
-      const what = `${objectLabel(object)}${place} ${eventVerbs[type] ?? type} at version ${version}`;
+      const title = `${objectLabel(object)}${location} ${eventVerbs[type] ?? type} at version ${version}`;
       const lines = type === 'DELETED' ? [] : lineDiff(before, after);
-      const text = [paint(what, 'bold'), ...lines.map((line) => paintLine(line, paint))];
+      const text = [paint(title, 'bold'), ...lines.map((line) => paintLine(line, paint))];
       session.io.out(`${text.join('\n')}\n`);
     },
   };
@@ -242,10 +242,10 @@ async function printTables(session: Session, targets: readonly Target[]): Promis
   const withKind = kinds.size > 1 || session.flags.boolean('show-kind');
   blocks.forEach(({ target, table }, index) => {
     const options = tableOptions(session, target);
-    const named = withKind ? withKindPrefix(table, target) : table;
-    const rows = applySortBy(session, named.rows, (row) => row.object);
-    const lines = tableLines({ columns: named.columns, rows }, options);
-    const style = styleOf(session, { ...options, columns: named.columns, rows: [] });
+    const labeledTable = withKind ? withKindPrefix(table, target) : table;
+    const rows = applySortBy(session, labeledTable.rows, (row) => row.object);
+    const lines = tableLines({ columns: labeledTable.columns, rows }, options);
+    const style = styleOf(session, { ...options, columns: labeledTable.columns, rows: [] });
     session.io.out((index > 0 ? '\n' : '') + alignLines(lines, [], style));
   });
   return exitCode;
@@ -395,15 +395,17 @@ function watchSink(session: Session, target: Target): WatchSink {
     // Only the first table of a watch has column definitions.
     if (table.columns.length > 0) columns = table.columns;
     const options = { ...base, headers };
-    const named = { columns, rows: table.rows };
-    const complete = session.flags.boolean('show-kind') ? withKindPrefix(named, target) : named;
-    const lines = tableLines(complete, options);
-    const shown = withEvents
+    const completeTable = { columns, rows: table.rows };
+    const labeledTable = session.flags.boolean('show-kind')
+      ? withKindPrefix(completeTable, target)
+      : completeTable;
+    const lines = tableLines(labeledTable, options);
+    const cells = withEvents
       ? lines.map((line, at) => [headers && at === 0 ? 'EVENT' : type, ...line])
       : lines;
     if (table.rows.length > 0) {
       const style = styleOf(session, { ...options, columns, rows: [], withEvents });
-      session.io.out(alignLines(shown, widths, style));
+      session.io.out(alignLines(cells, widths, style));
       headers = false;
     }
   };

@@ -152,7 +152,7 @@ async function dumpLogs(
 ): Promise<void> {
   for (const pod of of.pods) {
     const name = nameOf(pod);
-    const place = path.join(of.target.namespace, name, 'logs');
+    const file = path.join(of.target.namespace, name, 'logs');
     const spec = objectAt(pod, 'spec');
     const containers = [...listAt(spec, 'initContainers'), ...listAt(spec, 'containers')];
     let text = '';
@@ -162,7 +162,7 @@ async function dumpLogs(
       const log = await readLog(session, targetPath({ ...of.target, name }, 'log'), containerName);
       text += `==== START ${label} ====\n${log}==== END ${label} ====\n`;
     }
-    of.write(place, text, '.txt');
+    of.write(file, text, '.txt');
   }
 }
 

@@ -36,13 +36,13 @@ const valuesMax = 4;
 export function explainText(explained: ExplainedKind, { path, recursive }: ExplainOptions): string {
   const { group, version, kind, schemas } = explained;
   const document = new Document(schemas);
-  let shown = explained.schema;
+  let schema = explained.schema;
   for (const name of path) {
-    const property = document.field(shown, name);
+    const property = document.field(schema, name);
     if (property === undefined) {
       throw new CliError(`field ${JSON.stringify(path.at(-1))} does not exist`);
     }
-    shown = property;
+    schema = property;
   }
   const field = path.at(-1);
   const head = [
@@ -52,13 +52,16 @@ export function explainText(explained: ExplainedKind, { path, recursive }: Expla
     '',
     ...(field === undefined
       ? []
-      : [`FIELD: ${field} <${document.typeName(shown)}>`, ...enumBlock(shown), '']),
+      : [`FIELD: ${field} <${document.typeName(schema)}>`, ...enumBlock(schema), '']),
   ];
-  const text = document.descriptions(shown).join('');
-  const about = ['DESCRIPTION:', ...wrapText(text === '' ? '<empty>' : text, 4, lineWidth - 4)];
-  const fields = document.fieldLines(shown, { recursive, level: 1, within: [] });
+  const text = document.descriptions(schema).join('');
+  const description = [
+    'DESCRIPTION:',
+    ...wrapText(text === '' ? '<empty>' : text, 4, lineWidth - 4),
+  ];
+  const fields = document.fieldLines(schema, { recursive, level: 1, within: [] });
   const list = fields.length === 0 ? [] : ['FIELDS:', ...fields];
-  return `${[...head, ...about, ...list, ''].join('\n')}\n`;
+  return `${[...head, ...description, ...list, ''].join('\n')}\n`;
 }
 
 /** The enumeration values of the explained field, one per line, or a blank line. */
@@ -238,13 +241,13 @@ export function explainTextOfV2(
   { path, recursive }: ExplainOptions,
 ): string {
   const definitions = new Definitions(explained.schemas);
-  const shown = definitions.fieldAt(explained.schema, path);
-  const { descriptions, innermost } = definitions.within(shown);
+  const schema = definitions.fieldAt(explained.schema, path);
+  const { descriptions, innermost } = definitions.within(schema);
   const apiVersion =
     explained.group === '' ? explained.version : `${explained.group}/${explained.version}`;
   const name = path.at(-1);
   const form = formOf(innermost);
-  const type = `${name} <${definitions.typeName(shown)}>`;
+  const type = `${name} <${definitions.typeName(schema)}>`;
   const lines = [`KIND:     ${explained.kind}`, `VERSION:  ${apiVersion}`, ''];
   if (form === 'primitive') lines.push(`FIELD:    ${type}`, '');
   if (form === 'kind' && name !== undefined) lines.push(`RESOURCE: ${type}`, '');
@@ -255,12 +258,12 @@ export function explainTextOfV2(
     return at === 0 ? block : ['', ...block];
   });
   const isBare = descriptions.every((text) => text === '');
-  const about = isBare ? fillText('<empty>', indents.description) : texts;
+  const descriptionLines = isBare ? fillText('<empty>', indents.description) : texts;
   const fields =
     form === 'kind'
       ? ['', 'FIELDS:', ...definitions.fieldLines(innermost, { recursive, within: [] })]
       : [];
-  return `${[...lines, ...about, ...fields].join('\n')}\n`;
+  return `${[...lines, ...descriptionLines, ...fields].join('\n')}\n`;
 }
 
 /** The form of a schema without a reference. */

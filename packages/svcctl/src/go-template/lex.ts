@@ -149,7 +149,7 @@ class Lexer {
   }
 
   #move(count: number): void {
-    for (let left = count; left > 0; left -= 1) {
+    for (let remaining = count; remaining > 0; remaining -= 1) {
       if (this.#source[this.#at] === '\n') this.#line += 1;
       this.#at += 1;
     }

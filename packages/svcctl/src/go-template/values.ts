@@ -131,9 +131,9 @@ function formatInteger(value: number | bigint, verb: Verb): string | undefined {
   if (base === undefined) return undefined;
   const isNegative = value < 0;
   const digits = (isNegative ? -value : value).toString(base).padStart(verb.precision ?? 0, '0');
-  const shown = letter === 'X' ? digits.toUpperCase() : digits;
+  const casedDigits = letter === 'X' ? digits.toUpperCase() : digits;
   const prefix = flags.includes('#') ? ({ x: '0x', X: '0X', o: '0', b: '0b' }[letter] ?? '') : '';
-  return addSign(`${letter === 'O' ? '0o' : prefix}${shown}`, { isNegative, verb });
+  return addSign(`${letter === 'O' ? '0o' : prefix}${casedDigits}`, { isNegative, verb });
 }
 
 function formatFloat(value: number, verb: Verb): string | undefined {
@@ -206,9 +206,9 @@ function pad(text: string, { width, flags }: Verb): string {
   if (width === undefined) return text;
   const missing = Math.abs(width) - [...text].length;
   if (missing <= 0) return text;
-  const left = flags.includes('-') || width < 0;
-  const fill = (flags.includes('0') && !left ? '0' : ' ').repeat(missing);
-  return left ? text + fill : fill + text;
+  const isLeftAligned = flags.includes('-') || width < 0;
+  const fill = (flags.includes('0') && !isLeftAligned ? '0' : ' ').repeat(missing);
+  return isLeftAligned ? text + fill : fill + text;
 }
 
 /**

@@ -137,8 +137,8 @@ async function serve(
   }
   if (!path.startsWith(options.apiPrefix)) return sendError(response, 404, 'Not Found');
   // A prefix that begins with /api, like the API's own paths, stays part of the path.
-  const kept = options.apiPrefix.startsWith('/api');
-  const apiPath = kept ? path : `/${path.slice(options.apiPrefix.length)}`;
+  const keepsPrefix = options.apiPrefix.startsWith('/api');
+  const apiPath = keepsPrefix ? path : `/${path.slice(options.apiPrefix.length)}`;
   const decodedPath = decodePath(apiPath);
   if (decodedPath === undefined) return sendError(response, 400, 'Bad Request');
   const requestInfo = {
@@ -207,12 +207,12 @@ function endToEndHeaders(
   const connectionHeaders = String(headers.connection ?? '')
     .split(',')
     .map((one) => one.trim().toLowerCase());
-  const kept: [string, string | readonly string[]][] = [];
+  const forwarded: [string, string | readonly string[]][] = [];
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || hopHeaders.has(name) || connectionHeaders.includes(name)) continue;
-    kept.push([name, value]);
+    forwarded.push([name, value]);
   }
-  return Object.fromEntries(kept);
+  return Object.fromEntries(forwarded);
 }
 
 /** The server's Content-Length, which clients also expect in a response to HEAD. */

@@ -432,15 +432,15 @@ function setExec(session: Session, body: JsonObject, changes: PairChanges): void
 }
 
 function changeEnv(present: readonly JsonObject[], changes: PairChanges): JsonObject[] {
-  const kept = present
+  const updated = present
     .filter((one) => !changes.remove.has(textAt(one, 'name')))
     .map((one) => {
       const value = changes.set.get(textAt(one, 'name'));
       return value === undefined ? one : { ...one, value };
     });
-  const names = new Set(kept.map((one) => textAt(one, 'name')));
+  const names = new Set(updated.map((one) => textAt(one, 'name')));
   const added = [...changes.set].filter(([name]) => !names.has(name));
-  return [...kept, ...added.map(([name, value]) => ({ name, value }))];
+  return [...updated, ...added.map(([name, value]) => ({ name, value }))];
 }
 
 export const setContextCommand: Command = {

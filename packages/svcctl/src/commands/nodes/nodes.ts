@@ -289,8 +289,8 @@ function parseChanges(specs: readonly string[]): Changes {
     if (effect === '') throw usageError('taint', `invalid taint spec: ${spec}`);
     const identity = `${key}:${effect}`;
     if (add.has(identity)) {
-      const shown = `{${key} ${value} ${effect} <nil>}`;
-      throw usageError('taint', `duplicated taints with the same key and effect: ${shown}`);
+      const text = `{${key} ${value} ${effect} <nil>}`;
+      throw usageError('taint', `duplicated taints with the same key and effect: ${text}`);
     }
     add.set(identity, taint);
   }
@@ -392,19 +392,19 @@ function changeTaints(
   const added = add.map(({ key, value, effect }) =>
     value === '' ? { key, effect } : { key, value, effect },
   );
-  const kept = current.filter((one) => !add.some((taint) => matches(one, taint)));
-  let taints: JsonObject[] = [...added, ...kept];
+  const unchanged = current.filter((one) => !add.some((taint) => matches(one, taint)));
+  let taints: JsonObject[] = [...added, ...unchanged];
   const grows = taints.length !== current.length;
   const absent: string[] = [];
   let shrinks = false;
   for (const taint of remove) {
-    const left = taints.filter((one) =>
+    const remaining = taints.filter((one) =>
       taint.effect === '' ? one['key'] !== taint.key : !matches(one, taint),
     );
     // Like kubectl, only the last removal decides the verb.
-    shrinks = left.length !== taints.length;
+    shrinks = remaining.length !== taints.length;
     if (!shrinks) absent.push(`taint ${JSON.stringify(taintText(taint))} not found`);
-    taints = left;
+    taints = remaining;
   }
   if (absent.length > 0) {
     const failures = absent.map((message) => new CliError(message));

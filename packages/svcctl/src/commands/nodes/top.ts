@@ -91,10 +91,10 @@ const podCommand: Command = {
       containers: listAt(one, 'containers').map(usageOfContainer),
     }));
     const lines = sortRows(session, pods).flatMap((pod) => {
-      const place = withNamespace ? [pod.namespace] : [];
-      if (!perContainer) return [[...place, pod.label, ...usageCells(pod.usage)]];
+      const namespaceCells = withNamespace ? [pod.namespace] : [];
+      if (!perContainer) return [[...namespaceCells, pod.label, ...usageCells(pod.usage)]];
       return sortRows(session, pod.containers).map((one) => [
-        ...place,
+        ...namespaceCells,
         pod.label,
         one.label,
         ...usageCells(one.usage),

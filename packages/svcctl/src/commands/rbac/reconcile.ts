@@ -214,8 +214,8 @@ async function reconcileOne(
   const groupVersion = parseApiVersion(textAt(object, 'apiVersion'));
   if (groupVersion?.group !== group || !kinds.has(textAt(object, 'kind'))) return;
   if (groupVersion.version !== 'v1') {
-    const shown = `${groupVersion.version}.${textAt(object, 'kind')}`;
-    throw new CliError(`only ${group}/v1 is supported: not ${shown}`);
+    const versionedKind = `${groupVersion.version}.${textAt(object, 'kind')}`;
+    throw new CliError(`only ${group}/v1 is supported: not ${versionedKind}`);
   }
   const namespace = namespaceOf(object) || session.namespace;
   const isNamespaced = !textAt(object, 'kind').startsWith('Cluster');

@@ -373,15 +373,15 @@ function checkOverwriting(current: readonly JsonObject[], { set }: Changes): voi
 
 /** Applies changes to a list of variables: existing ones keep their order, new ones follow. */
 function mergeVariables(current: readonly JsonObject[], { set, remove }: Changes): JsonObject[] {
-  const done = new Set(remove);
+  const handledNames = new Set(remove);
   const result: JsonObject[] = [];
   for (const variable of current) {
     const name = textAt(variable, 'name');
-    if (done.has(name)) continue;
+    if (handledNames.has(name)) continue;
     const newer = set.get(name);
-    if (newer !== undefined) done.add(name);
+    if (newer !== undefined) handledNames.add(name);
     result.push(newer ?? variable);
   }
-  for (const [name, variable] of set) if (!done.has(name)) result.push(variable);
+  for (const [name, variable] of set) if (!handledNames.has(name)) result.push(variable);
   return result;
 }

@@ -222,9 +222,10 @@ function findProblems(
 ): readonly CliError[] {
   const { words, images } = of;
   checkSetFlags(session);
-  const named = words.length > 0 || hasManifests(session);
+  const hasSelection = words.length > 0 || hasManifests(session);
   return [
-    !named && 'one or more resources must be specified as <resource> <name> or <resource>/<name>',
+    !hasSelection &&
+      'one or more resources must be specified as <resource> <name> or <resource>/<name>',
     images.size === 0 && 'at least one image update is required',
     images.size > 1 &&
       images.has('*') &&

@@ -191,21 +191,23 @@ async function unpack(
     }
     const rest = name.slice(prefix.length).replace(/^\//, '');
     const isOnlyFile = rest === '' && entry.type === 'file';
-    const place =
+    const destination =
       isOnlyFile && isFolder
         ? path.join(target, path.posix.basename(prefix))
         : path.join(target, rest);
-    if (!isWithin(target, place)) {
-      io.err(`warning: file ${JSON.stringify(place)} is outside target destination, skipping\n`);
+    if (!isWithin(target, destination)) {
+      io.err(
+        `warning: file ${JSON.stringify(destination)} is outside target destination, skipping\n`,
+      );
     } else if (entry.type === 'symlink') {
-      const arrow = `${JSON.stringify(place)} -> ${JSON.stringify(entry.link)}`;
+      const arrow = `${JSON.stringify(destination)} -> ${JSON.stringify(entry.link)}`;
       io.err(`warning: skipping symlink: ${arrow}${isHintNeeded ? execHint(from) : ''}\n`);
       isHintNeeded = false;
     } else if (entry.type === 'directory') {
-      await mkdir(place, { recursive: true });
+      await mkdir(destination, { recursive: true });
     } else if (entry.type === 'file') {
-      await mkdir(path.dirname(place), { recursive: true });
-      await pipeline(content, createWriteStream(place));
+      await mkdir(path.dirname(destination), { recursive: true });
+      await pipeline(content, createWriteStream(destination));
     }
   }
 }

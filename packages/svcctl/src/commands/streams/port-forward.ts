@@ -84,12 +84,12 @@ function resolveForward(
 ): Forward {
   const { local, remote } = splitPort(text);
   const portOfService = service === undefined ? undefined : servicePort(service, remote);
-  const wanted =
+  const targetText =
     portOfService === undefined
       ? remote
       : targetPortText(portOfService['targetPort'], portOfService['port']);
   const forward = {
-    remote: isNumber(wanted) ? Number(wanted) : containerPort(pod, wanted),
+    remote: isNumber(targetText) ? Number(targetText) : containerPort(pod, targetText),
     local: isNumber(local) ? Number(local) : 0,
   };
   if (local !== '' && !isNumber(local)) {
@@ -110,17 +110,17 @@ const isNumber = (text: string) => /^\d+$/.test(text);
 const targetPortText = (target: unknown, port: unknown) =>
   String(target === undefined || target === 0 ? port : target);
 
-function servicePort(service: JsonObject, wanted: string): JsonObject {
+function servicePort(service: JsonObject, portText: string): JsonObject {
   const ports = listAt(service, 'spec', 'ports');
   const found = ports.find((one) =>
-    isNumber(wanted) ? one['port'] === Number(wanted) : one['name'] === wanted,
+    isNumber(portText) ? one['port'] === Number(portText) : one['name'] === portText,
   );
   if (found === undefined) {
-    const what = isNumber(wanted) ? `a service port ${wanted}` : `a named port '${wanted}'`;
+    const what = isNumber(portText) ? `a service port ${portText}` : `a named port '${portText}'`;
     throw new CliError(`Service '${nameOf(service)}' does not have ${what}`);
   }
   if (found['protocol'] === 'UDP') {
-    throw new CliError(`UDP protocol is not supported for ${wanted}`);
+    throw new CliError(`UDP protocol is not supported for ${portText}`);
   }
   return found;
 }
@@ -150,8 +150,8 @@ async function serve(
     return forwardConnection(session, { socket, forward, path: () => pathTo(forward.remote) });
   };
   try {
-    for (const wanted of forwards) {
-      const opened = await openPorts(session, { hosts, forward: wanted, accept });
+    for (const forward of forwards) {
+      const opened = await openPorts(session, { hosts, forward, accept });
       appendAll(servers, opened);
     }
     await new Promise<void>((resolve) => {
