@@ -127,7 +127,7 @@ async function fromUnaggregated(
 }
 
 function parseResourceList(
-  at: { group: string; version: string; preferred: boolean },
+  groupVersion: { group: string; version: string; preferred: boolean },
   list: JsonObject,
 ): ApiResource[] {
   const entries = objects(list.resources);
@@ -137,9 +137,9 @@ function parseResourceList(
     .map((entry) => {
       const resource = text(entry.name);
       return {
-        group: at.group,
-        version: at.version,
-        preferred: at.preferred,
+        group: groupVersion.group,
+        version: groupVersion.version,
+        preferred: groupVersion.preferred,
         resource,
         singular: text(entry.singularName),
         kind: text(entry.kind),

@@ -13,7 +13,11 @@ export class ContextError extends Error {
 
 /** The server does not serve an object's kind. */
 export class NoMatchError extends PlainCliError {
-  readonly #of: { readonly object: JsonObject; readonly apiVersion: string; readonly kind: string };
+  readonly #unserved: {
+    readonly object: JsonObject;
+    readonly apiVersion: string;
+    readonly kind: string;
+  };
 
   constructor(
     type: { readonly object: JsonObject; readonly apiVersion: string; readonly kind: string },
@@ -27,12 +31,12 @@ export class NoMatchError extends PlainCliError {
         `${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}\n` +
         'ensure CRDs are installed first',
     );
-    this.#of = type;
+    this.#unserved = type;
   }
 
   /** Returns the error with the name of the object's file in its message. */
   withSource(source: string): NoMatchError {
-    return new NoMatchError(this.#of, source);
+    return new NoMatchError(this.#unserved, source);
   }
 }
 

@@ -72,7 +72,7 @@ export type SelectedBy = 'selectors' | 'names';
 export async function selectTargets(
   session: Session,
   args: readonly string[],
-  by: SelectedBy = 'selectors',
+  selectedBy: SelectedBy = 'selectors',
 ): Promise<readonly Target[]> {
   if (hasManifests(session)) {
     if (args.length === 0) return targetsFromFiles(session);
@@ -89,7 +89,9 @@ export async function selectTargets(
     );
   }
   const isPairs = args.some((arg) => arg.includes('/'));
-  if (by === 'selectors' && (isPairs || names.length > 0)) checkNoSelector(session, isPairs);
+  if (selectedBy === 'selectors' && (isPairs || names.length > 0)) {
+    checkNoSelector(session, isPairs);
+  }
   if (isPairs) return targetsFromPairs(session, args);
   const resources = await resolveResources(session, first);
   return resources.flatMap((resource): Target[] => {
@@ -117,10 +119,10 @@ export async function getByLabel(session: Session, label: string): Promise<JsonO
 export function checkSelected(
   { flags }: Session,
   targets: readonly Target[],
-  by: SelectedBy = 'selectors',
+  selectedBy: SelectedBy = 'selectors',
 ): void {
   const selects = flags.boolean('all') || flags.has('selector') || flags.has('field-selector');
-  const selected = by === 'selectors' && selects;
+  const selected = selectedBy === 'selectors' && selects;
   if (targets.some((target) => target.name === undefined) && !selected) {
     throw new CliError('resource(s) were provided, but no name was specified');
   }

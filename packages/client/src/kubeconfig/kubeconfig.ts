@@ -278,16 +278,16 @@ export async function parseKubeconfig(text: string, file: string): Promise<JsonO
 
 function addEntries(
   into: Map<string, LocatedEntry>,
-  from: { document: JsonObject; list: string; key: string; file: string },
+  source: { document: JsonObject; list: string; key: string; file: string },
 ): void {
-  const list = member(from.document, from.list);
+  const list = member(source.document, source.list);
   if (!Array.isArray(list)) return;
-  const folder = path.dirname(path.resolve(from.file));
+  const folder = path.dirname(path.resolve(source.file));
   for (const entry of list) {
     const name = isObject(entry) ? (textMember(entry, 'name') ?? '') : '';
-    const body = isObject(entry) ? member(entry, from.key) : undefined;
+    const body = isObject(entry) ? member(entry, source.key) : undefined;
     if (into.has(name)) continue;
-    into.set(name, { body: isObject(body) ? body : {}, folder, file: from.file });
+    into.set(name, { body: isObject(body) ? body : {}, folder, file: source.file });
   }
 }
 

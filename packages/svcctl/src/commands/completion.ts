@@ -278,9 +278,9 @@ async function completeArguments(
 async function argumentCandidates(
   io: CliIo,
   position: CursorPosition,
-  at: { command: Command | undefined; rest: readonly string[]; last: string },
+  cursor: { command: Command | undefined; rest: readonly string[]; last: string },
 ): Promise<readonly string[]> {
-  const { command, rest, last } = at;
+  const { command, rest, last } = cursor;
   switch (command?.completes) {
     case 'objects':
       return withSession(io, position, (session) => objectCandidates(session, rest, last));

@@ -63,13 +63,16 @@ function isSingleFile(session: Session, manifests: readonly Manifest[]): boolean
 /**
  * Converts an object. Returns undefined, after an error message, if its kind has no such version.
  */
-function convertManifest({ object, source }: Manifest, at: Conversion): JsonObject | undefined {
+function convertManifest(
+  { object, source }: Manifest,
+  conversion: Conversion,
+): JsonObject | undefined {
   const type = { apiVersion: String(object.apiVersion), kind: String(object.kind) };
   for (const name of dialectNames) {
     const dialect = dialectOf(name);
     const from = findBuiltinKind(dialect, type);
     if (from === undefined) continue;
-    const { outputVersion } = at;
+    const { outputVersion } = conversion;
     try {
       const typed = { ...type, ...decodeTyped(from.version.schema)(object) };
       const version = outputVersion === undefined ? {} : { outputVersion };
@@ -77,7 +80,7 @@ function convertManifest({ object, source }: Manifest, at: Conversion): JsonObje
       return { kind, ...rest };
     } catch (error) {
       if (error instanceof UnsuitableVersionError) {
-        at.session.io.err(`${error.message}\n`);
+        conversion.session.io.err(`${error.message}\n`);
         return undefined;
       }
       if (!(error instanceof DecodeError)) throw error;
@@ -85,7 +88,7 @@ function convertManifest({ object, source }: Manifest, at: Conversion): JsonObje
     }
   }
   // Objects of unknown kinds stay unchanged, unless the newest version is requested.
-  if (at.outputVersion !== undefined) return object;
+  if (conversion.outputVersion !== undefined) return object;
   const { kind, apiVersion } = type;
   throw new CliError(
     `unable to decode ${JSON.stringify(source)}: no kind ${JSON.stringify(kind)} is registered ` +

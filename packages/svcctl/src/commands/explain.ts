@@ -52,10 +52,10 @@ export const explainCommand: Command = {
 };
 
 /** Adds the schema of the kind. Throws CliError if the document has none. */
-function explainedKind(of: Omit<ExplainedKind, 'schema'>): ExplainedKind {
-  const { group, version, kind, schemas } = of;
-  const schema = schemaOfKind(schemas, of);
-  if (schema !== undefined) return { ...of, schema };
+function explainedKind(parts: Omit<ExplainedKind, 'schema'>): ExplainedKind {
+  const { group, version, kind, schemas } = parts;
+  const schema = schemaOfKind(schemas, parts);
+  if (schema !== undefined) return { ...parts, schema };
   throw new CliError(`couldn't find resource for "${group}/${version}, Kind=${kind}"`);
 }
 

@@ -254,11 +254,14 @@ async function printTables(session: Session, targets: readonly Target[]): Promis
 /** The colors of a table, by its column titles. */
 function styleOf(
   session: Session,
-  of: TableOptions & ObjectTable & { readonly withEvents?: boolean },
+  table: TableOptions & ObjectTable & { readonly withEvents?: boolean },
 ): CellStyle {
-  const [heading = []] = tableLines({ columns: of.columns, rows: [] }, { ...of, headers: true });
-  const titles = of.withEvents === true ? ['EVENT', ...heading] : heading;
-  return tableStyle(paintOf(session.io), { titles, headingCount: of.headers ? 1 : 0 });
+  const [heading = []] = tableLines(
+    { columns: table.columns, rows: [] },
+    { ...table, headers: true },
+  );
+  const titles = table.withEvents === true ? ['EVENT', ...heading] : heading;
+  return tableStyle(paintOf(session.io), { titles, headingCount: table.headers ? 1 : 0 });
 }
 
 /** Prefixes names with the kind from discovery, since objects in tables may lack theirs. */

@@ -241,9 +241,9 @@ async function changeOne(
  */
 function createPatch(
   session: Session,
-  of: { readonly present: JsonObject; readonly changes: Changes; readonly subject: Subject },
+  options: { readonly present: JsonObject; readonly changes: Changes; readonly subject: Subject },
 ): JsonObject {
-  const { present, changes, subject } = of;
+  const { present, changes, subject } = options;
   const patch: JsonObject = {};
   const conflicts: string[] = [];
   const overwrites = session.flags.boolean('overwrite');

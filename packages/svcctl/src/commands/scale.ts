@@ -88,9 +88,9 @@ function parseRange({ flags }: Session): Range {
 
 async function autoscale(
   session: Session,
-  of: { readonly target: Target; readonly object: JsonObject; readonly range: Range },
+  options: { readonly target: Target; readonly object: JsonObject; readonly range: Range },
 ): Promise<void> {
-  const { target, object, range } = of;
+  const { target, object, range } = options;
   const { resource } = target;
   if (!resource.subresources.includes('scale')) {
     const { group, version } = resource;

@@ -121,12 +121,12 @@ function createWriter(session: Session, format: string): WriteFile {
 /** Lists the objects of a kind and passes them to `use`, if the server serves the kind. */
 async function dumpList(
   session: Session,
-  of: { readonly kind: string; readonly apiVersion: string; readonly namespace: string },
+  list: { readonly kind: string; readonly apiVersion: string; readonly namespace: string },
   use: (items: readonly JsonObject[], target: Target) => void | Promise<void>,
 ): Promise<void> {
-  const resource = (await session.mapper()).byKind(of.apiVersion, of.kind);
+  const resource = (await session.mapper()).byKind(list.apiVersion, list.kind);
   if (resource === undefined) return;
-  const target = { resource, namespace: of.namespace, name: undefined };
+  const target = { resource, namespace: list.namespace, name: undefined };
   await use(await listObjects(session.client, target, {}), target);
 }
 
@@ -148,21 +148,29 @@ async function namespacesOf(session: Session): Promise<readonly string[]> {
 
 async function dumpLogs(
   session: Session,
-  of: { readonly target: Target; readonly pods: readonly JsonObject[]; readonly write: WriteFile },
+  options: {
+    readonly target: Target;
+    readonly pods: readonly JsonObject[];
+    readonly write: WriteFile;
+  },
 ): Promise<void> {
-  for (const pod of of.pods) {
+  for (const pod of options.pods) {
     const name = nameOf(pod);
-    const file = path.join(of.target.namespace, name, 'logs');
+    const file = path.join(options.target.namespace, name, 'logs');
     const spec = objectAt(pod, 'spec');
     const containers = [...listAt(spec, 'initContainers'), ...listAt(spec, 'containers')];
     let text = '';
     for (const container of containers) {
       const containerName = textAt(container, 'name');
       const label = `logs for container ${containerName} of pod ${namespaceOf(pod)}/${name}`;
-      const log = await readLog(session, targetPath({ ...of.target, name }, 'log'), containerName);
+      const log = await readLog(
+        session,
+        targetPath({ ...options.target, name }, 'log'),
+        containerName,
+      );
       text += `==== START ${label} ====\n${log}==== END ${label} ====\n`;
     }
-    of.write(file, text, '.txt');
+    options.write(file, text, '.txt');
   }
 }
 

@@ -64,10 +64,14 @@ function kindIn(
  */
 export function convertToVersion(
   object: JsonObject,
-  at: { readonly dialect: Dialect; readonly from: BuiltinKind; readonly outputVersion?: string },
+  options: {
+    readonly dialect: Dialect;
+    readonly from: BuiltinKind;
+    readonly outputVersion?: string;
+  },
 ): JsonObject {
-  const { dialect, from } = at;
-  const outputVersion = at.outputVersion ?? from.def.storage.apiVersion;
+  const { dialect, from } = options;
+  const outputVersion = options.outputVersion ?? from.def.storage.apiVersion;
   if (outputVersion === apiVersionOf({ group: from.def.group, ...from.version })) {
     return withDefaults(object, from);
   }

@@ -164,18 +164,18 @@ const limits = { depthMax: maxDepth, valuesMax: 2_000_000 };
 
 async function decodeInput(
   bytes: Buffer,
-  at: { form: ConvertForm; dialect: Dialect },
+  format: { form: ConvertForm; dialect: Dialect },
 ): Promise<JsonObject> {
   try {
-    const value = await decodeAs(bytes, at);
+    const value = await decodeAs(bytes, format);
     if (!isObject(value))
       throw new ConvertError(`the input must be an object but is ${describeValue(value)}`);
-    const schema = schemaFor(at.dialect, typeOf(value));
+    const schema = schemaFor(format.dialect, typeOf(value));
     if (schema === undefined) return value;
     return { ...typeMembers(typeOf(value)), ...decodeTyped(schema)(value) };
   } catch (error) {
     if (error instanceof ConvertError) throw error;
-    throw new ConvertError(`the input is not a valid ${at.form} object: ${errorText(error)}`);
+    throw new ConvertError(`the input is not a valid ${format.form} object: ${errorText(error)}`);
   }
 }
 
@@ -232,17 +232,17 @@ function protobufSchema(dialect: Dialect, type: ObjectType): Schema {
   throw new ConvertError(`${type.kind} in version ${version} has no protobuf form`);
 }
 
-function encodeOutput(object: JsonObject, at: { form: ConvertForm; dialect: Dialect }): Buffer {
+function encodeOutput(object: JsonObject, format: { form: ConvertForm; dialect: Dialect }): Buffer {
   const type = typeOf(object);
-  switch (at.form) {
+  switch (format.form) {
     case 'yaml':
       return Buffer.from(encodeYaml(object));
     case 'cbor':
       return encodeCbor(object);
     case 'protobuf':
-      return encodeEnvelope(protobufSchema(at.dialect, type), object);
+      return encodeEnvelope(protobufSchema(format.dialect, type), object);
     case 'json': {
-      const schema = schemaFor(at.dialect, type);
+      const schema = schemaFor(format.dialect, type);
       const { apiVersion: _version, kind: _kind, ...rest } = jsonObject(sortMaps(object, schema));
       const { apiVersion, kind } = type;
       return Buffer.from(printJson(isTyped(type) ? { kind, apiVersion, ...rest } : rest));
@@ -259,13 +259,13 @@ function schemaFor(dialect: Dialect, type: ObjectType): Schema | undefined {
 /** Converts an object, or each item of a list, to another version. */
 function convertVersion(
   object: JsonObject,
-  at: { dialect: Dialect; outputVersion: string },
+  target: { dialect: Dialect; outputVersion: string },
 ): JsonObject {
-  const { dialect, outputVersion } = at;
+  const { dialect, outputVersion } = target;
   const type = typeOf(object);
   const listed = itemsOfList(object);
   if (listed !== undefined) {
-    const items = listed.filter(isObject).map((item) => convertVersion(item, at));
+    const items = listed.filter(isObject).map((item) => convertVersion(item, target));
     return { apiVersion: 'v1', kind: 'List', metadata: {}, items };
   }
   const from = findBuiltinKind(dialect, type);

@@ -141,17 +141,17 @@ class Document {
   /** The list of a schema's fields, with those of nested schemas if `recursive`. */
   fieldLines(
     schema: JsonObject,
-    at: {
+    options: {
       readonly recursive: boolean;
       readonly level: number;
       /** The references on the path to this schema, so that a recursive type is listed once. */
       readonly within: readonly string[];
     },
   ): string[] {
-    const { recursive, level } = at;
+    const { recursive, level } = options;
     const ref = refOf(schema);
-    if (ref !== undefined && at.within.includes(ref)) return [];
-    const within = ref === undefined ? at.within : [...at.within, ref];
+    if (ref !== undefined && options.within.includes(ref)) return [];
+    const within = ref === undefined ? options.within : [...options.within, ref];
     const resolved = this.#resolve(schema);
     const lines = Object.entries(propertiesOf(resolved))
       .toSorted(([one], [other]) => (one < other ? -1 : 1))
@@ -162,7 +162,9 @@ class Document {
         return [...line, ...this.fieldLines(property, { recursive, level: level + 1, within })];
       });
     const { allOf, inner } = partsOf(resolved);
-    const more = [...allOf, ...inner].flatMap((one) => this.fieldLines(one, { ...at, within }));
+    const more = [...allOf, ...inner].flatMap((one) =>
+      this.fieldLines(one, { ...options, within }),
+    );
     return [...lines, ...more];
   }
 
@@ -344,9 +346,9 @@ class Definitions {
   /** The list of a schema's fields, with those of nested schemas if `recursive`. */
   fieldLines(
     schema: JsonObject,
-    at: { readonly recursive: boolean; readonly within: readonly JsonObject[] },
+    options: { readonly recursive: boolean; readonly within: readonly JsonObject[] },
   ): string[] {
-    const within = [...at.within, schema];
+    const within = [...options.within, schema];
     const indent = ' '.repeat(indents.fields * within.length);
     const required = Array.isArray(schema.required) ? schema.required : [];
     return Object.entries(propertiesOf(schema))
@@ -354,13 +356,13 @@ class Definitions {
       .flatMap(([name, property]) => {
         if (!isObject(property)) return [];
         const line = `${indent}${name}\t<${this.typeName(property)}>`;
-        if (!at.recursive) {
+        if (!options.recursive) {
           const text = fillText(descriptionOf(property), indent.length + indents.fieldText);
           return [line + (required.includes(name) ? ' -required-' : ''), ...text, ''];
         }
         const { innermost } = this.within(property);
         if (formOf(innermost) !== 'kind' || within.includes(innermost)) return [line];
-        return [line, ...this.fieldLines(innermost, { ...at, within })];
+        return [line, ...this.fieldLines(innermost, { ...options, within })];
       });
   }
 }

@@ -116,7 +116,7 @@ export function labelsText(labels: JsonObject): string {
 /** Styles a cell for a terminal without changing its width. */
 export type CellStyle = (
   cell: string,
-  at: { readonly row: number; readonly column: number },
+  position: { readonly row: number; readonly column: number },
 ) => string;
 
 /**

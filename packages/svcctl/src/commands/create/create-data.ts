@@ -136,16 +136,20 @@ export const createConfigMapCommand: Command = {
 
 async function createSecret(
   session: Session,
-  of: { readonly name: string; readonly data: ReadonlyMap<string, Buffer>; readonly type?: string },
+  content: {
+    readonly name: string;
+    readonly data: ReadonlyMap<string, Buffer>;
+    readonly type?: string;
+  },
 ): Promise<number> {
   const data: JsonObject = {};
-  for (const [key, value] of of.data) setMember(data, key, value.toString('base64'));
+  for (const [key, value] of content.data) setMember(data, key, value.toString('base64'));
   const secret = {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: newMetadata(session, of.name),
-    ...(of.type === undefined ? {} : { type: of.type }),
-    ...(of.data.size === 0 ? {} : { data }),
+    metadata: newMetadata(session, content.name),
+    ...(content.type === undefined ? {} : { type: content.type }),
+    ...(content.data.size === 0 ? {} : { data }),
   };
   return createObject(session, withHash(session, secret), {
     errorPrefix: 'failed to create secret',

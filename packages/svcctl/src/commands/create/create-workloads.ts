@@ -176,14 +176,14 @@ const deploymentCommand: Command = {
   },
 };
 
-const createContainer = (of: {
+const createContainer = (options: {
   readonly name: string;
   readonly image: string;
   readonly command: readonly string[];
 }): JsonObject => ({
-  image: of.image,
-  name: of.name,
-  ...(of.command.length === 0 ? {} : { command: [...of.command] }),
+  image: options.image,
+  name: options.name,
+  ...(options.command.length === 0 ? {} : { command: [...options.command] }),
 });
 
 /** The last part of an image's name, with a random suffix if characters are replaced. */
@@ -223,14 +223,14 @@ const jobCommand: Command = {
   },
 };
 
-function jobSpec(of: {
+function jobSpec(options: {
   readonly name: string;
   readonly image: string;
   readonly command: readonly string[];
   readonly restartPolicy: string;
 }): JsonObject {
-  const { restartPolicy } = of;
-  return { template: { spec: { containers: [createContainer(of)], restartPolicy } } };
+  const { restartPolicy } = options;
+  return { template: { spec: { containers: [createContainer(options)], restartPolicy } } };
 }
 
 /**

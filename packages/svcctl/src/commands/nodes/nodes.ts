@@ -352,9 +352,9 @@ async function checkChanges(
 
 async function taintNode(
   session: Session,
-  of: { readonly target: Target; readonly node: JsonObject; readonly changes: Changes },
+  options: { readonly target: Target; readonly node: JsonObject; readonly changes: Changes },
 ): Promise<void> {
-  const { target, node, changes } = of;
+  const { target, node, changes } = options;
   const { taints, verb } = changeTaints(session, node, changes);
   const { taints: _, ...spec } = objectAt(node, 'spec');
   const after = { ...node, spec: taints.length === 0 ? spec : { ...spec, taints } };

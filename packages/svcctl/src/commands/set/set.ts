@@ -218,9 +218,9 @@ function parseImages(args: readonly string[]): {
 
 function findProblems(
   session: Session,
-  of: { readonly words: readonly string[]; readonly images: ReadonlyMap<string, string> },
+  options: { readonly words: readonly string[]; readonly images: ReadonlyMap<string, string> },
 ): readonly CliError[] {
-  const { words, images } = of;
+  const { words, images } = options;
   checkSetFlags(session);
   const hasSelection = words.length > 0 || hasManifests(session);
   return [
