@@ -42,13 +42,13 @@ import {
 let server: TestServer;
 let admin: TestApi;
 let reader: TestApi;
-let known: Discovered;
+let discovery: Discovered;
 let namespace: string;
 beforeAll(async () => {
   server = await startWithUsers([{ name: 'reader', groups: ['team'] }, { name: 'auditor' }]);
   admin = apiFor(server);
   reader = apiFor(server, { token: 'reader' });
-  known = await discovered(admin);
+  discovery = await discovered(admin);
   namespace = await freshNamespace(server);
   const within = `${rbacPath}/namespaces/${namespace}`;
   const rules = [
@@ -74,11 +74,11 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const dialect = () => known.dialect;
+const dialect = () => discovery.dialect;
 
 describe('signing in', () => {
-  function sessionOf(options: { readonly kept?: string; readonly url?: string } = {}) {
-    let kept = options.kept;
+  function sessionOf(options: { readonly stored?: string; readonly url?: string } = {}) {
+    let stored = options.stored;
     const states: SessionState[] = [];
     const urls: string[] = [];
     const session = createSession({
@@ -88,19 +88,19 @@ describe('signing in', () => {
       },
       base: options.url ?? server.url,
       tokens: {
-        read: () => kept,
+        read: () => stored,
         write: (token) => {
-          kept = token;
+          stored = token;
         },
       },
       parseYaml,
       onChange: (state) => states.push(state),
     });
-    return { session, states, urls, kept: () => kept };
+    return { session, states, urls, stored: () => stored };
   }
 
   test('CLIENT-4: a token signs in, and the server names its user', async () => {
-    const { session, states, urls, kept } = sessionOf();
+    const { session, states, urls, stored } = sessionOf();
     expect(session.state).toEqual({ phase: 'signed out', message: '' });
     await session.signIn(' reader\n');
     expect(session.state).toEqual({
@@ -108,16 +108,16 @@ describe('signing in', () => {
       subject: { user: 'reader', groups: ['team', 'system:authenticated'] },
     });
     expect(states.map(({ phase }) => phase)).toEqual(['signing in', 'signed in']);
-    expect(kept()).toBe('reader');
+    expect(stored()).toBe('reader');
     // No URL contains it.
     expect(urls.filter((url) => url.includes('reader'))).toEqual([]);
     session.signOut();
     expect(session.state.phase).toBe('signed out');
-    expect(kept()).toBeUndefined();
+    expect(stored()).toBeUndefined();
   });
 
-  test('CLIENT-4: a reload keeps the tab’s token; without one the console asks', async () => {
-    const again = sessionOf({ kept: 'reader' });
+  test('CLIENT-4: a reload keeps the token of the tab; without one, a token is required', async () => {
+    const again = sessionOf({ stored: 'reader' });
     await again.session.resume();
     expect(again.session.state).toMatchObject({ phase: 'signed in', subject: { user: 'reader' } });
     const first = sessionOf();
@@ -125,27 +125,27 @@ describe('signing in', () => {
     expect(first.session.state).toEqual({ phase: 'signed out', message: '' });
   });
 
-  test('CLIENT-4: an invalid token is refused with a reason and not kept', async () => {
-    const { session, kept, urls } = sessionOf();
+  test('CLIENT-4: an invalid token is rejected with a reason and not stored', async () => {
+    const { session, stored, urls } = sessionOf();
     const message = async (token: string) => {
       await session.signIn(token);
       return session.state.phase === 'signed out' ? session.state.message : session.state.phase;
     };
-    expect(await message('wrong')).toBe('The server does not accept this token.');
+    expect(await message('wrong')).toBe('The server rejected this token.');
     expect(await message('')).toBe('The browser presented no certificate.');
-    const asked = urls.length;
-    expect(await message('two words')).toContain('This is not a token');
-    expect(await message('line\nbreak')).toContain('This is not a token');
-    expect(await message('tökén')).toContain('This is not a token');
-    expect(urls.length).toBe(asked);
-    expect(kept()).toBeUndefined();
+    const requestCount = urls.length;
+    expect(await message('two words')).toContain('The token contains invalid characters.');
+    expect(await message('line\nbreak')).toContain('The token contains invalid characters.');
+    expect(await message('tökén')).toContain('The token contains invalid characters.');
+    expect(urls.length).toBe(requestCount);
+    expect(stored()).toBeUndefined();
     const away = sessionOf({ url: 'https://127.0.0.1:9' });
     await away.session.signIn('reader');
     expect(away.session.state).toMatchObject({ message: 'the server cannot be reached' });
   });
 
-  test('CLIENT-4: an expired token leads back to the sign-in page from anywhere', async () => {
-    const { session, kept } = sessionOf();
+  test('CLIENT-4: an expired token ends the session', async () => {
+    const { session, stored } = sessionOf();
     await session.signIn(adminToken);
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts`;
     const robot = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
@@ -162,12 +162,12 @@ describe('signing in', () => {
     await expect(session.api.json({ path: '/api' })).rejects.toMatchObject({ code: 401 });
     expect(session.state).toEqual({
       phase: 'signed out',
-      message: 'The server no longer accepts this sign-in.',
+      message: 'Your session has expired. Sign in again.',
     });
-    expect(kept()).toBeUndefined();
+    expect(stored()).toBeUndefined();
   });
 
-  test('CLIENT-4: releases without SelfSubjectReview accept the token', async () => {
+  test('CLIENT-4: signing in works with releases that lack SelfSubjectReview', async () => {
     const older = await startTestServer({ emulatedMinor: 21 });
     try {
       const { session } = sessionOf({ url: older.url });
@@ -175,7 +175,7 @@ describe('signing in', () => {
       const subject = { user: '', groups: [] };
       expect(session.state).toEqual({ phase: 'signed in', subject });
       await session.signIn('wrong');
-      expect(session.state).toMatchObject({ message: 'The server does not accept this token.' });
+      expect(session.state).toMatchObject({ message: 'The server rejected this token.' });
       await session.signIn('');
       expect(session.state).toMatchObject({ message: 'The browser presented no certificate.' });
     } finally {
@@ -214,9 +214,9 @@ describe('access', () => {
     });
     expect(isIncomplete).toBe(false);
     expect(paths).toContainEqual({ path: '/healthz', verbs: ['get'] });
-    const matrix = accessMatrix(known.kinds, rules, { subresources: 'shown' });
+    const matrix = accessMatrix(discovery.kinds, rules, { subresources: 'shown' });
     const row = (name: string, subresource = '') => {
-      const kind = kindNamed(known.kinds, name);
+      const kind = kindNamed(discovery.kinds, name);
       const found = matrix.find((one) => one.kind === kind && one.subresource === subresource);
       return Object.fromEntries(
         matrixVerbs.map((verb, index) => {
@@ -246,21 +246,25 @@ describe('access', () => {
       create: 'yes',
       get: 'none',
     });
-    expect(matrix).toHaveLength(accessMatrix(known.kinds, [], { subresources: 'shown' }).length);
-    const few = accessMatrix(known.kinds, rules, { subresources: 'hidden' });
-    expect(few.every(({ subresource }) => subresource === '')).toBe(true);
-    expect(few).toHaveLength(known.kinds.filter(({ preferred }) => preferred).length);
+    expect(matrix).toHaveLength(
+      accessMatrix(discovery.kinds, [], { subresources: 'shown' }).length,
+    );
+    const withoutSubresources = accessMatrix(discovery.kinds, rules, { subresources: 'hidden' });
+    expect(withoutSubresources.every(({ subresource }) => subresource === '')).toBe(true);
+    expect(withoutSubresources).toHaveLength(
+      discovery.kinds.filter(({ preferred }) => preferred).length,
+    );
 
     const elsewhere = await ownRules(reader, { dialect: dialect(), namespace: 'default' });
-    const there = accessMatrix([kindNamed(known.kinds, 'configmaps')], elsewhere.rules, {
+    const otherMatrix = accessMatrix([kindNamed(discovery.kinds, 'configmaps')], elsewhere.rules, {
       subresources: 'hidden',
     });
-    expect(there[0]?.cells.map(({ kind }) => kind)).not.toContain('yes');
+    expect(otherMatrix[0]?.cells.map(({ kind }) => kind)).not.toContain('yes');
   });
 
   test('CLIENT-4: the matrix agrees with the server’s decisions', async () => {
     const { rules } = await ownRules(reader, { dialect: dialect(), namespace });
-    const [row] = accessMatrix([kindNamed(known.kinds, 'configmaps')], rules, {
+    const [row] = accessMatrix([kindNamed(discovery.kinds, 'configmaps')], rules, {
       subresources: 'hidden',
     });
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
@@ -276,7 +280,7 @@ describe('access', () => {
     }
   });
 
-  test('CLIENT-4: asks the server what the user, or another user, may do', async () => {
+  test('CLIENT-4: the server decides what the user or another user may do', async () => {
     const attempt = {
       verb: 'get',
       group: '',
@@ -285,26 +289,26 @@ describe('access', () => {
       namespace,
       name: 'one',
     };
-    const ask = (api: TestApi, change: object = {}, user?: string) =>
+    const check = (api: TestApi, change: object = {}, user?: string) =>
       canI(api, {
         dialect: dialect(),
         attempt: { ...attempt, ...change },
         ...(user === undefined ? {} : { subject: { user, groups: ['team'] } }),
       });
-    expect(await ask(reader)).toMatchObject({ isAllowed: true, isDenied: false });
-    expect((await ask(reader)).reason).toContain('RoleBinding');
-    expect(await ask(reader, { name: 'three' })).toMatchObject({ isAllowed: false, reason: '' });
-    expect(await ask(reader, { namespace: '' })).toMatchObject({ isAllowed: false });
-    expect(await ask(reader, { subresource: 'x' })).toMatchObject({ isAllowed: false });
-    expect(await ask(admin, {}, 'anybody')).toMatchObject({ isAllowed: true });
-    expect(await ask(admin, { verb: 'delete' }, 'anybody')).toMatchObject({ isAllowed: false });
+    expect(await check(reader)).toMatchObject({ isAllowed: true, isDenied: false });
+    expect((await check(reader)).reason).toContain('RoleBinding');
+    expect(await check(reader, { name: 'three' })).toMatchObject({ isAllowed: false, reason: '' });
+    expect(await check(reader, { namespace: '' })).toMatchObject({ isAllowed: false });
+    expect(await check(reader, { subresource: 'x' })).toMatchObject({ isAllowed: false });
+    expect(await check(admin, {}, 'anybody')).toMatchObject({ isAllowed: true });
+    expect(await check(admin, { verb: 'delete' }, 'anybody')).toMatchObject({ isAllowed: false });
     // Checking others requires permission to create the review.
-    await expect(ask(reader, {}, 'carol')).rejects.toMatchObject({ code: 403 });
+    await expect(check(reader, {}, 'carol')).rejects.toMatchObject({ code: 403 });
   });
 
-  test('CLIENT-4: shows who has a verb, through which binding and role', async () => {
-    const wanted = { verb: 'list', group: '', resource: 'configmaps', subresource: '' };
-    const { grants, unread } = await whoCan(admin, { dialect: dialect(), wanted, namespace });
+  test('CLIENT-4: lists the subjects with a permission, with their bindings and roles', async () => {
+    const permission = { verb: 'list', group: '', resource: 'configmaps', subresource: '' };
+    const { grants, unread } = await whoCan(admin, { dialect: dialect(), permission, namespace });
     expect(unread).toEqual([]);
     const reach = grants.map(
       ({ subject, binding, role }) => `${subjectText(subject)} ${binding} ${role}`,
@@ -319,27 +323,31 @@ describe('access', () => {
     );
     expect(reach).not.toContain(expect.stringContaining('reader ClusterRole'));
 
-    const secrets = { ...wanted, resource: 'secrets', verb: 'get' };
-    const named = await whoCan(admin, { dialect: dialect(), wanted: secrets, namespace });
-    const team = named.grants.find(({ subject }) => subject.name === 'team');
+    const secrets = { ...permission, resource: 'secrets', verb: 'get' };
+    const secretReaders = await whoCan(admin, {
+      dialect: dialect(),
+      permission: secrets,
+      namespace,
+    });
+    const team = secretReaders.grants.find(({ subject }) => subject.name === 'team');
     expect(team?.names).toEqual(['one', 'two']);
 
-    const everywhere = await whoCan(admin, { dialect: dialect(), wanted, namespace: '' });
+    const everywhere = await whoCan(admin, { dialect: dialect(), permission, namespace: '' });
     const subjects = everywhere.grants.map(({ subject }) => subjectText(subject));
     expect(subjects).toContain('User/carol');
     expect(subjects).not.toContain('Group/team');
     // The result matches the decision of the server.
     for (const user of ['carol', 'dave']) {
-      const attempt = { ...wanted, namespace, name: '' };
+      const attempt = { ...permission, namespace, name: '' };
       const subject = { user, groups: [] };
       const { isAllowed } = await canI(admin, { dialect: dialect(), attempt, subject });
       expect(isAllowed, user).toBe(subjects.includes(`User/${user}`));
     }
   });
 
-  test('CLIENT-4: unreadable roles are named rather than skipped', async () => {
-    const wanted = { verb: 'list', group: '', resource: 'configmaps', subresource: '' };
-    const { grants, unread } = await whoCan(reader, { dialect: dialect(), wanted, namespace });
+  test('CLIENT-4: roles and bindings that cannot be read are reported', async () => {
+    const permission = { verb: 'list', group: '', resource: 'configmaps', subresource: '' };
+    const { grants, unread } = await whoCan(reader, { dialect: dialect(), permission, namespace });
     expect(grants).toEqual([]);
     expect(unread.map(({ resource }) => resource).sort()).toEqual([
       'clusterrolebindings',
@@ -354,7 +362,7 @@ describe('access', () => {
 describe('routes', () => {
   const resource = { group: 'apps', version: 'v1', resource: 'deployments' };
 
-  test('CLIENT-4: every view has an address that leads back to it', () => {
+  test('CLIENT-4: every view has a URL that restores it', () => {
     const routes: Route[] = [
       { page: 'home' },
       { page: 'table', at: { ...resource, namespace: 'a', labels: 'x in (a,b)', fields: 'm=1&2' } },
@@ -377,8 +385,8 @@ describe('routes', () => {
     }
   });
 
-  test('CLIENT-4: views are shown as equivalent command lines', () => {
-    const kind = kindNamed(known.kinds, 'deployments.apps');
+  test('CLIENT-4: views have equivalent kubectl commands', () => {
+    const kind = kindNamed(discovery.kinds, 'deployments.apps');
     const of = { kind, namespace: 'a', labels: '', fields: '', width: 'normal' } as const;
     expect(getCommand(of)).toBe('kubectl get deployments.apps -n a');
     expect(
@@ -387,7 +395,7 @@ describe('routes', () => {
     expect(objectCommand({ kind, namespace: 'a', name: '$(x)' }, 'get')).toBe(
       "kubectl get deployments.apps -n a -o yaml -- '$(x)'",
     );
-    const cluster = kindNamed(known.kinds, 'namespaces');
+    const cluster = kindNamed(discovery.kinds, 'namespaces');
     expect(objectCommand({ kind: cluster, namespace: undefined, name: 'b' }, 'delete')).toBe(
       'kubectl delete namespaces -- b',
     );

@@ -6,7 +6,7 @@ import {
   openDiscovery,
   openTable,
   resourceName,
-  sorted,
+  sortRows,
   type TableQuery,
   type TableRow,
   type TableSnapshot,
@@ -111,11 +111,11 @@ describe('kinds', () => {
 
   test('CLIENT-4: a custom kind appears and disappears with its definition', async () => {
     const clock = new FakeClock();
-    const seen: string[][] = [];
+    const discoveries: string[][] = [];
     const discovery = await openDiscovery({
       api,
       clock,
-      onChange: (now) => seen.push(now.kinds.map(resourceName)),
+      onChange: (now) => discoveries.push(now.kinds.map(resourceName)),
     });
     try {
       const name = 'lamps.home.example.com';
@@ -123,7 +123,7 @@ describe('kinds', () => {
       await establish(server, { group: 'home.example.com', plural: 'lamps', kind: 'Lamp' });
       await eventually(async () => {
         clock.advance(15_000);
-        return seen.at(-1)?.includes(name);
+        return discoveries.at(-1)?.includes(name);
       }, 'the custom kind to appear');
       const kind = kindNamed(discovery.current().kinds, name);
       const { until } = tableOf({ kind });
@@ -134,14 +134,14 @@ describe('kinds', () => {
       expect(removed.status).toBe(200);
       await eventually(async () => {
         clock.advance(15_000);
-        return seen.at(-1)?.includes(name) === false;
+        return discoveries.at(-1)?.includes(name) === false;
       }, 'the custom kind to go');
     } finally {
       discovery.close();
     }
   });
 
-  test('CLIENT-4: unchanged discovery is 304 and notifies no listener', async () => {
+  test('CLIENT-4: unchanged discovery is answered with 304 and notifies no listener', async () => {
     const statuses: number[] = [];
     const counting: Fetch = async (url, request) => {
       const answer = await trustingFetch(url, request);
@@ -226,7 +226,7 @@ describe('tables', () => {
     expect(names(await labelled.until(({ rows }) => rows.length === 1, 'a to go'))).toEqual(['e']);
   });
 
-  test('CLIENT-4: an invalid selector is refused in the server’s words', async () => {
+  test('CLIENT-4: an invalid selector shows the message of the server', async () => {
     const kind = kindNamed(kinds, 'configmaps');
     const labels = tableOf({ kind, labelSelector: 'a in (' });
     const refused = await labels.until(({ state }) => state.phase === 'refused', 'refusal');
@@ -250,7 +250,7 @@ describe('tables', () => {
     const first = await until(isLive, 'the first page');
     expect(names(first)).toEqual(['a', 'b', 'c']);
     expect(first.more).toEqual({ remaining: 4 });
-    // On a read page, immediately; on an unread page, when the page is read, in the latest version.
+    // Changes on loaded pages appear at once; others appear when their page is loaded.
     await mustCreate(server, path, configMap('bb'));
     await mustCreate(server, path, configMap('ee'));
     await mustCreate(server, path, configMap('z'));
@@ -268,7 +268,7 @@ describe('tables', () => {
     expect(table.snapshot.rows).toHaveLength(8);
   });
 
-  test('CLIENT-4: rows sort by the type of their cells, both ways', async () => {
+  test('CLIENT-4: rows are sorted by the type of their cells in both directions', async () => {
     const column = (name: string) => ({ name, description: '', type: '', priority: 0 });
     const columns = [column('Name'), column('Count'), column('Age')];
     const row = (name: string, count: number, created: string): TableRow => ({
@@ -286,17 +286,17 @@ describe('tables', () => {
       row('web-9', 10, '2031-01-01T00:00:00Z'),
     ];
     const order = (by: string, direction: 'ascending' | 'descending') =>
-      sorted(rows, { columns, sorting: { by, direction } }).map(({ name }) => name);
+      sortRows(rows, { columns, sorting: { by, direction } }).map(({ name }) => name);
     expect(order('Name', 'ascending')).toEqual(['web-9', 'web-10']);
     expect(order('Name', 'descending')).toEqual(['web-10', 'web-9']);
     expect(order('Count', 'ascending')).toEqual(['web-10', 'web-9']);
     expect(order('Age', 'ascending')).toEqual(['web-9', 'web-10']);
-    expect(sorted(rows, { columns, sorting: undefined })).toBe(rows);
+    expect(sortRows(rows, { columns, sorting: undefined })).toBe(rows);
   });
 });
 
 describe('live updates', () => {
-  test('CLIENT-4: creates, changes, and deletions appear without another request', async () => {
+  test('CLIENT-4: created, changed, and deleted objects appear without another request', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const { until, phases } = tableOf({ kind: kindNamed(kinds, 'configmaps'), namespace });
@@ -314,14 +314,14 @@ describe('live updates', () => {
   test('CLIENT-4: a watch that ends resumes from the last resourceVersion', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
-    const asked: URL[] = [];
+    const requests: URL[] = [];
     const cut = new Set<AbortController>();
     const cutting: Fetch = async (url, request) => {
-      asked.push(new URL(url));
-      const own = new AbortController();
-      request.signal?.addEventListener('abort', () => own.abort());
-      cut.add(own);
-      return trustingFetch(url, { ...request, signal: own.signal });
+      requests.push(new URL(url));
+      const abort = new AbortController();
+      request.signal?.addEventListener('abort', () => abort.abort());
+      cut.add(abort);
+      return trustingFetch(url, { ...request, signal: abort.signal });
     };
     const clock = new FakeClock();
     const table = tableOf(
@@ -342,21 +342,21 @@ describe('live updates', () => {
     await mustCreate(server, path, configMap('meanwhile'));
     clock.advance(250);
     await table.until((now) => names(now).includes('meanwhile'), 'what was missed');
-    expect(asked).toHaveLength(3);
-    expect(asked.filter(({ searchParams }) => !searchParams.has('watch'))).toHaveLength(1);
-    expect(asked[2]?.searchParams.get('resourceVersion')).toBe(reached.resourceVersion);
-    expect(asked[2]?.searchParams.get('allowWatchBookmarks')).toBe('true');
+    expect(requests).toHaveLength(3);
+    expect(requests.filter(({ searchParams }) => !searchParams.has('watch'))).toHaveLength(1);
+    expect(requests[2]?.searchParams.get('resourceVersion')).toBe(reached.resourceVersion);
+    expect(requests[2]?.searchParams.get('allowWatchBookmarks')).toBe('true');
   });
 
   test('CLIENT-4: a bookmark advances the version from which a broken watch resumes', async () => {
     const kind = kindNamed(kinds, 'leases.coordination.svc.io');
-    const asked: (string | null)[] = [];
+    const requests: (string | null)[] = [];
     const mark = { metadata: { resourceVersion: '' } };
     const bookmarking: Fetch = async (url, request) => {
       const { searchParams } = new URL(url);
       if (!searchParams.has('watch')) return trustingFetch(url, request);
-      asked.push(searchParams.get('resourceVersion'));
-      if (asked.length > 1) return trustingFetch(url, request);
+      requests.push(searchParams.get('resourceVersion'));
+      if (requests.length > 1) return trustingFetch(url, request);
       // Another write has advanced the version of the server.
       await mustCreate(server, '/api/v1/namespaces/default/configmaps', configMap('marked'));
       const { body } = await server.get('/api/v1/namespaces/default/configmaps/marked');
@@ -367,14 +367,14 @@ describe('live updates', () => {
     const table = tableOf({ kind }, { api: apiFor(server, { fetch: bookmarking }), clock });
     await eventually(async () => {
       clock.advance(1000);
-      return asked.length === 2;
+      return requests.length === 2;
     }, 'the second watch');
     await table.until(isLive, 'the table');
-    expect(asked[1]).toBe(mark.metadata.resourceVersion);
-    expect(Number(asked[1])).toBeGreaterThan(Number(asked[0]));
+    expect(requests[1]).toBe(mark.metadata.resourceVersion);
+    expect(Number(requests[1])).toBeGreaterThan(Number(requests[0]));
   });
 
-  test('CLIENT-4: delays grow while the server is away and reset when it returns', async () => {
+  test('CLIENT-4: retry delays grow while the server is unreachable and then reset', async () => {
     const kind = kindNamed(kinds, 'namespaces');
     const clock = new FakeClock();
     let isAway = true;
@@ -399,7 +399,7 @@ describe('live updates', () => {
     expect(names(table.table.snapshot)).toContain('default');
   });
 
-  test('CLIENT-4: an expired version lists again and keeps the pages', async () => {
+  test('CLIENT-4: after its version expires, a table is listed again with all its pages', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     for (const name of ['a', 'b', 'c', 'd']) await mustCreate(server, path, configMap(name));
@@ -412,9 +412,9 @@ describe('live updates', () => {
       reason: 'Expired',
       message: 'too old resource version: 1 (2)',
     };
-    const forgetful: Fetch = async (url, request) => {
-      const asked = new URL(url);
-      if (!asked.searchParams.has('watch')) lists.push(asked);
+    const expiring: Fetch = async (url, request) => {
+      const target = new URL(url);
+      if (!target.searchParams.has('watch')) lists.push(target);
       else if (watches++ === 0) {
         return new Response(`${JSON.stringify({ type: 'ERROR', object: expired })}\n`);
       } else if (watches === 3) {
@@ -424,7 +424,7 @@ describe('live updates', () => {
     };
     const table = tableOf(
       { kind: kindNamed(kinds, 'configmaps'), namespace, pageSize: 3 },
-      { api: apiFor(server, { fetch: forgetful }) },
+      { api: apiFor(server, { fetch: expiring }) },
     );
     await table.until(isLive, 'the table');
     await eventually(async () => lists.length === 2, 'a second list');
@@ -439,12 +439,12 @@ describe('live updates', () => {
     expect(names(table.table.snapshot)).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('CLIENT-4: an expired continue token starts from the beginning', async () => {
+  test('CLIENT-4: after a continue token expires, the list restarts from the beginning', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     for (const name of ['a', 'b', 'c']) await mustCreate(server, path, configMap(name));
     let isExpired = true;
-    const forgetful: Fetch = (url, request) => {
+    const expiring: Fetch = (url, request) => {
       if (!url.includes('continue=') || !isExpired) return trustingFetch(url, request);
       isExpired = false;
       const body = { kind: 'Status', code: 410, reason: 'Expired', message: 'expired' };
@@ -452,7 +452,7 @@ describe('live updates', () => {
     };
     const { table, until } = tableOf(
       { kind: kindNamed(kinds, 'configmaps'), namespace, pageSize: 2 },
-      { api: apiFor(server, { fetch: forgetful }) },
+      { api: apiFor(server, { fetch: expiring }) },
     );
     await until(isLive, 'the first page');
     await table.loadMore();
@@ -464,7 +464,7 @@ describe('live updates', () => {
   test('CLIENT-4: users who may not list see the reason; without watch they see the list', async () => {
     const namespace = await freshNamespace(server);
     const kind = kindNamed(kinds, 'configmaps');
-    await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('seen'));
+    await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('listed'));
     const nobody = tableOf({ kind, namespace }, { api: apiFor(server, { token: 'nobody' }) });
     const refused = await nobody.until(({ state }) => state.phase === 'refused', 'refusal');
     expect(refused.state.message).toContain('User "nobody" cannot list resource "configmaps"');
@@ -476,16 +476,16 @@ describe('live updates', () => {
     const binding = { role: 'lister', roleKind: 'Role', subjects: ['reader'] } as const;
     await mustCreate(server, `${within}/rolebindings`, bindingOf('RoleBinding', 'r', binding));
     const reader = tableOf({ kind, namespace }, { api: apiFor(server, { token: 'reader' }) });
-    const still = await reader.until(({ state }) => state.phase === 'still', 'the list');
-    expect(names(still)).toEqual(['seen']);
-    expect(still.state.message).toContain('cannot watch resource "configmaps"');
+    const unwatched = await reader.until(({ state }) => state.phase === 'static', 'the list');
+    expect(names(unwatched)).toEqual(['listed']);
+    expect(unwatched.state.message).toContain('cannot watch resource "configmaps"');
 
     const unknown = tableOf({ kind: { ...kind, resource: 'nothings' } });
     const { state } = await unknown.until(({ state }) => state.phase === 'refused', 'a 404');
     expect(state.message).toBe('the server could not find the requested resource');
   });
 
-  test('CLIENT-4: a token that is no longer accepted ends the watch', async () => {
+  test('CLIENT-4: an expired token ends the watch', async () => {
     const expiring = apiFor(server, { token: 'expired' });
     const { until } = tableOf({ kind: kindNamed(kinds, 'pods') }, { api: expiring });
     const { state } = await until(({ state }) => state.phase === 'refused', 'the end');
@@ -493,7 +493,7 @@ describe('live updates', () => {
     expect(expiring.unauthorized()).toBe(1);
   });
 
-  test('CLIENT-4: Retry-After of an overloaded server is honored', async () => {
+  test('CLIENT-4: the Retry-After header of an overloaded server is honored', async () => {
     let refusals = 2;
     const busy: Fetch = (url, request) => {
       if (refusals === 0) return trustingFetch(url, request);

@@ -12,13 +12,13 @@ import { parseYaml } from './console.ts';
 
 let server: TestServer;
 let directory: string;
-let shown: { readonly cert: string; readonly key: string };
+let clientCertificate: { readonly cert: string; readonly key: string };
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'wheelhouse-ca-'));
   const ca = ensureCa(join(directory, 'ca'), systemClock.now());
   const of = { ca, user: 'jane', groups: ['system:masters'], clock: systemClock };
   const { certificatePem: cert, keyPem: key } = issueClientCertificate(of);
-  shown = { cert, key };
+  clientCertificate = { cert, key };
   const bundle = temporaryFile('ca.crt', ca.certificatePem);
   server = await startTestServer({
     authentication: { clientCaFile: bundle.path },
@@ -43,13 +43,13 @@ const fetchAs =
       const options = { method: request.method, headers: { ...request.headers, ...headers } };
       const sent = https.request(
         url,
-        { ...options, ...shown, rejectUnauthorized: false, agent: false },
+        { ...options, ...clientCertificate, rejectUnauthorized: false, agent: false },
         (answer) => {
           const pieces: Buffer[] = [];
           answer.on('data', (piece: Buffer) => pieces.push(piece));
           answer.on('end', () => {
-            const { statusCode: status = 0, headers: given } = answer;
-            const type = { 'content-type': given['content-type'] ?? '' };
+            const { statusCode: status = 0, headers: responseHeaders } = answer;
+            const type = { 'content-type': responseHeaders['content-type'] ?? '' };
             resolve(new Response(Buffer.concat(pieces), { status, headers: type }));
           });
         },
@@ -59,22 +59,22 @@ const fetchAs =
     });
 
 test('CLIENT-4: the browser’s certificate signs in without a token', async () => {
-  const kept: (string | undefined)[] = [];
+  const stored: (string | undefined)[] = [];
   const session = createSession({
     fetch: fetchAs({ 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' }),
     base: server.url,
-    tokens: { read: () => undefined, write: (token) => kept.push(token) },
+    tokens: { read: () => undefined, write: (token) => stored.push(token) },
     parseYaml,
     onChange: () => {},
   });
   await session.resume();
   expect(session.state).toMatchObject({ phase: 'signed in', subject: { user: 'jane' } });
-  expect(kept).toEqual([undefined]);
+  expect(stored).toEqual([undefined]);
 });
 
 test('CLIENT-4: a page of another site cannot act with the browser’s certificate', async () => {
   const path = '/api/v1/namespaces/default/configmaps';
-  const ask = async (method: string, name: string, headers: Record<string, string>) => {
+  const statusOf = async (method: string, name: string, headers: Record<string, string>) => {
     const body = method === 'POST' ? JSON.stringify(configMap(name)) : undefined;
     const plain = { cache: 'no-store', credentials: 'same-origin', redirect: 'error' } as const;
     const more = body === undefined ? {} : { body };
@@ -84,27 +84,27 @@ test('CLIENT-4: a page of another site cannot act with the browser’s certifica
   // Such a page can send a body without a content type without a preflight.
   for (const site of ['cross-site', 'same-site']) {
     const forged = { 'sec-fetch-site': site, 'sec-fetch-mode': 'no-cors' };
-    expect(await ask('POST', `forged-${site}`, forged), site).toBe(403);
-    expect(await ask('GET', '', forged), site).toBe(403);
-    const formed = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate' };
-    expect(await ask('POST', `formed-${site}`, formed), site).toBe(403);
+    expect(await statusOf('POST', `forged-${site}`, forged), site).toBe(403);
+    expect(await statusOf('GET', '', forged), site).toBe(403);
+    const submitted = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate' };
+    expect(await statusOf('POST', `submitted-${site}`, submitted), site).toBe(403);
     // Following a link reads as the user.
-    expect(await ask('GET', '', formed), site).toBe(200);
+    expect(await statusOf('GET', '', submitted), site).toBe(200);
   }
   for (const site of ['same-origin', 'none']) {
-    expect(await ask('POST', `own-${site}`, { 'sec-fetch-site': site }), site).toBe(201);
+    expect(await statusOf('POST', `own-${site}`, { 'sec-fetch-site': site }), site).toBe(201);
   }
-  expect(await ask('POST', 'no-browser', {})).toBe(201);
+  expect(await statusOf('POST', 'no-browser', {})).toBe(201);
   const { body } = await server.get(path);
   const names = body.items.map((item: { metadata: { name: string } }) => item.metadata.name);
-  expect(names.filter((name: string) => /^(forged|formed)/.test(name))).toEqual([]);
+  expect(names.filter((name: string) => /^(forged|submitted)/.test(name))).toEqual([]);
 });
 
 /** The handshake status of a WebSocket watch by certificate with additional `headers`. */
 function handshake(headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = https.request(`${server.url}/api/v1/secrets?watch=1`, {
-      ...shown,
+      ...clientCertificate,
       rejectUnauthorized: false,
       agent: false,
       headers: {

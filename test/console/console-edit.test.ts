@@ -12,6 +12,7 @@ import {
   type Kind,
   lineOfField,
   loadObject,
+  mergeChanges,
   type ObjectName,
   ownersByField,
   ownersOf,
@@ -20,7 +21,6 @@ import {
   printYaml,
   readScale,
   readYaml,
-  rebased,
   saveEdit,
   threeWay,
   validateEdit,
@@ -75,20 +75,20 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-let made = 0;
+let created = 0;
 
 /** Creates and loads a ConfigMap. */
-async function loaded(data: Record<string, string> = { a: '1' }) {
-  made += 1;
-  const name = `edited-${made}`;
+async function createdConfigMap(data: Record<string, string> = { a: '1' }) {
+  created += 1;
+  const name = `edited-${created}`;
   await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap(name, { data }));
   const target: ObjectName = { kind: kindNamed(kinds, 'configmaps'), namespace, name };
   return { target, object: await loadObject(api, target) };
 }
 
-async function deployed() {
-  made += 1;
-  const name = `deployed-${made}`;
+async function createdDeployment() {
+  created += 1;
+  const name = `deployed-${created}`;
   await mustCreate(
     server,
     `/apis/apps/v1/namespaces/${namespace}/deployments`,
@@ -101,7 +101,7 @@ async function deployed() {
 const fieldManager = 'console';
 
 /** An update of a loaded object. */
-function update(of: Awaited<ReturnType<typeof loaded>>, text: string): Edit {
+function update(of: Awaited<ReturnType<typeof createdConfigMap>>, text: string): Edit {
   const { target, object } = of;
   return { target, mode: 'update', text, resourceVersion: object.resourceVersion, fieldManager };
 }
@@ -110,16 +110,16 @@ const readObject = async (target: ObjectName): Promise<JsonObject> =>
   (await loadObject(api, target)).value;
 
 /** The outcome, which must have the given kind. */
-function as<K extends EditOutcome['kind']>(outcome: EditOutcome, kind: K) {
+function expectKind<K extends EditOutcome['kind']>(outcome: EditOutcome, kind: K) {
   expect(outcome.kind, inspect(outcome)).toBe(kind);
   return outcome as Extract<EditOutcome, { kind: K }>;
 }
 
 describe('validation', () => {
   test('CLIENT-4: a dry run shows what an edit would do and stores nothing', async () => {
-    const one = await loaded();
+    const one = await createdConfigMap();
     const text = one.object.text.replace('a: "1"', 'a: "2"\n  b: new');
-    const { object, warnings } = as(await validateEdit(api, update(one, text)), 'accepted');
+    const { object, warnings } = expectKind(await validateEdit(api, update(one, text)), 'accepted');
     expect(object.value).toMatchObject({ data: { a: '2', b: 'new' } });
     expect(warnings).toEqual([]);
     const changes = changesBetween(one.object.value.data, object.value.data);
@@ -131,11 +131,11 @@ describe('validation', () => {
   });
 
   test('CLIENT-4: every cause is shown with its field and line', async () => {
-    const one = await deployed();
+    const one = await createdDeployment();
     const text = one.object.text
       .replace('replicas: 1', 'replicas: -1')
       .replace('image: example.com/web:1', 'image: ""');
-    const outcome = as(await validateEdit(api, update(one, text)), 'invalid');
+    const outcome = expectKind(await validateEdit(api, update(one, text)), 'invalid');
     expect(outcome.message).toContain('is invalid');
     const lines = text.split('\n');
     const faults = outcome.faults.map(({ field, message, line }) => ({
@@ -156,14 +156,14 @@ describe('validation', () => {
       },
     ]);
     // Saving is validated the same way and saves nothing, either.
-    as(await saveEdit(api, update(one, text)), 'invalid');
+    expectKind(await saveEdit(api, update(one, text)), 'invalid');
     expect(await readObject(one.target)).toEqual(one.object.value);
   });
 
   test('CLIENT-4: unknown fields are errors with their positions', async () => {
-    const one = await deployed();
+    const one = await createdDeployment();
     const text = one.object.text.replace('  replicas: 1', '  replicas: 1\n  replicsa: 3');
-    const { message, faults } = as(await validateEdit(api, update(one, text)), 'invalid');
+    const { message, faults } = expectKind(await validateEdit(api, update(one, text)), 'invalid');
     expect(message).toContain('strict decoding error');
     expect(faults).toEqual([
       {
@@ -174,13 +174,13 @@ describe('validation', () => {
       },
     ]);
     const typed = one.object.text.replace('replicas: 1', 'replicas: many');
-    expect(as(await validateEdit(api, update(one, typed)), 'invalid').message).toContain(
+    expect(expectKind(await validateEdit(api, update(one, typed)), 'invalid').message).toContain(
       'cannot unmarshal string',
     );
   });
 
   test('CLIENT-4: text that is not YAML, not an object, or another object is not sent', async () => {
-    const one = await loaded();
+    const one = await createdConfigMap();
     const sent: string[] = [];
     const counted = {
       ...api,
@@ -190,7 +190,7 @@ describe('validation', () => {
       },
     };
     const check = async (text: string) =>
-      as(await validateEdit(counted, update(one, text)), 'invalid').faults.map(
+      expectKind(await validateEdit(counted, update(one, text)), 'invalid').faults.map(
         ({ field, line }) => `${field} ${line}`,
       );
     expect(await check('a: 1\nb: [1\n')).toEqual([' 3']);
@@ -205,7 +205,7 @@ describe('validation', () => {
       1,
     );
     expect(sent).toEqual([]);
-    // Nor is an alias that would expand without limit.
+    // Aliases that would expand without limit are not sent, either.
     const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${['b', 'c', 'd', 'e', 'f']
       .map((name, index) => {
         const alias = `*${'abcde'[index]}`;
@@ -216,7 +216,7 @@ describe('validation', () => {
   });
 
   test('CLIENT-4: server warnings are shown', async () => {
-    const { kind } = (await loaded()).target;
+    const { kind } = (await createdConfigMap()).target;
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const answer = await api.send({
       method: 'POST',
@@ -231,10 +231,10 @@ describe('validation', () => {
 
 describe('saving', () => {
   test('CLIENT-4: an accepted text is saved under the console’s field manager', async () => {
-    const one = await loaded();
+    const one = await createdConfigMap();
     const text = withoutManagedFields(one.object.text).replace('a: "1"', 'a: "2"');
     expect(text).not.toContain('managedFields');
-    const { object } = as(await saveEdit(api, update(one, text)), 'accepted');
+    const { object } = expectKind(await saveEdit(api, update(one, text)), 'accepted');
     expect(object.resourceVersion).not.toBe(one.object.resourceVersion);
     const now = await readObject(one.target);
     expect(now.data).toEqual({ a: '2' });
@@ -242,17 +242,17 @@ describe('saving', () => {
     expect(owner).toMatchObject({ operation: 'Update', fields: ['data.a'] });
   });
 
-  test('CLIENT-4: 409: the other version stays and is shown beside the edit', async () => {
-    const one = await loaded({ a: '1', b: '1', c: '1' });
+  test('CLIENT-4: after a 409, the stored version is kept and shown beside the edit', async () => {
+    const one = await createdConfigMap({ a: '1', b: '1', c: '1' });
     const mine = one.object.text.replace('a: "1"', 'a: mine').replace('b: "1"', 'b: mine');
     const path = `/api/v1/namespaces/${namespace}/configmaps/${one.target.name}`;
     await server.patch(path, { data: { b: 'theirs', c: 'theirs' } }, 'merge');
-    const outcome = as(await saveEdit(api, update(one, mine)), 'changed');
+    const outcome = expectKind(await saveEdit(api, update(one, mine)), 'changed');
     expect(outcome.message).toContain('the object has been modified');
     expect((await readObject(one.target)).data).toEqual({ a: '1', b: 'theirs', c: 'theirs' });
-    // A text without a version is refused, too, since it is based on one.
+    // A text without a resourceVersion is rejected, too, since the edit is based on one.
     const without = mine.replace(/ {2}resourceVersion: .*\n/, '');
-    as(await saveEdit(api, update(one, without)), 'changed');
+    expectKind(await saveEdit(api, update(one, without)), 'changed');
 
     const theirs = await loadObject(api, one.target);
     const data = (value: JsonValue): JsonValue => (value as JsonObject).data as JsonObject;
@@ -267,12 +267,12 @@ describe('saving', () => {
   });
 
   test('CLIENT-4: changes to different fields merge and can be saved', async () => {
-    const one = await loaded({ a: '1', c: '1' });
+    const one = await createdConfigMap({ a: '1', c: '1' });
     const path = `/api/v1/namespaces/${namespace}/configmaps/${one.target.name}`;
     await server.patch(path, { data: { c: 'theirs', d: 'theirs' } }, 'merge');
     const readMine = readYaml(one.object.text.replace('a: "1"', 'a: mine'));
     const theirs = await loadObject(api, one.target);
-    const both = rebased({
+    const both = mergeChanges({
       base: one.object.value,
       mine: (readMine as { value: JsonValue }).value,
       theirs: theirs.value,
@@ -281,17 +281,17 @@ describe('saving', () => {
       ...update(one, printYaml(both ?? null)),
       resourceVersion: theirs.resourceVersion,
     };
-    as(await saveEdit(api, edit), 'accepted');
+    expectKind(await saveEdit(api, edit), 'accepted');
     expect((await readObject(one.target)).data).toEqual({ a: 'mine', c: 'theirs', d: 'theirs' });
   });
 
-  test('CLIENT-4: apply shows owners and takes fields over only when asked to', async () => {
-    const one = await loaded({ a: '1' });
+  test('CLIENT-4: apply shows owners and takes ownership only if forced', async () => {
+    const one = await createdConfigMap({ a: '1' });
     const { name } = one.target;
     const text = (value: string) =>
       `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\ndata:\n  a: "${value}"\n`;
     const edit: Edit = { target: one.target, mode: 'apply', text: text('2'), fieldManager };
-    const conflict = as(await validateEdit(api, edit), 'owned');
+    const conflict = expectKind(await validateEdit(api, edit), 'owned');
     expect(conflict.conflicts).toEqual([
       {
         field: '.data.a',
@@ -299,11 +299,11 @@ describe('saving', () => {
         message: 'conflict with "unknown" using v1',
       },
     ]);
-    as(await saveEdit(api, edit), 'owned');
+    expectKind(await saveEdit(api, edit), 'owned');
     expect((await readObject(one.target)).data).toEqual({ a: '1' });
-    as(await validateEdit(api, { ...edit, ownership: 'forced' }), 'accepted');
+    expectKind(await validateEdit(api, { ...edit, ownership: 'forced' }), 'accepted');
     expect((await readObject(one.target)).data).toEqual({ a: '1' });
-    as(await saveEdit(api, { ...edit, ownership: 'forced' }), 'accepted');
+    expectKind(await saveEdit(api, { ...edit, ownership: 'forced' }), 'accepted');
     const now = await readObject(one.target);
     expect(now.data).toEqual({ a: '2' });
     const owners = ownersByField(fieldOwners(now)).get('data.a');
@@ -312,29 +312,32 @@ describe('saving', () => {
     ]);
   });
 
-  test('CLIENT-4: objects are created with strict validation; a taken name is refused', async () => {
+  test('CLIENT-4: creation validates strictly and rejects an existing name', async () => {
     const kind = kindNamed(kinds, 'configmaps');
     const target: ObjectName = { kind, namespace, name: '' };
     const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: created\ndata:\n  x: z\n';
     const edit: Edit = { target, mode: 'create', text, fieldManager };
-    as(await validateEdit(api, edit), 'accepted');
+    expectKind(await validateEdit(api, edit), 'accepted');
     expect((await server.get(`/api/v1/namespaces/${namespace}/configmaps/created`)).status).toBe(
       404,
     );
-    as(await saveEdit(api, edit), 'accepted');
-    const again = as(await saveEdit(api, edit), 'refused');
+    expectKind(await saveEdit(api, edit), 'accepted');
+    const again = expectKind(await saveEdit(api, edit), 'rejected');
     expect(again).toMatchObject({ code: 409 });
     expect(again.message).toContain('already exists');
-    const unknown = as(await validateEdit(api, { ...edit, text: `${text}dta: 1\n` }), 'invalid');
+    const unknown = expectKind(
+      await validateEdit(api, { ...edit, text: `${text}dta: 1\n` }),
+      'invalid',
+    );
     expect(unknown.faults).toMatchObject([{ field: 'dta', line: 7 }]);
     const elsewhere = text.replace('name: created', 'name: b\n  namespace: default');
-    as(await validateEdit(api, { ...edit, text: elsewhere }), 'invalid');
+    expectKind(await validateEdit(api, { ...edit, text: elsewhere }), 'invalid');
   });
 
   test('CLIENT-4: forbidden writes and deleted objects are reported', async () => {
-    const one = await loaded();
+    const one = await createdConfigMap();
     const reader = apiFor(server, { token: 'reader' });
-    const refused = as(await saveEdit(reader, update(one, one.object.text)), 'refused');
+    const refused = expectKind(await saveEdit(reader, update(one, one.object.text)), 'rejected');
     expect(refused.code).toBe(403);
     expect(refused.message).toContain('User "reader" cannot update resource "configmaps"');
     await expect(loadObject(reader, one.target)).rejects.toMatchObject({
@@ -342,21 +345,21 @@ describe('saving', () => {
       message: expect.stringContaining('cannot get resource "configmaps"'),
     });
     await deleteObject(api, one.target, {});
-    const gone = as(await saveEdit(api, update(one, one.object.text)), 'refused');
+    const gone = expectKind(await saveEdit(api, update(one, one.object.text)), 'rejected');
     expect(gone.message).toContain('not found');
     const away = apiFor({ url: 'http://127.0.0.1:9' });
-    const unreachable = as(await saveEdit(away, update(one, one.object.text)), 'refused');
+    const unreachable = expectKind(await saveEdit(away, update(one, one.object.text)), 'rejected');
     expect(unreachable).toMatchObject({ code: 0, message: 'the server cannot be reached' });
   });
 
-  test('CLIENT-4: YAML scalars are read and written as the server reads them', async () => {
+  test('CLIENT-4: YAML scalars are parsed and printed like on the server', async () => {
     const read = readYaml('a: yes\nb: "yes"\nc: 017\nd: 1_000\ne: 2001-01-01\n');
     const value = { a: true, b: 'yes', c: 15, d: 1000, e: '2001-01-01' };
     expect(read).toEqual({ value });
     expect(readYaml(printYaml(value))).toEqual({ value });
-    const one = await loaded({ a: 'y', b: '0x1f', c: '~', d: '1:30' });
+    const one = await createdConfigMap({ a: 'y', b: '0x1f', c: '~', d: '1:30' });
     const text = withoutManagedFields(one.object.text);
-    as(await saveEdit(api, update(one, text)), 'accepted');
+    expectKind(await saveEdit(api, update(one, text)), 'accepted');
     expect((await readObject(one.target)).data).toEqual({ a: 'y', b: '0x1f', c: '~', d: '1:30' });
   });
 
@@ -373,12 +376,12 @@ describe('saving', () => {
       '  watts: 9007199254740993',
       '',
     ].join('\n');
-    as(await saveEdit(api, { target, mode: 'create', text, fieldManager }), 'accepted');
+    expectKind(await saveEdit(api, { target, mode: 'create', text, fieldManager }), 'accepted');
     const one = { target, object: await loadObject(api, target) };
     expect(one.object.text).toContain('watts: 9007199254740993');
     expect(printJson(one.object.value)).toContain('"watts": 9007199254740993');
     const shortened = withoutManagedFields(one.object.text).replace('red', 'green');
-    as(await saveEdit(api, update(one, shortened)), 'accepted');
+    expectKind(await saveEdit(api, update(one, shortened)), 'accepted');
     const again = await loadObject(api, target);
     expect(again.text).toContain('watts: 9007199254740993');
     expect(printYaml(again.value)).toContain('watts: 9007199254740993');
@@ -387,7 +390,7 @@ describe('saving', () => {
 
 describe('other actions', () => {
   test('CLIENT-4: deletion keeps its preconditions and propagation policy', async () => {
-    const one = await loaded();
+    const one = await createdConfigMap();
     const { uid } = one.object.value.metadata as { uid: string };
     const other = deleteObject(api, one.target, { uid: 'another' });
     await expect(other).rejects.toMatchObject({ code: 409, reason: 'Conflict' });
@@ -395,43 +398,43 @@ describe('other actions', () => {
     await expect(older).rejects.toMatchObject({ code: 409 });
     expect(await readObject(one.target)).toBeDefined();
     const { resourceVersion } = one.object;
-    expect(await deleteObject(api, one.target, { uid, resourceVersion })).toBe('gone');
+    expect(await deleteObject(api, one.target, { uid, resourceVersion })).toBe('deleted');
     await expect(loadObject(api, one.target)).rejects.toMatchObject({ code: 404 });
 
-    const two = await deployed();
-    expect(await deleteObject(api, two.target, { propagation: 'Foreground' })).toBe('going');
-    const orphaned = await deployed();
+    const two = await createdDeployment();
+    expect(await deleteObject(api, two.target, { propagation: 'Foreground' })).toBe('deleting');
+    const orphaned = await createdDeployment();
     const finalizer = ['example.com/keep'];
     await server.patch(
       `/apis/apps/v1/namespaces/${namespace}/deployments/${orphaned.target.name}`,
       { metadata: { finalizers: finalizer } },
       'merge',
     );
-    expect(await deleteObject(api, orphaned.target, { propagation: 'Orphan' })).toBe('going');
+    expect(await deleteObject(api, orphaned.target, { propagation: 'Orphan' })).toBe('deleting');
     const metadata = (await readObject(orphaned.target)).metadata as JsonObject;
     expect(metadata.finalizers).toContain('example.com/keep');
     expect(metadata.deletionTimestamp).toBeDefined();
   });
 
-  test('CLIENT-4: scaling works unless another client scaled meanwhile', async () => {
-    const one = await deployed();
+  test('CLIENT-4: scaling fails with 409 if another client has scaled meanwhile', async () => {
+    const one = await createdDeployment();
     expect(isScalable(one.target)).toBe(true);
-    expect(isScalable((await loaded()).target)).toBe(false);
+    expect(isScalable((await createdConfigMap()).target)).toBe(false);
     const scale = await readScale(api, one.target);
-    expect(scale).toMatchObject({ wanted: 1, present: 0 });
-    const scaled = await writeScale(api, one.target, { ...scale, wanted: 4 });
-    expect(scaled.wanted).toBe(4);
+    expect(scale).toMatchObject({ desired: 1, current: 0 });
+    const scaled = await writeScale(api, one.target, { ...scale, desired: 4 });
+    expect(scaled.desired).toBe(4);
     expect((await readObject(one.target)).spec).toMatchObject({ replicas: 4 });
-    const late = writeScale(api, one.target, { ...scale, wanted: 2 });
+    const late = writeScale(api, one.target, { ...scale, desired: 2 });
     await expect(late).rejects.toMatchObject({ code: 409 });
-    const wrong = writeScale(api, one.target, { ...scaled, wanted: -1 });
+    const wrong = writeScale(api, one.target, { ...scaled, desired: -1 });
     await expect(wrong).rejects.toMatchObject({ code: 422 });
     const reader = apiFor(server, { token: 'reader' });
     await expect(readScale(reader, one.target)).rejects.toMatchObject({ code: 403 });
   });
 
   test('CLIENT-4: owner references link to the owner', async () => {
-    const one = await deployed();
+    const one = await createdDeployment();
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const { uid } = one.object.value.metadata as JsonObject;
     const { name } = one.target;
@@ -457,10 +460,13 @@ describe('other actions', () => {
     await mustCreate(server, `${within}/roles`, roleOf('Role', 'getter', { rules }));
     const binding = { role: 'getter', roleKind: 'Role', subjects: ['reader'] } as const;
     await mustCreate(server, `${within}/rolebindings`, bindingOf('RoleBinding', 'g', binding));
-    const one = await loaded();
+    const one = await createdConfigMap();
     const reader = apiFor(server, { token: 'reader' });
     expect((await loadObject(reader, one.target)).value).toEqual(one.object.value);
-    const outcome = as(await validateEdit(reader, update(one, one.object.text)), 'refused');
+    const outcome = expectKind(
+      await validateEdit(reader, update(one, one.object.text)),
+      'rejected',
+    );
     expect(outcome.code).toBe(403);
   });
 });
@@ -479,7 +485,7 @@ describe('field help', () => {
         isRequired: true,
         description: 'Of its light.',
         values: ['red', 'green'],
-        standard: undefined,
+        defaultValue: undefined,
         rules: [],
         isNested: false,
       },
@@ -488,7 +494,7 @@ describe('field help', () => {
         name: 'watts',
         type: 'integer',
         isRequired: false,
-        standard: '5',
+        defaultValue: '5',
         rules: ['format: int64', 'minimum: 1'],
       }),
     ]);
@@ -507,7 +513,7 @@ describe('field help', () => {
   });
 
   test('CLIENT-4: field owners are shown from managedFields', async () => {
-    const one = await deployed();
+    const one = await createdDeployment();
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/${one.target.name}`;
     await server.patch(
       `${path}?fieldManager=scaler`,

@@ -11,12 +11,12 @@ import {
   type Screen,
 } from './screen.ts';
 
-/** Features beyond lists and texts in a browser; takes a screenshot of each screen. */
+/** Features of the console in a browser, with a screenshot of each screen. */
 
 const on = consoleInBrowser((console) => startTestServer({ console }));
 let screen: Screen;
 
-/** A browser on a busy machine. */
+/** Time limit of a test, for a browser on a busy machine. */
 const timeout = 120_000;
 
 beforeAll(async () => {
@@ -24,10 +24,10 @@ beforeAll(async () => {
   screen = await openSignedIn(on.browser, { url: on.server.url });
 }, timeout);
 afterEach(() => {
-  // All tests share a page, so its complaints belong to the test that just ran.
+  // All tests share a page, so new errors belong to the test that just ran.
   if (chromium === undefined) return;
   const isRefusedRequest = /status of 4\d\d/;
-  expect(screen.complaints.filter((one) => !isRefusedRequest.test(one))).toEqual([]);
+  expect(screen.errors.filter((one) => !isRefusedRequest.test(one))).toEqual([]);
 });
 
 const quoted = (text: string): string => JSON.stringify(text);
@@ -36,14 +36,14 @@ const count = (selector: string) => `document.querySelectorAll(${quoted(selector
 
 /** Waits for a screen, takes a screenshot, and checks it for WCAG 2.2 AA. */
 async function expectAccessible(name: string): Promise<void> {
-  await screen.picture(name);
+  await screen.screenshot(name);
   // A changing page may have transient faults; only lasting ones count.
   const options = { message: name };
   await expect.poll(() => accessibilityFaults(screen), options).toEqual([]);
 }
 
 /** A Deployment that owns a ReplicaSet that owns Pods. */
-async function family(namespace: string): Promise<string> {
+async function createOwnershipTree(namespace: string): Promise<string> {
   const apps = `/apis/apps/v1/namespaces/${namespace}`;
   const owner = (kind: string, name: string, uid: string) => ({
     ownerReferences: [{ apiVersion: 'apps/v1', kind, name, uid, controller: true }],
@@ -71,7 +71,7 @@ inBrowser('the overview', { timeout }, () => {
     const namespace = await freshNamespace(on.server);
     await mustCreate(on.server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('counted'));
     await screen.go('#/a/ask');
-    await screen.sees('Check access');
+    await screen.expectText('Check access');
     await screen.go('#/');
     await screen.until(
       `document.querySelector('a.tile[href="#/t/core/v1/configmaps"] .tile-count')`,
@@ -89,13 +89,13 @@ inBrowser('the overview', { timeout }, () => {
       const text = `document.querySelector('.feed').textContent`;
       return screen.run(`${text}.includes(${quoted(`${namespace}/counted`)})`);
     }, 'the change to be shown');
-    await screen.sees('by painter');
+    await screen.expectText('by painter');
     await expectAccessible('overview');
   });
 });
 
 inBrowser('lists', { timeout }, () => {
-  test('CLIENT-4: of 10,000 rows only visible ones are drawn, and keys reach all', async () => {
+  test('CLIENT-4: only the visible rows of 10,000 are rendered, and keys reach all', async () => {
     const namespace = await freshNamespace(on.server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const names = Array.from(
@@ -108,7 +108,7 @@ inBrowser('lists', { timeout }, () => {
       );
     }
     await screen.go(`#/t/core/v1/configmaps?ns=${namespace}`);
-    await screen.sees('500 objects, 9500 more to read');
+    await screen.expectText('500 objects, 9500 more');
     const expectFewRows = async (): Promise<void> =>
       expect(await screen.run(count('tbody tr'))).toBeLessThan(80);
     await expectFewRows();
@@ -118,13 +118,13 @@ inBrowser('lists', { timeout }, () => {
       await screen.run(`void (${box}.scrollTop = ${box}.scrollHeight)`);
       return screen.run(`${lastDrawn} === 'row-09999'`);
     }, 'the last row');
-    await screen.sees('10000 objects');
+    await screen.expectText('10000 objects');
     await expectFewRows();
     // The scroll height covers all rows.
     expect(await screen.run(`${box}.scrollHeight`)).toBeGreaterThan(10_000 * 34);
     expect(await screen.run(`document.querySelector('table').ariaRowCount`)).toBe('10001');
     await screen.run(`void (${box}.scrollTop = 5000 * 34)`);
-    await screen.sees('row-05000');
+    await screen.expectText('row-05000');
     await expectFewRows();
 
     // The page has the focus, as when it opens.
@@ -154,10 +154,10 @@ inBrowser('lists', { timeout }, () => {
       'the changed cell',
     );
     await mustCreate(on.server, path, configMap('row-00000-next'));
-    await screen.sees('10001 objects');
+    await screen.expectText('10001 objects');
     await screen.until(`${cells}.includes('row-00000-next')`, 'the new row in its place');
     await on.server.remove(`${path}/row-00000-next`);
-    await screen.sees('10000 objects');
+    await screen.expectText('10000 objects');
     await expectFewRows();
     await expectAccessible('list');
   });
@@ -169,11 +169,11 @@ inBrowser('lists', { timeout }, () => {
       await mustCreate(on.server, path, configMap(name));
     }
     await screen.go(`#/t/core/v1/configmaps?ns=${namespace}`);
-    await screen.sees('3 objects');
+    await screen.expectText('3 objects');
     await screen.page.focus('.grid-box');
     await screen.press('f');
     await screen.fill('Name contains', 'AP');
-    await screen.sees('2 of 3 objects');
+    await screen.expectText('2 of 3 objects');
     await screen.page.focus('.grid-box');
     const focused = (name: string) =>
       screen.until(`document.activeElement?.textContent === '${name}'`, `the row ${name}`);
@@ -183,14 +183,14 @@ inBrowser('lists', { timeout }, () => {
     await screen.press('ArrowDown');
     await focused('apricot');
     await screen.press('x');
-    await screen.sees('2 selected');
+    await screen.expectText('2 selected');
     await expectAccessible('selection');
     await screen.click('Delete…');
-    await screen.sees('Delete 2 configmaps?');
+    await screen.expectText('Delete 2 configmaps?');
     await expectAccessible('bulk-delete');
     await screen.click('Delete 2');
-    await screen.sees('2 of 2 deleted.');
-    await screen.sees('0 of 1 object');
+    await screen.expectText('2 of 2 deleted.');
+    await screen.expectText('0 of 1 object');
     const left = (await on.server.get(path)).body.items;
     expect(left.map(({ metadata }: { metadata: { name: string } }) => metadata.name)).toEqual([
       'banana',
@@ -199,7 +199,7 @@ inBrowser('lists', { timeout }, () => {
     await screen.press('f');
     await screen.fill('Labels', 'none=such');
     await screen.click('Show');
-    await screen.sees('No objects.');
+    await screen.expectText('No objects.');
   });
 
   test('CLIENT-4: several namespaces are listed together', async () => {
@@ -222,10 +222,10 @@ inBrowser('lists', { timeout }, () => {
 inBrowser('one object', { timeout }, () => {
   test('CLIENT-4: an object shows its tree, timeline, history, and field owners', async () => {
     const namespace = await freshNamespace(on.server);
-    const uid = await family(namespace);
+    const uid = await createOwnershipTree(namespace);
     const place = `#/o/apps/v1/deployments/${namespace}/web`;
     await screen.go(place);
-    await screen.sees('kind: Deployment');
+    await screen.expectText('kind: Deployment');
     await expectAccessible('object');
     await screen.click('Tree');
     await screen.until(`${count('.node')} === 4 && ${count('.graph path')} === 3`, 'the tree');
@@ -247,14 +247,14 @@ inBrowser('one object', { timeout }, () => {
       type: 'Normal',
     });
     await screen.click('Timeline');
-    await screen.sees('Available is False');
-    await screen.sees('Scaled up to 2');
-    await screen.sees('Created');
+    await screen.expectText('Available is False');
+    await screen.expectText('Scaled up to 2');
+    await screen.expectText('Created');
     await expectAccessible('timeline');
 
     await on.server.patch(`${path}?fieldManager=scaler`, { spec: { replicas: 7 } }, 'merge');
     await screen.click('History');
-    await screen.sees('The last write of each manager before this page was opened');
+    await screen.expectText('The last write by each manager before this page was opened');
     await screen.until(
       `[...document.querySelectorAll('.by-manager')].some((one) =>
         /^by scaler.*spec\\.replicas27$/.test(one.textContent))`,
@@ -262,7 +262,7 @@ inBrowser('one object', { timeout }, () => {
     );
     await expectAccessible('history');
     await screen.click('Fields');
-    await screen.sees('scaler (update)');
+    await screen.expectText('scaler (update)');
     await expectAccessible('fields');
   });
 });
@@ -270,16 +270,16 @@ inBrowser('one object', { timeout }, () => {
 inBrowser('writing', { timeout }, () => {
   test('CLIENT-4: the editor completes, explains, and marks errors while typing', async () => {
     const namespace = await freshNamespace(on.server);
-    await family(namespace);
+    await createOwnershipTree(namespace);
     await screen.go(`#/o/apps/v1/deployments/${namespace}/web?tab=edit`);
     await screen.until(`document.querySelector('.explain dl')`, 'the schema');
-    await screen.editor.place('spec:');
+    await screen.editor.setCursorAfter('spec:');
     await screen.press('Enter');
     await screen.page.keyboard.type('min');
     await screen.until(`document.querySelector('.cm-tooltip-autocomplete li')`, 'completions');
     expect(await screen.texts('.cm-completionLabel')).toContain('minReadySeconds');
-    await screen.sees('Seconds that a new Pod must stay ready');
-    await screen.picture('completion');
+    await screen.expectText('Seconds that a new Pod must stay ready');
+    await screen.screenshot('completion');
     // Keys are ignored for a moment after each change of the list, but clicks are not.
     const choose = `document.querySelector('.cm-tooltip-autocomplete li')?.dispatchEvent(
       new MouseEvent('mousedown', { bubbles: true, cancelable: true }))`;
@@ -299,16 +299,16 @@ inBrowser('writing', { timeout }, () => {
     await screen.until(`${count('.cm-lintRange-error')} > 0`, 'the mark by the server');
     const word = await screen.page.$('.cm-lintRange-error');
     await word?.hover();
-    await screen.sees('must be greater than or equal to 0');
-    await screen.sees('spec.minReadySeconds: integer');
+    await screen.expectText('must be greater than or equal to 0');
+    await screen.expectText('spec.minReadySeconds: integer');
     await expectAccessible('editor');
     await screen.editor.replace('  minReadySeconds: -1\n', '');
     await screen.editor.replace('replicas: 2', 'replicas: 3');
     await screen.click('Validate');
-    await screen.sees('Nothing has been saved.');
+    await screen.expectText('Nothing has been saved.');
     await expectAccessible('dry-run');
     await screen.click('Save');
-    await screen.sees('Saved.');
+    await screen.expectText('Saved.');
   });
 
   test('CLIENT-4: a form made from the schema writes the same text', async () => {
@@ -338,7 +338,7 @@ inBrowser('writing', { timeout }, () => {
     });
     const namespace = await freshNamespace(on.server);
     await screen.go(`#/c/forms.example.com/v1/boats?ns=${namespace}`);
-    await screen.sees('New Boat');
+    await screen.expectText('New Boat');
     await screen.click('Edit as form');
     await screen.fill('name', 'ark');
     await screen.fill('color', 'blue');
@@ -371,7 +371,7 @@ inBrowser('writing', { timeout }, () => {
   test('CLIENT-4: files dropped anywhere are applied after a dry run', async () => {
     const namespace = await freshNamespace(on.server);
     await screen.go('#/');
-    await screen.sees('kinds of objects');
+    await screen.expectText('kinds of objects');
     const metadata = `metadata: {name: dropped, namespace: ${namespace}}`;
     const text = `apiVersion: v1\nkind: ConfigMap\n${metadata}\ndata: {a: b}\n`;
     await screen.run(`(() => {
@@ -383,14 +383,14 @@ inBrowser('writing', { timeout }, () => {
         document.body.dispatchEvent(new DragEvent(type, options));
       }
     })()`);
-    await screen.sees('would be created');
-    await screen.sees('would be refused');
+    await screen.expectText('would be created');
+    await screen.expectText('would be rejected');
     const path = `/api/v1/namespaces/${namespace}/configmaps/dropped`;
     expect((await on.server.get(path)).status).toBe(404);
     await screen.run(
       `for (const one of document.querySelectorAll('.applied details')) one.open = true;`,
     );
-    await screen.sees('+data: {"a":"b"}');
+    await screen.expectText('+data: {"a":"b"}');
     await expectAccessible('apply');
     await screen.click('Apply');
     await screen.until(
@@ -399,7 +399,7 @@ inBrowser('writing', { timeout }, () => {
     expect((await on.server.get(path)).body.data).toEqual({ a: 'b' });
   });
 
-  test('CLIENT-4: a manager conflict is settled by a further dry run', async () => {
+  test('CLIENT-4: another dry run previews a conflict with forced ownership', async () => {
     const namespace = await freshNamespace(on.server);
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments`;
     await mustCreate(
@@ -412,13 +412,13 @@ inBrowser('writing', { timeout }, () => {
     const metadata = `{name: web, namespace: ${namespace}}`;
     const text = `apiVersion: apps/v1\nkind: Deployment\nmetadata: ${metadata}\nspec: {replicas: 9}\n`;
     await screen.fill('Manifests', text);
-    await screen.click('Use this text');
-    await screen.sees(/conflict with "scaler".*[.]spec[.]replicas/);
-    await screen.sees('Another manager owns these fields.');
+    await screen.click('Preview');
+    await screen.expectText(/conflict with "scaler".*[.]spec[.]replicas/);
+    await screen.expectText('Another manager owns these fields.');
     await expectAccessible('apply-conflict');
-    await screen.click('Preview taking the fields over');
-    await screen.sees('would change');
-    await screen.sees('spec.replicas49');
+    await screen.click('Preview taking ownership');
+    await screen.expectText('would change');
+    await screen.expectText('spec.replicas49');
     expect((await on.server.get(`${path}/web`)).body.spec.replicas).toBe(4);
     await screen.click('Apply');
     await screen.until(
@@ -429,7 +429,7 @@ inBrowser('writing', { timeout }, () => {
 });
 
 inBrowser('getting about', { timeout }, () => {
-  test('CLIENT-4: the palette finds views and actions, and keys have a help page', async () => {
+  test('CLIENT-4: the palette finds views and actions, and help lists the shortcuts', async () => {
     await screen.go('#/a/ask');
     await screen.until(`document.querySelector('main form')`);
     const openPalette = async (): Promise<void> => {
@@ -445,7 +445,7 @@ inBrowser('getting about', { timeout }, () => {
     );
     await expectAccessible('palette');
     await screen.press('Enter');
-    await screen.sees('New Deployment');
+    await screen.expectText('New Deployment');
     await openPalette();
     await screen.page.keyboard.type('netpol');
     const first = `document.querySelector('[role=option]')?.textContent`;
@@ -454,11 +454,11 @@ inBrowser('getting about', { timeout }, () => {
     await screen.until(`location.hash.startsWith('#/t/networking.')`);
     await openPalette();
     await screen.page.keyboard.type('zzz nothing');
-    await screen.sees('No matches.');
+    await screen.expectText('No matches.');
     await screen.press('Escape');
     await screen.until(`document.querySelector('dialog') === null`);
     await screen.press('?');
-    await screen.sees('Open the command palette');
+    await screen.expectText('Open the command palette');
     await expectAccessible('help');
     await screen.press('Escape');
     await screen.until(`document.querySelector('dialog') === null`);
@@ -479,7 +479,7 @@ inBrowser('getting about', { timeout }, () => {
     await expectAccessible('light-access');
     await screen.page.reload();
     await screen.until(`document.documentElement.dataset.theme === 'light'`);
-    // The page handles keys only once it shows the view.
+    // The page handles keys only after it shows the view.
     await screen.until(`${count('.matrix tbody tr')} > 10`, 'the matrix');
     expect(await screen.run('localStorage.length')).toBe(0);
     await screen.press('t');
@@ -498,7 +498,7 @@ inBrowser('getting about', { timeout }, () => {
     await screen.page.emulateMediaFeatures(feature('light'));
   });
 
-  test('CLIENT-4: it fits a phone, and every field has a label', async () => {
+  test('CLIENT-4: pages fit a phone, and every field has a label', async () => {
     await screen.page.setViewport({ width: 390, height: 800, isMobile: true });
     for (const [name, hash] of Object.entries({
       overview: '#/',

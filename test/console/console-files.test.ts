@@ -41,8 +41,8 @@ function contrast(one: string, other: string): number {
   return (light + 0.05) / (dark + 0.05);
 }
 
-/** The names of the files that the page loads. */
-function loadedBy(page: Answer): string[] {
+/** Returns the names of the files that a page loads. */
+function filesOf(page: Answer): string[] {
   return [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((found) => found[1] ?? '');
 }
 
@@ -51,7 +51,7 @@ describe('the files', () => {
     const page = await server.get('/console/', anyone);
     expect(page).toMatchObject({ status: 200 });
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
-    const names = loadedBy(page);
+    const names = filesOf(page);
     expect(names.map((name) => name.replace(/-\w{8}\./, '.')).sort()).toEqual([
       'icon.svg',
       'main.js',
@@ -68,7 +68,7 @@ describe('the files', () => {
 
   test('CLIENT-4: the page loads nothing from elsewhere and has no inline script', async () => {
     const page = await server.get('/console/', anyone);
-    for (const name of loadedBy(page)) expect(name).not.toMatch(/^(\/|\w+:)/);
+    for (const name of filesOf(page)) expect(name).not.toMatch(/^(\/|\w+:)/);
     expect(page.text).not.toMatch(/<script(?![^>]* src=)/);
     expect(page.text).not.toMatch(/<style|\sstyle=|\son\w+=/);
     const policy = String(page.headers['content-security-policy']);
@@ -89,7 +89,7 @@ describe('the files', () => {
     });
   });
 
-  test('CLIENT-4: every answer has the headers that isolate it from other sites', async () => {
+  test('CLIENT-4: every response has the headers that isolate it from other sites', async () => {
     const paths = ['/console/', '/console', '/console/none.js'];
     for (const path of paths) {
       const { headers } = await server.get(path, anyone);
@@ -107,7 +107,7 @@ describe('the files', () => {
   test('CLIENT-4: files named by their hash are cached forever; the page is not', async () => {
     const page = await server.get('/console/', anyone);
     expect(page.headers['cache-control']).toBe('no-cache');
-    const [name = ''] = loadedBy(page).filter((found) => found.endsWith('.js'));
+    const [name = ''] = filesOf(page).filter((found) => found.endsWith('.js'));
     const script = await server.get(`/console/${name}`, anyone);
     expect(script.headers['cache-control']).toBe('public, max-age=31536000, immutable');
 
@@ -129,12 +129,12 @@ describe('the files', () => {
     const page = plain.text;
     const tags = new Set([plain.headers.etag]);
     const read = { br: brotliDecompressSync, gzip: gunzipSync };
-    const asked = [
+    const cases = [
       ['gzip, deflate, br', 'br'],
       ['gzip, br;q=0', 'gzip'],
       ['gzip', 'gzip'],
     ] as const;
-    for (const [accepted, coding] of asked) {
+    for (const [accepted, coding] of cases) {
       const { headers, body } = await rawGet(server, '/console/', accepted);
       expect(headers['content-encoding'], accepted).toBe(coding);
       expect(headers.vary).toBe('Accept-Encoding');
@@ -167,7 +167,7 @@ describe('the files', () => {
     }
   });
 
-  test('CLIENT-4: no path escapes the folder', async () => {
+  test('CLIENT-4: no path leads out of the directory', async () => {
     const paths = [
       '/console/none.js',
       '/console/../package.json',
@@ -197,7 +197,7 @@ describe('the rest of the server', () => {
     for (const path of ['/', '/api']) expect((await server.get(path)).status, path).toBe(200);
   });
 
-  test('CLIENT-4: when it is off, its paths are unknown paths', async () => {
+  test('CLIENT-4: paths of a disabled console are unknown paths', async () => {
     const without = await startTestServer();
     try {
       for (const path of ['/console/', '/console']) {
@@ -302,7 +302,7 @@ describe('the rest of the server', () => {
 
   test('CLIENT-4: editor, graph, and charts load on demand', async () => {
     const page = await server.get('/console/', anyone);
-    const main = loadedBy(page).find((name) => name.startsWith('main-')) ?? '';
+    const main = filesOf(page).find((name) => name.startsWith('main-')) ?? '';
     // Includes static imports only; dynamic ones are calls.
     const seen = new Set<string>();
     const textOf = (name: string): string => {

@@ -12,23 +12,26 @@ import {
 } from './screen.ts';
 
 /**
- * Every view in every state, light, dark, and as wide as a phone: each leaves a picture, has no
- * fault by WCAG 2.2 AA, is no wider than its window, and every field has a name.
+ * Checks every view in every state, light, dark, and as wide as a phone: it has no violations of
+ * WCAG 2.2 AA, fits its window, and all its fields have names. Takes a screenshot of each.
  */
 
 const users = [{ name: 'reader' }, { name: 'viewer' }];
 const on = consoleInBrowser((console) => startWithUsers(users, { console }));
 
-/** A browser on a busy machine. */
+/** Time limit of a test, for a browser on a busy machine. */
 const timeout = 300_000;
 const namespace = 'gallery';
 
 beforeAll(async () => {
-  if (chromium !== undefined) await furnish();
+  if (chromium !== undefined) await createObjects();
 }, 120_000);
 
-/** Creates related objects with Events and conditions, a refused namespace, and an empty one. */
-async function furnish(): Promise<void> {
+/**
+ * Creates related objects with Events and conditions, a namespace that only `viewer` may read, and
+ * an empty one.
+ */
+async function createObjects(): Promise<void> {
   const named = (kind: string, name: string) => ({
     apiVersion: 'v1',
     kind,
@@ -107,12 +110,12 @@ const list = (within = namespace): string => `#/t/core/v1/configmaps?ns=${within
 const web = (tab = ''): string =>
   `#/o/apps/v1/deployments/${namespace}/web${tab === '' ? '' : `?tab=${tab}`}`;
 
-/** Holds responses back until the page closes. */
-const hold = (path: string) => async (screen: Screen) => {
+/** Delays responses until the page closes. */
+const delay = (path: string) => async (screen: Screen) => {
   await screen.run(`void (window.holds = (request, url) => url.includes(${JSON.stringify(path)}))`);
 };
-/** Cuts the network for requests to a path. */
-const cut = (path: string) => async (screen: Screen) => {
+/** Makes requests to a path fail. */
+const disconnect = (path: string) => async (screen: Screen) => {
   await screen.run(`void (window.cuts = (url) => url.includes(${JSON.stringify(path)}))`);
 };
 /** Waits until the list has rows, since it handles keys only then. */
@@ -122,7 +125,7 @@ const press = (key: 'f' | '?') => async (screen: Screen) => {
 };
 const paste = (text: string) => async (screen: Screen) => {
   await screen.fill('Manifests', text);
-  await screen.click('Use this text');
+  await screen.click('Preview');
 };
 
 const conflicting = `apiVersion: apps/v1
@@ -145,13 +148,23 @@ a: [
 
 const views: readonly View[] = [
   { name: 'overview', hash: '#/', shows: '.tile-count' },
-  { name: 'overview-forbidden', hash: '#/', shows: /No charts/, user: 'reader' },
-  { name: 'overview-cut', hash: '#/', shows: /No charts/, before: cut('/') },
+  { name: 'overview-forbidden', hash: '#/', shows: /Charts are unavailable/, user: 'reader' },
+  {
+    name: 'overview-disconnected',
+    hash: '#/',
+    shows: /Charts are unavailable/,
+    before: disconnect('/'),
+  },
   { name: 'list', hash: list(), shows: 'tbody a' },
   { name: 'list-empty', hash: list('empty'), shows: /No objects/ },
-  { name: 'list-loading', hash: list(), shows: /Loading/, before: hold('/configmaps') },
+  { name: 'list-loading', hash: list(), shows: /Loading/, before: delay('/configmaps') },
   { name: 'list-forbidden', hash: list(), shows: /Refused/, user: 'reader' },
-  { name: 'list-cut', hash: list(), shows: /Not connected/, before: cut('/configmaps') },
+  {
+    name: 'list-disconnected',
+    hash: list(),
+    shows: /Not connected/,
+    before: disconnect('/configmaps'),
+  },
   { name: 'list-filtering', hash: list(), shows: '.filters', act: press('f') },
   {
     name: 'list-selection',
@@ -184,8 +197,13 @@ const views: readonly View[] = [
     shows: '.schema-form',
     act: (screen) => screen.click('Edit as form'),
   },
-  { name: 'object-loading', hash: web(), shows: /Loading|Reading/, before: hold('/deployments') },
-  { name: 'object-cut', hash: web(), shows: '.notice', before: cut('/deployments') },
+  { name: 'object-loading', hash: web(), shows: /Loading|Reading/, before: delay('/deployments') },
+  {
+    name: 'object-disconnected',
+    hash: web(),
+    shows: '.notice',
+    before: disconnect('/deployments'),
+  },
   {
     name: 'object-missing',
     hash: `${list().replace('#/t', '#/o').replace('?ns=', '/')}/none`,
@@ -202,7 +220,7 @@ const views: readonly View[] = [
   { name: 'object-scale', hash: web(), shows: 'dialog', act: (screen) => screen.click('Scale') },
   { name: 'create', hash: `#/c/core/v1/configmaps?ns=${namespace}`, shows: '.explain dl' },
   { name: 'apply', hash: '#/apply', shows: 'textarea' },
-  { name: 'apply-results', hash: '#/apply', shows: /would be refused/, act: paste(conflicting) },
+  { name: 'apply-results', hash: '#/apply', shows: /would be rejected/, act: paste(conflicting) },
   { name: 'access-mine', hash: `#/a/mine?ns=${namespace}`, shows: '.matrix tbody tr' },
   { name: 'access-ask', hash: `#/a/ask?ns=${namespace}`, shows: 'main form' },
   {
@@ -270,7 +288,7 @@ async function expectUsable(screen: Screen, view: string): Promise<void> {
   for (const form of forms) {
     const name = `${form.name}-${view}`;
     await take(screen, form);
-    await screen.picture(name);
+    await screen.screenshot(name);
     const wide = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
     expect.soft(await screen.run(wide), `${name}: wider than the window`).toBe(0);
     // A changing page may have transient faults; only lasting ones count.
@@ -281,7 +299,7 @@ async function expectUsable(screen: Screen, view: string): Promise<void> {
     .filter((one) => one.labels.length === 0 && !one.ariaLabel).map((one) => one.outerHTML)`;
   expect.soft(await screen.run(nameless), `${view}: fields without a name`).toEqual([]);
   // A view must not report unreadable contents as empty.
-  if (/-(cut|forbidden|loading)$/.test(view)) {
+  if (/-(disconnected|forbidden|loading)$/.test(view)) {
     const text = await screen.run('document.body.textContent');
     expect.soft(text, view).not.toContain('No objects');
   }
@@ -298,7 +316,7 @@ async function show(screen: Screen, view: View): Promise<void> {
     await screen.until(`document.querySelector('main h1')`);
     await view.act(screen);
   }
-  if (shows instanceof RegExp) await screen.sees(shows);
+  if (shows instanceof RegExp) await screen.expectText(shows);
   else await screen.until(`document.querySelector(${JSON.stringify(shows)})`);
 }
 
@@ -308,18 +326,18 @@ describe.skipIf(chromium === undefined)('light, dark, and on a phone', { timeout
     await screen.until(`document.querySelector('.sign-in input')`);
     await expectUsable(screen, 'sign-in');
     await screen.signIn('wrong');
-    await screen.sees('does not accept this token');
+    await screen.expectText('rejected this token');
     await expectUsable(screen, 'sign-in-refused');
-    await hold('selfsubjectreviews')(screen);
+    await delay('selfsubjectreviews')(screen);
     await screen.signIn(adminToken);
-    await screen.sees('Signing in…');
+    await screen.expectText('Signing in…');
     await expectUsable(screen, 'sign-in-waiting');
     await screen.close();
     const other = await openScreen(on.browser, { url: on.server.url });
     await other.until(`document.querySelector('.sign-in input')`);
     await other.run(`void (window.cuts = (url) => /apis?$/.test(url))`);
     await other.signIn(adminToken);
-    await other.sees('Try again');
+    await other.expectText('Try again');
     await expectUsable(other, 'unreachable');
     await other.close();
   });

@@ -3,7 +3,7 @@ import {
   countedKinds,
   countObjects,
   type Discovered,
-  filtered,
+  filterRows,
   followActivity,
   followedKinds,
   type KindCount,
@@ -22,15 +22,15 @@ import { mustCreate, startWithUsers } from '../authentication/token-users.ts';
 import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
 import { apiFor, deploymentOf, discovered, kindNamed, type TestApi } from './console.ts';
 
-/** What the console shows of a server beyond lists. */
+/** The overview, the views of one object, and lists of several namespaces. */
 
 let server: TestServer;
 let api: TestApi;
-let found: Discovered;
+let discovery: Discovered;
 beforeAll(async () => {
   server = await startWithUsers([{ name: 'reader' }]);
   api = apiFor(server);
-  found = await discovered(api);
+  discovery = await discovered(api);
 });
 afterAll(() => server.stop());
 
@@ -56,7 +56,7 @@ describe('inventory and activity', () => {
     for (const name of ['a', 'b', 'c']) await create(namespace, name);
     const { length } = (await server.get('/api/v1/configmaps')).body.items;
     const counts: KindCount[] = [];
-    const kinds = countedKinds(found.kinds);
+    const kinds = countedKinds(discovery.kinds);
     await countObjects(api, kinds, { signal, onCount: (count) => counts.push(count) });
     expect(counts).toHaveLength(kinds.length);
     const count = (name: string) => counts.find(({ kind }) => resourceName(kind) === name)?.count;
@@ -67,19 +67,19 @@ describe('inventory and activity', () => {
   test('CLIENT-4: kinds that the user may not list have an unknown count', async () => {
     const counts: KindCount[] = [];
     const reader = apiFor(server, { token: 'reader' });
-    const kinds = [kindNamed(found.kinds, 'secrets')];
+    const kinds = [kindNamed(discovery.kinds, 'secrets')];
     await countObjects(reader, kinds, { signal, onCount: (count) => counts.push(count) });
     expect(counts).toMatchObject([{ count: undefined, message: '' }]);
   });
 
-  test('CLIENT-4: changes are shown live, with their authors', async () => {
+  test('CLIENT-4: changes are reported live with their field managers', async () => {
     const namespace = await freshNamespace(server);
-    const seen: Activity[] = [];
-    const kinds = followedKinds(found.kinds, 100);
+    const activities: Activity[] = [];
+    const kinds = followedKinds(discovery.kinds, 100);
     expect(kinds.map(({ resource }) => resource)).not.toContain('leases');
-    expect(followedKinds(found.kinds, 2)).toHaveLength(2);
+    expect(followedKinds(discovery.kinds, 2)).toHaveLength(2);
     const end = followActivity({
-      ...{ api, clock: systemClock, onActivity: (one) => seen.push(one) },
+      ...{ api, clock: systemClock, onActivity: (one) => activities.push(one) },
       kinds: kinds.filter(({ resource }) => resource === 'configmaps'),
     });
     try {
@@ -87,16 +87,19 @@ describe('inventory and activity', () => {
       // The watch starts asynchronously.
       await eventually(async () => {
         count += 1;
-        await create(namespace, `seen-${count}`);
-        return seen.length > 0;
+        await create(namespace, `changed-${count}`);
+        return activities.length > 0;
       }, 'the first change');
-      const name = `seen-${count}`;
-      await eventually(async () => seen.some(({ target }) => target.name === name), name);
+      const name = `changed-${count}`;
+      await eventually(async () => activities.some(({ target }) => target.name === name), name);
       const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
       await server.patch(`${path}?fieldManager=tester`, { data: { b: '2' } }, 'merge');
       await server.remove(path);
-      await eventually(async () => seen.some(({ type }) => type === 'DELETED'), 'the deletion');
-      expect(seen.find(({ type }) => type === 'MODIFIED')).toMatchObject({
+      await eventually(
+        async () => activities.some(({ type }) => type === 'DELETED'),
+        'the deletion',
+      );
+      expect(activities.find(({ type }) => type === 'MODIFIED')).toMatchObject({
         target: { namespace, name },
         manager: 'tester',
       });
@@ -107,7 +110,7 @@ describe('inventory and activity', () => {
 });
 
 describe('several namespaces', () => {
-  test('CLIENT-4: they form one table that follows the changes of each', async () => {
+  test('CLIENT-4: several namespaces form one table that follows the changes of each', async () => {
     const [one, other, third] = await Promise.all([
       freshNamespace(server),
       freshNamespace(server),
@@ -117,7 +120,7 @@ describe('several namespaces', () => {
     const table = openTables({
       ...{ api, clock: systemClock, random: () => 0.5, onChange: () => {} },
       query: {
-        kind: kindNamed(found.kinds, 'configmaps'),
+        kind: kindNamed(discovery.kinds, 'configmaps'),
         namespaces: [one, other],
         ...{ labelSelector: '', fieldSelector: '', pageSize: 500 },
       },
@@ -132,7 +135,7 @@ describe('several namespaces', () => {
       const { columns, rows } = table.snapshot;
       const nowMs = systemClock.now();
       const names = (filters: Record<string, string>) =>
-        filtered(rows, { columns, filters, nowMs }).map(({ key }) => key);
+        filterRows(rows, { columns, filters, nowMs }).map(({ key }) => key);
       expect(names({ Name: 'SEC' })).toEqual([`${other}/second`]);
       expect(names({ Name: 'first', namespace: other })).toEqual([`${other}/first`]);
       expect(names({ Name: ' ', unknown: 'x' })).toHaveLength(3);
@@ -141,13 +144,13 @@ describe('several namespaces', () => {
     }
   });
 
-  test('CLIENT-4: a refused namespace among several is reported', async () => {
+  test('CLIENT-4: a forbidden namespace among several is reported', async () => {
     const namespace = await freshNamespace(server);
     const reader = apiFor(server, { token: 'reader' });
     const table = openTables({
       ...{ api: reader, clock: systemClock, random: () => 0.5, onChange: () => {} },
       query: {
-        kind: kindNamed(found.kinds, 'configmaps'),
+        kind: kindNamed(discovery.kinds, 'configmaps'),
         namespaces: [namespace, 'default'],
         ...{ labelSelector: '', fieldSelector: '', pageSize: 500 },
       },
@@ -159,7 +162,7 @@ describe('several namespaces', () => {
 });
 
 describe('one object', () => {
-  test('CLIENT-4: its owners and dependents are found in all kinds', async () => {
+  test('CLIENT-4: owners and dependents are found in all kinds', async () => {
     const namespace = await freshNamespace(server);
     const top = await create(namespace, 'top');
     const middle = await create(
@@ -174,9 +177,9 @@ describe('one object', () => {
       metadata: { name: 'web', ...owner },
     });
     await create(namespace, 'stranger');
-    const target = { kind: kindNamed(found.kinds, 'configmaps'), namespace, name: 'middle' };
+    const target = { kind: kindNamed(discovery.kinds, 'configmaps'), namespace, name: 'middle' };
     const { signal } = new AbortController();
-    const tree = await loadTree(api, { target, kinds: found.kinds, signal });
+    const tree = await loadTree(api, { target, kinds: discovery.kinds, signal });
     const shown = tree.nodes.map(({ role, kind, name }) => `${role} ${kind}/${name}`).sort();
     expect(shown).toEqual([
       'dependent ConfigMap/leaf',
@@ -185,7 +188,7 @@ describe('one object', () => {
       'subject ConfigMap/middle',
     ]);
     expect(tree.edges).toHaveLength(3);
-    expect(tree).toMatchObject({ unread: [], isCut: false });
+    expect(tree).toMatchObject({ unread: [], isTruncated: false });
   });
 
   test('CLIENT-4: a missing owner is shown by its reference', async () => {
@@ -196,9 +199,9 @@ describe('one object', () => {
       ...ownedBy({ kind: 'ConfigMap', name: 'gone', uid }),
       finalizers: ['example.com/keep'],
     });
-    const target = { kind: kindNamed(found.kinds, 'configmaps'), namespace, name: 'left' };
+    const target = { kind: kindNamed(discovery.kinds, 'configmaps'), namespace, name: 'left' };
     const { signal } = new AbortController();
-    const read = loadTree(api, { target, kinds: found.kinds, signal });
+    const read = loadTree(api, { target, kinds: discovery.kinds, signal });
     expect((await read).nodes.filter(({ role }) => role === 'owner')).toMatchObject([
       { kind: 'ConfigMap', name: 'gone', target: undefined },
     ]);
@@ -212,7 +215,7 @@ describe('one object', () => {
     const table = openTable({
       ...{ api, clock: systemClock, random: () => 0.5, onChange: () => {} },
       query: {
-        ...{ kind: kindNamed(found.kinds, 'configmaps'), namespace, labelSelector: '' },
+        ...{ kind: kindNamed(discovery.kinds, 'configmaps'), namespace, labelSelector: '' },
         ...{ fieldSelector: 'metadata.name=written', pageSize: 1, objects: 'whole' },
       },
       onRow: (type, row) =>
@@ -243,7 +246,7 @@ describe('one object', () => {
         ['beta: data.a,data.y'],
         ['alpha: data.x'],
       ]);
-      expect(history.revisions.at(-1)).toMatchObject({ event: 'seen first', changes: [] });
+      expect(history.revisions.at(-1)).toMatchObject({ event: 'opened', changes: [] });
       // Earlier writes come from managed fields and do not change.
       expect(history.earlier).toMatchObject([
         { operation: 'Update', subresource: '', time: expect.stringMatching(/^\d{4}-.*Z$/) },
@@ -303,7 +306,7 @@ describe('traffic', () => {
     const after = await read(10_000);
     const point = trafficBetween(before, after);
     expect(point?.requestsPerSecond).toBeGreaterThanOrEqual(2.1);
-    expect(point?.failuresPerSecond).toBeGreaterThanOrEqual(0.1);
+    expect(point?.errorsPerSecond).toBeGreaterThanOrEqual(0.1);
     expect(point?.medianMs).toBeGreaterThan(0);
     expect(point?.p99Ms).toBeGreaterThanOrEqual(point?.medianMs ?? 0);
     // After a restart, counters are smaller, so that the interval is unknown.

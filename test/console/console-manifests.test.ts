@@ -16,7 +16,7 @@ import { establish } from '../custom-kinds/custom-kinds.ts';
 import { configMap, freshNamespace, type TestServer } from '../support/harness.ts';
 import { apiFor, discovered, kindNamed, type TestApi } from './console.ts';
 
-/** Bulk writes, and checks of a text without the server. */
+/** Bulk writes, completion, and checks of a text without the server. */
 
 let server: TestServer;
 let api: TestApi;
@@ -67,7 +67,7 @@ describe('manifests', () => {
   const manifestOf = (name: string, data: string, namespace: string) =>
     `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\n  namespace: ${namespace}\ndata:\n  a: "${data}"\n`;
 
-  test('CLIENT-4: a dry run shows what files would do and stores nothing', async () => {
+  test('CLIENT-4: a dry run previews files and stores nothing', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     await mustCreate(server, `${path}?fieldManager=console-test`, configMap('there'));
@@ -92,13 +92,13 @@ describe('manifests', () => {
     expect(again.map(({ effect }) => effect)).toEqual(['unchanged', 'unchanged']);
   });
 
-  test('CLIENT-4: fields of other managers are taken over only when asked to', async () => {
+  test('CLIENT-4: ownership of fields of other managers is taken only if forced', async () => {
     const namespace = await freshNamespace(server);
     await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('owned'));
     const file = { name: 'one.yaml', text: manifestOf('owned', '9', namespace) };
     const manifests = manifestsIn(file, { kinds: found.kinds, namespace });
     const [refused] = await applyManifests(api, manifests, options('no'));
-    expect(refused).toMatchObject({ effect: 'refused', isOwned: true });
+    expect(refused).toMatchObject({ effect: 'rejected', isOwned: true });
     const [forced] = await applyManifests(api, manifests, options('no', 'forced'));
     expect(forced).toMatchObject({ effect: 'changed' });
   });
@@ -145,17 +145,17 @@ describe('manifests', () => {
     ].join('---\n');
     const manifests = manifestsIn({ name: 'f', text }, { kinds: found.kinds, namespace });
     const done = await applyManifests(api, manifests, options('no'));
-    expect(done.map(({ effect }) => effect)).toEqual([...Array(5).fill('refused'), 'created']);
+    expect(done.map(({ effect }) => effect)).toEqual([...Array(5).fill('rejected'), 'created']);
     const messages = done.map(({ message }) => message);
     expect(messages[0]).toMatch(/^line \d+: /);
-    expect(messages[1]).toBe('it is not an object');
+    expect(messages[1]).toBe('not an object');
     expect(messages[2]).toBe('the server does not serve Nothing of none.example.com/v1');
-    expect(messages[3]).toBe('it has no name');
+    expect(messages[3]).toBe('metadata.name is missing');
     expect(messages[4]).toContain('datum');
   });
 });
 
-test('CLIENT-4: many objects are deleted at once, and each refusal is reported', async () => {
+test('CLIENT-4: many objects are deleted at once, and each failure is reported', async () => {
   const namespace = await freshNamespace(server);
   const path = `/api/v1/namespaces/${namespace}/configmaps`;
   const names = Array.from({ length: 20 }, (_, index) => `many-${index}`);

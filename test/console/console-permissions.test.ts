@@ -10,7 +10,7 @@ import { configMap, freshNamespace } from '../support/harness.ts';
 import { deploymentOf } from './console.ts';
 import { accessibilityFaults, chromium, consoleInBrowser, type Screen } from './screen.ts';
 
-/** Actions of the console that the user may not perform. */
+/** Actions that the user may not perform. */
 
 const users = [{ name: 'reader' }, { name: 'editor' }];
 const on = consoleInBrowser((console) => startWithUsers(users, { console }));
@@ -73,7 +73,7 @@ const timeout = 120_000;
 describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
   test('CLIENT-4: a reader sees why an object cannot be edited, scaled, or deleted', async () => {
     const screen = await opened('reader', at('one'));
-    await screen.sees('kind: ConfigMap');
+    await screen.expectText('kind: ConfigMap');
     const where = `in the namespace "${namespace}".`;
     expect(await refusalOf(screen, 'Delete')).toBe(`You may not delete configmaps "one" ${where}`);
     expect(await refusalOf(screen, 'Edit')).toBe(`You may not update configmaps "one" ${where}`);
@@ -95,14 +95,14 @@ describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
     );
   });
 
-  test('CLIENT-4: the editor of a reader neither saves nor validates, and says why', async () => {
+  test('CLIENT-4: the editor of a reader neither saves nor validates, and shows why', async () => {
     const screen = await opened('reader', at('one', 'edit'));
     await screen.editor.opened();
     const refusal = await refusalOf(screen, 'Save');
     expect(refusal).toBe(`You may not update configmaps "one" in the namespace "${namespace}".`);
-    await screen.sees(refusal);
+    await screen.expectText(refusal);
     expect(await refusalOf(screen, 'Validate')).toBe(refusal);
-    await screen.editor.place('kind: ConfigMap');
+    await screen.editor.setCursorAfter('kind: ConfigMap');
     const writes = `window.requests.filter((one) => one.startsWith('PUT')).length`;
     await screen.page.keyboard.down('Control');
     await screen.press('s');
@@ -116,12 +116,12 @@ describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
 
   test('CLIENT-4: a reader is offered neither creation nor deletion in a list', async () => {
     const screen = await opened('reader', table());
-    await screen.sees('Live');
+    await screen.expectText('Live');
     expect(await refusalOf(screen, 'Create')).toBe(
       `You may not create configmaps in the namespace "${namespace}".`,
     );
     await screen.tick('Select all');
-    await screen.sees('2 selected');
+    await screen.expectText('2 selected');
     expect(await refusalOf(screen, 'Delete…')).toContain('You may not delete configmaps');
     await screen.until(
       `(dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true })), true)`,
@@ -137,12 +137,12 @@ describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
     expect(await refusalOf(screen, 'Save')).toContain('You may not create configmaps');
   });
 
-  test('CLIENT-4: manifests that the user may not apply are only shown', async () => {
+  test('CLIENT-4: manifests that the user may not apply cannot be applied', async () => {
     const screen = await opened('reader', '#/apply');
     const metadata = `metadata: {name: one, namespace: ${namespace}}`;
     await screen.fill('Manifests', `apiVersion: v1\nkind: ConfigMap\n${metadata}\n`);
-    await screen.click('Use this text');
-    await screen.sees('would be refused');
+    await screen.click('Preview');
+    await screen.expectText('would be rejected');
     expect(await refusalOf(screen, 'Apply')).toContain('You may not patch configmaps "one"');
   });
 
@@ -153,27 +153,27 @@ describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
     await screen.editor.opened();
     await screen.editor.replace('a: "1"', 'a: "2"');
     await screen.click('Save');
-    await screen.sees('Saved.');
+    await screen.expectText('Saved.');
     expect(await isOffered(screen, 'Delete')).toBe(true);
     await screen.go(table());
-    await screen.sees('Live');
+    await screen.expectText('Live');
     await screen.tick('Select two');
     expect(await refusalOf(screen, 'Delete…')).toContain('You may not delete configmaps');
     await screen.tick('Select one');
     await screen.until(`${buttonOf('Delete…')}.ariaDisabled !== 'true'`, 'the deletion');
     await screen.click('Delete…');
     await screen.click('Delete 2', 'dialog');
-    await screen.sees('1 not deleted. two:');
+    await screen.expectText('1 not deleted. two:');
   });
 
-  test('CLIENT-4: when the server does not answer reviews, actions are offered', async () => {
+  test('CLIENT-4: actions are offered if access reviews fail', async () => {
     const screen = await opened('reader', '#/');
-    await screen.sees('kinds of objects');
+    await screen.expectText('kinds of objects');
     await screen.run(`window.cuts = (path) => path.endsWith('selfsubjectaccessreviews')`);
     await screen.go(at('one'));
-    await screen.sees('kind: ConfigMap');
+    await screen.expectText('kind: ConfigMap');
     await screen.click('Delete');
     await screen.click('Delete', 'dialog');
-    await screen.sees('User "reader" cannot delete resource "configmaps"');
+    await screen.expectText('User "reader" cannot delete resource "configmaps"');
   });
 });

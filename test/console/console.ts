@@ -23,7 +23,7 @@ export interface BuiltConsole {
   remove(): void;
 }
 
-/** Builds the console into its own folder, once. */
+/** Builds the console, or returns the build that all test files share. */
 export async function buildConsole(): Promise<BuiltConsole> {
   const shared = process.env['WHEELHOUSE_TEST_PROGRAMS'];
   if (shared !== undefined) return { directory: join(shared, 'dist', 'console'), remove: () => {} };
@@ -35,37 +35,37 @@ export async function buildConsole(): Promise<BuiltConsole> {
 }
 
 /**
- * Like a browser's `fetch` whose user trusts the tests' servers. Node's `fetch` can be configured
- * to trust them only through the environment of the whole process, in which other tests check that
- * they are not trusted.
+ * Like `fetch` in a browser that trusts the certificates of test servers. Node's `fetch` can be
+ * made to trust them only through the environment of the process, but other tests in the process
+ * check that they are not trusted.
  */
 export const trustingFetch: Fetch = (url, { method, headers, body, signal }) =>
   new Promise((resolve, reject) => {
     const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
-    const asked = https.request(
+    const sent = https.request(
       url,
       {
         method,
         headers: { ...headers, ...length },
-        agent: trusting,
+        agent: trustingAgent,
         ...(signal === undefined ? {} : { signal }),
       },
-      (answer) => {
-        const { statusCode: status } = answer;
-        const pairs = Object.entries(answer.headers).map(
+      (response) => {
+        const { statusCode: status } = response;
+        const pairs = Object.entries(response.headers).map(
           ([name, value]) => [name, String(value)] as const,
         );
         const isEmpty = status === 204 || status === 304;
-        const bytes = isEmpty ? null : (Readable.toWeb(answer) as ReadableStream<Uint8Array>);
+        const bytes = isEmpty ? null : (Readable.toWeb(response) as ReadableStream<Uint8Array>);
         resolve(new Response(bytes, { status: status ?? 500, headers: Object.fromEntries(pairs) }));
       },
     );
-    asked.on('error', (cause) =>
+    sent.on('error', (cause) =>
       reject(signal?.aborted === true ? signal.reason : new TypeError('fetch failed', { cause })),
     );
-    asked.end(body);
+    sent.end(body);
   });
-const trusting = new https.Agent({ rejectUnauthorized: false, keepAlive: true });
+const trustingAgent = new https.Agent({ rejectUnauthorized: false, keepAlive: true });
 
 /** Parses YAML like the console. */
 export async function parseYaml(text: string): Promise<JsonValue | undefined> {
@@ -97,17 +97,17 @@ export function apiFor(
   options: { readonly token?: string | undefined; readonly fetch?: Fetch } = {},
 ): TestApi {
   const credential = { token: 'token' in options ? options.token : adminToken };
-  let refusals = 0;
+  let unauthorizedCount = 0;
   const api = createApi({
     fetch: options.fetch ?? trustingFetch,
     base: server.url,
     credential: () => credential,
     onUnauthorized: () => {
-      refusals += 1;
+      unauthorizedCount += 1;
     },
     parseYaml,
   });
-  return { ...api, unauthorized: () => refusals };
+  return { ...api, unauthorized: () => unauthorizedCount };
 }
 
 /** Discovery by the console. */

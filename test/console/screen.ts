@@ -14,18 +14,21 @@ export const chromium = ['chromium', 'chromium-browser', 'google-chrome']
   .find((path) => path !== '');
 
 /** Time limit for a condition, long enough for a browser on a busy machine. */
-const patienceMs = 30_000;
+const limitMs = 30_000;
 
-/** The folder of screenshots, which is not part of the repository. */
-const pictures = fileURLToPath(new URL('../../coverage/console', import.meta.url));
+/** The directory of screenshots, which is not part of the repository. */
+const screenshotDirectory = fileURLToPath(new URL('../../coverage/console', import.meta.url));
 
 /** Starts a headless browser that trusts the certificates of test servers. */
 export function startBrowser(): Promise<Browser> {
   const quiet = ['--no-first-run', '--disable-extensions', '--disable-background-networking'];
-  const steady = ['--disable-renderer-backgrounding', '--disable-backgrounding-occluded-windows'];
+  const foreground = [
+    '--disable-renderer-backgrounding',
+    '--disable-backgrounding-occluded-windows',
+  ];
   return puppeteer.launch({
     executablePath: chromium ?? '',
-    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', ...quiet, ...steady],
+    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', ...quiet, ...foreground],
     pipe: true,
     acceptInsecureCerts: true,
     defaultViewport: { width: 1280, height: 800 },
@@ -38,24 +41,25 @@ export function startBrowser(): Promise<Browser> {
 export interface Screen {
   readonly page: Page;
   /** Errors, blocked loads, and policy violations of the page. */
-  readonly complaints: readonly string[];
-  /** Confirmations before leaving unsaved text; answered by `answer`. */
-  readonly questions: readonly string[];
-  answer: boolean;
+  readonly errors: readonly string[];
+  /** Texts of the confirmations that the page has shown. */
+  readonly confirmations: readonly string[];
+  /** Whether confirmations are accepted; true by default. */
+  acceptsConfirmations: boolean;
   /** Evaluates an expression, which may be a promise, in the page. Rejects if it throws. */
   run<T = unknown>(expression: string): Promise<T>;
   /** Waits until an expression is true in the page. */
   until(expression: string, what?: string): Promise<void>;
   /** Waits until the page contains a text. */
-  sees(text: string | RegExp): Promise<void>;
+  expectText(text: string | RegExp): Promise<void>;
   /** Waits for a button or link with a text, and clicks it. */
   click(text: string | RegExp, within?: string): Promise<void>;
-  /** Fills the input of a label like typing and leaving it. */
+  /** Sets the value of a labeled input, as if typed. */
   fill(label: string, value: string): Promise<void>;
-  /** Toggles the checkbox of a label. */
+  /** Toggles a labeled checkbox. */
   tick(label: string): Promise<void>;
   valueOf(label: string): Promise<string>;
-  /** The texts of elements. */
+  /** The texts of the elements that match a selector. */
   texts(selector: string): Promise<string[]>;
   go(hash: string): Promise<void>;
   hash(): Promise<string>;
@@ -64,7 +68,7 @@ export interface Screen {
   readonly editor: ScreenEditor;
   signIn(token: string): Promise<void>;
   /** Takes a screenshot of the whole window. */
-  picture(name: string): Promise<void>;
+  screenshot(name: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -76,12 +80,12 @@ export interface ScreenEditor {
   replace(before: string, after: string): Promise<void>;
   selected(): Promise<string>;
   /** Focuses the editor and puts the cursor after a text. */
-  place(behind: string): Promise<void>;
+  setCursorAfter(before: string): Promise<void>;
 }
 
 /**
- * Records what is copied, and lets a test end a sign-in (`window.expired`), keep answers back
- * (`window.holds`), and lose the network (`window.cuts`).
+ * Records copied texts, and lets a test expire the sign-in (`window.expired`), delay responses
+ * (`window.holds`), and interrupt the network (`window.cuts`).
  */
 const hooks = `
   window.copiedTexts = [];
@@ -93,9 +97,9 @@ const hooks = `
     const headers = window.expired ? { ...request.headers, authorization: 'Bearer old' } : request.headers;
     window.requests = [...(window.requests ?? []), request.method + ' ' + new URL(url).pathname];
     if (window.cuts?.(new URL(url).pathname)) throw new TypeError('Failed to fetch');
-    const answer = await send(url, { ...request, headers });
+    const response = await send(url, { ...request, headers });
     if (window.holds?.(request, url)) await new Promise((resolve) => { window.release = resolve; });
-    return answer;
+    return response;
   };
 `;
 
@@ -105,18 +109,24 @@ export async function openScreen(
   options: { readonly url: string; readonly hash?: string },
 ): Promise<Screen> {
   const page = await browser.newPage();
-  const complaints: string[] = [];
-  const questions: string[] = [];
+  const errors: string[] = [];
+  const confirmations: string[] = [];
   page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warn') complaints.push(message.text());
+    if (message.type() === 'error' || message.type() === 'warn') errors.push(message.text());
   });
-  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('pageerror', (error) => errors.push(error.message));
   page.on('dialog', (dialog) => {
-    questions.push(dialog.message());
-    void (screen.answer ? dialog.accept() : dialog.dismiss()).catch(() => {});
+    confirmations.push(dialog.message());
+    void (screen.acceptsConfirmations ? dialog.accept() : dialog.dismiss()).catch(() => {});
   });
   await page.evaluateOnNewDocument(hooks);
-  const screen: Screen = { page, complaints, questions, answer: true, ...actionsOn(page) };
+  const screen: Screen = {
+    page,
+    errors,
+    confirmations,
+    acceptsConfirmations: true,
+    ...actionsOn(page),
+  };
   await page.goto(`${options.url}/console/${options.hash ?? ''}`);
   return screen;
 }
@@ -134,12 +144,12 @@ export async function openSignedIn(
 
 const quoted = (text: string): string => JSON.stringify(text);
 /** An expression that is true for an element with a text. */
-const matching = (wanted: string | RegExp): string =>
-  typeof wanted === 'string'
-    ? `(text) => text === ${quoted(wanted)}`
-    : `(text) => ${wanted}.test(text)`;
+const matching = (expected: string | RegExp): string =>
+  typeof expected === 'string'
+    ? `(text) => text === ${quoted(expected)}`
+    : `(text) => ${expected}.test(text)`;
 
-const labelled = (label: string): string => `(() => {
+const inputOf = (label: string): string => `(() => {
   const fields = [...document.querySelectorAll('input, select, textarea')];
   return fields.find((one) => one.ariaLabel === ${quoted(label)} ||
     [...(one.labels ?? [])].some((each) => each.querySelector('span')?.textContent === ${quoted(label)}));
@@ -149,28 +159,28 @@ function actionsOn(page: Page) {
   const run = async <T = unknown>(expression: string): Promise<T> =>
     (await page.evaluate(expression)) as T;
   const until = async (expression: string, what = expression): Promise<void> => {
-    const end = performance.now() + patienceMs;
+    const end = performance.now() + limitMs;
     while ((await run(`Boolean(${expression})`).catch(() => false)) !== true) {
       if (performance.now() > end) {
         const text = await run('document.body.textContent').catch(String);
-        throw new Error(`${what} did not come in ${patienceMs} ms; the page: ${text}`);
+        throw new Error(`${what} did not happen within ${limitMs} ms; the page: ${text}`);
       }
       await new Promise((resolve) => setTimeout(resolve, 15));
     }
   };
-  const sees = (wanted: string | RegExp): Promise<void> => {
+  const expectText = (expected: string | RegExp): Promise<void> => {
     const text = 'document.body.textContent';
     const holds =
-      typeof wanted === 'string'
-        ? `${text}.includes(${quoted(wanted)})`
-        : `${wanted}.test(${text})`;
-    return until(holds, `${wanted} to be seen`);
+      typeof expected === 'string'
+        ? `${text}.includes(${quoted(expected)})`
+        : `${expected}.test(${text})`;
+    return until(holds, `the text ${expected}`);
   };
-  const click = async (wanted: string | RegExp, within = ''): Promise<void> => {
+  const click = async (expected: string | RegExp, within = ''): Promise<void> => {
     const find = `[...document.querySelectorAll('${within} button, ${within} a')].find((one) =>
-      !one.disabled && one.getClientRects().length > 0 && (${matching(wanted)})(one.textContent.trim()))`;
+      !one.disabled && one.getClientRects().length > 0 && (${matching(expected)})(one.textContent.trim()))`;
     // Found and clicked in one step, since the page may rerender in between.
-    await until(`((found) => found && (found.click(), true))(${find})`, `${wanted} to click`);
+    await until(`((found) => found && (found.click(), true))(${find})`, `${expected} to click`);
   };
   const fill = async (label: string, value: string): Promise<void> => {
     const act = `((field) => {
@@ -182,20 +192,20 @@ function actionsOn(page: Page) {
       field.dispatchEvent(new Event('change', { bubbles: true }));
       return true;
     })`;
-    await until(`${act}(${labelled(label)})`, `the field ${label}`);
+    await until(`${act}(${inputOf(label)})`, `the field ${label}`);
   };
   return {
     run,
     until,
-    sees,
+    expectText,
     click,
     fill,
     editor: editorOn(run, until),
     tick: async (label: string) => {
       const act = '((box) => box !== undefined && (box.click(), true))';
-      await until(`${act}(${labelled(label)})`, `the box ${label}`);
+      await until(`${act}(${inputOf(label)})`, `the box ${label}`);
     },
-    valueOf: (label: string) => run(`${labelled(label)}.value`) as Promise<string>,
+    valueOf: (label: string) => run(`${inputOf(label)}.value`) as Promise<string>,
     texts: (selector: string) =>
       run(
         `[...document.querySelectorAll(${quoted(selector)})].map((one) => one.textContent)`,
@@ -216,9 +226,12 @@ function actionsOn(page: Page) {
       await fill('Token', token);
       await click('Sign in');
     },
-    picture: async (name: string) => {
-      mkdirSync(pictures, { recursive: true });
-      await page.screenshot({ path: join(pictures, `${name}.png`), optimizeForSpeed: true });
+    screenshot: async (name: string) => {
+      mkdirSync(screenshotDirectory, { recursive: true });
+      await page.screenshot({
+        path: join(screenshotDirectory, `${name}.png`),
+        optimizeForSpeed: true,
+      });
     },
     close: () => page.close(),
   };
@@ -254,8 +267,8 @@ function editorOn(
       run(
         `(({ state }) => state.sliceDoc(state.selection.main.from, state.selection.main.to))(${view})`,
       ),
-    place: async (behind) => {
-      const at = (await text()).indexOf(behind) + behind.length;
+    setCursorAfter: async (before) => {
+      const at = (await text()).indexOf(before) + before.length;
       await run(`(() => { const view = ${view}; view.focus();
         view.dispatch({ selection: { anchor: ${at} }, scrollIntoView: true }); })()`);
     },
@@ -263,9 +276,9 @@ function editorOn(
 }
 
 /**
- * The faults that axe-core finds in the page, one a line.
- * @param options.only The rules to check; all of WCAG 2.2 AA unless given
- * @param options.except Rules to leave out
+ * Returns the accessibility violations that axe-core finds in the page.
+ * @param options.only The rules to check; WCAG 2.2 AA by default
+ * @param options.except Rules to omit
  */
 export async function accessibilityFaults(
   screen: Screen,
@@ -290,13 +303,13 @@ export async function accessibilityFaults(
 const axeSource = (): string =>
   readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** The built console of a server in a browser, for the tests of a file. */
+/** A server with the built console, and a browser, for the tests of a file. */
 export interface ConsoleTests {
   readonly server: TestServer;
   readonly browser: Browser;
   /** Opens a signed-in screen that is closed after the test. */
   open(options?: { readonly hash?: string; readonly token?: string }): Promise<Screen>;
-  /** Like `open`, with the screen that asks for a token. */
+  /** Like `open`, but shows the sign-in form. */
   openSignedOut(): Promise<Screen>;
 }
 

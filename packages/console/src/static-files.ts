@@ -50,8 +50,8 @@ const codings = ['br', 'gzip'] as const;
  * since few clients need them and the package stays small.
  */
 const brotliSuffix = '.br';
-const gzipped = promisify(gzip);
-const unpacked = promisify(brotliDecompress);
+const compress = promisify(gzip);
+const decompress = promisify(brotliDecompress);
 
 /** One file in one encoding. */
 interface Form {
@@ -62,8 +62,8 @@ interface Form {
 
 interface StaticFile {
   readonly type: string;
-  /** `forever` if the name contains a hash, so that the contents never change. */
-  readonly caching: 'forever' | 'asked each time';
+  /** `immutable` if the name contains a hash, so that the contents never change. */
+  readonly caching: 'immutable' | 'revalidated';
   readonly plain: Form;
   readonly encoded: ReadonlyMap<string, Form>;
 }
@@ -74,7 +74,7 @@ export interface StaticFiles {
   answer(exchange: Exchange): Promise<void>;
 }
 
-/** Where the compressed files of the console come from. */
+/** A source of the console's compressed files. */
 export interface FileSource {
   /** Lists the names of all files, such as `index.html.br`. Rejects if they cannot be read. */
   names(): Promise<readonly string[]>;
@@ -82,7 +82,7 @@ export interface FileSource {
   read(name: string): Promise<Buffer>;
 }
 
-/** The files of a folder. */
+/** Returns a source that reads the files of a directory. */
 export function folderSource(directory: string): FileSource {
   return {
     names: () => readdir(directory),
@@ -137,13 +137,13 @@ export function createStaticFiles(options: {
 async function load(source: FileSource, name: string): Promise<StaticFile | undefined> {
   const type = types.get(extname(name));
   if (type === undefined) return undefined;
-  const packed = await source.read(name + brotliSuffix);
-  const plain = await unpacked(packed);
+  const compressed = await source.read(name + brotliSuffix);
+  const plain = await decompress(compressed);
   const encoded = new Map([
-    ['br', formOf(packed)],
-    ['gzip', formOf(await gzipped(plain))],
+    ['br', formOf(compressed)],
+    ['gzip', formOf(await compress(plain))],
   ]);
-  const caching = /-[A-Z0-9]{8}\.\w+$/.test(name) ? 'forever' : 'asked each time';
+  const caching = /-[A-Z0-9]{8}\.\w+$/.test(name) ? 'immutable' : 'revalidated';
   return { type, caching, plain: formOf(plain), encoded };
 }
 
@@ -161,18 +161,18 @@ function sendFile(exchange: Exchange, file: StaticFile): void {
     ...securityHeaders,
     'content-type': file.type,
     'cache-control':
-      file.caching === 'forever' ? 'public, max-age=31536000, immutable' : 'no-cache',
+      file.caching === 'immutable' ? 'public, max-age=31536000, immutable' : 'no-cache',
     vary: 'Accept-Encoding',
     etag: form.etag,
     ...(coding === undefined ? {} : { 'content-encoding': coding }),
   };
-  const isKnown = names(exchange.header('if-none-match'), form.etag);
-  const status = isKnown ? 304 : 200;
-  exchange.send({ status, headers, body: isKnown ? Buffer.alloc(0) : form.body });
+  const isCached = matchesEtag(exchange.header('if-none-match'), form.etag);
+  const status = isCached ? 304 : 200;
+  exchange.send({ status, headers, body: isCached ? Buffer.alloc(0) : form.body });
 }
 
-/** Whether an `If-None-Match` matches a tag; weak tags match, too. */
-function names(condition: string | undefined, etag: string): boolean {
+/** Whether an `If-None-Match` header matches a tag; weak tags match, too. */
+function matchesEtag(condition: string | undefined, etag: string): boolean {
   if (condition === undefined) return false;
   const tags = condition.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return tags.includes(etag) || tags.includes('*');

@@ -17,7 +17,7 @@ export {
   writeScale,
 } from './browser/model/actions.ts';
 export { type Api, type ApiRequest, createApi } from './browser/model/api.ts';
-export { changesBetween, pathText, rebased, threeWay } from './browser/model/changes.ts';
+export { changesBetween, mergeChanges, pathText, threeWay } from './browser/model/changes.ts';
 export {
   applyManifests,
   type Edit,
@@ -54,7 +54,7 @@ export type { Fetch } from './browser/model/ports.ts';
 export { hashOf, type Route, routeOf } from './browser/model/route.ts';
 export { createSchemaSource, explain, type KindSchema } from './browser/model/schema.ts';
 export { createSession, type SessionState } from './browser/model/session.ts';
-export { cellText, filtered, sorted, type TableRow } from './browser/model/table.ts';
+export { cellText, filterRows, sortRows, type TableRow } from './browser/model/table.ts';
 export {
   openTable,
   openTables,

@@ -3,13 +3,13 @@ import type { Api } from './api.ts';
 import { messageOf, objectOf, objectsOf, textOf, textsOf } from './failure.ts';
 import type { Kind } from './kinds.ts';
 
-/** The identity of a user, as the server sees it. */
+/** The identity of a user according to the server. */
 export interface Subject {
   readonly user: string;
   readonly groups: readonly string[];
 }
 
-/** Asks for the identity of the user. Rejects like the API. */
+/** Requests the identity of the user. Rejects like the API. */
 export async function whoAmI(api: Api, dialect: Dialect): Promise<Subject> {
   const group = dialect.group('authentication');
   const review = await api.json({
@@ -35,7 +35,7 @@ export interface Attempt {
 }
 
 /** The decision of the server. */
-export interface Verdict {
+export interface AccessDecision {
   readonly isAllowed: boolean;
   /** An explicit denial, which other authorizers cannot override. */
   readonly isDenied: boolean;
@@ -44,13 +44,13 @@ export interface Verdict {
 }
 
 /**
- * Asks whether the user, or another subject, may do something. Rejects like the API, with 403 if
- * the user may not check other subjects.
+ * Checks whether the user or another subject may perform an action. Rejects like the API, with 403
+ * if the user may not check other subjects.
  */
 export async function canI(
   api: Api,
   options: { readonly dialect: Dialect; readonly attempt: Attempt; readonly subject?: Subject },
-): Promise<Verdict> {
+): Promise<AccessDecision> {
   const { dialect, attempt, subject } = options;
   const authorization = dialect.group('authorization');
   const [resource, kind] =
@@ -64,7 +64,7 @@ export async function canI(
       apiVersion: `${authorization}/v1`,
       kind,
       spec: {
-        resourceAttributes: nonEmptyMembers({ ...attempt }),
+        resourceAttributes: withoutEmpty({ ...attempt }),
         ...(subject === undefined ? {} : { user: subject.user, groups: [...subject.groups] }),
       },
     },
@@ -78,7 +78,7 @@ export async function canI(
   };
 }
 
-function nonEmptyMembers(members: Record<string, string>): JsonObject {
+function withoutEmpty(members: Record<string, string>): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== ''));
 }
 
@@ -87,7 +87,7 @@ export interface OwnRules {
   readonly rules: readonly ResourceRule[];
   /** Non-resource paths and their verbs. */
   readonly paths: readonly { readonly path: string; readonly verbs: readonly string[] }[];
-  /** An authorizer cannot list its rules, so there may be more. */
+  /** Whether an authorizer cannot list its rules, so that there may be more. */
   readonly isIncomplete: boolean;
   readonly evaluationError: string;
 }
@@ -179,8 +179,8 @@ interface ResourceRule {
   readonly names: readonly string[];
 }
 
-/** A permission to look up. */
-interface Granted {
+/** A verb on a resource. */
+interface Permission {
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
@@ -198,8 +198,8 @@ function ruleOf(rule: JsonObject): ResourceRule {
 }
 
 /** Whether a rule grants a permission, at least for some names. */
-function grants(rule: ResourceRule, wanted: Granted): boolean {
-  const { verb, group, resource, subresource } = wanted;
+export function grants(rule: ResourceRule, permission: Permission): boolean {
+  const { verb, group, resource, subresource } = permission;
   const full = subresource === '' ? resource : `${resource}/${subresource}`;
   const has = (members: readonly string[], ...any: string[]): boolean =>
     members.some((member) => member === '*' || any.includes(member));
@@ -244,20 +244,24 @@ interface Rbac {
 const pageSize = 500;
 
 /**
- * Finds who may do something according to RBAC: in a namespace, or in all namespaces if `namespace`
- * is empty. Leaves out other authorizers and `system:masters`, which need no role. Never rejects;
- * the result lists what could not be read.
+ * Finds the subjects with a permission according to RBAC roles and bindings: in a namespace, or in
+ * all namespaces if `namespace` is empty. Omits grants by other authorizers and the group
+ * `system:masters`, which needs no role. Never rejects; the result lists what could not be read.
  */
 export async function whoCan(
   api: Api,
-  options: { readonly dialect: Dialect; readonly wanted: Granted; readonly namespace: string },
+  options: {
+    readonly dialect: Dialect;
+    readonly permission: Permission;
+    readonly namespace: string;
+  },
 ): Promise<WhoCan> {
-  const { dialect, wanted, namespace } = options;
+  const { dialect, permission, namespace } = options;
   const root = `/apis/${dialect.group('rbac.authorization')}/v1`;
   const unread: { resource: string; message: string }[] = [];
   const read = async (resource: string, within: string): Promise<readonly JsonObject[]> => {
     try {
-      return await allOf(api, `${root}${within}/${resource}`);
+      return await listAll(api, `${root}${within}/${resource}`);
     } catch (error) {
       unread.push({ resource, message: messageOf(error) });
       return [];
@@ -271,11 +275,11 @@ export async function whoCan(
     inNamespace('roles'),
     inNamespace('rolebindings'),
   ]);
-  const found = grantsIn({ clusterroles, clusterrolebindings, roles, rolebindings }, wanted);
+  const found = grantsIn({ clusterroles, clusterrolebindings, roles, rolebindings }, permission);
   return { grants: found, unread };
 }
 
-async function allOf(api: Api, path: string): Promise<JsonObject[]> {
+async function listAll(api: Api, path: string): Promise<JsonObject[]> {
   const found: JsonObject[] = [];
   let token = '';
   do {
@@ -286,10 +290,10 @@ async function allOf(api: Api, path: string): Promise<JsonObject[]> {
   return found;
 }
 
-function grantsIn(rbac: Rbac, wanted: Granted): Grant[] {
-  const ofCluster = namesGranting(rbac.clusterroles, wanted);
-  const ofNamespace = namesGranting(rbac.roles, wanted);
-  const bound = (binding: JsonObject, kind: string): Grant[] => {
+function grantsIn(rbac: Rbac, permission: Permission): Grant[] {
+  const ofCluster = namesGranting(rbac.clusterroles, permission);
+  const ofNamespace = namesGranting(rbac.roles, permission);
+  const grantsOf = (binding: JsonObject, kind: string): Grant[] => {
     const reference = objectOf(binding, 'roleRef');
     const role = textOf(reference, 'name');
     const isOfNamespace = textOf(reference, 'kind') === 'Role';
@@ -306,21 +310,21 @@ function grantsIn(rbac: Rbac, wanted: Granted): Grant[] {
     }));
   };
   return [
-    ...rbac.clusterrolebindings.flatMap((binding) => bound(binding, 'ClusterRoleBinding')),
-    ...rbac.rolebindings.flatMap((binding) => bound(binding, 'RoleBinding')),
+    ...rbac.clusterrolebindings.flatMap((binding) => grantsOf(binding, 'ClusterRoleBinding')),
+    ...rbac.rolebindings.flatMap((binding) => grantsOf(binding, 'RoleBinding')),
   ].sort((one, other) => (subjectText(one.subject) < subjectText(other.subject) ? -1 : 1));
 }
 
 /** The roles with the permission, and its resource names; an empty list means all. */
 function namesGranting(
   roles: readonly JsonObject[],
-  wanted: Granted,
+  permission: Permission,
 ): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, readonly string[]>();
   for (const role of roles) {
     const rules = objectsOf(role, 'rules')
       .map(ruleOf)
-      .filter((rule) => grants(rule, wanted));
+      .filter((rule) => grants(rule, permission));
     if (rules.length === 0) continue;
     const isForAll = rules.some(({ names }) => names.length === 0);
     const names = isForAll ? [] : [...new Set(rules.flatMap((rule) => rule.names))].sort();

@@ -19,8 +19,8 @@ export interface Deletion {
   readonly gracePeriodSeconds?: number;
 }
 
-/** The result of a deletion: `going` while finalizers or the grace period delay it. */
-type Deleted = 'gone' | 'going';
+/** The result of a deletion: `deleting` while finalizers or the grace period delay it. */
+type Deleted = 'deleted' | 'deleting';
 
 /** Deletes an object. Rejects like the API, with 409 if a precondition fails. */
 export async function deleteObject(api: Api, of: ObjectName, how: Deletion): Promise<Deleted> {
@@ -29,7 +29,7 @@ export async function deleteObject(api: Api, of: ObjectName, how: Deletion): Pro
     ...(uid === undefined ? {} : { uid }),
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
   };
-  const answer = await api.json({
+  const response = await api.json({
     method: 'DELETE',
     path: objectPath(of),
     body: {
@@ -40,13 +40,13 @@ export async function deleteObject(api: Api, of: ObjectName, how: Deletion): Pro
       ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
     },
   });
-  return answer.kind === 'Status' ? 'gone' : 'going';
+  return response.kind === 'Status' ? 'deleted' : 'deleting';
 }
 
 /** The desired and the actual number of replicas. */
 export interface Scale {
-  readonly wanted: number;
-  readonly present: number;
+  readonly desired: number;
+  readonly current: number;
   readonly resourceVersion: string;
 }
 
@@ -57,7 +57,7 @@ export function isScalable({ kind }: ObjectName): boolean {
 
 /** Reads the scale of an object. Rejects like the API. */
 export async function readScale(api: Api, of: ObjectName): Promise<Scale> {
-  return scaleIn(await api.json({ path: objectPath(of, 'scale') }));
+  return parseScale(await api.json({ path: objectPath(of, 'scale') }));
 }
 
 /**
@@ -67,22 +67,22 @@ export async function readScale(api: Api, of: ObjectName): Promise<Scale> {
 export async function writeScale(
   api: Api,
   of: ObjectName,
-  { wanted, resourceVersion }: Pick<Scale, 'wanted' | 'resourceVersion'>,
+  { desired, resourceVersion }: Pick<Scale, 'desired' | 'resourceVersion'>,
 ): Promise<Scale> {
   const path = objectPath(of, 'scale');
   const now = await api.json({ path });
   const metadata = { ...objectOf(now, 'metadata'), resourceVersion };
-  const body = { ...now, metadata, spec: { ...objectOf(now, 'spec'), replicas: wanted } };
-  return scaleIn(await api.json({ method: 'PUT', path, body }));
+  const body = { ...now, metadata, spec: { ...objectOf(now, 'spec'), replicas: desired } };
+  return parseScale(await api.json({ method: 'PUT', path, body }));
 }
 
-function scaleIn(scale: JsonObject): Scale {
-  const { replicas: wanted } = objectOf(scale, 'spec');
-  const { replicas: present } = objectOf(scale, 'status');
+function parseScale(scale: JsonObject): Scale {
+  const { replicas: desired } = objectOf(scale, 'spec');
+  const { replicas: current } = objectOf(scale, 'status');
   const { resourceVersion } = objectOf(scale, 'metadata');
   return {
-    wanted: typeof wanted === 'number' ? wanted : 0,
-    present: typeof present === 'number' ? present : 0,
+    desired: typeof desired === 'number' ? desired : 0,
+    current: typeof current === 'number' ? current : 0,
     resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '',
   };
 }
@@ -94,7 +94,7 @@ interface BulkOutcome {
   readonly refusal: string | undefined;
 }
 
-/** Maximum concurrent requests, which leaves the server capacity for other clients. */
+/** Maximum number of concurrent requests of a bulk operation. */
 const parallelMax = 6;
 
 /**

@@ -1,16 +1,16 @@
 import { parseJson } from '@wheelhouse/machinery';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery/browser';
 import { failureOf, Unreachable } from './failure.ts';
-import type { BytesReader, Fetch, FetchAnswer } from './ports.ts';
+import type { BytesReader, Fetch, FetchResponse } from './ports.ts';
 
 /** Maximum length of a line. A longer one ends the stream, which bounds memory. */
 const lineCharactersMax = 64 * 1024 * 1024;
 
 /**
- * Yields the lines of a stream without their terminators. Drops an incomplete last line, which a
- * broken connection leaves. Throws RangeError if a line is too long.
+ * Yields the lines of a stream without their terminators. Drops an incomplete last line, as after
+ * a broken connection. Throws RangeError if a line is too long.
  */
-async function* linesOf(reader: BytesReader): AsyncGenerator<string> {
+async function* readLines(reader: BytesReader): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let pending = '';
   for (;;) {
@@ -23,7 +23,8 @@ async function* linesOf(reader: BytesReader): AsyncGenerator<string> {
       from = end + 1;
     }
     pending = text.slice(from);
-    if (pending.length > lineCharactersMax) throw new RangeError('a line of the watch is too long');
+    if (pending.length > lineCharactersMax)
+      throw new RangeError('a line of the response is too long');
   }
 }
 
@@ -31,7 +32,7 @@ async function* linesOf(reader: BytesReader): AsyncGenerator<string> {
 export interface ApiRequest {
   readonly path: string;
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Query parameters; undefined and empty ones are left out. */
+  /** Query parameters; undefined and empty ones are omitted. */
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly body?: string | JsonObject;
   /** Content type of a text body. */
@@ -42,7 +43,8 @@ export interface ApiRequest {
   readonly etag?: string | undefined;
 }
 
-interface ApiAnswer {
+/** A response whose body has been read. */
+interface ApiResponse {
   readonly status: number;
   readonly text: string;
   /** Texts of the `Warning` headers. */
@@ -51,12 +53,12 @@ interface ApiAnswer {
 }
 
 /**
- * The API with the credential of the user, and no other. All methods reject with ApiFailure for an
- * unsuccessful response, with Unreachable if there is none, and with the signal's reason if
- * aborted.
+ * The server's API with the credential of the user. All methods reject with ApiFailure for an
+ * unsuccessful response, with Unreachable if there is no complete response, and with the signal's
+ * reason if aborted.
  */
 export interface Api {
-  send(request: ApiRequest): Promise<ApiAnswer>;
+  send(request: ApiRequest): Promise<ApiResponse>;
   /** Like `send`, for a response that is a JSON object. */
   json(request: ApiRequest): Promise<JsonObject>;
   /**
@@ -77,40 +79,40 @@ interface ApiOptions {
   /** Prefix of all paths: the origin of the page and any prefix of a proxy. */
   readonly base: string;
   readonly credential: () => Credential;
-  /** Called for a 401 with the credential that was refused because it is expired or invalid. */
+  /** Called for a 401 with the rejected credential, which is expired or invalid. */
   readonly onUnauthorized: (credential: Credential) => void;
   /** Parses a YAML response. */
   readonly parseYaml: (text: string) => Promise<JsonValue | undefined>;
 }
 
-/** Makes the API on top of `fetch`. */
+/** Creates an API that sends its requests with `fetch`. */
 export function createApi(options: ApiOptions): Api {
-  const open = (request: ApiRequest) => openAnswer(options, request);
-  const send = async (request: ApiRequest): Promise<ApiAnswer> => {
-    const answer = await open(request);
+  const open = (request: ApiRequest) => fetchResponse(options, request);
+  const send = async (request: ApiRequest): Promise<ApiResponse> => {
+    const response = await open(request);
     return {
-      status: answer.status,
-      text: await bodyOf(answer, request.signal),
-      warnings: warningsOf(answer.headers.get('warning')),
-      etag: answer.headers.get('etag') ?? undefined,
+      status: response.status,
+      text: await readBody(response, request.signal),
+      warnings: parseWarnings(response.headers.get('warning')),
+      etag: response.headers.get('etag') ?? undefined,
     };
   };
   return {
     send,
     async json(request) {
       const { text } = await send(request);
-      const value = parsed(text);
+      const value = tryParseJson(text);
       if (!isObject(value)) throw new Unreachable(new Error('the response is not a JSON object'));
       return value;
     },
     async stream(request) {
-      const answer = await open(request);
-      return valuesOf(answer, request.signal);
+      const response = await open(request);
+      return readValues(response, request.signal);
     },
   };
 }
 
-async function openAnswer(options: ApiOptions, request: ApiRequest): Promise<FetchAnswer> {
+async function fetchResponse(options: ApiOptions, request: ApiRequest): Promise<FetchResponse> {
   const { path, method = 'GET', body, signal } = request;
   const credential = options.credential();
   const { token } = credential;
@@ -122,9 +124,9 @@ async function openAnswer(options: ApiOptions, request: ApiRequest): Promise<Fet
     ...(request.etag === undefined ? {} : { 'if-none-match': request.etag }),
   };
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  let answer: FetchAnswer;
+  let response: FetchResponse;
   try {
-    answer = await options.fetch(`${options.base}${path}${queryOf(request.query)}`, {
+    response = await options.fetch(`${options.base}${path}${formatQuery(request.query)}`, {
       method,
       headers,
       ...(body === undefined ? {} : { body: text }),
@@ -136,43 +138,46 @@ async function openAnswer(options: ApiOptions, request: ApiRequest): Promise<Fet
   } catch (error) {
     throw requestError(error, signal);
   }
-  const { status } = answer;
+  const { status } = response;
   if ((status >= 200 && status < 300) || (status === 304 && request.etag !== undefined)) {
-    return answer;
+    return response;
   }
   if (status === 401) options.onUnauthorized(credential);
-  throw await refusalOf(answer, options, signal);
+  throw await readFailure(response, options, signal);
 }
 
-async function refusalOf(
-  answer: FetchAnswer,
+async function readFailure(
+  response: FetchResponse,
   { parseYaml }: ApiOptions,
   signal: AbortSignal | undefined,
 ): Promise<Error> {
-  const text = await bodyOf(answer, signal);
-  const isYaml = answer.headers.get('content-type')?.includes('yaml') === true;
-  const body = isYaml ? await parseYaml(text) : parsed(text);
-  return failureOf(body, { code: answer.status, retryAfter: answer.headers.get('retry-after') });
+  const text = await readBody(response, signal);
+  const isYaml = response.headers.get('content-type')?.includes('yaml') === true;
+  const body = isYaml ? await parseYaml(text) : tryParseJson(text);
+  return failureOf(body, {
+    code: response.status,
+    retryAfter: response.headers.get('retry-after'),
+  });
 }
 
-async function bodyOf(answer: FetchAnswer, signal: AbortSignal | undefined): Promise<string> {
+async function readBody(response: FetchResponse, signal: AbortSignal | undefined): Promise<string> {
   try {
-    return await answer.text();
+    return await response.text();
   } catch (error) {
     throw requestError(error, signal);
   }
 }
 
-async function* valuesOf(
-  answer: FetchAnswer,
+async function* readValues(
+  response: FetchResponse,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<JsonObject> {
-  const reader = answer.body?.getReader();
+  const reader = response.body?.getReader();
   if (reader === undefined) return;
   try {
-    for await (const line of linesOf(reader)) {
+    for await (const line of readLines(reader)) {
       if (line === '') continue;
-      const value = parsed(line);
+      const value = tryParseJson(line);
       if (!isObject(value)) throw new Error('a line of the response is not a JSON object');
       yield value;
     }
@@ -189,7 +194,7 @@ function requestError(error: unknown, signal: AbortSignal | undefined): unknown 
   return signal?.aborted === true ? signal.reason : new Unreachable(error);
 }
 
-function parsed(text: string): JsonValue | undefined {
+function tryParseJson(text: string): JsonValue | undefined {
   try {
     return parseJson(text);
   } catch {
@@ -197,7 +202,7 @@ function parsed(text: string): JsonValue | undefined {
   }
 }
 
-function queryOf(query: ApiRequest['query'] = {}): string {
+function formatQuery(query: ApiRequest['query'] = {}): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== '') parameters.set(name, String(value));
@@ -206,7 +211,7 @@ function queryOf(query: ApiRequest['query'] = {}): string {
 }
 
 /** Splits `Warning` headers, which a browser joins: `299 - "one", 299 - "two"`. */
-function warningsOf(header: string | null): string[] {
+function parseWarnings(header: string | null): string[] {
   if (header === null) return [];
   return [...header.matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map((found) =>
     (found[1] ?? '').replace(/\\(.)/g, '$1'),

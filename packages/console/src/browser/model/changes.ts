@@ -7,7 +7,7 @@ import {
 } from '@wheelhouse/machinery/browser';
 
 /** A step of a path: a member, or a list item by its index or `name`. */
-type PathStep = string | number | { readonly named: string };
+type PathStep = string | number | { readonly name: string };
 
 /** One difference between two values; `undefined` means absent. */
 export interface Change {
@@ -21,7 +21,7 @@ export function pathText(path: readonly PathStep[]): string {
   return path
     .map((step, index) => {
       if (typeof step === 'number') return `[${step}]`;
-      if (typeof step === 'object') return `[name=${JSON.stringify(step.named)}]`;
+      if (typeof step === 'object') return `[name=${JSON.stringify(step.name)}]`;
       if (!/^[\w-]+$/.test(step)) return `[${JSON.stringify(step)}]`;
       return index === 0 ? step : `.${step}`;
     })
@@ -53,16 +53,16 @@ export function changesBetween(
   if (isObject(before) && isObject(after)) {
     const names = new Set([...Object.keys(before), ...Object.keys(after)]);
     return [...names].flatMap((name) =>
-      changesBetween(own(before, name), own(after, name), [...path, name]),
+      changesBetween(memberOf(before, name), memberOf(after, name), [...path, name]),
     );
   }
   if (Array.isArray(before) && Array.isArray(after)) {
-    const named = byName(before);
-    const otherNamed = byName(after);
-    if (named !== undefined && otherNamed !== undefined) {
-      const names = new Set([...named.keys(), ...otherNamed.keys()]);
+    const beforeByName = byName(before);
+    const afterByName = byName(after);
+    if (beforeByName !== undefined && afterByName !== undefined) {
+      const names = new Set([...beforeByName.keys(), ...afterByName.keys()]);
       return [...names].flatMap((name) =>
-        changesBetween(named.get(name), otherNamed.get(name), [...path, { named: name }]),
+        changesBetween(beforeByName.get(name), afterByName.get(name), [...path, { name }]),
       );
     }
     const length = Math.max(before.length, after.length);
@@ -90,10 +90,10 @@ export function threeWay(of: {
 }): ThreeWay[] {
   const mine = changesBetween(of.base, of.mine);
   const theirs = changesBetween(of.base, of.theirs);
-  const isSame = (one: Change) =>
+  const isShared = (one: Change) =>
     theirs.some((other) => samePath(one, other) && jsonEqual(one.after, other.after));
-  const ownChanges = mine.filter((change) => !isSame(change));
-  const attributed = (
+  const ownChanges = mine.filter((change) => !isShared(change));
+  const attribute = (
     changes: readonly Change[],
     others: readonly Change[],
     by: 'mine' | 'theirs',
@@ -101,17 +101,17 @@ export function threeWay(of: {
     changes.map(
       (change): ThreeWay => ({
         change,
-        by: others.some((other) => touches(change, other)) ? 'both' : by,
+        by: others.some((other) => overlaps(change, other)) ? 'both' : by,
       }),
     );
-  return [...attributed(theirs, ownChanges, 'theirs'), ...attributed(ownChanges, theirs, 'mine')];
+  return [...attribute(theirs, ownChanges, 'theirs'), ...attribute(ownChanges, theirs, 'mine')];
 }
 
 /**
- * Their value with my changes applied; undefined if changes overlap, so that the user has to
- * decide.
+ * Returns their value with my changes applied; undefined if changes overlap, so that the user has
+ * to choose.
  */
-export function rebased(of: {
+export function mergeChanges(of: {
   readonly base: JsonValue;
   readonly mine: JsonValue;
   readonly theirs: JsonValue;
@@ -136,7 +136,7 @@ function withChange(
   const [step, ...rest] = path;
   if (step === undefined) return after ?? null;
   if (Array.isArray(value)) {
-    const index = typeof step === 'object' ? indexOfNamed(value, step.named) : Number(step);
+    const index = typeof step === 'object' ? indexOfNamed(value, step.name) : Number(step);
     if (rest.length === 0 && after === undefined) value.splice(index, 1);
     else value[index] = withChange(value[index] ?? null, rest, after);
     return value;
@@ -144,7 +144,7 @@ function withChange(
   const object: JsonObject = isObject(value) ? value : {};
   const name = String(step);
   if (rest.length === 0 && after === undefined) delete object[name];
-  else setMember(object, name, withChange(own(object, name) ?? null, rest, after));
+  else setMember(object, name, withChange(memberOf(object, name) ?? null, rest, after));
   return object;
 }
 
@@ -154,7 +154,7 @@ function indexOfNamed(items: readonly JsonValue[], name: string): number {
   return index < 0 ? items.length : index;
 }
 
-function own(object: JsonObject, name: string): JsonValue | undefined {
+function memberOf(object: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
@@ -174,7 +174,7 @@ function samePath(one: Change, other: Change): boolean {
 /**
  * Whether one path is a prefix of the other. List indexes shift, so lists are compared as a whole.
  */
-function touches(one: Change, other: Change): boolean {
+function overlaps(one: Change, other: Change): boolean {
   const length = Math.min(one.path.length, other.path.length);
   for (let index = 0; index < length; index += 1) {
     const [step, otherStep] = [one.path[index], other.path[index]];

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { placesOf, ranked } from './commands.ts';
+import { navigationCommands, rankCommands } from './commands.ts';
 import type { Kind } from './kinds.ts';
-import { marked } from './yaml.ts';
+import { highlight } from './yaml.ts';
 
 function kind(name: string, resource: string, more: Partial<Kind> = {}): Kind {
   return {
@@ -20,8 +20,8 @@ const kinds = [
 ];
 
 test('commands are found by names, short names, groups, and subsequences', () => {
-  const places = placesOf(kinds, { namespace: 'team', canCreate: () => true });
-  const found = (query: string) => ranked(places, query).map(({ label }) => label);
+  const places = navigationCommands(kinds, { namespace: 'team', canCreate: () => true });
+  const found = (query: string) => rankCommands(places, query).map(({ label }) => label);
   expect(found('deployments')[0]).toBe('deployments');
   expect(found('ds')[0]).toBe('daemonsets');
   expect(found('create daemon')).toEqual(['Create DaemonSet']);
@@ -34,14 +34,14 @@ test('commands are found by names, short names, groups, and subsequences', () =>
 });
 
 test('the pieces of a highlighted text add up to the text', () => {
-  const pieces = (text: string) => marked(text).map((piece) => piece.text);
+  const pieces = (text: string) => highlight(text).map((piece) => piece.text);
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'ab1:-"\\ \n#{}[],.') }), (text) => {
       expect(pieces(text).join('')).toBe(text);
     }),
   );
   const text = 'a: 1\n- "b c": yes\n  d:\n';
-  expect(marked(text).flatMap(({ mark, text: of }) => (mark === 'key' ? [of] : []))).toEqual([
+  expect(highlight(text).flatMap(({ style, text: of }) => (style === 'key' ? [of] : []))).toEqual([
     'a',
     '"b c"',
     'd',

@@ -1,7 +1,7 @@
 import { apiVersionOf, isBrowsable, type Kind } from './kinds.ts';
 import { type Route, routeOfKind, tableRoute } from './route.ts';
 
-/** A page or an action in the palette, found by its words. */
+/** A page or action in the command palette. */
 export interface Command {
   readonly label: string;
   /** Distinguishes commands with the same label: `apps/v1`. */
@@ -12,10 +12,11 @@ export interface Command {
 }
 
 /**
- * Commands for the pages, for each kind's list, and for a new object of each kind.
+ * Returns commands that open pages, the list of each kind, and the form to create an object of each
+ * kind.
  * @param options.canCreate whether to offer the creation of a kind's objects
  */
-export function placesOf(
+export function navigationCommands(
   kinds: readonly Kind[],
   options: { readonly namespace: string; readonly canCreate: (kind: Kind) => boolean },
 ): Command[] {
@@ -29,7 +30,7 @@ export function placesOf(
       target: { page: 'access', tab: 'mine', namespace },
     },
     {
-      label: 'Access: who can do something',
+      label: 'Access: who can …',
       ...{ detail: '', words: ['rbac', 'roles'] },
       target: { page: 'access', tab: 'who', namespace },
     },
@@ -47,17 +48,17 @@ export function placesOf(
 }
 
 /**
- * The commands that match a query, best first: each word of the query is a prefix, a substring, or
- * a subsequence of a word in the command. An empty query matches all, in order.
+ * Returns the commands that match a query, best first. Each word of the query has to be a prefix, a
+ * substring, or a subsequence of a word in the command. An empty query returns all in order.
  */
-export function ranked<T extends Pick<Command, 'label' | 'detail' | 'words'>>(
+export function rankCommands<T extends Pick<Command, 'label' | 'detail' | 'words'>>(
   commands: readonly T[],
   query: string,
 ): T[] {
-  const wanted = query.toLowerCase().split(/\s+/).filter(Boolean);
-  if (wanted.length === 0) return [...commands];
+  const queryWords = query.toLowerCase().split(/\s+/).filter(Boolean);
+  if (queryWords.length === 0) return [...commands];
   return commands
-    .map((command) => ({ command, score: scoreOf(command, wanted) }))
+    .map((command) => ({ command, score: scoreOf(command, queryWords) }))
     .filter(({ score }) => score > 0)
     .sort((one, other) => other.score - one.score)
     .map(({ command }) => command);
@@ -65,12 +66,12 @@ export function ranked<T extends Pick<Command, 'label' | 'detail' | 'words'>>(
 
 function scoreOf(
   { label, detail, words }: Pick<Command, 'label' | 'detail' | 'words'>,
-  wanted: readonly string[],
+  queryWords: readonly string[],
 ): number {
   const title = label.toLowerCase();
   const others = [...words, detail].map((word) => word.toLowerCase());
   let score = 1;
-  for (const word of wanted) {
+  for (const word of queryWords) {
     const best = Math.max(wordScore(title, word) * 2, ...others.map((one) => wordScore(one, word)));
     if (best === 0) return 0;
     score += best;

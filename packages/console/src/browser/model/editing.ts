@@ -14,7 +14,7 @@ export interface Edit {
   readonly target: ObjectName;
   readonly mode: WriteMode;
   readonly text: string;
-  /** The resourceVersion that the text is based on; an update of a newer version is refused. */
+  /** The resourceVersion that the text is based on; an update of a newer version is rejected. */
   readonly resourceVersion?: string;
   /** The field manager. */
   readonly fieldManager: string;
@@ -57,7 +57,7 @@ export type EditOutcome =
   /**
    * Any other failure, such as a missing permission, a deleted object, or an unreachable server.
    */
-  | { readonly kind: 'refused'; readonly code: number; readonly message: string };
+  | { readonly kind: 'rejected'; readonly code: number; readonly message: string };
 
 /**
  * Validates a text by a dry run with strict field validation. Rejects only with the signal's
@@ -81,8 +81,8 @@ async function send(
   edit: Edit,
   options: { readonly signal?: AbortSignal; readonly query: Record<string, string> },
 ): Promise<EditOutcome> {
-  const localRefusal = faultsOf(edit);
-  if (localRefusal !== undefined) return localRefusal;
+  const localOutcome = checkLocally(edit);
+  if (localOutcome !== undefined) return localOutcome;
   const { query, ...rest } = options;
   try {
     const { fieldManager } = edit;
@@ -100,7 +100,7 @@ async function send(
   } catch (error) {
     if (options.signal?.aborted === true) throw error;
     const outcome = outcomeOf(error, edit);
-    return outcome.kind === 'changed' ? goneIfDeleted(api, edit, outcome) : outcome;
+    return outcome.kind === 'changed' ? notFoundIfDeleted(api, edit, outcome) : outcome;
   }
 }
 
@@ -119,7 +119,7 @@ function requestOf(edit: Edit): Pick<ApiRequest, 'method' | 'path' | 'body' | 't
 }
 
 /** Checks a text without the server. */
-function faultsOf({ text, target }: Edit): EditOutcome | undefined {
+function checkLocally({ text, target }: Edit): EditOutcome | undefined {
   const read = readYaml(text);
   if (read.fault !== undefined) {
     const { message, line } = read.fault;
@@ -139,18 +139,24 @@ function faultsOf({ text, target }: Edit): EditOutcome | undefined {
 function identityFaults(value: JsonObject, { kind, namespace, name }: ObjectName): FailureCause[] {
   const metadata = objectOf(value, 'metadata');
   const members = [
-    { field: 'apiVersion', is: textOf(value, 'apiVersion'), wanted: apiVersionOf(kind) },
-    { field: 'kind', is: textOf(value, 'kind'), wanted: kind.kind },
-    { field: 'metadata.name', is: textOf(metadata, 'name'), wanted: name },
-    { field: 'metadata.namespace', is: textOf(metadata, 'namespace'), wanted: namespace ?? '' },
+    { field: 'apiVersion', actual: textOf(value, 'apiVersion'), expected: apiVersionOf(kind) },
+    { field: 'kind', actual: textOf(value, 'kind'), expected: kind.kind },
+    { field: 'metadata.name', actual: textOf(metadata, 'name'), expected: name },
+    {
+      field: 'metadata.namespace',
+      actual: textOf(metadata, 'namespace'),
+      expected: namespace ?? '',
+    },
   ];
   return members
-    .filter(({ field, is, wanted }) => is !== wanted && !(is === '' && isOptional(field)))
+    .filter(
+      ({ field, actual, expected }) => actual !== expected && !(actual === '' && isOptional(field)),
+    )
     .filter(({ field }) => name !== '' || field !== 'metadata.name')
-    .map(({ field, wanted }) => ({
+    .map(({ field, expected }) => ({
       field,
       reason: 'Identity',
-      message: `must be ${JSON.stringify(wanted)} here`,
+      message: `must be ${JSON.stringify(expected)}`,
     }));
 }
 
@@ -161,7 +167,7 @@ function isOptional(field: string): boolean {
 
 function outcomeOf(error: unknown, edit: Edit): EditOutcome {
   if (!(error instanceof ApiFailure)) {
-    return { kind: 'refused', code: 0, message: messageOf(error) };
+    return { kind: 'rejected', code: 0, message: messageOf(error) };
   }
   const { code, message, causes } = error;
   if (code === 409 && edit.mode === 'apply') {
@@ -169,13 +175,13 @@ function outcomeOf(error: unknown, edit: Edit): EditOutcome {
     if (conflicts.length > 0) return { kind: 'owned', message, conflicts };
   }
   if (code === 409 && edit.mode === 'update') return { kind: 'changed', message };
-  if (code === 422) return invalid(message, placed(causes, edit.text));
-  if (code === 400) return invalid(message, placed(strictFaults(message), edit.text));
-  return { kind: 'refused', code, message };
+  if (code === 422) return invalid(message, withLines(causes, edit.text));
+  if (code === 400) return invalid(message, withLines(strictFaults(message), edit.text));
+  return { kind: 'rejected', code, message };
 }
 
 /** The server reports a deleted object as a conflict. */
-async function goneIfDeleted(
+async function notFoundIfDeleted(
   api: Api,
   { target }: Edit,
   outcome: EditOutcome,
@@ -184,7 +190,7 @@ async function goneIfDeleted(
     await loadObject(api, target);
   } catch (error) {
     if (error instanceof ApiFailure && error.code === 404) {
-      return { kind: 'refused', code: 404, message: error.message };
+      return { kind: 'rejected', code: 404, message: error.message };
     }
   }
   return outcome;
@@ -194,7 +200,7 @@ function invalid(message: string, faults: readonly EditFault[]): EditOutcome {
   return { kind: 'invalid', message, faults };
 }
 
-function placed(causes: readonly FailureCause[], text: string): EditFault[] {
+function withLines(causes: readonly FailureCause[], text: string): EditFault[] {
   return causes.map((cause) => ({
     ...cause,
     line: cause.field === '' ? undefined : lineOfField(text, cause.field),
@@ -225,7 +231,7 @@ interface Manifest {
 /** The result of applying a manifest, or of a dry run. */
 export interface Applied {
   readonly manifest: Manifest;
-  readonly effect: 'created' | 'changed' | 'unchanged' | 'refused';
+  readonly effect: 'created' | 'changed' | 'unchanged' | 'rejected';
   readonly changes: readonly Change[];
   readonly message: string;
   readonly warnings: readonly string[];
@@ -252,7 +258,7 @@ export function manifestsIn(
     const { value } = read;
     if (value === null) return [];
     if (!isObject(value)) {
-      return [{ place, text, title: place, target: undefined, fault: 'it is not an object' }];
+      return [{ place, text, title: place, target: undefined, fault: 'not an object' }];
     }
     const items = itemsOfList(value);
     if (items === undefined) return [manifestOf({ place, text, value }, of)];
@@ -289,7 +295,7 @@ function manifestOf(
     const fault =
       kind === undefined
         ? `the server does not serve ${named} of ${textOf(value, 'apiVersion') || 'no version'}`
-        : 'it has no name';
+        : 'metadata.name is missing';
     return { place, text, title: `${named} ${name}`.trim(), target: undefined, fault };
   }
   const within =
@@ -326,8 +332,8 @@ async function applyOne(
   options: Parameters<typeof applyManifests>[2],
 ): Promise<Applied> {
   const { target, text, fault } = manifest;
-  const refused = { manifest, effect: 'refused', changes: [], warnings: [] } as const;
-  if (target === undefined) return { ...refused, message: fault, isOwned: false };
+  const rejected = { manifest, effect: 'rejected', changes: [], warnings: [] } as const;
+  if (target === undefined) return { ...rejected, message: fault, isOwned: false };
   const { fieldManager, ownership } = options;
   const edit = { target, mode: 'apply', text, fieldManager, ownership } as const;
   let before: JsonObject | undefined;
@@ -335,11 +341,11 @@ async function applyOne(
     before = (await loadObject(api, target)).value;
   } catch (error) {
     const isNew = error instanceof ApiFailure && error.code === 404;
-    if (!isNew) return { ...refused, message: messageOf(error), isOwned: false };
+    if (!isNew) return { ...rejected, message: messageOf(error), isOwned: false };
   }
   const outcome = await (options.dryRun === 'only' ? validateEdit(api, edit) : saveEdit(api, edit));
   if (outcome.kind !== 'accepted') {
-    return { ...refused, message: refusalText(outcome), isOwned: outcome.kind === 'owned' };
+    return { ...rejected, message: refusalText(outcome), isOwned: outcome.kind === 'owned' };
   }
   const { object, warnings } = outcome;
   const changes = changesBetween(before ?? { metadata: {} }, object.value).filter(

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery/browser';
 
-/** One cause of a refused write, and its field. */
+/** One cause of a rejected write, and its field. */
 export interface FailureCause {
   /** `spec.replicas`; empty if the cause names no field. */
   readonly field: string;
@@ -54,7 +54,7 @@ export function failureOf(
   return new ApiFailure({
     code: typeof status.code === 'number' ? status.code : code,
     reason: textOf(status, 'reason'),
-    message: textOf(status, 'message') || `the server answered with status ${code}`,
+    message: textOf(status, 'message') || `the server returned status ${code}`,
     causes: causes.map((cause) => ({
       field: textOf(cause, 'field'),
       reason: textOf(cause, 'reason'),

@@ -29,6 +29,7 @@ export interface Kind {
   readonly preferred: boolean;
 }
 
+/** A subresource of a kind. */
 export interface Subresource {
   /** `scale` */
   readonly name: string;
@@ -36,7 +37,7 @@ export interface Subresource {
   readonly verbs: readonly string[];
 }
 
-/** `v1`, `apps/v1` */
+/** The `apiVersion` of a kind: `v1`, `apps/v1`. */
 export function apiVersionOf({ group, version }: Pick<Kind, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`;
 }
@@ -46,7 +47,7 @@ export function resourceName({ group, resource }: Pick<Kind, 'group' | 'resource
   return group === '' ? resource : `${resource}.${group}`;
 }
 
-/** Whether the objects of a kind can be listed, unlike reviews. */
+/** Whether objects of a kind can be listed or read, unlike reviews. */
 export function isBrowsable({ verbs }: Kind): boolean {
   return verbs.includes('list') || verbs.includes('get');
 }
@@ -81,18 +82,18 @@ function kindsOf(document: JsonObject): Kind[] {
   return objectsOf(document, 'items').flatMap((item) => {
     const group = textOf(objectOf(item, 'metadata'), 'name');
     const seen = new Set<string>();
-    return objectsOf(item, 'versions').flatMap((served) =>
-      objectsOf(served, 'resources').map((resource): Kind => {
+    return objectsOf(item, 'versions').flatMap((version) =>
+      objectsOf(version, 'resources').map((resource): Kind => {
         const name = textOf(resource, 'resource');
         const preferred = !seen.has(name);
         seen.add(name);
-        return { group, version: textOf(served, 'version'), preferred, ...partsOf(resource) };
+        return { group, version: textOf(version, 'version'), preferred, ...resourceOf(resource) };
       }),
     );
   });
 }
 
-function partsOf(resource: JsonObject): Omit<Kind, 'group' | 'version' | 'preferred'> {
+function resourceOf(resource: JsonObject): Omit<Kind, 'group' | 'version' | 'preferred'> {
   return {
     resource: textOf(resource, 'resource'),
     kind: textOf(objectOf(resource, 'responseKind'), 'kind'),
@@ -108,14 +109,14 @@ function partsOf(resource: JsonObject): Omit<Kind, 'group' | 'version' | 'prefer
   };
 }
 
-/** What the server serves. */
+/** The result of discovery. */
 export interface Discovered {
   /** Core kinds are first. */
   readonly kinds: readonly Kind[];
   readonly dialect: Dialect;
 }
 
-/** Discovery that keeps itself current. */
+/** Discovery that refreshes itself periodically. */
 export interface Discovery {
   current(): Discovered;
   /** Refreshes now. Rejects like the API and keeps the last result. */
@@ -123,10 +124,11 @@ export interface Discovery {
   close(): void;
 }
 
-/** Interval of refreshes, most of which get a 304. */
+/** Interval between refreshes; most responses are 304. */
 const refreshMs = 5_000;
 const documentType = `application/json;g=${acceptedDiscoveryGroups[0]};v=v2;as=APIGroupDiscoveryList`;
 
+/** One of the two discovery documents. */
 interface Part {
   readonly path: '/api' | '/apis';
   etag: string | undefined;
@@ -148,16 +150,16 @@ export async function openDiscovery(options: {
     { path: '/apis', etag: undefined, kinds: [] },
   ];
   await Promise.all(parts.map((part) => refreshPart(api, part)));
-  let discovered = discoveredIn(parts);
+  let discovered = combine(parts);
   let timer: Timer | undefined;
   let isClosed = false;
   const refresh = async (): Promise<void> => {
     const changes = await Promise.all(parts.map((part) => refreshPart(api, part)));
     if (isClosed || !changes.includes(true)) return;
-    discovered = discoveredIn(parts);
+    discovered = combine(parts);
     onChange(discovered);
   };
-  const wait = (): void => {
+  const scheduleRefresh = (): void => {
     if (isClosed) return;
     // Other requests report the failure; the next refresh retries.
     timer = clock.after(
@@ -165,10 +167,10 @@ export async function openDiscovery(options: {
       () =>
         void refresh()
           .catch(() => {})
-          .then(wait),
+          .then(scheduleRefresh),
     );
   };
-  wait();
+  scheduleRefresh();
   return {
     current: () => discovered,
     refresh,
@@ -182,14 +184,14 @@ export async function openDiscovery(options: {
 /** Updates a part; returns whether it has changed. */
 async function refreshPart(api: Api, part: Part): Promise<boolean> {
   const { path, etag } = part;
-  const answer = await api.send({ path, accept: documentType, etag });
-  if (answer.status === 304 || (etag !== undefined && answer.etag === etag)) return false;
-  part.kinds = kindsOf(jsonObject(JSON.parse(answer.text)));
-  part.etag = answer.etag;
+  const response = await api.send({ path, accept: documentType, etag });
+  if (response.status === 304 || (etag !== undefined && response.etag === etag)) return false;
+  part.kinds = kindsOf(jsonObject(JSON.parse(response.text)));
+  part.etag = response.etag;
   return true;
 }
 
-function discoveredIn(parts: readonly Part[]): Discovered {
+function combine(parts: readonly Part[]): Discovered {
   const kinds = parts.flatMap((part) => part.kinds);
   const groups = new Set(kinds.map(({ group }) => group));
   const dialects = dialectNames.map(dialectOf);

@@ -1,21 +1,21 @@
 import type { Clock, Dialect } from '@wheelhouse/machinery/browser';
-import { type Attempt, canI, type OwnRules, ownRules } from './access.ts';
+import { type Attempt, canI, grants, type OwnRules, ownRules } from './access.ts';
 import type { Api } from './api.ts';
 import { type Kind, type ObjectName, resourceName } from './kinds.ts';
 
-/** How long a decision of the server is reused; roles may change meanwhile. */
-const keptMs = 15_000;
+/** How long a decision of the server is reused. */
+const cacheTtlMs = 15_000;
 
 /**
- * What the user may do, as the server decides it. The console offers an action unless the server
- * says that the user may not perform it; if the server cannot be asked, the action is offered.
+ * Caches the server's decisions about what the user may do. The console offers an action unless the
+ * server denies it; if the check fails, the action is offered.
  */
 export class Permissions {
   readonly #api: Api;
   readonly #clock: Clock;
-  readonly #answers = new Map<
+  readonly #refusals = new Map<
     string,
-    { readonly atMs: number; readonly answer: Promise<string> }
+    { readonly atMs: number; readonly refusal: Promise<string> }
   >();
 
   constructor(options: { readonly api: Api; readonly clock: Clock }) {
@@ -24,8 +24,9 @@ export class Permissions {
   }
 
   /**
-   * Why the user may perform none of several actions: the reason for the first one. Empty if one of
-   * them is allowed. Asks one after the other, up to the first allowed one. Never rejects.
+   * Resolves with an empty text if the user may perform at least one of several actions, and
+   * otherwise with the message for the first one. Checks sequentially until one is allowed. Never
+   * rejects.
    */
   async refusal(dialect: Dialect, attempts: readonly Attempt[]): Promise<string> {
     let first = '';
@@ -37,7 +38,7 @@ export class Permissions {
     return first;
   }
 
-  /** Whether the user may create objects of a kind; true if the server does not say. */
+  /** Resolves with a check for whether the user may create a kind; it allows all if unknown. */
   async creatable(
     dialect: Dialect,
     namespace: string,
@@ -48,41 +49,36 @@ export class Permissions {
     return (kind) => rules === undefined || rules.isIncomplete || mayCreate(rules, kind);
   }
 
-  /** Asks anew from now on, as another user or after a change of roles. */
-  forget(): void {
-    this.#answers.clear();
+  /** Discards all cached decisions. */
+  clear(): void {
+    this.#refusals.clear();
   }
 
   #refusalOf(dialect: Dialect, attempt: Attempt): Promise<string> {
     const key = JSON.stringify(attempt);
     const nowMs = this.#clock.monotonic();
     this.#dropExpired(nowMs);
-    const kept = this.#answers.get(key);
-    if (kept !== undefined) return kept.answer;
-    const answer = canI(this.#api, { dialect, attempt }).then(
+    const cached = this.#refusals.get(key);
+    if (cached !== undefined) return cached.refusal;
+    const refusal = canI(this.#api, { dialect, attempt }).then(
       ({ isAllowed, reason }) => (isAllowed ? '' : refusalText(attempt, reason)),
       () => '',
     );
-    this.#answers.set(key, { atMs: nowMs, answer });
-    return answer;
+    this.#refusals.set(key, { atMs: nowMs, refusal });
+    return refusal;
   }
 
   /** Drops decisions that have expired, which are the first ones of the map. */
   #dropExpired(nowMs: number): void {
-    for (const [key, { atMs }] of this.#answers) {
-      if (nowMs - atMs < keptMs) return;
-      this.#answers.delete(key);
+    for (const [key, { atMs }] of this.#refusals) {
+      if (nowMs - atMs < cacheTtlMs) return;
+      this.#refusals.delete(key);
     }
   }
 }
 
-function mayCreate({ rules }: OwnRules, kind: Pick<Kind, 'group' | 'resource'>): boolean {
-  const has = (members: readonly string[], wanted: string): boolean =>
-    members.includes('*') || members.includes(wanted);
-  return rules.some(
-    ({ verbs, groups, resources }) =>
-      has(verbs, 'create') && has(groups, kind.group) && has(resources, kind.resource),
-  );
+function mayCreate({ rules }: OwnRules, { group, resource }: Pick<Kind, 'group' | 'resource'>) {
+  return rules.some((rule) => grants(rule, { verb: 'create', group, resource, subresource: '' }));
 }
 
 function refusalText(attempt: Attempt, reason: string): string {

@@ -1,10 +1,10 @@
 /**
- * Ports for the browser features that the console needs. Its logic also runs in Node.js, where the
- * tests call a real server with Node's `fetch`.
+ * The browser features that the model uses, as interfaces. The tests run the model in Node.js
+ * against a real server with Node's `fetch`.
  */
 
 /** The part of `fetch` that the console uses. */
-export type Fetch = (url: string, request: FetchRequest) => Promise<FetchAnswer>;
+export type Fetch = (url: string, request: FetchRequest) => Promise<FetchResponse>;
 
 interface FetchRequest {
   readonly method: string;
@@ -18,19 +18,21 @@ interface FetchRequest {
   readonly redirect: 'error';
 }
 
-export interface FetchAnswer {
+/** The part of `Response` that the console uses. */
+export interface FetchResponse {
   readonly status: number;
   readonly headers: { get(name: string): string | null };
   readonly body: { getReader(): BytesReader } | null;
   text(): Promise<string>;
 }
 
+/** The part of `ReadableStreamDefaultReader` that the console uses. */
 export interface BytesReader {
   read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>;
   cancel(): Promise<void>;
 }
 
-/** Keeps the token while the tab is open, such as `sessionStorage`. */
+/** Stores a text, such as the token, until the tab is closed. */
 export interface TokenStore {
   read(): string | undefined;
   write(token: string | undefined): void;

@@ -1,6 +1,6 @@
 import type { Discovered, Kind, ObjectName } from './kinds.ts';
 
-/** A place in the console, as encoded in `location.hash`. */
+/** A page of the console, encoded in `location.hash`. */
 export type Route =
   | { readonly page: 'home' }
   | { readonly page: 'table'; readonly at: TableRoute }
@@ -22,6 +22,7 @@ export interface ResourceRoute {
   readonly resource: string;
 }
 
+/** The route of a kind's list. */
 export interface TableRoute extends ResourceRoute {
   /** One or more namespaces, separated by commas; empty for all. */
   readonly namespace: string;
@@ -29,12 +30,14 @@ export interface TableRoute extends ResourceRoute {
   readonly fields: string;
 }
 
+/** The tabs of an object's page, in order. */
 export const objectTabs = [
   ...(['yaml', 'json', 'tree', 'events'] as const),
   ...(['history', 'fields', 'edit'] as const),
 ];
 export type ObjectTab = (typeof objectTabs)[number];
 
+/** The tabs of the access page, in order. */
 export const accessTabs = ['mine', 'ask', 'who'] as const;
 export type AccessTab = (typeof accessTabs)[number];
 
@@ -53,20 +56,20 @@ export function hashOf(route: Route): string {
       return '#/';
     case 'table': {
       const { namespace: ns, labels: l, fields: f } = route.at;
-      return `#/t/${resourcePath(route.at)}${queryOf({ ns, l, f })}`;
+      return `#/t/${resourcePath(route.at)}${formatQuery({ ns, l, f })}`;
     }
     case 'object': {
       const { namespace, name, tab } = route;
       const path = [namespace, name].filter((part) => part !== '').map(encodeURIComponent);
-      const query = queryOf({ tab: tab === 'yaml' ? '' : tab });
+      const query = formatQuery({ tab: tab === 'yaml' ? '' : tab });
       return `#/o/${resourcePath(route.resource)}/${path.join('/')}${query}`;
     }
     case 'create':
-      return `#/c/${resourcePath(route.resource)}${queryOf({ ns: route.namespace })}`;
+      return `#/c/${resourcePath(route.resource)}${formatQuery({ ns: route.namespace })}`;
     case 'apply':
       return '#/apply';
     case 'access':
-      return `#/a/${route.tab}${queryOf({ ns: route.namespace })}`;
+      return `#/a/${route.tab}${formatQuery({ ns: route.namespace })}`;
   }
 }
 
@@ -75,7 +78,7 @@ export function routeOf(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   const parameters = new URLSearchParams(query);
   const text = (name: string): string => parameters.get(name) ?? '';
-  const [page = '', ...segments] = path.split('/').map(decoded);
+  const [page = '', ...segments] = path.split('/').map(decodeSegment);
   const namespace = text('ns');
   if (page === 'apply') return { page };
   if (page === 'a') {
@@ -91,8 +94,8 @@ export function routeOf(hash: string): Route {
   if (page === 'c') return { page: 'create', resource, namespace };
   if (page === 'o' && (rest.length === 1 || rest.length === 2)) {
     const tab = objectTabs.find((one) => one === text('tab')) ?? 'yaml';
-    const [within = '', own = ''] = rest.length === 2 ? rest : ['', rest[0]];
-    return { page: 'object', resource, namespace: within, name: own, tab };
+    const [within = '', objectName = ''] = rest.length === 2 ? rest : ['', rest[0]];
+    return { page: 'object', resource, namespace: within, name: objectName, tab };
   }
   return { page: 'home' };
 }
@@ -102,12 +105,12 @@ function resourcePath({ group, version, resource }: ResourceRoute): string {
   return [named, version, resource].map(encodeURIComponent).join('/');
 }
 
-function queryOf(members: Record<string, string>): string {
+function formatQuery(members: Record<string, string>): string {
   const parameters = Object.entries(members).filter(([, value]) => value !== '');
   return parameters.length === 0 ? '' : `?${new URLSearchParams(parameters).toString()}`;
 }
 
-function decoded(segment: string): string {
+function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {

@@ -28,7 +28,7 @@ export interface ExplainedField {
   readonly description: string;
   readonly values: readonly string[];
   /** The default value as JSON; undefined if there is none. */
-  readonly standard: string | undefined;
+  readonly defaultValue: string | undefined;
   /** Constraints: `format: int32`, `minimum: 1`. */
   readonly rules: readonly string[];
   /** Whether the field has subfields. */
@@ -40,7 +40,7 @@ export interface Explained {
   readonly type: string;
   readonly description: string;
   /** The description of the field; undefined for the kind itself. */
-  readonly own: ExplainedField | undefined;
+  readonly field: ExplainedField | undefined;
   readonly fields: readonly ExplainedField[];
 }
 
@@ -49,7 +49,7 @@ export interface SchemaSource {
   /** Undefined if the server publishes no schema for the kind. Rejects like the API. */
   of(kind: Kind): Promise<KindSchema | undefined>;
   /** Clears the cache after kinds have changed. */
-  forget(): void;
+  clear(): void;
 }
 
 /** Schemas from the server's OpenAPI v3 documents, one per group and version. */
@@ -69,33 +69,33 @@ export function createSchemaSource(api: Api): SchemaSource {
       const root = schemaOfKind(schemas, kind);
       return root === undefined ? undefined : { root, schemas };
     },
-    forget() {
+    clear() {
       documents = new Map();
     },
   };
 }
 
-/** Explains the field at a path; undefined if the kind has no such field. */
+/** Describes the field at a path; undefined if the kind has no such field. */
 export function explain(
   { root, schemas }: KindSchema,
   path: readonly string[],
 ): Explained | undefined {
-  let shown = root;
-  let own: ExplainedField | undefined;
+  let schema = root;
+  let field: ExplainedField | undefined;
   for (const name of path) {
-    const properties = propertiesOf(itemOf(schemas, shown));
+    const properties = propertiesOf(itemOf(schemas, schema));
     if (!Object.hasOwn(properties, name)) return undefined;
-    const isRequired = textsOf(itemOf(schemas, shown), 'required').includes(name);
-    shown = objectOf(properties, name);
-    own = fieldOf(schemas, { name, property: shown, isRequired });
+    const isRequired = textsOf(itemOf(schemas, schema), 'required').includes(name);
+    schema = objectOf(properties, name);
+    field = fieldOf(schemas, { name, property: schema, isRequired });
   }
-  const itemSchema = itemOf(schemas, shown);
+  const itemSchema = itemOf(schemas, schema);
   const properties = propertiesOf(itemSchema);
   const required = textsOf(itemSchema, 'required');
   return {
-    type: typeName(schemas, shown),
-    description: descriptionOf(shown) || descriptionOf(itemSchema),
-    own,
+    type: typeName(schemas, schema),
+    description: descriptionOf(schema) || descriptionOf(itemSchema),
+    field,
     fields: Object.keys(properties)
       .sort()
       .map((name) => {
@@ -112,17 +112,18 @@ function fieldOf(
   const { name, property, isRequired } = of;
   const target = itemOf(schemas, property);
   const resolved = dereference(schemas, property);
-  const standard = property.default;
+  const defaultValue = property.default;
   // The default of a nested object is always `{}`, which is not worth showing.
   const isInformative =
-    standard !== undefined && !(isObject(standard) && Object.keys(standard).length === 0);
+    defaultValue !== undefined &&
+    !(isObject(defaultValue) && Object.keys(defaultValue).length === 0);
   return {
     name,
     type: typeName(schemas, property),
     isRequired,
     description: descriptionOf(property) || descriptionOf(target),
     values: [...new Set([...allowed(property), ...allowed(target)].map(String))],
-    standard: isInformative && standard !== '' ? JSON.stringify(standard) : undefined,
+    defaultValue: isInformative && defaultValue !== '' ? JSON.stringify(defaultValue) : undefined,
     rules: ruleNames.flatMap((rule) => {
       const value = property[rule] ?? resolved[rule];
       return value === undefined || isObject(value) ? [] : [`${rule}: ${String(value)}`];

@@ -4,7 +4,7 @@ import { type Api, type Credential, createApi } from './api.ts';
 import { ApiFailure, messageOf } from './failure.ts';
 import type { Fetch, TokenStore } from './ports.ts';
 
-/** State of the sign-in. */
+/** The state of a session. */
 export type SessionState =
   | { readonly phase: 'signing in' }
   | { readonly phase: 'signed out'; readonly message: string }
@@ -27,7 +27,7 @@ export interface Session {
 /** The user of requests without credentials. */
 const anonymous = 'system:anonymous';
 
-/** Makes a session that is signed out; calls `onChange` after each change of its state. */
+/** Creates a signed-out session. Calls `onChange` after each change of its state. */
 export function createSession(options: {
   readonly fetch: Fetch;
   readonly base: string;
@@ -42,15 +42,16 @@ export function createSession(options: {
     state = next;
     onChange(state);
   };
-  const forget = (message: string): void => {
+  const clearCredential = (message: string): void => {
     credential = { token: undefined };
     tokens.write(undefined);
     set({ phase: 'signed out', message });
   };
-  const onUnauthorized = (refused: Credential): void => {
+  const onUnauthorized = (rejected: Credential): void => {
     // A late response may belong to an earlier credential.
-    if (state.phase === 'signed in' && refused === credential)
-      forget('The server no longer accepts this sign-in.');
+    if (state.phase === 'signed in' && rejected === credential) {
+      clearCredential('Your session has expired. Sign in again.');
+    }
   };
   const { fetch, base, parseYaml } = options;
   const api = createApi({ fetch, base, credential: () => credential, onUnauthorized, parseYaml });
@@ -58,12 +59,13 @@ export function createSession(options: {
     credential = { token };
     set({ phase: 'signing in' });
     try {
-      const subject = await identity(api);
-      if (subject.user === anonymous) return forget(anonymousMessage);
+      const subject = await readIdentity(api);
+      if (subject.user === anonymous) return clearCredential(anonymousMessage);
       tokens.write(token);
       set({ phase: 'signed in', subject });
     } catch (error) {
-      forget(token === undefined && isRefusal(error) ? anonymousMessage : refusalText(error));
+      const isAnonymous = token === undefined && isRefusal(error);
+      clearCredential(isAnonymous ? anonymousMessage : refusalText(error));
     }
   };
   return {
@@ -73,27 +75,27 @@ export function createSession(options: {
     api,
     resume: () => enter(tokens.read(), ''),
     signIn(input) {
-      const typed = input.trim();
-      if (typed === '') return enter(undefined, 'The browser presented no certificate.');
-      // The Authorization header supports no other characters.
-      if (!/^[!-~]+$/.test(typed)) {
+      const token = input.trim();
+      if (token === '') return enter(undefined, 'The browser presented no certificate.');
+      // The Authorization header allows no other characters.
+      if (!/^[!-~]+$/.test(token)) {
         set({
           phase: 'signed out',
-          message: 'This is not a token: it contains invalid characters.',
+          message: 'The token contains invalid characters.',
         });
         return Promise.resolve();
       }
-      return enter(typed, 'The server does not recognize this token.');
+      return enter(token, 'The server does not recognize this token.');
     },
-    signOut: () => forget(''),
+    signOut: () => clearCredential(''),
   };
 }
 
 /**
- * Asks who the user is in each dialect, since the dialect of the server is not known yet. If the
- * server does not serve the review, or denies it, the user is signed in without a name.
+ * Requests the identity of the user in each dialect, because discovery has not run yet. If the
+ * server does not serve the review or denies it, the user is signed in without a name.
  */
-async function identity(api: Api): Promise<Subject> {
+async function readIdentity(api: Api): Promise<Subject> {
   for (const name of dialectNames) {
     try {
       return await whoAmI(api, dialectOf(name));
@@ -112,7 +114,7 @@ function isRefusal(error: unknown): boolean {
 
 function refusalText(error: unknown): string {
   if (error instanceof ApiFailure && error.code === 401) {
-    return 'The server does not accept this token.';
+    return 'The server rejected this token.';
   }
   return messageOf(error);
 }

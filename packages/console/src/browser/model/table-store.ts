@@ -9,14 +9,14 @@ import { columnsOf, rowsOf, type TableColumn, type TableRow, tableType } from '.
  * The rows of a list that is read in pages while a watch reports its changes. All pages have the
  * same resourceVersion. A change beyond the last page read so far is kept until its page is read:
  *
- *     page 1: a, b (more pages)          rows a b        behind: -
- *     ADDED c, DELETED d, MODIFIED a     rows a' b       behind: c, no d
- *     page 2: d, e (the last)            rows a' b c e   behind: -
+ *     page 1: a, b (more pages)          rows a b        pending: -
+ *     ADDED c, DELETED d, MODIFIED a     rows a' b       pending: c, no d
+ *     page 2: d, e (the last)            rows a' b c e   pending: -
  */
 export class TableRows {
   readonly #rows = new Map<string, TableRow>();
   /** The latest changes of objects beyond the last page; undefined means deleted. */
-  readonly #behind = new Map<string, TableRow | undefined>();
+  readonly #pendingChanges = new Map<string, TableRow | undefined>();
   /** The last key of the pages read so far; undefined at the end of the list. */
   #end: string | undefined = '';
   #sorted: readonly TableRow[] | undefined;
@@ -36,9 +36,9 @@ export class TableRows {
     this.#sorted = undefined;
     this.#end = place === 'last' ? undefined : (page.at(-1)?.key ?? this.#end);
     for (const row of page) this.#rows.set(row.key, row);
-    for (const [key, row] of this.#behind) {
+    for (const [key, row] of this.#pendingChanges) {
       if (!this.#isRead(key)) continue;
-      this.#behind.delete(key);
+      this.#pendingChanges.delete(key);
       if (row === undefined) this.#rows.delete(key);
       else this.#rows.set(key, row);
     }
@@ -48,7 +48,7 @@ export class TableRows {
   change(type: 'ADDED' | 'MODIFIED' | 'DELETED', row: TableRow): boolean {
     const { key } = row;
     if (!this.#isRead(key)) {
-      this.#behind.set(key, type === 'DELETED' ? undefined : row);
+      this.#pendingChanges.set(key, type === 'DELETED' ? undefined : row);
       return false;
     }
     if (type === 'DELETED') this.#rows.delete(key);
@@ -88,11 +88,11 @@ export type RowChange = 'ADDED' | 'MODIFIED' | 'DELETED';
  *     listing   reading the list for the first time, or again
  *     live      the watch is connected
  *     waiting   the connection failed and is retried later
- *     still     listed but not watched, since the kind or the user cannot watch
+ *     static    listed but not watched, because the kind or the user cannot watch
  *     refused   the server refused the list; `message` is the reason
  */
 export interface TableState {
-  readonly phase: 'listing' | 'live' | 'waiting' | 'still' | 'refused';
+  readonly phase: 'listing' | 'live' | 'waiting' | 'static' | 'refused';
   readonly message?: string;
   readonly retryInMs?: number;
 }
@@ -121,7 +121,7 @@ export interface TableStore {
 const firstDelayMs = 500;
 const longestDelayMs = 30_000;
 /** A watch that lasted this long is restarted without delay. */
-const settledMs = 5_000;
+const stableMs = 5_000;
 
 /**
  * Lists a kind's objects as a table and watches them from that version. Bookmarks advance the
@@ -138,10 +138,10 @@ export function openTable(options: {
   /** Called before `onChange` for each change from the watch. */
   readonly onRow?: (change: RowChange, row: TableRow) => void;
 }): TableStore {
-  return new FollowedTable(options);
+  return new WatchedTable(options);
 }
 
-class FollowedTable implements TableStore {
+class WatchedTable implements TableStore {
   readonly #api: Api;
   readonly #clock: Clock;
   readonly #query: TableQuery;
@@ -209,7 +209,7 @@ class FollowedTable implements TableStore {
     while (!signal.aborted) {
       try {
         if (this.#version === '') await this.#list(signal);
-        if (!this.#query.kind.verbs.includes('watch')) return this.#set({ phase: 'still' });
+        if (!this.#query.kind.verbs.includes('watch')) return this.#set({ phase: 'static' });
         await this.#watch(signal);
       } catch (error) {
         if (signal.aborted || this.#isFinal(error)) return;
@@ -230,7 +230,7 @@ class FollowedTable implements TableStore {
     this.#warnings = warnings;
     this.#columns = columnsOf(table) ?? [];
     this.#version = textOf(objectOf(table, 'metadata'), 'resourceVersion');
-    this.#take(table);
+    this.#addPage(table);
     this.#onChange();
   }
 
@@ -255,7 +255,7 @@ class FollowedTable implements TableStore {
     return this.#query.objects === 'whole' ? 'Object' : undefined;
   }
 
-  #take(table: JsonObject): void {
+  #addPage(table: JsonObject): void {
     const metadata = objectOf(table, 'metadata');
     const { remainingItemCount: remaining } = metadata;
     this.#continue = textOf(metadata, 'continue');
@@ -268,7 +268,7 @@ class FollowedTable implements TableStore {
     try {
       const { table } = await this.#page({ limit: pageSize, signal, token: this.#continue });
       if (signal.aborted) return;
-      this.#take(table);
+      this.#addPage(table);
       this.#onChange();
     } catch (error) {
       if (signal.aborted) return;
@@ -297,13 +297,13 @@ class FollowedTable implements TableStore {
     this.#set({ phase: 'live' });
     for await (const event of values) {
       this.#failures = 0;
-      this.#event(event);
+      this.#handleEvent(event);
     }
-    if (signal.aborted || this.#clock.monotonic() - startMs >= settledMs) return;
+    if (signal.aborted || this.#clock.monotonic() - startMs >= stableMs) return;
     throw new Error('the server ended the watch');
   }
 
-  #event(event: JsonObject): void {
+  #handleEvent(event: JsonObject): void {
     const table = objectOf(event, 'object');
     const type = textOf(event, 'type');
     if (type === 'ERROR') throw failureOf(table, { code: 500 });
@@ -326,7 +326,7 @@ class FollowedTable implements TableStore {
     if (code < 400 || code >= 500 || code === 410 || code === 429) return false;
     // The list may be shown even if it cannot be watched.
     const listed = this.#version !== '' && (code === 403 || code === 405);
-    this.#set({ phase: listed ? 'still' : 'refused', message });
+    this.#set({ phase: listed ? 'static' : 'refused', message });
     return true;
   }
 
@@ -370,7 +370,7 @@ export interface TablesQuery extends Omit<TableQuery, 'namespace'> {
 }
 
 /** States from worst to best; the merged table shows the worst. */
-const phases: readonly TableState['phase'][] = ['refused', 'waiting', 'listing', 'still', 'live'];
+const phases: readonly TableState['phase'][] = ['refused', 'waiting', 'listing', 'static', 'live'];
 
 /**
  * Lists and follows a kind's objects in several namespaces as one table, with one request per
@@ -393,7 +393,7 @@ export function openTables(options: {
   const stores = [...namespaces].sort().map(open);
   return {
     get snapshot() {
-      return merged(stores.map(({ snapshot }) => snapshot));
+      return mergeSnapshots(stores.map(({ snapshot }) => snapshot));
     },
     async loadMore() {
       await Promise.all(stores.map((store) => store.loadMore()));
@@ -407,11 +407,11 @@ export function openTables(options: {
   };
 }
 
-function merged(parts: readonly TableSnapshot[]): TableSnapshot {
+function mergeSnapshots(parts: readonly TableSnapshot[]): TableSnapshot {
   const states = parts.map(({ state }) => state);
   const worst = phases.flatMap((phase) => states.filter((state) => state.phase === phase))[0];
-  const unread = parts.flatMap(({ more }) => (more === undefined ? [] : [more]));
-  const counts = unread.map(({ remaining }) => remaining);
+  const remainders = parts.flatMap(({ more }) => (more === undefined ? [] : [more]));
+  const counts = remainders.map(({ remaining }) => remaining);
   const remaining = counts.includes(undefined)
     ? undefined
     : counts.reduce<number>((sum, count) => sum + (count ?? 0), 0);
@@ -419,7 +419,7 @@ function merged(parts: readonly TableSnapshot[]): TableSnapshot {
     state: worst ?? { phase: 'listing' },
     columns: parts.find(({ columns }) => columns.length > 0)?.columns ?? [],
     rows: parts.flatMap(({ rows }) => rows),
-    more: unread.length === 0 ? undefined : { remaining },
+    more: remainders.length === 0 ? undefined : { remaining },
     resourceVersion: parts[0]?.resourceVersion ?? '',
     warnings: [...new Set(parts.flatMap(({ warnings }) => warnings))],
   };

@@ -89,7 +89,7 @@ export interface Sorting {
 }
 
 /** Sorts rows; the sort is stable. */
-export function sorted(
+export function sortRows(
   rows: readonly TableRow[],
   options: { readonly columns: readonly TableColumn[]; readonly sorting: Sorting | undefined },
 ): readonly TableRow[] {
@@ -105,13 +105,13 @@ export function sorted(
   };
   return rows
     .map((row) => ({ row, key: keyOf(row) }))
-    .sort((one, other) => sign * compared(one.key, other.key))
+    .sort((one, other) => sign * compareCells(one.key, other.key))
     .map(({ row }) => row);
 }
 
 const collator = new Intl.Collator('en', { numeric: true });
 
-function compared(one: JsonValue, other: JsonValue): number {
+function compareCells(one: JsonValue, other: JsonValue): number {
   if (typeof one === 'number' && typeof other === 'number') return one - other;
   return collator.compare(String(one), String(other));
 }
@@ -120,7 +120,7 @@ function compared(one: JsonValue, other: JsonValue): number {
 export type Filters = Readonly<Record<string, string>>;
 
 /** The rows whose cells contain all filter texts, ignoring case. */
-export function filtered(
+export function filterRows(
   rows: readonly TableRow[],
   options: {
     readonly columns: readonly TableColumn[];
@@ -130,14 +130,14 @@ export function filtered(
 ): readonly TableRow[] {
   const { columns, filters, nowMs } = options;
   const tests = Object.entries(filters).flatMap(([name, text]) => {
-    const wanted = text.trim().toLowerCase();
-    if (wanted === '') return [];
-    if (name === 'namespace') return [(row: TableRow) => row.namespace.includes(wanted)];
+    const searched = text.trim().toLowerCase();
+    if (searched === '') return [];
+    if (name === 'namespace') return [(row: TableRow) => row.namespace.includes(searched)];
     const index = columns.findIndex((column) => column.name === name);
     const column = columns[index];
     if (column === undefined) return [];
     return [
-      (row: TableRow) => cellText(row, { column, index, nowMs }).toLowerCase().includes(wanted),
+      (row: TableRow) => cellText(row, { column, index, nowMs }).toLowerCase().includes(searched),
     ];
   });
   return tests.length === 0 ? rows : rows.filter((row) => tests.every((holds) => holds(row)));

@@ -8,12 +8,12 @@ import { hashOf, type Route, routeOf } from './route.ts';
 import { createSchemaSource, type SchemaSource } from './schema.ts';
 import { openTable, type TableStore } from './table-store.ts';
 
-/** Kinds whose changes add or remove other kinds; users who cannot watch them see changes later. */
-const definitionsName = 'customresourcedefinitions';
+/** The resource whose changes add or remove kinds; users who cannot watch it see them later. */
+const definitionsResource = 'customresourcedefinitions';
 /** Delay before rediscovery, since a definition changes several times before its kind is served. */
 const refreshAfterMs = 200;
 
-/** What the workspace needs of the browser window. */
+/** The features of the browser window that the workspace uses. */
 interface WorkspacePorts {
   readonly api: Api;
   readonly clock: Clock;
@@ -27,8 +27,8 @@ interface WorkspacePorts {
 }
 
 /**
- * The state behind the pages of a signed-in user: what the server serves, the open page, and
- * whether it has unsaved text. Notifies its listeners of each change.
+ * The state shared by the pages of a signed-in user: the served kinds, the open page, and whether
+ * it has unsaved text. Notifies its listeners of each change.
  */
 export class Workspace {
   readonly subject: Subject;
@@ -43,11 +43,11 @@ export class Workspace {
   #discovery: Discovery | undefined;
   #namespaces: TableStore | undefined;
   #definitions: TableStore | undefined;
-  #refreshing: Timer | undefined;
+  #refreshTimer: Timer | undefined;
   #isClosed = false;
   readonly #listeners = new Set<() => void>();
-  readonly #resumed = new Set<() => void>();
-  readonly #unlisten: () => void;
+  readonly #resumeListeners = new Set<() => void>();
+  readonly #unsubscribe: () => void;
 
   constructor(subject: Subject, ports: WorkspacePorts) {
     this.subject = subject;
@@ -55,7 +55,7 @@ export class Workspace {
     this.schemas = createSchemaSource(ports.api);
     this.permissions = new Permissions(ports);
     this.#hash = ports.hash();
-    this.#unlisten = ports.onHashChange(() => this.#route());
+    this.#unsubscribe = ports.onHashChange(() => this.#onHashChange());
     void this.open();
   }
 
@@ -91,59 +91,59 @@ export class Workspace {
    * Calls `listener` when the user signs in again. Returns a function that ends the subscription.
    */
   onResume(listener: () => void): () => void {
-    this.#resumed.add(listener);
-    return () => this.#resumed.delete(listener);
+    this.#resumeListeners.add(listener);
+    return () => this.#resumeListeners.delete(listener);
   }
 
-  /** Discovers what the server serves and keeps it current. Never rejects. */
+  /** Runs discovery and keeps its result current. Never rejects. */
   async open(): Promise<void> {
     const { api, clock } = this.ports;
     this.failure = undefined;
-    this.#changed();
+    this.#notify();
     try {
       const onChange = (): void => {
-        this.schemas.forget();
-        this.#changed();
+        this.schemas.clear();
+        this.#notify();
       };
       const discovery = await openDiscovery({ api, clock, onChange });
       if (this.#isClosed) return discovery.close();
       this.#discovery = discovery;
       const { dialect } = discovery.current();
       this.#namespaces = this.#follow({ group: '', resource: 'namespaces' }, () => {});
-      const definitions = { group: dialect.group('apiextensions'), resource: definitionsName };
+      const definitions = { group: dialect.group('apiextensions'), resource: definitionsResource };
       this.#definitions = this.#follow(definitions, () => this.#refreshKinds(discovery));
     } catch (error) {
       this.failure = messageOf(error);
     }
-    this.#changed();
+    this.#notify();
   }
 
-  /** Resumes watches after an expired sign-in. */
+  /** Restarts watches after the user signs in again. */
   resume(): void {
-    this.permissions.forget();
+    this.permissions.clear();
     this.#namespaces?.restart();
     this.#definitions?.restart();
     if (this.#discovery === undefined) void this.open();
-    for (const listener of this.#resumed) listener();
+    for (const listener of this.#resumeListeners) listener();
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#unlisten();
+    this.#unsubscribe();
     this.#discovery?.close();
     this.#namespaces?.close();
     this.#definitions?.close();
-    this.#refreshing?.stop();
+    this.#refreshTimer?.stop();
   }
 
-  /** Follows the objects of a kind if the user may list them. */
+  /** Lists and watches the objects of a resource; undefined if it is not served. */
   #follow(
-    wanted: { readonly group: string; readonly resource: string },
+    resource: { readonly group: string; readonly resource: string },
     onChange: () => void,
   ): TableStore | undefined {
     const { api, clock, random } = this.ports;
     const kind = this.discovered?.kinds.find(
-      ({ group, resource }) => group === wanted.group && resource === wanted.resource,
+      (one) => one.group === resource.group && one.resource === resource.resource,
     );
     if (kind === undefined) return undefined;
     const selectors = { labelSelector: '', fieldSelector: '' };
@@ -152,14 +152,14 @@ export class Workspace {
   }
 
   #refreshKinds(discovery: Discovery): void {
-    this.#refreshing?.stop();
-    this.#refreshing = this.ports.clock.after(refreshAfterMs, () => {
+    this.#refreshTimer?.stop();
+    this.#refreshTimer = this.ports.clock.after(refreshAfterMs, () => {
       // A failure is retried with the next refresh.
       discovery.refresh().catch(() => {});
     });
   }
 
-  #route(): void {
+  #onHashChange(): void {
     const hash = this.ports.hash();
     if (this.#isClosed || hash === this.#hash) return;
     if (this.hasUnsaved() && !this.ports.confirm('Leave without saving your changes?')) {
@@ -167,10 +167,10 @@ export class Workspace {
       return;
     }
     this.#hash = hash;
-    this.#changed();
+    this.#notify();
   }
 
-  #changed(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 }

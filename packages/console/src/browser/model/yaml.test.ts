@@ -1,7 +1,7 @@
 import type { JsonValue } from '@wheelhouse/machinery/browser';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { changesBetween, pathText, rebased, threeWay } from './changes.ts';
+import { changesBetween, mergeChanges, pathText, threeWay } from './changes.ts';
 import {
   fieldAt,
   lineOfField,
@@ -131,7 +131,7 @@ describe('values', () => {
     };
     const changed = changesBetween(base, mine).map(({ path }) => pathText(path));
     expect(changed).toEqual(['a', 'list[name="x"].v']);
-    expect(rebased({ base, mine, theirs })).toEqual({
+    expect(mergeChanges({ base, mine, theirs })).toEqual({
       a: 2,
       list: [
         { name: 'y', v: 3 },
@@ -140,7 +140,7 @@ describe('values', () => {
       ],
     });
     const other = { ...theirs, a: 5 };
-    expect(rebased({ base, mine, theirs: other })).toBeUndefined();
+    expect(mergeChanges({ base, mine, theirs: other })).toBeUndefined();
     // The same change by both is not a conflict.
     expect(threeWay({ base, mine, theirs: { ...theirs, a: 2 } }).map(({ by }) => by)).not.toContain(
       'both',
@@ -150,8 +150,8 @@ describe('values', () => {
   test('CLIENT-4: merging loses no change of either side', () => {
     fc.assert(
       fc.property(json, json, (one, other) => {
-        expect(rebased({ base: one, mine: other, theirs: one })).toEqual(other);
-        expect(rebased({ base: one, mine: one, theirs: other })).toEqual(other);
+        expect(mergeChanges({ base: one, mine: other, theirs: one })).toEqual(other);
+        expect(mergeChanges({ base: one, mine: one, theirs: other })).toEqual(other);
         expect(changesBetween(one, one)).toEqual([]);
       }),
     );

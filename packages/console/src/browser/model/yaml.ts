@@ -32,14 +32,14 @@ export function readYaml(text: string): ReadYaml {
   try {
     const { value, repeated } = readTree(document, lines);
     const [first] = repeated;
-    return first === undefined ? { value } : { fault: faultOf(first) };
+    return first === undefined ? { value } : { fault: parseFault(first) };
   } catch (error) {
-    return { fault: faultOf(error instanceof Error ? error.message : String(error)) };
+    return { fault: parseFault(error instanceof Error ? error.message : String(error)) };
   }
 }
 
 /** The parser's messages begin with the line. */
-function faultOf(text: string): YamlFault {
+function parseFault(text: string): YamlFault {
   const [start = '', line = '1'] = /^line (\d+): /.exec(text) ?? [];
   return { message: text.slice(start.length), line: Number(line) };
 }
@@ -183,41 +183,41 @@ function stepIntoList(items: readonly (Node | null)[], steps: readonly Step[]) {
   return { value: item, offset: item.range?.[0], rest: steps.slice(1) };
 }
 
-/** A piece of YAML or JSON text and its token type. */
-interface MarkedText {
+/** A piece of YAML or JSON text and its style. */
+interface HighlightedText {
   readonly text: string;
-  readonly mark: 'key' | 'string' | 'literal' | 'plain';
+  readonly style: 'key' | 'string' | 'literal' | 'plain';
 }
 
 /** Longer texts are not highlighted, which bounds the number of elements. */
 const charactersMax = 200_000;
 
 /**
- * Splits text from a serializer into pieces to highlight: a line's key, then its value. The pieces
- * add up to the text.
+ * Splits serialized YAML or JSON into pieces to highlight: the key of each line, then its value.
+ * The concatenated pieces equal the text.
  */
-export function marked(text: string): MarkedText[] {
-  if (text.length > charactersMax) return [{ text, mark: 'plain' }];
-  const pieces: MarkedText[] = [];
+export function highlight(text: string): HighlightedText[] {
+  if (text.length > charactersMax) return [{ text, style: 'plain' }];
+  const pieces: HighlightedText[] = [];
   for (const line of text.split(/(?<=\n)/)) {
     const found = /^([\s-]*)("(?:[^"\\]|\\.)*"|[\w./$-]+)(:)(\s.*|\s*)$/s.exec(line);
     if (found === null) {
-      pieces.push(markedValue(line));
+      pieces.push(highlightValue(line));
       continue;
     }
     const [, indent = '', key = '', colon = '', value = ''] = found;
     pieces.push(
-      { text: indent, mark: 'plain' },
-      { text: key, mark: 'key' },
-      { text: colon, mark: 'plain' },
-      markedValue(value),
+      { text: indent, style: 'plain' },
+      { text: key, style: 'key' },
+      { text: colon, style: 'plain' },
+      highlightValue(value),
     );
   }
   return pieces.filter((piece) => piece.text !== '');
 }
 
-function markedValue(text: string): MarkedText {
+function highlightValue(text: string): HighlightedText {
   const value = text.replace(/^[\s-]*/, '').replace(/,?\s*$/, '');
-  if (/^(true|false|null|-?\d[\d.eE+-]*)$/.test(value)) return { text, mark: 'literal' };
-  return { text, mark: /^[[\]{}|>+-]*$/.test(value) ? 'plain' : 'string' };
+  if (/^(true|false|null|-?\d[\d.eE+-]*)$/.test(value)) return { text, style: 'literal' };
+  return { text, style: /^[[\]{}|>+-]*$/.test(value) ? 'plain' : 'string' };
 }

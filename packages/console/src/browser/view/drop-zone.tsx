@@ -35,7 +35,7 @@ export function DropZone() {
       removeEventListener('drop', drop);
     };
   }, [app]);
-  return isOver ? <div class="drop-zone">Drop manifests to see what they would change</div> : null;
+  return isOver ? <div class="drop-zone">Drop manifests to preview their changes</div> : null;
 }
 
 /** Notifies the open apply page of dropped files. */

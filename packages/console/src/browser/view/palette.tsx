@@ -1,6 +1,6 @@
 import type { RefObject } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { type Command, placesOf, ranked } from '../model/commands.ts';
+import { type Command, navigationCommands, rankCommands } from '../model/commands.ts';
 import type { Kind } from '../model/kinds.ts';
 import { hashOf, namespacesOf } from '../model/route.ts';
 import { type App, nextTheme, useApp } from './parts/app.ts';
@@ -26,22 +26,22 @@ const shortcuts: readonly (readonly [keys: string, meaning: string])[] = [
   ['Esc', 'Close a dialog, or leave the editor so that Tab moves on'],
 ];
 
-interface Surroundings {
+interface ShortcutTargets {
   readonly open: (overlay: 'palette' | 'help') => void;
   readonly finder: RefObject<HTMLInputElement | null>;
 }
 
 /** Handles keyboard shortcuts while the component is mounted. */
-export function useShortcuts(app: App, around: Surroundings): void {
-  const latest = useRef({ app, around });
-  latest.current = { app, around };
+export function useShortcuts(app: App, targets: ShortcutTargets): void {
+  const latest = useRef({ app, targets });
+  latest.current = { app, targets };
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
-      const { app: now, around: surroundings } = latest.current;
+      const { app: now, targets } = latest.current;
       const isCommand = event.ctrlKey || event.metaKey;
-      if (isCommand && event.key.toLowerCase() === 'k') surroundings.open('palette');
+      if (isCommand && event.key.toLowerCase() === 'k') targets.open('palette');
       else if (isCommand || event.altKey || isField(event.target) || isInDialog()) return;
-      else if (!act(event.key, now, surroundings)) return;
+      else if (!act(event.key, now, targets)) return;
       event.preventDefault();
     };
     addEventListener('keydown', press);
@@ -49,7 +49,7 @@ export function useShortcuts(app: App, around: Surroundings): void {
   }, []);
 }
 
-function act(key: string, app: App, { open, finder }: Surroundings): boolean {
+function act(key: string, app: App, { open, finder }: ShortcutTargets): boolean {
   const { workspace } = app;
   const { route } = workspace;
   if (key === '/') finder.current?.focus();
@@ -86,7 +86,7 @@ export function Palette(props: {
   const [query, setQuery] = useState('');
   const [at, setAt] = useState(0);
   const commands = useCommands(app, open);
-  const found = ranked(commands, query).slice(0, shownMax);
+  const found = rankCommands(commands, query).slice(0, shownMax);
   const chosen = found[Math.min(at, found.length - 1)];
   const list = useRef<HTMLUListElement>(null);
   // Runs only when the selection changes.
@@ -152,15 +152,15 @@ function namespaceOf({ workspace: { route } }: App): string {
   return 'namespace' in route ? route.namespace : '';
 }
 
-/** Which kinds' objects the user may create; all until the server answers. */
+/** Returns a check for whether the user may create a kind; it allows all until it is loaded. */
 function useCreatable(app: App): (kind: Kind) => boolean {
   const [creatable, setCreatable] = useState<(kind: Kind) => boolean>(() => () => true);
   const { workspace, discovered } = app;
-  // Asks when the palette opens.
+  // Runs once, when the palette opens.
   useEffect(() => {
     void workspace.permissions
       .creatable(discovered.dialect, namespaceOf(app))
-      .then((answer) => setCreatable(() => answer));
+      .then((isCreatable) => setCreatable(() => isCreatable));
   }, []);
   return creatable;
 }
@@ -183,30 +183,32 @@ function commandsOf(
     ...{ label, detail, target },
     words: [],
   });
-  const own = app.pageCommands.current.map(({ label, run }) => command(label, run, 'this page'));
-  const scoped = route.page === 'table' ? route : undefined;
+  const pageCommands = app.pageCommands.current.map(({ label, run }) =>
+    command(label, run, 'this page'),
+  );
+  const tableRoute = route.page === 'table' ? route : undefined;
   const namespaces =
-    scoped === undefined
+    tableRoute === undefined
       ? []
       : workspace.namespaces.map((namespace) =>
-          command(`Namespace ${namespace}`, { ...scoped, at: { ...scoped.at, namespace } }),
+          command(`Namespace ${namespace}`, { ...tableRoute, at: { ...tableRoute.at, namespace } }),
         );
-  const namespace = scoped?.at.namespace ?? ('namespace' in route ? route.namespace : '');
+  const namespace = tableRoute?.at.namespace ?? ('namespace' in route ? route.namespace : '');
   return [
-    ...own,
-    ...placesOf(discovered.kinds, { namespace, canCreate }),
+    ...pageCommands,
+    ...navigationCommands(discovered.kinds, { namespace, canCreate }),
     ...namespaces,
     command('Switch theme', () => app.setTheme(nextTheme(app.theme))),
-    command('Copy the address', () => app.copy(location.href.split('#')[0] + hashOf(route))),
-    command('Keys and help', help),
+    command('Copy link', () => app.copy(location.href.split('#')[0] + hashOf(route))),
+    command('Keyboard shortcuts and help', help),
   ];
 }
 
 /** The keyboard shortcuts. */
 export function Help(props: { readonly onClose: () => void }) {
   return (
-    <Modal label="Keys and help" class="help" onClose={props.onClose}>
-      <h2>Keys</h2>
+    <Modal label="Keyboard shortcuts and help" class="help" onClose={props.onClose}>
+      <h2>Keyboard shortcuts</h2>
       <dl class="keys">
         {shortcuts.map(([keys, meaning]) => (
           <div key={keys}>
@@ -220,8 +222,8 @@ export function Help(props: { readonly onClose: () => void }) {
         ))}
       </dl>
       <p class="hint">
-        Drop manifest files anywhere to see what applying them would change. The libraries in this
-        console and their licenses are listed in <code>licenses.txt</code> beside it.
+        Drop manifest files anywhere to preview their changes. The libraries in this console and
+        their licenses are listed in <code>licenses.txt</code>.
       </p>
       <div class="actions">
         <Button act={props.onClose} class="primary">

@@ -11,11 +11,11 @@ function SignIn(props: { readonly session: Session; readonly state: SessionState
   const { session, state } = props;
   const [token, setToken] = useState('');
   const input = useRef<HTMLInputElement>(null);
-  const isAsking = state.phase === 'signed out';
+  const isSignedOut = state.phase === 'signed out';
   useEffect(() => {
-    if (isAsking) input.current?.focus();
-  }, [isAsking]);
-  if (!isAsking) {
+    if (isSignedOut) input.current?.focus();
+  }, [isSignedOut]);
+  if (!isSignedOut) {
     return (
       <main class="sign-in">
         <p role="status">Signing in…</p>
@@ -50,7 +50,7 @@ function SignIn(props: { readonly session: Session; readonly state: SessionState
         <Button act={() => session.signIn('')}>Use a certificate</Button>
       </Form>
       <p class="hint">
-        The token stays in this tab until you close it, and is sent to this server only.
+        The token is kept in this tab until you close it and is sent only to this server.
       </p>
     </main>
   );
@@ -59,7 +59,7 @@ function SignIn(props: { readonly session: Session; readonly state: SessionState
 /** Starts the console: signs in with stored credentials, or shows the sign-in form. */
 export function startConsole(host: Host): { hasUnsaved(): boolean } {
   let workspace: Workspace | undefined;
-  /** The page that an expired sign-in hides. */
+  /** The title of the page that the sign-in form hides. */
   let title = '';
   // The workspace has its own root, so that it can be restored after an expired sign-in.
   const place = document.createElement('div');

@@ -25,7 +25,7 @@ import { Button, Fault, KindMark, Link, TextInput } from './parts/basics.tsx';
 import { TablePage } from './table/table-page.tsx';
 
 const themeLabels: Readonly<Record<Theme, readonly [mark: string, label: string]>> = {
-  auto: ['◐', 'Theme: as the system'],
+  auto: ['◐', 'Theme: system'],
   light: ['☀', 'Theme: light'],
   dark: ['☾', 'Theme: dark'],
 };
@@ -63,11 +63,16 @@ function TopBar(props: {
       <Button act={() => setTheme(nextTheme(theme))} class="plain" aria-label={label} title={label}>
         {mark}
       </Button>
-      <Button act={() => open('help')} class="plain" aria-label="Help" title="Keys and help">
+      <Button
+        act={() => open('help')}
+        class="plain"
+        aria-label="Help"
+        title="Keyboard shortcuts and help"
+      >
         ?
       </Button>
       <span class="user" title={groups.join(', ')}>
-        {user || 'somebody'}
+        {user || 'unknown user'}
       </span>
       <Button act={signOut}>Sign out</Button>
     </header>
@@ -113,31 +118,31 @@ function Open(
   props: WorkspaceProps & { readonly discovered: Discovered; readonly frames: Frames },
 ) {
   const { host, workspace, signOut, discovered, frames } = props;
-  const [said, setSaid] = useState('');
+  const [announcement, setAnnouncement] = useState('');
   const [overlay, setOverlay] = useState<Overlay>();
   const [isNavigationOpen, setNavigationOpen] = useState(false);
   const finder = useRef<HTMLInputElement>(null);
   const main = useRef<HTMLElement>(null);
-  const app = useAppValue({ host, workspace, discovered, frames, announce: setSaid });
+  const app = useAppValue({ host, workspace, discovered, frames, announce: setAnnouncement });
   useShortcuts(app, { open: setOverlay, finder });
   const { hash } = workspace;
   // Runs only when the page changes.
   useEffect(() => {
     setNavigationOpen(false);
-    setSaid('');
+    setAnnouncement('');
     main.current?.focus({ preventScroll: true });
   }, [hash]);
   useEffect(() => {
-    if (said === '') return;
-    const timer = app.clock.after(announcementMs, () => setSaid(''));
+    if (announcement === '') return;
+    const timer = app.clock.after(announcementMs, () => setAnnouncement(''));
     return () => timer.stop();
-  }, [said, app.clock]);
+  }, [announcement, app.clock]);
   const close = (): void => setOverlay(undefined);
   return (
     <AppContext.Provider value={app}>
       <div class={`workspace ${isNavigationOpen ? 'with-navigation' : ''}`}>
         <button type="button" class="skip" onClick={() => main.current?.focus()}>
-          Skip to the content
+          Skip to content
         </button>
         <TopBar
           isNavigationOpen={isNavigationOpen}
@@ -148,7 +153,7 @@ function Open(
         <main id="main" tabIndex={-1} ref={main}>
           <Pages />
         </main>
-        <output class="said">{said}</output>
+        <output class="announcement">{announcement}</output>
         {overlay === 'palette' && <Palette onClose={close} open={setOverlay} />}
         {overlay === 'help' && <Help onClose={close} />}
         <DropZone />
@@ -191,17 +196,17 @@ interface Frames {
 
 /** Runs tasks before the next frame, each once. */
 function createFrames(nextFrame: (task: () => void) => void): Frames {
-  let waiting = new Set<() => void>();
+  let pending = new Set<() => void>();
   return {
     before(task) {
-      if (waiting.size === 0) {
+      if (pending.size === 0) {
         nextFrame(() => {
-          const tasks = waiting;
-          waiting = new Set();
+          const tasks = pending;
+          pending = new Set();
           for (const one of tasks) one();
         });
       }
-      waiting.add(task);
+      pending.add(task);
     },
   };
 }
@@ -209,10 +214,10 @@ function createFrames(nextFrame: (task: () => void) => void): Frames {
 /** Links to the pages and to the served kinds by group. */
 function Navigation(props: { readonly finder: RefObject<HTMLInputElement | null> }) {
   const { workspace, discovered } = useApp();
-  const [wanted, setWanted] = useState('');
+  const [query, setQuery] = useState('');
   const { route } = workspace;
   const namespace = namespaceIn(route);
-  const sections = groupsOf(discovered.kinds, wanted.trim().toLowerCase());
+  const sections = groupsOf(discovered.kinds, query.trim().toLowerCase());
   const [firstKind] = [...sections.values()].flat();
   const goToFirst = (event: KeyboardEvent): void => {
     if (event.key !== 'Enter' || firstKind === undefined) return;
@@ -235,8 +240,8 @@ function Navigation(props: { readonly finder: RefObject<HTMLInputElement | null>
           isSearch
           place={props.finder}
           placeholder="Find a kind  /"
-          value={wanted}
-          onText={setWanted}
+          value={query}
+          onText={setQuery}
           onKeyDown={goToFirst}
         />
       </label>
@@ -275,10 +280,10 @@ function KindLink(props: {
   );
 }
 
-function groupsOf(kinds: readonly Kind[], wanted: string): ReadonlyMap<string, Kind[]> {
+function groupsOf(kinds: readonly Kind[], query: string): ReadonlyMap<string, Kind[]> {
   const groups = new Map<string, Kind[]>();
   for (const kind of kinds) {
-    if (!isBrowsable(kind) || !isWanted(kind, wanted)) continue;
+    if (!isBrowsable(kind) || !matchesQuery(kind, query)) continue;
     const apiVersion = apiVersionOf(kind);
     const group = groups.get(apiVersion);
     if (group === undefined) groups.set(apiVersion, [kind]);
@@ -288,10 +293,10 @@ function groupsOf(kinds: readonly Kind[], wanted: string): ReadonlyMap<string, K
 }
 
 /** Matches any of the names of a kind. */
-function isWanted(kind: Kind, wanted: string): boolean {
-  if (wanted === '') return true;
+function matchesQuery(kind: Kind, query: string): boolean {
+  if (query === '') return true;
   const names = [kind.resource, kind.kind, kind.group, ...kind.shortNames, ...kind.categories];
-  return names.some((name) => name.toLowerCase().includes(wanted));
+  return names.some((name) => name.toLowerCase().includes(query));
 }
 
 function namespaceIn(route: Route): string {

@@ -9,7 +9,7 @@ export interface Revision {
   /** RFC 3339; the time in the managed fields, or else when the change was observed. */
   readonly time: string;
   readonly changes: readonly ManagedChanges[];
-  readonly event: 'seen first' | 'changed' | 'deleted';
+  readonly event: 'opened' | 'changed' | 'deleted';
 }
 
 /** The changes by one manager. */
@@ -48,12 +48,12 @@ export class ObjectHistory {
     return this.#earlier;
   }
 
-  /** Adds a version of the object; ignores one that is already known. */
-  record(object: JsonObject, seenAt: string, event: 'present' | 'deleted' = 'present'): void {
+  /** Adds a version of the object; ignores one that is already recorded. */
+  record(object: JsonObject, observedAt: string, event: 'present' | 'deleted' = 'present'): void {
     const resourceVersion = textOf(objectOf(object, 'metadata'), 'resourceVersion');
     const before = this.#last;
-    const isKnown = this.#revisions[0]?.resourceVersion === resourceVersion;
-    if (isKnown && event === 'present') return;
+    const isRecorded = this.#revisions[0]?.resourceVersion === resourceVersion;
+    if (isRecorded && event === 'present') return;
     if (before === undefined) this.#earlier = earlierWrites(object);
     this.#last = object;
     const changes = before === undefined ? [] : changesByManager(before, object);
@@ -62,9 +62,9 @@ export class ObjectHistory {
     );
     const revision: Revision = {
       resourceVersion,
-      time: times.sort().at(-1) ?? seenAt,
+      time: times.sort().at(-1) ?? observedAt,
       changes,
-      event: event === 'deleted' ? 'deleted' : before === undefined ? 'seen first' : 'changed',
+      event: event === 'deleted' ? 'deleted' : before === undefined ? 'opened' : 'changed',
     };
     this.#revisions = [revision, ...this.#revisions].slice(0, revisionsMax);
   }
@@ -84,7 +84,7 @@ function newestOf(object: JsonObject, manager: string, subresource: string): str
 }
 
 /** Fields that every write changes. */
-const uninteresting = new Set(['managedFields', 'resourceVersion', 'generation']);
+const ignoredFields = new Set(['managedFields', 'resourceVersion', 'generation']);
 
 /**
  * Groups the changes between two versions by the managers that own the fields afterward. If several
@@ -93,7 +93,7 @@ const uninteresting = new Set(['managedFields', 'resourceVersion', 'generation']
  */
 export function changesByManager(before: JsonObject, after: JsonObject): ManagedChanges[] {
   const changes = changesBetween(before, after).filter(
-    ({ path: [first, second] }) => first !== 'metadata' || !uninteresting.has(String(second)),
+    ({ path: [first, second] }) => first !== 'metadata' || !ignoredFields.has(String(second)),
   );
   const writers = newEntries(before, after);
   const previousEntries = newEntries(after, before);
@@ -105,10 +105,10 @@ export function changesByManager(before: JsonObject, after: JsonObject): Managed
     group.changes.push(change);
     groups.set(key, group);
   }
-  return [...groups.values()].map(({ owner, changes: own }) => ({
+  return [...groups.values()].map(({ owner, changes: ownChanges }) => ({
     manager: owner?.manager ?? '',
     subresource: owner?.subresource ?? '',
-    changes: own,
+    changes: ownChanges,
   }));
 }
 

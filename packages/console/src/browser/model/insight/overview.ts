@@ -12,10 +12,10 @@ export interface KindCount {
   readonly message: string;
 }
 
-/** Accepts metadata only. */
+/** Media type for lists of metadata. */
 export const metadataType = `application/json;as=PartialObjectMetadataList;v=v1;g=${acceptedMetaGroups[0]}`;
 
-/** The kinds to count and follow, each in its preferred version. */
+/** The kinds that can be listed, each in its preferred version. */
 export function countedKinds(kinds: readonly Kind[]): Kind[] {
   return kinds.filter(({ preferred, verbs }) => preferred && verbs.includes('list'));
 }
@@ -57,16 +57,19 @@ export interface Activity {
 }
 
 const watchType = `application/json;as=PartialObjectMetadata;v=v1;g=${acceptedMetaGroups[0]}`;
-/** Resources that change constantly and are not worth showing. */
-const unfollowed = new Set(['leases', 'events']);
+/** Resources that change too often to be shown. */
+const excludedResources = new Set(['leases', 'events']);
 const rewatchMs = 3_000;
 
-/** The kinds to follow, limited by the number of streams. */
+/** The kinds that can be watched, at most `streamsMax`. */
 export function followedKinds(kinds: readonly Kind[], streamsMax: number): Kind[] {
   return kinds
     .filter(({ preferred, verbs, resource }) => {
       return (
-        preferred && verbs.includes('watch') && verbs.includes('list') && !unfollowed.has(resource)
+        preferred &&
+        verbs.includes('watch') &&
+        verbs.includes('list') &&
+        !excludedResources.has(resource)
       );
     })
     .slice(0, streamsMax);
@@ -93,7 +96,7 @@ export function followActivity(options: {
         resolve();
       });
     });
-  const writers = createWriters();
+  const writers = createWriterTracker();
   const follow = async (kind: Kind): Promise<void> => {
     while (!signal.aborted) {
       try {
@@ -140,14 +143,14 @@ function targetOf(kind: Kind, metadata: JsonObject): ObjectName {
   return { kind, namespace, name: textOf(metadata, 'name') };
 }
 
-/** Maximum number of objects whose managed fields are remembered. */
-const rememberedMax = 1_000;
+/** Maximum number of objects whose managed fields are tracked. */
+const trackedMax = 1_000;
 
 /**
  * Finds the manager of an object's last write: the one whose entry is new, or else has the latest
  * time.
  */
-function createWriters() {
+function createWriterTracker() {
   const entries = new Map<string, ReadonlySet<string>>();
   return {
     writerOf(metadata: JsonObject): string {
@@ -157,7 +160,7 @@ function createWriters() {
       entries.delete(uid);
       entries.set(uid, new Set(owners.map((owner) => JSON.stringify(owner))));
       const [oldest] = entries.keys();
-      if (entries.size > rememberedMax && oldest !== undefined) entries.delete(oldest);
+      if (entries.size > trackedMax && oldest !== undefined) entries.delete(oldest);
       const fresh = owners.filter((owner) => !before.has(JSON.stringify(owner)));
       const among = fresh.length > 0 ? fresh : owners;
       const newest = among.reduce((best, owner) => (owner.time >= best.time ? owner : best), {
@@ -178,7 +181,7 @@ export interface MetricsSample {
    * Cumulative histogram of request durations by bucket in seconds, without long-running requests.
    */
   readonly durations: ReadonlyMap<number, number>;
-  /** Requests in flight and objects in memory, if the server reports them. */
+  /** Number of requests in flight. */
   readonly inFlight: number;
 }
 
@@ -186,7 +189,7 @@ export interface MetricsSample {
 export interface TrafficPoint {
   readonly atMs: number;
   readonly requestsPerSecond: number;
-  readonly failuresPerSecond: number;
+  readonly errorsPerSecond: number;
   /** Undefined without requests. */
   readonly medianMs: number | undefined;
   readonly p99Ms: number | undefined;
@@ -229,7 +232,7 @@ export function trafficBetween(
   return {
     atMs: after.atMs,
     requestsPerSecond: requests / seconds,
-    failuresPerSecond: (after.requests.failed - before.requests.failed) / seconds,
+    errorsPerSecond: (after.requests.failed - before.requests.failed) / seconds,
     medianMs: quantileMs(counts, 0.5),
     p99Ms: quantileMs(counts, 0.99),
     inFlight: after.inFlight,

@@ -22,8 +22,8 @@ export interface OwnershipTree {
   readonly edges: readonly { readonly owner: string; readonly dependent: string }[];
   /** Kinds that could not be listed; their dependents are missing. */
   readonly unread: readonly string[];
-  /** Whether dependents were left out because of the limit. */
-  readonly isCut: boolean;
+  /** Whether dependents were omitted because of the limit. */
+  readonly isTruncated: boolean;
 }
 
 interface Found {
@@ -52,11 +52,11 @@ export async function loadTree(
   const { target, kinds, signal } = of;
   const unread: string[] = [];
   const found: Found[] = [];
-  const within = target.namespace;
+  const { namespace } = target;
   const searchedKinds = countedKinds(kinds).filter(({ resource }) => resource !== 'events');
   await inParallel(searchedKinds, async (kind) => {
     try {
-      found.push(...(await listMetadata(api, { kind, within, signal })));
+      found.push(...(await listMetadata(api, { kind, namespace, signal })));
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof ApiFailure) || error.code !== 404) unread.push(kind.resource);
@@ -67,13 +67,13 @@ export async function loadTree(
 
 async function listMetadata(
   api: Api,
-  of: { readonly kind: Kind; readonly within: string | undefined; readonly signal: AbortSignal },
+  of: { readonly kind: Kind; readonly namespace: string | undefined; readonly signal: AbortSignal },
 ): Promise<Found[]> {
-  const { kind, within, signal } = of;
+  const { kind, namespace, signal } = of;
   const found: Found[] = [];
   let token = '';
   do {
-    const path = collectionPath(kind, within);
+    const path = collectionPath(kind, namespace);
     const query = { limit: pageSize, continue: token };
     const list = await api.json({ path, query, accept: metadataType, signal });
     for (const item of objectsOf(list, 'items')) {
@@ -101,11 +101,11 @@ function treeOf(
   const subject = [...byUid].find(([, one]) => isSame(one.target, of.target))?.[0];
   const nodes = new Map<string, TreeNode>();
   const edges: { owner: string; dependent: string }[] = [];
-  if (subject === undefined) return { nodes: [], edges: [], unread: of.unread, isCut: false };
+  if (subject === undefined) return { nodes: [], edges: [], unread: of.unread, isTruncated: false };
   nodes.set(subject, nodeOf(byUid.get(subject), { uid: subject, role: 'subject' }));
   addOwners(subject, { byUid, nodes, edges });
-  const isCut = addDependents(subject, { byUid, nodes, edges, dependents });
-  return { nodes: [...nodes.values()], edges, unread: of.unread, isCut };
+  const isTruncated = addDependents(subject, { byUid, nodes, edges, dependents });
+  return { nodes: [...nodes.values()], edges, unread: of.unread, isTruncated };
 }
 
 interface TreeInProgress {
@@ -115,34 +115,34 @@ interface TreeInProgress {
 }
 
 function addOwners(subject: string, { byUid, nodes, edges }: TreeInProgress): void {
-  const waiting = [subject];
-  for (let uid = waiting.pop(); uid !== undefined; uid = waiting.pop()) {
+  const queue = [subject];
+  for (let uid = queue.pop(); uid !== undefined; uid = queue.pop()) {
     const { metadata = {} } = byUid.get(uid) ?? {};
     for (const reference of objectsOf(metadata, 'ownerReferences')) {
       const owner = textOf(reference, 'uid');
       edges.push({ owner, dependent: uid });
       if (nodes.has(owner) || nodes.size >= nodesMax) continue;
       nodes.set(owner, nodeOf(byUid.get(owner), { uid: owner, role: 'owner', reference }));
-      waiting.push(owner);
+      queue.push(owner);
     }
   }
 }
 
-/** Whether dependents were left out. */
+/** Adds the dependents breadth-first; returns whether the limit omitted any. */
 function addDependents(
   subject: string,
   tree: TreeInProgress & { readonly dependents: ReadonlyMap<string, readonly string[]> },
 ): boolean {
   const { byUid, nodes, edges, dependents } = tree;
-  const waiting = [subject];
-  for (let at = 0; at < waiting.length; at += 1) {
-    const owner = waiting[at] ?? '';
+  const queue = [subject];
+  for (let at = 0; at < queue.length; at += 1) {
+    const owner = queue[at] ?? '';
     for (const uid of dependents.get(owner) ?? []) {
       if (!nodes.has(uid) && nodes.size >= nodesMax) return true;
       edges.push({ owner, dependent: uid });
       if (nodes.has(uid)) continue;
       nodes.set(uid, nodeOf(byUid.get(uid), { uid, role: 'dependent' }));
-      waiting.push(uid);
+      queue.push(uid);
     }
   }
   return false;

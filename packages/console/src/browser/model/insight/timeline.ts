@@ -1,8 +1,8 @@
 import type { JsonObject } from '@wheelhouse/machinery/browser';
 import { objectOf, objectsOf, textOf } from '../failure.ts';
 
-/** A condition change or Event of an object. */
-export interface Happening {
+/** A condition change, Event, creation, or deletion of an object. */
+export interface TimelineEntry {
   readonly source: 'condition' | 'event' | 'metadata';
   /** RFC 3339; empty if unknown. */
   readonly time: string;
@@ -23,11 +23,11 @@ interface Condition {
   readonly reason: string;
   readonly message: string;
   readonly time: string;
-  readonly tone: Happening['tone'];
+  readonly tone: TimelineEntry['tone'];
 }
 
-/** Conditions that indicate a problem when true. */
-const isComplaint =
+/** Matches condition types that indicate a problem when true. */
+const problemCondition =
   /(fail|error|pressure|unavailable|stalled|degraded|denied|unreachable|notaccepted|violat)/i;
 
 /** The conditions of an object, in their stored order. */
@@ -35,7 +35,7 @@ export function conditionsOf(object: JsonObject): Condition[] {
   return objectsOf(objectOf(object, 'status'), 'conditions').map((condition) => {
     const type = textOf(condition, 'type');
     const status = textOf(condition, 'status');
-    const isGood = (status === 'True') !== isComplaint.test(type);
+    const isGood = (status === 'True') !== problemCondition.test(type);
     return {
       type,
       status,
@@ -48,23 +48,23 @@ export function conditionsOf(object: JsonObject): Condition[] {
 }
 
 /** The timeline of an object, newest first; entries without a time are last. */
-export function timelineOf(object: JsonObject, events: readonly JsonObject[]): Happening[] {
-  const happenings = [
-    ...conditionsOf(object).map(ofCondition),
-    ...events.map(ofEvent),
-    ...lifeOf(objectOf(object, 'metadata')),
+export function timelineOf(object: JsonObject, events: readonly JsonObject[]): TimelineEntry[] {
+  const entries = [
+    ...conditionsOf(object).map(conditionEntry),
+    ...events.map(eventEntry),
+    ...lifecycleEntries(objectOf(object, 'metadata')),
   ];
-  const timeOf = ({ time }: Happening): number => Date.parse(time) || 0;
-  return happenings.sort((one, other) => timeOf(other) - timeOf(one));
+  const timeOf = ({ time }: TimelineEntry): number => Date.parse(time) || 0;
+  return entries.sort((one, other) => timeOf(other) - timeOf(one));
 }
 
-function ofCondition({ type, status, reason, message, time, tone }: Condition): Happening {
+function conditionEntry({ type, status, reason, message, time, tone }: Condition): TimelineEntry {
   const title = `${type} is ${status || 'unknown'}`;
   const text = [reason, message].filter((part) => part !== '').join(': ');
   return { source: 'condition', time, title, message: text, tone, count: 1, reporter: '' };
 }
 
-function ofEvent(event: JsonObject): Happening {
+function eventEntry(event: JsonObject): TimelineEntry {
   const series = objectOf(event, 'series');
   const times = [
     ...[textOf(series, 'lastObservedTime'), textOf(event, 'lastTimestamp')],
@@ -84,9 +84,9 @@ function ofEvent(event: JsonObject): Happening {
   };
 }
 
-function lifeOf(metadata: JsonObject): Happening[] {
+function lifecycleEntries(metadata: JsonObject): TimelineEntry[] {
   const names = { creationTimestamp: 'Created', deletionTimestamp: 'Deletion requested' };
-  return Object.entries(names).flatMap(([name, title]): Happening[] => {
+  return Object.entries(names).flatMap(([name, title]): TimelineEntry[] => {
     const time = textOf(metadata, name);
     if (time === '') return [];
     const tone = name === 'creationTimestamp' ? 'plain' : 'bad';

@@ -42,37 +42,37 @@ const keyPattern = /^("(?:[^"\\]|\\.)*"|'[^']*'|[^\s#'"[\]{},&*!|>%@`-][^:#]*?)\
 export function contextAt(text: string, offset: number): YamlContext {
   const start = text.lastIndexOf('\n', offset - 1) + 1;
   const before = text.slice(start, offset);
-  const [, marks = '', written = ''] = /^(\s*(?:-\s+)*)(.*)$/s.exec(before) ?? [];
+  const [, marks = '', typed = ''] = /^(\s*(?:-\s+)*)(.*)$/s.exec(before) ?? [];
   const indent = marks.length;
   const lines = text.split('\n');
   const at = text.slice(0, start).split('\n').length - 1;
-  const around = surroundings(lines, at, { indent, isItem: marks.includes('-') });
-  const key = keyPattern.exec(written)?.[1];
+  const context = contextOfLine(lines, at, { indent, isItem: marks.includes('-') });
+  const key = keyPattern.exec(typed)?.[1];
   if (key === undefined) {
     return {
-      ...around,
+      ...context,
       at: 'key',
       name: '',
-      prefix: written,
-      from: offset - written.length,
+      prefix: typed,
+      from: offset - typed.length,
       indent,
     };
   }
-  const value = written.slice(written.indexOf(':', key.length) + 1);
+  const value = typed.slice(typed.indexOf(':', key.length) + 1);
   const prefix = value.trimStart();
   const from = offset - prefix.length;
-  return { ...around, at: 'value', name: unquoted(key), prefix, from, indent };
+  return { ...context, at: 'value', name: unquote(key), prefix, from, indent };
 }
 
-function surroundings(
+function contextOfLine(
   lines: readonly string[],
   at: number,
-  own: { readonly indent: number; readonly isItem: boolean },
+  field: { readonly indent: number; readonly isItem: boolean },
 ): Pick<YamlContext, 'path' | 'siblings'> {
   const path: string[] = [];
   const siblings: string[] = [];
-  let limit = own.indent;
-  let isBeside = !own.isItem;
+  let limit = field.indent;
+  let isBeside = !field.isItem;
   for (let index = at - 1; index >= 0 && limit > 0; index -= 1) {
     const line = readLine(lines[index]);
     if (line === undefined) continue;
@@ -86,7 +86,7 @@ function surroundings(
     }
   }
   const above = limit === 0 && path.length === 0 ? keysOf(lines.slice(0, at), 0) : siblings;
-  return { path, siblings: [...above, ...keysBelow(lines.slice(at + 1), own.indent)] };
+  return { path, siblings: [...above, ...keysBelow(lines.slice(at + 1), field.indent)] };
 }
 
 function keysOf(lines: readonly string[], column: number): string[] {
@@ -118,11 +118,11 @@ function readLine(text: string | undefined): Line | undefined {
   return {
     column: spaces.length + marks.length,
     isItem: marks !== '',
-    key: key === undefined ? undefined : unquoted(key),
+    key: key === undefined ? undefined : unquote(key),
   };
 }
 
-function unquoted(key: string): string {
+function unquote(key: string): string {
   return /^(["']).*\1$/.test(key) ? key.slice(1, -1) : key;
 }
 
@@ -153,12 +153,12 @@ export function completionsAt(
   const context = contextAt(text, offset);
   const { from } = context;
   if (context.at === 'value') return { from, options: valuesAt(of, context) };
-  const around = explain(of.schema, context.path);
-  const written = new Set(context.siblings);
-  const fields = (around?.fields ?? []).filter(({ name }) => !written.has(name));
+  const enclosing = explain(of.schema, context.path);
+  const typed = new Set(context.siblings);
+  const fields = (enclosing?.fields ?? []).filter(({ name }) => !typed.has(name));
   const options = fields.map((field) => fieldOption(field, context.indent));
   // The items of a list may have allowed values, too.
-  const values = fields.length === 0 ? (around?.own?.values ?? []) : [];
+  const values = fields.length === 0 ? (enclosing?.field?.values ?? []) : [];
   return { from, options: [...options, ...values.map((value) => valueOption(value))] };
 }
 
@@ -167,12 +167,12 @@ function fieldOption(field: ExplainedField, indent: number): Completion {
   const inner = ' '.repeat(indent + 2);
   const isList = type.startsWith('[]');
   const isMap = type.startsWith('map[') || type === 'Object' || isNested;
-  const behind = isList ? `\n${' '.repeat(indent)}- ` : isMap ? `\n${inner}` : ' ';
+  const suffix = isList ? `\n${' '.repeat(indent)}- ` : isMap ? `\n${inner}` : ' ';
   return {
     label: name,
     detail: isRequired ? `${type}, required` : type,
     description,
-    text: `${name}:${behind}`,
+    text: `${name}:${suffix}`,
     type: 'field',
     isRequired,
   };
@@ -184,14 +184,14 @@ function valuesAt(
 ): Completion[] {
   if (path.length === 0 && name === 'apiVersion') return [valueOption(apiVersionOf(kind))];
   if (path.length === 0 && name === 'kind') return [valueOption(kind.kind)];
-  const own = explain(schema, [...path, name])?.own;
-  if (own === undefined) return [];
-  const { values, standard } = own;
-  const standardText = standard?.replace(/^"(.*)"$/, '$1');
-  const candidates = own.type === 'boolean' ? ['true', 'false'] : values;
-  const all = standardText === undefined ? candidates : [standardText, ...candidates];
+  const field = explain(schema, [...path, name])?.field;
+  if (field === undefined) return [];
+  const { values, defaultValue } = field;
+  const defaultText = defaultValue?.replace(/^"(.*)"$/, '$1');
+  const candidates = field.type === 'boolean' ? ['true', 'false'] : values;
+  const all = defaultText === undefined ? candidates : [defaultText, ...candidates];
   return [...new Set(all)].map((value) =>
-    valueOption(value, value === standardText ? 'default' : ''),
+    valueOption(value, value === defaultText ? 'default' : ''),
   );
 }
 
@@ -213,7 +213,7 @@ export function schemaFaults({ root, schemas }: KindSchema, value: JsonValue): F
   return faults;
 }
 
-interface Checking {
+interface CheckContext {
   readonly schemas: JsonObject;
   readonly faults: FailureCause[];
 }
@@ -225,38 +225,38 @@ interface Place {
   readonly depth: number;
 }
 
-function check(checking: Checking, { schema: written, value, path, depth }: Place): void {
-  const { schemas, faults } = checking;
+function check(context: CheckContext, { schema: declared, value, path, depth }: Place): void {
+  const { schemas, faults } = context;
   if (faults.length >= faultsMax || depth > depthMax || value === null) return;
-  const schema = dereference(schemas, written);
-  const complain = (message: string): void => {
+  const schema = dereference(schemas, declared);
+  const report = (message: string): void => {
     faults.push({ field: path, reason: '', message });
   };
   if (!hasType(schema, value)) {
-    complain(`must be of type ${String(schema['type'])}`);
+    report(`must be of type ${String(schema['type'])}`);
     return;
   }
-  const allowed = written['enum'] ?? schema['enum'];
+  const allowed = declared['enum'] ?? schema['enum'];
   if (Array.isArray(allowed) && typeof value === 'string' && !allowed.includes(value)) {
-    complain(`must be one of ${allowed.map(String).join(', ')}`);
+    report(`must be one of ${allowed.map(String).join(', ')}`);
     return;
   }
   if (Array.isArray(value)) {
     const { items } = schema;
     if (!isObject(items)) return;
     value.forEach((item, index) => {
-      check(checking, { schema: items, value: item, path: `${path}[${index}]`, depth: depth + 1 });
+      check(context, { schema: items, value: item, path: `${path}[${index}]`, depth: depth + 1 });
     });
     return;
   }
-  if (isObject(value)) checkMembers(checking, { schema, value, path, depth });
+  if (isObject(value)) checkMembers(context, { schema, value, path, depth });
 }
 
 function checkMembers(
-  checking: Checking,
+  context: CheckContext,
   { schema, value, path, depth }: Place & { readonly value: JsonObject },
 ): void {
-  const { faults } = checking;
+  const { faults } = context;
   const properties = propertiesOf(schema);
   const { additionalProperties: others } = schema;
   const isOpen =
@@ -268,7 +268,7 @@ function checkMembers(
     const at = pathTo(path, name);
     const property = Object.hasOwn(properties, name) ? properties[name] : others;
     if (isObject(property)) {
-      check(checking, { schema: property, value: member ?? null, path: at, depth: depth + 1 });
+      check(context, { schema: property, value: member ?? null, path: at, depth: depth + 1 });
     } else if (!isOpen)
       faults.push({ field: at, reason: '', message: 'is not a field of the kind' });
   }

@@ -24,10 +24,10 @@ export interface FormField {
 }
 
 /** The input element for the values of a schema. */
-export function shapeOf(schemas: JsonObject, written: JsonObject): Shape {
-  const schema = dereference(schemas, written);
+export function shapeOf(schemas: JsonObject, property: JsonObject): Shape {
+  const schema = dereference(schemas, property);
   const { type, items, additionalProperties: others } = schema;
-  const values = written['enum'] ?? schema['enum'];
+  const values = property['enum'] ?? schema['enum'];
   if (Array.isArray(values) && values.length > 0) {
     return { type: 'choice', values: values.map(String) };
   }
@@ -56,10 +56,13 @@ function rankOf({ name, isRequired }: FormField): number {
 }
 
 /** The initial value of a field: its default, or the smallest value of its type. */
-export function firstValue(schemas: JsonObject, property: JsonObject): JsonValue {
-  const standard = property['default'];
-  if (standard !== undefined && !(isObject(standard) && Object.keys(standard).length === 0)) {
-    return standard;
+export function initialValue(schemas: JsonObject, property: JsonObject): JsonValue {
+  const defaultValue = property['default'];
+  if (
+    defaultValue !== undefined &&
+    !(isObject(defaultValue) && Object.keys(defaultValue).length === 0)
+  ) {
+    return defaultValue;
   }
   const shape = shapeOf(schemas, property);
   switch (shape.type) {
@@ -74,7 +77,7 @@ export function firstValue(schemas: JsonObject, property: JsonObject): JsonValue
   }
 }
 
-/** Like `firstValue`, but one level deep, since a schema may be recursive. */
+/** Like `initialValue`, but one level deep, since a schema may be recursive. */
 function scalarOrEmpty(schemas: JsonObject, property: JsonObject): JsonValue {
   const shape = shapeOf(schemas, property);
   switch (shape.type) {
@@ -97,12 +100,12 @@ function scalarOrEmpty(schemas: JsonObject, property: JsonObject): JsonValue {
 }
 
 /** Parses a number; undefined if invalid. Keeps all digits of large integers. */
-export function numberOf(text: string): JsonValue | undefined {
-  const typed = text.trim();
-  if (/^-?\d+$/.test(typed)) {
-    const value = BigInt(typed);
+export function parseNumber(text: string): JsonValue | undefined {
+  const trimmed = text.trim();
+  if (/^-?\d+$/.test(trimmed)) {
+    const value = BigInt(trimmed);
     return Number.isSafeInteger(Number(value)) ? Number(value) : value;
   }
-  const value = Number(typed);
-  return typed === '' || !Number.isFinite(value) ? undefined : value;
+  const value = Number(trimmed);
+  return trimmed === '' || !Number.isFinite(value) ? undefined : value;
 }

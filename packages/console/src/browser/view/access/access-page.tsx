@@ -1,5 +1,6 @@
 import { useEffect, useId, useState } from 'preact/hooks';
 import {
+  type AccessDecision,
   type Attempt,
   accessMatrix,
   canI,
@@ -9,7 +10,6 @@ import {
   type OwnRules,
   ownRules,
   subjectText,
-  type Verdict,
   type WhoCan,
   whoCan,
 } from '../../model/access.ts';
@@ -36,17 +36,17 @@ const tabLabels: Readonly<Record<AccessTab, string>> = {
   who: 'Who can …?',
 };
 
-/** Access checks. */
+/** Shows the user's permissions and checks access. */
 export function AccessPage(props: { readonly tab: AccessTab; readonly namespace: string }) {
   const { tab, namespace } = props;
   usePage('Access');
-  const View = { mine: MineView, ask: AskView, who: WhoView }[tab];
+  const View = { mine: OwnPermissionsView, ask: CheckView, who: WhoCanView }[tab];
   return (
     <section class="page">
       <header class="heading">
         <h1>Access</h1>
       </header>
-      <nav class="tabs" aria-label="Questions">
+      <nav class="tabs" aria-label="Access views">
         {accessTabs.map((one) => (
           <Link
             key={one}
@@ -62,50 +62,50 @@ export function AccessPage(props: { readonly tab: AccessTab; readonly namespace:
   );
 }
 
-/** Checks whether the user or another subject may do something. */
-function AskView(props: { readonly namespace: string }) {
+/** Checks whether the user or another subject may perform an action. */
+function CheckView(props: { readonly namespace: string }) {
   const { api, discovered } = useApp();
   const attempt = useAttempt(props.namespace);
   const [user, setUser] = useState('');
   const [groups, setGroups] = useState('');
-  const [answer, setAnswer] = useState<Verdict | string>();
-  const ask = async (): Promise<void> => {
+  const [answer, setAnswer] = useState<AccessDecision | string>();
+  const check = async (): Promise<void> => {
     const { dialect } = discovered;
-    const named = user.trim();
-    const among = groups.split(',').map((group) => group.trim());
-    const subject = { user: named, groups: among.filter((group) => group !== '') };
-    const isMyself = named === '' && subject.groups.length === 0;
-    const of = { dialect, attempt: attempt.read(), ...(isMyself ? {} : { subject }) };
+    const name = user.trim();
+    const groupNames = groups.split(',').map((group) => group.trim());
+    const subject = { user: name, groups: groupNames.filter((group) => group !== '') };
+    const isCurrentUser = name === '' && subject.groups.length === 0;
+    const of = { dialect, attempt: attempt.read(), ...(isCurrentUser ? {} : { subject }) };
     setAnswer(await canI(api, of).catch(messageOf));
   };
   return (
     <>
-      <Form class="bar" submit={ask}>
+      <Form class="bar" submit={check}>
         <Field label="User">
-          <TextInput value={user} onText={setUser} placeholder="myself" />
+          <TextInput value={user} onText={setUser} placeholder="current user" />
         </Field>
         <Field label="Groups">
           <TextInput value={groups} onText={setGroups} placeholder="team,staff" />
         </Field>
         <AttemptFields attempt={attempt} />
         <button type="submit" class="primary">
-          Ask
+          Check
         </button>
       </Form>
       <div class="result" aria-live="polite">
         {typeof answer === 'string' && <Fault>{answer}</Fault>}
-        {typeof answer === 'object' && <Answer verdict={answer} />}
+        {typeof answer === 'object' && <Decision decision={answer} />}
       </div>
     </>
   );
 }
 
-function Answer(props: { readonly verdict: Verdict }) {
-  const { isAllowed, isDenied, reason, evaluationError } = props.verdict;
+function Decision(props: { readonly decision: AccessDecision }) {
+  const { isAllowed, isDenied, reason, evaluationError } = props.decision;
   return (
     <>
-      <p class={`verdict ${isAllowed ? 'good' : 'fault'}`}>{isAllowed ? 'Yes.' : 'No.'}</p>
-      {isDenied && <p>It is explicitly denied.</p>}
+      <p class={`decision ${isAllowed ? 'good' : 'fault'}`}>{isAllowed ? 'Yes.' : 'No.'}</p>
+      {isDenied && <p>Explicitly denied.</p>}
       {reason !== '' && <p>{reason}</p>}
       {evaluationError !== '' && <p class="warning">{evaluationError}</p>}
     </>
@@ -113,47 +113,47 @@ function Answer(props: { readonly verdict: Verdict }) {
 }
 
 /** The permissions of the user in a namespace: all kinds by all verbs. */
-function MineView(props: { readonly namespace: string }) {
+function OwnPermissionsView(props: { readonly namespace: string }) {
   const { api, discovered, workspace } = useApp();
   const { user, groups } = workspace.subject;
-  const [typed, setTyped] = useState(props.namespace || 'default');
-  const [namespace, setNamespace] = useState(typed);
+  const [input, setInput] = useState(props.namespace || 'default');
+  const [namespace, setNamespace] = useState(input);
   const [withSubresources, setWithSubresources] = useState(false);
   const [rules, setRules] = useState<OwnRules | string>();
   const { dialect } = discovered;
   useEffect(() => {
-    let isGone = false;
+    let isUnmounted = false;
     setRules(undefined);
     ownRules(api, { dialect, namespace: namespace.trim() })
       .catch(messageOf)
       .then(
-        (read) => !isGone && setRules(read),
+        (read) => !isUnmounted && setRules(read),
         () => {},
       );
     return () => {
-      isGone = true;
+      isUnmounted = true;
     };
   }, [api, dialect, namespace]);
   return (
     <>
       {user === '' ? (
-        <p>The server does not say who you are.</p>
+        <p>The server did not report your identity.</p>
       ) : (
         <p>
           You are <strong>{user}</strong> in {groups.join(', ')}.
         </p>
       )}
-      <Form class="bar" submit={() => setNamespace(typed)}>
+      <Form class="bar" submit={() => setNamespace(input)}>
         <NamespaceInput
-          value={typed}
+          value={input}
           placeholder="default"
-          onText={setTyped}
+          onText={setInput}
           onCommit={setNamespace}
         />
         <Toggle label="With subresources" isOn={withSubresources} onChange={setWithSubresources} />
       </Form>
       <div aria-live="polite">
-        {rules === undefined && <p>Asking the server…</p>}
+        {rules === undefined && <p>Loading…</p>}
         {typeof rules === 'string' && <Fault>{rules}</Fault>}
       </div>
       {typeof rules === 'object' && <Matrix {...{ rules, withSubresources }} />}
@@ -170,11 +170,11 @@ function Matrix(props: { readonly rules: OwnRules; readonly withSubresources: bo
     <>
       {rules.isIncomplete && (
         <p class="warning">
-          An authorizer cannot list its rules: more may be allowed than is shown.
+          An authorizer cannot list its rules, so you may have more permissions than shown.
         </p>
       )}
       {rules.evaluationError !== '' && <p class="warning">{rules.evaluationError}</p>}
-      <Scrolled label="Verbs by resources">
+      <Scrolled label="Verbs by resource">
         <table class="grid matrix">
           <TableHead columns={['Resource', ...matrixVerbs]} />
           <tbody>
@@ -185,7 +185,7 @@ function Matrix(props: { readonly rules: OwnRules; readonly withSubresources: bo
         </table>
       </Scrolled>
       <details>
-        <summary>Paths</summary>
+        <summary>Non-resource paths</summary>
         <ul>
           {rules.paths.map(({ path, verbs }, index) => (
             <li key={index}>
@@ -229,9 +229,9 @@ function Cell(props: { readonly cell: MatrixCell }) {
       </td>
     );
   }
-  const [mark, said] = cellTexts[cell.kind];
+  const [mark, label] = cellTexts[cell.kind];
   return (
-    <td class={cell.kind} title={said} aria-label={said}>
+    <td class={cell.kind} title={label} aria-label={label}>
       {mark}
     </td>
   );
@@ -239,17 +239,18 @@ function Cell(props: { readonly cell: MatrixCell }) {
 
 type SearchState = WhoCan | 'reading' | undefined;
 
-/** Finds who may do something according to RBAC. */
-function WhoView(props: { readonly namespace: string }) {
+/** Lists the subjects that may perform an action according to RBAC. */
+function WhoCanView(props: { readonly namespace: string }) {
   const { api, discovered } = useApp();
   const attempt = useAttempt(props.namespace);
   const [found, setFound] = useState<SearchState>();
   const find = async (): Promise<void> => {
     setFound('reading');
-    const { namespace, ...wanted } = attempt.read();
-    const all = await whoCan(api, { dialect: discovered.dialect, wanted, namespace });
+    const { namespace, ...permission } = attempt.read();
+    const all = await whoCan(api, { dialect: discovered.dialect, permission, namespace });
     const grants = all.grants.filter(
-      ({ names }) => names.length === 0 || wanted.name === '' || names.includes(wanted.name),
+      ({ names }) =>
+        names.length === 0 || permission.name === '' || names.includes(permission.name),
     );
     setFound({ ...all, grants });
   };
@@ -277,17 +278,17 @@ function Grants({ grants, unread }: WhoCan) {
           {message}
         </p>
       ))}
-      <p>By roles that are bound; other authorizers may allow more.</p>
+      <p>Based on RBAC roles and bindings. Other authorizers may grant more.</p>
       {grants.length === 0 && <Empty>No subjects found.</Empty>}
       <Scrolled label="Grants">
         <table class="grid">
-          <TableHead columns={['Subject', 'Where', 'By binding', 'By role']} />
+          <TableHead columns={['Subject', 'Namespace', 'Binding', 'Role']} />
           <tbody>
             {grants.map(({ subject, binding, role, namespace, names }) => (
               <tr key={`${subjectText(subject)} ${binding}`}>
                 <td>{subjectText(subject)}</td>
                 <td>
-                  {namespace === '' ? 'everywhere' : namespace}
+                  {namespace === '' ? 'all namespaces' : namespace}
                   {names.length > 0 && `, only ${names.join(', ')}`}
                 </td>
                 <td>{binding}</td>
@@ -311,32 +312,32 @@ interface AttemptInput {
 
 /** The input of an access check. */
 interface AttemptState {
-  readonly typed: AttemptInput;
+  readonly input: AttemptInput;
   set(change: Partial<AttemptInput>): void;
   read(): Attempt;
 }
 
 /** The initial input: reading pods. */
 function useAttempt(namespace: string): AttemptState {
-  const [typed, setTyped] = useState<AttemptInput>({
+  const [input, setInput] = useState<AttemptInput>({
     verb: 'get',
     resource: 'pods',
     namespace,
     name: '',
   });
   return {
-    typed,
-    set: (change) => setTyped((before) => ({ ...before, ...change })),
+    input,
+    set: (change) => setInput((before) => ({ ...before, ...change })),
     read() {
-      const [full = '', subresource = ''] = typed.resource.trim().split('/', 2);
+      const [full = '', subresource = ''] = input.resource.trim().split('/', 2);
       const [resource = '', ...group] = full.split('.');
       return {
-        verb: typed.verb.trim(),
+        verb: input.verb.trim(),
         group: group.join('.'),
         resource,
         subresource,
-        namespace: typed.namespace.trim(),
-        name: typed.name.trim(),
+        namespace: input.namespace.trim(),
+        name: input.name.trim(),
       };
     },
   };
@@ -346,7 +347,7 @@ const otherVerbs = ['bind', 'escalate', 'impersonate', 'use', 'approve', '*'];
 
 /** Inputs for verb, resource, and namespace. */
 function AttemptFields(props: { readonly attempt: AttemptState }) {
-  const { typed, set } = props.attempt;
+  const { input, set } = props.attempt;
   const { discovered } = useApp();
   const id = useId();
   const resources = new Set(discovered.kinds.map(resourceName));
@@ -356,7 +357,7 @@ function AttemptFields(props: { readonly attempt: AttemptState }) {
         <TextInput
           isRequired
           suggestions={`${id}-verbs`}
-          value={typed.verb}
+          value={input.verb}
           onText={(verb) => set({ verb })}
         />
       </Field>
@@ -364,17 +365,17 @@ function AttemptFields(props: { readonly attempt: AttemptState }) {
         <TextInput
           isRequired
           suggestions={`${id}-resources`}
-          value={typed.resource}
+          value={input.resource}
           onText={(resource) => set({ resource })}
         />
       </Field>
       <NamespaceInput
-        value={typed.namespace}
-        placeholder="everywhere"
+        value={input.namespace}
+        placeholder="all namespaces"
         onText={(namespace) => set({ namespace })}
       />
       <Field label="Name">
-        <TextInput value={typed.name} placeholder="any" onText={(name) => set({ name })} />
+        <TextInput value={input.name} placeholder="any" onText={(name) => set({ name })} />
       </Field>
       <Options id={`${id}-verbs`} values={[...matrixVerbs, ...otherVerbs]} />
       <Options id={`${id}-resources`} values={[...resources]} />

@@ -62,11 +62,15 @@ export function ApplyPage() {
       <Sources {...{ pasted, setPasted, take }} />
       <div class="bar">
         <NamespaceInput value={namespace} placeholder="default" onText={setNamespace} />
-        <Toggle label="Take over fields from other managers" isOn={isForced} onChange={setForced} />
+        <Toggle
+          label="Take ownership of fields from other managers"
+          isOn={isForced}
+          onChange={setForced}
+        />
         <Runs {...{ files, namespace, run }} />
       </div>
       {results === undefined ? (
-        <Empty>A dry run shows here what the files would change.</Empty>
+        <Empty>Select manifests to preview their changes with a dry run.</Empty>
       ) : (
         <ResultList
           results={results}
@@ -102,7 +106,7 @@ function Runs(props: {
   );
 }
 
-/** Manifests whose permissions are checked; if none of them may be applied, the files are refused. */
+/** Number of manifests whose permissions are checked before the files can be applied. */
 const checkedMax = 20;
 
 function attemptsOf(
@@ -115,7 +119,7 @@ function attemptsOf(
     .slice(0, checkedMax);
 }
 
-/** Takes the files that were dropped before and after the page opened. */
+/** Passes files that are dropped before or after the page opens to `take`. */
 function useDropped(take: (files: readonly ManifestFile[]) => void): void {
   const app = useApp();
   const latest = useRef(take);
@@ -141,7 +145,7 @@ function Sources(props: {
   return (
     <div class="sources">
       <label class="file-drop">
-        <strong>Drop files anywhere, or choose them</strong>
+        <strong>Drop files anywhere or select them</strong>
         <span class="faint">YAML or JSON, any number of documents</span>
         <input
           type="file"
@@ -166,7 +170,7 @@ function Sources(props: {
           act={() => take([{ name: 'pasted', text: pasted }])}
           disabled={pasted.trim() === ''}
         >
-          Use this text
+          Preview
         </Button>
       </div>
     </div>
@@ -178,21 +182,21 @@ const labels: Readonly<Record<Results['kind'], Readonly<Record<Applied['effect']
     created: 'would be created',
     changed: 'would change',
     unchanged: 'would not change',
-    refused: 'would be refused',
+    rejected: 'would be rejected',
   },
-  applied: { created: 'created', changed: 'changed', unchanged: 'unchanged', refused: 'refused' },
+  applied: { created: 'created', changed: 'changed', unchanged: 'unchanged', rejected: 'rejected' },
 };
 
 const tones: Readonly<Record<Applied['effect'], string>> = {
   created: 'good',
   changed: 'warn',
   unchanged: 'plain',
-  refused: 'bad',
+  rejected: 'bad',
 };
 
 function ResultList(props: {
   readonly results: Results;
-  /** Repeats the dry run and takes over fields of other managers. */
+  /** Repeats the dry run, taking ownership of fields from other managers. */
   readonly takeOver: () => Promise<void>;
 }) {
   const { kind, applied } = props.results;
@@ -212,8 +216,8 @@ function ResultList(props: {
           {message !== '' && <pre class="fault">{message}</pre>}
           {isOwned && (
             <p class="hint">
-              Another manager owns these fields. Leave them out of the file, or take them over.{' '}
-              <Button act={props.takeOver}>Preview taking the fields over</Button>
+              Another manager owns these fields. Remove them from the file or take ownership of
+              them. <Button act={props.takeOver}>Preview taking ownership</Button>
             </p>
           )}
           {warnings.map((warning) => (

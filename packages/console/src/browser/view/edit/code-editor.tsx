@@ -33,7 +33,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { EditFault } from '../../model/editing.ts';
 import type { Completions } from '../../model/write/assist.ts';
 
-/** A diagnostic in the text. */
+/** The contents of a tooltip. */
 export interface HoverText {
   readonly title: string;
   readonly lines: readonly string[];
@@ -66,12 +66,12 @@ export function CodeEditor(props: CodeEditorProps) {
   useEffect(() => {
     const { current: parent } = place;
     if (parent === null) return;
-    const made = new EditorView({
+    const editor = new EditorView({
       parent,
       state: EditorState.create({ doc: latest.current.text, extensions: extensionsFor(latest) }),
     });
-    view.current = made;
-    return () => made.destroy();
+    view.current = editor;
+    return () => editor.destroy();
   }, []);
   useEffect(() => {
     const { current } = view;

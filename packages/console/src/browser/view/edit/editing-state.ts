@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import {
   type Change,
   changesBetween,
-  rebased,
+  mergeChanges,
   type ThreeWay,
   threeWay,
 } from '../../model/changes.ts';
@@ -25,7 +25,7 @@ import { type App, useApp } from '../parts/app.ts';
 
 export const defaultManager = 'wheelhouse-console';
 
-/** The object to edit. */
+/** The properties of an editor. */
 export interface EditorOptions {
   readonly target: ObjectName;
   /** The version that the text is based on; undefined for a new object. */
@@ -44,7 +44,7 @@ export type Result =
       readonly warnings: readonly string[];
       readonly changes: readonly Change[];
     }
-  | { readonly kind: 'refused'; readonly outcome: Refusal }
+  | { readonly kind: 'rejected'; readonly outcome: Rejection }
   | {
       readonly kind: 'changed';
       readonly message: string;
@@ -54,7 +54,7 @@ export type Result =
       readonly both: JsonValue | undefined;
     };
 
-export type Refusal = Exclude<EditOutcome, { kind: 'accepted' }>;
+export type Rejection = Exclude<EditOutcome, { kind: 'accepted' }>;
 
 /** An edited text and its actions. */
 export interface Editing {
@@ -76,7 +76,7 @@ export interface Editing {
   reduce(): void;
 }
 
-/** Manages the edit of a text; writes nothing until asked to save. */
+/** Returns the state of an edited text, which is written only by `save`. */
 export function useEditing(options: EditorOptions): Editing {
   const app = useApp();
   const [, redraw] = useState(0);
@@ -108,8 +108,8 @@ class EditSession implements Editing {
   readonly #target: ObjectName;
   readonly #changed: () => void;
   #saved: string;
-  /** Number of requests, which lets the latest one win. */
-  #questions = 0;
+  /** Number of requests so far; only the outcome of the latest one is shown. */
+  #requests = 0;
 
   constructor(app: App, options: EditorOptions, changed: () => void) {
     this.#app = app;
@@ -142,10 +142,10 @@ class EditSession implements Editing {
   }
 
   async validate(): Promise<void> {
-    const question = this.#ask('Asking the server…');
+    const request = this.#begin('Validating…');
     const outcome = await validateEdit(this.#app.api, this.#edit());
-    if (question !== this.#questions) return;
-    if (outcome.kind !== 'accepted') return this.#refused(outcome);
+    if (request !== this.#requests) return;
+    if (outcome.kind !== 'accepted') return this.#reject(outcome);
     const changes = changesBetween(this.base?.value ?? {}, outcome.object.value).filter(
       ({ path }) => path[1] !== 'managedFields',
     );
@@ -153,9 +153,9 @@ class EditSession implements Editing {
   }
 
   async save(ownership: 'respected' | 'forced' = 'respected'): Promise<void> {
-    this.#ask('Saving…');
+    this.#begin('Saving…');
     const outcome = await saveEdit(this.#app.api, this.#edit(ownership));
-    if (outcome.kind !== 'accepted') return this.#refused(outcome);
+    if (outcome.kind !== 'accepted') return this.#reject(outcome);
     this.begin(outcome.object, withoutManagedFields(outcome.object.text));
     this.#show({ kind: 'saved', warnings: outcome.warnings });
     this.#app.announce('Saved.');
@@ -184,10 +184,10 @@ class EditSession implements Editing {
     this.#changed();
   }
 
-  #ask(text: string): number {
-    this.#questions += 1;
+  #begin(text: string): number {
+    this.#requests += 1;
     this.#show({ kind: 'busy', text });
-    return this.#questions;
+    return this.#requests;
   }
 
   #show(result: Result): void {
@@ -207,8 +207,8 @@ class EditSession implements Editing {
     };
   }
 
-  /** After a conflict, compares their changes with those in the text. */
-  async #refused(outcome: Refusal): Promise<void> {
+  /** Shows a rejection; for a conflict, with the changes of both sides. */
+  async #reject(outcome: Rejection): Promise<void> {
     const base = this.base;
     const read = readYaml(this.text);
     if (outcome.kind === 'changed' && base !== undefined && read.fault === undefined) {
@@ -218,21 +218,21 @@ class EditSession implements Editing {
           base.text,
           printYaml(read.value),
           theirs.text,
-        ].map(bare);
+        ].map(comparable);
         const sides = { base: before, mine, theirs: after };
         const { message } = outcome;
-        const both = rebased(sides);
+        const both = mergeChanges(sides);
         return this.#show({ kind: 'changed', message, ways: threeWay(sides), theirs, both });
       } catch {
         // The conflict itself is shown.
       }
     }
-    this.#show({ kind: 'refused', outcome });
+    this.#show({ kind: 'rejected', outcome });
   }
 }
 
-/** The value of a text without the fields that every write changes. */
-function bare(text: string): JsonValue {
+/** Parses a text, without the fields that every write changes. */
+function comparable(text: string): JsonValue {
   const read = readYaml(withoutManagedFields(text));
   if (read.fault !== undefined) return null;
   const { value } = read;
@@ -242,8 +242,8 @@ function bare(text: string): JsonValue {
 }
 
 /** Delays after typing before the text is checked against the schema, and by the server. */
-const schemaPauseMs = 300;
-const serverPauseMs = 1_000;
+const schemaDelayMs = 300;
+const serverDelayMs = 1_000;
 
 /**
  * Validates a text during typing: against the schema first and, if that finds nothing, by a dry
@@ -269,8 +269,8 @@ export function useFaults(
       if (!abort.signal.aborted) setFaults(outcome.kind === 'invalid' ? outcome.faults : []);
     };
     const timers = [
-      clock.after(schemaPauseMs, () => setFaults(localFaults(text, schema))),
-      clock.after(serverPauseMs, () => {
+      clock.after(schemaDelayMs, () => setFaults(localFaults(text, schema))),
+      clock.after(serverDelayMs, () => {
         if (localFaults(text, schema).length === 0) dryRun().catch(() => {});
       }),
     ];

@@ -16,7 +16,7 @@ import { CodeEditor, type HoverText } from './code-editor.tsx';
 import {
   type Editing,
   type EditorOptions,
-  type Refusal,
+  type Rejection,
   type Result,
   useEditing,
   useFaults,
@@ -112,11 +112,12 @@ function useAssistance(kind: ObjectName['kind'], schema: KindSchema | string | u
 function hoverAt(schema: KindSchema, text: string, offset: number): HoverText | undefined {
   const rest = /^[^\n:]*:?/.exec(text.slice(offset))?.[0] ?? '';
   const { path, at, name, prefix } = contextAt(text, offset + rest.length);
-  const field = at === 'value' ? name : prefix.replace(/:$/, '');
-  const own = explain(schema, [...path, field])?.own;
-  if (own === undefined) return undefined;
-  const title = `${[...path, field].join('.')}: ${own.type}${own.isRequired ? ', required' : ''}`;
-  return { title, lines: detailLines(own) };
+  const fieldName = at === 'value' ? name : prefix.replace(/:$/, '');
+  const field = explain(schema, [...path, fieldName])?.field;
+  if (field === undefined) return undefined;
+  const required = field.isRequired ? ', required' : '';
+  const title = `${[...path, fieldName].join('.')}: ${field.type}${required}`;
+  return { title, lines: detailLines(field) };
 }
 
 function Tools(props: {
@@ -172,7 +173,7 @@ function modesOf({ kind }: ObjectName, isNew: boolean): (readonly [WriteMode, st
     ? [['create', 'Create']]
     : [
         ['update', 'Replace (PUT)'],
-        ['apply', 'Apply (own what is written)'],
+        ['apply', 'Apply (server-side apply)'],
       ];
   return all.filter(([mode]) => kind.verbs.includes(mode === 'apply' ? 'patch' : mode));
 }
@@ -209,15 +210,15 @@ function ResultMessage(props: {
     case 'valid':
       return (
         <>
-          <p class="good">The server would accept this. Nothing has been saved.</p>
+          <p class="good">Valid. Nothing has been saved.</p>
           <Warnings texts={result.warnings} />
           <ChangeList changes={result.changes} none="No changes." />
         </>
       );
     case 'changed':
       return <ConflictMessage {...{ editing, result }} />;
-    case 'refused':
-      return <RefusalMessage {...{ editing, goTo }} outcome={result.outcome} />;
+    case 'rejected':
+      return <RejectionMessage {...{ editing, goTo }} outcome={result.outcome} />;
   }
 }
 
@@ -233,10 +234,10 @@ function Warnings(props: { readonly texts: readonly string[] }) {
   );
 }
 
-function RefusalMessage(props: {
+function RejectionMessage(props: {
   readonly editing: Editing;
   readonly goTo: (line: number) => void;
-  readonly outcome: Refusal;
+  readonly outcome: Rejection;
 }) {
   const { editing, goTo, outcome } = props;
   return (
@@ -266,7 +267,7 @@ function RefusalMessage(props: {
             ))}
           </ul>
           <Button act={() => editing.save('forced')} class="danger">
-            Take these fields over
+            Take ownership of these fields
           </Button>
         </>
       )}
@@ -274,7 +275,7 @@ function RefusalMessage(props: {
   );
 }
 
-/** The options after a conflict: merge, take their version, or keep mine. */
+/** The options after a conflict: merge, use their version, or keep mine. */
 function ConflictMessage(props: {
   readonly editing: Editing;
   readonly result: Extract<Result, { kind: 'changed' }>;
@@ -288,18 +289,18 @@ function ConflictMessage(props: {
       <div class="actions">
         {both !== undefined && (
           <Button act={() => editing.begin(theirs, printYaml(both))} class="primary">
-            Apply my changes to their version
+            Merge my changes into their version
           </Button>
         )}
         <Button act={() => editing.begin(theirs, withoutManagedFields(theirs.text))}>
-          Take theirs
+          Use their version
         </Button>
         <Button
           act={() => editing.begin(theirs, editing.text)}
           class="danger"
           title="Discards changes by others that this text does not contain"
         >
-          Keep mine for the next save
+          Keep my version
         </Button>
       </div>
     </>
@@ -312,13 +313,13 @@ function useSchema(kind: Kind): KindSchema | string | undefined {
   const [schema, setSchema] = useState<KindSchema | string>();
   // The kind of a page never changes, so it is not a dependency.
   useEffect(() => {
-    let isGone = false;
+    let isUnmounted = false;
     workspace.schemas.of(kind).then(
-      (found) => !isGone && setSchema(found ?? 'No schema is published for this kind.'),
-      (error: unknown) => !isGone && setSchema(messageOf(error)),
+      (found) => !isUnmounted && setSchema(found ?? 'No schema is published for this kind.'),
+      (error: unknown) => !isUnmounted && setSchema(messageOf(error)),
     );
     return () => {
-      isGone = true;
+      isUnmounted = true;
     };
   }, [workspace]);
   return schema;
@@ -336,7 +337,7 @@ function ExplainPanel(props: {
   return (
     <aside class="explain" aria-label="Field reference" tabIndex={0}>
       {typeof schema === 'object' ? (
-        <Explained {...{ kind, schema, onPath }} path={nearest(schema, props.path)} />
+        <Explained {...{ kind, schema, onPath }} path={nearestPath(schema, props.path)} />
       ) : (
         <p>{schema ?? 'Loading the schema…'}</p>
       )}
@@ -344,7 +345,7 @@ function ExplainPanel(props: {
   );
 }
 
-function nearest(schema: KindSchema, path: readonly string[]): readonly string[] {
+function nearestPath(schema: KindSchema, path: readonly string[]): readonly string[] {
   let found = path;
   while (found.length > 0 && explain(schema, found) === undefined) found = found.slice(0, -1);
   return found;
@@ -359,7 +360,7 @@ function Explained(props: {
   const { kind, schema, path, onPath } = props;
   const explained = explain(schema, path);
   if (explained === undefined) return null;
-  const { own, fields, type, description } = explained;
+  const { field, fields, type, description } = explained;
   return (
     <>
       <nav aria-label="Field">
@@ -369,10 +370,10 @@ function Explained(props: {
       </nav>
       <p>
         <code>{type}</code>
-        {own?.isRequired === true && <em> required</em>}
+        {field?.isRequired === true && <em> required</em>}
       </p>
       {path.length === 0 && <p class="description">{description}</p>}
-      {own !== undefined && <FieldDetails field={own} />}
+      {field !== undefined && <FieldDetails field={field} />}
       <dl>
         {fields.map((field) => (
           <div key={field.name}>
@@ -414,11 +415,11 @@ function FieldDetails(props: { readonly field: ExplainedField }) {
 }
 
 /** The properties of a field, one per line. */
-function detailLines({ description, values, standard, rules }: ExplainedField): string[] {
+function detailLines({ description, values, defaultValue, rules }: ExplainedField): string[] {
   return [
     ...(description === '' ? [] : [description]),
     ...(values.length === 0 ? [] : [`One of: ${values.join(', ')}`]),
-    ...(standard === undefined ? [] : [`Default: ${standard}`]),
+    ...(defaultValue === undefined ? [] : [`Default: ${defaultValue}`]),
     ...(rules.length === 0 ? [] : [rules.join(', ')]),
   ];
 }

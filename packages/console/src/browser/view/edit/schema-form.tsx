@@ -4,16 +4,16 @@ import { useId, useState } from 'preact/hooks';
 import type { KindSchema } from '../../model/schema.ts';
 import {
   type FormField,
-  firstValue,
   formFields,
-  numberOf,
+  initialValue,
+  parseNumber,
   shapeOf,
 } from '../../model/write/form.ts';
 import { printYaml, readYaml } from '../../model/yaml.ts';
 import { Fault } from '../parts/basics.tsx';
 
-/** Fields without an input: the kind fixes the first two, and the server writes the status. */
-const fixed = new Set(['apiVersion', 'kind', 'status']);
+/** Fields without an input: they are fixed by the kind or written by the server. */
+const omittedFields = new Set(['apiVersion', 'kind', 'status']);
 
 /** Edits a text in a form with the fields of the kind's schema. */
 export function SchemaForm(props: {
@@ -32,32 +32,32 @@ export function SchemaForm(props: {
   return (
     <div class="schema-form">
       <ObjectFields
-        {...{ schemas, schema: root, value: read.value, leftOut: fixed }}
+        {...{ schemas, schema: root, value: read.value, omitted: omittedFields }}
         onChange={(next) => onText(printYaml(next))}
       />
     </div>
   );
 }
 
-const nothing: ReadonlySet<string> = new Set();
+const noFields: ReadonlySet<string> = new Set();
 
 /** The fields of an object: those that are set or required, and a menu to add others. */
 function ObjectFields(props: {
   readonly schemas: JsonObject;
   readonly schema: JsonObject;
   readonly value: JsonObject;
-  readonly leftOut?: ReadonlySet<string>;
+  readonly omitted?: ReadonlySet<string>;
   readonly onChange: (value: JsonObject) => void;
 }) {
-  const { schemas, schema, value, leftOut = nothing, onChange } = props;
-  const fields = formFields(schemas, schema).filter(({ name }) => !leftOut.has(name));
+  const { schemas, schema, value, omitted = noFields, onChange } = props;
+  const fields = formFields(schemas, schema).filter(({ name }) => !omitted.has(name));
   const isShown = ({ name, isRequired }: FormField): boolean =>
     isRequired || Object.hasOwn(value, name);
   const others = fields.filter((field) => !isShown(field));
   const add = (name: string): void => {
     const field = others.find((one) => one.name === name);
     if (field === undefined) return;
-    onChange({ ...value, [name]: firstValue(schemas, field.property) });
+    onChange({ ...value, [name]: initialValue(schemas, field.property) });
   };
   const remove = (name: string): void => {
     const { [name]: _, ...rest } = value;
@@ -159,7 +159,7 @@ function ValueField(props: ValueProps) {
           aria-label={label}
           value={String(scalar)}
           onInput={(event) => {
-            const number = numberOf(event.currentTarget.value);
+            const number = parseNumber(event.currentTarget.value);
             if (number !== undefined) onChange(number);
           }}
         />
@@ -251,7 +251,7 @@ function ListField(props: CollectionProps) {
       <button
         type="button"
         class="add"
-        onClick={() => onChange([...items, firstValue(schemas, item)])}
+        onClick={() => onChange([...items, initialValue(schemas, item)])}
       >
         Add to {label}
       </button>
@@ -266,7 +266,7 @@ function MapField(props: CollectionProps) {
   const entries = isObject(value) ? value : {};
   const add = (): void => {
     if (name === '' || Object.hasOwn(entries, name)) return;
-    onChange({ ...entries, [name]: firstValue(schemas, item) });
+    onChange({ ...entries, [name]: initialValue(schemas, item) });
     setName('');
   };
   const remove = (key: string): void => {

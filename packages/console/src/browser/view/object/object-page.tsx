@@ -50,33 +50,35 @@ const loadTree = () => import('./tree-view.tsx');
 export function ObjectPage(props: { readonly target: ObjectName; readonly tab: ObjectTab }) {
   const { target, tab } = props;
   const app = useApp();
-  const followed = useObject(target);
+  const watched = useObject(target);
   const [dialog, setDialog] = useState<'delete' | 'scale'>();
   const { kind, name } = target;
   const copy = () => app.copy(objectCommand(target, tab === 'edit' ? 'edit' : 'get'));
   const canScale = isScalable(target);
   const canDelete = kind.verbs.includes('delete');
   const refusals = {
-    edit: useRefusal(editsOf(target)),
+    edit: useRefusal(editAttempts(target)),
     scale: useRefusal(canScale ? [attemptOn(target, 'update', 'scale')] : []),
     delete: useRefusal(canDelete ? [attemptOn(target, 'delete')] : []),
   };
-  const offered = <T,>(refusal: string | undefined, command: T): T[] =>
+  const ifAllowed = <T,>(refusal: string | undefined, command: T): T[] =>
     refusal === undefined ? [command] : [];
   usePage(`${kind.kind} ${name}`, [
     { label: 'Copy as kubectl', run: copy },
     ...tabsOf(target).flatMap((one) =>
-      offered(one === 'edit' ? refusals.edit : undefined, {
+      ifAllowed(one === 'edit' ? refusals.edit : undefined, {
         label: `Show ${tabLabels[one]}`,
         run: () => app.workspace.go(objectRoute(target, one)),
       }),
     ),
-    ...(canScale ? offered(refusals.scale, { label: 'Scale', run: () => setDialog('scale') }) : []),
+    ...(canScale
+      ? ifAllowed(refusals.scale, { label: 'Scale', run: () => setDialog('scale') })
+      : []),
     ...(canDelete
-      ? offered(refusals.delete, { label: 'Delete', run: () => setDialog('delete') })
+      ? ifAllowed(refusals.delete, { label: 'Delete', run: () => setDialog('delete') })
       : []),
   ]);
-  const { object, notice, state } = followed;
+  const { object, notice, state } = watched;
   // The object is neither loaded nor loading, so there are no actions and tabs.
   const isAbsent = object === undefined && notice !== undefined;
   const close = (): void => setDialog(undefined);
@@ -104,7 +106,7 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
       {object !== undefined && <Facts object={object} />}
       {!isAbsent && <Tabs target={target} current={tab} editRefusal={refusals.edit} />}
       <div class="body">
-        {object !== undefined && <Body {...{ target, tab, followed, object }} />}
+        {object !== undefined && <Body {...{ target, tab, watched, object }} />}
         {object === undefined && notice === undefined && <p role="status">Loading…</p>}
       </div>
       {dialog === 'delete' && <DeleteDialog target={target} object={object} onClose={close} />}
@@ -114,7 +116,7 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
 }
 
 /** The writes of the editor's modes. */
-const editsOf = (target: ObjectName) =>
+const editAttempts = (target: ObjectName) =>
   ['update', 'patch']
     .filter((verb) => target.kind.verbs.includes(verb))
     .map((verb) => attemptOn(target, verb));
@@ -185,10 +187,10 @@ function Tabs(props: {
 function Body(props: {
   readonly target: ObjectName;
   readonly tab: ObjectTab;
-  readonly followed: FollowedObject;
+  readonly watched: WatchedObject;
   readonly object: LoadedObject;
 }) {
-  const { target, tab, followed, object } = props;
+  const { target, tab, watched, object } = props;
   switch (tab) {
     case 'yaml':
     case 'json':
@@ -198,11 +200,11 @@ function Body(props: {
     case 'events':
       return <TimelineView target={target} object={object} />;
     case 'history':
-      return <HistoryView history={followed.history} />;
+      return <HistoryView history={watched.history} />;
     case 'tree':
       return <Tree target={target} />;
     case 'edit':
-      return <Edit target={target} object={object} onSaved={followed.replace} />;
+      return <Edit target={target} object={object} onSaved={watched.replace} />;
   }
 }
 
@@ -226,7 +228,7 @@ function Edit(props: {
   return <module.Editor {...{ target, object: first, resourceVersion, onSaved }} />;
 }
 
-/** Owners, labels, and finalizers. */
+/** Conditions, owners, labels, and finalizers. */
 function Facts(props: { readonly object: LoadedObject }) {
   const { discovered } = useApp();
   const { value } = props.object;
@@ -266,7 +268,7 @@ function Facts(props: { readonly object: LoadedObject }) {
         </p>
       )}
       {Array.isArray(finalizers) && finalizers.length > 0 && (
-        <p>Waits for finalizers: {finalizers.map(String).join(', ')}</p>
+        <p>Finalizers: {finalizers.map(String).join(', ')}</p>
       )}
     </div>
   );
@@ -279,7 +281,7 @@ interface Notice {
 }
 
 /** The current version of an object and its state. */
-interface FollowedObject {
+interface WatchedObject {
   /** Undefined until it is read. */
   readonly object: LoadedObject | undefined;
   readonly notice: Notice | undefined;
@@ -290,10 +292,10 @@ interface FollowedObject {
   replace(object: LoadedObject): void;
 }
 
-const goneText = 'The object has been deleted. What is shown is its last state.';
+const deletedText = 'The object has been deleted. This is its last known state.';
 
 /** Reads an object, and again whenever the server reports a change. */
-function useObject(target: ObjectName): FollowedObject {
+function useObject(target: ObjectName): WatchedObject {
   const app = useApp();
   const { api, clock } = app;
   const redraw = useRedraw();
@@ -322,11 +324,11 @@ function useObject(target: ObjectName): FollowedObject {
   const [row] = snapshot?.rows ?? [];
   const isRead = !isListable || (snapshot !== undefined && snapshot.state.phase !== 'listing');
   const wasRead = object !== undefined;
-  const isGone = isRead && isListable && row === undefined && wasRead;
+  const isDeleted = isRead && isListable && row === undefined && wasRead;
   const latest = useRef<AbortController | undefined>(undefined);
   // Reads once per version of the row.
   useEffect(() => {
-    if (!isRead || isGone) return;
+    if (!isRead || isDeleted) return;
     if (row !== undefined) history.record(row.object, now());
     if (row !== undefined && object?.resourceVersion === row.resourceVersion) return;
     latest.current?.abort(new Error('there is a newer version'));
@@ -342,20 +344,20 @@ function useObject(target: ObjectName): FollowedObject {
         if (!abort.signal.aborted) setNotice({ tone: 'fault', text: messageOf(error) });
       },
     );
-  }, [isRead, row?.resourceVersion, isGone]);
+  }, [isRead, row?.resourceVersion, isDeleted]);
   useEffect(() => () => latest.current?.abort(new Error('closed')), []);
   return {
     object,
-    notice: isGone ? { tone: 'plain', text: goneText } : notice,
+    notice: isDeleted ? { tone: 'plain', text: deletedText } : notice,
     state: stateOf(snapshot?.state),
     history,
     replace: setObject,
   };
 }
 
-/** If the user may read the object but not list its kind, the object is just not updated live. */
+/** A user who may read the object but not list its kind sees it without live updates. */
 function stateOf(state: TableState | undefined): TableState | undefined {
-  return state?.phase === 'refused' ? { ...state, phase: 'still' } : state;
+  return state?.phase === 'refused' ? { ...state, phase: 'static' } : state;
 }
 
 function noticeOf({ value }: LoadedObject): Notice | undefined {
@@ -369,8 +371,8 @@ function selectorValue(text: string): string {
 }
 
 /**
- * Asks how to delete an object and deletes it, with preconditions on its UID and optionally its
- * version.
+ * Confirms and deletes an object, with preconditions on its UID and, by default, its
+ * resourceVersion.
  */
 function DeleteDialog(props: {
   readonly target: ObjectName;
@@ -380,21 +382,21 @@ function DeleteDialog(props: {
 }) {
   const { target, onClose } = props;
   const app = useApp();
-  const [seen] = useState(props.object);
+  const [opened] = useState(props.object);
   const [propagation, setPropagation] = useState('');
   const [isUnchanged, setUnchanged] = useState(true);
   const [grace, setGrace] = useState('');
   const act = async (): Promise<undefined> => {
-    const wanted = asPropagation(propagation);
-    const uid = textOf(objectOf(seen?.value ?? {}, 'metadata'), 'uid');
+    const policy = asPropagation(propagation);
+    const uid = textOf(objectOf(opened?.value ?? {}, 'metadata'), 'uid');
     const how: Deletion = {
-      ...(seen === undefined ? {} : { uid }),
-      ...(wanted === undefined ? {} : { propagation: wanted }),
-      ...(seen !== undefined && isUnchanged ? { resourceVersion: seen.resourceVersion } : {}),
+      ...(opened === undefined ? {} : { uid }),
+      ...(policy === undefined ? {} : { propagation: policy }),
+      ...(opened !== undefined && isUnchanged ? { resourceVersion: opened.resourceVersion } : {}),
       ...(grace === '' ? {} : { gracePeriodSeconds: Number(grace) }),
     };
     const outcome = await deleteObject(app.api, target, how);
-    app.announce(`${target.name} is ${outcome === 'gone' ? 'deleted' : 'being deleted'}.`);
+    app.announce(`${target.name} is ${outcome === 'deleted' ? 'deleted' : 'being deleted'}.`);
     return undefined;
   };
   return (
@@ -407,14 +409,14 @@ function DeleteDialog(props: {
     >
       <p>This cannot be undone.</p>
       <PropagationChoice value={propagation} onChange={setPropagation} />
-      {seen !== undefined && (
+      {opened !== undefined && (
         <Toggle label="Only if unchanged" isOn={isUnchanged} onChange={setUnchanged} />
       )}
       <Field label="Grace period in seconds">
         <input
           type="number"
           min="0"
-          placeholder="default of the object"
+          placeholder="object default"
           value={grace}
           onInput={(event) => setGrace(event.currentTarget.value)}
         />
@@ -423,18 +425,18 @@ function DeleteDialog(props: {
   );
 }
 
-/** Asks for the number of replicas; opens after the current number is loaded. */
+/** Sets the number of replicas; opens when the current number is loaded. */
 function ScaleDialog(props: { readonly target: ObjectName; readonly onClose: () => void }) {
   const { target, onClose } = props;
   const app = useApp();
   const [scale, setScale] = useState<Scale>();
-  const [wanted, setWanted] = useState('');
+  const [desired, setWanted] = useState('');
   // Reads once when the dialog opens.
   useEffect(() => {
     readScale(app.api, target).then(
       (read) => {
         setScale(read);
-        setWanted(String(read.wanted));
+        setWanted(String(read.desired));
       },
       (error: unknown) => {
         app.announce(messageOf(error));
@@ -444,19 +446,19 @@ function ScaleDialog(props: { readonly target: ObjectName; readonly onClose: () 
   }, []);
   if (scale === undefined) return null;
   const act = async (): Promise<undefined> => {
-    const after = await writeScale(app.api, target, { ...scale, wanted: Number(wanted) });
+    const after = await writeScale(app.api, target, { ...scale, desired: Number(desired) });
     setScale(after);
-    app.announce(`${target.name} is to have ${after.wanted} replicas.`);
+    app.announce(`${target.name} scaled to ${after.desired} replicas.`);
     return undefined;
   };
   return (
     <ActionDialog title={`Scale ${target.name}`} action="Scale" act={act} onClose={onClose}>
-      <p>There are {scale.present} now.</p>
+      <p>Current replicas: {scale.current}</p>
       <Field label="Replicas">
         <input
           type="number"
           required
-          value={wanted}
+          value={desired}
           onInput={(event) => setWanted(event.currentTarget.value)}
         />
       </Field>

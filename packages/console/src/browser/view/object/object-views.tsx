@@ -1,11 +1,11 @@
 import { useMemo, useState } from 'preact/hooks';
 import { objectOf, textOf } from '../../model/failure.ts';
 import type { EarlierWrite, ObjectHistory, Revision } from '../../model/insight/history.ts';
-import { type Happening, timelineOf } from '../../model/insight/timeline.ts';
+import { type TimelineEntry, timelineOf } from '../../model/insight/timeline.ts';
 import type { ObjectName } from '../../model/kinds.ts';
 import type { LoadedObject } from '../../model/object.ts';
 import { type FieldOwner, fieldOwners, ownersByField } from '../../model/ownership.ts';
-import { marked, printJson, readYaml, withoutManagedFields } from '../../model/yaml.ts';
+import { highlight, printJson, readYaml, withoutManagedFields } from '../../model/yaml.ts';
 import { useApp, useTables } from '../parts/app.ts';
 import { Age, Button, Empty, Scrolled, Toggle } from '../parts/basics.tsx';
 import { ChangeList } from '../parts/changes.tsx';
@@ -35,20 +35,20 @@ export function TextView(props: {
         <Toggle label="With managed fields" isOn={isManaged} onChange={change} />
         <Button act={() => app.copy(text)}>Copy</Button>
       </div>
-      <Marked text={text} />
+      <HighlightedText text={text} />
     </>
   );
 }
 
-function Marked(props: { readonly text: string }) {
-  const pieces = useMemo(() => marked(props.text), [props.text]);
+function HighlightedText(props: { readonly text: string }) {
+  const pieces = useMemo(() => highlight(props.text), [props.text]);
   return (
     <pre class="text" tabIndex={0} role="region" aria-label="Text">
-      {pieces.map(({ text, mark }, index) =>
-        mark === 'plain' ? (
+      {pieces.map(({ text, style }, index) =>
+        style === 'plain' ? (
           text
         ) : (
-          <span key={index} class={`mark-${mark}`}>
+          <span key={index} class={`mark-${style}`}>
             {text}
           </span>
         ),
@@ -90,7 +90,7 @@ export function TimelineView(props: {
   );
   const events = table?.snapshot.rows.map((row) => row.object) ?? [];
   const message = table?.snapshot.state.message;
-  const happenings = timelineOf(object.value, events);
+  const entries = timelineOf(object.value, events);
   return (
     <>
       {message !== undefined && (
@@ -99,18 +99,18 @@ export function TimelineView(props: {
         </p>
       )}
       {kind === undefined && <Empty>The server does not store Events.</Empty>}
-      {happenings.length === 0 && <Empty>No conditions or Events.</Empty>}
+      {entries.length === 0 && <Empty>No conditions or Events.</Empty>}
       <ol class="timeline">
-        {happenings.map((happening, index) => (
-          <HappeningItem key={index} happening={happening} />
+        {entries.map((entry, index) => (
+          <TimelineItem key={index} entry={entry} />
         ))}
       </ol>
     </>
   );
 }
 
-function HappeningItem(props: { readonly happening: Happening }) {
-  const { source, title, message, time, tone, count, reporter } = props.happening;
+function TimelineItem(props: { readonly entry: TimelineEntry }) {
+  const { source, title, message, time, tone, count, reporter } = props.entry;
   return (
     <li class={`entry ${tone}`}>
       <div class="entry-head">
@@ -132,8 +132,8 @@ export function HistoryView(props: { readonly history: ObjectHistory }) {
   const { revisions, earlier } = props.history;
   return (
     <>
-      <p class="hint">Changes since this page was opened, as the watch reports them.</p>
-      {revisions.length <= 1 && <Empty>No changes since then.</Empty>}
+      <p class="hint">Changes since this page was opened.</p>
+      {revisions.length <= 1 && <Empty>No changes.</Empty>}
       <ol class="timeline">
         {revisions.map((revision) => (
           <RevisionItem key={`${revision.resourceVersion} ${revision.event}`} revision={revision} />
@@ -141,10 +141,10 @@ export function HistoryView(props: { readonly history: ObjectHistory }) {
       </ol>
       {earlier.length > 0 && (
         <>
-          <h2>Before</h2>
+          <h2>Earlier</h2>
           <p class="hint">
-            The last write of each manager before this page was opened, with the fields it owned
-            then. The server keeps no earlier versions.
+            The last write by each manager before this page was opened, and the fields it owned. The
+            server does not keep earlier versions.
           </p>
           <ol class="timeline">
             {earlier.map((one) => (
@@ -164,7 +164,7 @@ function Earlier(props: { readonly write: EarlierWrite }) {
       <div class="entry-head">
         <strong>{operation === 'Apply' ? 'Applied' : 'Updated'}</strong>
         <span>
-          by <strong>{manager || 'an unrecorded writer'}</strong>
+          by <strong>{manager || 'an unknown manager'}</strong>
         </span>
         {subresource !== '' && <span class="chip">{subresource}</span>}
         {time !== '' && (
@@ -190,7 +190,7 @@ function Earlier(props: { readonly write: EarlierWrite }) {
 }
 
 const titles: Readonly<Record<Revision['event'], string>> = {
-  'seen first': 'Opened',
+  opened: 'Opened',
   changed: 'Changed',
   deleted: 'Deleted',
 };
@@ -209,7 +209,7 @@ function RevisionItem(props: { readonly revision: Revision }) {
       {changes.map((one) => (
         <section key={`${one.manager} ${one.subresource}`} class="by-manager">
           <h3>
-            by <strong>{one.manager || 'an unrecorded writer'}</strong>
+            by <strong>{one.manager || 'an unknown manager'}</strong>
             {one.subresource !== '' && <span class="chip">{one.subresource}</span>}
           </h3>
           <ChangeList changes={one.changes} none="No field changed." />
@@ -238,7 +238,7 @@ export function FieldsView(props: { readonly object: LoadedObject }) {
           </li>
         ))}
       </ul>
-      <Scrolled label="Owners by fields">
+      <Scrolled label="Owners by field">
         <table class="grid">
           <thead>
             <tr>

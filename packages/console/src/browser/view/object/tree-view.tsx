@@ -37,7 +37,7 @@ export function TreeView(props: { readonly target: ObjectName }) {
         {tree.unread.length > 0 && (
           <span class="warning">Not listed: {tree.unread.join(', ')}</span>
         )}
-        {tree.isCut && <span class="warning">There are more dependents than are shown.</span>}
+        {tree.isTruncated && <span class="warning">Not all dependents are shown.</span>}
       </div>
       {tree.nodes.length === 1 && <Empty>This object has no owners and no dependents.</Empty>}
       <Drawing tree={tree} />
@@ -45,7 +45,7 @@ export function TreeView(props: { readonly target: ObjectName }) {
   );
 }
 
-interface Placed {
+interface GraphLayout {
   readonly width: number;
   readonly height: number;
   readonly nodes: readonly { readonly node: TreeNode; readonly x: number; readonly y: number }[];
@@ -54,7 +54,7 @@ interface Placed {
 
 function Drawing(props: { readonly tree: OwnershipTree }) {
   const { tree } = props;
-  const { width, height, nodes, paths } = useMemo(() => placed(tree), [tree]);
+  const { width, height, nodes, paths } = useMemo(() => layOut(tree), [tree]);
   const size = { width: `${width}px`, height: `${height}px` };
   return (
     <div class="scroll graph-box" tabIndex={0} role="region" aria-label="Owners and dependents">
@@ -99,7 +99,7 @@ function Node(props: { readonly node: TreeNode }) {
 }
 
 /** Lays out the nodes from left to right, owners first. */
-function placed({ nodes, edges }: OwnershipTree): Placed {
+function layOut({ nodes, edges }: OwnershipTree): GraphLayout {
   const graph = new Graph();
   graph.setGraph({ rankdir: 'LR', nodesep: 18, ranksep: 60, marginx: margin, marginy: margin });
   graph.setDefaultEdgeLabel(() => ({}));

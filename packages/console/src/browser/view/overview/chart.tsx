@@ -12,7 +12,9 @@ interface ChartLine {
 
 const height = 150;
 
-/** A line chart. The text beside it states the current values. */
+/**
+ * A line chart, hidden from screen readers, since the page also shows the latest values as text.
+ */
 export function Chart(props: {
   readonly title: string;
   /** Unix time in seconds. */
@@ -27,13 +29,13 @@ export function Chart(props: {
   useEffect(() => {
     const { current: box } = place;
     if (box === null) return;
-    const made = new UPlot(optionsFor(box, lines), [[], ...lines.map(() => [])], box);
-    plot.current = made;
-    const observer = new ResizeObserver(() => made.setSize({ width: box.clientWidth, height }));
+    const chart = new UPlot(optionsFor(box, lines), [[], ...lines.map(() => [])], box);
+    plot.current = chart;
+    const observer = new ResizeObserver(() => chart.setSize({ width: box.clientWidth, height }));
     observer.observe(box);
     return () => {
       observer.disconnect();
-      made.destroy();
+      chart.destroy();
     };
   }, [theme]);
   useEffect(() => {

@@ -24,13 +24,13 @@ export function OverviewPage() {
   const counts = useCounts();
   usePage('Overview');
   useEffect(() => {
-    let isGone = false;
+    let isUnmounted = false;
     api.json({ path: '/version' }).then(
-      (answer) => !isGone && setVersion(textOf(answer, 'gitVersion')),
+      (response) => !isUnmounted && setVersion(textOf(response, 'gitVersion')),
       () => {},
     );
     return () => {
-      isGone = true;
+      isUnmounted = true;
     };
   }, [api]);
   const kinds = discovered.kinds.filter(isBrowsable).length;
@@ -85,13 +85,13 @@ function Inventory(props: { readonly counts: readonly KindCount[] }) {
     const group = one.kind.group || 'core';
     groups.set(group, [...(groups.get(group) ?? []), one]);
   }
-  const sorted = [...groups].sort(
+  const sortedGroups = [...groups].sort(
     ([one], [other]) => totalOf(groups, other) - totalOf(groups, one),
   );
   return (
     <section class="panel inventory" aria-label="Inventory">
       <h2>Inventory</h2>
-      {sorted.map(([group, counts]) => (
+      {sortedGroups.map(([group, counts]) => (
         <section key={group}>
           <h3>{group}</h3>
           <ul class="tiles">
@@ -197,14 +197,14 @@ function Traffic(props: { readonly objects: number | undefined }) {
   return (
     <section class="traffic" aria-label="Traffic">
       <ul class="figures">
-        <Figure label="Objects" value={rounded(props.objects)} />
-        <Figure label="Requests per second" value={rounded(last?.requestsPerSecond)} />
-        <Figure label="Failures per second" value={rounded(last?.failuresPerSecond)} />
-        <Figure label="Median latency" value={rounded(last?.medianMs)} unit="ms" />
-        <Figure label="99th percentile" value={rounded(last?.p99Ms)} unit="ms" />
-        <Figure label="In flight" value={rounded(last?.inFlight)} />
+        <Figure label="Objects" value={formatNumber(props.objects)} />
+        <Figure label="Requests per second" value={formatNumber(last?.requestsPerSecond)} />
+        <Figure label="Errors per second" value={formatNumber(last?.errorsPerSecond)} />
+        <Figure label="Median latency" value={formatNumber(last?.medianMs)} unit="ms" />
+        <Figure label="99th percentile" value={formatNumber(last?.p99Ms)} unit="ms" />
+        <Figure label="In flight" value={formatNumber(last?.inFlight)} />
       </ul>
-      {message !== '' && <p class="faint">No charts: {message}</p>}
+      {message !== '' && <p class="faint">Charts are unavailable: {message}</p>}
       {message === '' && chart !== undefined && (
         <div class="charts">
           <chart.Chart
@@ -212,7 +212,7 @@ function Traffic(props: { readonly objects: number | undefined }) {
             times={times}
             lines={[
               { label: 'all', color: '--link', values: series((one) => one.requestsPerSecond) },
-              { label: 'failed', color: '--bad', values: series((one) => one.failuresPerSecond) },
+              { label: 'failed', color: '--bad', values: series((one) => one.errorsPerSecond) },
             ]}
           />
           <chart.Chart
@@ -242,7 +242,7 @@ function Figure(props: { readonly label: string; readonly value: string; readonl
   );
 }
 
-function rounded(value: number | undefined): string {
+function formatNumber(value: number | undefined): string {
   if (value === undefined) return '–';
   return value >= 100 ? value.toFixed(0) : String(Number(value.toFixed(1)));
 }

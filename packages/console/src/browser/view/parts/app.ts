@@ -14,7 +14,7 @@ import {
 } from '../../model/table-store.ts';
 import type { Workspace } from '../../model/workspace.ts';
 
-/** A page's title and its commands for the palette. */
+/** A command of a page, for the palette. */
 export interface PageCommand {
   readonly label: string;
   readonly run: () => unknown;
@@ -26,7 +26,7 @@ export interface App {
   readonly clock: Clock;
   readonly random: () => number;
   readonly workspace: Workspace;
-  /** What the server serves; components rerender when it changes. */
+  /** The result of discovery; components rerender when it changes. */
   readonly discovered: Discovered;
   /** Runs a task before the next frame, once even if requested repeatedly. */
   nextFrame(task: () => void): void;
@@ -106,13 +106,13 @@ function keyOf({ kind, ...rest }: TablesQuery): string {
 export function useModule<T>(load: () => Promise<T>): T | undefined {
   const [loaded, setLoaded] = useState<{ readonly module: T }>();
   useEffect(() => {
-    let isGone = false;
+    let isUnmounted = false;
     load().then(
-      (module) => !isGone && setLoaded({ module }),
+      (module) => !isUnmounted && setLoaded({ module }),
       () => {},
     );
     return () => {
-      isGone = true;
+      isUnmounted = true;
     };
   }, [load]);
   return loaded?.module;
@@ -130,24 +130,24 @@ export function useNow(periodMs: number): number {
 }
 
 /**
- * Why the user may perform none of several actions; undefined if one is allowed, and until the
- * server answers.
+ * Returns the reason why the user may perform none of several actions; undefined if one is allowed
+ * and until the check completes.
  */
 export function useRefusal(attempts: readonly Attempt[]): string | undefined {
   const { workspace, discovered } = useApp();
-  const [answer, setAnswer] = useState({ key: '', refusal: '' });
+  const [result, setResult] = useState({ key: '', refusal: '' });
   const key = JSON.stringify(attempts);
   // The key contains the attempts.
   useEffect(() => {
-    let isGone = false;
+    let isUnmounted = false;
     void workspace.permissions.refusal(discovered.dialect, attempts).then((refusal) => {
-      if (!isGone) setAnswer({ key, refusal });
+      if (!isUnmounted) setResult({ key, refusal });
     });
     return () => {
-      isGone = true;
+      isUnmounted = true;
     };
   }, [key]);
-  return answer.key === key && answer.refusal !== '' ? answer.refusal : undefined;
+  return result.key === key && result.refusal !== '' ? result.refusal : undefined;
 }
 
 /** Sets the title of the page and its commands for the palette. */
@@ -181,7 +181,7 @@ export function nextTheme(theme: Theme): Theme {
   return themes[(themes.indexOf(theme) + 1) % themes.length] ?? 'auto';
 }
 
-/** What the console needs of the browser window. */
+/** The features of the browser window that the console uses. */
 export interface Host {
   /** The root element. */
   readonly root: HTMLElement;

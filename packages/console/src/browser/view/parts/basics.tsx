@@ -33,8 +33,8 @@ export function Button(
   const { act, disabled, refusal, ...rest } = props;
   const [isBusy, setBusy] = useState(false);
   if (refusal !== undefined) {
-    const { class: looks, children } = rest;
-    return <Refused {...{ refusal, class: looks, children }} />;
+    const { class: className, children } = rest;
+    return <Refused {...{ refusal, class: className, children }} />;
   }
   const click = (): void => {
     const outcome = act();
@@ -51,14 +51,14 @@ export function Refused(props: {
   readonly class?: JSX.IntrinsicElements['button']['class'];
   readonly children?: ComponentChildren;
 }) {
-  const { refusal, class: looks, children } = props;
+  const { refusal, class: className, children } = props;
   const app = useContext(AppContext);
   const id = useId();
   return (
     <>
       <button
         type="button"
-        class={looks}
+        class={className}
         aria-disabled="true"
         aria-describedby={id}
         title={refusal}
@@ -332,17 +332,17 @@ const phaseTexts: Readonly<Record<TableState['phase'], string>> = {
   listing: 'Loading…',
   live: 'Live',
   waiting: 'Not connected',
-  still: 'Not live',
+  static: 'Not live',
   refused: 'Refused',
 };
 
 /** Whether a list or object is updated live, or else the reason why not. */
 export function LiveStatus(props: { readonly state: TableState }) {
   const { phase, message, retryInMs } = props.state;
-  const again = retryInMs === undefined ? '' : `, retrying in ${Math.ceil(retryInMs / 1000)} s`;
+  const retry = retryInMs === undefined ? '' : `, retrying in ${Math.ceil(retryInMs / 1000)} s`;
   return (
     <output class={`state ${phase}`} aria-live="polite">
-      {`${phaseTexts[phase]}${message === undefined ? '' : `: ${message}`}${again}`}
+      {`${phaseTexts[phase]}${message === undefined ? '' : `: ${message}`}${retry}`}
     </output>
   );
 }
@@ -360,10 +360,10 @@ export function Age(props: { readonly time: string }) {
 }
 
 const propagations: readonly (readonly [string, string])[] = [
-  ['', 'Default of the kind'],
-  ['Background', 'Background: dependents are deleted after it'],
-  ['Foreground', 'Foreground: dependents are deleted before it'],
-  ['Orphan', 'Orphan: dependents stay'],
+  ['', 'Default for this kind'],
+  ['Background', 'Background: delete dependents afterward'],
+  ['Foreground', 'Foreground: delete dependents first'],
+  ['Orphan', 'Orphan: keep dependents'],
 ];
 
 /** The treatment of a deleted object's dependents. */

@@ -33,7 +33,7 @@ export function ChangeText(props: { readonly changes: readonly Change[] }) {
   );
 }
 
-const byTexts = { mine: 'you', theirs: 'others', both: 'both of you' } as const;
+const byTexts = { mine: 'you', theirs: 'others', both: 'both' } as const;
 
 /** The changes of two writers to one object. */
 export function ThreeWayList(props: { readonly ways: readonly ThreeWay[] }) {
@@ -77,14 +77,14 @@ function ChangeTable(props: {
   readonly all: number;
   readonly children: ComponentChildren;
 }) {
-  const left = props.all - changesMax;
+  const remaining = props.all - changesMax;
   return (
     <Scrolled label="Changes">
       <table class="changes">
         <TableHead columns={props.heads} />
         <tbody>{props.children}</tbody>
       </table>
-      {left > 0 && <p>and {left} more</p>}
+      {remaining > 0 && <p>and {remaining} more</p>}
     </Scrolled>
   );
 }

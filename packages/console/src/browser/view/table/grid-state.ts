@@ -4,9 +4,9 @@ import { hashOf, objectRoute } from '../../model/route.ts';
 import {
   cellText,
   type Filters,
-  filtered,
+  filterRows,
   type Sorting,
-  sorted,
+  sortRows,
   type TableColumn,
   type TableRow,
 } from '../../model/table.ts';
@@ -67,8 +67,11 @@ export function shownColumns(
     });
   if (!withNamespace) return shown;
   const texts = sample.map(({ namespace }) => namespace);
-  const width0 = widthOf('Namespace', texts, 30);
-  return [{ column: namespaceColumn, index: -1, key: 'namespace', width: width0 }, ...shown];
+  const namespaceWidth = widthOf('Namespace', texts, 30);
+  return [
+    { column: namespaceColumn, index: -1, key: 'namespace', width: namespaceWidth },
+    ...shown,
+  ];
 }
 
 /** The text of a cell; `<none>` is shown as a dash. */
@@ -79,12 +82,12 @@ export function shownText(row: TableRow, { column, index }: ShownColumn, nowMs: 
 }
 
 /** The filtered and sorted rows. */
-export function arranged(
+export function arrangeRows(
   { rows, columns }: Pick<TableSnapshot, 'rows' | 'columns'>,
   { sorting, filters }: GridView,
   nowMs: number,
 ): readonly TableRow[] {
-  return sorted(filtered(rows, { columns, filters, nowMs }), { columns, sorting });
+  return sortRows(filterRows(rows, { columns, filters, nowMs }), { columns, sorting });
 }
 
 /** The visible rows, and the space above and below them in pixels. */

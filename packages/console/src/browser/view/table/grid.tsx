@@ -87,9 +87,9 @@ export function Grid(props: GridProps) {
   useFocusedRow(box, state, rows.length);
   const press = (event: KeyboardEvent): void =>
     state.press(event, rows, Math.floor(height / rowHeight));
-  useKeysOfPage(press);
+  usePageKeys(press);
   const total = columns.reduce((sum, { width }) => sum + width, canSelect ? 5 : 0);
-  const firstOwn = columns.find((column) => column.index >= 0);
+  const nameColumn = columns.find((column) => column.index >= 0);
   return (
     <div
       class="scroll grid-box"
@@ -111,7 +111,7 @@ export function Grid(props: GridProps) {
             // The name column takes the remaining width.
             <col
               key={column.key}
-              style={column === firstOwn ? {} : { width: `${column.width}ch` }}
+              style={column === nameColumn ? {} : { width: `${column.width}ch` }}
             />
           ))}
         </colgroup>
@@ -147,7 +147,7 @@ function Row(props: GridProps & { readonly row: TableRow; readonly index: number
   const { namespace, name } = row;
   const isTerminating = row.metadata['deletionTimestamp'] !== undefined;
   const isSelected = state.selected.has(row.key);
-  const firstOwn = columns.find((column) => column.index >= 0);
+  const nameColumn = columns.find((column) => column.index >= 0);
   const to = objectRoute({ kind, namespace, name });
   return (
     <tr
@@ -174,7 +174,7 @@ function Row(props: GridProps & { readonly row: TableRow; readonly index: number
         const tone = toneOf(column.column.name, text);
         return (
           <td key={column.key} title={text.length > column.width ? text : undefined}>
-            {column === firstOwn ? (
+            {column === nameColumn ? (
               <Link to={to} onFocus={() => state.setCursor(index)}>
                 {text === '–' ? name : text}
               </Link>
@@ -216,14 +216,14 @@ function useViewport(box: RefObject<HTMLDivElement | null>) {
 }
 
 /** Handles keys while no element has focus, for example after the page opens. */
-function useKeysOfPage(press: (event: KeyboardEvent) => void): void {
+function usePageKeys(press: (event: KeyboardEvent) => void): void {
   const latest = useRef(press);
   latest.current = press;
   useEffect(() => {
     const listen = (event: KeyboardEvent): void => {
       const { target } = event;
-      const isOfPage = target instanceof HTMLElement && target.matches('body, main');
-      if (isOfPage) latest.current(event);
+      const isUnfocused = target instanceof HTMLElement && target.matches('body, main');
+      if (isUnfocused) latest.current(event);
     };
     addEventListener('keydown', listen);
     return () => removeEventListener('keydown', listen);

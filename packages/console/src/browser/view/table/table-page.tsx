@@ -25,18 +25,18 @@ import {
   Toggle,
 } from '../parts/basics.tsx';
 import { Grid } from './grid.tsx';
-import { arranged, type GridState, shownColumns, useGridState } from './grid-state.ts';
+import { arrangeRows, type GridState, shownColumns, useGridState } from './grid-state.ts';
 
 const shownMax = 8;
 
-/** The actions on the selected rows. */
+/** The number of selected rows, and the button that deletes them. */
 function BulkDelete(props: {
   readonly kind: Kind;
   readonly rows: readonly TableRow[];
   readonly state: GridState;
 }) {
   const { kind, rows, state } = props;
-  const [isAsking, setAsking] = useState(false);
+  const [isDeleting, setDeleting] = useState(false);
   const selected =
     state.selected.size === 0 ? [] : rows.filter(({ key }) => state.selected.has(key));
   const refusal = useRefusal(deletionsOf(kind, selected));
@@ -44,18 +44,22 @@ function BulkDelete(props: {
   return (
     <div class="selection" role="status">
       <strong>{selected.length} selected</strong>
-      <Button act={() => setAsking(true)} class="danger" refusal={refusal}>
+      <Button act={() => setDeleting(true)} class="danger" refusal={refusal}>
         Delete…
       </Button>
       <Button act={() => state.select([])}>Clear</Button>
-      {isAsking && (
-        <Ask {...{ kind, selected }} onClose={() => setAsking(false)} select={state.select} />
+      {isDeleting && (
+        <DeleteSelectedDialog
+          {...{ kind, selected }}
+          onClose={() => setDeleting(false)}
+          select={state.select}
+        />
       )}
     </div>
   );
 }
 
-/** Objects whose permissions are checked; if none of them may be deleted, the deletion is refused. */
+/** Number of objects and namespaces for which deletion is checked before it is offered. */
 const checkedMax = 20;
 
 /** The deletion of any object in the namespaces of some rows, and that of the first rows. */
@@ -69,7 +73,7 @@ function deletionsOf(kind: Kind, rows: readonly TableRow[]): Attempt[] {
   ];
 }
 
-function Ask(props: {
+function DeleteSelectedDialog(props: {
   readonly kind: Kind;
   readonly selected: readonly TableRow[];
   readonly select: (keys: readonly string[]) => void;
@@ -79,15 +83,15 @@ function Ask(props: {
   const app = useApp();
   const [propagation, setPropagation] = useState('');
   const [done, setDone] = useState(0);
-  // The selection at the time of the question, even if it changes meanwhile.
+  // The selection when the dialog opens; it may change meanwhile.
   const [rows] = useState(selected);
   const act = async (): Promise<string | undefined> => {
-    const wanted = asPropagation(propagation);
+    const policy = asPropagation(propagation);
     const targets = rows.map(({ namespace, name, uid }) => ({
       target: { kind, namespace: namespace === '' ? undefined : namespace, name },
       uid,
     }));
-    const how = wanted === undefined ? {} : { propagation: wanted };
+    const how = policy === undefined ? {} : { propagation: policy };
     const outcomes = await deleteAll(app.api, targets, { how, onProgress: setDone });
     const refused = outcomes.filter(({ refusal }) => refusal !== undefined);
     const names = new Set(refused.map(({ target }) => `${target.namespace ?? ''}/${target.name}`));
@@ -191,7 +195,7 @@ function useFresh() {
 }
 
 const pageSize = 500;
-/** Interval of updating ages. */
+/** Interval at which ages are updated. */
 const ageMs = 5_000;
 
 /** The list of a kind's objects, updated live. */
@@ -209,13 +213,13 @@ export function TablePage(props: { readonly kind: Kind; readonly at: TableRoute 
   const snapshot = table?.snapshot ?? emptySnapshot;
   const withNamespace = kind.scope === 'Namespaced' && namespaces.length !== 1;
   const { view } = state;
-  const { rows: listed, columns: declared } = snapshot;
+  const { rows: allRows, columns: allColumns } = snapshot;
   // The order of rows depends on the rows and the view, not on the current time.
-  const rows = useMemo(() => arranged(snapshot, view, nowMs), [listed, declared, view]);
+  const rows = useMemo(() => arrangeRows(snapshot, view, nowMs), [allRows, allColumns, view]);
   // Independent of the current time.
   const columns = useMemo(
     () => shownColumns(snapshot, { width: view.width, withNamespace, nowMs }),
-    [declared, listed.length, view.width, withNamespace],
+    [allColumns, allRows.length, view.width, withNamespace],
   );
   const hasMore = snapshot.more !== undefined;
   const onEnd = useCallback(() => {
@@ -230,7 +234,7 @@ export function TablePage(props: { readonly kind: Kind; readonly at: TableRoute 
         <FilterForm kind={kind} at={at} />
         <Tools kind={kind} state={state} run={commands} />
       </div>
-      <BulkDelete kind={kind} rows={listed} state={state} />
+      <BulkDelete kind={kind} rows={allRows} state={state} />
       <Grid {...{ kind, columns, rows, state, nowMs, isFresh, canSelect, onEnd }} />
       <Foot snapshot={snapshot} shown={rows.length} onRetry={() => table?.restart()} />
     </section>
@@ -250,8 +254,8 @@ function useCommands(kind: Kind, at: TableRoute, state: GridState) {
   const app = useApp();
   const { width } = state.view;
   const copy = (): Promise<void> => {
-    const { labels, fields, namespace: named } = at;
-    const namespace = named === '' ? undefined : named;
+    const { labels, fields, namespace: routeNamespace } = at;
+    const namespace = routeNamespace === '' ? undefined : routeNamespace;
     return app.copy(getCommand({ kind, namespace, labels, fields, width }));
   };
   return [
@@ -337,14 +341,14 @@ function Foot(props: {
   // The number is unknown until the first list arrives.
   if (columns.length === 0) return <p class="foot">{notes}</p>;
   const count = `${rows.length} object${rows.length === 1 ? '' : 's'}`;
-  const left = more?.remaining === undefined ? '' : `, ${more.remaining} more to read`;
+  const remaining = more?.remaining === undefined ? '' : `, ${more.remaining} more`;
   return (
     <>
       {rows.length === 0 && <Empty>No objects.</Empty>}
       <p class="foot">
         {shown === rows.length ? count : `${shown} of ${count}`}
-        {left}
-        {more !== undefined && '; scroll to the end to read on'}
+        {remaining}
+        {more !== undefined && '; scroll to load more'}
         {notes}
       </p>
     </>
