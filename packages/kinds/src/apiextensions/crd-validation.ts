@@ -38,7 +38,7 @@ import {
 import { type DefaultValidator, validateDefaults } from './default-rules.ts';
 import { everySchema, itemsOf, type SchemaProps } from './schema-props.ts';
 import { mapKeyErrors, validateSchemaRules } from './schema-rules.ts';
-import { notStructural, validateStructural } from './structural.ts';
+import { compilePatterns, notStructural, validateStructural } from './structural.ts';
 
 /** Validates the CEL rules of a structural schema when a definition is written, in steps. */
 export type RuleChecker = (at: {
@@ -355,6 +355,7 @@ function* schemaErrors(
   let schema: Schema | undefined;
   yield;
   if (reason === undefined) {
+    yield* compilePatterns(props);
     structure = validateStructural(props, path);
     yield;
     if (structure.length === 0) {

@@ -8,7 +8,7 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { childPath, indexPath, keyPath, Pattern } from '@wheelhouse/schema';
-import { additionalOf, entriesOf, itemsOf, type SchemaProps } from './schema-props.ts';
+import { additionalOf, entriesOf, everySchema, itemsOf, type SchemaProps } from './schema-props.ts';
 
 /** The position of a schema: the root, the items of a list, or a member. */
 type Level = 'root' | 'item' | 'field';
@@ -210,12 +210,46 @@ function valueErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
   return errors;
 }
 
+/** Errors of the patterns that were compiled last; undefined for valid ones. */
+const patternErrors = new Map<string, string | undefined>();
+
+/** Maximum number of characters of these patterns; one definition has fewer. */
+const patternCharactersMax = 4 * 1024 * 1024;
+
+let patternCharacters = 0;
+
 function patternError(pattern: string | undefined): string | undefined {
   if (pattern === undefined || pattern === '') return undefined;
+  if (patternErrors.has(pattern)) return patternErrors.get(pattern);
+  if (patternCharacters + pattern.length > patternCharactersMax) {
+    patternErrors.clear();
+    patternCharacters = 0;
+  }
+  const error = compilationError(pattern);
+  patternErrors.set(pattern, error);
+  patternCharacters += pattern.length;
+  return error;
+}
+
+function compilationError(pattern: string): string | undefined {
   try {
     return new Pattern(pattern) && undefined;
   } catch (error) {
     return errorText(error);
+  }
+}
+
+/** Schemas that one step searches for patterns. */
+const schemasPerStep = 500;
+
+/** Compiles the patterns of a schema in steps (TRUST-2), before they are validated in one. */
+export function* compilePatterns(props: SchemaProps): Generator<void, void> {
+  let count = 0;
+  for (const { pattern } of everySchema(props)) {
+    count += 1;
+    const isNew = pattern !== undefined && !patternErrors.has(pattern);
+    if (isNew) patternError(pattern);
+    if (isNew || count % schemasPerStep === 0) yield;
   }
 }
 

@@ -1,7 +1,7 @@
 import { runInOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
 import { expect, test } from 'vitest';
-import { Pattern, programSizeOf } from './pattern.ts';
+import { Pattern, sizeOfPattern } from './pattern.ts';
 import { matchesInSteps, searchOf } from './pattern-steps.ts';
 
 const patterns = [
@@ -21,9 +21,27 @@ const patterns = [
 
 test.each(patterns)('TRUST-2: the size of %s is estimated before it is compiled', (source) => {
   const size = RE2JS.compile(source).programSize();
-  const estimate = programSizeOf(source);
+  const { instructions: estimate } = sizeOfPattern(source);
   expect(estimate).toBeGreaterThanOrEqual(size - 2);
   expect(estimate).toBeLessThan(8 * size + 16);
+});
+
+test.each([
+  ['\\pL', 201],
+  ['[^\\p{Greek}\\PN]', 101],
+  ['(?i)[\\pL]', 101],
+  ['(?s-m:(?mi:[B-\\x{1e900}]))', 5],
+  [`(?i)[A-\\x{300}${String.fromCodePoint(0x300)}-${String.fromCodePoint(0x1e900)}]`, 5],
+])('a pattern cannot contain %s %i times', (part, count) => {
+  expect(() => new Pattern(part.repeat(count))).toThrow('at most 200 Unicode classes');
+  expect(new Pattern(part.repeat(Math.floor(count / 2))).size).toBeGreaterThan(1);
+});
+
+test('patterns of practice have few Unicode classes', () => {
+  for (const source of ['(?i)^[a-z\\d_.-]+$', '^[\\p{L}\\p{N}]{1,900}$', '(?i)[^\\x00-\\x7f]']) {
+    expect(sizeOfPattern(source).classes).toBeLessThan(50);
+    expect(new Pattern(source).test('a1')).toBe(!source.includes('^\\x'));
+  }
 });
 
 const texts = [

@@ -2,12 +2,20 @@ import type { WorkBudget } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
 import { type CompiledProgram, matchesInSteps, searchOf } from './pattern-steps.ts';
 
+/** What a pattern takes to compile. */
+interface PatternSize {
+  /** An upper estimate of the number of instructions. */
+  readonly instructions: number;
+  /** Work of reading classes, in Unicode classes. */
+  readonly classes: number;
+}
+
 /**
- * Estimates an upper bound of the instructions that a pattern compiles to, in time linear in its
- * text. Repetitions multiply their operand, so a short text may compile to millions of
- * instructions. The result for a malformed pattern is arbitrary.
+ * Estimates the size of a pattern in time linear in its text. Repetitions multiply their operand,
+ * so a short text may compile to millions of instructions. The result for a malformed pattern is
+ * arbitrary.
  */
-export function programSizeOf(source: string): number {
+export function sizeOfPattern(source: string): PatternSize {
   return new SizeReader(source).read();
 }
 
@@ -24,6 +32,19 @@ const escaped = /\\(?:[pPx]\{[^}]*\}|.)/sy;
  */
 const opening = /\((?:\?(?:P?<[^>]*>|[imsU-]*[:)]))?/y;
 
+/** Flags of a group that ignore case. */
+const ignoringCase = /^\(\?[msU]*i/;
+
+/** A class such as `\p{L}`. */
+const unicodeClass = /\\[pP]/g;
+
+/** A range of a class. */
+const range =
+  /(?:\\x\{([0-9a-fA-F]{1,8})\}|\\?([\s\S]))-(?:\\x\{([0-9a-fA-F]{1,8})\}|\\?([\s\S]))/gu;
+
+/** Characters of a range without case that take as long to compile as a Unicode class. */
+const charactersPerClass = 3_000;
+
 class SizeReader {
   readonly #source: string;
   #at = 0;
@@ -32,14 +53,17 @@ class SizeReader {
   #size = 1;
   /** Size of the operand of a following repetition. */
   #last = 0;
+  #classes = 0;
+  #ignoresCase = false;
 
   constructor(source: string) {
     this.#source = source;
   }
 
-  read(): number {
+  read(): PatternSize {
     while (this.#at < this.#source.length) this.#step();
-    return this.#outer.reduce((sum, size) => sum + size, this.#size);
+    const instructions = this.#outer.reduce((sum, size) => sum + size, this.#size);
+    return { instructions, classes: this.#classes };
   }
 
   #step(): void {
@@ -64,6 +88,7 @@ class SizeReader {
     opening.lastIndex = this.#at;
     const [text = '('] = opening.exec(this.#source) ?? [];
     this.#at += text.length;
+    this.#ignoresCase ||= ignoringCase.test(text);
     if (text.endsWith(')')) return;
     this.#outer.push(this.#size);
     // A capture takes an instruction at its start and end.
@@ -87,7 +112,9 @@ class SizeReader {
       return;
     }
     escaped.lastIndex = this.#at;
-    this.#at += escaped.exec(source)?.[0].length ?? 1;
+    const [text = '\\'] = escaped.exec(source) ?? [];
+    this.#readClass(text);
+    this.#at += text.length;
     this.#add(1);
   }
 
@@ -102,8 +129,20 @@ class SizeReader {
       else if (source.startsWith('[:', at)) at = Math.max(at + 2, source.indexOf(':]', at) + 2);
       else at += 1;
     }
+    this.#readClass(source.slice(this.#at, at + 1));
     this.#at = at + 1;
     this.#add(1);
+  }
+
+  /** RE2 merges all ranges of a Unicode class, and looks up each character without case. */
+  #readClass(text: string): void {
+    const unicodeClasses = text.match(unicodeClass)?.length ?? 0;
+    this.#classes += this.#ignoresCase ? 2 * unicodeClasses : unicodeClasses;
+    if (!this.#ignoresCase) return;
+    for (const [, fromHex, from, toHex, to] of text.matchAll(range)) {
+      const width = codePoint(toHex, to) - codePoint(fromHex, from);
+      this.#classes += Math.max(width, 0) / charactersPerClass;
+    }
   }
 
   #repeat(): boolean {
@@ -121,6 +160,10 @@ class SizeReader {
   }
 }
 
+/** The character of an escape with hexadecimal digits, or of a text. */
+const codePoint = (digits: string | undefined, text: string | undefined) =>
+  digits === undefined ? (text?.codePointAt(0) ?? 0) : Number.parseInt(digits, 16);
+
 /**
  * Maximum steps of a match that is not divided; they take about 10 ms for texts that do not repeat
  * themselves.
@@ -135,6 +178,9 @@ const patternLengthMax = 16_384;
 
 /** Maximum number of instructions of a compiled pattern. */
 const patternSizeMax = 10_000;
+
+/** Maximum number of Unicode classes of a pattern; wide ranges without case count as several. */
+const patternClassesMax = 200;
 
 /**
  * A pattern of a user. RE2 matches it in time proportional to the product of the length of the text
@@ -151,8 +197,13 @@ export class Pattern {
       throw new Error(`a pattern may have at most ${patternLengthMax} characters`);
     }
     // Compiling takes time and memory proportional to the result, so its size is estimated first.
-    if (programSizeOf(source) > patternSizeMax) {
+    const { instructions, classes } = sizeOfPattern(source);
+    if (instructions > patternSizeMax) {
       throw new Error(`a compiled pattern may have at most ${patternSizeMax} instructions`);
+    }
+    if (classes > patternClassesMax) {
+      const ranges = 'wide ranges without case count as several';
+      throw new Error(`a pattern may have at most ${patternClassesMax} Unicode classes; ${ranges}`);
     }
     this.#compiled = RE2JS.compile(source);
     this.size = this.#compiled.programSize();
