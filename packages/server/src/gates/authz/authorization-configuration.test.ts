@@ -1,4 +1,4 @@
-import { dialectOf } from '@wheelhouse/machinery';
+import { dialectOf, type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { loadAuthorizationConfiguration } from './authorization-configuration.ts';
 import type { AuthorizerType } from './contract.ts';
@@ -237,7 +237,8 @@ describe('AUTHZ-3: match conditions', () => {
   const matchOf = async (...expressions: string[]) => {
     const [only] = await load(file([webhook(conditions(...expressions))]));
     if (only?.type !== 'Webhook' || only.webhook.matches === undefined) throw new Error('none');
-    return only.webhook.matches;
+    const { matches } = only.webhook;
+    return (spec: JsonObject) => runInOnePiece(matches(spec));
   };
   const spec = {
     resourceAttributes: { namespace: 'n', verb: 'list', resource: 'pods' },

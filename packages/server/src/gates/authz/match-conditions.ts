@@ -29,8 +29,8 @@ const costMax = 1_000_000;
 /** A compiled match condition of a webhook. */
 export interface MatchCondition {
   readonly expression: string;
-  /** Throws an error in kube-apiserver's wording if the evaluation fails. */
-  matches(request: Value): boolean;
+  /** Evaluates in steps (TRUST-2). Throws an error in kube-apiserver's wording on failure. */
+  matches(request: Value): Generator<void, boolean>;
 }
 
 /**
@@ -64,28 +64,30 @@ export function compileMatchCondition(
   return { expression, matches: (value) => evaluate(program, { expression, value }) };
 }
 
-function evaluate(program: Program, at: { expression: string; value: Value }): boolean {
+function* evaluate(
+  program: Program,
+  at: { readonly expression: string; readonly value: Value },
+): Generator<void, boolean> {
   const head = `cel evaluation error: expression '${at.expression}'`;
-  try {
-    const { value } = program.run(new Map([['request', at.value]]), costMax);
-    if (typeof value === 'boolean') return value;
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    throw new CelError(`${head} resulted in error: ${error.message}`);
-  }
+  const { value, error } = yield* program.steps(new Map([['request', at.value]]), costMax);
+  if (error !== undefined) throw new CelError(`${head} resulted in error: ${error.message}`);
+  if (typeof value === 'boolean') return value;
   throw new CelError(`${head} eval result type should be bool`);
 }
 
 /**
- * Whether all conditions are true. A false condition takes precedence over failed ones; throws
+ * Whether all conditions are true, evaluated in steps. A false condition takes precedence over failed ones; throws
  * CelError if some failed and none is false.
  */
-export function matchesAll(conditions: readonly MatchCondition[], spec: JsonObject): boolean {
+export function* matchesAll(
+  conditions: readonly MatchCondition[],
+  spec: JsonObject,
+): Generator<void, boolean> {
   const request = requestValue(spec);
   const failures: string[] = [];
   for (const condition of conditions) {
     try {
-      if (!condition.matches(request)) return false;
+      if (!(yield* condition.matches(request))) return false;
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
       failures.push(error.message);

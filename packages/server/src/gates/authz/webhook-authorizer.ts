@@ -10,6 +10,7 @@ import {
   type LabelOperator,
   type MaybePromise,
   member,
+  runInSlices,
   setMember,
   type UserInfo,
   type Webhook,
@@ -171,8 +172,11 @@ export interface WebhookAuthorizerSettings {
   readonly selectors: 'included' | 'omitted';
 }
 
-/** Whether a request matches the webhook's conditions. Throws if that cannot be evaluated. */
-export type MatchRequest = (spec: JsonObject) => boolean;
+/**
+ * Whether a request matches the webhook's conditions, in steps (TRUST-2). Throws if that cannot be
+ * evaluated.
+ */
+export type MatchRequest = (spec: JsonObject) => Generator<void, boolean>;
 
 /**
  * Creates an authorizer that posts a SubjectAccessReview to a webhook (AUTHZ-2, AUTHZ-3). Answers
@@ -226,12 +230,19 @@ export function createWebhookAuthorizer(
     name: settings.name,
     authorize(attributes): MaybePromise<AuthorizationResult> {
       const spec = accessReviewSpec(attributes, settings);
+      const decide = (isMatch: boolean): MaybePromise<AuthorizationResult> =>
+        isMatch
+          ? (cache.get(keyOf(spec)) ?? callWebhook(spec, attributes))
+          : { decision: 'no-opinion', reason: '' };
+      if (matches === undefined) return decide(true);
+      let isMatch: MaybePromise<boolean>;
       try {
-        if (matches?.(spec) === false) return { decision: 'no-opinion', reason: '' };
+        isMatch = runInSlices(matches(spec), clock);
       } catch (error) {
         return failed(error, errorText(error));
       }
-      return cache.get(keyOf(spec)) ?? callWebhook(spec, attributes);
+      if (!(isMatch instanceof Promise)) return decide(isMatch);
+      return isMatch.then(decide, (error: unknown) => failed(error, errorText(error)));
     },
   };
 }

@@ -6,6 +6,7 @@ import {
   type JsonValue,
   type Logger,
   member,
+  runInSlices,
   type UserInfo,
 } from '@wheelhouse/machinery';
 import type { Authenticator } from '../contract.ts';
@@ -370,6 +371,7 @@ class IssuerAuthenticator {
     }
     await this.#provider.verify(token);
     const claims = (await this.#distributed?.expand(token.claims)) ?? token.claims;
-    return { user: userOfClaims(claims, this.#checked, credentialKey), expiresMs };
+    const mapping = userOfClaims(claims, this.#checked, credentialKey);
+    return { user: await runInSlices(mapping, clock), expiresMs };
   }
 }

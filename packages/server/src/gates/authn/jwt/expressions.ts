@@ -22,8 +22,8 @@ export type Subject = 'claims' | 'user';
 /** A compiled expression. */
 export interface Expression {
   readonly source: string;
-  /** Throws ExpressionError. */
-  evaluate(value: Value): Value;
+  /** Evaluates the expression in steps (TRUST-2). Throws ExpressionError. */
+  evaluate(value: Value): Generator<void, Value>;
 }
 
 /**
@@ -97,14 +97,12 @@ function expressionOf(
 ): Expression {
   return {
     source,
-    evaluate(value) {
-      try {
-        return compiled.program.run(new Map([[compiled.subject, value]]), costMax).value;
-      } catch (error) {
-        if (!(error instanceof CelError)) throw error;
-        const failed = `expression '${source}' resulted in error`;
-        throw new ExpressionError(`${failed}${safeReason(error.message, source)}`);
-      }
+    *evaluate(value) {
+      const { program, subject } = compiled;
+      const measured = yield* program.steps(new Map([[subject, value]]), costMax);
+      if (measured.error === undefined) return measured.value;
+      const failed = `expression '${source}' resulted in error`;
+      throw new ExpressionError(`${failed}${safeReason(measured.error.message, source)}`);
     },
   };
 }

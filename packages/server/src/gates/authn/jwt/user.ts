@@ -19,14 +19,14 @@ import type { CheckedAuthenticator, CompiledRule } from './validate.ts';
 
 /**
  * Maps the claims of a verified token to a user and applies the validation rules to both (AUTHN-7,
- * AUTHN-8). `credentialKey` is the key of the extra value with the token's ID. Throws JwtError,
+ * AUTHN-8), in steps. `credentialKey` is the key of the extra value with the token's ID. Throws JwtError,
  * which names claims and expressions but never a value.
  */
-export function userOfClaims(
+export function* userOfClaims(
   claims: JsonObject,
   { configuration, expressions }: CheckedAuthenticator,
   credentialKey: string,
-): UserInfo {
+): Generator<void, UserInfo> {
   const { claimMappings, claimValidationRules } = configuration;
   let made: Value | undefined;
   const value = (): Value => {
@@ -35,18 +35,21 @@ export function userOfClaims(
   };
   const claimSet = { claims, value };
   const user: UserInfo = {
-    name: usernameOf(claimSet, claimMappings.username, expressions.username),
-    groups: groupsOf(claimSet, claimMappings.groups, expressions.groups),
-    uid: uidOf(claimSet, claimMappings.uid.claim, expressions.uid),
-    extra: extraOf(claimSet, expressions.extra, credentialKey),
+    name: yield* usernameOf(claimSet, claimMappings.username, expressions.username),
+    groups: yield* groupsOf(claimSet, claimMappings.groups, expressions.groups),
+    uid: yield* uidOf(claimSet, claimMappings.uid.claim, expressions.uid),
+    extra: yield* extraOf(claimSet, expressions.extra, credentialKey),
   };
   for (const { claim, requiredValue } of claimValidationRules ?? []) {
     if (claim !== '') checkRequired(claims, { claim, requiredValue });
   }
-  checkRules(expressions.claimRules, { what: 'claim validation expression', value });
+  yield* checkRules(expressions.claimRules, { what: 'claim validation expression', value });
   if (expressions.userRules.length > 0) {
     const subject = userValue(user);
-    checkRules(expressions.userRules, { what: 'user info validation rule', value: () => subject });
+    yield* checkRules(expressions.userRules, {
+      what: 'user info validation rule',
+      value: () => subject,
+    });
   }
   return user;
 }
@@ -56,13 +59,13 @@ interface ClaimSet {
   readonly value: () => Value;
 }
 
-function usernameOf(
+function* usernameOf(
   claimSet: ClaimSet,
   mapping: { readonly claim: string; readonly prefix: string | null },
   expression: Expression | undefined,
-): string {
+): Generator<void, string> {
   if (expression !== undefined) {
-    const name = evaluate(expression, { ...claimSet, what: 'username claim expression' });
+    const name = yield* evaluate(expression, { ...claimSet, what: 'username claim expression' });
     if (typeof name !== 'string') {
       throw evaluationError(
         'username claim expression',
@@ -90,13 +93,13 @@ function checkEmailVerified(claims: JsonObject): void {
   throw new JwtError('oidc: email not verified');
 }
 
-function groupsOf(
+function* groupsOf(
   claimSet: ClaimSet,
   mapping: { readonly claim: string; readonly prefix: string | null },
   expression: Expression | undefined,
-): readonly string[] {
+): Generator<void, readonly string[]> {
   if (expression !== undefined) {
-    return evaluateTexts(expression, { ...claimSet, what: 'group claim expression' });
+    return yield* evaluateTexts(expression, { ...claimSet, what: 'group claim expression' });
   }
   const groups = mapping.claim === '' ? undefined : member(claimSet.claims, mapping.claim);
   if (groups === undefined || groups === null) return [];
@@ -111,25 +114,29 @@ function groupsOf(
 
 const isTextOrNull = (value: JsonValue) => typeof value === 'string' || value === null;
 
-function uidOf(claimSet: ClaimSet, claim: string, expression: Expression | undefined): string {
+function* uidOf(
+  claimSet: ClaimSet,
+  claim: string,
+  expression: Expression | undefined,
+): Generator<void, string> {
   if (claim !== '') return textClaim(claimSet.claims, claim, `uid claim ${JSON.stringify(claim)}`);
   if (expression === undefined) return '';
   const what = 'uid claim expression';
-  const uid = evaluate(expression, { ...claimSet, what });
+  const uid = yield* evaluate(expression, { ...claimSet, what });
   if (typeof uid === 'string') return uid;
   throw evaluationError(what, `${what} must return a string`);
 }
 
-function extraOf(
+function* extraOf(
   claimSet: ClaimSet,
   mappings: CheckedAuthenticator['expressions']['extra'],
   credentialKey: string,
-): UserInfo['extra'] {
+): Generator<void, UserInfo['extra']> {
   const extra = new Map<string, readonly string[]>();
   const tokenId = member(claimSet.claims, 'jti');
   if (typeof tokenId === 'string' && tokenId !== '') extra.set(credentialKey, [`JTI=${tokenId}`]);
   for (const { key, value } of mappings) {
-    const texts = evaluateTexts(value, { ...claimSet, what: 'extra claim expression' });
+    const texts = yield* evaluateTexts(value, { ...claimSet, what: 'extra claim expression' });
     if (texts.length > 0) extra.set(key, texts);
   }
   return Object.fromEntries(extra);
@@ -147,39 +154,43 @@ function checkRequired(
   }
 }
 
-function checkRules(
+function* checkRules(
   rules: readonly CompiledRule[],
   input: { readonly what: string; readonly value: () => Value },
-): void {
+): Generator<void, void> {
   for (const { rule, message } of rules) {
-    if (evaluate(rule, input) === true) continue;
+    if ((yield* evaluate(rule, input)) === true) continue;
     const failed = `validation expression '${rule.source}' failed: ${message}`;
     throw evaluationError(input.what, failed);
   }
 }
 
-function evaluateTexts(
+function* evaluateTexts(
   expression: Expression,
   context: Pick<ClaimSet, 'value'> & { readonly what: string },
-): readonly string[] {
-  const value = evaluate(expression, context);
-  return inContext(context.what, () => textsOf(value));
+): Generator<void, readonly string[]> {
+  const value = yield* evaluate(expression, context);
+  try {
+    return textsOf(value);
+  } catch (error) {
+    throw inContext(context.what, error);
+  }
 }
 
-function evaluate(
+function* evaluate(
   expression: Expression,
   { what, value }: Pick<ClaimSet, 'value'> & { readonly what: string },
-): Value {
-  return inContext(what, () => expression.evaluate(value()));
+): Generator<void, Value> {
+  try {
+    return yield* expression.evaluate(value());
+  } catch (error) {
+    throw inContext(what, error);
+  }
 }
 
-function inContext<Result>(what: string, run: () => Result): Result {
-  try {
-    return run();
-  } catch (error) {
-    if (error instanceof ExpressionError) throw evaluationError(what, error.message);
-    throw error;
-  }
+/** The error of an evaluation, with the name of the expression's use. */
+function inContext(what: string, error: unknown): unknown {
+  return error instanceof ExpressionError ? evaluationError(what, error.message) : error;
 }
 
 function evaluationError(what: string, detail: string): JwtError {
