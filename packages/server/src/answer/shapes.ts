@@ -26,7 +26,7 @@ import {
   tableRow,
 } from '../views/tables.ts';
 import type { ListResult } from '../watchcache/contract.ts';
-import { type Entry, type MetadataPlace, metadataPlace } from '../watchcache/entry.ts';
+import { type Entry, locateMetadata, type MetadataLocation } from '../watchcache/entry.ts';
 import { type ListDocument, listMetadata, madeList } from './lists.ts';
 
 const includes: readonly IncludeObject[] = ['None', 'Metadata', 'Object'];
@@ -197,7 +197,7 @@ interface Served {
 interface Look {
   readonly entry: Entry;
   readonly text: string;
-  readonly place: MetadataPlace;
+  readonly place: MetadataLocation;
   /** The stored object, without managed fields unless a column shows them. */
   readonly stored: () => ApiObject;
   /** The object in the served version; consumes `stored`. */
@@ -206,7 +206,7 @@ interface Look {
 
 function lookAt(entry: Entry, { def, version }: Served): Look {
   const text = entry.json.toString('utf8');
-  const place = metadataPlace(text);
+  const place = locateMetadata(text);
   let decoded: ApiObject | undefined;
   let shown: ApiObject | undefined;
   const stored = () => {
@@ -260,7 +260,7 @@ function conditionsPart(look: Look, { rowConditions }: VersionDef): string {
 }
 
 /** The stored object. Managed fields take longest to parse, and few columns show them. */
-function storedObject(version: VersionDef, text: string, place: MetadataPlace): ApiObject {
+function storedObject(version: VersionDef, text: string, place: MetadataLocation): ApiObject {
   const { managedStart, managedEnd } = place;
   const isWhole = version.showsManagedFields === true || managedStart === managedEnd;
   const shown = isWhole ? text : text.slice(0, managedStart) + text.slice(managedEnd);

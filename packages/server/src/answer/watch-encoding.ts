@@ -66,7 +66,7 @@ export function watchEncoding(call: ApiCall, onInitialEnd: () => void): WatchEnc
   const encoder: EventEncoder = {
     key: `${encoding.form};${apiVersion};${transform?.key ?? ''}`,
     ...checkedFrames(call, framing),
-    sent: call.context.metrics.eventsOf(def, version),
+    countSent: call.context.metrics.eventsOf(def, version),
     bookmark(revision, { initialEventsEnd }) {
       if (initialEventsEnd) onInitialEnd();
       const metadata = {

@@ -184,7 +184,7 @@ function createCaches({
     }
     return createResourceCache({
       store: storeFor(def, { store, caches }),
-      onGivenUp: forget,
+      onEnded: forget,
       prefix: def.storage.prefix,
       namespaced: def.scope === 'Namespaced',
       clock,

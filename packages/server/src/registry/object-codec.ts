@@ -26,7 +26,7 @@ import {
   textOf,
 } from '@wheelhouse/machinery';
 import type { StoredRecord } from '@wheelhouse/store';
-import { type Entry, type EntryIndex, makeEntry, metadataPlace } from '../watchcache/entry.ts';
+import { type Entry, type EntryIndex, locateMetadata, makeEntry } from '../watchcache/entry.ts';
 import { problemOf } from '../watchcache/loader.ts';
 import { corruptObject } from '../watchcache/store-errors.ts';
 
@@ -44,7 +44,7 @@ export function decodeEntry(entry: Entry): ApiObject {
 /** Decodes only an entry's metadata, without managed fields. */
 export function decodeMetadata(entry: Entry): ApiObject['metadata'] {
   const text = entry.json.toString('utf8');
-  const { start, end, managedStart, managedEnd } = metadataPlace(text);
+  const { start, end, managedStart, managedEnd } = locateMetadata(text);
   const shown = text.slice(start, managedStart) + text.slice(managedEnd, end);
   return parseWrittenText(shown) as ApiObject['metadata'];
 }

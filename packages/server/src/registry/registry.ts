@@ -9,7 +9,7 @@ import {
   StatusError,
 } from '@wheelhouse/machinery';
 import { type Store, StoreError } from '@wheelhouse/store';
-import { unservedBy } from '../watchcache/store-errors.ts';
+import { statusOfStoreError } from '../watchcache/store-errors.ts';
 import type { CachePool } from './caches.ts';
 import type { AdmissionPort, FieldManagerPort, WriteContext } from './contract.ts';
 import type { DecodedObjects } from './object-codec.ts';
@@ -68,7 +68,7 @@ export function translateStoreError(error: unknown): unknown {
     case 'unavailable':
     case 'closed':
     case 'locked':
-      return unservedBy(error);
+      return statusOfStoreError(error);
     case 'compacted':
     case 'future-revision':
       return internalError('the store lost the revision that was read', error);

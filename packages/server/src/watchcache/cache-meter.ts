@@ -10,7 +10,7 @@ export class CacheMeter {
   #dispatched: Counter | undefined;
   #initial: Counter | undefined;
   #waited: Histogram | undefined;
-  /** The newest revision the cache has; undefined before it is loaded. */
+  /** The newest revision that the cache has reached; undefined before it is loaded. */
   revision: () => number | undefined = () => undefined;
   /** Maximum number of changes that the cache keeps for watches from earlier versions. */
   capacity: number | undefined;
@@ -22,53 +22,53 @@ export class CacheMeter {
   }
 
   /** Counts a load of all objects from the store. */
-  loaded(): void {
+  countLoad(): void {
     this.#families.loads.of(this.#resource).add(1);
   }
 
   /** Counts changes that the store reported. */
-  received(events: number): void {
+  countReceived(events: number): void {
     this.#received ??= this.#families.received.of(this.#resource);
     this.#storeEvents ??= this.#families.storeEvents.of(this.#resource);
     this.#received.add(events);
     this.#storeEvents.add(events);
   }
 
-  /** Counts changes that were sent to watchers. */
-  dispatched(events: number): void {
+  /** Counts changes sent to watchers. */
+  countDispatched(events: number): void {
     this.#dispatched ??= this.#families.dispatched.of(this.#resource);
     this.#dispatched.add(events);
   }
 
-  /** Counts initial objects that were sent to a watcher. */
-  sentInitial(events: number): void {
+  /** Counts initial objects sent to a watcher. */
+  countInitial(events: number): void {
     this.#initial ??= this.#families.initial.of(this.#resource);
     this.#initial.add(events);
   }
 
-  /** Counts a watcher that was disconnected because it was too slow. */
-  cutOff(): void {
+  /** Counts a watcher that is disconnected because it is too slow. */
+  countTerminated(): void {
     this.#families.cutOff.of(this.#resource).add(1);
   }
 
-  /** Counts a read that waited for freshness, in seconds. */
-  waited(seconds: number): void {
+  /** Records how long a read waited for the cache to catch up, in seconds. */
+  observeWait(seconds: number): void {
     this.#waited ??= this.#families.waited.of(this.#resource);
     this.#waited.observe(seconds);
   }
 
   /** Counts a stored object that cannot be read. */
-  unreadable(): void {
+  countUnreadable(): void {
     this.#families.unreadable.of(this.#resource).add(1);
   }
 
   /** Removes the cache's series when it is closed. */
-  closed(): void {
+  close(): void {
     this.#onClosed();
   }
 
   /** Updates the gauges. */
-  look(): void {
+  refresh(): void {
     const revision = this.revision();
     if (revision !== undefined) this.#families.revision.of(this.#resource).set(revision);
     const { capacity } = this;
@@ -81,10 +81,10 @@ export interface CacheMeters {
   /** `resource`: `pods`, `deployments.apps`. */
   of(resource: string): CacheMeter;
   /** Updates all gauges. */
-  look(): void;
+  refresh(): void;
 }
 
-/** Registers the metrics; call it once per registry. */
+/** Registers the metrics of watch caches; must be called once per registry. */
 export function createCacheMeters(registry: MetricRegistry): CacheMeters {
   const families = createFamilies(registry);
   const meters = new Set<CacheMeter>();
@@ -94,10 +94,10 @@ export function createCacheMeters(registry: MetricRegistry): CacheMeters {
       meters.add(meter);
       return meter;
     },
-    look() {
+    refresh() {
       families.revision.clear();
       families.capacity.clear();
-      for (const meter of meters) meter.look();
+      for (const meter of meters) meter.refresh();
     },
   };
 }
@@ -114,35 +114,35 @@ function createFamilies(registry: MetricRegistry) {
   return {
     loads: counter(
       'apiserver_watch_cache_initializations_total',
-      'Number of times that the objects of a resource were loaded into its watch cache.',
+      'Number of loads of all objects of a resource into its watch cache.',
     ),
     received: counter(
       'apiserver_watch_cache_events_received_total',
-      'Changes that the watch cache of a resource received.',
+      'Number of changes that the watch cache of a resource received.',
     ),
     storeEvents: counter(
       'apiserver_storage_events_received_total',
-      'Changes that the store reported, by resource.',
+      'Number of changes that the store reported, by resource.',
     ),
     dispatched: counter(
       'apiserver_watch_cache_events_dispatched_total',
-      'Changes that the watch cache of a resource sent to its watchers.',
+      'Number of changes that the watch cache of a resource sent to its watchers.',
     ),
     initial: counter(
       'apiserver_init_events_total',
-      'Existing objects that were sent as events at the start of a watch.',
+      'Number of existing objects sent as events at the start of watches, by resource.',
     ),
     cutOff: counter(
       'apiserver_terminated_watchers_total',
-      'Watches that were ended because their clients did not keep up, by resource.',
+      'Number of watches ended because their clients did not keep up, by resource.',
     ),
     unreadable: counter(
       'apiserver_storage_decode_errors_total',
-      'Stored objects that could not be decoded, by resource.',
+      'Number of stored objects that could not be decoded, by resource.',
     ),
     waited: registry.histogram({
       name: 'apiserver_watch_cache_read_wait_seconds',
-      help: 'Time that reads waited for the watch cache to reach the requested version.',
+      help: 'Time in seconds that reads waited for the watch cache to reach the requested version.',
       stability,
       labels,
       buckets: waitBuckets,

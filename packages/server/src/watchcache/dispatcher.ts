@@ -5,13 +5,13 @@ import type { WatchEnd, WatchSpec } from './contract.ts';
 import {
   type CatchingUp,
   chunkBytes,
+  createWatcher,
   eventTypeFor,
   FrameWork,
   frameOf,
-  heldPosition,
   type Initial,
-  makeWatcher,
   moveWatcher,
+  nextPosition,
   sendChanges,
   sendInitial,
   type Watcher,
@@ -19,78 +19,78 @@ import {
 } from './watcher.ts';
 import type { ChangeWindow, WindowChange } from './window.ts';
 
-/** The live watchers of one scope: one namespace, one object, one name, or everything. */
-interface Circle {
+/** The live watchers of one namespace, one object, one name, or everything. */
+interface Scope {
   /** Watchers without a filter, by encoding; each group receives the same buffer. */
   readonly groups: Map<string, Set<Watcher>>;
   readonly filtered: Set<Watcher>;
-  /** The changes for this scope in the current flush. */
+  /** The changes in this scope that the current flush sends. */
   batch: WindowChange[];
 }
 
 /**
- * Finds the live watchers of a change with a few lookups: ten thousand watchers of single objects
- * cost nothing when another object changes.
+ * Finds the live watchers of a change with a few lookups, so that ten thousand watchers of single
+ * objects cost nothing when another object changes.
  *
  * Example: a change of `default/web` looks up everyone, byNamespace `default`, byKey `default/web`,
  * and byName `web` (a watch of that name in all namespaces).
  */
 class Audience {
-  readonly #everyone: Circle = makeCircle();
-  readonly #byNamespace = new Map<string, Circle>();
-  readonly #byKey = new Map<string, Circle>();
-  readonly #byName = new Map<string, Circle>();
+  readonly #everyone: Scope = newScope();
+  readonly #byNamespace = new Map<string, Scope>();
+  readonly #byKey = new Map<string, Scope>();
+  readonly #byName = new Map<string, Scope>();
 
   add(watcher: Watcher): void {
     const { map, key } = this.#place(watcher);
-    let circle = map?.get(key) ?? (map === undefined ? this.#everyone : undefined);
-    if (circle === undefined) {
-      circle = makeCircle();
-      map?.set(key, circle);
+    let scope = map?.get(key) ?? (map === undefined ? this.#everyone : undefined);
+    if (scope === undefined) {
+      scope = newScope();
+      map?.set(key, scope);
     }
     const { encoder, filter } = watcher.spec;
     if (filter !== undefined) {
-      circle.filtered.add(watcher);
+      scope.filtered.add(watcher);
       return;
     }
-    const group = circle.groups.get(encoder.key);
-    if (group === undefined) circle.groups.set(encoder.key, new Set([watcher]));
+    const group = scope.groups.get(encoder.key);
+    if (group === undefined) scope.groups.set(encoder.key, new Set([watcher]));
     else group.add(watcher);
   }
 
   /** Removes a watcher, if present. */
   remove(watcher: Watcher): void {
     const { map, key } = this.#place(watcher);
-    const circle = map === undefined ? this.#everyone : map.get(key);
-    if (circle === undefined) return;
-    circle.filtered.delete(watcher);
-    const group = circle.groups.get(watcher.spec.encoder.key);
+    const scope = map === undefined ? this.#everyone : map.get(key);
+    if (scope === undefined) return;
+    scope.filtered.delete(watcher);
+    const group = scope.groups.get(watcher.spec.encoder.key);
     group?.delete(watcher);
-    if (group?.size === 0) circle.groups.delete(watcher.spec.encoder.key);
-    if (circle.groups.size === 0 && circle.filtered.size === 0) map?.delete(key);
+    if (group?.size === 0) scope.groups.delete(watcher.spec.encoder.key);
+    if (scope.groups.size === 0 && scope.filtered.size === 0) map?.delete(key);
   }
 
-  /** Distributes changes to the circles that they concern, and returns these. */
-  gather(changes: readonly WindowChange[]): readonly Circle[] {
-    const touched: Circle[] = [];
-    const give = (circle: Circle | undefined, change: WindowChange) => {
-      if (circle === undefined) return;
-      if (circle.batch.length === 0) touched.push(circle);
-      circle.batch.push(change);
+  /** Adds changes to the batches of their scopes, and returns these scopes. */
+  distribute(changes: readonly WindowChange[]): readonly Scope[] {
+    const touched: Scope[] = [];
+    const addTo = (scope: Scope | undefined, change: WindowChange) => {
+      if (scope === undefined) return;
+      if (scope.batch.length === 0) touched.push(scope);
+      scope.batch.push(change);
     };
     for (const change of changes) {
       const entry = change.current ?? change.previous;
       if (entry === undefined) continue;
       const { index } = entry;
-      give(this.#everyone, change);
-      if (this.#byNamespace.size > 0) give(this.#byNamespace.get(index.namespace), change);
-      if (this.#byKey.size > 0) give(this.#byKey.get(change.key), change);
-      if (this.#byName.size > 0) give(this.#byName.get(index.name), change);
+      addTo(this.#everyone, change);
+      if (this.#byNamespace.size > 0) addTo(this.#byNamespace.get(index.namespace), change);
+      if (this.#byKey.size > 0) addTo(this.#byKey.get(change.key), change);
+      if (this.#byName.size > 0) addTo(this.#byName.get(index.name), change);
     }
     return touched;
   }
 
-  #place({ spec }: Watcher): { map: Map<string, Circle> | undefined; key: string } {
+  #place({ spec }: Watcher): { map: Map<string, Scope> | undefined; key: string } {
     const { namespace, name } = spec;
     if (name === undefined) {
       return { map: namespace === '' ? undefined : this.#byNamespace, key: namespace };
@@ -100,17 +100,18 @@ class Audience {
   }
 }
 
-function makeCircle(): Circle {
+function newScope(): Scope {
   return { groups: new Map(), filtered: new Set(), batch: [] };
 }
 
+/** The dependencies and limits of a dispatcher. */
 export interface DispatcherOptions {
   readonly window: ChangeWindow;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly namespaced: boolean;
   readonly meter?: CacheMeter | undefined;
-  /** Everything up to and including this revision is in the window. */
+  /** The newest revision up to which the window is complete. */
   readonly progress: () => Revision;
   /** Runs a task after the current events, so that simultaneous changes are sent together. */
   readonly defer: (task: () => void) => void;
@@ -118,28 +119,28 @@ export interface DispatcherOptions {
   /** A watcher that falls further behind is disconnected (WATCH-7). */
   readonly lagChangesMax: number;
   readonly lagBytesMax: number;
-  /** In [0, 1): spreads bookmarks over time. */
+  /** Returns a number in [0, 1), which spreads bookmarks over time. */
   readonly random: () => number;
 }
 
 /** Number of chunks that a watcher receives per turn before other watchers get theirs. */
-const chunksPerTurn = 8;
+const chunksPerStep = 8;
 const timeoutMaxMs = 2 ** 31 - 1;
 
 /**
  * Sends changes to watchers. Live watchers of one scope and encoding share one buffer per batch. A
- * watcher whose reader is behind stops being live and later continues from the window by itself, so
- * it neither needs a queue nor delays others. Watchers of an encoding in which the next object
- * takes longer than a slice do the same.
+ * watcher whose reader is behind stops being live, and later catches up from the window on its own,
+ * so that it needs no queue and delays no other watcher. The same applies to the watchers of an
+ * encoding in which the next object takes longer than a slice.
  *
- * Order: `added` delivers every change exactly once, in order; live watchers have received all
- * changes before `#pending`.
+ * Every enqueued change is delivered exactly once, in order; live watchers have received all changes
+ * before `#pending`.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #audience = new Audience();
   readonly #watchers = new Set<Watcher>();
-  /** Watchers that are neither live, nor ended, nor waiting. */
+  /** Watchers that send initial events, catch up, or are blocked. */
   readonly #behind = new Set<Watcher>();
   #pending: WindowChange[] = [];
   #scheduled = false;
@@ -156,11 +157,11 @@ export class Dispatcher {
     return this.#watchers.size;
   }
 
-  /** Opens a watch that waits for its start; its timeout runs from now. */
+  /** Opens a watch that waits for `start`; its timeout begins now. */
   open(spec: WatchSpec): Watcher {
     const { namespaced, clock } = this.#options;
     const slices = new Slices(clock);
-    const watcher = makeWatcher(spec, { namespaced, slices, work: this.#work });
+    const watcher = createWatcher(spec, { namespaced, slices, work: this.#work });
     this.#watchers.add(watcher);
     const timeoutMs = Math.min(spec.timeoutMs, timeoutMaxMs);
     watcher.timers.add(this.#options.clock.after(timeoutMs, () => this.#timeOut(watcher)));
@@ -169,7 +170,7 @@ export class Dispatcher {
   }
 
   /** Starts an open watch. */
-  begin(watcher: Watcher, state: Initial | CatchingUp): void {
+  start(watcher: Watcher, state: Initial | CatchingUp): void {
     moveWatcher(watcher, { type: 'begin', state });
     if (watcher.state.type === 'ended') return;
     watcher.handicap = this.#lag(state.position);
@@ -180,7 +181,7 @@ export class Dispatcher {
   /** Ends a watch and reports the reason to its sink. */
   end(watcher: Watcher, reason: WatchEnd): void {
     if (!this.close(watcher)) return;
-    if (reason.type === 'slow') this.#options.meter?.cutOff();
+    if (reason.type === 'slow') this.#options.meter?.countTerminated();
     try {
       watcher.spec.sink.end(reason);
     } catch (error) {
@@ -188,7 +189,7 @@ export class Dispatcher {
     }
   }
 
-  /** Ends a watch whose reader has left; false if it had already ended. */
+  /** Ends a watch without notifying its sink; returns false if it had already ended. */
   close(watcher: Watcher): boolean {
     if (watcher.state.type === 'ended') return false;
     moveWatcher(watcher, { type: 'end' });
@@ -202,14 +203,14 @@ export class Dispatcher {
     return true;
   }
 
-  /** Ends every watch, after sending pending changes except large frames to the live ones. */
+  /** Ends all watches, after sending pending changes, except large frames, to the live ones. */
   endAll(reason: WatchEnd): void {
     this.flush();
     for (const watcher of [...this.#watchers]) this.end(watcher, reason);
   }
 
-  /** Accepts a change that has just been added to the window. */
-  added(change: WindowChange): void {
+  /** Schedules the delivery of a change that was just appended to the window. */
+  enqueue(change: WindowChange): void {
     this.#pending.push(change);
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -225,19 +226,19 @@ export class Dispatcher {
     this.#flushing = true;
     const changes = this.#pending;
     this.#pending = [];
-    this.#options.meter?.dispatched(changes.length);
+    this.#options.meter?.countDispatched(changes.length);
     try {
-      for (const circle of this.#audience.gather(changes)) this.#deliver(circle);
+      for (const scope of this.#audience.distribute(changes)) this.#deliver(scope);
     } finally {
       this.#flushing = false;
     }
-    this.#cutOff();
+    this.#disconnectLagging();
     const waiting = this.#afterFlush;
     this.#afterFlush = [];
     for (const watcher of waiting) this.#step(watcher);
   }
 
-  #deliver(circle: Circle): void {
+  #deliver(circle: Scope): void {
     const changes = circle.batch;
     circle.batch = [];
     for (const members of circle.groups.values()) this.#deliverShared(members, changes);
@@ -263,7 +264,7 @@ export class Dispatcher {
           const type = eventTypeFor(change, watcher.spec);
           if (type !== undefined) {
             const after = frames.length;
-            const frame = frameOf(change, { watcher, type, memoise: true, after });
+            const frame = frameOf(change, { watcher, type, memoize: true, after });
             if (frame === undefined) break;
             frames.push(frame);
             bytes += frame.length;
@@ -311,7 +312,7 @@ export class Dispatcher {
     for (const change of changes) {
       const type = eventTypeFor(change, watcher.spec);
       if (type === undefined) continue;
-      const frame = frameOf(change, { watcher, type, memoise: true, after: frames.length });
+      const frame = frameOf(change, { watcher, type, memoize: true, after: frames.length });
       if (frame === undefined) {
         if (writeFrames(watcher, frames)) this.#fallBehind(watcher, change.position);
         else this.#block(watcher, change.position);
@@ -343,7 +344,7 @@ export class Dispatcher {
     this.#awaitDrain(watcher);
   }
 
-  /** Lets a live watcher continue from `position` by itself, because the next frame takes time. */
+  /** Makes a live watcher catch up from `position`, because the next frame takes time. */
   #fallBehind(watcher: Watcher, position: number): void {
     moveWatcher(watcher, { type: 'fellBehind', position });
     if (watcher.state.type !== 'catchingUp') return;
@@ -364,8 +365,8 @@ export class Dispatcher {
   }
 
   /**
-   * Sends missing changes to a watcher until it is live or blocked, or its turn ends. All watchers
-   * together have one slice of each turn of the event loop (TRUST-2).
+   * Sends missing changes to a watcher until it is live or blocked, or its slice ends. All watchers
+   * share one slice of each turn of the event loop (TRUST-2).
    */
   #step(watcher: Watcher): void {
     if (this.#flushing) {
@@ -373,7 +374,7 @@ export class Dispatcher {
       return;
     }
     this.#guarded([watcher], () => {
-      for (let chunk = 0; chunk < chunksPerTurn; chunk++) {
+      for (let chunk = 0; chunk < chunksPerStep; chunk++) {
         if (this.#mustPause(watcher)) {
           watcher.slices.afterPause(() => this.#step(watcher));
           return;
@@ -389,13 +390,13 @@ export class Dispatcher {
     return (state.type === 'catchingUp' || state.type === 'initial') && slices.over;
   }
 
-  /** Sends one chunk; false if there is nothing more to do for now. */
+  /** Sends one chunk; returns false if there is nothing more to do for now. */
   #advance(watcher: Watcher): boolean {
     const { window } = this.#options;
     const { state } = watcher;
     if (state.type === 'initial') {
       const sent = sendInitial(watcher, state);
-      if (sent > 0) this.#options.meter?.sentInitial(sent);
+      if (sent > 0) this.#options.meter?.countInitial(sent);
     } else if (state.type === 'catchingUp') {
       if (state.position < window.start) {
         this.end(watcher, { type: 'slow' });
@@ -412,10 +413,7 @@ export class Dispatcher {
     return false;
   }
 
-  /**
-   * Makes a watcher live. It has received the pending changes, so the live ones must get them
-   * first.
-   */
+  /** Makes a watcher live, after sending the pending changes, which it has, to the others. */
   #enter(watcher: Watcher): void {
     this.flush();
     if (watcher.state.type !== 'catchingUp') return;
@@ -425,22 +423,23 @@ export class Dispatcher {
     this.#audience.add(watcher);
   }
 
-  #cutOff(): void {
+  #disconnectLagging(): void {
     const { window, lagChangesMax, lagBytesMax } = this.#options;
     for (const watcher of this.#behind) {
-      const position = heldPosition(watcher.state);
+      const position = nextPosition(watcher.state);
       if (position === undefined) continue;
       const lag = this.#lag(position);
       const { changes, bytes } = watcher.handicap;
-      const far = lag.changes - changes > lagChangesMax || lag.bytes - bytes > lagBytesMax;
-      if (far || position < window.start) this.end(watcher, { type: 'slow' });
+      const isTooFarBehind =
+        lag.changes - changes > lagChangesMax || lag.bytes - bytes > lagBytesMax;
+      if (isTooFarBehind || position < window.start) this.end(watcher, { type: 'slow' });
     }
   }
 
   #lag(position: number): { changes: number; bytes: number } {
     const { window } = this.#options;
-    const kept = Math.max(position, window.start);
-    const bytes = window.bytesAt(window.end) - window.bytesAt(kept);
+    const oldest = Math.max(position, window.start);
+    const bytes = window.bytesAt(window.end) - window.bytesAt(oldest);
     return { changes: window.end - position, bytes };
   }
 
@@ -451,7 +450,7 @@ export class Dispatcher {
 
   #scheduleBookmark(watcher: Watcher): void {
     const { clock, bookmarkMs, random } = this.#options;
-    // kube-apiserver checks for due bookmarks every 1 to 1.25 s, so they are late by that much.
+    // kube-apiserver checks for due bookmarks every 1 to 1.25 s, so its bookmarks are late by as much.
     const delayMs = bookmarkMs + Math.round(1000 * (1 + 0.25 * random()));
     const timer = clock.after(delayMs, () => {
       watcher.timers.delete(timer);
@@ -461,7 +460,7 @@ export class Dispatcher {
     watcher.timers.add(timer);
   }
 
-  /** Sends a bookmark to a live watcher; others have not received all changes up to its version. */
+  /** Sends a bookmark to a live watcher; other watchers have not received all earlier changes. */
   #bookmark(watcher: Watcher): void {
     this.flush();
     if (watcher.state.type !== 'live') return;
@@ -472,7 +471,7 @@ export class Dispatcher {
     });
   }
 
-  /** Runs `work` for some watchers; an error (an object that cannot be encoded) ends only these. */
+  /** Runs `work` for some watchers; an error, such as of the encoder, ends only these watchers. */
   #guarded(watchers: Iterable<Watcher>, work: () => void): boolean {
     try {
       work();
@@ -491,9 +490,9 @@ export class Dispatcher {
   }
 }
 
-/** Counts sent frames; all members have the same encoding and counter. */
+/** Counts frames sent to watchers, which share one encoder. */
 function countSent(members: ReadonlySet<Watcher>, frames: readonly Buffer[]): void {
   const [first] = members;
-  if (first?.spec.encoder.sent === undefined) return;
-  for (const { length } of frames) first.spec.encoder.sent(length, members.size);
+  if (first?.spec.encoder.countSent === undefined) return;
+  for (const { length } of frames) first.spec.encoder.countSent(length, members.size);
 }

@@ -12,7 +12,7 @@ const some = fc.record({
   skipped: fc.nat(3),
   endsWithComma: fc.boolean(),
 });
-/** Longer than most items, so that the type of one overlaps several previous items. */
+/** Longer than most items, so that a type overlaps several previous items. */
 const someType = fc.constantFrom('', ',', '"kind":1,', `"kind":"${'x'.repeat(20)}",`);
 
 test('a run contains its entries with commas and without types, however it is divided', () => {
@@ -21,15 +21,15 @@ test('a run contains its entries with commas and without types, however it is di
       some,
       someType,
       fc.array(fc.integer({ min: 1, max: 40 })),
-      (made, type, portions) => {
-        const { texts, endsWithComma } = made;
-        const from = Math.min(made.skipped, texts.length - 1);
+      (sample, type, portions) => {
+        const { texts, endsWithComma } = sample;
+        const from = Math.min(sample.skipped, texts.length - 1);
         const to = texts.length;
         const entries = entriesOf(texts.map((text) => `{${type}${text}}`));
         const run = new EntryRun({ entries, from, to, endsWithComma, typeBytes: type.length });
         const items = texts.slice(from).map((text) => `{${text}}`);
-        const wanted = items.join(',') + (endsWithComma ? ',' : '');
-        expect(run.length).toBe(Buffer.byteLength(wanted));
+        const expected = items.join(',') + (endsWithComma ? ',' : '');
+        expect(run.length).toBe(Buffer.byteLength(expected));
         // The bytes around the run must not change.
         const around = 50;
         const copied = Buffer.alloc(run.length + 2 * around);
@@ -41,18 +41,18 @@ test('a run contains its entries with commas and without types, however it is di
           at += bytes;
         }
         const nothing = '\0'.repeat(around);
-        expect(copied.toString()).toBe(`${nothing}${wanted}${nothing}`);
+        expect(copied.toString()).toBe(`${nothing}${expected}${nothing}`);
       },
     ),
   );
 });
 
-test('a copy beyond the end is refused', () => {
+test('a copy beyond the end throws', () => {
   const [run] = runsOfAll(entriesOf(['{}']), 0);
   expect(() => run?.copyNext(Buffer.alloc(9), 0, 3)).toThrow('nothing is left');
 });
 
-test('an object that does not begin with its type is not cut', () => {
+test('an object that does not begin with its type throws', () => {
   const entries = entriesOf(['{"kind":"A","x":1}', '{"kind":"A","x":1}', '{"x":"A","y":1}']);
   const [run] = runsOfAll(entries, '"kind":"A",'.length);
   const target = Buffer.alloc(run?.length ?? 0);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { EntryHint, entryAtRevision, makeEntry, settle, spliceRevision } from './entry.ts';
 import { indexOf, widget } from './testing.ts';
 
-test('the version directly follows the start of metadata and occurs nowhere else', () => {
+test('the resourceVersion is inserted as the first member of the metadata', () => {
   const object = widget({ namespace: 'a', name: '"metadata":{' });
   const stored = Buffer.from(JSON.stringify(object));
   const json = JSON.parse(spliceRevision(stored, 42).toString());
@@ -10,7 +10,7 @@ test('the version directly follows the start of metadata and occurs nowhere else
   expect(Object.keys(json.metadata)[0]).toBe('resourceVersion');
 });
 
-test('the last state has the later version', () => {
+test('an entry at a later revision has that resourceVersion', () => {
   const object = widget({ namespace: 'a', name: 'é' });
   const stored = Buffer.from(JSON.stringify(object));
   const index = indexOf(object);
@@ -22,7 +22,7 @@ test('the last state has the later version', () => {
   expect(entry.json).toEqual(spliceRevision(stored, 9));
 });
 
-test('a hint has one entry for each revision of its value', () => {
+test('a hint creates one entry for each revision of its value', () => {
   const object = widget({ namespace: 'a', name: 'b' });
   const record = { key: 'a/b', stored: Buffer.from(JSON.stringify(object)), createRevision: 4 };
   const hint = new EntryHint(indexOf(object));
@@ -33,7 +33,7 @@ test('a hint has one entry for each revision of its value', () => {
   expect(restored.json).toEqual(spliceRevision(record.stored, 9));
 });
 
-test('bytes without metadata are refused', () => {
+test('bytes without metadata throw', () => {
   expect(() => spliceRevision(Buffer.from('{}'), 1)).toThrow('metadata');
 });
 
@@ -43,7 +43,7 @@ function entryAt(revision: number, filler: string) {
   return makeEntry({ key: 'a/b', stored, revision, createRevision: 1, index: indexOf(object) });
 }
 
-test('small entries share memory until they settle, and keep their bytes', () => {
+test('small entries share memory until they are settled, which keeps their bytes', () => {
   const entries = Array.from({ length: 20 }, (_, at) => entryAt(at + 1, 'x'.repeat(at)));
   const texts = entries.map(({ json }) => json.toString());
   expect(new Set(entries.map(({ json }) => json.buffer)).size).toBeLessThan(entries.length);

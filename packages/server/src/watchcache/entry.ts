@@ -1,7 +1,7 @@
 import { type ApiObject, isInSlab, Slab } from '@wheelhouse/machinery';
 import type { Revision } from '@wheelhouse/store';
 
-/** The facts of an object that lists and watches use without decoding it. */
+/** The parts of an object that lists and watches use without decoding it. */
 export interface EntryIndex {
   readonly name: string;
   /** Empty for cluster-scoped kinds. */
@@ -34,8 +34,8 @@ export interface Entry {
 }
 
 /**
- * Passed as `PutRequest.hint`: what the writer already knows of the object that it encoded, so that
- * the cache and the writer share one entry of it.
+ * Passed as `PutRequest.hint`: the index of the object that the writer encoded, so that the cache
+ * and the writer share one entry.
  */
 export class EntryHint {
   readonly index: EntryIndex;
@@ -55,8 +55,8 @@ export class EntryHint {
   }
 
   /**
-   * The entry of a record; created by the first call for its revision. A store that returns to an
-   * earlier state writes the same value again, with the hint of its first write.
+   * Returns the entry of a record, created by the first call for its revision. A store that restores
+   * an earlier state writes the same value again, with the hint of its first write.
    */
   entryOf(record: Omit<StoredEntry, 'index'>): Entry {
     if (this.#entry?.revision === record.revision) return this.#entry;
@@ -96,13 +96,13 @@ function noMetadata(): Error {
   return new Error('a stored object has no metadata');
 }
 
-/** Larger entries have their own memory, because sharing would save nothing. */
+/** Entries above this many bytes have their own memory, because sharing would save nothing. */
 const sharedBytesMax = 4 * 1024;
-const young = new Slab();
+const slab = new Slab();
 
-/** Memory for an entry's JSON; `settle` moves entries that outlive the window. */
+/** Allocates memory for an entry's JSON; `settle` moves entries that outlive the window. */
 function allocate(size: number): Buffer {
-  return size > sharedBytesMax ? Buffer.allocUnsafeSlow(size) : young.take(size);
+  return size > sharedBytesMax ? Buffer.allocUnsafeSlow(size) : slab.take(size);
 }
 
 /** Moves an entry's JSON to its own memory, so that its slab can be freed. */
@@ -152,7 +152,7 @@ export function withoutRevision(json: Buffer): Buffer {
   return Buffer.concat([json.subarray(0, before), json.subarray(after)]);
 }
 
-/** The data from which an entry is created. */
+/** The values from which an entry is created. */
 interface StoredEntry {
   /** Without the storage prefix. */
   readonly key: string;
@@ -177,11 +177,11 @@ export function entryAtRevision(entry: Entry, revision: Revision): Entry {
   return { ...entry, revision, json: replaceRevision(entry.json, revision), memo: undefined };
 }
 
-/** The position of `metadata` in an entry's JSON text, including its braces. */
-export interface MetadataPlace {
+/** Where `metadata`, including its braces, is in an entry's JSON text. */
+export interface MetadataLocation {
   readonly start: number;
   readonly end: number;
-  /** Its `managedFields` with their comma; both are `end` if it has none. */
+  /** Where its `managedFields` and their comma are; both are `end` if it has none. */
   readonly managedStart: number;
   readonly managedEnd: number;
 }
@@ -190,7 +190,7 @@ export interface MetadataPlace {
  * Finds the metadata in an entry's JSON without parsing it: canonical JSON has no whitespace, and
  * the first `"metadata":{` is the right one (`versionOffset`).
  */
-export function metadataPlace(text: string): MetadataPlace {
+export function locateMetadata(text: string): MetadataLocation {
   const found = text.indexOf('"metadata":{');
   if (found < 0) throw noMetadata();
   const start = found + '"metadata":'.length;
@@ -218,7 +218,7 @@ export function metadataPlace(text: string): MetadataPlace {
   throw noMetadata();
 }
 
-/** Always a list, and never the first member of the metadata, which is the version. */
+/** The managed fields are always a list, and never the first member, which is the version. */
 const managedKey = '"managedFields":[';
 
 /** Index of the closing quote of the string that begins at `start`. */

@@ -17,7 +17,7 @@ interface Flaky {
   readonly store: Store;
   /** The error of the next ranges. */
   rangeFails: StoreError | undefined;
-  /** The same for watches. */
+  /** The error of the next watches. */
   watchFails: StoreError | undefined;
   /** Ends the open watches. */
   cut(reason: StoreError): void;
@@ -94,7 +94,7 @@ test('a store that is not ready is retried', async () => {
   expect((await cache.get('a/x', undefined))?.revision).toBe(1);
 });
 
-test('a store that lists but cannot be followed yet is retried', async () => {
+test('a store that answers ranges but not watches is retried', async () => {
   const flaky = flakyStore();
   const clock = new FakeClock();
   await putWidget(flaky.store, { namespace: 'a', name: 'x' });
@@ -107,7 +107,7 @@ test('a store that lists but cannot be followed yet is retried', async () => {
   expect((await cache.get('a/x', undefined))?.revision).toBe(1);
 });
 
-test('a cut connection resumes where it broke, and watches continue', async () => {
+test('a lost connection is resumed where it broke, and watches continue', async () => {
   const flaky = flakyStore();
   const clock = new FakeClock();
   const cache = openCache(flaky.store, clock);
@@ -131,7 +131,7 @@ test('a cut connection resumes where it broke, and watches continue', async () =
   expect(reader.short).toEqual(['ADDED a/x@1']);
 });
 
-test('lost history is reloaded: watches end, subscribers learn what changed', async () => {
+test('after lost history the cache reloads, watches end, and subscribers receive the changes', async () => {
   const flaky = flakyStore();
   const { store } = flaky;
   const clock = new FakeClock();
@@ -167,7 +167,7 @@ test('a damaged record is skipped and does not affect others', async () => {
   expect(cache.peek('a/good')?.revision).toBe(2);
 });
 
-test('a long load and a long filtered list yield to other work, correctly', async () => {
+test('a long filtered list yields to other work and is not affected by it', async () => {
   const store = createMemoryStore();
   const total = 12_000;
   for (let i = 0; i < total; i++) {
@@ -189,7 +189,7 @@ test('a long load and a long filtered list yield to other work, correctly', asyn
   expect((await list).revision).toBe(total);
 });
 
-test('a resume from far back does not count as a slow reader', async () => {
+test('a watch that resumes far back is not disconnected as slow', async () => {
   const store = createMemoryStore();
   const cache = openCache(store, new FakeClock(), { watchLagChangesMax: 10 });
   await cache.ready();

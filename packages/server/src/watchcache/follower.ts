@@ -27,15 +27,15 @@ interface Waiter {
 }
 
 /**
- * Waits until the cache has followed the store up to a revision. Whatever revisions requests wait
- * for, the store is asked only for the next one, so future versions cannot fill its memory.
+ * Waits until the cache has followed the store up to a revision. Only the next revision is requested
+ * from the store, so that requests for future versions cannot fill its memory.
  */
 class Freshness {
   readonly #clock: Clock;
   readonly #progress: () => Revision;
   readonly #waiters = new Set<Waiter>();
   #watch: StoreWatch | undefined;
-  #asked: StoreWatch | undefined;
+  #requestedFrom: StoreWatch | undefined;
 
   constructor(options: { clock: Clock; progress: () => Revision }) {
     this.#clock = options.clock;
@@ -49,8 +49,8 @@ class Freshness {
   }
 
   /**
-   * Waits for `revision`: true when it is reached (synchronously if it already is), false after the
-   * timeout or on cancellation. `onCancel` receives the function that cancels the wait.
+   * Waits for `revision`. Returns true when it is reached, synchronously if it already is, and false
+   * after the timeout or on cancellation. `onCancel` receives the function that cancels the wait.
    */
   waitFor(
     revision: Revision,
@@ -85,25 +85,25 @@ class Freshness {
     if (this.#waiters.size === 0) return;
     const progress = this.#progress();
     for (const waiter of this.#waiters) if (waiter.revision <= progress) waiter.settle(true);
-    if (this.#waiters.size > 0) this.#ask(progress + 1);
+    if (this.#waiters.size > 0) this.#requestProgress(progress + 1);
   }
 
   /** Resolves all waiters with false. */
-  giveUp(): void {
+  cancelAll(): void {
     for (const waiter of this.#waiters) waiter.settle(false);
   }
 
-  #ask(revision: Revision): void {
+  #requestProgress(revision: Revision): void {
     const watch = this.#watch;
-    if (watch === undefined || this.#asked === watch) return;
+    if (watch === undefined || this.#requestedFrom === watch) return;
     const answer = watch.reached(revision);
     if (!(answer instanceof Promise)) {
       deferMicrotask({ where: 'watch' }, () => this.check());
       return;
     }
-    this.#asked = watch;
+    this.#requestedFrom = watch;
     const done = () => {
-      if (this.#asked === watch) this.#asked = undefined;
+      if (this.#requestedFrom === watch) this.#requestedFrom = undefined;
     };
     answer.then(
       () => {
@@ -116,15 +116,16 @@ class Freshness {
   }
 }
 
+/** The dependencies and callbacks of a follower. */
 export interface FollowerOptions extends LoaderOptions {
   readonly clock: Clock;
   readonly limits: WindowLimits;
   readonly meter?: CacheMeter | undefined;
   /** Milliseconds between retries after a failure of the store. */
   readonly retryMs: number;
-  /** Called with each new window: after the first load, and after history was lost. */
+  /** Called with each new window: after the first load, and after lost history. */
   readonly onLoaded: (window: ChangeWindow) => void;
-  /** Called when a load failed while there is no window; it will be retried. */
+  /** Called when a load fails while there is no window; it is retried. */
   readonly onFailed: (error: unknown) => void;
   /** Called when values cannot be converted to the required form, which ends the follower. */
   readonly onUnusable: (error: StatusError) => void;
@@ -132,11 +133,11 @@ export interface FollowerOptions extends LoaderOptions {
   readonly onLost: () => void;
   /** Called for each change in order, after it is in the window. */
   readonly onChange: (change: WindowChange) => void;
-  /** Called for changes between two loads, for listeners that need no history. */
+  /** Called for changes that a reload finds, for listeners that need no history. */
   readonly onMissed: (change: EntryChange) => void;
 }
 
-/** Keeps a window in step with the store: loads, follows, and reloads if history is lost. */
+/** Keeps a window current: loads it, follows the store, and reloads it if history is lost. */
 export class Follower {
   readonly freshness: Freshness;
   readonly #options: FollowerOptions;
@@ -169,13 +170,13 @@ export class Follower {
     return this.#window;
   }
 
-  /** Everything up to and including this revision is in the window. */
+  /** The newest revision up to which the window is complete. */
   progress(): Revision {
     const followed = this.#watch?.progress ?? 0;
     return Math.max(followed, this.#applied);
   }
 
-  /** Loads and follows; retries until it succeeds or the follower is closed. */
+  /** Begins to load and follow; retries until the follower is closed. */
   start(): void {
     background(
       { where: 'watch' },
@@ -188,7 +189,7 @@ export class Follower {
     this.#watch?.close();
     this.#watch = undefined;
     this.freshness.follow(undefined);
-    this.freshness.giveUp();
+    this.freshness.cancelAll();
   }
 
   /**
@@ -260,11 +261,11 @@ export class Follower {
     const loading = recordingUnreadable(this.#options, unreadable);
     const { snapshot: loaded, revision } = await loadSnapshot(loading);
     if (this.#closed) return;
-    // Until here the previous set stays valid: objects that are not yet reread are not readable.
+    // The previous set is valid until here, because its objects have not been read again.
     this.#unreadable = unreadable;
     this.#recording = loading;
     const before = this.#window?.current;
-    const snapshot = withKept(loaded, { before, keys: unreadable.keys() });
+    const snapshot = withUnreadable(loaded, { before, keys: unreadable.keys() });
     const { limits, onLost, onLoaded } = this.#options;
     this.#isLoaded = false;
     if (before !== undefined) onLost();
@@ -286,7 +287,7 @@ export class Follower {
       onEvents: (events) => this.#apply(events),
       onEnd: (reason) => {
         ended = reason;
-        if (this.#watch !== undefined) this.#lose(reason);
+        if (this.#watch !== undefined) this.#reconnect(reason);
       },
     });
     if (ended !== undefined) throw ended;
@@ -298,7 +299,7 @@ export class Follower {
     this.freshness.follow(watch);
   }
 
-  #lose(reason: StoreError): void {
+  #reconnect(reason: StoreError): void {
     this.#applied = this.progress();
     this.#watch = undefined;
     this.freshness.follow(undefined);
@@ -308,7 +309,7 @@ export class Follower {
   #apply(events: readonly StoreEvent[]): void {
     const window = this.#window;
     if (window === undefined || this.#closed) return;
-    this.#options.meter?.received(events.length);
+    this.#options.meter?.countReceived(events.length);
     const at = this.#options.clock.monotonic();
     for (const event of events) {
       if (event.revision <= this.#applied) continue;
@@ -336,18 +337,18 @@ export class Follower {
   }
 }
 
-/** Keeps the last readable state of objects that can no longer be read. */
-function withKept(
+/** Adds the last readable states of objects that can no longer be read. */
+function withUnreadable(
   snapshot: Snapshot,
   { before, keys }: { before: Snapshot | undefined; keys: Iterable<string> },
 ): Snapshot {
-  let kept = snapshot;
-  if (before === undefined) return kept;
+  let merged = snapshot;
+  if (before === undefined) return merged;
   for (const key of keys) {
     const previous = orderedMapGet(before, key);
-    if (previous !== undefined) kept = orderedMapSet(kept, key, previous);
+    if (previous !== undefined) merged = orderedMapSet(merged, key, previous);
   }
-  return kept;
+  return merged;
 }
 
 /** Loader options that add unreadable objects to a map. */
@@ -357,7 +358,7 @@ function recordingUnreadable(
 ): LoaderOptions {
   const { store, prefix, logger, indexOf, meter } = options;
   const onUnreadable = (found: UnreadableRecord) => {
-    meter?.unreadable();
+    meter?.countUnreadable();
     into.set(found.key, found);
   };
   return { store, prefix, logger, indexOf, onUnreadable };

@@ -12,7 +12,7 @@ import type { EntryChange } from './contract.ts';
 import { type Entry, EntryHint, type EntryIndex, makeEntry } from './entry.ts';
 import type { Snapshot } from './window.ts';
 
-/** What the loader needs to read one resource's entries from the store. */
+/** How to read the entries of one resource from the store. */
 export interface LoaderOptions {
   readonly store: Store;
   /** Storage prefix of the resource, ending in `/`. */
@@ -36,9 +36,9 @@ export interface UnreadableRecord {
 const pageRecords = 1000;
 
 /**
- * Loads all entries at one revision, by default the newest, page by page, with other work between
- * pages. Entries that are unchanged in `reusable` are reused instead of decoded. Rejects with the
- * store's `compacted` or `future-revision`.
+ * Loads all entries at one revision, by default the newest. Other work runs between pages. Entries
+ * that are unchanged in `reusable` are reused instead of decoded. Rejects with the store's
+ * `compacted` or `future-revision`.
  */
 export async function loadSnapshot(
   options: LoaderOptions,
@@ -73,8 +73,8 @@ export async function loadSnapshot(
 }
 
 /**
- * The entry of a stored value. An unreadable one is reported, logged, and undefined, so that one
- * damaged record does not affect the others.
+ * Creates the entry of a stored value. Returns undefined for an unreadable value, which is logged and
+ * reported, so that one damaged record does not affect others.
  */
 export function decodeEntry(
   options: LoaderOptions,
@@ -125,13 +125,13 @@ function keyBelow({ prefix }: LoaderOptions, storeKey: string): string {
 
 function reportUnreadable(options: LoaderOptions, found: UnreadableRecord): undefined {
   const { storeKey, problem } = found;
-  options.logger.error('a stored object cannot be read', { key: storeKey, error: problem });
+  options.logger.error('cannot read a stored object', { key: storeKey, error: problem });
   options.onUnreadable?.(found);
 }
 
 /**
- * The change that a store event makes; undefined if nothing visible changes. An object that has
- * become unreadable still exists, so its last state is kept.
+ * Converts a store event to a change; undefined if nothing visible changes. An object that becomes
+ * unreadable still exists, so its last state is kept.
  * @param on.entryAt the entry of a key before the event
  * @param on.at time of arrival, in monotonic milliseconds
  */
@@ -166,7 +166,7 @@ export async function readEvents(
     after,
     onEvents(events) {
       for (const event of events) if (event.revision <= upTo) found.push(event);
-      if (found.length > eventsMax) fail(tooMany(upTo));
+      if (found.length > eventsMax) fail(tooManyEvents(upTo));
     },
     onEnd: fail,
   });
@@ -178,22 +178,22 @@ export async function readEvents(
   return found;
 }
 
-function tooMany(revision: Revision): StoreError {
+function tooManyEvents(revision: Revision): StoreError {
   return new StoreError({ code: 'compacted', message: 'too much history to read back', revision });
 }
 
-const keptMax = 2;
-const keptMs = 30_000;
+const snapshotsMax = 2;
+const retentionMs = 30_000;
 
 /**
  * Snapshots of revisions that only the store still has, for exact lists. Each requires a full load,
- * so they are loaded one at a time, and the last few are kept for further chunks of a list.
+ * so they are loaded one at a time, and the latest ones are kept for further chunks of a list.
  */
 export class HistoricSnapshots {
   readonly #load: (revision: Revision) => Promise<Snapshot>;
   readonly #clock: Clock;
-  readonly #keptMs: number;
-  readonly #kept = new Map<Revision, Promise<Snapshot>>();
+  readonly #retentionMs: number;
+  readonly #snapshots = new Map<Revision, Promise<Snapshot>>();
   #last: Promise<unknown> = Promise.resolve();
 
   /** @param options.historyMs snapshots are not kept longer than the store's history (LIST-6) */
@@ -203,25 +203,25 @@ export class HistoricSnapshots {
     load: (revision: Revision) => Promise<Snapshot>;
   }) {
     this.#clock = options.clock;
-    this.#keptMs = Math.min(keptMs, options.historyMs);
+    this.#retentionMs = Math.min(retentionMs, options.historyMs);
     this.#load = options.load;
   }
 
   /** The snapshot of a revision. Rejects with the store's error if the revision is gone. */
   at(revision: Revision): Promise<Snapshot> {
-    const cached = this.#kept.get(revision);
+    const cached = this.#snapshots.get(revision);
     if (cached !== undefined) return cached;
     const loading = this.#last.then(() => this.#load(revision));
     this.#last = loading.catch(() => {});
-    this.#kept.set(revision, loading);
+    this.#snapshots.set(revision, loading);
     const drop = () => {
-      if (this.#kept.get(revision) === loading) this.#kept.delete(revision);
+      if (this.#snapshots.get(revision) === loading) this.#snapshots.delete(revision);
     };
     loading.catch(drop);
-    this.#clock.after(this.#keptMs, drop);
-    for (const oldest of this.#kept.keys()) {
-      if (this.#kept.size <= keptMax) break;
-      this.#kept.delete(oldest);
+    this.#clock.after(this.#retentionMs, drop);
+    for (const oldest of this.#snapshots.keys()) {
+      if (this.#snapshots.size <= snapshotsMax) break;
+      this.#snapshots.delete(oldest);
     }
     return loading;
   }

@@ -61,7 +61,7 @@ async function writeTo(
   });
 }
 
-/** Writes many objects concurrently, so that the store may deliver them in one batch. */
+/** Writes many objects concurrently, so that the store may report them in one batch. */
 async function writeBurst(store: Store, model: Model, random: Random): Promise<void> {
   const writes: Promise<void>[] = [];
   for (const namespace of namespaces) {
@@ -93,7 +93,7 @@ async function checkExact(cache: ResourceCache, store: Store, random: Random): P
   }
 }
 
-/** A well-behaved client: lists, watches from there, resumes, and lists again on 410. */
+/** A correct client: lists, watches from that version, resumes, and lists again on 410. */
 class Client {
   readonly #random: Random;
   readonly #namespace: string;
@@ -293,7 +293,7 @@ test(`list plus watch never misses a change of the embedded store (seed ${seed})
   }
 });
 
-test(`the cache is the store's range at every revision (seed ${seed})`, async () => {
+test(`an exact list equals the store's range at every revision (seed ${seed})`, async () => {
   const random = seededRandom(seed);
   const store = createMemoryStore();
   const model: Model = new Map();

@@ -46,17 +46,17 @@ function body(list: ListResult): { metadata: { name: string; resourceVersion: st
   return JSON.parse(`[${wholeBytes(list.jsonPieces(0)).toString()}]`);
 }
 
-async function refusal(work: () => unknown): Promise<StatusError> {
+async function rejectionOf(work: () => unknown): Promise<StatusError> {
   try {
     await work();
   } catch (error) {
     if (error instanceof StatusError) return error;
     throw error;
   }
-  throw new Error('was not refused');
+  throw new Error('the request was not rejected');
 }
 
-test('a list reads all, or one namespace, at the newest revision', async () => {
+test('a list returns all objects, or those of a namespace, at the newest revision', async () => {
   const { cache } = await setup();
   const all = await cache.list(request());
   expect(all.revision).toBe(15);
@@ -79,7 +79,7 @@ test('reads that need no waiting are synchronous', async () => {
   expect(cache.list(request())).not.toBeInstanceOf(Promise);
 });
 
-test('pages form the snapshot of the first, although writes continue', async () => {
+test('all pages belong to the snapshot of the first one, despite concurrent writes', async () => {
   const { cache, store } = await setup();
   const found: string[] = [];
   const remaining: (number | undefined)[] = [];
@@ -100,7 +100,7 @@ test('pages form the snapshot of the first, although writes continue', async () 
   expect(remaining).toEqual([11, 7, 3, undefined]);
 });
 
-test('the limit counts matches, and the token exists while entries remain', async () => {
+test('the limit counts matches, and there is a token while entries remain', async () => {
   const { cache } = await setup();
   const filter = (index: { labels: Readonly<Record<string, string>> }) =>
     index.labels.team === 'odd';
@@ -150,7 +150,7 @@ function token(revision: number, start: string): string {
   return encodeContinue({ revision, start }, tokenVersion);
 }
 
-test('every cell of the list table', async () => {
+test('LIST-5: each combination of list parameters', async () => {
   const { cache } = await setup();
   for (const [options, expected] of table) {
     let seen: string;
@@ -164,7 +164,7 @@ test('every cell of the list table', async () => {
   }
 });
 
-test('an exact list is the old state, from the window or the store', async () => {
+test('an exact list returns the old state, from the window or the store', async () => {
   const { cache, store } = await setup();
   await removeWidget(store, 'a/0');
   const exact = { resourceVersionMatch: 'Exact' as const, namespace: 'a' };
@@ -175,7 +175,7 @@ test('an exact list is the old state, from the window or the store', async () =>
   expect(names(old)).toEqual(['a/0', 'a/1', 'a/2']);
   expect(old.revision).toBe(3);
   await store.compact(10);
-  const gone = await refusal(() => later.list(request({ ...exact, resourceVersion: '4' })));
+  const gone = await rejectionOf(() => later.list(request({ ...exact, resourceVersion: '4' })));
   expect([gone.code, gone.reason, gone.message]).toEqual([
     410,
     'Expired',
@@ -183,7 +183,7 @@ test('an exact list is the old state, from the window or the store', async () =>
   ]);
 });
 
-test('an expired token gets one that continues at the newest state', async () => {
+test('the error for an expired token offers one that continues at the newest state', async () => {
   const { cache, store, clock } = await setup({ historyMs: 1000 });
   const first = await cache.list(request({ limit: 4 }));
   await putWidget(store, { namespace: 'a', name: '4', value: 2 });
@@ -191,7 +191,7 @@ test('an expired token gets one that continues at the newest state', async () =>
   await putWidget(store, { namespace: 'a', name: '4', value: 3 });
   await store.compact(16);
   const { continueToken } = first;
-  const error = await refusal(() => cache.list(request({ limit: 4, continueToken })));
+  const error = await rejectionOf(() => cache.list(request({ limit: 4, continueToken })));
   expect([error.code, error.reason]).toEqual([410, 'Expired']);
   expect(error.message).toMatch(/use the continue token in this response/);
   const offered = error.status.metadata.continue ?? '';
@@ -202,21 +202,21 @@ test('an expired token gets one that continues at the newest state', async () =>
   expect(names(rest)).toHaveLength(11);
 });
 
-test('a future version is awaited, then refused', async () => {
+test('a read waits for a future version, and times out', async () => {
   const { cache, store, clock } = await setup();
   const soon = cache.get('a/new', '16');
-  const never = refusal(() => cache.list(request({ resourceVersion: '99' })));
-  const beyond = refusal(() => cache.get('a/1', '18446744073709551615'));
+  const never = rejectionOf(() => cache.list(request({ resourceVersion: '99' })));
+  const beyond = rejectionOf(() => cache.get('a/1', '18446744073709551615'));
   await putWidget(store, { namespace: 'a', name: 'new' });
   expect((await soon)?.revision).toBe(16);
   await settle();
   clock.advance(3000);
-  for (const [error, asked] of [
+  for (const [error, requested] of [
     [await never, '99'],
     [await beyond, '18446744073709551615'],
   ] as const) {
     expect(error.code).toBe(504);
-    expect(error.message).toBe(`Timeout: Too large resource version: ${asked}, current: 16`);
+    expect(error.message).toBe(`Timeout: Too large resource version: ${requested}, current: 16`);
     expect(error.status.details?.retryAfterSeconds).toBe(1);
   }
 });
@@ -228,7 +228,7 @@ test('writes of other resources advance the version of a list', async () => {
   expect((await cache.list(request())).revision).toBe(16);
 });
 
-test('a list being read does not see later writes', async () => {
+test('a list does not contain writes that follow it', async () => {
   const { cache, store } = await setup();
   const before = await cache.list(request());
   await putWidget(store, { namespace: 'a', name: '4', value: 9 });

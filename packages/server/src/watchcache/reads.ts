@@ -29,24 +29,28 @@ export type ReadPoint =
   | { readonly type: 'notOlderThan'; readonly revision: Revision; readonly requested: string }
   | { readonly type: 'exact'; readonly revision: Revision; readonly requested: string };
 
+/** Where a list is read and where it begins. */
 export interface ListPlan {
   readonly point: ReadPoint;
   /** The position at which a continued list resumes. */
   readonly continued: ContinuePoint | undefined;
 }
 
-/** The freshness of a get (LIST-4): unset most recent, `0` any, else not older than. Throws 400. */
+/**
+ * The freshness of a get (LIST-4): the newest state without a version, any state for `0`, and
+ * otherwise one not older than the version. Throws 400 for a malformed version.
+ */
 export function getPoint(resourceVersion: string | undefined): ReadPoint {
   if (resourceVersion === undefined || resourceVersion === '') return { type: 'newest' };
-  const revision = soundRevision(resourceVersion);
+  const revision = parseRevision(resourceVersion);
   return revision === 0
     ? { type: 'any' }
     : { type: 'notOlderThan', revision, requested: resourceVersion };
 }
 
 /**
- * The freshness and start of a list (LIST-5) that passed `validateListOptions`. Throws 400 for a
- * malformed version or token, and for a token with a version other than `0`.
+ * Determines the freshness and the start of a list (LIST-5) that passed `validateListOptions`.
+ * Throws 400 for a malformed version or token, and for a token with a version other than `0`.
  * @param tokenVersion the `v` of continue tokens
  */
 export function planList(request: ListRequest, tokenVersion: string): ListPlan {
@@ -79,10 +83,10 @@ function planContinued(options: {
 }
 
 /**
- * Parses the version of a get or list. Throws 400 if it is malformed, also where kube-apiserver
- * answers 500 from its cache.
+ * Parses the version of a get or list. Throws 400 if it is malformed, even where kube-apiserver's
+ * cache answers 500.
  */
-function soundRevision(text: string): Revision {
+function parseRevision(text: string): Revision {
   const parsed = parseResourceVersion(text);
   if (parsed.ok) return parsed.revision;
   const value = JSON.stringify(text.slice(0, 128));
@@ -91,7 +95,7 @@ function soundRevision(text: string): Revision {
   );
 }
 
-/** Parses the version of a watch. Throws a 422 that names the resource in place of the kind. */
+/** Parses the version of a watch. Throws 422, with the resource in place of the kind. */
 export function watchRevision(
   text: string | undefined,
   resource: { readonly group: string; readonly resource: string },
@@ -140,7 +144,7 @@ export function listSnapshot(source: ListSource, request: ListRequest): MaybePro
   const shown = { from: range.from, to };
   return {
     revision: source.revision,
-    continueToken: more ? tokenBehind(source, { request, position: to - 1 }) : undefined,
+    continueToken: more ? tokenAfter(source, { request, position: to - 1 }) : undefined,
     remainingItemCount: more ? range.to - to : undefined,
     count: Math.max(0, to - range.from),
     entries: () => orderedMapValues(snapshot, shown),
@@ -231,7 +235,7 @@ function filteredResult(
   const more = position < range.to;
   return {
     revision: source.revision,
-    continueToken: more ? tokenBehind(source, { request, position: position - 1 }) : undefined,
+    continueToken: more ? tokenAfter(source, { request, position: position - 1 }) : undefined,
     remainingItemCount: undefined,
     count: found.length,
     examined: position - range.from,
@@ -240,8 +244,8 @@ function filteredResult(
   };
 }
 
-/** The token of a list that continues after the entry at `position`. */
-function tokenBehind(
+/** The continue token of a list that continues after the entry at `position`. */
+function tokenAfter(
   source: ListSource,
   { request, position }: { request: ListRequest; position: number },
 ): string {
@@ -252,7 +256,7 @@ function tokenBehind(
   return encodeContinue(point, source.tokenVersion);
 }
 
-/** The entries' JSON as runs, which copy nothing yet. */
+/** The entries' JSON as runs, which copy the bytes only when they are written. */
 function* leafPieces(
   source: ListSource,
   range: { readonly from: number; readonly to: number; readonly typeBytes: number },
@@ -334,7 +338,7 @@ export function* runsOf(options: Entries): Generator<EntryRun> {
   }
 }
 
-/** All items of a list as runs; the parameters are those of `ListResult.jsonPieces`. */
+/** Divides all items of a list into runs; for the parameters see `ListResult.jsonPieces`. */
 export function runsOfAll(entries: readonly Entry[], typeBytes: number): Generator<EntryRun> {
   return runsOf({ entries, from: 0, to: entries.length, endsWithComma: false, typeBytes });
 }
@@ -405,7 +409,7 @@ export class EntryRun implements ByteRun {
 
   /** Copies as much of the next entry as fits; returns the end. */
   #copyPart(target: Buffer, start: number, end: number): number {
-    if (this.#at >= this.#to) throw nothingLeft();
+    if (this.#at >= this.#to) throw exhausted();
     const json = this.#jsonAt(this.#at);
     const typeBytes = this.#typeBytes;
     const before = this.#done;
@@ -429,14 +433,14 @@ export class EntryRun implements ByteRun {
 
   #jsonAt(at: number): Buffer {
     const entry = this.#entries[at];
-    if (entry === undefined) throw nothingLeft();
+    if (entry === undefined) throw exhausted();
     return entry.json;
   }
 }
 
 const lengthAt = (entries: readonly Entry[], at: number) => entries[at]?.json.length ?? 0;
 
-const nothingLeft = () => new Error('nothing is left of these entries');
+const exhausted = () => new Error('nothing is left of these entries');
 
 /** Checks that the item's brace can replace the comma that ends its type. */
 function checkType(json: Buffer, typeBytes: number): void {

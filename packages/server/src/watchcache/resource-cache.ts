@@ -42,10 +42,11 @@ import {
   type ReadPoint,
   watchRevision,
 } from './reads.ts';
-import { corruptList, corruptObject, unservedBy } from './store-errors.ts';
+import { corruptList, corruptObject, statusOfStoreError } from './store-errors.ts';
 import type { CatchingUp, Initial, Watcher } from './watcher.ts';
 import type { ChangeWindow, Snapshot } from './window.ts';
 
+/** The dependencies and limits of a watch cache. */
 export interface ResourceCacheOptions {
   readonly store: Store;
   /** Storage prefix, ending in `/`; keys below it are `<namespace>/<name>` or `<name>`. */
@@ -59,28 +60,28 @@ export interface ResourceCacheOptions {
   readonly groupResource: GroupResource;
   /** The `v` of continue tokens: the dialect's `meta.…/v1`. */
   readonly tokenVersion: string;
-  /** How long changes are kept for watches and old snapshots; 5 minutes by default. */
+  /** Milliseconds for which changes are kept for watches and old snapshots; by default 5 minutes. */
   readonly historyMs?: number;
   /** Maximum number of changes that are kept. */
   readonly historyChangesMax?: number;
   /** Maximum bytes of JSON in kept changes. */
   readonly historyBytesMax?: number;
-  /** A watcher that is further behind is disconnected (WATCH-7). */
+  /** A watcher that is further behind, in changes, is disconnected (WATCH-7). */
   readonly watchLagChangesMax?: number;
-  /** Approximate interval of bookmarks; a minute by default. */
+  /** Approximate interval of bookmarks in milliseconds; by default a minute. */
   readonly bookmarkMs?: number;
   /** Milliseconds before a failed store is tried again. */
   readonly retryMs?: number;
   /** Runs a task after the current events; `setImmediate` by default. */
   readonly defer?: (task: () => void) => void;
   readonly random?: () => number;
-  /** `fresh`: reads of any version wait for the newest one; `cached` when absent. */
+  /** `fresh`: reads of any version wait for the newest one; by default `cached`. */
   readonly reads?: 'cached' | 'fresh';
-  /** `store`: consistent lists are read from the store; from the cache when absent. */
+  /** `store`: consistent lists are read from the store; by default from the cache. */
   readonly consistentLists?: 'cache' | 'store';
   readonly meter?: CacheMeter | undefined;
-  /** Called when the cache has ended itself because values cannot be converted to its form. */
-  readonly onGivenUp?: () => void;
+  /** Called when the cache ends because stored values cannot be converted to its form. */
+  readonly onEnded?: () => void;
 }
 
 /** Milliseconds that a read waits for a version that the cache has not reached (LIST-7). */
@@ -95,7 +96,7 @@ const continueExpired =
   'inconsistent list - objects that were created, modified, or deleted between the time the first ' +
   'chunk was returned and now may show up in the list.';
 
-/** Opens the cache of one resource and starts to load it. */
+/** Creates the cache of one resource and begins to load it. */
 export function createResourceCache(options: ResourceCacheOptions): ResourceCache {
   return new StoreBackedCache(options);
 }
@@ -121,12 +122,12 @@ class StoreBackedCache implements ResourceCache {
         bytesMax: options.historyBytesMax ?? 128 * 1024 * 1024,
       },
       retryMs: options.retryMs ?? 1000,
-      onLoaded: (window) => this.#loaded(window),
-      onLost: () => this.#lost(),
-      onFailed: (error) => this.#failed(error),
-      onUnusable: (error) => this.#giveUp(error),
+      onLoaded: (window) => this.#onLoaded(window),
+      onLost: () => this.#onLost(),
+      onFailed: (error) => this.#onFailed(error),
+      onUnusable: (error) => this.#endUnusable(error),
       onChange: (change) => {
-        this.#dispatcher?.added(change);
+        this.#dispatcher?.enqueue(change);
         this.#notify(change);
       },
       onMissed: (change) => this.#notify(change),
@@ -160,10 +161,10 @@ class StoreBackedCache implements ResourceCache {
   }
 
   get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined> {
-    return chain(this.#reach(getPoint(this.#versionToRead(resourceVersion))), () => {
+    return chain(this.#waitFor(getPoint(this.#versionToRead(resourceVersion))), () => {
       const { unreadable } = this.#follower;
-      const lost = unreadable.size === 0 ? undefined : unreadable.get(key);
-      if (lost !== undefined) throw corruptObject(lost);
+      const unreadableRecord = unreadable.size === 0 ? undefined : unreadable.get(key);
+      if (unreadableRecord !== undefined) throw corruptObject(unreadableRecord);
       return this.peek(key);
     });
   }
@@ -174,8 +175,8 @@ class StoreBackedCache implements ResourceCache {
     if (plan.point.type === 'newest' && this.#options.consistentLists === 'store') {
       return this.#listFromStore(plan, request);
     }
-    return chain(this.#reach(plan.point), () => {
-      if (request.unreadable === undefined) this.#refuseUnreadable(request);
+    return chain(this.#waitFor(plan.point), () => {
+      if (request.unreadable === undefined) this.#rejectUnreadable(request);
       if (plan.point.type !== 'exact') {
         const revision = this.#follower.progress();
         return this.#answer({ plan, snapshot: this.#window().current, revision }, request);
@@ -218,24 +219,24 @@ class StoreBackedCache implements ResourceCache {
     this.#follower.close();
     this.#dispatcher?.endAll(reason);
     this.#listeners.clear();
-    this.#options.meter?.closed();
+    this.#options.meter?.close();
   }
 
-  /** Rejects pending reads and has the pool open a new cache for later ones. */
-  #giveUp(error: StatusError): void {
-    this.#options.onGivenUp?.();
+  /** Rejects pending reads; the pool opens a new cache for later ones. */
+  #endUnusable(error: StatusError): void {
+    this.#options.onEnded?.();
     this.#end(error, { type: 'error', error });
   }
 
-  /** Throws if a list would omit unreadable objects, which would look deleted. */
-  #refuseUnreadable({ namespace, name }: Pick<ListRequest, 'namespace' | 'name'>): void {
+  /** Throws if a list would omit unreadable objects, which would appear to be deleted. */
+  #rejectUnreadable({ namespace, name }: Pick<ListRequest, 'namespace' | 'name'>): void {
     const { unreadable } = this.#follower;
     if (unreadable.size === 0) return;
     const { namespaced, groupResource } = this.#options;
     const found = [...unreadable.values()].filter(({ key }) => {
       const slash = namespaced ? key.indexOf('/') : -1;
-      const isThere = namespace === '' || !namespaced || key.slice(0, slash) === namespace;
-      return isThere && (name === undefined || key.slice(slash + 1) === name);
+      const isInNamespace = namespace === '' || !namespaced || key.slice(0, slash) === namespace;
+      return isInNamespace && (name === undefined || key.slice(slash + 1) === name);
     });
     if (found.length > 0) throw corruptList(groupResource, found);
   }
@@ -246,7 +247,7 @@ class StoreBackedCache implements ResourceCache {
     return window;
   }
 
-  /** Waits for the first load, even if the store fails repeatedly. */
+  /** Resolves after the first load, however often the store fails before. */
   async #whenReady(): Promise<void> {
     while (this.#dispatcher === undefined) {
       const { promise } = this.#ready;
@@ -257,17 +258,15 @@ class StoreBackedCache implements ResourceCache {
   }
 
   /** Rejects reads that wait for the first load: the store is unavailable. */
-  #failed(error: unknown): void {
+  #onFailed(error: unknown): void {
     if (!(error instanceof StoreError)) return;
     const { reject } = this.#ready;
     this.#ready = pendingPromise();
-    reject(unservedBy(error));
+    reject(statusOfStoreError(error));
   }
 
-  /**
-   * Ends the watches of a lost window, whose clients must list again; reads wait for the new one.
-   */
-  #lost(): void {
+  /** Ends all watches, whose clients must list again; reads wait for the new window. */
+  #onLost(): void {
     const dispatcher = this.#dispatcher;
     if (dispatcher === undefined) return;
     this.#dispatcher = undefined;
@@ -275,10 +274,10 @@ class StoreBackedCache implements ResourceCache {
     dispatcher.endAll({ type: 'shutdown' });
   }
 
-  #loaded(window: ChangeWindow): void {
+  #onLoaded(window: ChangeWindow): void {
     const { clock, logger, namespaced, meter } = this.#options;
     const { bookmarkMs, watchLagChangesMax } = this.#options;
-    meter?.loaded();
+    meter?.countLoad();
     this.#dispatcher = new Dispatcher({
       window,
       clock,
@@ -300,7 +299,7 @@ class StoreBackedCache implements ResourceCache {
       try {
         listener(change);
       } catch (error) {
-        this.#options.logger.error('a listener of changes failed', { error: String(error) });
+        this.#options.logger.error('a listener for changes failed', { error: String(error) });
       }
     }
   }
@@ -311,10 +310,7 @@ class StoreBackedCache implements ResourceCache {
     return isAny && this.#options.reads === 'fresh' ? undefined : resourceVersion;
   }
 
-  /**
-   * A list of any version ignores its limit; with fresh reads it becomes a consistent list in
-   * pages.
-   */
+  /** Drops the limit of a list of any version; with fresh reads, makes it a consistent list. */
   #normalized(request: ListRequest): ListRequest {
     if (request.resourceVersion !== '0' || (request.continueToken ?? '') !== '') return request;
     return this.#options.reads === 'fresh'
@@ -326,14 +322,14 @@ class StoreBackedCache implements ResourceCache {
   async #listFromStore(plan: ListPlan, request: ListRequest): Promise<ListResult> {
     if (this.#dispatcher === undefined) await this.#ready.promise;
     const revision = await this.#newest();
-    const snapshot = await this.#historic.at(revision).catch(refuseUnavailable);
-    if (request.unreadable === undefined) this.#refuseUnreadable(request);
+    const snapshot = await this.#historic.at(revision).catch(throwUnavailable);
+    if (request.unreadable === undefined) this.#rejectUnreadable(request);
     return this.#answer({ plan, snapshot, revision }, request);
   }
 
   /** Waits until the cache is as new as the read point requires; throws 504 after a timeout. */
-  #reach(point: ReadPoint): MaybePromise<void> {
-    if (this.#dispatcher === undefined) return this.#ready.promise.then(() => this.#reach(point));
+  #waitFor(point: ReadPoint): MaybePromise<void> {
+    if (this.#dispatcher === undefined) return this.#ready.promise.then(() => this.#waitFor(point));
     switch (point.type) {
       case 'any':
         return undefined;
@@ -349,9 +345,9 @@ class StoreBackedCache implements ResourceCache {
     try {
       const { store, prefix } = this.#options;
       const revision = store.currentRevision(prefix);
-      return revision instanceof Promise ? revision.catch(refuseUnavailable) : revision;
+      return revision instanceof Promise ? revision.catch(throwUnavailable) : revision;
     } catch (error) {
-      return refuseUnavailable(error);
+      return throwUnavailable(error);
     }
   }
 
@@ -368,11 +364,11 @@ class StoreBackedCache implements ResourceCache {
     const { meter, clock } = this.#options;
     if (meter === undefined) return;
     if (!(reached instanceof Promise)) {
-      meter.waited(0);
+      meter.observeWait(0);
       return;
     }
     const startMs = clock.monotonic();
-    const waited = reached.then(() => meter.waited((clock.monotonic() - startMs) / 1000));
+    const waited = reached.then(() => meter.observeWait((clock.monotonic() - startMs) / 1000));
     background({ where: 'watch' }, waited);
   }
 
@@ -381,7 +377,7 @@ class StoreBackedCache implements ResourceCache {
     if (kept !== undefined) return kept;
     return this.#historic.at(revision).catch((error: unknown) => {
       if (!(error instanceof StoreError) || error.code !== 'compacted') {
-        return refuseUnavailable(error);
+        return throwUnavailable(error);
       }
       if (plan.continued === undefined) throw expired(listExpired);
       const point = { revision: inconsistentRevision, start: plan.continued.start };
@@ -400,9 +396,7 @@ class StoreBackedCache implements ResourceCache {
     return listSnapshot(source, request);
   }
 
-  /**
-   * Finds the start of a watch and begins it; a watch that cannot start ends with an ERROR event.
-   */
+  /** Determines where a watch starts, and starts it; on failure the watch ends with an ERROR event. */
   async #start(options: {
     watcher: Watcher;
     dispatcher: Dispatcher;
@@ -412,12 +406,12 @@ class StoreBackedCache implements ResourceCache {
     try {
       const state = await this.#startState(watcher, revision);
       if (state === undefined) dispatcher.end(watcher, { type: 'shutdown' });
-      else dispatcher.begin(watcher, state);
+      else dispatcher.start(watcher, state);
     } catch (error) {
       const cause = error instanceof StoreError ? error.cause : error;
       const isStatusError = cause instanceof StatusError;
       if (!isStatusError)
-        this.#options.logger.error('a watch cannot start', { error: String(error) });
+        this.#options.logger.error('cannot start a watch', { error: String(error) });
       const status = isStatusError ? cause : internalError('the watch cannot be started', error);
       dispatcher.end(watcher, { type: 'error', error: status });
     }
@@ -431,11 +425,11 @@ class StoreBackedCache implements ResourceCache {
     const { sendInitialEvents, resourceVersion } = spec;
     if (revision > 0 && sendInitialEvents !== true) return this.#startAfter(watcher, revision);
     const unset = resourceVersion === undefined || resourceVersion === '';
-    if (unset) await this.#reach({ type: 'newest' });
+    if (unset) await this.#waitFor({ type: 'newest' });
     else if (revision > 0) await this.#await(revision, resourceVersion);
     const window = this.#window();
     const position = window.end;
-    if (sendInitialEvents !== false) this.#refuseUnreadable(spec);
+    if (sendInitialEvents !== false) this.#rejectUnreadable(spec);
     if (sendInitialEvents === false) return { type: 'catchingUp', position };
     if (sendInitialEvents === true && spec.allowBookmarks) {
       watcher.initialEnd = this.#follower.progress();
@@ -476,6 +470,6 @@ function shuttingDown(): StatusError {
   return serviceUnavailable('the server is shutting down');
 }
 
-function refuseUnavailable(error: unknown): never {
-  throw error instanceof StoreError ? unservedBy(error) : error;
+function throwUnavailable(error: unknown): never {
+  throw error instanceof StoreError ? statusOfStoreError(error) : error;
 }

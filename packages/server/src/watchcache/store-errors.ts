@@ -8,10 +8,10 @@ import type { StoreError } from '@wheelhouse/store';
 import type { UnreadableRecord } from './loader.ts';
 
 /**
- * The error of a request whose store fails. Errors of a service behind the store become a 500 in
- * the service's own words; errors in converting a value are returned as they are.
+ * Converts a store error to the error of the request. A rejection by the service behind the store
+ * becomes a 500 with the service's message; an error in converting a value is returned unchanged.
  */
-export function unservedBy(error: StoreError): StatusError {
+export function statusOfStoreError(error: StoreError): StatusError {
   if (error.cause instanceof StatusError) return error.cause;
   switch (error.code) {
     case 'refused':
@@ -24,7 +24,7 @@ export function unservedBy(error: StoreError): StatusError {
       return unavailable(error.message, error);
     case 'disk-failed':
       return unavailable(
-        'the disk of the store failed: the outcome of the request is unknown',
+        'the disk of the store has failed: the outcome of the request is unknown',
         error,
       );
     default:
@@ -32,7 +32,7 @@ export function unservedBy(error: StoreError): StatusError {
   }
 }
 
-/** A retriable error: an administrator can free space, and a disk may recover. */
+/** A 503, because an administrator can free space, and a disk may recover. */
 function unavailable(message: string, cause: StoreError): StatusError {
   return new StatusError({ code: 503, reason: 'ServiceUnavailable', message, cause });
 }

@@ -4,12 +4,12 @@ import type { EventEncoder, ResourceCache, WatchEnd, WatchSpec } from './contrac
 import { EntryHint, type EntryIndex } from './entry.ts';
 import { createResourceCache, type ResourceCacheOptions } from './resource-cache.ts';
 
-/** Helpers for tests of the watch cache; not for the server. */
-
+/** The storage prefix of the resource that the tests cache. */
 export const prefix = '/registry/widgets/';
+/** The version of its continue tokens. */
 export const tokenVersion = 'meta.test/v1';
 
-/** Creates a small object with a label `team` and `size` bytes of filler. */
+/** Creates a small object, with the label `team` if it is given. */
 export function widget(options: {
   readonly namespace: string;
   readonly name: string;
@@ -26,6 +26,7 @@ export function widget(options: {
   } as ApiObject;
 }
 
+/** The index of a widget. */
 export function indexOf(object: ApiObject): EntryIndex {
   const { metadata } = object;
   return {
@@ -62,6 +63,7 @@ export async function removeWidget(store: Store, path: string): Promise<Revision
   return result.revision;
 }
 
+/** Opens a cache of widgets. */
 export function openCache(
   store: Store,
   clock: Clock,
@@ -80,6 +82,7 @@ export function openCache(
   });
 }
 
+/** An event that a `TestReader` received. */
 export interface SeenEvent {
   readonly type: string;
   readonly name?: string;
@@ -101,7 +104,7 @@ export const lineEncoder: EventEncoder = {
 };
 
 /**
- * Reads a watch: accepts everything until `pause`, then reports that it is behind until `resume`.
+ * Receives the events of a watch; reports that it is behind between `pause` and `resume`.
  */
 export class TestReader {
   readonly events: SeenEvent[] = [];
@@ -112,7 +115,7 @@ export class TestReader {
 
   readonly sink = {
     write: (frames: Buffer): boolean => {
-      if (this.ended !== undefined) throw new Error('written to after the end');
+      if (this.ended !== undefined) throw new Error('write after end');
       this.writes.push(frames);
       for (const line of frames.toString().split('\n')) if (line !== '') this.#see(line);
       return !this.#paused;
@@ -162,7 +165,7 @@ export class TestReader {
   }
 }
 
-/** A watch of all objects with defaults, which `options` override. */
+/** A watch of all objects, with changes. */
 export function watchSpec(reader: TestReader, options: Partial<WatchSpec> = {}): WatchSpec {
   return {
     namespace: '',

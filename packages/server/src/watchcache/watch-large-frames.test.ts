@@ -108,7 +108,7 @@ test('TRUST-2, WATCH-5: large initial events are framed in slices', async () => 
   cache.close();
 });
 
-test('TRUST-2: a frame that its watcher leaves unfinished is abandoned', async () => {
+test('TRUST-2: an unfinished frame is abandoned when its watcher ends', async () => {
   const { cache, encoder, count, until, put } = await slowFrames();
   const [leaver, stayer] = [new TestReader(), new TestReader()];
   const leaving = await cache.watch(watchSpec(leaver, { encoder: encoder('one') }));
@@ -132,7 +132,7 @@ test('TRUST-2: a frame that its watcher leaves unfinished is abandoned', async (
   cache.close();
 });
 
-test('WATCH-7: a watcher with a slow reader delays no other', async () => {
+test('WATCH-7: a watcher with a slow reader does not delay others', async () => {
   const { cache, encoder, until, put } = await slowFrames();
   const [slow, quick] = [new TestReader(), new TestReader()];
   await cache.watch(watchSpec(slow, { encoder: encoder('one') }));
@@ -148,7 +148,7 @@ test('WATCH-7: a watcher with a slow reader delays no other', async () => {
   cache.close();
 });
 
-test('WATCH-1: a large object without a form ends only the watches of that form', async () => {
+test('WATCH-1: a large object that cannot be encoded ends only the watches of that encoding', async () => {
   const { cache, put, until } = await slowFrames();
   const readers = [new TestReader(), new TestReader(), new TestReader()];
   const failing: EventEncoder = {
@@ -156,7 +156,7 @@ test('WATCH-1: a large object without a form ends only the watches of that form'
     key: 'failing',
     *frameSteps() {
       yield;
-      throw new Error('no such form');
+      throw new Error('cannot encode');
     },
   };
   for (const [index, reader] of readers.entries()) {

@@ -44,7 +44,7 @@ async function open(cache: ResourceCache, options: Partial<WatchSpec> = {}): Pro
 
 const red: EntryFilter = (index) => index.labels.team === 'red';
 
-test('unset and 0 begin with the current state; a version begins after it', async () => {
+test('a watch begins with the current state, or after its resourceVersion', async () => {
   const { cache, store } = await setup();
   const unset = await open(cache);
   const any = await open(cache, { resourceVersion: '0', namespace: 'a' });
@@ -77,7 +77,7 @@ test('a selector turns leaving objects into DELETED and entering ones into ADDED
   expect(reader.events[0]?.object?.metadata.labels).toEqual({ team: 'red' });
 });
 
-test('watches of one object, name, or namespace see only their own', async () => {
+test('watches of one object, name, or namespace receive only its events', async () => {
   const { cache, store } = await setup();
   const one = await open(cache, { resourceVersion: '3', namespace: 'a', name: 'x' });
   const name = await open(cache, { resourceVersion: '0', name: 'x' });
@@ -91,7 +91,7 @@ test('watches of one object, name, or namespace see only their own', async () =>
   expect(namespace.short).toEqual(['MODIFIED b/x@6']);
 });
 
-test('watchers of one encoding share the same buffer, one per batch', async () => {
+test('watchers of one encoding share one buffer per batch', async () => {
   const { cache, store } = await setup();
   const readers = [];
   for (let i = 0; i < 3; i++) readers.push(await open(cache, { resourceVersion: '3' }));
@@ -106,7 +106,7 @@ test('watchers of one encoding share the same buffer, one per batch', async () =
   expect(first?.writes[0]).toBe(third?.writes[0]);
 });
 
-test('a version older than all history ends with an ERROR, a malformed one is refused', async () => {
+test('a watch from a too old version ends with an ERROR, and a malformed version is rejected', async () => {
   const { cache, store, clock } = await setup({ historyMs: 1000 });
   clock.advance(5000);
   await putWidget(store, { namespace: 'a', name: 'x', value: 1 });
@@ -127,7 +127,7 @@ test('a version older than all history ends with an ERROR, a malformed one is re
   });
 });
 
-test('after a restart a watch resumes from before it, with selectors', async () => {
+test('a watch resumes from a version before a restart, also with a selector', async () => {
   const { store } = await setup();
   await putWidget(store, { namespace: 'a', name: 'x', team: 'blue' });
   await removeWidget(store, 'b/x');
@@ -144,7 +144,7 @@ test('after a restart a watch resumes from before it, with selectors', async () 
   expect((await cache.list({ ...list, ...exact })).count).toBe(2);
 });
 
-test('a future version is awaited in silence', async () => {
+test('a watch from a future version sends nothing before that version', async () => {
   const { cache, store } = await setup();
   const reader = await open(cache, { resourceVersion: '5', allowBookmarks: true });
   for (let i = 0; i < 4; i++) await putWidget(store, { namespace: 'a', name: 'x', value: i });
@@ -163,7 +163,7 @@ test('a watch that has ended does not wait for its version', async () => {
   expect([reader.short, reader.ended]).toEqual([[], undefined]);
 });
 
-test('watches of cluster-scoped objects, all and by name', async () => {
+test('cluster-scoped objects can be watched together and by name', async () => {
   const store = createMemoryStore();
   const cache = openCache(store, new FakeClock(), { namespaced: false });
   await cache.ready();
@@ -187,14 +187,14 @@ test('initial events end with the annotated bookmark, then the stream continues'
   const { cache, store } = await setup();
   const options = { sendInitialEvents: true, allowBookmarks: true };
   const reader = await open(cache, options);
-  const given = await open(cache, { ...options, resourceVersion: '2', namespace: 'b' });
+  const atVersion = await open(cache, { ...options, resourceVersion: '2', namespace: 'b' });
   const silent = await open(cache, { ...options, allowBookmarks: false, namespace: 'none' });
   const none = await open(cache, { ...options, sendInitialEvents: false });
   await putWidget(store, { namespace: 'b', name: 'x', value: 1 });
   await settle();
   expect(reader.events[3]).toEqual({ type: 'BOOKMARK', revision: 3, initialEventsEnd: true });
   expect(reader.short.slice(3)).toEqual(['BOOKMARK@3', 'MODIFIED b/x@4']);
-  expect(given.short).toEqual(['ADDED b/x@3', 'BOOKMARK@3', 'MODIFIED b/x@4']);
+  expect(atVersion.short).toEqual(['ADDED b/x@3', 'BOOKMARK@3', 'MODIFIED b/x@4']);
   expect(silent.short).toEqual([]);
   expect(none.short).toEqual(['MODIFIED b/x@4']);
 });
@@ -212,18 +212,18 @@ test('initial events at a version that is never reached end with 504', async () 
 
 test('bookmarks are sent about once a minute and right before the timeout, if allowed', async () => {
   const { cache, store, clock } = await setup();
-  const with_ = await open(cache, {
+  const withBookmarks = await open(cache, {
     resourceVersion: '3',
     allowBookmarks: true,
     timeoutMs: 100_000,
   });
   const without = await open(cache, { resourceVersion: '3', timeoutMs: 100_000 });
   clock.advance(62_000);
-  expect(with_.short).toEqual(['BOOKMARK@3']);
+  expect(withBookmarks.short).toEqual(['BOOKMARK@3']);
   await store.put({ key: '/registry/others/x', value: Buffer.from('{}'), expect: 0 });
   clock.advance(40_000);
-  expect(with_.short).toEqual(['BOOKMARK@3', 'BOOKMARK@4']);
-  expect(with_.ended).toEqual({ type: 'timeout' });
+  expect(withBookmarks.short).toEqual(['BOOKMARK@3', 'BOOKMARK@4']);
+  expect(withBookmarks.ended).toEqual({ type: 'timeout' });
   expect(without.short).toEqual([]);
   expect(without.ended).toEqual({ type: 'timeout' });
 });
@@ -244,7 +244,7 @@ test('a slow reader resumes from the window where it stopped, and others continu
   expect(slow.short).toEqual(quick.short);
 });
 
-test('a reader too far behind is cut off', async () => {
+test('a watcher whose reader is too far behind is disconnected', async () => {
   const { cache, store } = await setup({ watchLagChangesMax: 10 });
   const slow = await open(cache, { resourceVersion: '3' });
   slow.pause();
@@ -310,7 +310,7 @@ test('closing a watch stops it; closing the cache ends all of them', async () =>
   });
 });
 
-test('subscribers learn of each change before the write is answered', async () => {
+test('subscribers receive each change before the write is answered', async () => {
   const { cache, store } = await setup();
   const seen: EntryChange[] = [];
   const subscription = cache.subscribe((change) => seen.push(change));

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import type { Entry } from './entry.ts';
 import {
   type CatchingUp,
-  heldPosition,
   type Initial,
+  nextPosition,
   nextWatcherState,
   type WatcherEvent,
   type WatcherState,
@@ -63,7 +63,7 @@ const moves: Record<string, Record<string, WatcherState>> = {
   blocked: { drained: catchingUp },
 };
 
-test('the table is total and has no other transitions', () => {
+test('the transition table is complete and has no other transitions', () => {
   for (const [stateName, state] of Object.entries(states)) {
     for (const [eventName, event] of Object.entries(events)) {
       const expected =
@@ -74,8 +74,8 @@ test('the table is total and has no other transitions', () => {
   }
 });
 
-test('only states behind the live ones hold a position', () => {
-  const held = Object.entries(states).map(([name, state]) => [name, heldPosition(state)]);
+test('only watchers that are not live have a position in the window', () => {
+  const held = Object.entries(states).map(([name, state]) => [name, nextPosition(state)]);
   expect(Object.fromEntries(held)).toEqual({
     waiting: undefined,
     initial: 7,

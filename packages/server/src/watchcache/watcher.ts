@@ -3,21 +3,20 @@ import type { Revision } from '@wheelhouse/store';
 import type { EventEncoder, WatchEventType, WatchSpec } from './contract.ts';
 import type { Entry } from './entry.ts';
 import { scopeRange } from './reads.ts';
-import { type ChangeWindow, leavingEntry, type Snapshot, type WindowChange } from './window.ts';
+import { type ChangeWindow, deletedEntry, type Snapshot, type WindowChange } from './window.ts';
 
 /**
  * The states of a watcher. Invariants:
  *
  * 1. A live watcher has received every change before the dispatcher's position: only `caughtUp`
- * leads to
- *    `live`, and the dispatcher sends it only after flushing (`Dispatcher.enter`).
- * 2. A watcher that is not live has no queue: it holds one position in the shared window, and one
+ *    leads to `live`, and the dispatcher sends it only after flushing.
+ * 2. A watcher that is not live has no queue: it holds a position in the shared window, and a
  *    snapshot while it sends initial events (WATCH-7).
  * 3. Nothing is written in `blocked` and `waiting`, which end with `drained` and `begin`.
  * 4. `ended` is final.
  */
 export type WatcherState =
-  /** The version from which it starts has not arrived. */
+  /** The cache has not reached the version from which the watch starts. */
   | { readonly type: 'waiting' }
   | Initial
   | CatchingUp
@@ -41,16 +40,17 @@ export interface CatchingUp {
   readonly position: number;
 }
 
+/** An event of a watcher; `full` means that its reader is behind. */
 export type WatcherEvent =
-  /** The version from which it starts has arrived. */
+  /** The cache has reached the version from which the watch starts. */
   | { readonly type: 'begin'; readonly state: Initial | CatchingUp }
-  /** The first `sent` initial entries were sent. */
+  /** The first `sent` initial entries have been sent. */
   | { readonly type: 'sentInitial'; readonly sent: number; readonly full: boolean }
-  /** All initial entries and the bookmark after them were sent. */
+  /** All initial entries and the bookmark after them have been sent. */
   | { readonly type: 'initialDone'; readonly full: boolean }
-  /** Changes before `position` were sent. */
+  /** The changes before `position` have been sent. */
   | { readonly type: 'sentChanges'; readonly position: number; readonly full: boolean }
-  /** The frame at `position` takes longer to make than other watchers can wait. */
+  /** The frame at `position` takes longer than a slice. */
   | { readonly type: 'fellBehind'; readonly position: number }
   /** Nothing is left to send. */
   | { readonly type: 'caughtUp' }
@@ -70,7 +70,7 @@ const catchUp = (position: number, full: boolean): WatcherState => {
   return full ? { type: 'blocked', resume } : resume;
 };
 
-const nothing = {
+const unchanged = {
   begin: stay,
   sentInitial: stay,
   initialDone: stay,
@@ -81,9 +81,9 @@ const nothing = {
 };
 
 const table: { readonly [S in WatcherState['type']]: Row<S> } = {
-  waiting: { ...nothing, begin: (_, { state }) => state, end },
+  waiting: { ...unchanged, begin: (_, { state }) => state, end },
   initial: {
-    ...nothing,
+    ...unchanged,
     sentInitial: (state, { sent, full }) => {
       const resume: Initial = { ...state, sent };
       return full ? { type: 'blocked', resume } : resume;
@@ -92,22 +92,22 @@ const table: { readonly [S in WatcherState['type']]: Row<S> } = {
     end,
   },
   catchingUp: {
-    ...nothing,
+    ...unchanged,
     sentChanges: (_, { position, full }) => catchUp(position, full),
     caughtUp: () => ({ type: 'live' }),
     end,
   },
   live: {
-    ...nothing,
+    ...unchanged,
     sentChanges: (state, { position, full }) => (full ? catchUp(position, true) : state),
     fellBehind: (_, { position }) => catchUp(position, false),
     end,
   },
-  blocked: { ...nothing, drained: (state) => state.resume, end },
-  ended: { ...nothing, end: stay },
+  blocked: { ...unchanged, drained: (state) => state.resume, end },
+  ended: { ...unchanged, end: stay },
 };
 
-/** The state after an event; events without meaning in a state do not change it. */
+/** The state after an event; an event that a state does not expect leaves it unchanged. */
 export function nextWatcherState(state: WatcherState, event: WatcherEvent): WatcherState {
   const row = table[state.type] as Row<WatcherState['type']>;
   const step = row[event.type] as (state: WatcherState, event: WatcherEvent) => WatcherState;
@@ -115,7 +115,7 @@ export function nextWatcherState(state: WatcherState, event: WatcherEvent): Watc
 }
 
 /** The window position that a watcher reads next; undefined if it needs none. */
-export function heldPosition(state: WatcherState): number | undefined {
+export function nextPosition(state: WatcherState): number | undefined {
   switch (state.type) {
     case 'initial':
     case 'catchingUp':
@@ -150,14 +150,14 @@ export interface Watcher {
   state: WatcherState;
   /** Called once when it ends. */
   whenEnded: (() => void) | undefined;
-  /** Its lag when it began, which does not count against it. */
+  /** The lag at its start, which does not count toward the limit. */
   handicap: { readonly changes: number; readonly bytes: number };
   /** Revision of the initial events, if a bookmark must mark their end (WATCH-5). */
   initialEnd: Revision | undefined;
 }
 
 /** Creates a watcher that waits for its start. */
-export function makeWatcher(
+export function createWatcher(
   spec: WatchSpec,
   options: Pick<Watcher, 'namespaced' | 'slices' | 'work'>,
 ): Watcher {
@@ -193,28 +193,29 @@ export function eventTypeFor(change: WindowChange, spec: WatchSpec): WatchEventT
 }
 
 /**
- * The frame of a change in a watcher's encoding, created once per type and encoding while the
- * change is hot. Undefined for a large frame that is not finished in this slice.
+ * Returns the frame of a change in a watcher's encoding; undefined for a large frame that is not
+ * finished in this slice.
  *
- * @param options.after number of frames before it in the same write: a large frame starts alone
+ * @param options.memoize whether to keep the frame with the change, for other watchers
+ * @param options.after number of frames before it in the same write; a large frame must be the first
  */
 export function frameOf(
   change: WindowChange,
   options: {
     readonly watcher: Watcher;
     readonly type: WatchEventType;
-    readonly memoise: boolean;
+    readonly memoize: boolean;
     readonly after: number;
   },
 ): Buffer | undefined {
-  const { watcher, type, memoise, after } = options;
+  const { watcher, type, memoize, after } = options;
   const key = watcher.frameKeys[type];
   const cached = change.frames?.get(key);
   if (cached !== undefined) return cached;
-  const entry = type === 'DELETED' ? leavingEntry(change) : change.current;
+  const entry = type === 'DELETED' ? deletedEntry(change) : change.current;
   if (entry === undefined) throw new Error(`nothing to send as ${type}`);
-  const frame = madeFrame(watcher, { type, entry, after });
-  if (memoise && frame !== undefined) {
+  const frame = createFrame(watcher, { type, entry, after });
+  if (memoize && frame !== undefined) {
     change.frames ??= new Map();
     change.frames.set(key, frame);
   }
@@ -222,7 +223,7 @@ export function frameOf(
 }
 
 /** The frame of an entry; undefined for a large one that is not finished in this slice. */
-function madeFrame(
+function createFrame(
   watcher: Watcher,
   event: { readonly type: WatchEventType; readonly entry: Entry; readonly after: number },
 ): Buffer | undefined {
@@ -257,18 +258,18 @@ export function sendInitial(watcher: Watcher, state: Initial): number {
   let bytes = 0;
   let examined = 0;
   for (const entry of orderedMapValues(state.snapshot, { from, to: range.to })) {
-    const wanted = isWanted(entry, spec);
-    const frame = wanted
-      ? madeFrame(watcher, { type: 'ADDED', entry, after: frames.length })
+    const isMatch = matchesWatch(entry, spec);
+    const frame = isMatch
+      ? createFrame(watcher, { type: 'ADDED', entry, after: frames.length })
       : undefined;
-    if (wanted && frame === undefined) break;
+    if (isMatch && frame === undefined) break;
     examined += 1;
     if (frame !== undefined) {
       frames.push(frame);
       bytes += frame.length;
     }
     if (bytes >= chunkBytes || examined >= chunkEntriesMax) break;
-    if ((wanted || examined % checkedEntries === 0) && watcher.slices.over) break;
+    if ((isMatch || examined % checkedEntries === 0) && watcher.slices.over) break;
   }
   const sent = frames.length;
   const done = from + examined >= range.to;
@@ -295,8 +296,8 @@ export function sendChanges(watcher: Watcher, state: CatchingUp, window: ChangeW
       if (position % checkedEntries === 0 && watcher.slices.over) break;
       continue;
     }
-    const memoise = window.isHot(change.position);
-    const frame = frameOf(change, { watcher, type, memoise, after: frames.length });
+    const memoize = window.isHot(change.position);
+    const frame = frameOf(change, { watcher, type, memoize, after: frames.length });
     if (frame === undefined) break;
     position += 1;
     frames.push(frame);
@@ -312,16 +313,17 @@ export function writeFrames(watcher: Watcher, frames: readonly Buffer[]): boolea
   const [first] = frames;
   if (first === undefined) return true;
   const { encoder } = watcher.spec;
-  if (encoder.sent !== undefined) for (const { length } of frames) encoder.sent(length, 1);
+  if (encoder.countSent !== undefined)
+    for (const { length } of frames) encoder.countSent(length, 1);
   return watcher.spec.sink.write(frames.length === 1 ? first : Buffer.concat(frames));
 }
 
-function isWanted(entry: Entry, spec: WatchSpec): boolean {
+function matchesWatch(entry: Entry, spec: WatchSpec): boolean {
   if (spec.name !== undefined && entry.index.name !== spec.name) return false;
   return spec.filter === undefined || spec.filter(entry.index);
 }
 
-/** A watcher that needs a frame, in whose slices the frame is made. */
+/** A watcher that needs a frame and contributes its slices to it. */
 interface Reader {
   readonly slices: Slices;
 }
@@ -337,16 +339,16 @@ interface Work {
 }
 
 /**
- * Creates frames of large objects in steps, one at a time (TRUST-2): a watcher that needs another
- * frame first works on the current one, so only one object is decoded at a time for any number of
- * watchers. A frame that no watcher returns for is abandoned.
+ * Creates frames of large objects in steps, one at a time (TRUST-2). A watcher that needs another
+ * frame works on the current one first, so that only one object is decoded at a time for any number
+ * of watchers. A frame that no watcher needs any more is abandoned.
  */
 export class FrameWork {
   #current: Work | undefined;
 
   /**
-   * The frame of an entry; undefined if the slice ends before it is finished: the reader calls
-   * again in a later slice, or calls `release`. Throws what the encoder throws.
+   * Returns the frame of an entry; undefined if the slice ends before it is finished, and the reader
+   * must call this again in a later slice, or call `release`. Throws what the encoder throws.
    *
    * @param event.key identifies the encoding and type: equal keys give equal frames of one entry
    */
@@ -377,7 +379,7 @@ export class FrameWork {
     return outcome.frame;
   }
 
-  /** Called for a reader that will not return soon: it has left or is blocked. */
+  /** Withdraws a reader that has ended or is blocked. */
   release(reader: Reader): void {
     const work = this.#current;
     if (work?.readers.delete(reader) === true && work.readers.size === 0) this.#current = undefined;

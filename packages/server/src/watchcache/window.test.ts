@@ -5,11 +5,11 @@ import { expect, test } from 'vitest';
 import type { Entry } from './entry.ts';
 import { ChangeWindow } from './window.ts';
 
-/** Makes the host collect garbage at once. */
-function collector(): () => void {
+/** Returns a function that collects garbage at once. */
+function garbageCollector(): () => void {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('gc');
-  if (typeof collect !== 'function') throw new Error('there is no collector');
+  if (typeof collect !== 'function') throw new Error('garbage collection is not exposed');
   return () => void collect();
 }
 
@@ -19,7 +19,7 @@ function entryOf(revision: number): Entry {
   return { key: 'a', revision, createRevision: 1, json, index, memo: undefined };
 }
 
-test('TRUST-4: a window holds no entries of forgotten changes', async () => {
+test('TRUST-4: a window does not retain entries of dropped changes', async () => {
   const limits = { historyMs: 60_000, changesMax: 10, bytesMax: 1_000_000 };
   const window = new ChangeWindow({ limits, revision: 1, snapshot: emptyOrderedMap() });
   const entries: WeakRef<Entry>[] = [];
@@ -32,7 +32,7 @@ test('TRUST-4: a window holds no entries of forgotten changes', async () => {
   let newest: Entry | undefined;
   for (let revision = 2; revision < 102; revision++) newest = write(revision, newest);
   newest = undefined;
-  const collect = collector();
+  const collect = garbageCollector();
   await new Promise(setImmediate);
   collect();
   const alive = entries.flatMap((one, i) => (one.deref() === undefined ? [] : [i]));
@@ -43,7 +43,7 @@ test('TRUST-4: a window holds no entries of forgotten changes', async () => {
   expect(() => window.at(window.start - 1)).toThrow('position is not kept');
 });
 
-test('TRUST-2, TRUST-4: an idle window forgets old changes in bounded steps', () => {
+test('TRUST-2, TRUST-4: an idle window drops old changes in bounded steps', () => {
   const limits = { historyMs: 1000, changesMax: 100_000, bytesMax: 1_000_000_000 };
   const window = new ChangeWindow({ limits, revision: 1, snapshot: emptyOrderedMap() });
   for (let revision = 2; revision <= 5001; revision++) {

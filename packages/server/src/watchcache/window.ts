@@ -16,18 +16,19 @@ export type Snapshot = OrderedMap<Entry>;
 export interface WindowChange extends EntryChange {
   readonly key: string;
   readonly position: number;
-  /** When it entered the window, monotonic ms. */
+  /** Monotonic milliseconds at which it entered the window. */
   readonly at: number;
   /** Total bytes of all earlier changes. */
   readonly bytesBefore: number;
-  /** The state after the change; only on every 32nd change, from which others are replayed. */
+  /** The state after the change, on every 32nd change; states in between are replayed. */
   readonly checkpoint: Snapshot | undefined;
-  /** The last state at this change's revision, for DELETED. */
-  leaving: Entry | undefined;
+  /** The previous state at this change's revision, which a DELETED event contains. */
+  deleted: Entry | undefined;
   /** Frames by `<type> <encoder key>`; dropped when the change is no longer hot. */
   frames: Map<string, Buffer> | undefined;
 }
 
+/** The limits of a window. */
 export interface WindowLimits {
   /** Changes older than this may be dropped. */
   readonly historyMs: number;
@@ -38,12 +39,12 @@ export interface WindowLimits {
 
 const checkpointEvery = 32;
 const hotChanges = 256;
-/** Expired changes that one step drops: about 2 ms, because remaining entries move (TRUST-2). */
+/** Number of expired changes that one step drops, in about 2 ms (TRUST-2). */
 const expiredPerStep = 1024;
 
 /**
- * The recent changes of one resource, in order. The position of a change never changes, so a reader
- * keeps only one number; changes at positions before `start` have been dropped.
+ * The recent changes of one resource, in order. The position of a change is permanent, so a reader
+ * keeps only a number; changes at positions before `start` have been dropped.
  *
  * Example: loaded at revision 10, then changes at 12, 15, and 16 (13 and 14 belong to other
  * resources); 12 has been dropped since:
@@ -57,11 +58,11 @@ const expiredPerStep = 1024;
 export class ChangeWindow {
   readonly #limits: WindowLimits;
   /**
-   * Undefined before `#head`: a dropped change would retain its entries, and they would retain
-   * slabs that they share with entries of other resources.
+   * Undefined before `#head`, so that dropped changes do not retain their entries, and the slabs
+   * that these share with entries of other resources.
    */
   #changes: (WindowChange | undefined)[] = [];
-  /** Array index of the first kept change; the array is cut when much of it has been dropped. */
+  /** Array index of the oldest kept change; the array is shortened when half of it is dropped. */
   #head = 0;
   /** Position of the change at array index 0. */
   #origin = 0;
@@ -69,7 +70,7 @@ export class ChangeWindow {
   /** The state at the floor. */
   #base: Snapshot;
   #current: Snapshot;
-  /** Owns the nodes that changed since `#current` was last handed out. */
+  /** Owns the nodes that have changed since `current` was last read. */
   #owner: MapOwner | undefined;
   #bytes = 0;
   #holds = 0;
@@ -91,7 +92,7 @@ export class ChangeWindow {
     return this.#origin + this.#changes.length;
   }
 
-  /** Watches after this or a later revision miss nothing. */
+  /** The oldest revision after which a watch misses no change. */
   get floor(): Revision {
     return this.#floor;
   }
@@ -127,7 +128,7 @@ export class ChangeWindow {
     return position >= this.end - hotChanges;
   }
 
-  /** Position of the first change after `revision`; undefined if that has been dropped. */
+  /** Position of the first change after `revision`; undefined if it may have been dropped. */
   positionAfter(revision: Revision): number | undefined {
     if (revision < this.#floor) return undefined;
     let low = this.#head;
@@ -156,7 +157,7 @@ export class ChangeWindow {
       from -= 1;
     }
     for (let position = from; position < end; position++) {
-      snapshot = applied(snapshot, this.at(position));
+      snapshot = withChange(snapshot, this.at(position));
     }
     return snapshot;
   }
@@ -165,7 +166,7 @@ export class ChangeWindow {
   append(change: EntryChange & { readonly key: string; readonly at: number }): WindowChange {
     const { key, at, previous, current, revision } = change;
     this.#owner ??= new MapOwner();
-    this.#current = applied(this.#current, change, this.#owner);
+    this.#current = withChange(this.#current, change, this.#owner);
     const withCheckpoint = this.end % checkpointEvery === 0;
     const added: WindowChange = {
       key,
@@ -176,17 +177,17 @@ export class ChangeWindow {
       revision,
       bytesBefore: this.#bytes,
       checkpoint: withCheckpoint ? this.current : undefined,
-      leaving: undefined,
+      deleted: undefined,
       frames: undefined,
     };
     this.#changes.push(added);
     this.#bytes += (current ?? previous)?.json.length ?? 0;
-    this.#cool(this.end - 1 - hotChanges);
+    this.#dropFrames(this.end - 1 - hotChanges);
     this.trim(at);
     return added;
   }
 
-  /** Drops nothing until the returned function is called, while older changes are being fetched. */
+  /** Prevents changes from being dropped until the returned function is called. */
   hold(): () => void {
     this.#holds += 1;
     return () => {
@@ -195,9 +196,9 @@ export class ChangeWindow {
   }
 
   /**
-   * Drops changes beyond the limits at the time `now` (monotonic ms): all that exceed number or
-   * size, and a bounded number of those that are only too old. Returns whether such old ones
-   * remain.
+   * Drops changes beyond the limits at the time `now`, in monotonic milliseconds: all that exceed
+   * the number or size, and a bounded number of those that are only too old. Returns whether changes
+   * that are too old remain.
    */
   trim(now: number): boolean {
     if (this.#holds > 0) return false;
@@ -212,7 +213,7 @@ export class ChangeWindow {
       isOld = oldest.at < now - historyMs;
       if (!over && (!isOld || expiredLeft === 0)) break;
       expiredLeft = Math.max(0, expiredLeft - 1);
-      this.#forget(oldest);
+      this.#dropOldest(oldest);
     }
     if (this.#head > 1024 && this.#head * 2 > this.#changes.length) {
       this.#changes = this.#changes.slice(this.#head);
@@ -223,8 +224,8 @@ export class ChangeWindow {
   }
 
   /** Drops the oldest change. */
-  #forget(oldest: WindowChange): void {
-    this.#base = oldest.checkpoint ?? applied(this.#base, oldest);
+  #dropOldest(oldest: WindowChange): void {
+    this.#base = oldest.checkpoint ?? withChange(this.#base, oldest);
     this.#floor = oldest.revision;
     this.#changes[this.#head] = undefined;
     this.#head += 1;
@@ -234,7 +235,7 @@ export class ChangeWindow {
 
   /**
    * Prepends older changes that were read from the store: all changes between `revision` and the
-   * current floor. Positions of the kept changes stay the same.
+   * current floor. The positions of the other changes do not change.
    */
   prepend(older: {
     readonly revision: Revision;
@@ -243,36 +244,36 @@ export class ChangeWindow {
   }): void {
     const first = this.#changes[this.#head]?.bytesBefore ?? this.#bytes;
     const start = this.start - older.changes.length;
-    const kept = older.changes.map((change, i) => ({
+    const prepended = older.changes.map((change, i) => ({
       ...change,
       position: start + i,
       bytesBefore: first,
       checkpoint: undefined,
-      leaving: undefined,
+      deleted: undefined,
       frames: undefined,
     }));
     this.#origin = start;
-    this.#changes = [...kept, ...this.#changes.slice(this.#head)];
+    this.#changes = [...prepended, ...this.#changes.slice(this.#head)];
     this.#head = 0;
     this.#base = older.snapshot;
     this.#floor = older.revision;
   }
 
-  #cool(position: number): void {
+  #dropFrames(position: number): void {
     const change = this.#changes[position - this.#origin];
     if (change !== undefined) change.frames = undefined;
   }
 }
 
-/** The entry in the DELETED event of a change; created once. */
-export function leavingEntry(change: WindowChange): Entry {
+/** The entry of a change's DELETED event, created once. */
+export function deletedEntry(change: WindowChange): Entry {
   const { previous } = change;
-  if (previous === undefined) throw new Error('an object that was not there cannot leave');
-  change.leaving ??= entryAtRevision(previous, change.revision);
-  return change.leaving;
+  if (previous === undefined) throw new Error('the change has no previous state');
+  change.deleted ??= entryAtRevision(previous, change.revision);
+  return change.deleted;
 }
 
-function applied(
+function withChange(
   snapshot: Snapshot,
   { key, current }: EntryChange & { key: string },
   owner?: MapOwner,

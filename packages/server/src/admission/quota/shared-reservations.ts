@@ -7,7 +7,7 @@ import {
   randomUuid,
 } from '@wheelhouse/machinery';
 import { type Store, StoreError } from '@wheelhouse/store';
-import { unservedBy } from '../../watchcache/store-errors.ts';
+import { statusOfStoreError } from '../../watchcache/store-errors.ts';
 import type { SharedReservations } from './quota-ledger.ts';
 
 interface Reservation {
@@ -114,6 +114,6 @@ async function answering<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw error instanceof StoreError ? unservedBy(error) : error;
+    throw error instanceof StoreError ? statusOfStoreError(error) : error;
   }
 }

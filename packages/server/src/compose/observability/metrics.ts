@@ -85,7 +85,7 @@ export function createMetrics(options: {
   addFeatures(registry, config.featureGates ?? defaultGates);
   const others = new Map<string, MetricRegistry>();
   const cacheMeters = createCacheMeters(registry);
-  looks.push(cacheMeters.look);
+  looks.push(cacheMeters.refresh);
   return {
     registry,
     measured: (store, kinds) => meteredStore(store, { clock, ...storeObservers(registry, kinds) }),

@@ -19,7 +19,7 @@ import { sharedReservations } from '../../admission/quota/shared-reservations.ts
 import { readKeyPair } from '../../files/followed-files.ts';
 import { boundedCheck } from '../../observe/health.ts';
 import type { StoreSpace } from '../../observe/store-metrics.ts';
-import { unservedBy } from '../../watchcache/store-errors.ts';
+import { statusOfStoreError } from '../../watchcache/store-errors.ts';
 import type { ServerConfig } from '../config.ts';
 import type { EtcdSettings } from './settings.ts';
 
@@ -194,7 +194,7 @@ function numberClaims(claims: EtcdClaims, clock: Clock): NumberClaims {
         };
         return { release, letExpire };
       } catch (error) {
-        throw error instanceof StoreError ? unservedBy(error) : error;
+        throw error instanceof StoreError ? statusOfStoreError(error) : error;
       }
     },
   };
