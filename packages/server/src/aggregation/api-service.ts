@@ -1,11 +1,5 @@
-import { availableCondition } from '@wheelhouse/kinds';
-import {
-  type ApiObject,
-  isObject,
-  type JsonObject,
-  jsonObject,
-  member,
-} from '@wheelhouse/machinery';
+import { availableCondition, numberAt, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import { type ApiObject, type JsonObject, jsonObject, member } from '@wheelhouse/machinery';
 
 /** The Service port of another server. */
 export interface ServicePlace {
@@ -45,14 +39,14 @@ const defaultPort = 443;
 
 /** Reads an APIService; missing members and those of another type count as empty. */
 export function registrationOf(object: ApiObject): ApiRegistration {
-  const spec = objectIn(object, 'spec') ?? {};
-  const service = objectIn(spec, 'service');
+  const spec = objectAt(jsonObject(object), 'spec') ?? {};
+  const service = objectAt(spec, 'service');
   return {
     name: object.metadata.name ?? '',
-    group: text(spec, 'group'),
-    version: text(spec, 'version'),
-    groupPriorityMinimum: number(spec, 'groupPriorityMinimum'),
-    versionPriority: number(spec, 'versionPriority'),
+    group: textAt(spec, 'group'),
+    version: textAt(spec, 'version'),
+    groupPriorityMinimum: numberAt(spec, 'groupPriorityMinimum'),
+    versionPriority: numberAt(spec, 'versionPriority'),
     remote: service === undefined ? undefined : remoteOf(object, { spec, service }),
   };
 }
@@ -63,11 +57,11 @@ function remoteOf(
 ): RemoteServer {
   return {
     service: {
-      namespace: text(service, 'namespace'),
-      name: text(service, 'name'),
-      port: number(service, 'port') || defaultPort,
+      namespace: textAt(service, 'namespace'),
+      name: textAt(service, 'name'),
+      port: numberAt(service, 'port') || defaultPort,
     },
-    caPem: Buffer.from(text(spec, 'caBundle'), 'base64').toString('latin1'),
+    caPem: Buffer.from(textAt(spec, 'caBundle'), 'base64').toString('latin1'),
     verifies: member(spec, 'insecureSkipTLSVerify') !== true,
     isAvailable: conditionOf(object)?.['status'] === 'True',
   };
@@ -85,8 +79,7 @@ export function conditionOf(object: ApiObject): JsonObject | undefined {
 
 /** All conditions of an APIService. */
 export function conditionsOf(object: ApiObject): readonly JsonObject[] {
-  const conditions = member(objectIn(object, 'status') ?? {}, 'conditions');
-  return Array.isArray(conditions) ? conditions.filter(isObject) : [];
+  return objectsAt(jsonObject(object), 'status', 'conditions');
 }
 
 /** The name that a server's certificate must match. */
@@ -99,19 +92,4 @@ export function serverNameOf({ namespace, name }: ServicePlace): string {
  */
 export function discoveryPathOf({ group, version }: ApiRegistration): string {
   return group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
-}
-
-function objectIn(object: object, name: string): JsonObject | undefined {
-  const value = member(jsonObject(object), name);
-  return isObject(value) ? value : undefined;
-}
-
-function text(object: JsonObject, name: string): string {
-  const value = member(object, name);
-  return typeof value === 'string' ? value : '';
-}
-
-function number(object: JsonObject, name: string): number {
-  const value = member(object, name);
-  return typeof value === 'number' ? value : 0;
 }

@@ -61,3 +61,9 @@ test('ADM-4: a query is sent as it was parsed', () => {
   expect(requestTarget({ path: '/p', query })).toBe('/p?a=1&b=%25zz&a=2+3');
   expect(requestTarget({ path: '/p', query: new URLSearchParams() })).toBe('/p');
 });
+
+test('TRUST-2: repeated headers are collected in linear time', () => {
+  const values = Array.from({ length: 50_000 }, (_, index) => `${index}`);
+  const lines = values.flatMap((value) => ['X-A', value]);
+  expect(`${answeredHeaders(lines, {})['x-a']}`).toBe(values.join());
+});

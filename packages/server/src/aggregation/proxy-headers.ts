@@ -128,7 +128,10 @@ function keptHeaders(
     const name = (lines[index] ?? '').toLowerCase();
     const value = lines[index + 1] ?? '';
     if (name === 'connection') connection.push(value);
-    else if (isKept(name, value)) headers[name] = [...(headers[name] ?? []), value];
+    else if (isKept(name, value)) {
+      headers[name] ??= [];
+      headers[name].push(value);
+    }
   }
   for (const name of namedIn(connection)) delete headers[name];
   return headers;
