@@ -105,7 +105,7 @@ test('an unreachable service fails the call at once, without naming its address'
   await gone.stop();
   webhook = createWebhook({ client, timeoutMs: 30_000, clock });
   const error = await failure();
-  expect(error.message).toBe('the webhook cannot be reached (ECONNREFUSED)');
+  expect(error.message).toBe('cannot reach the webhook (ECONNREFUSED)');
   expect(error.message).not.toContain('127.0.0.1');
 });
 
@@ -117,7 +117,7 @@ test('a certificate of an unknown authority is not trusted', async () => {
     timeoutMs: 30_000,
     clock,
   });
-  expect((await failure()).message).toMatch(/^the webhook cannot be reached \(/);
+  expect((await failure()).message).toMatch(/^cannot reach the webhook \(/);
   expect(stranger.received).toEqual([]);
   await stranger.stop();
 });
@@ -129,13 +129,13 @@ test.each([
   ['no text', { status: 200, text: '\u0000\u0001' }],
 ])('an answer that is %s is an error', async (_, answer) => {
   service.answer = () => answer;
-  expect((await failure()).message).toMatch(/^the webhook's answer cannot be understood: /);
+  expect((await failure()).message).toMatch(/^the webhook's answer is invalid: /);
   expect(outcomes()).toEqual(['error']);
 });
 
 test('an answer is read up to one megabyte', async () => {
   service.answer = () => ({ status: 200, text: JSON.stringify({ a: 'x'.repeat(2 ** 20) }) });
-  expect((await failure()).message).toBe("the webhook's answer is longer than 1048576 bytes");
+  expect((await failure()).message).toBe("the webhook's answer exceeds 1048576 bytes");
 });
 
 test('an answer that the reader refuses fails the call', async () => {
@@ -143,7 +143,7 @@ test('an answer that the reader refuses fails the call', async () => {
   const refused = webhook.call('{}', () => {
     throw new Error('not this');
   });
-  await expect(refused).rejects.toThrow("the webhook's answer cannot be understood: not this");
+  await expect(refused).rejects.toThrow("the webhook's answer is invalid: not this");
 });
 
 test('closing ends calls in flight and pending retries', async () => {
@@ -170,7 +170,7 @@ test('the number of calls in flight is bounded', async () => {
   const client = await webhookOfKubeconfig(service.kubeconfig());
   webhook = createWebhook({ client, timeoutMs: 30_000, clock, callsMax: 3 });
   const calls = Array.from({ length: 3 }, () => call().catch(() => {}));
-  expect((await failure()).message).toBe('too many calls of the webhook are under way');
+  expect((await failure()).message).toBe('too many calls to the webhook are in flight');
   webhook.close();
   await Promise.all(calls);
 });

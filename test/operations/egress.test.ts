@@ -39,7 +39,7 @@ test.each<[string, string, string]>([
       direct('etcd'),
       { name: 'cluster', connection: { proxyProtocol: 'GRPC', transport: uds } },
     ]),
-    'connections go out directly, not through a proxy: cluster (GRPC)',
+    'connections through a proxy are not supported: cluster (GRPC)',
   ],
   [
     'a transport of a direct connection, an unknown protocol, and names that are not right',

@@ -155,7 +155,7 @@ test('HEALTH-2: a client certificate for other servers has a check of its own', 
   writeFileSync(certFile, pair.certificatePem);
   writeFileSync(keyFile, pair.keyPem);
   const certificate = { certFile, keyFile };
-  const aggregation = { certificate, routing: 'any', redirects: 'refused' } as const;
+  const aggregation = { certificate, routing: 'any', redirects: 'rejected' } as const;
   const other = await startTestServer({ dialect: 'kubernetes', aggregation });
   try {
     const path = '/readyz/poststarthook/aggregator-reload-proxy-client-cert';

@@ -26,23 +26,24 @@ import { answerPart } from '../endpoints/openapi.ts';
 import type { ClientCertificate } from '../files/followed-files.ts';
 import { requireRequest } from '../registry/permit.ts';
 import { aggregatedDiscovery } from '../views/discovery.ts';
+import type { ResolveService, ServiceEndpoint } from '../webhooks/service-address.ts';
 import { type ApiRegistration, isRemote, type RemoteApi, registrationOf } from './api-service.ts';
-import { Availability, type AvailabilityOptions, type FindPlace } from './availability.ts';
-import { type AskServer, DiscoveryFollower } from './discovery-follower.ts';
+import { Availability, type AvailabilityOptions } from './availability.ts';
+import { DiscoveryFollower, type FetchFromServer } from './discovery-follower.ts';
 import { type DocumentQuery, fetchDocument } from './fetch-document.ts';
 import { MergedOpenApi } from './merged-openapi.ts';
 import { answerText } from './plain-answer.ts';
 import { aggregatedPlan, Relay, type RelaySettings } from './relay.ts';
 import { createTransports, type Transport, type Transports } from './transport.ts';
 
-/** The sources of merged discovery. */
+/** The sources of the merged discovery documents. */
 interface DiscoverySource {
   readonly snapshot: CatalogueSnapshot;
-  /** APIServices that users created, for this server's group versions too. */
+  /** The APIServices that users created, including those for this server's own group versions. */
   readonly registrations: readonly ApiRegistration[];
-  /** The ranks of built-in group versions. */
+  /** Returns the rank of a built-in group version; undefined for other versions. */
   readonly priorityOf: (group: string, version: string) => Priority | undefined;
-  /** The group of APIServices itself, which comes first. */
+  /** The group of APIServices, which is listed first. */
   readonly firstGroup: string;
 }
 
@@ -62,20 +63,17 @@ function localVersions({ snapshot, priorityOf, firstGroup }: DiscoverySource): R
   });
 }
 
-/**
- * The group versions of this server without those that a registration covers, and those of
- * registrations.
- */
+/** The registered group versions, and this server's other group versions. */
 function merged(source: DiscoverySource, registrations: readonly ApiRegistration[]): Ranked[] {
-  const spoken = new Map<string, Ranked>();
+  const registered = new Map<string, Ranked>();
   for (const one of registrations) {
-    const isOurs = one.group !== '' && one.group !== source.firstGroup;
-    if (isOurs) spoken.set(`${one.group}/${one.version}`, one);
+    const isMergeable = one.group !== '' && one.group !== source.firstGroup;
+    if (isMergeable) registered.set(`${one.group}/${one.version}`, one);
   }
   const local = localVersions(source).filter(
-    ({ group, version }) => !spoken.has(`${group}/${version}`),
+    ({ group, version }) => !registered.has(`${group}/${version}`),
   );
-  return [...local, ...spoken.values()];
+  return [...local, ...registered.values()];
 }
 
 const byVersion = (one: Ranked, other: Ranked) =>
@@ -111,13 +109,13 @@ function groupBody({ group, versions }: ReturnType<typeof grouped>[number]): Jso
 
 const byServiceName = ({ group, version }: Ranked) => `${version}.${group}`;
 
-/** `/apis` of this server and others. */
+/** The document of `/apis`, with the groups of this server and others. */
 function mergedGroupList(source: DiscoverySource): JsonObject {
   const groups = grouped(merged(source, source.registrations), byServiceName);
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(groupBody) };
 }
 
-/** `/apis/<group>`; undefined if no registration has the group. */
+/** The document of `/apis/<group>`; undefined if no registration has the group. */
 function mergedGroup(source: DiscoverySource, group: string): JsonObject | undefined {
   if (!source.registrations.some((one) => one.group === group)) return undefined;
   const ofGroup = merged(source, source.registrations).filter((one) => one.group === group);
@@ -127,15 +125,17 @@ function mergedGroup(source: DiscoverySource, group: string): JsonObject | undef
     : { kind: 'APIGroup', apiVersion: 'v1', ...groupBody(found) };
 }
 
-/** The paths of registrations that `/` lists: their groups and group versions. */
+/** The paths of registered groups and group versions, which `/` lists. */
 function registeredPaths(registrations: readonly ApiRegistration[]): string[] {
   const named = registrations.filter(({ group }) => group !== '');
   return named.flatMap(({ group, version }) => [`/apis/${group}`, `/apis/${group}/${version}`]);
 }
 
 /**
- * Aggregated discovery of this server and others: `local` is this server's own, `versionOf` returns
- * the entries of others.
+ * Merges the aggregated discovery of this server with that of others.
+ *
+ * @param parts.local this server's own document
+ * @param parts.versionOf returns another server's entry; undefined if it has not been fetched
  */
 function mergedAggregated(
   source: DiscoverySource,
@@ -173,15 +173,16 @@ const objects = (value: JsonObject[string] | undefined): JsonObject[] =>
   Array.isArray(value) ? value.filter(isObject) : [];
 
 interface AggregationOptions
-  extends Pick<AvailabilityOptions, 'facts' | 'writeStatus' | 'lost' | 'queues'> {
+  extends Pick<AvailabilityOptions, 'facts' | 'writeStatus' | 'onUnavailable' | 'queues'> {
   readonly dialect: Dialect;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly snapshot: () => CatalogueSnapshot;
   readonly settings: RelaySettings;
-  readonly find: FindPlace;
-  /** The current client certificate. */
+  readonly resolve: ResolveService;
+  /** Returns the current client certificate. */
   readonly certificate: () => ClientCertificate | undefined;
+  /** Returns the CAs that the host trusts, in PEM; undefined if there are none. */
   readonly hostRoots: () => string | undefined;
 }
 
@@ -200,33 +201,37 @@ export class Aggregation implements AggregationPort {
   #registrations: readonly ApiRegistration[] = [];
   /** By `<group>/<version>`. */
   #remotes: ReadonlyMap<string, RemoteApi> = new Map();
-  readonly #read = new WeakMap<ApiObject, ApiRegistration>();
+  readonly #registrationsByObject = new WeakMap<ApiObject, ApiRegistration>();
   #documents: { readonly of: string; readonly byVersion: Map<string, TaggedBody> } | undefined;
 
   constructor(options: AggregationOptions) {
     this.#options = options;
-    const { dialect, clock, logger, queues, find } = options;
+    const { dialect, clock, logger, queues, resolve } = options;
     this.#transports = createTransports(options);
-    const ask: AskServer = async (api, query) => {
-      const place = await find(api.remote.service);
+    const fetch: FetchFromServer = async (api, query) => {
+      const place = await resolve(api.remote.service);
       const transport = this.#transports.of(api.remote);
       if (transport.fault !== undefined) throw new Error(transport.fault);
       return this.#fetch(transport, { ...query, place });
     };
-    this.#discovery = new DiscoveryFollower({ dialect, clock, logger, queues, ask });
-    this.#openApi = new MergedOpenApi({ clock, logger, ask });
+    this.#discovery = new DiscoveryFollower({ dialect, clock, logger, queues, fetch });
+    this.#openApi = new MergedOpenApi({ clock, logger, fetch });
     this.#availability = new Availability({
       ...options,
       read: (name) => this.#objects.get(name),
-      look: async (api, query) => {
-        const transport = this.#transports.forLook(api.remote);
+      probe: async (api, query) => {
+        const transport = this.#transports.forProbes(api.remote);
         const answer = await this.#fetch(transport, { ...query, bytesMax: undefined });
         return answer.status;
       },
     });
   }
 
-  /** Sets the APIServices that this server does not manage, by name. */
+  /**
+   * Replaces the APIServices.
+   *
+   * @param objects the APIServices that this server does not manage, by name
+   */
   update(objects: ReadonlyMap<string, ApiObject>): void {
     const before = this.#objects;
     this.#objects = objects;
@@ -238,30 +243,31 @@ export class Aggregation implements AggregationPort {
     this.#openApi.update(remotes);
     this.#documents = undefined;
     for (const [name, object] of objects) {
-      if (before.get(name) !== object) this.#availability.look(name);
+      if (before.get(name) !== object) this.#availability.enqueue(name);
     }
   }
 
-  /** Called when the objects of a Service changed. */
+  /** Checks the availability of a Service's APIServices. Call it when the Service changes. */
   serviceChanged(place: { readonly namespace: string; readonly name: string }): void {
     for (const { name, remote } of this.#remotes.values()) {
       const { service } = remote;
       const isSame = service.namespace === place.namespace && service.name === place.name;
-      if (isSame) this.#availability.look(name);
+      if (isSame) this.#availability.enqueue(name);
     }
   }
 
-  /** Stops using connections with the previous certificate. */
+  /** Retires connections with the previous client certificate. Call it when that changes. */
   certificateChanged(): void {
     this.#transports.keepOnly([...this.#remotes.values()].map(({ remote }) => remote));
   }
 
+  /** Answers a request for another server, or for a merged document; returns false for others. */
   async serve(call: AuthorizedCall): Promise<boolean> {
     const { path, verb } = call.info;
     requireRequest(call.permit, call.info);
     const api = this.#remoteAt(path);
     if (api !== undefined) {
-      await this.#pass(call, api);
+      await this.#proxy(call, api);
       return true;
     }
     if (verb !== 'get' && verb !== 'head') return false;
@@ -273,6 +279,7 @@ export class Aggregation implements AggregationPort {
     return path.startsWith('/openapi/') && this.#serveOpenApi(call);
   }
 
+  /** Cancels fetches and probes, and closes connections. */
   async close(): Promise<void> {
     this.#stopped.abort();
     this.#remotes = new Map();
@@ -282,10 +289,10 @@ export class Aggregation implements AggregationPort {
   }
 
   #registration(object: ApiObject): ApiRegistration {
-    const cached = this.#read.get(object);
+    const cached = this.#registrationsByObject.get(object);
     if (cached !== undefined) return cached;
     const made = registrationOf(object);
-    this.#read.set(object, made);
+    this.#registrationsByObject.set(object, made);
     return made;
   }
 
@@ -298,38 +305,35 @@ export class Aggregation implements AggregationPort {
     return this.#remotes.get(`${group}/${version}`);
   }
 
-  async #pass(call: AuthorizedCall, api: RemoteApi): Promise<void> {
-    const { find, settings, logger } = this.#options;
+  async #proxy(call: AuthorizedCall, api: RemoteApi): Promise<void> {
+    const { resolve, settings, logger } = this.#options;
     const unavailable = { status: 503, text: 'service unavailable' };
     if (call.exchange.header('via')?.includes(settings.via) === true) {
       answerText(call, { status: 508, text: 'the APIService leads back to this server' });
       return;
     }
     if (!api.remote.isAvailable) {
-      refuse(call, unavailable);
+      reject(call, unavailable);
       return;
     }
     const transport = this.#transports.of(api.remote);
     if (transport.fault !== undefined) {
-      refuse(call, { status: 500, text: transport.fault });
+      reject(call, { status: 500, text: transport.fault });
       return;
     }
-    let place: Awaited<ReturnType<FindPlace>>;
+    let place: ServiceEndpoint;
     try {
-      place = await find(api.remote.service);
+      place = await resolve(api.remote.service);
     } catch (error) {
-      logger.error('a service cannot be resolved', { name: api.name, error: String(error) });
-      refuse(call, unavailable);
+      logger.error('cannot resolve a Service', { name: api.name, error: String(error) });
+      reject(call, unavailable);
       return;
     }
     const plan = aggregatedPlan(call, { settings, place });
     await new Relay({ call, transport, plan }).run();
   }
 
-  #fetch(
-    transport: Transport,
-    query: DocumentQuery & { readonly place: Awaited<ReturnType<FindPlace>> },
-  ) {
+  #fetch(transport: Transport, query: DocumentQuery & { readonly place: ServiceEndpoint }) {
     const { clock } = this.#options;
     return fetchDocument({ ...query, transport, clock, signal: this.#stopped.signal });
   }
@@ -350,7 +354,7 @@ export class Aggregation implements AggregationPort {
       await sendDocument(call, mergedGroupList(this.#source()));
       return true;
     }
-    await this.#discovery.firstLook();
+    await this.#discovery.firstFetch();
     await sendAggregated(call, { form, document: this.#aggregated(form.version, context.metrics) });
     return true;
   }
@@ -363,10 +367,10 @@ export class Aggregation implements AggregationPort {
     const [root, group, version, ...rest] = name.split('/');
     const api = this.#remotes.get(`${group}/${version}`);
     const isOne = path.startsWith('/openapi/v3/') && root === 'apis' && rest.length === 0;
-    const who = isOne && api !== undefined ? await this.#openApi.ownerOf(api) : undefined;
-    if (who === undefined || api === undefined) return false;
-    if (who !== 'server') return answerPart(call, { name, document: who });
-    await this.#pass(call, api);
+    const owner = isOne && api !== undefined ? await this.#openApi.ownerOf(api) : undefined;
+    if (owner === undefined || api === undefined) return false;
+    if (owner !== 'server') return answerPart(call, { name, document: owner });
+    await this.#proxy(call, api);
     return true;
   }
 
@@ -384,8 +388,8 @@ export class Aggregation implements AggregationPort {
   #aggregated(version: string, metrics: AuthorizedCall['context']['metrics']): TaggedBody {
     const source = this.#source();
     const { snapshot } = source;
-    const of = `${snapshot.generation} ${this.#discovery.generation}`;
-    if (this.#documents?.of !== of) this.#documents = { of, byVersion: new Map() };
+    const key = `${snapshot.generation} ${this.#discovery.generation}`;
+    if (this.#documents?.of !== key) this.#documents = { of: key, byVersion: new Map() };
     const cached = this.#documents.byVersion.get(version);
     if (cached !== undefined) return cached;
     const apiVersion = `${this.#options.dialect.group('apidiscovery')}/${version}`;
@@ -398,8 +402,8 @@ export class Aggregation implements AggregationPort {
   }
 }
 
-/** Answers for an unavailable server; metrics count the request as terminated. */
-function refuse(call: AuthorizedCall, answer: Parameters<typeof answerText>[1]): void {
+/** Answers for an unavailable server and counts the request as rejected. */
+function reject(call: AuthorizedCall, answer: Parameters<typeof answerText>[1]): void {
   answerText(call, answer);
   call.context.metrics.countAggregatorRejection(call.exchange, call.info, answer.status);
 }

@@ -1,16 +1,10 @@
 import { availableCondition, numberAt, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
 import { type ApiObject, type JsonObject, jsonObject, member } from '@wheelhouse/machinery';
+import type { ServiceReference } from '../webhooks/service-address.ts';
 
-/** The Service port of another server. */
-export interface ServicePlace {
-  readonly namespace: string;
-  readonly name: string;
-  readonly port: number;
-}
-
-/** The content of an APIService. */
+/** The registration of a group version, as an APIService declares it. */
 export interface ApiRegistration {
-  /** The APIService's own name: `v1.metrics.example.com`. */
+  /** The name of the APIService: `v1.metrics.example.com`. */
   readonly name: string;
   readonly group: string;
   readonly version: string;
@@ -22,11 +16,12 @@ export interface ApiRegistration {
 
 /** Another server, as its APIService describes it. */
 export interface RemoteServer {
-  readonly service: ServicePlace;
-  /** CA bundle in PEM; the host's CAs when empty. */
+  readonly service: ServiceReference;
+  /** The CA bundle in PEM; empty for the host's CAs. */
   readonly caPem: string;
+  /** Whether the server's certificate is verified. */
   readonly verifies: boolean;
-  /** Whether the APIService's condition says that it is available. */
+  /** Whether the APIService has the condition `Available`. */
   readonly isAvailable: boolean;
 }
 
@@ -37,7 +32,7 @@ export interface RemoteApi extends ApiRegistration {
 
 const defaultPort = 443;
 
-/** Reads an APIService; missing members and those of another type count as empty. */
+/** Reads an APIService. A member that is missing or has another type counts as empty. */
 export function registrationOf(object: ApiObject): ApiRegistration {
   const spec = objectAt(jsonObject(object), 'spec') ?? {};
   const service = objectAt(spec, 'service');
@@ -72,7 +67,7 @@ export function isRemote(one: ApiRegistration): one is RemoteApi {
   return one.remote !== undefined;
 }
 
-/** The availability condition. */
+/** The availability condition of an APIService; undefined if it has none. */
 export function conditionOf(object: ApiObject): JsonObject | undefined {
   return conditionsOf(object).find((one) => one['type'] === availableCondition);
 }
@@ -82,13 +77,14 @@ export function conditionsOf(object: ApiObject): readonly JsonObject[] {
   return objectsAt(jsonObject(object), 'status', 'conditions');
 }
 
-/** The name that a server's certificate must match. */
-export function serverNameOf({ namespace, name }: ServicePlace): string {
+/** The name that the certificate of a Service must match: `name.namespace.svc`. */
+export function serverNameOf({ namespace, name }: ServiceReference): string {
   return `${name}.${namespace}.svc`;
 }
 
 /**
- * `/apis/<group>/<version>`, the discovery path of a group version; `/api/v1` for the core group.
+ * The discovery path of a group version: `/apis/<group>/<version>`, or `/api/v1` for the core
+ * group.
  */
 export function discoveryPathOf({ group, version }: ApiRegistration): string {
   return group === '' ? `/api/${version}` : `/apis/${group}/${version}`;

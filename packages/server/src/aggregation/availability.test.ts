@@ -9,23 +9,25 @@ const where = 'service/s in "n"';
 let running: Availability | undefined;
 afterEach(() => running?.close());
 
-/** Runs everything that does not wait for time. */
+/** Waits until all work that does not depend on the clock is done. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The controller of one APIService, and its condition once that has settled. */
-function availabilityOf(given: Partial<AvailabilityOptions> & { readonly spec?: JsonObject } = {}) {
+/** Creates the controller of one APIService. `look` runs a check and returns its condition. */
+function availabilityOf(
+  options: Partial<AvailabilityOptions> & { readonly spec?: JsonObject } = {},
+) {
   const clock = new FakeClock();
-  const lost: string[] = [];
-  const looks: string[] = [];
+  const unavailable: string[] = [];
+  const probes: string[] = [];
   let object = {
     metadata: { name },
     spec: {
       group: 'a.example.com',
       version: 'v1',
       service: { namespace: 'n', name: 's', port: 443 },
-      ...given.spec,
+      ...options.spec,
     },
   } as unknown as ApiObject;
   const availability = new Availability({
@@ -35,17 +37,17 @@ function availabilityOf(given: Partial<AvailabilityOptions> & { readonly spec?: 
       service: async () => service({}),
       endpoints: async () => [subset([{ ip: '10.1.0.1' }])],
     },
-    find: async () => ({ host: '10.1.0.1', port: 8443 }),
-    look: async (_, { path, user, place }) => {
-      looks.push(`${user.name} ${user.groups} ${place.host}:${place.port}${path}`);
+    resolve: async () => ({ host: '10.1.0.1', port: 8443 }),
+    probe: async (_, { path, user, place }) => {
+      probes.push(`${user.name} ${user.groups} ${place.host}:${place.port}${path}`);
       return 200;
     },
     read: () => object,
     writeStatus: async (_, edit) => {
       object = edit(object);
     },
-    lost: (lostName, reason) => void lost.push(`${lostName} ${reason}`),
-    ...given,
+    onUnavailable: (lostName, reason) => void unavailable.push(`${lostName} ${reason}`),
+    ...options,
   });
   running = availability;
   const condition = () => {
@@ -53,7 +55,7 @@ function availabilityOf(given: Partial<AvailabilityOptions> & { readonly spec?: 
     return conditions?.find(({ type }) => type === 'Available');
   };
   const look = async () => {
-    availability.look(name);
+    availability.enqueue(name);
     await turns();
     const { reason, status, message } = condition() ?? {};
     return { reason, status, message };
@@ -61,7 +63,7 @@ function availabilityOf(given: Partial<AvailabilityOptions> & { readonly spec?: 
   const change = (status: JsonObject) => {
     object = { ...object, status } as ApiObject;
   };
-  return { look, lost, looks, clock, condition, change };
+  return { look, unavailable, probes, clock, condition, change };
 }
 
 function service(spec: JsonObject): ApiObject {
@@ -87,10 +89,10 @@ const facts = (
       endpoints instanceof Error ? Promise.reject(endpoints) : Promise.resolve(endpoints),
   },
 });
-const no = 'False';
+const unavailable = 'False';
 
 test.each([
-  [facts(undefined), no, 'ServiceNotFound', `${where} is not present`],
+  [facts(undefined), unavailable, 'ServiceNotFound', `${where} is not present`],
   [
     facts(new Error('boom')),
     'Unknown',
@@ -99,7 +101,7 @@ test.each([
   ],
   [
     facts(service({ ports: [{ port: 80 }] })),
-    no,
+    unavailable,
     'ServicePortError',
     `${where} is not listening on port 443`,
   ],
@@ -109,68 +111,68 @@ test.each([
     'EndpointsAccessError',
     `${where} cannot be checked due to: boom`,
   ],
-  [facts(service({})), no, 'EndpointsNotFound', `cannot find endpoints for ${where}`],
+  [facts(service({})), unavailable, 'EndpointsNotFound', `cannot find endpoints for ${where}`],
   [
     facts(service({}), [
       subset([]),
       slice({ ready: false }),
       slice({}, { name: 'http', port: 80 }),
     ]),
-    no,
+    unavailable,
     'MissingEndpoints',
     `endpoints for ${where} have no addresses with port name "https"`,
   ],
   [facts(service({}), [slice({})]), 'True', 'Passed', 'all checks passed'],
   [facts(service({ type: 'ExternalName', ports: [] })), 'True', 'Passed', 'all checks passed'],
   [
-    { find: () => Promise.reject(new Error('no endpoints available for service "s"')) },
-    no,
+    { resolve: () => Promise.reject(new Error('no endpoints available for service "s"')) },
+    unavailable,
     'FailedDiscoveryCheck',
     'no endpoints available for service "s"',
   ],
   [
-    { look: async () => 404 },
-    no,
+    { probe: async () => 404 },
+    unavailable,
     'FailedDiscoveryCheck',
     'failing or missing response from https://10.1.0.1:8443/apis/a.example.com/v1: bad status from https://10.1.0.1:8443/apis/a.example.com/v1: 404',
   ],
   [
-    { look: () => Promise.reject(new Error('EOF')) },
-    no,
+    { probe: () => Promise.reject(new Error('EOF')) },
+    unavailable,
     'FailedDiscoveryCheck',
     'failing or missing response from https://10.1.0.1:8443/apis/a.example.com/v1: Get "https://10.1.0.1:8443/apis/a.example.com/v1": EOF',
   ],
-] as const)('ADM-4: case %#: the condition is %s, %s', async (given, status, reason, message) => {
-  const { look } = availabilityOf(given as Partial<AvailabilityOptions>);
+] as const)('ADM-4: case %#: the condition is %s, %s', async (options, status, reason, message) => {
+  const { look } = availabilityOf(options as Partial<AvailabilityOptions>);
   expect(await look()).toEqual({ status, reason, message });
 });
 
-test('ADM-4: the probe is the administrator’s, of what the server must serve', async () => {
-  const { look, looks } = availabilityOf();
+test('ADM-4: a probe requests the discovery path as an administrator', async () => {
+  const { look, probes } = availabilityOf();
   await look();
-  expect(looks).toEqual([
+  expect(probes).toEqual([
     'system:kube-aggregator system:masters 10.1.0.1:8443/apis/a.example.com/v1',
   ]);
 });
 
-test('ADM-4: one of several probes is enough', async () => {
-  let asked = 0;
+test('ADM-4: a server is available if one of several probes succeeds', async () => {
+  let probes = 0;
   const { look } = availabilityOf({
-    look: async () => {
-      asked += 1;
-      return asked === 3 ? 200 : 500;
+    probe: async () => {
+      probes += 1;
+      return probes === 3 ? 200 : 500;
     },
   });
   expect((await look()).status).toBe('True');
-  expect(asked).toBe(5);
+  expect(probes).toBe(5);
 });
 
-test('ADM-4: a failing server is probed again soon, a healthy one every half minute', async () => {
+test('ADM-4: a failed server is probed again soon, a healthy one every 30 seconds', async () => {
   let status = 500;
-  let asked = 0;
-  const { look, clock, lost, condition, change } = availabilityOf({
-    look: async () => {
-      asked += 1;
+  let probes = 0;
+  const { look, clock, unavailable, condition, change } = availabilityOf({
+    probe: async () => {
+      probes += 1;
       return status;
     },
   });
@@ -181,30 +183,30 @@ test('ADM-4: a failing server is probed again soon, a healthy one every half min
     ],
   });
   await look();
-  expect(lost).toEqual([`${name} FailedDiscoveryCheck`]);
+  expect(unavailable).toEqual([`${name} FailedDiscoveryCheck`]);
   expect(condition()?.['lastTransitionTime']).toBe('2030-01-01T00:00:00Z');
   status = 200;
-  const before = asked;
+  const before = probes;
   clock.advance(5);
   await turns();
-  expect(asked).toBe(before + 1);
+  expect(probes).toBe(before + 1);
   expect(condition()).toMatchObject({ status: 'True', reason: 'Passed' });
   clock.advance(29_000);
   await turns();
-  expect(asked).toBe(before + 1);
+  expect(probes).toBe(before + 1);
   clock.advance(1_000);
   await turns();
-  expect(asked).toBe(before + 2);
-  expect(lost).toHaveLength(1);
+  expect(probes).toBe(before + 2);
+  expect(unavailable).toHaveLength(1);
 });
 
-test('ADM-4: a local one is always available', async () => {
-  const { look, change, looks } = availabilityOf({ spec: { service: null } });
+test('ADM-4: a local APIService is always available', async () => {
+  const { look, change, probes } = availabilityOf({ spec: { service: null } });
   change({ conditions: [{ type: 'Available', status: 'False', reason: 'ServiceNotFound' }] });
   expect(await look()).toEqual({
     status: 'True',
     reason: 'Local',
     message: 'Local APIServices are always available',
   });
-  expect(looks).toEqual([]);
+  expect(probes).toEqual([]);
 });

@@ -12,6 +12,11 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import { createWorkQueue, type QueueMeters, type WorkQueue } from '../controllers/work-queue.ts';
+import type {
+  ResolveService,
+  ServiceEndpoint,
+  ServiceReference,
+} from '../webhooks/service-address.ts';
 import {
   conditionOf,
   conditionsOf,
@@ -19,28 +24,22 @@ import {
   isRemote,
   type RemoteApi,
   registrationOf,
-  type ServicePlace,
 } from './api-service.ts';
 import type { DocumentQuery } from './fetch-document.ts';
 import { hostPort } from './transport.ts';
 
-/** The objects of a Service that determine availability. */
+/** Reads the objects of a Service that determine its availability. */
 export interface ServiceFacts {
-  /** Undefined if it does not exist. */
-  service(place: ServicePlace): Promise<ApiObject | undefined>;
-  /** Endpoints and EndpointSlices of the Service. */
-  endpoints(place: ServicePlace): Promise<readonly ApiObject[]>;
+  /** Resolves to the Service; undefined if it does not exist. */
+  service(place: ServiceReference): Promise<ApiObject | undefined>;
+  /** Resolves to the Endpoints and EndpointSlices of the Service. */
+  endpoints(place: ServiceReference): Promise<readonly ApiObject[]>;
 }
 
-/** Resolves a Service to an address. Rejects if it has none. */
-export type FindPlace = (
-  service: ServicePlace,
-) => Promise<{ readonly host: string; readonly port: number }>;
-
-/** Probes a server; resolves to the status of its answer. */
-type LookAtServer = (
+/** Probes a server. Resolves to the HTTP status of its answer. */
+type ProbeServer = (
   api: RemoteApi,
-  query: Omit<DocumentQuery, 'bytesMax'> & { readonly place: Awaited<ReturnType<FindPlace>> },
+  query: Omit<DocumentQuery, 'bytesMax'> & { readonly place: ServiceEndpoint },
 ) => Promise<number>;
 
 export interface AvailabilityOptions {
@@ -48,28 +47,31 @@ export interface AvailabilityOptions {
   readonly logger: Logger;
   readonly queues?: QueueMeters | undefined;
   readonly facts: ServiceFacts;
-  readonly find: FindPlace;
-  readonly look: LookAtServer;
-  /** The current APIService. */
+  readonly resolve: ResolveService;
+  readonly probe: ProbeServer;
+  /** Returns the current APIService of a name; undefined if it does not exist. */
   readonly read: (name: string) => ApiObject | undefined;
   /** Writes the status of an APIService that still exists. */
   readonly writeStatus: (name: string, edit: (current: ApiObject) => ApiObject) => Promise<void>;
-  /** Counts a server that became unavailable. */
-  readonly lost: (name: string, reason: string) => void;
+  /** Called when a server that was available becomes unavailable. */
+  readonly onUnavailable: (name: string, reason: string) => void;
 }
 
+/** The content of an availability condition. */
 type Verdict = {
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
   readonly message: string;
 };
 
-/** How long the result of a probe is valid, in milliseconds. */
-const probeAgainMs = 30_000;
+/** Interval of probes, milliseconds. */
+const probeIntervalMs = 30_000;
+/** Delay of the first retry of a failed probe, milliseconds; each further one doubles it. */
 const firstRetryMs = 5;
+/** Timeout of a probe, milliseconds. */
 const timeoutMs = 5_000;
 /** Additional probes after a failed one, since a Service may have several endpoints. */
-const furtherProbes = 4;
+const additionalProbes = 4;
 
 const aggregator: UserInfo = {
   name: 'system:kube-aggregator',
@@ -87,7 +89,7 @@ export class Availability {
   constructor(options: AvailabilityOptions) {
     this.#options = options;
     const { clock, logger } = options;
-    const run = (name: string) => this.#settle(name);
+    const run = (name: string) => this.#reconcile(name);
     this.#queue = createWorkQueue({
       queues: options.queues,
       name: 'RemoteAvailabilityController',
@@ -98,8 +100,8 @@ export class Availability {
     });
   }
 
-  /** Called when something changed that the condition may depend on. */
-  look(name: string): void {
+  /** Schedules a check of an APIService. Call it when a change may affect its availability. */
+  enqueue(name: string): void {
     this.#queue.add(name);
   }
 
@@ -107,7 +109,7 @@ export class Availability {
     return this.#queue.close();
   }
 
-  async #settle(name: string): Promise<void> {
+  async #reconcile(name: string): Promise<void> {
     const object = this.#options.read(name);
     if (object === undefined) {
       this.#failures.delete(name);
@@ -123,15 +125,15 @@ export class Availability {
     this.#queue.addAfter(name, this.#pauseMs(name, verdict));
   }
 
-  /** The pause before the next probe of an unavailable server, which grows with each failure. */
+  /** Delay of the next check, milliseconds; it grows with each failed probe. */
   #pauseMs(name: string, { reason }: Verdict): number {
     if (reason !== discoveryFailed) {
       this.#failures.delete(name);
-      return probeAgainMs;
+      return probeIntervalMs;
     }
     const failures = this.#failures.get(name) ?? 0;
     this.#failures.set(name, failures + 1);
-    return Math.min(probeAgainMs, firstRetryMs * 2 ** Math.min(failures, 20));
+    return Math.min(probeIntervalMs, firstRetryMs * 2 ** Math.min(failures, 20));
   }
 
   async #check(api: RemoteApi): Promise<Verdict> {
@@ -144,22 +146,25 @@ export class Availability {
       return unknown('ServiceAccessError', place, error);
     }
     if (service === undefined) {
-      return refused('ServiceNotFound', `${shown(place)} is not present`);
+      return unavailable('ServiceNotFound', `${serviceText(place)} is not present`);
     }
     const spec = isObject(service['spec']) ? service['spec'] : {};
     if ((spec['type'] ?? 'ClusterIP') === 'ClusterIP') {
-      const refusal = await this.#checkEndpoints(place, spec);
-      if (refusal !== undefined) return refusal;
+      const unavailability = await this.#checkEndpoints(place, spec);
+      if (unavailability !== undefined) return unavailability;
     }
     const failure = await this.#probe(api);
-    if (failure !== undefined) return refused(discoveryFailed, failure);
+    if (failure !== undefined) return unavailable(discoveryFailed, failure);
     return { status: 'True', reason: 'Passed', message: 'all checks passed' };
   }
 
-  async #checkEndpoints(place: ServicePlace, spec: JsonObject): Promise<Verdict | undefined> {
-    const port = objects(spec['ports']).find((one) => one['port'] === place.port);
+  async #checkEndpoints(place: ServiceReference, spec: JsonObject): Promise<Verdict | undefined> {
+    const port = objectsIn(spec['ports']).find((one) => one['port'] === place.port);
     if (port === undefined) {
-      return refused('ServicePortError', `${shown(place)} is not listening on port ${place.port}`);
+      return unavailable(
+        'ServicePortError',
+        `${serviceText(place)} is not listening on port ${place.port}`,
+      );
     }
     const portName = typeof port['name'] === 'string' ? port['name'] : '';
     let lists: readonly ApiObject[];
@@ -169,27 +174,27 @@ export class Availability {
       return unknown('EndpointsAccessError', place, error);
     }
     if (lists.length === 0) {
-      return refused('EndpointsNotFound', `cannot find endpoints for ${shown(place)}`);
+      return unavailable('EndpointsNotFound', `cannot find endpoints for ${serviceText(place)}`);
     }
     if (lists.some((one) => hasAddress(one, portName))) return undefined;
     const missing = `have no addresses with port name ${JSON.stringify(portName)}`;
-    return refused('MissingEndpoints', `endpoints for ${shown(place)} ${missing}`);
+    return unavailable('MissingEndpoints', `endpoints for ${serviceText(place)} ${missing}`);
   }
 
-  /** Undefined if one of several probes succeeds; otherwise the error of the last one. */
+  /** Probes a server. Resolves to undefined if any probe succeeds, else to the last error. */
   async #probe(api: RemoteApi): Promise<string | undefined> {
     const first = await this.#probeOnce(api);
     if (first === undefined) return undefined;
-    const others = Array.from({ length: furtherProbes }, () => this.#probeOnce(api));
+    const others = Array.from({ length: additionalProbes }, () => this.#probeOnce(api));
     const failures = await Promise.all(others);
     return failures.includes(undefined) ? undefined : (failures.at(-1) ?? first);
   }
 
   async #probeOnce(api: RemoteApi): Promise<string | undefined> {
-    const { find, look } = this.#options;
-    let place: Awaited<ReturnType<FindPlace>>;
+    const { resolve, probe } = this.#options;
+    let place: ServiceEndpoint;
     try {
-      place = await find(api.remote.service);
+      place = await resolve(api.remote.service);
     } catch (error) {
       return errorText(error);
     }
@@ -197,7 +202,7 @@ export class Availability {
     const url = `https://${hostPort(place)}${path}`;
     const failing = `failing or missing response from ${url}`;
     try {
-      const status = await look(api, { place, path, accept: '*/*', user: aggregator, timeoutMs });
+      const status = await probe(api, { place, path, accept: '*/*', user: aggregator, timeoutMs });
       if (status >= 200 && status < 300) return undefined;
       return `${failing}: bad status from ${url}: ${status}`;
     } catch (error) {
@@ -214,44 +219,45 @@ export class Availability {
     if (isSame) return;
     const now = formatTime(this.#options.clock.now());
     await this.#options.writeStatus(name, (current) => withCondition(current, verdict, now));
-    if (before?.['status'] === 'True' && status !== 'True') this.#options.lost(name, reason);
+    if (before?.['status'] === 'True' && status !== 'True')
+      this.#options.onUnavailable(name, reason);
   }
 }
 
 const discoveryFailed = 'FailedDiscoveryCheck';
 
-const shown = ({ namespace, name }: ServicePlace) =>
+const serviceText = ({ namespace, name }: ServiceReference) =>
   `service/${name} in ${JSON.stringify(namespace)}`;
 
-const refused = (reason: string, message: string): Verdict => ({
+const unavailable = (reason: string, message: string): Verdict => ({
   status: 'False',
   reason,
   message,
 });
 
-function unknown(reason: string, place: ServicePlace, error: unknown): Verdict {
-  const message = `${shown(place)} cannot be checked due to: ${errorText(error)}`;
+function unknown(reason: string, place: ServiceReference, error: unknown): Verdict {
+  const message = `${serviceText(place)} cannot be checked due to: ${errorText(error)}`;
   return { status: 'Unknown', reason, message };
 }
 
-const objects = (value: JsonValue | undefined): readonly JsonObject[] =>
+const objectsIn = (value: JsonValue | undefined): readonly JsonObject[] =>
   Array.isArray(value) ? value.filter(isObject) : [];
 
 const isNamed = (port: JsonObject, name: string) =>
   (port['name'] ?? '') === name && typeof port['port'] === 'number';
 
-/** Whether Endpoints or an EndpointSlice have a ready address for the port. */
+/** Whether Endpoints or an EndpointSlice has a ready address for the port. */
 function hasAddress(list: ApiObject, portName: string): boolean {
-  const inSubsets = objects(list['subsets']).some(
+  const inSubsets = objectsIn(list['subsets']).some(
     ({ addresses, ports }) =>
-      objects(addresses).length > 0 && objects(ports).some((port) => isNamed(port, portName)),
+      objectsIn(addresses).length > 0 && objectsIn(ports).some((port) => isNamed(port, portName)),
   );
   if (inSubsets) return true;
   const isReady = ({ conditions }: JsonObject) =>
     !isObject(conditions) || conditions['ready'] !== false;
   return (
-    objects(list['endpoints']).some(isReady) &&
-    objects(list['ports']).some((port) => isNamed(port, portName))
+    objectsIn(list['endpoints']).some(isReady) &&
+    objectsIn(list['ports']).some((port) => isNamed(port, portName))
   );
 }
 

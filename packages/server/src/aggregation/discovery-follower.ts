@@ -15,9 +15,10 @@ import { createWorkQueue, type QueueMeters, type WorkQueue } from '../controller
 import { discoveryPathOf, type RemoteApi } from './api-service.ts';
 import type { DocumentQuery, FetchedDocument } from './fetch-document.ts';
 
-/** Fetches a document from the server of a group version. */
-export type AskServer = (api: RemoteApi, query: DocumentQuery) => Promise<FetchedDocument>;
+/** Fetches a document from the server of a group version. Rejects if the server does not answer. */
+export type FetchFromServer = (api: RemoteApi, query: DocumentQuery) => Promise<FetchedDocument>;
 
+/** Timeout of a fetch, milliseconds. */
 const timeoutMs = 5_000;
 const documentBytesMax = 4 * 1024 * 1024;
 const refreshMs = 60_000;
@@ -47,25 +48,25 @@ export class DiscoveryFollower {
     readonly clock: Clock;
     readonly logger: Logger;
     readonly queues?: QueueMeters | undefined;
-    readonly ask: AskServer;
+    readonly fetch: FetchFromServer;
   };
   readonly #queue: WorkQueue;
   #followed: ReadonlyMap<string, Followed> = new Map();
   /** The last whole document of each Service, for revalidation by its ETag. */
   readonly #documents = new Map<string, { etag: string; versions: RemoteVersions }>();
   #generation = 0;
-  #firstLook: Promise<unknown> | undefined;
+  #firstFetch: Promise<unknown> | undefined;
 
   constructor(options: {
     readonly dialect: Dialect;
     readonly clock: Clock;
     readonly logger: Logger;
     readonly queues?: QueueMeters | undefined;
-    readonly ask: AskServer;
+    readonly fetch: FetchFromServer;
   }) {
     this.#options = options;
     const { clock, logger } = options;
-    const run = (name: string) => this.#look(name);
+    const run = (name: string) => this.#refresh(name);
     this.#queue = createWorkQueue({
       queues: options.queues,
       name: 'discovery-manager',
@@ -76,12 +77,12 @@ export class DiscoveryFollower {
     });
   }
 
-  /** Counts changes of the discovery data. */
+  /** The number of changes of the discovery data so far. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Sets the servers to follow. Fetches from those that are new or changed. */
+  /** Replaces the servers to follow, and fetches from those that are new or changed. */
   update(apis: readonly RemoteApi[]): void {
     const before = this.#followed;
     const next = new Map<string, Followed>();
@@ -94,16 +95,16 @@ export class DiscoveryFollower {
     this.#generation += 1;
     const services = new Set(apis.map(serviceKey));
     for (const key of this.#documents.keys()) if (!services.has(key)) this.#documents.delete(key);
-    if (this.#firstLook === undefined && apis.length > 0) {
-      this.#firstLook = Promise.all(apis.map(({ name }) => this.#look(name)));
+    if (this.#firstFetch === undefined && apis.length > 0) {
+      this.#firstFetch = Promise.all(apis.map(({ name }) => this.#refresh(name)));
       return;
     }
     for (const [name, one] of next) if (before.get(name) !== one) this.#queue.add(name);
   }
 
-  /** Resolves when the servers known at the start have been fetched from, within a few seconds. */
-  async firstLook(): Promise<void> {
-    await this.#firstLook;
+  /** Resolves within seconds, when all servers of the first update have answered or failed. */
+  async firstFetch(): Promise<void> {
+    await this.#firstFetch;
   }
 
   /** The discovery entry of a group version; undefined before the first fetch. */
@@ -111,23 +112,27 @@ export class DiscoveryFollower {
     return this.#followed.get(name)?.version;
   }
 
+  /** Stops fetching. */
   close(): Promise<void> {
     this.#followed = new Map();
     return this.#queue.close();
   }
 
-  async #look(name: string): Promise<void> {
+  async #refresh(name: string): Promise<void> {
     const one = this.#followed.get(name);
     if (one === undefined) return;
     const { api } = one;
     let entry: JsonObject;
     try {
-      const found = await this.#ask(api);
-      entry = { version: api.version, ...found, freshness: 'Current' };
+      const fetched = await this.#fetchVersion(api);
+      entry = { version: api.version, ...fetched, freshness: 'Current' };
       one.failures = 0;
     } catch (error) {
       const why = errorText(error);
-      this.#options.logger.debug(2, 'discovery of another server failed', { name, error: why });
+      this.#options.logger.debug(2, 'cannot fetch the discovery of an APIService', {
+        name,
+        error: why,
+      });
       entry = { version: api.version, freshness: 'Stale' };
       one.failures += 1;
     }
@@ -138,8 +143,8 @@ export class DiscoveryFollower {
     this.#queue.addAfter(name, one.failures === 0 ? refreshMs : Math.min(refreshMs, retryMs));
   }
 
-  async #ask(api: RemoteApi): Promise<JsonObject | undefined> {
-    const { ask, clock, dialect } = this.#options;
+  async #fetchVersion(api: RemoteApi): Promise<JsonObject | undefined> {
+    const { fetch, clock, dialect } = this.#options;
     const key = serviceKey(api);
     const cached = this.#documents.get(key);
     const group = dialect.group('apidiscovery');
@@ -147,7 +152,7 @@ export class DiscoveryFollower {
       .map((version) => `application/json;g=${group};v=${version};as=APIGroupDiscoveryList`)
       .join(',');
     const query = { user: aggregator, timeoutMs, bytesMax: documentBytesMax };
-    const answer = await ask(api, { ...query, path: '/apis', accept, etag: cached?.etag });
+    const answer = await fetch(api, { ...query, path: '/apis', accept, etag: cached?.etag });
     const place = `${api.group}/${api.version}`;
     if (answer.status === 304 && cached !== undefined) return cached.versions.get(place);
     if (answer.status === 503) throw new Error(`${key} answered with status 503`);
@@ -158,7 +163,7 @@ export class DiscoveryFollower {
     }
     const path = discoveryPathOf(api);
     const user = { ...aggregator, groups: [] };
-    const list = await ask(api, { ...query, user, path, accept: 'application/json' });
+    const list = await fetch(api, { ...query, user, path, accept: 'application/json' });
     if (list.status !== 200) throw new Error(`${key} answered with status ${list.status}`);
     return readResourceList(await decoded(list.body, clock), api.version);
   }
@@ -176,14 +181,14 @@ type RemoteVersions = ReadonlyMap<string, JsonObject>;
 function isAggregated(contentType: string): boolean {
   return parseAccept(contentType).some(({ parameters }) => {
     const isList = parameters.get('as') === 'APIGroupDiscoveryList';
-    const isKnown = ['v2', 'v2beta1'].includes(parameters.get('v') ?? '');
-    return isList && isKnown && acceptedDiscoveryGroups.includes(parameters.get('g') ?? '');
+    const isSupported = ['v2', 'v2beta1'].includes(parameters.get('v') ?? '');
+    return isList && isSupported && acceptedDiscoveryGroups.includes(parameters.get('g') ?? '');
   });
 }
 
 /**
- * Reads another server's aggregated discovery, keeping only what clients are shown. Throws if a
- * member has the wrong type.
+ * Reads another server's aggregated discovery, without members that clients do not need. Throws if
+ * a member has the wrong type.
  */
 function readAggregated(document: JsonObject): RemoteVersions {
   const found = new Map<string, JsonObject>();
@@ -203,7 +208,7 @@ function resourceOf(from: JsonObject): JsonObject {
   const subresources = objectsIn(from, 'subresources').map((one) => ({
     subresource: textIn(one, 'subresource'),
     responseKind: kindOf(objectIn(one, 'responseKind')),
-    ...listed(one, 'acceptedTypes', objectsIn(one, 'acceptedTypes').map(kindOf)),
+    ...optionalList(one, 'acceptedTypes', objectsIn(one, 'acceptedTypes').map(kindOf)),
     verbs: textsIn(one, 'verbs'),
   }));
   return {
@@ -212,15 +217,15 @@ function resourceOf(from: JsonObject): JsonObject {
     scope: textIn(from, 'scope'),
     singularResource: textIn(from, 'singularResource'),
     verbs: textsIn(from, 'verbs'),
-    ...listed(from, 'shortNames', textsIn(from, 'shortNames')),
-    ...listed(from, 'categories', textsIn(from, 'categories')),
-    ...listed(from, 'subresources', subresources),
+    ...optionalList(from, 'shortNames', textsIn(from, 'shortNames')),
+    ...optionalList(from, 'categories', textsIn(from, 'categories')),
+    ...optionalList(from, 'subresources', subresources),
   };
 }
 
 /**
  * Reads the resource list of a version, which servers without aggregated discovery provide. Throws
- * for anything else.
+ * if a member has the wrong type.
  */
 function readResourceList(document: JsonObject, version: string): JsonObject {
   const list = objectsIn(document, 'resources');
@@ -259,8 +264,8 @@ function topResource(one: JsonObject, name: string): JsonObject {
     scope: scopeOf(one),
     singularResource: textIn(one, 'singularName'),
     verbs: textsIn(one, 'verbs'),
-    ...listed(one, 'shortNames', textsIn(one, 'shortNames')),
-    ...listed(one, 'categories', textsIn(one, 'categories')),
+    ...optionalList(one, 'shortNames', textsIn(one, 'shortNames')),
+    ...optionalList(one, 'categories', textsIn(one, 'categories')),
   };
 }
 
@@ -275,7 +280,7 @@ function kindOf(from: JsonObject | undefined): JsonObject {
   return { group: read('group'), version: read('version'), kind: read('kind') };
 }
 
-function listed(from: JsonObject, name: string, values: JsonValue[]): JsonObject {
+function optionalList(from: JsonObject, name: string, values: JsonValue[]): JsonObject {
   const original = member(from, name);
   return original === undefined || original === null || values.length === 0
     ? {}
@@ -284,12 +289,12 @@ function listed(from: JsonObject, name: string, values: JsonValue[]): JsonObject
 
 async function decoded(body: Buffer, clock: Clock): Promise<JsonObject> {
   const { value } = await decodeJsonInSlices(body, { clock });
-  if (!isObject(value)) throw new Error('a discovery document is an object');
+  if (!isObject(value)) throw new Error('the discovery document is not an object');
   return value;
 }
 
 const wrongType = (name: string) =>
-  new Error(`${JSON.stringify(name)} of a discovery document has another type`);
+  new Error(`${JSON.stringify(name)} in the discovery document has the wrong type`);
 
 function objectIn(from: JsonObject, name: string): JsonObject | undefined {
   const value = member(from, name) ?? undefined;

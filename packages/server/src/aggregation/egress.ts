@@ -54,8 +54,8 @@ const protocols = ['Direct', 'HTTPConnect', 'GRPC'];
 const destinations = ['cluster', 'controlplane', 'etcd'];
 
 /**
- * Reads the egress configuration, which must connect directly for every destination. Rejects with a
- * one-line error for a file that is unreadable, invalid, or names a proxy.
+ * Checks that the egress configuration connects directly to every destination. Rejects with a
+ * one-line error if the file is unreadable, invalid, or names a proxy.
  */
 export async function checkEgress(
   file: string,
@@ -73,7 +73,7 @@ export async function checkEgress(
   if (proxied.length === 0) return;
   const names = proxied.map((one) => `${textAt(one, 'name')} (${protocolOf(one)})`).join(', ');
   throw new Error(
-    `--egress-selector-config-file=${file}: connections go out directly, not through a proxy: ${names}`,
+    `--egress-selector-config-file=${file}: connections through a proxy are not supported: ${names}`,
   );
 }
 
@@ -87,7 +87,7 @@ async function readSelections(file: string, dialect: DialectName): Promise<reado
 
 const protocolOf = (selection: JsonObject) => textAt(selection, 'connection', 'proxyProtocol');
 
-/** Error paths use kube-apiserver's field names. */
+/** The errors of a configuration, with kube-apiserver's field names. */
 function selectionErrors(selections: readonly JsonObject[]): FieldError[] {
   const field = 'service.connection';
   const errors: FieldError[] = [];

@@ -12,20 +12,20 @@ import {
 import { identityHeaders } from './proxy-headers.ts';
 import { hostPort, type Transport } from './transport.ts';
 
-/** A request for a document, independent of the server. */
+/** A request for a document, independent of the server that it is sent to. */
 export interface DocumentQuery {
   readonly path: string;
   readonly accept: string;
   /** The user to act as. */
   readonly user: UserInfo;
-  /** The ETag of the cached document. */
+  /** The ETag of the cached document, for revalidation. */
   readonly etag?: string | undefined;
   readonly timeoutMs: number;
-  /** Maximum bytes to read; undefined reads only the status. */
+  /** Maximum size of the body, bytes; undefined to read only the status. */
   readonly bytesMax: number | undefined;
 }
 
-/** A request of this server itself to another. */
+/** A request that this server sends to another on its own behalf. */
 interface DocumentRequest extends DocumentQuery {
   readonly transport: Transport;
   readonly place: { readonly host: string; readonly port: number };
@@ -34,6 +34,7 @@ interface DocumentRequest extends DocumentQuery {
   readonly signal: AbortSignal;
 }
 
+/** An answer; `contentType` and `etag` are empty if the server did not send them. */
 export interface FetchedDocument {
   readonly status: number;
   readonly contentType: string;
@@ -41,7 +42,7 @@ export interface FetchedDocument {
   readonly body: Buffer;
 }
 
-/** Fetches a document. Rejects in kube-apiserver's wording on failure and timeout. */
+/** Fetches a document. Rejects with kube-apiserver's messages on failure, timeout, and abort. */
 export function fetchDocument(request: DocumentRequest): Promise<FetchedDocument> {
   const { transport, place, path, signal, clock } = request;
   return new Promise((resolve, reject) => {
@@ -58,20 +59,20 @@ export function fetchDocument(request: DocumentRequest): Promise<FetchedDocument
         reject(new Error(why));
         outgoing.destroy();
       });
-    const timer = clock.after(request.timeoutMs, () => fail(late));
-    const whole = (incoming: IncomingMessage, pieces: readonly Buffer[]) =>
+    const timer = clock.after(request.timeoutMs, () => fail(timeoutText));
+    const onBody = (incoming: IncomingMessage, pieces: readonly Buffer[]) =>
       settle(() => resolve(documentOf(incoming, runInSlices(concatSteps(pieces), clock))));
     const outgoing = transport.open(
       { method: 'GET', ...place, target: path, headers: headersOf(request) },
       {
         onAnswer(incoming) {
           const { bytesMax } = request;
-          if (bytesMax !== undefined) collect(incoming, { bytesMax, whole, fail });
-          else passOver(incoming, whole);
+          if (bytesMax !== undefined) readBody(incoming, { bytesMax, onBody, fail });
+          else discardBody(incoming, onBody);
         },
         onUpgrade(_, socket) {
           socket.destroy();
-          fail('the server changed the protocol');
+          fail('the server switched protocols');
         },
         onFailure: (error) => fail(goNetworkError(error)),
       },
@@ -82,7 +83,7 @@ export function fetchDocument(request: DocumentRequest): Promise<FetchedDocument
   });
 }
 
-const late = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
+const timeoutText = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
 
 function headersOf({ user, place, accept, etag }: DocumentRequest) {
   const headers = identityHeaders({ user, forwardsUid: false });
@@ -101,11 +102,11 @@ async function documentOf(
   return { status: statusCode, contentType, etag: headers.etag ?? '', body: await body };
 }
 
-function collect(
+function readBody(
   incoming: IncomingMessage,
   to: {
     readonly bytesMax: number;
-    whole(incoming: IncomingMessage, pieces: readonly Buffer[]): void;
+    onBody(incoming: IncomingMessage, pieces: readonly Buffer[]): void;
     fail(why: string): void;
   },
 ): void {
@@ -118,24 +119,24 @@ function collect(
       data(piece: Buffer) {
         bytes += piece.length;
         if (bytes <= to.bytesMax) pieces.push(piece);
-        else to.fail(`the answer is longer than ${to.bytesMax} bytes`);
+        else to.fail(`the answer exceeds ${to.bytesMax} bytes`);
       },
       end() {
-        if (incoming.complete) to.whole(incoming, pieces);
+        if (incoming.complete) to.onBody(incoming, pieces);
       },
       close: () => to.fail('unexpected EOF'),
     },
   );
 }
 
-/** Maximum bytes of an unneeded body that are read to keep the connection. */
-const spareBytesMax = 256 * 1024;
+/** Maximum size of a discarded body, bytes; the connection of a larger one is closed. */
+const discardedBytesMax = 256 * 1024;
 
-function passOver(
+function discardBody(
   incoming: IncomingMessage,
-  whole: (incoming: IncomingMessage, pieces: readonly Buffer[]) => void,
+  onBody: (incoming: IncomingMessage, pieces: readonly Buffer[]) => void,
 ): void {
-  let left = spareBytesMax;
+  let left = discardedBytesMax;
   listen(
     incoming,
     { where: 'aggregation' },
@@ -146,5 +147,5 @@ function passOver(
       },
     },
   );
-  whole(incoming, []);
+  onBody(incoming, []);
 }

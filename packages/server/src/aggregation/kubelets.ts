@@ -10,34 +10,35 @@ import {
 import { answerHeaders } from '../answer/respond.ts';
 import type { ApiCall, KubeletPort, KubeletRequest, ProxiedRequest } from '../endpoints/call.ts';
 import type { ClientCertificate } from '../files/followed-files.ts';
-import { anonymousHeaders, wantedProtocol } from './proxy-headers.ts';
+import { anonymousHeaders, requestedProtocol } from './proxy-headers.ts';
 import { escapedPath, Relay, type RelayPlan } from './relay.ts';
 import { proxiedAnswer } from './rewritten-links.ts';
 import { createTransport, hostPort, type Transport } from './transport.ts';
 
 const connectTimeoutMs = 30_000;
-/** Maximum bytes of a kubelet's error text. */
-const refusalBytesMax = 50_000;
+/** Maximum size of a kubelet's error text, bytes. */
+const errorBytesMax = 50_000;
 
-/** Mutual trust between this server and kubelets; both may change while the server runs. */
+/** Mutual trust between this server and kubelets. Both sides may change at runtime. */
 export interface KubeletTrust {
-  /** The CA bundle for kubelets' certificates in PEM; certificates are not verified without one. */
+  /** Returns the CAs of kubelets in PEM; undefined if their certificates are not verified. */
   readonly caPem: () => string | undefined;
+  /** Returns the current client certificate. */
   readonly certificate: () => ClientCertificate | undefined;
-  /** Maps the proxied address to the one to connect to; identity when absent. */
+  /** Maps a proxied host to the one to connect to; defaults to the host itself. */
   readonly connectTo?: ((host: string) => string) | undefined;
 }
 
 /**
- * Proxies streams into containers, and their logs, to the kubelets of nodes over HTTPS. Streams use
- * the protocol of the client (SPDY or WebSocket), byte by byte.
+ * Proxies container streams and logs to kubelets over HTTPS. The bytes of a stream, SPDY or
+ * WebSocket, pass unchanged.
  */
 export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
   readonly #trust: KubeletTrust;
-  /** The default transport, and the one without verification for requests that disable it. */
+  /** The transport with verification and the one without it, by certificate and CAs. */
   readonly #transports = new Map<string, Transport>();
   /** Transports to Pods and to other ports of nodes, by scheme. */
-  readonly #proxying = new Map<ProxiedRequest['scheme'], Transport>();
+  readonly #proxyTransports = new Map<ProxiedRequest['scheme'], Transport>();
 
   constructor(trust: KubeletTrust) {
     this.#trust = trust;
@@ -45,17 +46,19 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
 
   /** Connects the client's stream to the kubelet's. Rejects with a StatusError. */
   async stream(call: ApiCall, request: KubeletRequest): Promise<void> {
-    if (wantedProtocol(call.exchange) === undefined) throw badRequest('Upgrade request required');
+    if (requestedProtocol(call.exchange) === undefined)
+      throw badRequest('Upgrade request required');
     const { place, target } = request;
     await this.#relay(call, request, {
       place,
       target,
-      passes: 'everything',
+      forwards: 'everything',
       redirects: 'passed',
       connectTimeoutMs,
       headers: () => anonymousHeaders(call.exchange, { host: hostPort(place) }),
-      answered: () => answerHeaders(call, 'text/plain; charset=utf-8'),
-      refuse: ({ text, reached }) => failure(reached ? text : `error dialing backend: ${text}`),
+      responseHeaders: () => answerHeaders(call, 'text/plain; charset=utf-8'),
+      errorFor: ({ text, isReached }) =>
+        failure(isReached ? text : `error dialing backend: ${text}`),
     });
   }
 
@@ -67,43 +70,44 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
       place,
       target,
       method: 'GET',
-      passes: 'nothing',
+      forwards: 'nothing',
       redirects: 'passed',
       connectTimeoutMs,
       headers: () => ({ host: [hostPort(place)] }),
-      answered: () => answerHeaders(call, 'text/plain'),
-      refuse({ text }) {
+      responseHeaders: () => answerHeaders(call, 'text/plain'),
+      errorFor({ text }) {
         if (text.includes('x509: ')) call.context.metrics.podLogs.countRejectedCertificate();
         return failure(`Get ${JSON.stringify(url)}: ${text}`);
       },
-      replace: (incoming) => refusalOf(incoming, { name: call.target.name, url }),
+      replace: (incoming) => errorOf(incoming, { name: call.target.name, url }),
     });
   }
 
   /**
-   * Proxies a request with its headers, and rewrites links in the response to lead through here.
+   * Proxies a request with its headers, and rewrites links in the response so that they lead
+   * through this server. Rejects with a StatusError.
    */
   async proxy(call: ApiCall, request: ProxiedRequest): Promise<void> {
     const { host, port, path, prefix, trust, scheme } = request;
     const query = call.exchange.url.indexOf('?');
     const escaped = escapedPath(path);
-    const isUpgrade = wantedProtocol(call.exchange) !== undefined;
-    const shownHost = call.exchange.header('host') ?? call.exchange.header(':authority') ?? '';
-    const links = { prefix: escapedPath(prefix), host: hostPort({ host, port }), shownHost };
+    const isUpgrade = requestedProtocol(call.exchange) !== undefined;
+    const clientHost = call.exchange.header('host') ?? call.exchange.header(':authority') ?? '';
+    const links = { prefix: escapedPath(prefix), host: hostPort({ host, port }), clientHost };
     const failed = isUpgrade ? 'error dialing backend' : 'error trying to reach service';
     const plan: RelayPlan = {
       place: { host: this.#trust.connectTo?.(host) ?? host, port },
       target: escaped + (query < 0 ? '' : call.exchange.url.slice(query)),
-      passes: 'everything',
+      forwards: 'everything',
       redirects: 'passed',
       connectTimeoutMs,
       headers: () => ({
-        ...anonymousHeaders(call.exchange, { host: shownHost || hostPort({ host, port }) }),
+        ...anonymousHeaders(call.exchange, { host: clientHost || hostPort({ host, port }) }),
         ...(isUpgrade ? {} : { 'x-forwarded-uri': [links.prefix + escaped] }),
       }),
       ...proxiedAnswer(call, links),
-      refuse({ text, reached }) {
-        if (isUpgrade) return failure(reached ? text : `${failed}: ${text}`);
+      errorFor({ text, isReached }) {
+        if (isUpgrade) return failure(isReached ? text : `${failed}: ${text}`);
         return serviceUnavailable(`${failed}: ${text}`);
       },
     };
@@ -114,24 +118,25 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
     await new Relay({ call, transport: this.#proxyTransport(scheme), plan }).run();
   }
 
+  /** Closes idle connections now, and the others when they become idle. */
   close(): void {
-    this.#closeKubelets();
-    for (const transport of this.#proxying.values()) transport.retire();
-    this.#proxying.clear();
+    this.#retireTransports();
+    for (const transport of this.#proxyTransports.values()) transport.retire();
+    this.#proxyTransports.clear();
   }
 
-  #closeKubelets(): void {
+  #retireTransports(): void {
     for (const transport of this.#transports.values()) transport.retire();
     this.#transports.clear();
   }
 
-  /** Pods are reached by address, which their certificates need not contain. */
+  /** Certificates are not verified: requests use the address of a Pod, which few contain. */
   #proxyTransport(scheme: ProxiedRequest['scheme']): Transport {
-    const cached = this.#proxying.get(scheme);
+    const cached = this.#proxyTransports.get(scheme);
     if (cached !== undefined) return cached;
     const trust = { caPem: undefined, verifies: false, certificate: undefined };
     const made = createTransport({ scheme, ...trust });
-    this.#proxying.set(scheme, made);
+    this.#proxyTransports.set(scheme, made);
     return made;
   }
 
@@ -152,8 +157,8 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
     const cached = this.#transports.get(key);
     if (cached !== undefined) return cached;
     const made = createTransport({ caPem, verifies: caPem !== undefined, certificate });
-    // The oldest of three belongs to a previous certificate or CA bundle.
-    if (this.#transports.size >= 2) this.#closeKubelets();
+    // Of three transports, the oldest has a previous certificate or CA bundle.
+    if (this.#transports.size >= 2) this.#retireTransports();
     this.#transports.set(key, made);
     return made;
   }
@@ -161,30 +166,30 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
 
 const failure = (message: string) => new StatusError({ code: 500, reason: '', message });
 
-/** Converts a kubelet's error response for a log; undefined for a log. */
-function refusalOf(
+/** Converts an error response to a request for a log; undefined if the response is a log. */
+function errorOf(
   incoming: IncomingMessage,
   { name, url }: { readonly name: string; readonly url: string },
 ): Promise<StatusError> | undefined {
   const status = incoming.statusCode ?? 0;
   if (status >= 200 && status <= 206) return undefined;
-  return refusalText(incoming).then((text) => {
+  return errorTextOf(incoming).then((text) => {
     if (status >= 300 && status < 400) {
       return failure(`Get ${JSON.stringify(url)}: redirects forbidden`);
     }
     if (status === 500) return internalError(text);
     if (status === 400) return badRequest(text);
-    return otherRefusal({ status, text, name });
+    return otherError({ status, text, name });
   });
 }
 
-const refusals: Readonly<Record<number, readonly [StatusReason, string]>> = {
+const errorsByStatus: Readonly<Record<number, readonly [StatusReason, string]>> = {
   401: ['Unauthorized', 'the server has asked for the client to provide credentials'],
   404: ['NotFound', 'the server could not find the requested resource'],
   503: ['ServiceUnavailable', 'the server is currently unable to handle the request'],
 };
 
-function otherRefusal({
+function otherError({
   status,
   text,
   name,
@@ -193,7 +198,7 @@ function otherRefusal({
   readonly text: string;
   readonly name: string;
 }): StatusError {
-  const [reason, message] = refusals[status] ?? unnamedRefusal(status, text);
+  const [reason, message] = errorsByStatus[status] ?? unlistedError(status, text);
   const details = { kind: 'pods/log', name };
   return new StatusError({
     code: status,
@@ -203,7 +208,7 @@ function otherRefusal({
   });
 }
 
-function unnamedRefusal(status: number, text: string): readonly [StatusReason | '', string] {
+function unlistedError(status: number, text: string): readonly [StatusReason | '', string] {
   if (status === 403) return ['Forbidden', text];
   if (status > 500) {
     const shown = JSON.stringify(text);
@@ -214,12 +219,12 @@ function unnamedRefusal(status: number, text: string): readonly [StatusReason | 
   return ['', message];
 }
 
-/** The first bytes of a response. */
-function refusalText(incoming: IncomingMessage): Promise<string> {
+/** Reads the start of a response as text. */
+function errorTextOf(incoming: IncomingMessage): Promise<string> {
   return new Promise((resolve) => {
     const pieces: Buffer[] = [];
     let length = 0;
-    const done = () => resolve(Buffer.concat(pieces).toString('utf8', 0, refusalBytesMax));
+    const done = () => resolve(Buffer.concat(pieces).toString('utf8', 0, errorBytesMax));
     listen(
       incoming,
       { where: 'aggregation', end: done },
@@ -227,7 +232,7 @@ function refusalText(incoming: IncomingMessage): Promise<string> {
         data(piece: Buffer) {
           pieces.push(piece);
           length += piece.length;
-          if (length >= refusalBytesMax) done();
+          if (length >= errorBytesMax) done();
         },
         end: done,
         close: done,

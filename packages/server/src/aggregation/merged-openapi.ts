@@ -16,16 +16,16 @@ import { answerDocument, CachedDocument, documentsOf, wholeTypes } from '../endp
 import { openApiV2Shapes } from '../views/openapi-v2.ts';
 import { documentUrl, openApiV3Shapes } from '../views/openapi-v3.ts';
 import type { RemoteApi } from './api-service.ts';
-import type { AskServer } from './discovery-follower.ts';
+import type { FetchFromServer } from './discovery-follower.ts';
 import {
   documentName,
-  keepPaths,
   type OpenApiParts,
   partsOf,
   type Referable,
   RemoteOpenApi,
   referable,
-  renamed,
+  renameReferences,
+  selectPaths,
 } from './remote-openapi.ts';
 
 /** The member that lists the kinds of a definition. */
@@ -34,8 +34,9 @@ const kindsMember = 'x-kubernetes-group-version-kind';
 type Merged = Record<'paths' | Referable, Map<string, JsonValue>>;
 
 /**
- * Merges this server's OpenAPI 2 document with those of others. Existing paths win; a definition or
- * parameter whose name has another meaning is renamed (`name_v2`).
+ * Merges this server's OpenAPI 2 document with those of others. Of several items for a path, the
+ * first is used. A definition or parameter is renamed (`name_v2`) if its name is already used for
+ * another one.
  */
 export function mergeOpenApi(own: JsonObject, others: readonly OpenApiParts[]): JsonObject {
   const { paths, definitions, parameters } = partsOf(own);
@@ -54,23 +55,23 @@ export function mergeOpenApi(own: JsonObject, others: readonly OpenApiParts[]): 
 }
 
 function addParts(merged: Merged, all: OpenApiParts): void {
-  const other = keepPaths(all, (path) => !merged.paths.has(path));
+  const other = selectPaths(all, (path) => !merged.paths.has(path));
   const names = {
     definitions: newNames(merged.definitions, other.definitions, isSameDefinition),
     parameters: newNames(merged.parameters, other.parameters, jsonEqual),
   };
-  for (const [path, item] of other.paths) merged.paths.set(path, renamed(item, names));
+  for (const [path, item] of other.paths) merged.paths.set(path, renameReferences(item, names));
   for (const of of referable) {
     for (const [name, value] of other[of]) {
       const target = names[of].get(name) ?? name;
       const present = merged[of].get(target);
-      if (present === undefined) merged[of].set(target, renamed(value, names));
+      if (present === undefined) merged[of].set(target, renameReferences(value, names));
       else if (of === 'definitions') merged[of].set(target, withKindsOf(present, value));
     }
   }
 }
 
-/** New names for those with another meaning in `present`. */
+/** New names for the added values whose names refer to other values in `present`. */
 function newNames(
   present: ReadonlyMap<string, JsonValue>,
   added: ReadonlyMap<string, JsonValue>,
@@ -99,7 +100,7 @@ function isSameDefinition(one: JsonValue, other: JsonValue): boolean {
   return jsonEqualExcept(one, other, kindsMember);
 }
 
-/** The definition with the kinds of both. */
+/** A definition with the kinds of both definitions. */
 function withKindsOf(present: JsonValue, added: JsonValue): JsonValue {
   if (!isObject(present) || !isObject(added)) return present;
   const own = kindsOf(present);
@@ -120,8 +121,15 @@ function keyOf(kind: JsonValue): string {
 }
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'] as const;
-/** Members of an operation with the same meaning in both versions. */
-const kept = ['tags', 'summary', 'description', 'externalDocs', 'operationId', 'deprecated'];
+/** Members of an operation that OpenAPI 2 and 3 have in common. */
+const commonMembers = [
+  'tags',
+  'summary',
+  'description',
+  'externalDocs',
+  'operationId',
+  'deprecated',
+];
 
 /** Converts parts of an OpenAPI 2 document to an OpenAPI 3 document. */
 function convertOpenApi(parts: OpenApiParts): JsonObject {
@@ -150,7 +158,7 @@ function pathItem(item: JsonValue, parts: OpenApiParts): JsonObject {
 
 function operationOf(from: JsonObject, parts: OpenApiParts): JsonObject {
   const { body, others } = parametersOf(from, parts);
-  const same = kept.flatMap((name) => {
+  const same = commonMembers.flatMap((name) => {
     const value = member(from, name);
     return value === undefined ? [] : [[name, value] as const];
   });
@@ -170,7 +178,7 @@ function operationOf(from: JsonObject, parts: OpenApiParts): JsonObject {
   };
 }
 
-/** The body's schema, and the other parameters as a separate member. */
+/** The schema of the body, and an object with the other parameters. */
 function parametersOf(
   from: JsonObject,
   parts: OpenApiParts,
@@ -189,7 +197,7 @@ function parametersOf(
   };
 }
 
-/** Moves what OpenAPI 2 declares on a parameter into its OpenAPI 3 schema. */
+/** Converts a parameter: OpenAPI 3 declares its type in a schema. */
 function parameterOf(from: JsonObject): JsonObject {
   const { name, in: place, description, required, schema, ...rest } = from;
   const { type, format, uniqueItems } = rest;
@@ -203,7 +211,7 @@ function parameterOf(from: JsonObject): JsonObject {
 
 const definitionPrefix = '#/definitions/';
 
-/** The schema with references to components. `$ref` moves into `allOf` if it has siblings. */
+/** Converts a schema. References point to components, in `allOf` if they have siblings. */
 function schemaOf(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(schemaOf);
   if (!isObject(value)) return value;
@@ -241,35 +249,35 @@ function textsOf(value: JsonValue | undefined): readonly string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 }
 
-/** Serves the OpenAPI documents that include parts of other servers. */
+/** Serves OpenAPI documents that include those of other servers. */
 export class MergedOpenApi {
   readonly #remote: RemoteOpenApi;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  /** OpenAPI 3 documents converted from OpenAPI 2, with the digests of their sources. */
+  /** OpenAPI 3 documents converted from OpenAPI 2, and the digests of their sources. */
   #converted: ReadonlyMap<string, { readonly of: string; readonly document: CachedDocument }> =
     new Map();
-  #whole: { readonly key: string; readonly document: CachedDocument } | undefined;
+  #merged: { readonly key: string; readonly document: CachedDocument } | undefined;
 
   constructor(options: {
     readonly clock: Clock;
     readonly logger: Logger;
-    readonly ask: AskServer;
+    readonly fetch: FetchFromServer;
   }) {
     this.#remote = new RemoteOpenApi(options);
     this.#clock = options.clock;
     this.#logger = options.logger;
   }
 
-  /** Sets the group versions that other servers serve now. */
+  /** Replaces the group versions of other servers. */
   update(apis: readonly RemoteApi[]): void {
     this.#remote.update(apis);
-    this.#whole = undefined;
+    this.#merged = undefined;
   }
 
   /**
-   * Which side serves the document of a group version: the remote server, or this one if the remote
-   * knows only OpenAPI 2, converted. Undefined if there is none.
+   * The source of the OpenAPI 3 document of a group version: the other server, or a converted
+   * document if that server has only OpenAPI 2. Undefined if there is none.
    */
   async ownerOf(api: RemoteApi): Promise<'server' | CachedDocument | undefined> {
     const name = documentName(api);
@@ -277,7 +285,7 @@ export class MergedOpenApi {
     return (await this.#convertedDocuments()).get(name);
   }
 
-  /** Answers `/openapi/v3`. Throws 406. */
+  /** Answers `/openapi/v3`. Rejects with a 406 if the client accepts no known encoding. */
   async answerIndex(call: AuthorizedCall): Promise<boolean> {
     const remote = await this.#remote.index();
     const own = decoded(await documentsOf(call.context).index());
@@ -289,52 +297,55 @@ export class MergedOpenApi {
     const names = Object.keys(paths).sort();
     const sorted = Object.fromEntries(names.map((name) => [name, paths[name]]));
     return answerDocument(call, {
-      document: this.#hold(jsonText({ ...own, paths: sorted }), openApiV3Shapes),
+      document: this.#cachedDocument(jsonText({ ...own, paths: sorted }), openApiV3Shapes),
     });
   }
 
-  /** Answers `/openapi/v2`; returns false if other servers contribute nothing. Throws 406. */
+  /**
+   * Answers `/openapi/v2`. Resolves to false, without an answer, if no other server has a
+   * document. Rejects with a 406 if the client accepts no known encoding.
+   */
   async answerWhole(call: AuthorizedCall): Promise<boolean> {
-    const { key, parts } = await this.#remote.parts();
+    const { key, parts } = await this.#remote.v2Parts();
     if (parts.length === 0) return false;
     const own = await documentsOf(call.context).whole();
     const whole = `${own.digest}\n${key}`;
-    if (this.#whole?.key !== whole) {
+    if (this.#merged?.key !== whole) {
       const text = jsonText(mergeOpenApi(decoded(own), parts));
-      this.#whole = { key: whole, document: this.#hold(text, openApiV2Shapes) };
+      this.#merged = { key: whole, document: this.#cachedDocument(text, openApiV2Shapes) };
     }
-    const { document } = this.#whole;
+    const { document } = this.#merged;
     try {
       return await answerDocument(call, { document, types: wholeTypes });
     } catch (error) {
       if (error instanceof StatusError) throw error;
-      // Another server's document cannot be expressed in the client's encoding.
-      this.#logger.warn('the OpenAPI of other servers is left out', { error: String(error) });
+      // Another server's document cannot be represented in the client's encoding.
+      this.#logger.warn('cannot encode the OpenAPI of other servers', { error: String(error) });
       return false;
     }
   }
 
   async #convertedDocuments(): Promise<ReadonlyMap<string, CachedDocument>> {
     const before = this.#converted;
-    const only = await this.#remote.onlyParts();
+    const only = await this.#remote.v2OnlyParts();
     this.#converted = new Map(
       [...only].map(([name, { digest, parts }]) => {
         const previous = before.get(name);
         if (previous?.of === digest) return [name, previous];
-        const document = this.#hold(jsonText(convertOpenApi(parts)), openApiV3Shapes);
+        const document = this.#cachedDocument(jsonText(convertOpenApi(parts)), openApiV3Shapes);
         return [name, { of: digest, document }];
       }),
     );
     return new Map([...this.#converted].map(([name, { document }]) => [name, document]));
   }
 
-  #hold(text: string, shapes: typeof openApiV2Shapes): CachedDocument {
+  #cachedDocument(text: string, shapes: typeof openApiV2Shapes): CachedDocument {
     return new CachedDocument(text, { madeMs: this.#clock.now(), shapes });
   }
 }
 
 function decoded(document: CachedDocument): JsonObject {
   const { value } = decodeJson(document.json);
-  if (!isObject(value)) throw new Error('an OpenAPI document is an object');
+  if (!isObject(value)) throw new Error('the OpenAPI document is not an object');
   return value;
 }

@@ -1,14 +1,14 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { mergeOpenApi } from './merged-openapi.ts';
-import { keepPaths, partsOf } from './remote-openapi.ts';
+import { partsOf, selectPaths } from './remote-openapi.ts';
 
 const get = (name: string): JsonObject => ({
   get: { responses: { '200': { schema: { $ref: `#/definitions/${name}` } } } },
 });
 const kind = (group: string): JsonObject => ({ group, version: 'v1', kind: 'Thing' });
 
-test('ADM-4: only definitions that the kept paths reach are kept', () => {
+test('ADM-4: only definitions that the selected paths refer to are included', () => {
   const parts = partsOf({
     paths: { '/apis/a/v1/things': get('Thing'), '/apis/b/v1/others': get('Other') },
     definitions: {
@@ -19,13 +19,13 @@ test('ADM-4: only definitions that the kept paths reach are kept', () => {
     },
     parameters: { 'pretty-x': {} },
   });
-  const kept = keepPaths(parts, (path) => path.startsWith('/apis/a/v1/'));
+  const kept = selectPaths(parts, (path) => path.startsWith('/apis/a/v1/'));
   expect([...kept.paths.keys()]).toEqual(['/apis/a/v1/things']);
   expect([...kept.definitions.keys()]).toEqual(['Thing', 'Spec']);
   expect([...kept.parameters.keys()]).toEqual([]);
 });
 
-test('ADM-4: a conflicting definition gets another name', () => {
+test('ADM-4: a conflicting definition is renamed', () => {
   const own: JsonObject = {
     swagger: '2.0',
     info: { title: 'ours' },
@@ -72,16 +72,16 @@ test('ADM-4: parameters are merged like definitions', () => {
   expect(merged['paths']).toEqual({ '/a': using('p_v2') });
 });
 
-test('ADM-4: names of JavaScript’s prototype are ordinary names', () => {
+test('ADM-4: a member named __proto__ is an ordinary member', () => {
   const text = '{"paths":{"__proto__":{"get":{}}},"definitions":{"__proto__":{"type":"x"}}}';
   const merged = mergeOpenApi({ paths: {} }, [partsOf(JSON.parse(text))]);
   expect(Object.keys(merged['paths'] as JsonObject)).toEqual(['__proto__']);
   expect(({} as JsonObject)['get']).toBeUndefined();
 });
 
-test('ADM-4: endless nesting and values that are not objects are refused', () => {
+test('ADM-4: deep nesting and values that are not objects are rejected', () => {
   let deep: JsonObject = {};
   for (let depth = 0; depth < 1000; depth += 1) deep = { a: deep };
-  expect(() => keepPaths(partsOf({ paths: { '/a': deep } }), () => true)).toThrow('too deep');
-  expect(() => partsOf({ paths: [] })).toThrow('paths of an OpenAPI document is no object');
+  expect(() => selectPaths(partsOf({ paths: { '/a': deep } }), () => true)).toThrow('too deeply');
+  expect(() => partsOf({ paths: [] })).toThrow('paths is not an object');
 });

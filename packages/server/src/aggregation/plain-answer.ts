@@ -1,6 +1,6 @@
 import type { AuthorizedCall } from '../endpoints/call.ts';
 
-/** Answers with a line of plain text, as kube-apiserver reports errors of proxying. */
+/** Answers with a line of plain text, as kube-apiserver reports proxy errors. */
 export function answerText(
   { exchange, baseHeaders }: Pick<AuthorizedCall, 'exchange' | 'baseHeaders'>,
   { status, text }: { readonly status: number; readonly text: string },

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { answeredHeaders, forwardedHeaders, identityHeaders } from './proxy-headers.ts';
+import { forwardedHeaders, identityHeaders, responseHeaders } from './proxy-headers.ts';
 import { escapedPath, requestTarget } from './relay.ts';
 
 const user = { name: 'a', uid: 'u', groups: ['g', 'h'], extra: {} };
 
-test('ADM-4: non-ASCII names are UTF-8, and extra keys are escaped', () => {
+test('ADM-4: names are sent as UTF-8, and extra keys are escaped', () => {
   const extra = { 'acme.com/Über': ['x', 'y'], '50%': ['z'], none: [] };
   const headers = identityHeaders({ user: { ...user, name: 'jörg', extra }, forwardsUid: false });
   const utf8 = (text: string) => Buffer.from(text, 'latin1').toString('utf8');
@@ -17,7 +17,7 @@ test('ADM-4: non-ASCII names are UTF-8, and extra keys are escaped', () => {
   });
 });
 
-test('ADM-4: a uid is sent only with its gate, and never the client’s', () => {
+test('ADM-4: the UID is sent only if its gate is enabled, and the client’s header never', () => {
   const lines = ['X-Remote-Uid', 'mine', 'X-Remote-Extra-A', 'b', ':path', '/'];
   const exchange = { headerLines: () => lines, remoteAddress: '::1' };
   const about = { user, host: 'h:1', path: '/p', auditId: 'id', via: 'me' };
@@ -31,9 +31,9 @@ test('ADM-4: a uid is sent only with its gate, and never the client’s', () => 
   ).toBeUndefined();
 });
 
-test('ADM-4: hop-by-hop headers are left out', () => {
+test('ADM-4: hop-by-hop headers are omitted', () => {
   const lines = ['x'.repeat(200), '1', 'Connection', 'x-a', 'X-A', '1', '__proto__', '2'];
-  const headers = answeredHeaders(lines, { 'audit-id': 'id', 'cache-control': 'own' });
+  const headers = responseHeaders(lines, { 'audit-id': 'id', 'cache-control': 'own' });
   expect(Object.entries(headers)).toEqual([
     ['audit-id', 'id'],
     ['cache-control', 'own'],
@@ -41,7 +41,7 @@ test('ADM-4: hop-by-hop headers are left out', () => {
   ]);
   const theirs = ['Audit-Id', 'theirs', 'Cache-Control', 'theirs'];
   const own = { 'audit-id': 'id', 'cache-control': 'own' };
-  expect({ ...answeredHeaders(theirs, own) }).toEqual({
+  expect({ ...responseHeaders(theirs, own) }).toEqual({
     'audit-id': 'id',
     'cache-control': 'theirs',
   });
@@ -56,7 +56,7 @@ test.each([
   expect(decodeURIComponent(escaped)).toBe(path);
 });
 
-test('ADM-4: a query is sent as it was parsed', () => {
+test('ADM-4: a query is escaped again', () => {
   const query = new URLSearchParams('a=1&b=%zz&a=2 3');
   expect(requestTarget({ path: '/p', query })).toBe('/p?a=1&b=%25zz&a=2+3');
   expect(requestTarget({ path: '/p', query: new URLSearchParams() })).toBe('/p');
@@ -65,5 +65,5 @@ test('ADM-4: a query is sent as it was parsed', () => {
 test('TRUST-2: repeated headers are collected in linear time', () => {
   const values = Array.from({ length: 50_000 }, (_, index) => `${index}`);
   const lines = values.flatMap((value) => ['X-A', value]);
-  expect(`${answeredHeaders(lines, {})['x-a']}`).toBe(values.join());
+  expect(`${responseHeaders(lines, {})['x-a']}`).toBe(values.join());
 });

@@ -9,7 +9,7 @@ import {
 export type OutgoingHeaders = Record<string, string[]>;
 
 /** Hop-by-hop headers (RFC 9110, section 7.6.1), which proxies do not forward. */
-const perHop = new Set([
+const hopByHop = new Set([
   'connection',
   'proxy-connection',
   'keep-alive',
@@ -21,15 +21,15 @@ const perHop = new Set([
   'upgrade',
 ]);
 
-/** Headers addressed to this server alone: credentials, host, and expectations. */
+/** End-to-end headers that concern only this server. */
 const notForwarded = new Set(['authorization', 'host', 'expect']);
 const notForwardedPrefixes = ['impersonate-', 'x-remote-extra-'];
 const identity = ['x-remote-user', 'x-remote-uid', 'x-remote-group'];
 
-/** Maximum length of a header name; longer ones are not forwarded. */
+/** Maximum length of a response header's name; longer ones are not forwarded. */
 const nameLengthMax = 126;
 
-/** CORS headers of responses, which only this server sets. */
+/** CORS headers, which only this server sets. */
 const crossOrigin = new Set([
   'access-control-allow-credentials',
   'access-control-allow-headers',
@@ -37,7 +37,7 @@ const crossOrigin = new Set([
   'access-control-allow-origin',
 ]);
 
-/** The user as other servers learn it. */
+/** A user as identified to other servers. */
 interface ForwardedUser {
   readonly user: UserInfo;
   /** Whether other servers receive the UID (gate RemoteRequestHeaderUID). */
@@ -45,8 +45,8 @@ interface ForwardedUser {
 }
 
 /**
- * The headers by which authenticating proxies identify the user: other than ASCII is sent as UTF-8,
- * and keys of extra values are escaped as header names require.
+ * The headers with which an authenticating proxy identifies the user. Values are UTF-8, and keys of
+ * extra values are percent-encoded.
  */
 export function identityHeaders({ user, forwardsUid }: ForwardedUser): OutgoingHeaders {
   const headers = emptyHeaders();
@@ -59,47 +59,47 @@ export function identityHeaders({ user, forwardsUid }: ForwardedUser): OutgoingH
   return headers;
 }
 
-/** The forwarded headers of a request, with those that a proxy adds. */
+/** The headers of a proxied request: the client's, the user's identity, and the proxy's own. */
 export function forwardedHeaders(
   exchange: Pick<Exchange, 'headerLines' | 'remoteAddress'>,
-  about: ForwardedUser & {
+  request: ForwardedUser & {
     /** `host:port` of the other server. */
     readonly host: string;
-    /** The requested path, escaped. */
+    /** The escaped path. */
     readonly path: string;
     readonly auditId: string;
-    /** The name of this process in Via headers. */
+    /** The name of this process in `Via` headers. */
     readonly via: string;
   },
 ): OutgoingHeaders {
-  const headers = endToEnd(exchange.headerLines());
+  const headers = endToEndHeaders(exchange.headerLines());
   const clients = headers['x-forwarded-for'] ?? [];
   headers['x-forwarded-for'] = [[...clients, exchange.remoteAddress].join(', ')];
-  headers['via'] = [[...(headers['via'] ?? []), `1.1 ${about.via}`].join(', ')];
-  headers['x-forwarded-host'] = [about.host];
+  headers['via'] = [[...(headers['via'] ?? []), `1.1 ${request.via}`].join(', ')];
+  headers['x-forwarded-host'] = [request.host];
   headers['x-forwarded-proto'] = ['https'];
-  headers['x-forwarded-uri'] = [about.path];
-  headers['audit-id'] = [about.auditId];
-  headers['host'] = [about.host];
-  return Object.assign(headers, identityHeaders(about));
+  headers['x-forwarded-uri'] = [request.path];
+  headers['audit-id'] = [request.auditId];
+  headers['host'] = [request.host];
+  return Object.assign(headers, identityHeaders(request));
 }
 
-/** The forwarded headers of a request to a server that does not learn the user. */
+/** The headers of a proxied request without the user's identity. */
 export function anonymousHeaders(
   exchange: Pick<Exchange, 'headerLines' | 'remoteAddress'>,
   { host }: { readonly host: string },
 ): OutgoingHeaders {
-  const headers = endToEnd(exchange.headerLines());
+  const headers = endToEndHeaders(exchange.headerLines());
   const clients = headers['x-forwarded-for'] ?? [];
   headers['x-forwarded-for'] = [[...clients, exchange.remoteAddress].join(', ')];
   headers['host'] = [host];
   return headers;
 }
 
-function endToEnd(lines: readonly string[]): OutgoingHeaders {
-  const isKept = (name: string, value: string) =>
-    name === 'te' ? trailersOf(value) : isForwarded(name);
-  const headers = keptHeaders(lines, isKept);
+function endToEndHeaders(lines: readonly string[]): OutgoingHeaders {
+  const isSelected = (name: string, value: string) =>
+    name === 'te' ? acceptsTrailers(value) : isForwarded(name);
+  const headers = selectHeaders(lines, isSelected);
   if (headers['te'] !== undefined) headers['te'] = ['trailers'];
   const protocols = (headers['sec-websocket-protocol'] ?? []).flatMap(
     (header) => parseWebSocketProtocols(header).names,
@@ -110,17 +110,17 @@ function endToEnd(lines: readonly string[]): OutgoingHeaders {
 }
 
 function isForwarded(name: string): boolean {
-  if (name.startsWith(':') || perHop.has(name) || notForwarded.has(name)) return false;
+  if (name.startsWith(':') || hopByHop.has(name) || notForwarded.has(name)) return false;
   if (identity.includes(name)) return false;
   return !notForwardedPrefixes.some((prefix) => name.startsWith(prefix));
 }
 
-const trailersOf = (value: string) => value.toLowerCase().includes('trailers');
+const acceptsTrailers = (value: string) => value.toLowerCase().includes('trailers');
 
 /** The headers that `isKept` selects, without those that `Connection` lists. */
-function keptHeaders(
+function selectHeaders(
   lines: readonly string[],
-  isKept: (name: string, value: string) => boolean,
+  isSelected: (name: string, value: string) => boolean,
 ): OutgoingHeaders {
   const headers = emptyHeaders();
   const connection: string[] = [];
@@ -128,40 +128,42 @@ function keptHeaders(
     const name = (lines[index] ?? '').toLowerCase();
     const value = lines[index + 1] ?? '';
     if (name === 'connection') connection.push(value);
-    else if (isKept(name, value)) {
+    else if (isSelected(name, value)) {
       headers[name] ??= [];
       headers[name].push(value);
     }
   }
-  for (const name of namedIn(connection)) delete headers[name];
+  for (const name of connectionOptions(connection)) delete headers[name];
   return headers;
 }
 
-/** Names listed in `Connection`, which are hop-by-hop too. */
-function namedIn(connection: readonly string[]): string[] {
+/** The names that `Connection` lists; these headers are hop-by-hop too. */
+function connectionOptions(connection: readonly string[]): string[] {
   return connection.flatMap((value) => value.split(',').map((one) => one.trim().toLowerCase()));
 }
 
-/** The protocol that a request asks to switch to; undefined if none. */
-export function wantedProtocol(exchange: Pick<Exchange, 'header'>): string | undefined {
-  const asks = exchange.header('connection')?.toLowerCase().includes('upgrade') === true;
-  return asks ? exchange.header('upgrade') : undefined;
+/** The protocol that a request asks to switch to; undefined if it does not. */
+export function requestedProtocol(exchange: Pick<Exchange, 'header'>): string | undefined {
+  const isUpgrade = exchange.header('connection')?.toLowerCase().includes('upgrade') === true;
+  return isUpgrade ? exchange.header('upgrade') : undefined;
 }
 
 /**
- * The headers of a response to the client, with this server's own, of which only `Cache-Control`
- * yields to the other server's.
+ * The headers of a proxied response.
+ *
+ * @param lines names and values of the other server's headers, alternating
+ * @param own this server's headers, which take precedence except for `Cache-Control`
  */
-export function answeredHeaders(
+export function responseHeaders(
   lines: readonly string[],
   own: Readonly<Record<string, string>>,
 ): ResponseHeaders {
-  const isKept = (name: string) =>
-    !perHop.has(name) &&
+  const isSelected = (name: string) =>
+    !hopByHop.has(name) &&
     !crossOrigin.has(name) &&
     !(Object.hasOwn(own, name) && name !== 'cache-control') &&
     name.length <= nameLengthMax;
-  const headers = keptHeaders(lines, isKept);
+  const headers = selectHeaders(lines, isSelected);
   const merged: Record<string, string | readonly string[]> = Object.create(null);
   for (const [name, value] of Object.entries(own)) merged[name] = value;
   for (const [name, values] of Object.entries(headers)) {
@@ -174,14 +176,14 @@ function emptyHeaders(): OutgoingHeaders {
   return Object.create(null);
 }
 
-/** Node.js writes headers as Latin-1. */
+/** The text whose Latin-1 encoding, which Node.js uses for headers, is the UTF-8 of `text`. */
 function wireText(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
 const tokenByte = /^[!#$&'*+\-.^_`|~0-9A-Za-z]$/;
 
-/** Escapes what a header name cannot contain, and the escape character itself. */
+/** Percent-encodes characters that a header name must not contain, and the percent sign. */
 function escapedKey(key: string): string {
   return Array.from(Buffer.from(key, 'utf8'), (byte) => {
     const character = String.fromCharCode(byte);

@@ -17,32 +17,32 @@ import type { AuthorizedCall } from '../endpoints/call.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
 import { answerText } from './plain-answer.ts';
 import {
-  answeredHeaders,
   forwardedHeaders,
   type OutgoingHeaders,
-  wantedProtocol,
+  requestedProtocol,
+  responseHeaders,
 } from './proxy-headers.ts';
 import { hostPort, type RemoteAnswer, type RemoteRequest, type Transport } from './transport.ts';
 
-/** The server side of a connection that switches protocols. */
+/** A server's connection that switched protocols. */
 interface UpgradedConnection {
-  /** The answer that switches. */
+  /** The answer with status 101. */
   readonly answer: IncomingMessage;
   readonly socket: Duplex;
-  /** Bytes received after it. */
+  /** Bytes received after the answer. */
   readonly head: Buffer;
 }
 
 /** Two joined connections. */
 interface JoinedConnections {
   close(): void;
-  /** Calls back once both have ended. */
-  whenClosed(callback: () => void): void;
+  /** Sets the function to call once both have closed. */
+  onClosed(callback: () => void): void;
 }
 
 /**
  * Forwards the answer that switches protocols, and then all bytes in both directions. When one side
- * ends, the other receives what is in flight, and both are closed.
+ * ends, the remaining bytes are delivered to the other, and both are closed.
  */
 function joinConnections(
   client: DetachedConnection,
@@ -51,7 +51,7 @@ function joinConnections(
   const near = client.socket;
   const far = server.socket;
   let open = 2;
-  let whenClosed = () => {};
+  let onClosed = () => {};
   const end = () => {
     near.destroy();
     far.destroy();
@@ -70,20 +70,20 @@ function joinConnections(
       close() {
         destroySoon(other);
         open -= 1;
-        if (open === 0) whenClosed();
+        if (open === 0) onClosed();
       },
     });
     one.pipe(other);
   }
   return {
     close: end,
-    whenClosed(callback) {
-      whenClosed = callback;
+    onClosed(callback) {
+      onClosed = callback;
     },
   };
 }
 
-/** Whether the connection of a request is established, including TLS. */
+/** Whether the connection of a request, including TLS, is established. */
 function isConnected({ socket }: ClientRequest): boolean {
   if (socket === null || socket.connecting) return false;
   return !('secureConnecting' in socket) || socket.secureConnecting !== true;
@@ -94,7 +94,7 @@ function destroySoon(socket: Duplex): void {
   socket.end(contained({ where: 'aggregation' }, () => socket.destroy()));
 }
 
-/** The answer's head as received. */
+/** The head of the answer, as received. */
 function headOf({ rawHeaders, statusMessage }: IncomingMessage): Buffer {
   const lines = [`HTTP/1.1 101 ${statusMessage || 'Switching Protocols'}`];
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
@@ -103,19 +103,19 @@ function headOf({ rawHeaders, statusMessage }: IncomingMessage): Buffer {
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
 }
 
-/** Characters that stay unescaped in a path besides unreserved ones. */
-const plain = /%(?:24|26|2B|2C|3A|3B|3D|40)/g;
+/** Escapes of reserved characters that a path may contain unescaped. */
+const unescapedMarks = /%(?:24|26|2B|2C|3A|3B|3D|40)/g;
 
 /**
- * The path as this server authorized it, escaped again, since another server might read the
- * client's own escapes as another path.
+ * Escapes the path that was authorized. The client's escapes are not forwarded, since another
+ * server might decode them to another path.
  */
 export function escapedPath(path: string): string {
   return path
     .split('/')
     .map((segment) =>
       encodeURIComponent(segment)
-        .replaceAll(plain, (escaped) => decodeURIComponent(escaped))
+        .replaceAll(unescapedMarks, (escaped) => decodeURIComponent(escaped))
         .replaceAll(/[!'()*]/g, (character) => `%${hex(character)}`),
     )
     .join('/');
@@ -123,51 +123,59 @@ export function escapedPath(path: string): string {
 
 const hex = (character: string) => character.charCodeAt(0).toString(16).toUpperCase();
 
-/** Path and query for another server. */
+/** The escaped path and query of a request. */
 export function requestTarget({ path, query }: Pick<RequestInfo, 'path' | 'query'>): string {
   const text = query.toString();
   return escapedPath(path) + (text === '' ? '' : `?${text}`);
 }
 
-/** Settings of proxying. */
+/** Settings for requests to aggregated servers. */
 export interface RelaySettings {
   /** Whether other servers receive users' UIDs. */
   readonly forwardsUid: boolean;
-  /** The Via name of this process, which detects loops. */
+  /** The name of this process in `Via` headers, for the detection of loops. */
   readonly via: string;
-  /** How redirects are handled. */
-  readonly redirects: 'refused' | 'passed';
+  /** Whether redirects reach the client. */
+  readonly redirects: 'rejected' | 'passed';
 }
 
-/** The target of a request, and how it and its answer are transformed. */
+/** The target of a request, and the transformation of the request and its answer. */
 export interface RelayPlan {
   readonly place: { readonly host: string; readonly port: number };
   /** Escaped path and query. */
   readonly target: string;
-  /** The method, if not the client's. */
+  /** Defaults to the client's method. */
   readonly method?: 'GET';
-  /** Whether the client's body and protocol switch are forwarded. */
-  readonly passes: 'everything' | 'nothing';
-  /** Timeout for connecting in milliseconds; none when absent. */
+  /** Whether the client's body and its request to switch protocols are forwarded. */
+  readonly forwards: 'everything' | 'nothing';
+  /** Timeout for connecting, milliseconds; none if absent. */
   readonly connectTimeoutMs?: number;
-  /** The request headers without hop-by-hop ones. */
+  /** Returns the headers of the request, without hop-by-hop ones. */
   headers(): OutgoingHeaders;
-  /** The response headers; `lines` are the other server's. */
-  answered(lines: readonly string[]): ResponseHeaders;
-  /** Whether redirects are refused. */
-  readonly redirects: 'refused' | 'passed';
   /**
-   * Returns the error for the client; undefined if it was answered already. `reached` says whether
-   * the other server was reached, in which case `text` describes its fault.
+   * Returns the headers of the response.
+   *
+   * @param lines names and values of the other server's headers, alternating
    */
-  refuse(problem: { readonly text: string; readonly reached: boolean }): StatusError | undefined;
-  /** Streams that transform the answer's body, in order. */
-  through?(incoming: IncomingMessage): readonly Transform[];
-  /** Replaces an answer that must not be forwarded by an error. */
+  responseHeaders(lines: readonly string[]): ResponseHeaders;
+  /** Whether redirects reach the client. */
+  readonly redirects: 'rejected' | 'passed';
+  /**
+   * Returns the error for the client; undefined if this function has answered it.
+   *
+   * @param problem.isReached whether the other server answered; `text` then describes its answer
+   */
+  errorFor(problem: {
+    readonly text: string;
+    readonly isReached: boolean;
+  }): StatusError | undefined;
+  /** Returns the streams that transform the body of the answer, in order. */
+  transforms?(incoming: IncomingMessage): readonly Transform[];
+  /** Returns the error that replaces an answer; undefined to forward the answer. */
   replace?(incoming: IncomingMessage): Promise<StatusError> | undefined;
 }
 
-/** The parts of a request that a relay uses. */
+/** The parts of a client's request that a relay uses. */
 type RelayedRequest = Pick<
   AuthorizedCall,
   'exchange' | 'info' | 'context' | 'deadline' | 'baseHeaders'
@@ -179,7 +187,7 @@ interface RelayedCall {
   readonly plan: RelayPlan;
 }
 
-/** Forwards a request as an aggregator does: with its path and the user's identity. */
+/** The plan of a request to an aggregated server: the client's path, and the user's identity. */
 export function aggregatedPlan(
   call: AuthorizedCall,
   { settings, place }: { readonly settings: RelaySettings; readonly place: RelayPlan['place'] },
@@ -189,7 +197,7 @@ export function aggregatedPlan(
   return {
     place,
     target,
-    passes: 'everything',
+    forwards: 'everything',
     redirects: settings.redirects,
     headers: () =>
       forwardedHeaders(exchange, {
@@ -200,44 +208,44 @@ export function aggregatedPlan(
         auditId: baseHeaders['audit-id'] ?? '',
         via: settings.via,
       }),
-    answered: (lines) => answeredHeaders(lines, baseHeaders),
-    refuse({ text, reached }) {
-      answerText(call, { status: 503, text: reached ? text : `${unreachable}: ${text}` });
+    responseHeaders: (lines) => responseHeaders(lines, baseHeaders),
+    errorFor({ text, isReached }) {
+      answerText(call, { status: 503, text: isReached ? text : `${unreachable}: ${text}` });
       return undefined;
     },
   };
 }
 
-/** Timeout for discovery documents. */
+/** Timeout of discovery documents, milliseconds. */
 const discoveryTimeoutMs = 5_000;
 
 const unreachable = 'error trying to reach service';
 const brokenAnswer = 'net/http: HTTP/1.x transport connection broken';
 
-/** Methods that are retried whenever a reused connection turns out to be closed. */
-const repeatable = new Set(['GET', 'HEAD', 'OPTIONS']);
+/** Methods that are retried if the server closed a reused connection. */
+const retriedMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * One request on its way to another server, and its answer back, both streamed at the pace of the
- * slower side. It is in one of these states, and never returns to an earlier one:
+ * Relays one request to another server, and the answer to the client, with backpressure in both
+ * directions. It is in one of these states, and never returns to an earlier one:
  *
- * | state     | server answers  | it fails       | client leaves | timeout   | shutdown    |
- * |-----------|-----------------|----------------|---------------|-----------|-------------|
- * | asking    | answering       | over, with 503 | over          | over, 504 | asking      |
- * | answering | (its end:) over | over, cut off  | over          | cut off   | over, ended |
+ * | state      | server answers      | server fails       | client leaves | timeout            | shutdown           |
+ * |------------|---------------------|--------------------|---------------|--------------------|--------------------|
+ * | requesting | answering           | finished, with 503 | finished      | finished, with 504 | requesting         |
+ * | answering  | finished at its end | finished, cut off  | finished      | finished, cut off  | finished, complete |
  */
 export class Relay implements RemoteAnswer {
   readonly #call: RelayedCall;
   readonly #isLong: boolean;
   readonly #protocol: string | undefined;
-  #state: 'asking' | 'answering' | 'over' = 'asking';
+  #state: 'requesting' | 'answering' | 'finished' = 'requesting';
   #outgoing: ClientRequest | undefined;
   #incoming: IncomingMessage | undefined;
   #body: BodyStream | undefined;
   #stream: ResponseStream | undefined;
   #timer: Timer | undefined;
   #isLate = false;
-  #whenOver: (() => void)[] = [];
+  #onFinished: (() => void)[] = [];
   #resolve: () => void = () => {};
   #reject: (error: unknown) => void = () => {};
 
@@ -245,10 +253,13 @@ export class Relay implements RemoteAnswer {
     this.#call = call;
     this.#isLong = isLongRunning(call.call.info);
     this.#protocol =
-      call.plan.passes === 'everything' ? wantedProtocol(call.call.exchange) : undefined;
+      call.plan.forwards === 'everything' ? requestedProtocol(call.call.exchange) : undefined;
   }
 
-  /** Resolves when the answer is complete, has begun if it may last, or is no longer awaited. */
+  /**
+   * Sends the request. Resolves when the answer is complete, when that of a long-running request
+   * begins, or when the client leaves. Rejects with a StatusError for the client. Call it once.
+   */
   run(): Promise<void> {
     const { exchange } = this.#call.call;
     const outcome = new Promise<void>((resolve, reject) => {
@@ -256,54 +267,54 @@ export class Relay implements RemoteAnswer {
       this.#reject = reject;
     });
     exchange.onAbort(() => this.#end('cut'));
-    if (this.#state === 'over') return outcome;
+    if (this.#state === 'finished') return outcome;
     this.#setTimer();
-    if (this.#call.plan.passes === 'everything') this.#body = exchange.bodyStream();
-    this.#ask();
+    if (this.#call.plan.forwards === 'everything') this.#body = exchange.bodyStream();
+    this.#send();
     return outcome;
   }
 
   onAnswer(incoming: IncomingMessage): void {
-    if (this.#state !== 'asking') {
+    if (this.#state !== 'requesting') {
       incoming.destroy();
       return;
     }
     const status = incoming.statusCode ?? 0;
     const replaced = this.#call.plan.replace?.(incoming);
     if (replaced !== undefined) this.#replace(replaced);
-    else if (status < 200) this.#refuse({ text: brokenAnswer, reached: false });
+    else if (status < 200) this.#fail({ text: brokenAnswer, isReached: false });
     else if (this.#protocol !== undefined && status < 400) {
-      this.#refuse({ text: `invalid upgrade response: status code ${status}`, reached: true });
-    } else if (this.#isRefusedRedirect(incoming)) this.#refuseRedirect();
-    else this.#pass(incoming, status);
+      this.#fail({ text: `invalid upgrade response: status code ${status}`, isReached: true });
+    } else if (this.#isForbiddenRedirect(incoming)) this.#rejectRedirect();
+    else this.#forward(incoming, status);
   }
 
   onUpgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
     const { exchange, context, audit } = this.#call.call;
-    if (this.#state !== 'asking') {
+    if (this.#state !== 'requesting') {
       socket.destroy();
       return;
     }
     if (this.#protocol === undefined) {
       socket.destroy();
-      const spoken = JSON.stringify(incoming.headers.upgrade ?? '');
-      const text = `backend tried to switch protocol ${spoken} when "" was requested`;
-      this.#refuse({ text, reached: true });
+      const protocol = JSON.stringify(incoming.headers.upgrade ?? '');
+      const text = `backend tried to switch protocol ${protocol} when "" was requested`;
+      this.#fail({ text, isReached: true });
       return;
     }
     const taken = exchange.takeOver();
     if (taken === undefined) {
       socket.destroy();
-      this.#refuse({ text: 'request connection cannot be hijacked', reached: true });
+      this.#fail({ text: 'request connection cannot be hijacked', isReached: true });
       return;
     }
-    this.#state = 'over';
+    this.#state = 'finished';
     this.#timer?.stop();
-    for (const listener of this.#whenOver.splice(0)) listener();
+    for (const listener of this.#onFinished.splice(0)) listener();
     const recorded = audit?.beginStream(101);
     const joined = joinConnections(taken, { answer: incoming, socket, head });
     const shutdown = context.onShutdown(joined.close);
-    joined.whenClosed(() => {
+    joined.onClosed(() => {
       shutdown.close();
       recorded?.();
     });
@@ -311,35 +322,35 @@ export class Relay implements RemoteAnswer {
   }
 
   onFailure(error: Error): void {
-    if (this.#state !== 'asking') return;
+    if (this.#state !== 'requesting') return;
     const { call } = this.#call;
-    if (this.#mayRepeat(error)) {
-      this.#ask();
+    if (this.#isRetryable(error)) {
+      this.#send();
       return;
     }
     const why = this.#isLate ? 'context deadline exceeded' : goNetworkError(error);
-    call.context.logger.debug(2, 'another server could not be asked', { error: why });
-    this.#refuse({ text: why, reached: false });
+    call.context.logger.debug(2, 'cannot reach another server', { error: why });
+    this.#fail({ text: why, isReached: false });
   }
 
-  #mayRepeat(error: Error): boolean {
+  #isRetryable(error: Error): boolean {
     const code = systemErrorCode(error);
     const isStale = this.#outgoing?.reusedSocket === true && code === 'ECONNRESET';
     const { method } = this.#call.call.exchange;
-    return isStale && this.#body === undefined && repeatable.has(method);
+    return isStale && this.#body === undefined && retriedMethods.has(method);
   }
 
-  #ask(): void {
+  #send(): void {
     const { transport } = this.#call;
     const body = this.#body;
     let outgoing: ClientRequest;
     try {
       outgoing = transport.open(this.#request(), this);
     } catch (error) {
-      // A user's name may contain characters that no header can carry.
+      // The user's name may contain characters that are invalid in headers.
       const isHeader = systemErrorCode(error) === 'ERR_INVALID_CHAR';
       if (!isHeader) throw error;
-      this.#refuse({ text: 'net/http: invalid header field value', reached: false });
+      this.#fail({ text: 'net/http: invalid header field value', isReached: false });
       return;
     }
     this.#outgoing = outgoing;
@@ -364,7 +375,7 @@ export class Relay implements RemoteAnswer {
       if (isConnected(outgoing)) return;
       outgoing.destroy(Object.assign(new Error('i/o timeout'), { code: 'ETIMEDOUT' }));
     });
-    this.#whenOver.push(() => limit.stop());
+    this.#onFinished.push(() => limit.stop());
   }
 
   #request(): RemoteRequest {
@@ -374,7 +385,7 @@ export class Relay implements RemoteAnswer {
       headers['connection'] = ['Upgrade'];
       headers['upgrade'] = [this.#protocol];
     } else if (this.#body !== undefined && headers['content-length'] === undefined) {
-      // Node.js does not add it for methods that usually have no body.
+      // Node.js does not add this header for methods that usually have no body.
       headers['transfer-encoding'] = ['chunked'];
     }
     const { place, target, method = call.exchange.method } = plan;
@@ -387,7 +398,7 @@ export class Relay implements RemoteAnswer {
     const segments = info.path.split('/').filter((segment) => segment !== '');
     const isDiscovery = !info.isResourceRequest && segments.length === 3;
     const leftMs = Math.max(0, deadline.dueMs - context.clock.monotonic());
-    const late = () => {
+    const onTimeout = () => {
       this.#isLate = true;
       if (this.#state === 'answering') {
         context.metrics.countAbort(exchange, info);
@@ -395,16 +406,16 @@ export class Relay implements RemoteAnswer {
       } else if (isDiscovery) this.onFailure(new Error('context deadline exceeded'));
     };
     const delayMs = isDiscovery ? Math.min(leftMs, discoveryTimeoutMs) : leftMs;
-    this.#timer = context.clock.after(delayMs, late);
+    this.#timer = context.clock.after(delayMs, onTimeout);
   }
 
-  #isRefusedRedirect(incoming: IncomingMessage): boolean {
+  #isForbiddenRedirect(incoming: IncomingMessage): boolean {
     const status = incoming.statusCode ?? 0;
-    const leads = status >= 300 && status <= 399 && (incoming.headers.location ?? '') !== '';
-    return leads && this.#call.plan.redirects === 'refused';
+    const isRedirect = status >= 300 && status <= 399 && (incoming.headers.location ?? '') !== '';
+    return isRedirect && this.#call.plan.redirects === 'rejected';
   }
 
-  #refuseRedirect(): void {
+  #rejectRedirect(): void {
     const { exchange, baseHeaders } = this.#call.call;
     this.#release();
     const text = 'the backend attempted to redirect this request, which is not permitted';
@@ -413,30 +424,30 @@ export class Relay implements RemoteAnswer {
     this.#resolve();
   }
 
-  #refuse(problem: { readonly text: string; readonly reached: boolean }): void {
+  #fail(problem: { readonly text: string; readonly isReached: boolean }): void {
     this.#release();
     const { call, plan } = this.#call;
-    const error = call.exchange.aborted ? undefined : plan.refuse(problem);
+    const error = call.exchange.aborted ? undefined : plan.errorFor(problem);
     if (error === undefined) this.#resolve();
     else this.#reject(error);
   }
 
   #replace(answer: Promise<StatusError>): void {
     answer.then((error) => {
-      if (this.#state === 'over') return;
+      if (this.#state === 'finished') return;
       this.#release();
       this.#reject(error);
     }, this.#reject);
   }
 
-  #pass(incoming: IncomingMessage, status: number): void {
+  #forward(incoming: IncomingMessage, status: number): void {
     const { exchange, info, context, audit } = this.#call.call;
     this.#state = 'answering';
     this.#incoming = incoming;
-    const headers = this.#call.plan.answered(incoming.rawHeaders);
+    const headers = this.#call.plan.responseHeaders(incoming.rawHeaders);
     const stream = exchange.stream({ status, headers });
     this.#stream = stream;
-    const source = this.#through(incoming);
+    const source = this.#transformed(incoming);
     stream.onDrain(() => source.resume());
     const cut = () => this.#end('cut');
     listen(
@@ -454,17 +465,17 @@ export class Relay implements RemoteAnswer {
     const shutdown = context.onShutdown(() => this.#end('whole'));
     const counted = context.metrics.beginWatch(exchange, info, this.#call.call.deadline);
     const recorded = audit?.beginStream(status);
-    this.#whenOver.push(shutdown.close, counted, () => recorded?.());
+    this.#onFinished.push(shutdown.close, counted, () => recorded?.());
     this.#resolve();
   }
 
-  /** The answer's body as sent to the client. */
-  #through(incoming: IncomingMessage): Readable {
+  /** The body of the answer after all transformations. */
+  #transformed(incoming: IncomingMessage): Readable {
     const cut = () => this.#end('cut');
     let source: Readable = incoming;
-    for (const step of this.#call.plan.through?.(incoming) ?? []) {
+    for (const step of this.#call.plan.transforms?.(incoming) ?? []) {
       listen(step, { where: 'aggregation', end: cut }, { error: cut });
-      this.#whenOver.push(() => step.destroy());
+      this.#onFinished.push(() => step.destroy());
       if (source === incoming) {
         const close = () => {
           if (!incoming.complete) cut();
@@ -476,9 +487,9 @@ export class Relay implements RemoteAnswer {
     return source;
   }
 
-  /** Ends a started answer, completely or so that the client notices the interruption. */
+  /** Ends the answer: 'cut' makes the client notice that it is incomplete. */
   #end(how: 'whole' | 'cut'): void {
-    if (this.#state === 'over') return;
+    if (this.#state === 'finished') return;
     const stream = this.#stream;
     this.#release();
     if (how === 'whole') stream?.end();
@@ -487,12 +498,12 @@ export class Relay implements RemoteAnswer {
   }
 
   #release(): void {
-    this.#state = 'over';
+    this.#state = 'finished';
     this.#timer?.stop();
     this.#body?.drop();
-    // If both were read completely, the connection can be reused.
+    // A connection with a complete request and answer can be reused.
     const isDone = this.#incoming?.complete === true && this.#outgoing?.writableFinished === true;
     if (!isDone) this.#outgoing?.destroy();
-    for (const listener of this.#whenOver.splice(0)) listener();
+    for (const listener of this.#onFinished.splice(0)) listener();
   }
 }

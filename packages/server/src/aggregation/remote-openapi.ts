@@ -11,79 +11,80 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import type { RemoteApi } from './api-service.ts';
-import type { AskServer } from './discovery-follower.ts';
+import type { FetchFromServer } from './discovery-follower.ts';
 import type { FetchedDocument } from './fetch-document.ts';
 
 type Form = 'v2' | 'v3';
 
-/** What another server's documents contain for one group version. */
+/** What the documents of another server contain for one group version. */
 interface ServerDocuments {
-  /** Its part of `/openapi/v2`. */
+  /** The parts of `/openapi/v2` that the group version uses. */
   readonly v2: OpenApiParts;
-  /** The path of its own document, `/openapi/v3/apis/g/v?hash=…`; `none` if there is none. */
+  /** The path of its own document, `/openapi/v3/apis/g/v?hash=…`; `none` without OpenAPI 3. */
   readonly v3: { readonly place: string } | 'none';
 }
 
-interface Held<Value> {
+interface CachedForm<Value> {
   value: Value | undefined;
-  /** The server's ETag; empty without one. */
+  /** The server's ETag; empty if it sent none. */
   etag: string;
-  /** Digest of the bytes. */
+  /** The SHA-256 digest of the document. */
   digest: string;
-  /** Monotonic milliseconds of the last request; undefined requests it on next use. */
-  askedMs: number | undefined;
+  /** The monotonic time of the last request, milliseconds; undefined to request it on next use. */
+  requestedMs: number | undefined;
   hasFailed: boolean;
-  asking: Promise<void> | undefined;
+  fetching: Promise<void> | undefined;
 }
 
-type Holding = { readonly [Name in Form]: Held<ServerDocuments[Name]> };
+type CachedForms = { readonly [Name in Form]: CachedForm<ServerDocuments[Name]> };
 
 const documentBytesMax = { v2: 16 * 1024 * 1024, v3: 4 * 1024 * 1024 } as const;
 const fetchTimeoutMs = 60_000;
-/** Older documents are revalidated by their ETag while they remain in use. */
+/** Age at which a document is revalidated, milliseconds. */
 const refreshMs = 60_000;
+/** Delay of the retry of a failed fetch, milliseconds. */
 const retryMs = 10_000;
-/** How long a client waits for a missing document. */
-const patienceMs = 5_000;
+/** Maximum wait of a client for a missing document, milliseconds. */
+const waitMaxMs = 5_000;
 
 const aggregator: UserInfo = { name: 'system:aggregator', uid: '', groups: [], extra: {} };
 
 /**
- * The OpenAPI documents of other servers, for the group versions they serve. Nothing is fetched
- * before a client needs it, and no client waits long for a server that does not answer.
+ * Caches the OpenAPI documents of other servers for their group versions. A document is fetched
+ * when a client needs it, and a client waits at most a few seconds for it.
  */
 export class RemoteOpenApi {
   readonly #options: {
     readonly clock: Clock;
     readonly logger: Logger;
-    readonly ask: AskServer;
+    readonly fetch: FetchFromServer;
   };
   #apis: readonly RemoteApi[] = [];
-  readonly #holdings = new Map<string, Holding>();
+  readonly #cached = new Map<string, CachedForms>();
 
   constructor(options: {
     readonly clock: Clock;
     readonly logger: Logger;
-    readonly ask: AskServer;
+    readonly fetch: FetchFromServer;
   }) {
     this.#options = options;
   }
 
-  /** Sets the current group versions. Documents of changed ones are fetched again. */
+  /** Replaces the group versions. The documents of changed ones are fetched again on next use. */
   update(apis: readonly RemoteApi[]): void {
     const before = new Set(this.#apis);
     this.#apis = apis;
     const names = new Set(apis.map(({ name }) => name));
-    for (const name of this.#holdings.keys()) if (!names.has(name)) this.#holdings.delete(name);
+    for (const name of this.#cached.keys()) if (!names.has(name)) this.#cached.delete(name);
     for (const api of apis) {
-      const holding = this.#holdings.get(api.name);
-      if (holding === undefined || before.has(api)) continue;
-      holding.v2.askedMs = undefined;
-      holding.v3.askedMs = undefined;
+      const cached = this.#cached.get(api.name);
+      if (cached === undefined || before.has(api)) continue;
+      cached.v2.requestedMs = undefined;
+      cached.v3.requestedMs = undefined;
     }
   }
 
-  /** The paths of OpenAPI 3 documents by their names in the index: `apis/<group>/<version>`. */
+  /** Resolves to the paths of OpenAPI 3 documents, by name (`apis/<group>/<version>`). */
   async index(): Promise<ReadonlyMap<string, string>> {
     const documents = await this.#current('v3');
     return new Map(
@@ -93,19 +94,19 @@ export class RemoteOpenApi {
     );
   }
 
-  /** The parts of servers that know only OpenAPI 2, by the same names. */
-  async onlyParts(): Promise<ReadonlyMap<string, { digest: string; parts: OpenApiParts }>> {
-    const old = new Set<RemoteApi>();
-    for (const { api, value } of await this.#current('v3')) if (value === 'none') old.add(api);
-    if (old.size === 0) return new Map();
-    const documents = (await this.#current('v2')).filter(({ api }) => old.has(api));
+  /** Resolves to the parts of servers that have only OpenAPI 2, by the same names. */
+  async v2OnlyParts(): Promise<ReadonlyMap<string, { digest: string; parts: OpenApiParts }>> {
+    const v2Only = new Set<RemoteApi>();
+    for (const { api, value } of await this.#current('v3')) if (value === 'none') v2Only.add(api);
+    if (v2Only.size === 0) return new Map();
+    const documents = (await this.#current('v2')).filter(({ api }) => v2Only.has(api));
     return new Map(
       documents.map(({ api, digest, value }) => [documentName(api), { digest, parts: value }]),
     );
   }
 
-  /** The OpenAPI 2 parts, and a key that changes with them. */
-  async parts(): Promise<{ readonly key: string; readonly parts: readonly OpenApiParts[] }> {
+  /** Resolves to the OpenAPI 2 parts of all servers, and a key that changes when they do. */
+  async v2Parts(): Promise<{ readonly key: string; readonly parts: readonly OpenApiParts[] }> {
     const documents = await this.#current('v2');
     return {
       key: documents.map(({ api, digest }) => `${api.name} ${digest}`).join('\n'),
@@ -116,35 +117,35 @@ export class RemoteOpenApi {
   async #current<Name extends Form>(form: Name) {
     const waiting: Promise<void>[] = [];
     for (const api of this.#apis) {
-      const state = this.#holding(api.name)[form];
-      if (api.remote.isAvailable && this.#isDue(state)) state.asking ??= this.#ask(api, form);
-      if (state.asking !== undefined && state.value === undefined) waiting.push(state.asking);
+      const state = this.#cachedFor(api.name)[form];
+      if (api.remote.isAvailable && this.#isDue(state)) state.fetching ??= this.#fetch(api, form);
+      if (state.fetching !== undefined && state.value === undefined) waiting.push(state.fetching);
     }
-    if (waiting.length > 0) await this.#within(Promise.all(waiting));
+    if (waiting.length > 0) await this.#waitFor(Promise.all(waiting));
     return this.#apis.flatMap((api) => {
-      const { value, digest } = this.#holding(api.name)[form];
+      const { value, digest } = this.#cachedFor(api.name)[form];
       return value === undefined ? [] : [{ api, value, digest }];
     });
   }
 
-  #holding(name: string): Holding {
-    let found = this.#holdings.get(name);
+  #cachedFor(name: string): CachedForms {
+    let found = this.#cached.get(name);
     if (found === undefined) {
-      found = { v2: nothing(), v3: nothing() };
-      this.#holdings.set(name, found);
+      found = { v2: emptyForm(), v3: emptyForm() };
+      this.#cached.set(name, found);
     }
     return found;
   }
 
-  #isDue({ askedMs, hasFailed }: Held<unknown>): boolean {
-    if (askedMs === undefined) return true;
-    const ageMs = this.#options.clock.monotonic() - askedMs;
+  #isDue({ requestedMs, hasFailed }: CachedForm<unknown>): boolean {
+    if (requestedMs === undefined) return true;
+    const ageMs = this.#options.clock.monotonic() - requestedMs;
     return ageMs > (hasFailed ? retryMs : refreshMs);
   }
 
-  async #within(task: Promise<unknown>): Promise<void> {
+  async #waitFor(task: Promise<unknown>): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timer = this.#options.clock.after(patienceMs, resolve);
+      const timer = this.#options.clock.after(waitMaxMs, resolve);
       const done = task.then(() => {
         timer.stop();
         resolve();
@@ -153,13 +154,13 @@ export class RemoteOpenApi {
     });
   }
 
-  /** Never rejects: after a failure the previous document stays in use. */
-  async #ask(api: RemoteApi, form: Form): Promise<void> {
-    const { clock, logger, ask } = this.#options;
-    const state = this.#holding(api.name)[form];
-    state.askedMs = clock.monotonic();
+  /** Fetches a document. Never rejects: after a failure, the previous document stays in use. */
+  async #fetch(api: RemoteApi, form: Form): Promise<void> {
+    const { clock, logger, fetch } = this.#options;
+    const state = this.#cachedFor(api.name)[form];
+    state.requestedMs = clock.monotonic();
     try {
-      const answer = await ask(api, {
+      const answer = await fetch(api, {
         path: `/openapi/${form}`,
         accept: 'application/json',
         user: aggregator,
@@ -168,67 +169,68 @@ export class RemoteOpenApi {
         bytesMax: documentBytesMax[form],
       });
       state.hasFailed = false;
-      if (answer.status !== 304) await this.#take(api, form, answer);
+      if (answer.status !== 304) await this.#store(api, form, answer);
     } catch (error) {
       state.hasFailed = true;
       const { name } = api;
-      logger.debug(2, 'no OpenAPI of another server', { name, form, error: String(error) });
+      const detail = { name, form, error: String(error) };
+      logger.debug(2, 'cannot fetch the OpenAPI of an APIService', detail);
     } finally {
-      state.asking = undefined;
+      state.fetching = undefined;
     }
   }
 
-  async #take(api: RemoteApi, form: Form, answer: FetchedDocument): Promise<void> {
-    const holding = this.#holding(api.name);
+  async #store(api: RemoteApi, form: Form, answer: FetchedDocument): Promise<void> {
+    const cached = this.#cachedFor(api.name);
     if (answer.status === 404) {
-      if (form === 'v2') holding.v2.value = undefined;
-      else holding.v3.value = 'none';
+      if (form === 'v2') cached.v2.value = undefined;
+      else cached.v3.value = 'none';
       return;
     }
     if (answer.status !== 200) throw new Error(`status ${answer.status}`);
     const { clock } = this.#options;
     const { value: document } = await decodeJsonInSlices(answer.body, { clock });
-    if (!isObject(document)) throw new Error('an OpenAPI document is an object');
-    if (form === 'v3') holding.v3.value = placeIn(document, api);
+    if (!isObject(document)) throw new Error('the OpenAPI document is not an object');
+    if (form === 'v3') cached.v3.value = documentPath(document, api);
     else {
       const prefix = `/apis/${api.group}/${api.version}/`;
-      holding.v2.value = keepPaths(partsOf(document), (path) => path.startsWith(prefix));
+      cached.v2.value = selectPaths(partsOf(document), (path) => path.startsWith(prefix));
     }
-    holding[form].etag = answer.etag;
-    holding[form].digest = createHash('sha256').update(answer.body).digest('hex');
+    cached[form].etag = answer.etag;
+    cached[form].digest = createHash('sha256').update(answer.body).digest('hex');
   }
 }
 
-function nothing<Value>(): Held<Value> {
+function emptyForm<Value>(): CachedForm<Value> {
   return {
     value: undefined,
     etag: '',
     digest: '',
-    askedMs: undefined,
+    requestedMs: undefined,
     hasFailed: false,
-    asking: undefined,
+    fetching: undefined,
   };
 }
 
-/** A document's name in the index. */
+/** The name of a group version's document in the index: `apis/<group>/<version>`. */
 export function documentName({ group, version }: RemoteApi): string {
   return `apis/${group}/${version}`;
 }
 
 /**
- * The path that the index has for the document, which must be in its proper place. Undefined if
- * there is none.
+ * The path of a group version's document: the one in the index if it is below the usual path, else
+ * the usual path. Undefined if the index does not list the group version.
  */
-function placeIn(index: JsonObject, api: RemoteApi): { readonly place: string } | undefined {
+function documentPath(index: JsonObject, api: RemoteApi): { readonly place: string } | undefined {
   const paths = member(index, 'paths');
   const name = documentName(api);
   const entry = isObject(paths) ? member(paths, name) : undefined;
   if (!isObject(entry)) return undefined;
   const place = `/openapi/v3/${name}`;
   const serverUrl = member(entry, 'serverRelativeURL');
-  const isGood =
+  const isValid =
     typeof serverUrl === 'string' && (serverUrl === place || serverUrl.startsWith(`${place}?`));
-  return { place: isGood ? serverUrl : place };
+  return { place: isValid ? serverUrl : place };
 }
 
 /** The parts of an OpenAPI 2 document that are merged. */
@@ -240,14 +242,14 @@ export interface OpenApiParts {
   readonly parameters: ReadonlyMap<string, JsonValue>;
 }
 
-/** Members that references point to by name. */
+/** Members of a document that references point into. */
 export const referable = ['definitions', 'parameters'] as const;
 export type Referable = (typeof referable)[number];
 
-/** Maximum nesting of documents; deeper ones are refused. */
+/** Maximum nesting of a document; deeper ones are rejected. */
 const depthMax = 200;
 
-/** The parts of a document. Throws if they are not objects. */
+/** The parts of a document. Throws an Error if one is not an object. */
 export function partsOf(document: JsonObject): OpenApiParts {
   const info = member(document, 'info');
   return {
@@ -260,7 +262,7 @@ export function partsOf(document: JsonObject): OpenApiParts {
 
 function membersOf(document: JsonObject, name: string): ReadonlyMap<string, JsonValue> {
   const value = member(document, name) ?? {};
-  if (!isObject(value)) throw new Error(`${name} of an OpenAPI document is no object`);
+  if (!isObject(value)) throw new Error(`the OpenAPI document's ${name} is not an object`);
   return new Map(entriesOf(value));
 }
 
@@ -270,9 +272,15 @@ function entriesOf(object: JsonObject): [string, JsonValue][] {
   });
 }
 
-/** The paths that `isKept` selects, and everything they refer to. Throws when it nests too deep. */
-export function keepPaths(parts: OpenApiParts, isKept: (path: string) => boolean): OpenApiParts {
-  const paths = new Map([...parts.paths].filter(([path]) => isKept(path)));
+/**
+ * The paths that `isSelected` accepts, and everything that they refer to. Throws an Error if they
+ * are nested too deeply.
+ */
+export function selectPaths(
+  parts: OpenApiParts,
+  isSelected: (path: string) => boolean,
+): OpenApiParts {
+  const paths = new Map([...parts.paths].filter(([path]) => isSelected(path)));
   const used: Record<Referable, Set<string>> = { definitions: new Set(), parameters: new Set() };
   const waiting: JsonValue[] = [...paths.values()];
   for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
@@ -290,7 +298,7 @@ export function keepPaths(parts: OpenApiParts, isKept: (path: string) => boolean
 
 function referencesIn(value: JsonValue): { readonly of: Referable; readonly name: string }[] {
   const found: { of: Referable; name: string }[] = [];
-  walk(value, (text) => {
+  mapReferences(value, (text) => {
     const reference = referenceOf(text);
     if (reference !== undefined) found.push(reference);
     return text;
@@ -298,33 +306,39 @@ function referencesIn(value: JsonValue): { readonly of: Referable; readonly name
   return found;
 }
 
-/** The target of a reference; undefined if it is not merged. */
+/** The target of a reference; undefined if it is not a definition or parameter. */
 function referenceOf(text: string): { of: Referable; name: string } | undefined {
   const of = referable.find((one) => text.startsWith(`#/${one}/`));
   return of === undefined ? undefined : { of, name: text.slice(of.length + 3) };
 }
 
-/** A copy in which references use the new names. */
-export function renamed(
+/** A copy of a value in which references use the new names. */
+export function renameReferences(
   value: JsonValue,
   names: Readonly<Record<Referable, ReadonlyMap<string, string>>>,
 ): JsonValue {
-  return walk(value, (text) => {
+  return mapReferences(value, (text) => {
     const reference = referenceOf(text);
     const name = reference && names[reference.of].get(reference.name);
     return name === undefined ? text : `#/${reference?.of}/${name}`;
   });
 }
 
-/** A copy with every reference transformed. */
-function walk(value: JsonValue, change: (reference: string) => string, depth = 0): JsonValue {
-  if (depth > depthMax) throw new Error('an OpenAPI document nests too deep');
-  if (Array.isArray(value)) return value.map((one) => walk(one, change, depth + 1));
+/** A copy of a value in which `change` is applied to every reference. */
+function mapReferences(
+  value: JsonValue,
+  change: (reference: string) => string,
+  depth = 0,
+): JsonValue {
+  if (depth > depthMax) throw new Error('the OpenAPI document is nested too deeply');
+  if (Array.isArray(value)) return value.map((one) => mapReferences(one, change, depth + 1));
   if (!isObject(value)) return value;
   return Object.fromEntries(
     entriesOf(value).map(([name, child]) => [
       name,
-      name === '$ref' && typeof child === 'string' ? change(child) : walk(child, change, depth + 1),
+      name === '$ref' && typeof child === 'string'
+        ? change(child)
+        : mapReferences(child, change, depth + 1),
     ]),
   );
 }

@@ -3,7 +3,7 @@ import { nextTurn } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { LinkRewriter, proxiedUrl } from './rewritten-links.ts';
 
-const places = { prefix: '/p/proxy', host: '10.0.0.1:80', shownHost: 'localhost:8001' };
+const places = { prefix: '/p/proxy', host: '10.0.0.1:80', clientHost: 'localhost:8001' };
 
 test.each([
   ['/x/?a=/b#c', '/p/proxy/x/?a=/b#c'],
@@ -16,7 +16,7 @@ test.each([
   ['//user@10.0.0.1:80/x', '/p/proxy/x'],
   ['https://localhost:8001/x', 'https://localhost:8001/p/proxy/x'],
   ['//localhost:8001/x', '//localhost:8001/p/proxy/x'],
-])('API-1: %s leads to %s', (url, expected) => {
+])('API-1: %s is rewritten to %s', (url, expected) => {
   expect(proxiedUrl(url, places)).toBe(expected);
 });
 
@@ -40,7 +40,7 @@ async function rewritten(page: string): Promise<string> {
   return (await buffer(rewriter)).toString();
 }
 
-// Parsing each unterminated tag separately would read up to the maximum length of a tag.
+// A parser that restarted at each unterminated tag would take quadratic time.
 test.each(['<a', '<a href="', "<a href='/x' "])(
   'API-1: a page of only %j is unchanged',
   async (part) => {
@@ -49,14 +49,14 @@ test.each(['<a', '<a href="', "<a href='/x' "])(
   },
 );
 
-test('API-1: links after an overlong tag lead through the proxy', async () => {
+test('API-1: links after an overlong tag are rewritten', async () => {
   const long = `<a x="${'y'.repeat(17_000)}">`;
   expect(await rewritten(`${long}<a href="/z">`)).toBe(`${long}<a href="/p/proxy/z">`);
   const short = `<a x="${'y'.repeat(16_000)}" href=/z>`;
   expect(await rewritten(short)).toBe(short.replace('/z', '"/p/proxy/z"'));
 });
 
-test('TRUST-2: a long tag that arrives byte by byte is read once', async () => {
+test('TRUST-2: a long tag that arrives byte by byte is scanned once', async () => {
   const tag = (text: string) => `<a x="${text}" href="/z">`;
   const page = (tag("'".repeat(15_000)) + tag('>'.repeat(15_000))).repeat(5);
   const rewriter = new LinkRewriter(places);

@@ -10,20 +10,20 @@ import {
 } from 'node:zlib';
 import { defer } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
-import { answeredHeaders } from './proxy-headers.ts';
+import { responseHeaders } from './proxy-headers.ts';
 import type { RelayPlan } from './relay.ts';
 
-/** The locations that links are rewritten with. */
+/** The addresses that determine how links are rewritten. */
 interface LinkPlaces {
-  /** The path to prepend to links, escaped, without a trailing slash. */
+  /** The path to prepend to links; escaped, without a trailing slash. */
   readonly prefix: string;
   /** `host:port` of the proxied server. */
   readonly host: string;
-  /** `host:port` by which the client knows this server. */
-  readonly shownHost: string;
+  /** `host:port` by which the client addresses this server. */
+  readonly clientHost: string;
 }
 
-/** Attributes that contain a URL, by tag. */
+/** Attributes that contain a URL, by element. */
 const urlAttributes: Readonly<Record<string, readonly string[]>> = {
   a: ['href'],
   applet: ['codebase'],
@@ -53,7 +53,7 @@ const urlAttributes: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Elements whose text contains no tags. */
-const textOnly = new Set([
+const rawTextElements = new Set([
   'script',
   'style',
   'textarea',
@@ -64,39 +64,39 @@ const textOnly = new Set([
   'noframes',
 ]);
 
-/** Maximum length of a tag; a longer one is passed unchanged, and the rest is read as text. */
+/** Maximum length of a tag, characters; the excess of a longer one is read as text. */
 const tagLengthMax = 16 * 1024;
 
 /**
- * Rewrites a URL that leads to the proxied server by an absolute path to lead through the proxy;
- * other URLs stay unchanged.
+ * Rewrites a URL that points to the proxied server by an absolute path, so that it leads through
+ * the proxy. Returns other URLs unchanged.
  */
-export function proxiedUrl(url: string, { prefix, host: ownHost, shownHost }: LinkPlaces): string {
+export function proxiedUrl(url: string, { prefix, host: ownHost, clientHost }: LinkPlaces): string {
   const [, scheme = '', authority, path = '', rest = ''] =
     /^([A-Za-z][A-Za-z0-9+.-]*:)?(?:\/\/([^/?#]*))?([^?#]*)(.*)$/s.exec(url) ?? [];
   const host = authority?.replace(/^.*@/s, '') ?? '';
-  const isOwn = host === '' || host === ownHost || host === shownHost;
+  const isOwn = host === '' || host === ownHost || host === clientHost;
   const isWeb = scheme === '' || /^https?:$/i.test(scheme);
   if (!isOwn || !isWeb || !path.startsWith('/')) return url;
-  const origin = host !== '' && host === shownHost ? `${scheme}//${authority ?? ''}` : '';
-  const isThrough = path === prefix || path.startsWith(`${prefix}/`);
-  return origin + (isThrough ? path : prefix + posix.normalize(path)) + rest;
+  const origin = host !== '' && host === clientHost ? `${scheme}//${authority ?? ''}` : '';
+  const isProxied = path === prefix || path.startsWith(`${prefix}/`);
+  return origin + (isProxied ? path : prefix + posix.normalize(path)) + rest;
 }
 
-type AnswerOfPlan = Required<Pick<RelayPlan, 'answered' | 'through'>>;
+type AnswerOfPlan = Required<Pick<RelayPlan, 'responseHeaders' | 'transforms'>>;
 
-/** Transforms the answer of a proxied server: redirects and links in pages lead through here. */
+/** Rewrites redirects and links in pages of a proxied server so that they lead through the proxy. */
 export function proxiedAnswer(call: ApiCall, places: LinkPlaces): AnswerOfPlan {
   return {
-    answered(lines) {
-      const headers = { ...answeredHeaders(lines, call.baseHeaders) };
+    responseHeaders(lines) {
+      const headers = { ...responseHeaders(lines, call.baseHeaders) };
       const { location } = headers;
       if (typeof location === 'string') headers['location'] = proxiedUrl(location, places);
       if (isRewritten(headers)) delete headers['content-length'];
-      if (showsCertificate(call.exchange)) confine(headers);
+      if (isBrowserWithCertificate(call.exchange)) sandboxPage(headers);
       return headers;
     },
-    through({ headers, statusCode }: IncomingMessage) {
+    transforms({ headers, statusCode }: IncomingMessage) {
       const hasBody = call.exchange.method !== 'HEAD' && statusCode !== 204 && statusCode !== 304;
       if (!hasBody || !isRewritten(headers)) return [];
       const rewriter = new LinkRewriter(places);
@@ -104,12 +104,12 @@ export function proxiedAnswer(call: ApiCall, places: LinkPlaces): AnswerOfPlan {
       switch (headers['content-encoding'] ?? '') {
         case 'gzip': {
           const inflate = createGunzip();
-          return [inflate, new Inflated(inflate), rewriter, createGzip({ flush })];
+          return [inflate, new InflationLimit(inflate), rewriter, createGzip({ flush })];
         }
         case 'deflate': {
           const inflate = createInflateRaw();
           const deflate = createDeflateRaw({ flush });
-          return [new BareDeflate(), inflate, new Inflated(inflate), rewriter, deflate];
+          return [new ZlibHeaderRemoval(), inflate, new InflationLimit(inflate), rewriter, deflate];
         }
         default:
           return [rewriter];
@@ -119,20 +119,20 @@ export function proxiedAnswer(call: ApiCall, places: LinkPlaces): AnswerOfPlan {
 }
 
 /**
- * Whether a browser with a client certificate made the request, which it then presents with all
- * requests. Proxies such as kubectl's, whose pages have no certificate, name the user they act for.
+ * Whether the request comes from a browser with a client certificate, which it presents with all
+ * requests. A proxy such as kubectl's sends `X-Forwarded-For`; its pages have no certificate.
  */
-function showsCertificate(exchange: ApiCall['exchange']): boolean {
+function isBrowserWithCertificate(exchange: ApiCall['exchange']): boolean {
   const isOfBrowser = exchange.header('sec-fetch-site') !== undefined;
   if (!isOfBrowser || exchange.header('x-forwarded-for') !== undefined) return false;
   return exchange.connection.peerCertificates().length > 0;
 }
 
 /**
- * Gives a page an opaque origin: it comes from a Pod, and would otherwise act here as the user who
- * views it (TRUST-6).
+ * Gives a page an opaque origin (TRUST-6). Otherwise the page, which comes from a Pod, could send
+ * requests as the user who views it.
  */
-function confine(headers: Record<string, string | readonly string[]>): void {
+function sandboxPage(headers: Record<string, string | readonly string[]>): void {
   const policies = [headers['content-security-policy'] ?? []].flat();
   headers['content-security-policy'] = [...policies, sandbox];
 }
@@ -141,10 +141,8 @@ const sandbox =
   'sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts ' +
   'allow-top-navigation-by-user-activation';
 
-/**
- * Removes the zlib header, which some servers send before deflated data; clients read both forms.
- */
-class BareDeflate extends Transform {
+/** Removes the zlib header from deflated data, which may have one or not. */
+class ZlibHeaderRemoval extends Transform {
   #head: Buffer | undefined = Buffer.alloc(0);
 
   override _transform(chunk: Buffer, _: BufferEncoding, done: TransformCallback): void {
@@ -168,14 +166,12 @@ class BareDeflate extends Transform {
   }
 }
 
-/**
- * Bytes that a page may inflate to regardless of its compressed size, and the maximum ratio beyond.
- */
+/** Size to which every page may inflate, bytes, and the maximum ratio beyond. */
 const inflatedBytesMin = 16 * 1024 * 1024;
 const inflatedPerByteMax = 100;
 
-/** Passes inflated data on, and fails if it is far larger than pages are. */
-class Inflated extends Transform {
+/** Passes inflated data through, and fails if it is too large for its compressed size. */
+class InflationLimit extends Transform {
   readonly #source: { readonly bytesWritten: number };
   #bytes = 0;
 
@@ -186,13 +182,13 @@ class Inflated extends Transform {
 
   override _transform(piece: Buffer, _: BufferEncoding, done: TransformCallback): void {
     this.#bytes += piece.length;
-    const most = inflatedBytesMin + inflatedPerByteMax * this.#source.bytesWritten;
-    if (this.#bytes > most) done(new Error('a page is too large for its compressed form'));
+    const bytesMax = inflatedBytesMin + inflatedPerByteMax * this.#source.bytesWritten;
+    if (this.#bytes > bytesMax) done(new Error('the page exceeds the maximum compression ratio'));
     else done(null, piece);
   }
 }
 
-/** Whether an answer is rewritten: pages in other encodings, and redirects, are not. */
+/** Whether the body is rewritten: a page in a supported encoding that is not a redirect. */
 function isRewritten(headers: Readonly<Record<string, unknown>>): boolean {
   const type = String(headers['content-type'] ?? '');
   const encoding = headers['content-encoding'] ?? '';
@@ -201,34 +197,34 @@ function isRewritten(headers: Readonly<Record<string, unknown>>): boolean {
   return isPage && !isRedirect && ['', 'gzip', 'deflate'].includes(String(encoding));
 }
 
-/** The position in a tag: between attributes, before a value, in one, or in a quoted one. */
+/** The position in a tag: among names, before a value, in a value, or in a quoted value. */
 type TagState = 'names' | 'before' | 'value' | '"' | "'";
 
-/** Bytes rewritten per turn, a few milliseconds of work if all are links. */
+/** Bytes rewritten per turn; a slice that consists of links takes a few milliseconds. */
 const sliceBytes = 8 * 1024;
 
-/** Rewrites the URLs in the tags of a page as a stream; all other bytes stay unchanged. */
+/** Rewrites the URLs in the tags of a page. All other bytes pass unchanged. */
 export class LinkRewriter extends Transform {
   readonly #places: LinkPlaces;
-  /** Text that may begin a tag or comment, or end one. */
+  /** Unprocessed text: the start of a tag, comment, or end marker that is not complete. */
   #rest = '';
-  /** The progress of reading a tag that begins there, since it may arrive byte by byte. */
+  /** The progress of scanning the tag at the start of `#rest`. */
   #reading: TagReading = fromStart;
-  /** The end of text without tags; undefined while tags are read. */
-  #until: string | undefined;
+  /** The marker that ends text without tags; undefined outside of such text. */
+  #endMarker: string | undefined;
 
   constructor(places: LinkPlaces) {
     super();
     this.#places = places;
   }
 
-  // Bytes are treated as Latin-1: the searched text is ASCII, and the rest passes unchanged.
+  // Decoding as Latin-1 preserves all bytes, and what is searched for is ASCII.
   override _transform(piece: Buffer, _: BufferEncoding, done: TransformCallback): void {
-    this.#take(piece, done);
+    this.#rewriteSlices(piece, done);
   }
 
-  /** Rewrites a piece in slices, yielding to other work in between (TRUST-2). */
-  #take(piece: Buffer, done: TransformCallback): void {
+  /** Rewrites a piece in slices, and yields to other work after each (TRUST-2). */
+  #rewriteSlices(piece: Buffer, done: TransformCallback): void {
     if (this.destroyed) return;
     const text = this.#rest + piece.toString('latin1', 0, sliceBytes);
     this.push(Buffer.from(this.#rewrite(text), 'latin1'));
@@ -236,8 +232,10 @@ export class LinkRewriter extends Transform {
       done();
       return;
     }
-    const end = () => this.destroy(new Error('a page could not be rewritten'));
-    defer({ where: 'aggregation', end }, () => this.#take(piece.subarray(sliceBytes), done));
+    const end = () => this.destroy(new Error('cannot rewrite the page'));
+    defer({ where: 'aggregation', end }, () =>
+      this.#rewriteSlices(piece.subarray(sliceBytes), done),
+    );
   }
 
   override _flush(done: TransformCallback): void {
@@ -249,7 +247,7 @@ export class LinkRewriter extends Transform {
     let from = 0;
     this.#rest = '';
     while (from < text.length) {
-      const next = this.#until === undefined ? this.#tag(text, from) : this.#skip(text, from);
+      const next = this.#endMarker === undefined ? this.#tag(text, from) : this.#skip(text, from);
       parts.push(next.text);
       from = next.end;
       if (this.#rest !== '') break;
@@ -257,14 +255,14 @@ export class LinkRewriter extends Transform {
     return parts.join('');
   }
 
-  /** Reads text up to its end marker, case-insensitively. */
+  /** Reads text up to the end marker, which is matched case-insensitively. */
   #skip(text: string, from: number): { text: string; end: number } {
-    const until = this.#until ?? '';
+    const until = this.#endMarker ?? '';
     const pattern = new RegExp(until, 'gi');
     pattern.lastIndex = from;
     const found = pattern.exec(text);
     if (found !== null) {
-      this.#until = undefined;
+      this.#endMarker = undefined;
       return { text: text.slice(from, found.index), end: found.index };
     }
     const certain = Math.max(from, text.length - until.length);
@@ -272,7 +270,7 @@ export class LinkRewriter extends Transform {
     return { text: text.slice(from, certain), end: text.length };
   }
 
-  /** Reads text up to a tag, and the tag. */
+  /** Reads text up to and including the next tag or start of a comment. */
   #tag(text: string, from: number): { text: string; end: number } {
     const start = text.indexOf('<', from);
     if (start < 0) return { text: text.slice(from), end: text.length };
@@ -282,7 +280,7 @@ export class LinkRewriter extends Transform {
     };
     const begin = text.slice(start, start + 4);
     if (begin === '<!--') {
-      this.#until = '-->';
+      this.#endMarker = '-->';
       return { text: text.slice(from, start + 4), end: start + 4 };
     }
     if ('<!--'.startsWith(begin)) return wait();
@@ -306,41 +304,41 @@ export class LinkRewriter extends Transform {
 
   #rewriteTag(tag: string): string {
     const name = (/^<([^\s/>]+)/.exec(tag)?.[1] ?? '').toLowerCase();
-    if (textOnly.has(name) && !tag.endsWith('/>')) this.#until = `</${name}`;
+    if (rawTextElements.has(name) && !tag.endsWith('/>')) this.#endMarker = `</${name}`;
     if (!Object.hasOwn(urlAttributes, name)) return tag;
-    const wanted = urlAttributes[name] ?? [];
+    const urlNames = urlAttributes[name] ?? [];
     const head = tag.slice(0, name.length + 1);
     const attributes = /(?<=[\s/"'])([^\s/>="']+)(\s*=\s*)("[^"]*"|'[^']*'|[^\s>"'][^\s>]*)/g;
     const rewritten = tag
       .slice(head.length)
       .replace(attributes, (all, attribute: string, equals: string, value: string) => {
-        if (!wanted.includes(attribute.toLowerCase())) return all;
+        if (!urlNames.includes(attribute.toLowerCase())) return all;
         const url = /^["']/.test(value) ? value.slice(1, -1) : value;
-        const proxied = proxiedUrl(plainSlashes(url.trim()), this.#places);
-        if (proxied === plainSlashes(url.trim())) return all;
+        const proxied = proxiedUrl(decodeSlashes(url.trim()), this.#places);
+        if (proxied === decodeSlashes(url.trim())) return all;
         return `${attribute}${equals}"${proxied.replaceAll('"', '&#34;')}"`;
       });
     return head + rewritten;
   }
 }
 
-/** Decodes character references of slashes and colons, as some templates write them. */
-function plainSlashes(url: string): string {
+/** Decodes the character references of slashes and colons, which some templates emit. */
+function decodeSlashes(url: string): string {
   return url.replaceAll(/&#x2f;|&#47;/gi, '/').replaceAll(/&#x3a;|&#58;/gi, ':');
 }
 
-/** The progress of reading a tag. */
+/** The progress of scanning a tag. */
 interface TagReading {
-  /** Number of characters read. */
+  /** Number of characters scanned. */
   readonly length: number;
   readonly state: TagState;
-  /** The index after the tag's `>`; undefined before it arrives, and for a tag that is too long. */
+  /** The index after the tag's `>`; undefined if none was found. */
   readonly end: number | undefined;
 }
 
 const fromStart: TagReading = { length: 1, state: 'names', end: undefined };
 
-/** Finds the end of a tag, its `>`, which may also occur in a value. */
+/** Finds the `>` that ends a tag; values may contain the character too. */
 function tagEnd(text: string, start: number, before: TagReading): TagReading {
   let { state } = before;
   const limit = Math.min(text.length, start + tagLengthMax);

@@ -18,17 +18,17 @@ import { bundleCertificates } from '../gates/authn/certificate.ts';
 import { type RemoteServer, serverNameOf } from './api-service.ts';
 import type { OutgoingHeaders } from './proxy-headers.ts';
 
-/**
- * Trust settings and client certificate of connections; undefined certificates mean none, or the
- * host's own.
- */
+/** Trust settings and client certificate of connections. */
 interface TransportSettings {
-  /** `https` when absent. */
+  /** Defaults to `https`. */
   readonly scheme?: 'http' | 'https';
-  /** The name that certificates must match; the host of each request when absent. */
+  /** The name that certificates must match; defaults to the host of each request. */
   readonly serverName?: string;
+  /** The trusted CAs; undefined for the host's. */
   readonly caPem: string | undefined;
+  /** Whether certificates are verified. */
   readonly verifies: boolean;
+  /** The client certificate; undefined for none. */
   readonly certificate: ClientCertificate | undefined;
 }
 
@@ -42,18 +42,19 @@ export interface RemoteRequest {
   readonly headers: OutgoingHeaders;
 }
 
-/** Receives another server's answer. */
+/** Receives the outcome of a request to another server. */
 export interface RemoteAnswer {
+  /** Called with the answer, whose body has not been read. */
   onAnswer(answer: IncomingMessage): void;
-  /** The server switches protocols; `head` contains bytes received after its answer. */
+  /** Called if the server switches protocols; `head` is what was received after its answer. */
   onUpgrade(answer: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** The request failed before an answer. The error's text is for the client. */
+  /** Called if the request fails before an answer. The error's message is for the client. */
   onFailure(error: Error): void;
 }
 
-/** Connections to other servers with common settings. */
+/** Connections to other servers with the same settings. */
 export interface Transport {
-  /** Why no connection can be made; undefined if they can. */
+  /** Why the settings allow no connection; undefined if they are valid. */
   readonly fault: string | undefined;
   /** Begins a request, which the caller ends. Calls exactly one function of `answer`. */
   open(request: RemoteRequest, answer: RemoteAnswer): ClientRequest;
@@ -61,24 +62,24 @@ export interface Transport {
   retire(): void;
 }
 
-/** Maximum size of response headers in bytes. */
+/** Maximum size of response headers, bytes. */
 const headBytesMax = 128 * 1024;
 const idleConnectionsMax = 25;
-/** How long idle connections are kept; servers usually close theirs after 90 seconds. */
+/** Timeout of idle connections, milliseconds; servers usually close theirs after 90 seconds. */
 const idleMs = 60_000;
 
-/** A server may close a connection just at its announced timeout. */
+/** How long before its server's timeout a connection is closed, milliseconds. */
 const closingMarginMs = 1_000;
 
-/** Drops connections before the timeout that their servers announce. */
-interface CarefulAgent {
+/** An agent that closes idle connections before the timeout that their servers announce. */
+interface ExpiringAgent {
   readonly agent: http.Agent;
-  /** Reads the keep-alive header of an answer. */
-  responded(socket: Duplex, keepAlive: string): void;
+  /** Notes the timeout in an answer's `Keep-Alive` header, which is empty if absent. */
+  onResponse(socket: Duplex, keepAlive: string): void;
 }
 
-function createCarefulAgent(settings: TransportSettings): CarefulAgent {
-  const keptFor = new WeakMap<Duplex, number>();
+function createExpiringAgent(settings: TransportSettings): ExpiringAgent {
+  const idleLimitMs = new WeakMap<Duplex, number>();
   const options = {
     keepAlive: true,
     maxFreeSockets: idleConnectionsMax,
@@ -91,8 +92,8 @@ function createCarefulAgent(settings: TransportSettings): CarefulAgent {
       : new https.Agent({ ...tlsOptions(settings), ...options });
   const keepSocketAlive = agent.keepSocketAlive.bind(agent);
   agent.keepSocketAlive = (socket: Duplex) => {
-    const keptMs = Math.min(idleMs, keptFor.get(socket) ?? idleMs);
-    // Its declared type has no result.
+    const keptMs = Math.min(idleMs, idleLimitMs.get(socket) ?? idleMs);
+    // The declared return type is void, but the method returns whether the socket is kept.
     const isKept: unknown = keepSocketAlive(socket);
     if (keptMs <= 0 || isKept === false) return false;
     (socket as TLSSocket).setTimeout(keptMs);
@@ -100,16 +101,16 @@ function createCarefulAgent(settings: TransportSettings): CarefulAgent {
   };
   return {
     agent,
-    responded(socket, keepAlive) {
+    onResponse(socket, keepAlive) {
       const seconds = /^timeout=(\d{1,6})/.exec(keepAlive)?.[1];
-      if (seconds !== undefined) keptFor.set(socket, Number(seconds) * 1000 - closingMarginMs);
+      if (seconds !== undefined) idleLimitMs.set(socket, Number(seconds) * 1000 - closingMarginMs);
     },
   };
 }
 
 /** Creates a transport without opening a connection. */
 export function createTransport(settings: TransportSettings): Transport {
-  const { agent, responded } = createCarefulAgent(settings);
+  const { agent, onResponse } = createExpiringAgent(settings);
   const isPlain = settings.scheme === 'http';
   // A protocol switch uses a new connection, as in kube-apiserver.
   const single = isPlain
@@ -120,7 +121,7 @@ export function createTransport(settings: TransportSettings): Transport {
     fault: faultOf(settings),
     open(request, answer) {
       const { headers, target, ...rest } = request;
-      // SNI carries only host names; the certificate is still verified against the address.
+      // SNI excludes addresses; the certificate is still verified against them.
       const ofHost = { servername: isIP(request.host) === 0 ? request.host : '' };
       const outgoing = send({
         ...rest,
@@ -136,7 +137,7 @@ export function createTransport(settings: TransportSettings): Transport {
         { where },
         {
           response({ socket, headers: responseHeaders }: IncomingMessage) {
-            responded(socket, String(responseHeaders['keep-alive'] ?? ''));
+            onResponse(socket, String(responseHeaders['keep-alive'] ?? ''));
           },
         },
       );
@@ -170,7 +171,7 @@ function listenForAnswer(
     { where: 'aggregation' },
     {
       response(incoming: IncomingMessage) {
-        // Readers of the answer notice the interruption.
+        // Whoever reads the answer notices its interruption.
         ignoreErrors(incoming);
         once(() => answer.onAnswer(incoming));
       },
@@ -199,7 +200,7 @@ function tlsOptions(settings: TransportSettings): https.AgentOptions {
   };
 }
 
-/** Node.js silently ignores CAs that it cannot parse. */
+/** The reason why a CA bundle is invalid; Node.js silently ignores CAs that it cannot parse. */
 function faultOf({ caPem, verifies }: TransportSettings): string | undefined {
   if (!verifies || caPem === undefined) return undefined;
   const fault = 'unable to load root certificates';
@@ -213,30 +214,30 @@ function faultOf({ caPem, verifies }: TransportSettings): string | undefined {
   }
 }
 
-/** `10.0.0.1:443`, `[::1]:443`. */
+/** Formats an address: `10.0.0.1:443`, `[::1]:443`. */
 export function hostPort({ host, port }: { readonly host: string; readonly port: number }): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
 /** Connections to other servers, shared by APIServices with the same settings. */
 export interface Transports {
-  /** For client requests: verified as the APIService says. */
+  /** Returns the transport for client requests, which verifies if the APIService says so. */
   of(remote: RemoteServer): Transport;
-  /** For availability probes, without verification. */
-  forLook(remote: RemoteServer): Transport;
-  /** Closes transports that none of these servers uses, and those with an outdated certificate. */
+  /** Returns the transport for availability probes, which does not verify. */
+  forProbes(remote: RemoteServer): Transport;
+  /** Retires transports with an old client certificate, and those of servers not listed. */
   keepOnly(remotes: readonly RemoteServer[]): void;
   close(): void;
 }
 
-/** Creates transports on first use. */
+/** Creates a cache of transports, which are created on first use. */
 export function createTransports(options: {
-  /** The current client certificate. */
+  /** Returns the current client certificate. */
   readonly certificate: () => ClientCertificate | undefined;
-  /** The CAs that the host trusts, in PEM. */
+  /** Returns the CAs that the host trusts, in PEM; undefined if there are none. */
   readonly hostRoots: () => string | undefined;
 }): Transports {
-  const made = new Map<string, Transport>();
+  const transports = new Map<string, Transport>();
   const roots: { pem?: string | undefined } = {};
   const hostRoots = () => {
     if (!('pem' in roots)) roots.pem = options.hostRoots();
@@ -251,7 +252,7 @@ export function createTransports(options: {
     ]);
   const find = (remote: RemoteServer, verifies: boolean) => {
     const key = keyOf(remote, verifies);
-    const cached = made.get(key);
+    const cached = transports.get(key);
     if (cached !== undefined) return cached;
     const trusted = remote.caPem === '' ? hostRoots() : remote.caPem;
     const transport = createTransport({
@@ -260,19 +261,19 @@ export function createTransports(options: {
       verifies,
       certificate: options.certificate(),
     });
-    made.set(key, transport);
+    transports.set(key, transport);
     return transport;
   };
   const keep = (keys: ReadonlySet<string>) => {
-    for (const [key, transport] of made) {
+    for (const [key, transport] of transports) {
       if (keys.has(key)) continue;
-      made.delete(key);
+      transports.delete(key);
       transport.retire();
     }
   };
   return {
     of: (remote) => find(remote, remote.verifies),
-    forLook: (remote) => find(remote, false),
+    forProbes: (remote) => find(remote, false),
     keepOnly(remotes) {
       keep(new Set(remotes.flatMap((one) => [keyOf(one, one.verifies), keyOf(one, false)])));
     },

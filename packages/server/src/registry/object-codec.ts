@@ -142,7 +142,7 @@ export function reshapeStored(
   { key, value }: { readonly key: string; readonly value: Buffer },
 ): Buffer {
   const object = parseWrittenJson(value);
-  if (!isObject(object)) throw new Error('the stored value is no object');
+  if (!isObject(object)) throw new Error('the stored value is not an object');
   // With a conversion webhook the object keeps its version and is converted on demand.
   const { storage } = def;
   if (def.behavior.converter === undefined) object.apiVersion = storage.apiVersion;

@@ -297,7 +297,7 @@ function decoded(
   const object = isSelfDescribedCbor(value)
     ? decodeCborMap(value, { source: 'store' })
     : parseWrittenJson(value);
-  if (!isObject(object)) throw new Error('the stored value is no object');
+  if (!isObject(object)) throw new Error('the stored value is not an object');
   return { stored: versions.of(key, typeOf(object)), object };
 }
 

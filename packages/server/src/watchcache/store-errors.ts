@@ -24,7 +24,7 @@ export function statusOfStoreError(error: StoreError): StatusError {
       return unavailable(error.message, error);
     case 'disk-failed':
       return unavailable(
-        'the disk of the store has failed: the outcome of the request is unknown',
+        'the disk of the store failed: the outcome of the request is unknown',
         error,
       );
     default:

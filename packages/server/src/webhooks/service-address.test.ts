@@ -4,7 +4,7 @@ import { createServiceResolver } from './service-address.ts';
 
 const reference = { namespace: 'n', name: 's', port: 443 };
 
-/** Resolves among these objects, by resource and name. */
+/** Resolves the Service, given the existing objects by resource and name. */
 function resolve(
   found: Readonly<Record<string, JsonObject | undefined>>,
   slices: JsonObject[] = [],
@@ -32,7 +32,7 @@ const slice = (name: string, endpoints: JsonObject[], port = 8443): JsonObject =
   endpoints,
 });
 
-test('ready endpoints of the Service’s slices, at the named port', async () => {
+test('a Service resolves to a ready endpoint of its slices at the named port', async () => {
   const slices = [
     slice('other', [{ addresses: ['10.1.0.1'] }]),
     slice('s', [
@@ -44,17 +44,17 @@ test('ready endpoints of the Service’s slices, at the named port', async () =>
   expect(await resolve(found, slices)).toEqual({ host: '10.1.0.3', port: 8443 });
 });
 
-test('manual Endpoints', async () => {
+test('a Service resolves to an address of its Endpoints', async () => {
   const subsets = [{ addresses: [{ ip: '10.1.0.4' }], ports: [{ name: 'https', port: 9443 }] }];
   const found = { 'services/s': service({}), 'endpoints/s': { metadata: {}, subsets } };
   expect(await resolve(found)).toEqual({ host: '10.1.0.4', port: 9443 });
 });
 
-test('the Service’s own address without endpoints', async () => {
+test('a Service without endpoints resolves to its own address', async () => {
   expect(await resolve({ 'services/s': service({}) })).toEqual({ host: '10.0.0.1', port: 443 });
 });
 
-test('an ExternalName’s host, at the requested port', async () => {
+test('an ExternalName Service resolves to its host at the requested port', async () => {
   const found = { 'services/s': service({ type: 'ExternalName', externalName: 'a.example.com' }) };
   expect(await resolve(found)).toEqual({ host: 'a.example.com', port: 443 });
 });
@@ -63,6 +63,6 @@ test.each<[JsonObject | undefined, string]>([
   [undefined, 'service "s" not found'],
   [service({ ports: [{ port: 80 }] }), 'no service port 443 found for service "s"'],
   [service({ clusterIP: 'None' }), 'no endpoints available for service "s"'],
-])('no destination: %j', async (found, message) => {
+])('%j cannot be resolved', async (found, message) => {
   await expect(resolve({ 'services/s': found })).rejects.toThrow(message);
 });

@@ -14,7 +14,7 @@ function kubeconfig(users: Record<string, string>, more: object = {}): string {
   return path;
 }
 
-test('ADM-1: the most specific user of a kubeconfig applies to a webhook’s host', async () => {
+test('ADM-1: a webhook’s host gets the credentials of the most specific user', async () => {
   const of = await readWebhookCredentials(
     kubeconfig({
       'a.ns.svc': 'exact',
@@ -33,7 +33,7 @@ test('ADM-1: the most specific user of a kubeconfig applies to a webhook’s hos
   expect(token('example.com:443')).toBe('all');
 });
 
-test('ADM-1: otherwise the current context’s user applies, or none', async () => {
+test('ADM-1: other hosts get the credentials of the current context’s user, if any', async () => {
   const none = await readWebhookCredentials(kubeconfig({ other: 'x' }));
   expect(none('example.com:443')).toBeUndefined();
   const contexts = [{ name: 'c', context: { user: 'second', cluster: '' } }];

@@ -37,8 +37,8 @@ import { apiRelease } from '../views/version.ts';
 import type { ClientMeter } from './client-metrics.ts';
 
 /**
- * Reads a whole stream, in slices if it is long (TRUST-2). Beyond `bytesMax` the stream is
- * destroyed and the error of `tooLong` thrown.
+ * Reads a whole stream, in slices if it is long (TRUST-2). Destroys it and rejects with the error
+ * of `tooLong` if it exceeds `bytesMax`.
  */
 export async function readWhole(
   stream: AsyncIterable<Buffer>,
@@ -51,7 +51,7 @@ export async function readWhole(
   const { bytesMax, tooLong, clock } = options;
   const chunks: Buffer[] = [];
   let length = 0;
-  // Leaving the loop destroys the stream.
+  // The iterator destroys the stream when the loop exits early.
   for await (const chunk of stream) {
     length += chunk.length;
     if (length > bytesMax) throw tooLong();
@@ -60,13 +60,13 @@ export async function readWhole(
   return runInSlices(concatSteps(chunks), clock);
 }
 
-/** A webhook with open connections. */
+/** A webhook and its connections. */
 export interface ConnectedWebhook extends Webhook {
-  /** Posts `body` once; only the status of the answer decides whether it was accepted. */
+  /** Posts `body` once. Rejects with a WebhookError unless the status is 2xx. */
   post(body: string): Promise<void>;
-  /** Lets calls in flight end, then closes the connections. */
+  /** Closes the connections once no call is in flight. */
   retire(): void;
-  /** Ends calls in flight with outcome `canceled`. */
+  /** Cancels calls in flight, which then reject with outcome `canceled`. */
   close(): void;
 }
 
@@ -77,15 +77,15 @@ export interface WebhookAttempt {
 }
 
 const attemptsMax = 5;
-const usualFirstPauseMs = 500;
+const defaultFirstPauseMs = 500;
 const pauseFactor = 1.5;
 const pauseJitter = 0.2;
-/** Maximum pause that a Retry-After header may request. */
+/** Maximum pause that a Retry-After header can cause. */
 const retryAfterMaxMs = 10_000;
 const answerBytesMax = 1024 * 1024;
 const defaultCallsMax = 1000;
 
-/** A failed attempt, and whether another one may succeed. */
+/** A failed attempt, which is retried if `retry` is set. */
 class AttemptError extends WebhookError {
   readonly retry: { readonly afterMs: number } | undefined;
 
@@ -99,9 +99,9 @@ class AttemptError extends WebhookError {
 }
 
 /**
- * A webhook at the address of `client`, called as kube-apiserver does: each attempt within
- * `timeoutMs`, up to five attempts with growing pauses if the connection was reset or the answer is
- * 500, 504, 429, or has Retry-After. Throws on a malformed address.
+ * Creates a webhook that is called as kube-apiserver does: with a timeout for each attempt, and up
+ * to five attempts with growing pauses if the connection is reset or the answer is a 429, 500, or
+ * 504, or has Retry-After. Throws if the address of `client` is malformed.
  */
 export function createWebhook(options: {
   readonly client: ClientConfig;
@@ -109,14 +109,14 @@ export function createWebhook(options: {
   readonly clock: Clock;
   readonly onAttempt?: (attempt: WebhookAttempt) => void;
   readonly meter?: ClientMeter | undefined;
-  /** Pause before the second attempt. */
+  /** Pause before the second attempt; defaults to 500 ms. */
   readonly firstPauseMs?: number;
-  /** Maximum calls in flight; more mean that the service does not answer, and fail at once. */
+  /** Maximum number of calls in flight, beyond which calls fail at once; defaults to 1000. */
   readonly callsMax?: number;
 }): ConnectedWebhook {
   const { timeoutMs, callsMax = defaultCallsMax } = options;
   const { major, minor, patch } = apiRelease;
-  const server = sentUrl(options.client.server);
+  const server = normalizedUrl(options.client.server);
   const http = createHttpClient({
     ...options.client,
     server,
@@ -128,33 +128,35 @@ export function createWebhook(options: {
   setMaxListeners(0, closed.signal);
   const path = pathOf(server, timeoutMs);
   const { host } = new URL(server);
-  const asking = { ...options, http, path, host, closed: closed.signal };
+  const context = { ...options, http, path, host, closed: closed.signal };
   let calls = 0;
   let retired = false;
-  const dropUnused = (): void => {
+  const closeWhenIdle = (): void => {
     if (retired && calls === 0) http.close();
   };
-  const counted = async <T>(run: () => Promise<T>): Promise<T> => {
+  const withLimit = async <T>(run: () => Promise<T>): Promise<T> => {
     if (calls >= callsMax) {
-      throw new WebhookError('too many calls of the webhook are under way', { outcome: 'error' });
+      throw new WebhookError('too many calls to the webhook are in flight', { outcome: 'error' });
     }
     calls += 1;
     try {
       return await run();
     } finally {
       calls -= 1;
-      dropUnused();
+      closeWhenIdle();
     }
   };
   return {
     call: (body, read, client) =>
-      counted(() =>
-        whileWaited(asking, client, (waited) => persist(waited, () => attempt(waited, body, read))),
+      withLimit(() =>
+        whileClientWaits(context, client, (context) =>
+          withRetries(context, () => attempt(context, body, read)),
+        ),
       ),
-    post: (body) => counted(async () => void (await post(asking, body))),
+    post: (body) => withLimit(async () => void (await post(context, body))),
     retire() {
       retired = true;
-      dropUnused();
+      closeWhenIdle();
     },
     close() {
       closed.abort();
@@ -163,7 +165,8 @@ export function createWebhook(options: {
   };
 }
 
-interface Asking {
+/** What the attempts of a call have in common. */
+interface CallContext {
   readonly http: HttpClient;
   readonly path: string;
   readonly timeoutMs: number;
@@ -175,52 +178,52 @@ interface Asking {
   readonly firstPauseMs?: number;
 }
 
-/** Runs work that ends when the server stops or the client gives up. */
-async function whileWaited<T>(
-  asking: Asking,
+/** Runs work with a context that is also canceled when the client gives up. */
+async function whileClientWaits<T>(
+  context: CallContext,
   client: WaitingClient | undefined,
-  run: (asking: Asking) => Promise<T>,
+  run: (context: CallContext) => Promise<T>,
 ): Promise<T> {
-  if (client === undefined) return run(asking);
+  if (client === undefined) return run(context);
   const ended = new AbortController();
   const end = () => ended.abort();
-  const { closed } = asking;
+  const { closed } = context;
   const release = whenAborted(closed, { where: 'webhook' }, end);
   client.onAbort(end);
   try {
-    return await run({ ...asking, closed: ended.signal });
+    return await run({ ...context, closed: ended.signal });
   } finally {
     release();
   }
 }
 
 /** Retries until success, a permanent failure, or the last attempt. */
-async function persist<T>(asking: Asking, run: () => Promise<T>): Promise<T> {
-  const { clock, closed, firstPauseMs = usualFirstPauseMs } = asking;
-  for (let tried = 1, pauseMs = firstPauseMs; ; tried += 1, pauseMs *= pauseFactor) {
+async function withRetries<T>(context: CallContext, run: () => Promise<T>): Promise<T> {
+  const { clock, closed, firstPauseMs = defaultFirstPauseMs } = context;
+  for (let attempts = 1, pauseMs = firstPauseMs; ; attempts += 1, pauseMs *= pauseFactor) {
     try {
       return await run();
     } catch (error) {
       const retry = error instanceof AttemptError ? error.retry : undefined;
-      if (retry === undefined || tried === attemptsMax || closed.aborted) throw error;
+      if (retry === undefined || attempts === attemptsMax || closed.aborted) throw error;
       const jittered = pauseMs * (1 + random() * pauseJitter);
       const ms = Math.max(jittered, retry.afterMs);
-      // If nobody waits any more, the next attempt fails accordingly.
+      // If the pause is aborted, the next attempt rejects with outcome `canceled`.
       await pause(clock, { ms, signal: closed, where: 'webhook' }).catch(() => {});
     }
   }
 }
 
 async function attempt<T>(
-  asking: Asking,
+  context: CallContext,
   body: string,
   read: (answer: JsonObject) => T,
 ): Promise<T> {
-  const { clock, onAttempt } = asking;
+  const { clock, onAttempt } = context;
   const startMs = clock.monotonic();
   let outcome: WebhookOutcome = 'error';
   try {
-    const value = await understood(await post(asking, body), { read, clock });
+    const value = await decodeAnswer(await post(context, body), { read, clock });
     outcome = 'success';
     return value;
   } catch (error) {
@@ -231,46 +234,46 @@ async function attempt<T>(
   }
 }
 
-/** The address with its path as kube-apiserver's clients send it. */
-function sentUrl(server: string): string {
+/** The address with its path normalized as in kube-apiserver. */
+function normalizedUrl(server: string): string {
   const parsed = parseGoUrl(server);
   return typeof parsed === 'string'
     ? server
     : new URL(server).origin + normalizeUrlPath(parsed.path);
 }
 
-/** The request path. Like kube-apiserver's, it contains the timeout. */
+/** The path of a request, which includes the timeout as in kube-apiserver. */
 function pathOf(server: string, timeoutMs: number): string {
   const root = new URL(server).pathname === '/' ? '/' : '';
   return `${root}?timeout=${printGoDuration(BigInt(Math.round(timeoutMs * 1e6)))}`;
 }
 
-async function post(asking: Asking, body: string): Promise<Buffer> {
-  const { http, path, timeoutMs, clock, closed } = asking;
+async function post(context: CallContext, body: string): Promise<Buffer> {
+  const { http, path, timeoutMs, clock, closed } = context;
   const ended = new AbortController();
-  let isLate = false;
+  let hasTimedOut = false;
   const timer = clock.after(timeoutMs, () => {
-    isLate = true;
+    hasTimedOut = true;
     ended.abort();
   });
-  // Not AbortSignal.any: some Node.js releases never release signals derived from a lasting one.
+  // Some Node.js releases leak the signals that AbortSignal.any derives from a long-lived one.
   const release = whenAborted(closed, { where: 'webhook' }, () => ended.abort());
   try {
     const run = () => send(http, { path, body, signal: ended.signal, clock });
-    const answer = asking.meter?.measured({ host: asking.host, body }, run) ?? run();
+    const answer = context.meter?.measure({ host: context.host, body }, run) ?? run();
     const { status, bytes, headers } = await answer;
     if (status >= 200 && status < 300) return bytes;
-    throw refused(status, headers['retry-after']);
+    throw statusError(status, headers['retry-after']);
   } catch (error) {
     if (error instanceof WebhookError) throw error;
-    if (isLate) {
+    if (hasTimedOut) {
       const message = `the webhook did not answer within ${timeoutMs} ms`;
       throw new AttemptError(message, { outcome: 'timeout', cause: error });
     }
     if (closed.aborted) {
-      throw new AttemptError('nobody waits for the answer', { outcome: 'canceled', cause: error });
+      throw new AttemptError('the call was canceled', { outcome: 'canceled', cause: error });
     }
-    throw unreachable(error);
+    throw connectionError(error);
   } finally {
     release();
     timer.stop();
@@ -289,54 +292,58 @@ async function send(
   const { clock, ...posted } = request;
   const headers = { accept: 'application/json, */*', 'content-type': 'application/json' };
   const answer = await http.stream({ method: 'POST', headers, ...posted });
-  const bytes = await readWhole(answer.body, { bytesMax: answerBytesMax, tooLong, clock });
+  const bytes = await readWhole(answer.body, {
+    bytesMax: answerBytesMax,
+    tooLong: tooLongError,
+    clock,
+  });
   return { status: answer.status, headers: answer.headers, bytes };
 }
 
-const tooLong = () =>
-  new AttemptError(`the webhook's answer is longer than ${answerBytesMax} bytes`, {
+const tooLongError = () =>
+  new AttemptError(`the webhook's answer exceeds ${answerBytesMax} bytes`, {
     outcome: 'error',
   });
 
-const worthRetrying = new Set([429, 500, 504]);
+const retriedStatuses = new Set([429, 500, 504]);
 
-function refused(status: number, retryAfter: string | undefined): AttemptError {
+function statusError(status: number, retryAfter: string | undefined): AttemptError {
   const seconds = /^[1-9]\d{0,8}$/.test(retryAfter ?? '') ? Number(retryAfter) : 0;
   const message = `the webhook answered with status ${status}`;
   const outcome = status === 504 ? 'timeout' : 'error';
-  if (seconds === 0 && !worthRetrying.has(status)) return new AttemptError(message, { outcome });
+  if (seconds === 0 && !retriedStatuses.has(status)) return new AttemptError(message, { outcome });
   return new AttemptError(message, {
     outcome,
     retryAfterMs: Math.min(seconds * 1000, retryAfterMaxMs),
   });
 }
 
-function unreachable(error: unknown): AttemptError {
+function connectionError(error: unknown): AttemptError {
   const code = error instanceof ConnectionError ? error.code : systemErrorCode(error);
   const shown = typeof code === 'string' && code !== '' ? ` (${code})` : '';
-  const message = `the webhook cannot be reached${shown}`;
+  const message = `cannot reach the webhook${shown}`;
   const retry = code === 'ECONNRESET' ? { retryAfterMs: 0 } : {};
   return new AttemptError(message, { outcome: 'error', cause: error, ...retry });
 }
 
-async function understood<T>(
+async function decodeAnswer<T>(
   answer: Buffer,
   { read, clock }: { readonly read: (answer: JsonObject) => T; readonly clock: Clock },
 ): Promise<T> {
   try {
     const { value } = await decodeJsonInSlices(answer, { clock, limits: answerLimits });
-    if (!isObject(value)) throw new Error('it is no object');
+    if (!isObject(value)) throw new Error('it is not an object');
     return read(value);
   } catch (error) {
     const why = errorText(error);
-    const message = `the webhook's answer cannot be understood: ${why}`;
+    const message = `the webhook's answer is invalid: ${why}`;
     throw new AttemptError(message, { outcome: 'error', cause: error });
   }
 }
 
 /**
- * Connection settings of the webhook in a kubeconfig's current context. Rejects with an error that
- * names the file when it is unreadable or names no server.
+ * Reads the connection settings of a webhook from the current context of a kubeconfig. Rejects with
+ * an error that names the file if it is unreadable or names no server.
  */
 export async function webhookOfKubeconfig(file: string): Promise<ClientConfig> {
   try {
@@ -345,7 +352,7 @@ export async function webhookOfKubeconfig(file: string): Promise<ClientConfig> {
     const context = config.contexts.get(config.currentContext)?.body ?? {};
     const cluster = textMember(context, 'cluster') ?? '';
     const entry = config.clusters.get(cluster);
-    // Interactive programs would fall back to a server on this machine.
+    // Without this check, the context would resolve to a server on this machine.
     if (entry === undefined || textMember(entry.body, 'server') === undefined) {
       const shown = JSON.stringify(cluster);
       throw new Error(`invalid configuration: no server found for cluster ${shown}`);
@@ -357,7 +364,7 @@ export async function webhookOfKubeconfig(file: string): Promise<ClientConfig> {
   }
 }
 
-/** Trusts the host's CAs if the kubeconfig names none. */
+/** The settings with the host's CAs if the kubeconfig names none. */
 function withHostRoots(client: ClientConfig): ClientConfig {
   if (client.caPem !== undefined || client.insecureSkipTlsVerify === true) return client;
   return client.server.startsWith('https:') ? { ...client, caPem: hostRoots() } : client;
@@ -365,7 +372,7 @@ function withHostRoots(client: ClientConfig): ClientConfig {
 
 /**
  * Returns the endpoint for access reviews of the cluster in which this process runs as a workload.
- * Throws outside a cluster, since the server would call itself.
+ * Throws outside of a cluster.
  */
 export function webhookInCluster(
   reviewApi: { readonly dialect: Dialect; readonly version: string },
@@ -380,14 +387,14 @@ export function webhookInCluster(
   return { ...client, server: client.server + path };
 }
 
-/** Client credentials for a webhook's host, `host:port`; undefined for none. */
+/** Returns the client credentials for a webhook's `host:port`; undefined for none. */
 export type WebhookCredentials = (host: string) => Partial<ClientConfig> | undefined;
 
 /**
- * Reads credentials for admission webhooks from a kubeconfig whose users are named after hosts
- * (ADM-2): `name.namespace.svc:8443`, without a port for 443, `*.namespace.svc` and `*` as
- * wildcards, and otherwise the user of the current context. Rejects with an error that names the
- * file when it is unusable.
+ * Reads credentials for admission webhooks from a kubeconfig (ADM-2). Its users are named after
+ * hosts: `name.namespace.svc:8443`, without a port for 443, or with wildcards (`*.namespace.svc`,
+ * `*`). Other hosts get the user of the current context. Rejects with an error that names the file
+ * if it is invalid.
  */
 export async function readWebhookCredentials(file: string): Promise<WebhookCredentials> {
   const config = await loadKubeconfig({ files: [file], required: true }).catch((error: Error) => {
@@ -413,16 +420,13 @@ function userFor(config: Kubeconfig, host: string): string | undefined {
   return user !== undefined && config.users.has(user) ? user : undefined;
 }
 
-/** `*.b.c` and `*.c` for `a.b.c`. */
+/** The wildcards that match a host: `*.b.c` and `*.c` for `a.b.c`. */
 function wildcards(host: string): string[] {
   const steps = host.split('.');
   return steps.slice(1).map((_, index) => `*.${steps.slice(index + 1).join('.')}`);
 }
 
-/**
- * The credentials of a user, without address and CA, which the webhook's own configuration
- * determines.
- */
+/** The credentials of a user, without address and CA, which the webhook's configuration sets. */
 function credentialsOf(config: Kubeconfig, user: string): Partial<ClientConfig> {
   const { client } = resolveContext(
     { ...config, currentContext: '' },

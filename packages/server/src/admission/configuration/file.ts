@@ -95,7 +95,7 @@ export async function decodePlain(text: string): Promise<JsonObject> {
     if (error instanceof YamlError) throw new ConfigurationError(error.message);
     throw error;
   }
-  throw new ConfigurationError('the configuration is no object');
+  throw new ConfigurationError('the configuration is not an object');
 }
 
 /** Throws one ConfigurationError that lists all errors in one line, as kube-apiserver does. */

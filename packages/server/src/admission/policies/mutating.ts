@@ -364,7 +364,7 @@ function patched(
   try {
     const result = applyJsonPatch(object, operations, { rules: 'lenient' });
     if (isObject(result)) return result;
-    throw new MutationError('JSON Patch: the result is no object');
+    throw new MutationError('JSON Patch: the result is not an object');
   } catch (error) {
     if (error instanceof WorkExceeded) throw new MutationError(`JSON Patch: ${error.message}`);
     if (!(error instanceof PatchError)) throw error;

@@ -184,7 +184,7 @@ async function patchedBy(
       jsonPatchWork(object, operations, { rules: 'lenient' }),
       clock,
     );
-    if (!isObject(patched)) throw new DecodeError('the patched object is no object');
+    if (!isObject(patched)) throw new DecodeError('the patched object is not an object');
     return { object: reshaped(patched, { served, kind: convertedCall.kind }), operations: value };
   } catch (error) {
     const isRefused = error instanceof PatchError || error instanceof WorkExceeded;

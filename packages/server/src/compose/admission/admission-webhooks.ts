@@ -229,7 +229,7 @@ async function persist(calling: Calling, first: Shot): Promise<Buffer> {
   for (;;) {
     const { named: host, body } = shot;
     const call = { host, body };
-    const answer = await calling.meter.measured(call, () => send(shot, calling.clock));
+    const answer = await calling.meter.measure(call, () => send(shot, calling.clock));
     const { status, bytes, retryAfter } = answer;
     if (status >= 200 && status < 300) return bytes;
     const redirected = redirectedPath(shot, answer);
@@ -248,7 +248,7 @@ async function persist(calling: Calling, first: Shot): Promise<Buffer> {
       const message = await serverResponseError(answer, calling.clock);
       throw new WebhookCallError(message, { code: status });
     }
-    calling.meter.retried(host, status);
+    calling.meter.countRetry(host, status);
     retries += 1;
     await pause(calling.clock, { ms: seconds * 1000, signal: shot.signal, where: 'webhook' });
   }

@@ -51,15 +51,15 @@ export function openAggregation(sources: AggregationSources): {
     settings: {
       forwardsUid: (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID'),
       via: `wheelhouse-${randomUuid()}`,
-      redirects: config.aggregation?.redirects ?? 'refused',
+      redirects: config.aggregation?.redirects ?? 'rejected',
     },
-    find: createServiceResolver({ dialect, objects, routing }),
+    resolve: createServiceResolver({ dialect, objects, routing }),
     facts: factsOf(objects, label),
     certificate: () => sources.certificate?.current(),
     hostRoots,
     writeStatus: (name, edit) =>
       writer.change({ def: apiServices, namespace: '', name, subresource: 'status' }, edit),
-    lost: (name, reason) => sources.lost.of(name, reason).add(1),
+    onUnavailable: (name, reason) => sources.lost.of(name, reason).add(1),
   });
   return { aggregation, closers: followServices(sources, { aggregation, label }) };
 }

@@ -11,7 +11,7 @@ const file = import.meta.filename;
 
 describe('flags of aggregation', () => {
   test('ADM-4: become settings', () => {
-    expect(configOf().aggregation).toEqual({ routing: 'any', redirects: 'refused' });
+    expect(configOf().aggregation).toEqual({ routing: 'any', redirects: 'rejected' });
     const given = configOf(
       `--proxy-client-cert-file=${file}`,
       `--proxy-client-key-file=${file}`,

@@ -10,7 +10,7 @@ export interface AggregationSettings {
     /** `endpoints` never uses a Service's own address; `any` when absent. */
     readonly routing?: 'any' | 'endpoints';
     /** Redirects of other servers; refused when absent. */
-    readonly redirects?: 'refused' | 'passed';
+    readonly redirects?: 'rejected' | 'passed';
   };
 }
 
@@ -55,7 +55,7 @@ export const aggregationFeature: Feature<typeof aggregationFlags, AggregationSet
       aggregation: {
         ...(certFile === '' ? {} : { certificate: { certFile, keyFile } }),
         routing: values['enable-aggregator-routing'] ? 'endpoints' : 'any',
-        redirects: values['aggregator-reject-forwarding-redirect'] ? 'refused' : 'passed',
+        redirects: values['aggregator-reject-forwarding-redirect'] ? 'rejected' : 'passed',
       },
     };
   },

@@ -313,7 +313,7 @@ function typeFault(
   value: JsonValue,
   { original, apiVersion }: { original: ApiObject; apiVersion: string },
 ): string | undefined {
-  if (!isObject(value)) return 'it is no object';
+  if (!isObject(value)) return 'it is not an object';
   const kind = textOf(value['kind']);
   if (kind === '') return `Object 'Kind' is missing in '${encodeJson(value).toString('utf8')}'`;
   const receivedVersion = textOf(value['apiVersion']);
