@@ -366,13 +366,12 @@ function intOrStringJson(form: OpenApiForm, schema: Schema): JsonObject {
 
 function customProperties(context: SchemaContext, shape: Shape): JsonObject {
   const written: JsonObject = {};
-  let required = [...(shape.required ?? [])];
+  const optional = new Set<string>();
   for (const [name, { schema }] of shape.properties ?? []) {
     setMember(written, name, schemaJson(context, schema));
-    if (context.form === 'v2' && schema.nullable === true) {
-      required = required.filter((one) => one !== name);
-    }
+    if (context.form === 'v2' && schema.nullable === true) optional.add(name);
   }
+  let required = (shape.required ?? []).filter((name) => !optional.has(name));
   if (shape.embeddedResource === true) {
     Object.assign(written, objectMembers(context));
     required = [...new Set([...required, 'kind', 'apiVersion'])];
