@@ -201,7 +201,7 @@ async function storedDefinitions({
     if (!(error instanceof CorruptObjectError)) throw error;
     const keys = (error.status.details?.causes ?? []).map(({ field = '' }) => field);
     logger.error('cannot read stored CustomResourceDefinitions', { keys: keys.join(', ') });
-    return listEntries(caches, at, { unreadable: 'left-out' });
+    return listEntries(caches, at, { unreadable: 'omitted' });
   });
   const decode = (entry: Entry) => [entry.index.name, crdOf(decodeEntry(entry))] as const;
   return new Map(entries.map(decode));

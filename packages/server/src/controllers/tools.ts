@@ -256,12 +256,12 @@ const deletionsMax = 32;
 /**
  * Lists the content, consistently with the store by default.
  * @param options.resourceVersion `0` lists the cached state
- * @param options.unreadable `left-out` omits stored objects that cannot be read instead of rejecting
+ * @param options.unreadable `omitted` leaves out stored objects that cannot be read instead of rejecting
  */
 export function listContent(
   caches: CachePool,
   { def, namespace }: Content,
-  options: { readonly resourceVersion?: '0'; readonly unreadable?: 'left-out' },
+  options: { readonly resourceVersion?: '0'; readonly unreadable?: 'omitted' },
 ): ReturnType<ResourceCache['list']> {
   return caches.of(def).list({ namespace, ...options });
 }
@@ -270,7 +270,7 @@ export function listContent(
 export async function listEntries(
   caches: CachePool,
   at: Content,
-  options: { readonly unreadable?: 'left-out' } = {},
+  options: { readonly unreadable?: 'omitted' } = {},
 ): Promise<readonly Entry[]> {
   const list = await listContent(caches, at, options);
   return [...list.entries()];

@@ -104,7 +104,7 @@ function documentAt(call: AuthorizedCall): JsonObject | undefined {
   const { context, info } = call;
   const snapshot = context.catalogue.snapshot();
   const resources = (at: { group: string; version: string }) => {
-    const hashes = context.features.enabled('StorageVersionHash') ? undefined : 'left-out';
+    const hashes = context.features.enabled('StorageVersionHash') ? undefined : 'omitted';
     return resourceList(snapshot, { ...at, hashes });
   };
   const [root, first, second, ...rest] = info.path.replace(/^\/|\/$/g, '').split('/');

@@ -25,10 +25,10 @@ import type { OpenApiSource } from '../views/openapi-document.ts';
 import { type MessageShapes, openApiProto } from '../views/openapi-proto.ts';
 import { openApiV2, openApiV2Shapes } from '../views/openapi-v2.ts';
 import {
-  type DocumentPlace,
   documentUrl,
+  type OpenApiV3Document,
+  openApiV3Documents,
   openApiV3Index,
-  openApiV3Places,
   openApiV3Shapes,
 } from '../views/openapi-v3.ts';
 import type { AuthorizedCall, EndpointContext } from './call.ts';
@@ -69,7 +69,7 @@ export function documentsOf(context: EndpointContext): OpenApiDocuments {
   const made = new OpenApiDocuments({
     dialect,
     release,
-    ...(context.features.enabled('OpenAPIEnums') ? {} : { enums: 'left-out' as const }),
+    ...(context.features.enabled('OpenAPIEnums') ? {} : { enums: 'omitted' as const }),
     plainPaths: context.plainPaths,
     snapshot: () => catalogue.snapshot(),
     clock: context.clock,
@@ -321,8 +321,8 @@ class OpenApiDocuments {
     return this.#hold(text, openApiV2Shapes);
   }
 
-  #places(snapshot: CatalogueSnapshot): DocumentPlace[] {
-    return openApiV3Places(this.#sourceAt(snapshot));
+  #places(snapshot: CatalogueSnapshot): OpenApiV3Document[] {
+    return openApiV3Documents(this.#sourceAt(snapshot));
   }
 
   #sourceAt(snapshot: CatalogueSnapshot): OpenApiSource {
@@ -333,7 +333,7 @@ class OpenApiDocuments {
   }
 
   /** The cached part while its kinds are unchanged; otherwise a new one, built in slices. */
-  #current({ name, defs, make }: DocumentPlace): Part {
+  #current({ name, defs, make }: OpenApiV3Document): Part {
     const cached = this.#parts.get(name);
     const isSame =
       cached?.defs.length === defs.length && defs.every((def, index) => def === cached.defs[index]);

@@ -210,7 +210,7 @@ type OnEntry = (key: string, current: Entry | undefined, previous: Entry | undef
 export async function follow(
   cache: ResourceCache,
   onEntry: OnEntry,
-  options: { readonly unreadable?: 'left-out' } = {},
+  options: { readonly unreadable?: 'omitted' } = {},
 ): Promise<{ close(): void }> {
   let changed: Set<string> | undefined = new Set();
   const subscription = cache.subscribe((change) => {

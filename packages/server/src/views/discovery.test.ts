@@ -25,7 +25,7 @@ const named = (list: readonly JsonObject[], name: string) =>
   list.find((one) => one['name'] === name);
 
 describe('API-11: the groups', () => {
-  test('of the core are versions with a server address', () => {
+  test('the core group lists its versions and the server’s address', () => {
     expect(coreVersions({ snapshot, address: '192.0.2.1:6443' })).toMatchObject({
       kind: 'APIVersions',
       versions: ['v1'],
@@ -33,13 +33,13 @@ describe('API-11: the groups', () => {
     });
   });
 
-  test('with a name are sorted, without the core group', () => {
+  test('the other groups are sorted', () => {
     const names = objectsIn(groupList(snapshot)['groups']).map((group) => group['name']);
     expect(names).not.toContain('');
     expect(names).toEqual(snapshot.groups().filter((group) => group !== ''));
   });
 
-  test('prefer their first version', () => {
+  test('a group prefers its first version', () => {
     const [first] = snapshot.groupVersions('apps');
     const version = { groupVersion: `apps/${first}`, version: first };
     expect(groupDocument(snapshot, 'apps')).toMatchObject({ preferredVersion: version });
@@ -47,7 +47,7 @@ describe('API-11: the groups', () => {
     expect(groupDocument(snapshot, 'example.com')).toBeUndefined();
   });
 
-  test('have a path each, and one per version', () => {
+  test('each group and each version has a path', () => {
     const paths = groupPaths(snapshot);
     expect(paths).toEqual(expect.arrayContaining(['/api', '/api/v1', '/apis', '/apis/apps/v1']));
     expect(new Set(paths).size).toBe(paths.length);
@@ -55,11 +55,11 @@ describe('API-11: the groups', () => {
 });
 
 describe('API-11: the resources of a version', () => {
-  test('are undefined for an unserved version', () => {
+  test('a version that is not served has none', () => {
     expect(resourceList(snapshot, { group: 'apps', version: 'v9' })).toBeUndefined();
   });
 
-  test('have an apiVersion, except for the core', () => {
+  test('the list has an apiVersion, except for the core group', () => {
     expect(resourceList(snapshot, { group: '', version: 'v1' })).not.toHaveProperty('apiVersion');
     expect(resourceList(snapshot, { group: 'apps', version: 'v1' })).toMatchObject({
       apiVersion: 'v1',
@@ -67,7 +67,7 @@ describe('API-11: the resources of a version', () => {
     });
   });
 
-  test('are sorted, each before its subresources', () => {
+  test('resources are sorted, each before its subresources', () => {
     const names = core.map((one) => String(one['name']));
     const resources = names.filter((name) => !name.includes('/'));
     expect(resources).toEqual([...resources].sort());
@@ -76,7 +76,7 @@ describe('API-11: the resources of a version', () => {
     expect(names.slice(pods + 1, below).every((name) => name.startsWith('pods/'))).toBe(true);
   });
 
-  test('name the kind of a subresource from another group', () => {
+  test('a subresource names its kind from another group', () => {
     const apps = resourcesOf({ group: 'apps', version: 'v1' });
     expect(named(apps, 'deployments/scale')).toMatchObject({
       group: 'autoscaling',
@@ -87,13 +87,13 @@ describe('API-11: the resources of a version', () => {
     expect(named(apps, 'deployments/status')).not.toHaveProperty('group');
   });
 
-  test('have a hash of their storage version, if they are stored', () => {
+  test('stored resources have a hash of their storage version', () => {
     const digest = createHash('sha256').update('/v1/Pod').digest().subarray(0, 8);
     expect(named(core, 'pods')?.['storageVersionHash']).toBe(digest.toString('base64'));
     expect(named(core, 'componentstatuses')).toBeDefined();
     expect(named(core, 'componentstatuses')).not.toHaveProperty('storageVersionHash');
     expect(named(core, 'bindings')).not.toHaveProperty('storageVersionHash');
-    const bare = resourcesOf({ group: '', version: 'v1', hashes: 'left-out' });
+    const bare = resourcesOf({ group: '', version: 'v1', hashes: 'omitted' });
     expect(named(bare, 'pods')).not.toHaveProperty('storageVersionHash');
   });
 });
@@ -102,13 +102,13 @@ describe('API-11: aggregated discovery', () => {
   const items = (part: 'core' | 'named') =>
     objectsIn(aggregatedDiscovery({ snapshot, part, apiVersion: 'a/v2' })['items']);
 
-  test('has the core only, or all other groups', () => {
+  test('the list contains either the core group or all others', () => {
     expect(items('core')).toHaveLength(1);
     expect(items('core')[0]).toMatchObject({ metadata: { creationTimestamp: null } });
     expect(items('named')).toHaveLength(snapshot.groups().length - 1);
   });
 
-  test('lists what plain discovery lists', () => {
+  test('the resources are those of unaggregated discovery', () => {
     const [version] = objectsIn(items('core')[0]?.['versions']);
     const listed = objectsIn(version?.['resources']).flatMap((one) => [
       String(one['resource']),

@@ -9,11 +9,9 @@ import {
 } from '@wheelhouse/kinds';
 import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
 
-/**
- * Discovery documents (API-11): pure functions of a catalogue snapshot.
- */
+/** Discovery documents (API-11), as pure functions of a catalogue snapshot. */
 
-/** `/api`: the versions of the core group. */
+/** The document of `/api`: the versions of the core group. */
 export function coreVersions(options: {
   snapshot: CatalogueSnapshot;
   address: string;
@@ -25,7 +23,7 @@ export function coreVersions(options: {
   };
 }
 
-/** `/apis`: every named group. */
+/** The document of `/apis`: all groups except the core group. */
 export function groupList(snapshot: CatalogueSnapshot): JsonObject {
   const groups = snapshot.groups().filter((group) => group !== '');
   return {
@@ -35,7 +33,7 @@ export function groupList(snapshot: CatalogueSnapshot): JsonObject {
   };
 }
 
-/** All discovery paths: the two roots, every group, and every version. */
+/** All discovery paths: the two roots, and those of groups and group versions. */
 export function groupPaths(snapshot: CatalogueSnapshot): string[] {
   const below = snapshot.groups().flatMap((group) => {
     const root = group === '' ? '/api' : `/apis/${group}`;
@@ -44,7 +42,7 @@ export function groupPaths(snapshot: CatalogueSnapshot): string[] {
   return [...below, '/apis'];
 }
 
-/** `/apis/<group>`; undefined when the group is not served. */
+/** The document of `/apis/<group>`; undefined if the group is not served. */
 export function groupDocument(snapshot: CatalogueSnapshot, group: string): JsonObject | undefined {
   if (group === '' || snapshot.groupVersions(group).length === 0) return undefined;
   return { kind: 'APIGroup', apiVersion: 'v1', ...groupBody(snapshot, group) };
@@ -57,22 +55,26 @@ function groupBody(snapshot: CatalogueSnapshot, group: string): JsonObject {
   return { name: group, versions, preferredVersion: versions[0] ?? {} };
 }
 
-/** `/api/v1` or `/apis/<group>/<version>`; undefined when it is not served. */
+/**
+ * The document of `/api/v1` or `/apis/<group>/<version>`; undefined if the version is not served.
+ *
+ * @param at.hashes `omitted` to leave out the hashes of storage versions
+ */
 export function resourceList(
   snapshot: CatalogueSnapshot,
-  at: { group: string; version: string; hashes?: 'left-out' | undefined },
+  at: { group: string; version: string; hashes?: 'omitted' | undefined },
 ): JsonObject | undefined {
   if (!snapshot.groupVersions(at.group).includes(at.version)) return undefined;
-  const resources = servedIn(snapshot, at).flatMap((def) => [
+  const resources = servedKinds(snapshot, at).flatMap((def) => [
     resourceEntry(def, at),
     ...subresourcesOf(def, at.version).map((sub) => subresourceEntry(def, sub, at)),
   ]);
-  // Lists of the core group have no apiVersion, for kube-apiserver's oldest clients.
+  // As in kube-apiserver, the list of the core group has no apiVersion, for its oldest clients.
   const list = at.group === '' ? {} : { apiVersion: 'v1' };
   return { kind: 'APIResourceList', ...list, groupVersion: apiVersionOf(at), resources };
 }
 
-function servedIn(
+function servedKinds(
   snapshot: CatalogueSnapshot,
   at: { group: string; version: string },
 ): readonly ResourceDef[] {
@@ -85,9 +87,9 @@ function servedIn(
 
 function resourceEntry(
   def: ResourceDef,
-  { hashes }: { readonly hashes?: 'left-out' | undefined },
+  { hashes }: { readonly hashes?: 'omitted' | undefined },
 ): JsonObject {
-  const hash = hashes === 'left-out' ? '' : storageHash(def);
+  const hash = hashes === 'omitted' ? '' : storageHash(def);
   return {
     name: def.resource,
     singularName: def.singular,
@@ -100,7 +102,7 @@ function resourceEntry(
   };
 }
 
-/** Group and version, if the kind belongs to another group: a Scale, an Eviction. */
+/** The entry of a subresource, with the group version of its kind if it is another one (Scale). */
 function subresourceEntry(
   def: ResourceDef,
   sub: SubresourceDef,
@@ -132,14 +134,15 @@ function storageHash(def: ResourceDef): string {
   return digest(`${qualified}/${kind}`);
 }
 
-/** The storage version hash, which clients only compare; computed like kube-apiserver's. */
+/** The storage version hash, computed as in kube-apiserver; clients only compare it. */
 function digest(text: string): string {
   return createHash('sha256').update(text).digest().subarray(0, 8).toString('base64');
 }
 
 /**
- * Aggregated discovery (`APIGroupDiscoveryList`) of the core group, or of all named groups.
- * `apiVersion` is that of the list itself (`apidiscovery.…/v2` or `/v2beta1`).
+ * The aggregated discovery document (`APIGroupDiscoveryList`) of the core group, or of all others.
+ *
+ * @param options.apiVersion the apiVersion of the list (`apidiscovery.…/v2` or `/v2beta1`)
  */
 export function aggregatedDiscovery(options: {
   snapshot: CatalogueSnapshot;
@@ -168,7 +171,7 @@ function aggregatedVersion(
   return {
     version: at.version,
     freshness: 'Current',
-    resources: servedIn(snapshot, at).map((def) => aggregatedResource(def, at.version)),
+    resources: servedKinds(snapshot, at).map((def) => aggregatedResource(def, at.version)),
   };
 }
 
@@ -177,8 +180,8 @@ function aggregatedResource(def: ResourceDef, version: string): JsonObject {
   const own = { group: def.group, version, kind: def.kind };
   const named = (kind: typeof own) => {
     const isOwn = kind.group === def.group && kind.version === version;
-    const isLeftOut = isOwn && !def.behavior.documents.namesOwnVersion;
-    return isLeftOut ? { group: '', version: '', kind: kind.kind } : { ...kind };
+    const isOmitted = isOwn && !def.behavior.documents.namesOwnVersion;
+    return isOmitted ? { group: '', version: '', kind: kind.kind } : { ...kind };
   };
   const subresources = subresourcesOf(def, version).map((sub) => ({
     subresource: sub.name,

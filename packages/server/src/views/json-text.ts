@@ -1,8 +1,8 @@
 import { jsonText } from '@wheelhouse/codec';
 
 /**
- * The JSON text of an object, from the texts of its members in order; undefined members are
- * omitted. Joining cached texts is many times faster than building and encoding an object.
+ * The JSON text of an object, given the texts of its members in order. Undefined members are
+ * omitted. Joining cached texts is much faster than building and encoding an object.
  */
 export function objectText(members: Readonly<Record<string, string | undefined>>): string {
   let text = '';

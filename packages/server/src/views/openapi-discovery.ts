@@ -1,19 +1,19 @@
 import type { CatalogueSnapshot } from '@wheelhouse/kinds';
 import { apiVersionOf, type Dialect, type GroupVersion } from '@wheelhouse/machinery';
-import { capitalised, operationGroup } from './openapi-names.ts';
+import { capitalize, operationGroup } from './openapi-names.ts';
 import type { Route } from './openapi-routes.ts';
 
-/** A discovery path. */
+/** A path of discovery, or of another document that is not a resource. */
 export interface DiscoveryPath {
   /** Without a trailing slash: `/apis/apps`. */
   readonly path: string;
   readonly tag: string;
   readonly operationId: string;
-  /** Type of the answer by its name in the tables; absent: text. */
-  readonly answers?: string;
+  /** The name of the response's type in the tables; absent for text. */
+  readonly responseType?: string;
   readonly description: string;
-  /** Media types of bodies and answers; absent: the encodings of objects. */
-  readonly types?: { readonly takes?: readonly string[]; readonly produces: readonly string[] };
+  /** Media types of requests and responses; default to the encodings of objects. */
+  readonly types?: { readonly consumes?: readonly string[]; readonly produces: readonly string[] };
 }
 
 /** The tag of a group's operations: `core`, `apps`, `rbacAuthorization`. */
@@ -27,15 +27,15 @@ export function isBuiltIn(snapshot: CatalogueSnapshot, group: string): boolean {
   return snapshot.builtins.some((def) => def.group === group);
 }
 
-/** Paths besides resources; the last two exist if the server issues tokens. */
-const plainDocuments: readonly DiscoveryPath[] = [
+/** Documents that are not resources; the last two exist if the server issues tokens. */
+const nonResourceDocuments: readonly DiscoveryPath[] = [
   {
     path: '/version',
     tag: 'version',
     operationId: 'getCodeVersion',
-    answers: 'version.Info',
+    responseType: 'version.Info',
     description: 'get the code version',
-    types: { takes: ['application/json'], produces: ['application/json'] },
+    types: { consumes: ['application/json'], produces: ['application/json'] },
   },
   {
     path: '/.well-known/openid-configuration',
@@ -54,8 +54,8 @@ const plainDocuments: readonly DiscoveryPath[] = [
 ];
 
 /**
- * The discovery paths above versions: the two roots, one for each built-in group, and the described
- * ones of `plainPaths` and `/version`.
+ * The discovery paths above versions: the two roots, one for each built-in group, `/version`, and
+ * those of `plainPaths` that have a description.
  */
 export function rootDiscovery(source: {
   readonly snapshot: CatalogueSnapshot;
@@ -66,26 +66,26 @@ export function rootDiscovery(source: {
   const groups = snapshot.groups().filter((group) => group !== '' && isBuiltIn(snapshot, group));
   const served = new Set([...plainPaths, '/version']);
   return [
-    ...plainDocuments.filter(({ path }) => served.has(path)),
+    ...nonResourceDocuments.filter(({ path }) => served.has(path)),
     {
       path: '/api',
       tag: 'core',
       operationId: 'getCoreAPIVersions',
-      answers: 'meta.v1.APIVersions',
+      responseType: 'meta.v1.APIVersions',
       description: 'get available API versions',
     },
     {
       path: '/apis',
       tag: 'apis',
       operationId: 'getAPIVersions',
-      answers: 'meta.v1.APIGroupList',
+      responseType: 'meta.v1.APIGroupList',
       description: 'get available API versions',
     },
     ...groups.map((group) => ({
       path: `/apis/${group}`,
       tag: groupTag(dialect, group),
       operationId: `get${operationGroup(dialect, group)}APIGroup`,
-      answers: 'meta.v1.APIGroup',
+      responseType: 'meta.v1.APIGroup',
       description: 'get information of a group',
     })),
   ];
@@ -97,25 +97,25 @@ export function versionDiscovery(dialect: Dialect, at: GroupVersion): DiscoveryP
   return {
     path: `${group === '' ? '/api' : '/apis'}/${apiVersionOf(at)}`,
     tag: `${groupTag(dialect, group)}_${version}`,
-    operationId: `get${operationGroup(dialect, group)}${capitalised(version)}APIResources`,
-    answers: 'meta.v1.APIResourceList',
+    operationId: `get${operationGroup(dialect, group)}${capitalize(version)}APIResources`,
+    responseType: 'meta.v1.APIResourceList',
     description: 'get available resources',
   };
 }
 
 /** The operation of a discovery path. */
 export function discoveryRoute(dialect: Dialect, discovery: DiscoveryPath): Route {
-  const { answers } = discovery;
+  const { responseType } = discovery;
   const encodings = ['application/json', 'application/yaml', dialect.protobufMediaType];
-  const { takes, produces } = discovery.types ?? { takes: encodings, produces: encodings };
+  const { consumes, produces } = discovery.types ?? { consumes: encodings, produces: encodings };
   return {
     path: `${discovery.path}/`,
     method: 'get',
     operationId: discovery.operationId,
     description: discovery.description,
     query: [],
-    responses: [[200, answers === undefined ? 'text' : { type: answers }]],
+    responses: [[200, responseType === undefined ? 'text' : { type: responseType }]],
     produces,
-    takes: takes ?? [],
+    consumes: consumes ?? [],
   };
 }

@@ -24,7 +24,7 @@ import { pathParametersText } from './openapi-parameters.ts';
 import { type GroupVersionKind, type Route, type RouteSchema, routesOf } from './openapi-routes.ts';
 import {
   definitionText,
-  described,
+  descriptionMember,
   inlineJson,
   type OpenApiForm,
   objectMembers,
@@ -39,7 +39,7 @@ import {
   withRef,
 } from './openapi-schema.ts';
 
-/** Discriminated unions by type: the discriminator, and the members that it selects. */
+/** The discriminator of each union type, and the members that it selects. */
 const unions: Readonly<Record<string, readonly [discriminator: string, members: string[]]>> = {
   'core.AppArmorProfile': ['type', ['localhostProfile']],
   'core.SeccompProfile': ['type', ['localhostProfile']],
@@ -48,7 +48,7 @@ const unions: Readonly<Record<string, readonly [discriminator: string, members: 
   'flowcontrol.Subject': ['kind', ['group', 'serviceAccount', 'user']],
 };
 
-/** The union extension of a definition; absent for most types. */
+/** The union extension of a definition; empty for most types. */
 function unionJson({ typeName = '' }: Schema): JsonObject {
   const [directory, , name] = typeName.split('.');
   const key = `${directory}.${name}`;
@@ -61,44 +61,44 @@ function unionJson({ typeName = '' }: Schema): JsonObject {
 
 const upperCase = (letter: string) => letter.toUpperCase();
 
-/** The inputs of a document. */
+/** The inputs of OpenAPI documents. */
 export interface OpenApiSource {
   readonly snapshot: CatalogueSnapshot;
   readonly dialect: Dialect;
-  /** The API version that the document states (`v1.32.0`). */
+  /** The version in the document's info (`v1.32.0`). */
   readonly release: string;
-  /** Paths served besides resources. */
+  /** Served paths that are not resources. */
   readonly plainPaths: readonly string[];
-  /** Whether built-in types list the values of enum fields; they do when absent. */
-  readonly enums?: 'left-out' | undefined;
+  /** `omitted` to leave out the values of enum fields of built-in types. */
+  readonly enums?: 'omitted' | undefined;
   readonly descriptions: Descriptions;
 }
 
-/** Collects paths and their definitions for one document. */
+/** Collects the paths and definitions of one document. */
 export interface OpenApiBuilder {
   /** Adds the paths of a group and version. */
   add(at: GroupVersion): void;
   /** Adds a discovery path. */
   addDiscovery(path: DiscoveryPath): void;
   /**
-   * The JSON of everything that was added: the paths, and the definitions with all that they
-   * reference. One step for each of them.
+   * Returns the JSON of the paths that were added, and of all definitions that they refer to. Yields
+   * after each path and definition.
    */
   finish(): Generator<void, { paths: string; definitions: string }>;
 }
 
-/** The JSON of a reference to a schema, or of the inline schema. */
+/** Returns the JSON of a reference to a schema, or of the inline schema. */
 export type SchemaText = (schema: RouteSchema) => string;
 
-/** How an OpenAPI version writes an operation, as JSON text. */
+/** The JSON of operations in an OpenAPI version. */
 export interface OperationForm {
-  /** Members specific to this version, between an operation's ID and its responses. */
+  /** Returns the members that are specific to the version; they precede the responses. */
   ownMembers(route: Route, schema: SchemaText): Record<string, string | undefined>;
-  /** The member of a response with its schema. */
-  answerMember(route: Route, schema: string): string;
+  /** Returns the member of a response that contains its schema. */
+  responseMember(route: Route, schema: string): string;
 }
 
-/** The served versions of a group. */
+/** The kinds that a group version serves. */
 export function servedAt(
   snapshot: CatalogueSnapshot,
   { group, version }: GroupVersion,
@@ -110,10 +110,10 @@ export function servedAt(
   });
 }
 
-/** The API that a document describes: built-in, or declared by definitions. */
+/** Whether a document describes a built-in API, or one that is declared by custom definitions. */
 export type DescribedApi = 'own' | 'defined';
 
-/** Begins a document. */
+/** Creates the builder of a document. */
 export function openApiBuilder(
   source: OpenApiSource,
   options: { form: OpenApiForm; operations: OperationForm; api: DescribedApi },
@@ -163,8 +163,8 @@ export function openApiBuilder(
         paths.set(path, pathItem(form, operations, ofPath));
         yield;
       }
-      // The iteration includes entries that are added meanwhile: definitions that others reference.
-      // A custom kind never replaces a built-in type of the same name.
+      // The loop visits entries that are added during it: definitions that others refer to. A
+      // built-in type replaces a custom kind of the same name.
       for (const [name, schema] of types) {
         const kinds = kindsOf(dialect, { schema, api });
         const more = { ...(kinds.length === 0 ? {} : kindJson(...kinds)), ...unionJson(schema) };
@@ -181,7 +181,7 @@ interface OperationParts {
   readonly schema: SchemaText;
 }
 
-/** The operations of a path; common parameters are stated once. */
+/** The operations of a path, and the parameters that they have in common. */
 function pathItem(
   form: OpenApiForm,
   operations: OperationForm,
@@ -216,8 +216,8 @@ const statusTexts = { 200: 'OK', 201: 'Created', 202: 'Accepted' } as const;
 
 function responsesText(form: OperationForm, route: Route, schema: SchemaText): string {
   const responses = route.responses.map(([status, answer]) => {
-    const said = form.answerMember(route, schema(answer));
-    return `"${status}":{"description":"${statusTexts[status]}",${said}}`;
+    const responseMember = form.responseMember(route, schema(answer));
+    return `"${status}":{"description":"${statusTexts[status]}",${responseMember}}`;
   });
   return `{${responses.join()},"401":{"description":"Unauthorized"}}`;
 }
@@ -226,13 +226,13 @@ function pathsText(paths: ReadonlyMap<string, Record<string, string>>): string {
   return textInOrder(new Map([...paths].map(([path, item]) => [path, objectText(item)])));
 }
 
-/** Members sorted by name. */
+/** The JSON text of an object, with its members sorted by name. */
 function textInOrder(members: ReadonlyMap<string, string>): string {
   const names = [...members.keys()].sort();
   return objectText(Object.fromEntries(names.map((name) => [name, members.get(name)])));
 }
 
-/** Texts of definitions by name. */
+/** The JSON texts of definitions by name. */
 type Definitions = Map<string, string>;
 
 function routeSchema(
@@ -253,7 +253,7 @@ function routeSchema(
   const { groupVersion } = splitTypeName(resolved(own).typeName ?? '');
   const typeName = `${groupVersion}.${def.listKind}`;
   if (hasStructFacts(typeName)) return typeRefText(context, typeName);
-  // A package without list types in its tables: every list has the same form.
+  // Without a list type in the tables, the list has the general form.
   const name = definitionName(context.dialect, typeName);
   if (!definitions.has(name)) {
     const item = withRef(context, schemaJson(context, own), { default: {} });
@@ -295,14 +295,14 @@ function kindJson(...kinds: readonly GroupVersionKind[]): JsonObject {
   return { 'x-kubernetes-group-version-kind': list };
 }
 
-/** The definition of a custom kind: its schema, with the members of every object. */
+/** The definition of a custom kind: its schema, and the members that all objects have. */
 function customDefinition(
   context: SchemaContext,
   def: ResourceDef,
   kind: GroupVersionKind,
 ): JsonObject {
   const schema = def.versions.find((one) => one.version === kind.version)?.schema;
-  // OpenAPI 2 clients would assume that the listed members are the only ones.
+  // OpenAPI 2 clients treat the listed members as the only ones.
   const isOpen = schema === undefined || schema.preserveUnknownFields === true;
   if (schema === undefined || (isOpen && context.form === 'v2')) {
     return { type: 'object', ...kindJson(kind) };
@@ -320,7 +320,7 @@ interface ListOptions {
   readonly item: JsonObject;
   readonly def: ResourceDef;
   readonly at: GroupVersion;
-  /** Members next to the reference to the type of `metadata`. */
+  /** Members beside the reference to the type of `metadata`. */
   readonly metadata?: JsonObject;
 }
 
@@ -330,7 +330,7 @@ function listDefinition(
 ): JsonObject {
   const { descriptions } = context;
   const ofMember = (member?: 'items' | 'metadata') =>
-    described(descriptions.ofList(def.kind, member));
+    descriptionMember(descriptions.ofList(def.kind, member));
   return {
     ...ofMember(),
     type: 'object',
@@ -347,31 +347,32 @@ function listDefinition(
   };
 }
 
-/** Kinds of `meta` that every group registers, as bodies or answers. */
-const everywhere = new Set(['meta.v1.DeleteOptions', 'meta.v1.WatchEvent']);
+/** Kinds of the group `meta` that all groups register. */
+const metaKinds = new Set(['meta.v1.DeleteOptions', 'meta.v1.WatchEvent']);
 
 function kindsOf(
   dialect: Dialect,
   { schema, api }: { readonly schema: Schema; readonly api: DescribedApi },
 ): readonly GroupVersionKind[] {
   const { typeName } = schema;
-  const hasKind = schema.properties?.has('kind') === true && schema.properties.has('apiVersion');
+  const hasTypeMembers =
+    schema.properties?.has('kind') === true && schema.properties.has('apiVersion');
   const isEvent = typeName === 'meta.v1.WatchEvent';
-  if (typeName === undefined || (!isEvent && !(hasKind && isKind(typeName)))) return [];
+  if (typeName === undefined || (!isEvent && !(hasTypeMembers && isKind(typeName)))) return [];
   const { groupVersion, name } = splitTypeName(typeName);
   const [facts = '', version = ''] = groupVersion.split('.');
-  if (!everywhere.has(typeName)) {
+  if (!metaKinds.has(typeName)) {
     return [{ group: facts === 'meta' ? '' : groupOfFacts(dialect, facts), version, kind: name }];
   }
   const all = knownGroupVersions(dialect);
-  const outside = api === 'defined' ? clientless.map((stem) => dialect.group(stem)) : [];
-  return all.filter((at) => !outside.includes(at.group)).map((at) => ({ ...at, kind: name }));
+  const excluded = api === 'defined' ? excludedGroups.map((stem) => dialect.group(stem)) : [];
+  return all.filter((at) => !excluded.includes(at.group)).map((at) => ({ ...at, kind: name }));
 }
 
-/** Groups that kube-apiserver's client library lacks; documents of custom APIs omit them. */
-const clientless = ['admission', 'apiextensions', 'apiregistration', 'imagepolicy'];
+/** Groups missing in kube-apiserver's client library, which documents of custom APIs omit. */
+const excludedGroups = ['admission', 'apiextensions', 'apiregistration', 'imagepolicy'];
 
-/** Whether a type without tables is a kind: it is if it has a kind's metadata. */
+/** Whether a type is a kind; one without tables counts as a kind. */
 function isKind(typeName: string): boolean {
   return structFacts(typeName)?.isKind ?? true;
 }

@@ -25,11 +25,11 @@ test.each([
   expect(definitionName(dialect, type)).toBe(name);
 });
 
-test('API-12: a custom kind’s name is its reversed group', () => {
+test('API-12: the name of a custom kind begins with its reversed group', () => {
   expect(customDefinitionName('stable.example.com', 'v1', 'Tab')).toBe('com.example.stable.v1.Tab');
 });
 
-test('API-12: groups and their facts name each other', () => {
+test('API-12: groups map to the directories of their tables and back', () => {
   const group = groupOfFacts(dialect, 'rbac');
   expect(group).toBe('rbac.authorization.k8s.io');
   expect(factsOfGroup(dialect, group)).toBe('rbac');
@@ -41,6 +41,6 @@ test.each([
   ['apps', 'Apps'],
   ['rbac.authorization.k8s.io', 'RbacAuthorization'],
   ['my-team.example.com', 'MyTeamExampleCom'],
-])('API-12: operations of group "%s" are those of %s', (group, name) => {
+])('API-12: the operation IDs of group "%s" contain %s', (group, name) => {
   expect(operationGroup(dialect, group)).toBe(name);
 });

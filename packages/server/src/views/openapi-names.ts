@@ -1,7 +1,7 @@
 import { groupStems } from '@wheelhouse/kinds';
 import type { Dialect } from '@wheelhouse/machinery';
 
-/** Packages of types that are not under `api.<group>`. */
+/** The packages of types that are not in `api.<group>`. */
 const packages: readonly (readonly [start: string, place: string])[] = [
   ['meta.', 'apimachinery.pkg.apis.'],
   ['resource.Quantity', 'apimachinery.pkg.api.'],
@@ -13,17 +13,17 @@ const packages: readonly (readonly [start: string, place: string])[] = [
 ];
 
 /** Reverses a domain: `k8s.io` -> `io.k8s`. */
-function reversed(name: string): string {
+function reverseDomain(name: string): string {
   return name.split('.').reverse().join('.');
 }
 
 /**
- * The name of a built-in type in documents: `core.v1.Pod` -> `io.k8s.api.core.v1.Pod`; the first
- * two parts come from the dialect.
+ * The name of a built-in type in documents: `core.v1.Pod` -> `io.k8s.api.core.v1.Pod`. The dialect
+ * determines the first two parts.
  */
 export function definitionName(dialect: Dialect, typeName: string): string {
   const place = packages.find(([start]) => typeName.startsWith(start))?.[1] ?? 'api.';
-  return `${reversed(dialect.groupSuffix)}.${place}${typeName}`;
+  return `${reverseDomain(dialect.groupSuffix)}.${place}${typeName}`;
 }
 
 /**
@@ -31,29 +31,29 @@ export function definitionName(dialect: Dialect, typeName: string): string {
  * `com.example.stable.v1.Tab`.
  */
 export function customDefinitionName(group: string, version: string, kind: string): string {
-  return `${reversed(group)}.${version}.${kind}`;
+  return `${reverseDomain(group)}.${version}.${kind}`;
 }
 
-/** Full group of a type by the directory of its facts: `rbac` -> `rbac.authorization.k8s.io`. */
+/** The group of a directory of the tables: `rbac` -> `rbac.authorization.k8s.io`. */
 export function groupOfFacts(dialect: Dialect, facts: string): string {
   return dialect.group(groupStems[facts] ?? facts);
 }
 
-/** The directory of a full group's facts; undefined for a custom group. */
+/** The directory of a group in the tables; undefined for a custom group. */
 export function factsOfGroup(dialect: Dialect, group: string): string | undefined {
   const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
   return found?.[0];
 }
 
-/** A group in operation IDs: `rbac.authorization.k8s.io` -> `RbacAuthorization`; core is `Core`. */
+/** A group in operation IDs: `rbac.authorization.k8s.io` -> `RbacAuthorization`, core -> `Core`. */
 export function operationGroup(dialect: Dialect, group: string): string {
   if (group === '') return 'Core';
   const suffix = `.${dialect.groupSuffix}`;
   const stem = group.endsWith(suffix) ? group.slice(0, -suffix.length) : group;
-  return stem.split(/[.-]/).map(capitalised).join('');
+  return stem.split(/[.-]/).map(capitalize).join('');
 }
 
-/** Capitalizes the first letter. */
-export function capitalised(word: string): string {
+/** The word with its first letter in upper case. */
+export function capitalize(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1);
 }

@@ -1,10 +1,10 @@
 import { dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import {
-  namedOptions,
-  optionNames,
+  optionParameters,
   pathParametersText,
   queryParametersText,
+  subresourceTypeName,
 } from './openapi-parameters.ts';
 
 const names = (text: string): string[] =>
@@ -13,24 +13,24 @@ const names = (text: string): string[] =>
 describe('API-12: the parameters of a path', () => {
   const path = '/api/v1/namespaces/{namespace}/pods/{name}';
 
-  test('are those in it and `pretty`', () => {
+  test('include those in the path, and `pretty`', () => {
     expect(names(pathParametersText('v2', path, []))).toEqual(['name', 'namespace', 'pretty']);
     expect(names(pathParametersText('v2', '/api/v1/pods', ['limit']))).toEqual(['limit', 'pretty']);
   });
 
   test.each(['exec', 'attach', 'portforward', 'proxy', 'proxy/{path}'])(
-    'lack `pretty` for %s, whose answer is passed through',
+    'exclude `pretty` for %s, whose response is passed through',
     (part) => {
       expect(names(pathParametersText('v2', `${path}/${part}`, []))).not.toContain('pretty');
     },
   );
 
-  test('include it for a log, and for a subresource that is only named like a stream', () => {
+  test('include `pretty` for a log, and for a resource that is named like a stream', () => {
     expect(names(pathParametersText('v2', `${path}/log`, []))).toContain('pretty');
     expect(names(pathParametersText('v2', '/apis/g/v1/proxy', []))).toContain('pretty');
   });
 
-  test('are required, unlike those of the query', () => {
+  test('are required, unlike query parameters', () => {
     const [name, pretty] = JSON.parse(pathParametersText('v3', '/things/{name}', []));
     const schema = { type: 'string', uniqueItems: true };
     expect(name).toEqual({ name: 'name', in: 'path', required: true, schema });
@@ -45,12 +45,12 @@ test('API-12: the two forms of a query parameter', () => {
   expect(JSON.parse(queryParametersText('v3', ['limit']))).toEqual([{ ...limit, schema: type }]);
 });
 
-test('API-12: subresources have their own options or those of a kind', () => {
-  expect(optionNames('portforward')).toEqual(['ports']);
-  expect(optionNames('status')).toEqual([]);
+test('API-12: a subresource has its own parameters or the type of its kind', () => {
+  expect(optionParameters('portforward')).toEqual(['ports']);
+  expect(optionParameters('status')).toEqual([]);
   const dialect = dialectOf('svc');
   const scale = { group: 'autoscaling', version: 'v1', kind: 'Scale' };
-  expect(namedOptions(dialect, scale)).toBe('autoscaling.v1.Scale');
-  expect(namedOptions(dialect, { ...scale, kind: 'Scales' })).toBeUndefined();
-  expect(namedOptions(dialect, { ...scale, group: 'example.com' })).toBeUndefined();
+  expect(subresourceTypeName(dialect, scale)).toBe('autoscaling.v1.Scale');
+  expect(subresourceTypeName(dialect, { ...scale, kind: 'Scales' })).toBeUndefined();
+  expect(subresourceTypeName(dialect, { ...scale, group: 'example.com' })).toBeUndefined();
 });

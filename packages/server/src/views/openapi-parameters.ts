@@ -57,7 +57,7 @@ const queryTypes = {
 /** A query parameter of the API. */
 export type ParameterName = keyof typeof queryTypes;
 
-const selecting = [
+const selectionNames = [
   'continue',
   'fieldSelector',
   'labelSelector',
@@ -67,29 +67,29 @@ const selecting = [
   'sendInitialEvents',
   'timeoutSeconds',
 ] as const;
-const deleting = [
+const deletionNames = [
   'dryRun',
   'gracePeriodSeconds',
   'ignoreStoreReadErrorWithClusterBreakingPotential',
   'orphanDependents',
   'propagationPolicy',
 ] as const;
-const writing = ['dryRun', 'fieldManager', 'fieldValidation'] as const;
+const writeNames = ['dryRun', 'fieldManager', 'fieldValidation'] as const;
 
 /** The query parameters of each operation, except `pretty`, which all have. */
 export const routeParameters = {
-  list: sorted([...selecting, 'allowWatchBookmarks', 'watch']),
-  deletecollection: sorted([...selecting, ...deleting]),
-  delete: deleting,
-  post: writing,
-  put: writing,
-  patch: [...writing, 'force'],
+  list: sorted([...selectionNames, 'allowWatchBookmarks', 'watch']),
+  deletecollection: sorted([...selectionNames, ...deletionNames]),
+  delete: deletionNames,
+  post: writeNames,
+  put: writeNames,
+  patch: [...writeNames, 'force'],
 } satisfies Partial<Record<RouteAction, readonly ParameterName[]>>;
 
-const attaching = ['container', 'stderr', 'stdin', 'stdout', 'tty'] as const;
-const options: Readonly<Record<string, readonly ParameterName[]>> = {
-  attach: attaching,
-  exec: ['command', ...attaching],
+const attachNames = ['container', 'stderr', 'stdin', 'stdout', 'tty'] as const;
+const optionsBySubresource: Readonly<Record<string, readonly ParameterName[]>> = {
+  attach: attachNames,
+  exec: ['command', ...attachNames],
   log: sorted([
     ...(['container', 'follow', 'insecureSkipTLSVerifyBackend', 'limitBytes', 'previous'] as const),
     ...(['sinceSeconds', 'stream', 'tailLines', 'timestamps'] as const),
@@ -98,9 +98,9 @@ const options: Readonly<Record<string, readonly ParameterName[]>> = {
   proxy: ['path'],
 };
 
-/** The query parameters of a subresource with its own options. */
-export function optionNames(subresource: string): readonly ParameterName[] {
-  return options[subresource] ?? [];
+/** The query parameters of a subresource with its own options type; empty for others. */
+export function optionParameters(subresource: string): readonly ParameterName[] {
+  return optionsBySubresource[subresource] ?? [];
 }
 
 function sorted(names: readonly ParameterName[]): readonly ParameterName[] {
@@ -113,11 +113,11 @@ interface Parameter {
   readonly type: 'string' | 'integer' | 'boolean';
 }
 
-/** Paths without `pretty`, because they forward data. */
-const passedThrough = /\{name\}\/(?:attach|exec|portforward|proxy)(?:\/\{path\})?$/;
+/** Paths that pass responses through, and therefore lack `pretty`. */
+const streamPaths = /\{name\}\/(?:attach|exec|portforward|proxy)(?:\/\{path\})?$/;
 
 /**
- * The JSON of the parameters every operation of a path takes: those in the path, `pretty`, and
+ * The JSON of the parameters that all operations of a path have: those in the path, `pretty`, and
  * `more`.
  */
 export function pathParametersText(
@@ -127,25 +127,25 @@ export function pathParametersText(
 ): string {
   const all = ['name', 'namespace', 'path'] as const;
   const names = all.filter((name) => path.includes(`{${name}}`));
-  const pretty = passedThrough.test(path) ? [] : (['pretty'] as const);
+  const pretty = streamPaths.test(path) ? [] : (['pretty'] as const);
   const query = sorted([...more, ...pretty]);
-  return keptText(`${form} ${names.join()}?${query.join()}`, () => [
+  return cachedText(`${form} ${names.join()}?${query.join()}`, () => [
     ...names.map((name) => parameterJson(form, { name, in: 'path', type: 'string' })),
     ...query.map((name) => parameterJson(form, { name, in: 'query', type: queryTypes[name] })),
   ]);
 }
 
-/** The JSON of query parameters, as a document has them. */
+/** The JSON of query parameters. */
 export function queryParametersText(form: 'v2' | 'v3', names: readonly ParameterName[]): string {
-  return keptText(`${form} ?${names.join()}`, () =>
+  return cachedText(`${form} ?${names.join()}`, () =>
     names.map((name) => parameterJson(form, { name, in: 'query', type: queryTypes[name] })),
   );
 }
 
-/** Cached texts: a document has a thousand lists of parameters, but only a dozen different ones. */
+/** Cached JSON texts: the thousand lists of parameters in a document have a dozen distinct values. */
 const texts = new Map<string, string>();
 
-function keptText(key: string, make: () => JsonObject[]): string {
+function cachedText(key: string, make: () => JsonObject[]): string {
   let text = texts.get(key);
   if (text === undefined) {
     text = jsonText(make());
@@ -166,8 +166,8 @@ function parameterJson(form: 'v2' | 'v3', parameter: Parameter): JsonObject {
   };
 }
 
-/** The type of a subresource's own kind (`autoscaling.v1.Scale`); undefined if no table has it. */
-export function namedOptions(
+/** The type of a subresource's kind (`autoscaling.v1.Scale`); undefined if the tables lack it. */
+export function subresourceTypeName(
   dialect: Dialect,
   kind: { readonly group: string; readonly version: string; readonly kind: string },
 ): string | undefined {

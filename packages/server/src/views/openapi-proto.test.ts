@@ -30,33 +30,37 @@ function schemaOf(schema: JsonValue): JsonObject {
 describe('schemas in protobuf', () => {
   test.each<[string, JsonValue, JsonObject]>([
     ['doubles', { maximum: -1.5, minimum: 1e300 }, { maximum: -1.5, minimum: 1e300 }],
-    ['numbers of one and of several bytes', { maxLength: 127 }, { maxLength: 127 }],
-    ['longer numbers', { maxLength: 128, minLength: 300_000 }, { maxLength: 128, minLength: 3e5 }],
+    ['numbers of one byte', { maxLength: 127 }, { maxLength: 127 }],
+    [
+      'numbers of several bytes',
+      { maxLength: 128, minLength: 300_000 },
+      { maxLength: 128, minLength: 300_000 },
+    ],
     ['numbers beyond 32 bits', { maxLength: 2 ** 40 }, { maxLength: 2 ** 40 }],
     ['negative numbers', { maxLength: -1 }, { maxLength: -1 }],
-    ['truths', { exclusiveMaximum: true }, { exclusiveMaximum: true }],
-    ['text beyond ASCII', { description: 'Ж€𝄞' }, { description: 'Ж€𝄞' }],
+    ['booleans', { exclusiveMaximum: true }, { exclusiveMaximum: true }],
+    ['non-ASCII text', { description: 'Ж€𝄞' }, { description: 'Ж€𝄞' }],
     ['references', { $ref: '#/definitions/a' }, { ref: '#/definitions/a' }],
     ['lists in order', { enum: ['a', 1] }, { enum: [{ yaml: 'a\n' }, { yaml: '1\n' }] }],
     ['defaults', { default: { a: null } }, { default: { yaml: 'a: null\n' } }],
     ['items', { items: { maximum: 1 } }, { items: { schema: [{ maximum: 1 }] } }],
     [
-      'schemas of other members',
+      'schemas of additional properties',
       { additionalProperties: { maximum: 1 } },
       { additional: { schema: { maximum: 1 } } },
     ],
-    ['other members allowed', { additionalProperties: true }, { additional: { boolean: true } }],
+    ['additional properties', { additionalProperties: true }, { additional: { boolean: true } }],
     [
       'extensions',
       { 'x-kubernetes-a': ['b'] },
       { extension: [{ name: 'x-kubernetes-a', value: { yaml: '- b\n' } }] },
     ],
-    ['unknown members not at all', { surprise: 1 }, {}],
-  ])('%s', (_, schema, message) => {
+    ['no unknown members', { surprise: 1 }, {}],
+  ])('contain %s', (_, schema, message) => {
     expect(schemaOf(schema)).toEqual(message);
   });
 
-  test('names of every form, and documents longer than the first buffer', () => {
+  test('can have any name, and exceed the initial buffer', () => {
     const names = ['__proto__', 'constructor', 'toString', 'x'.repeat(200_000)];
     const definitions = Object.fromEntries(names.map((name) => [name, { description: name }]));
     const bytes = openApiProto(openApiV2Shapes, { definitions });
@@ -68,7 +72,7 @@ describe('schemas in protobuf', () => {
     expect(pairs).toEqual(names.map((name) => [name, name]));
   });
 
-  test('OpenAPI v3 omits defaults that its message cannot hold', () => {
+  test('omit defaults in OpenAPI 3 that its message cannot represent', () => {
     const document = (standard: JsonValue) => ({
       components: { schemas: { one: { default: standard } } },
     });

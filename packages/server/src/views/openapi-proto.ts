@@ -2,30 +2,29 @@ import { encodeYaml } from '@wheelhouse/codec';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 
 /**
- * OpenAPI documents in protobuf, which some clients request, encoded by tables of message shapes.
- * Messages are written from the end of the buffer to its start, so that the length of each is known
- * when its header is written.
+ * Encodes OpenAPI documents as protobuf, which some clients request, by tables of message shapes.
+ * Messages are written backward, so that the length of each is known when its header is written.
  */
 
-/** `string`, `bool`, `int`, `double`, `any` (YAML in a string) or the name of a message. */
+/** `string`, `bool`, `int`, `double`, `any` (YAML in a string), or the name of a message. */
 export type FieldType = string;
 
-/** How a JSON value maps to a message. */
+/** How a JSON value maps to a message. Members without a field are omitted. */
 export interface MessageShape {
-  /** JSON member -> field number and type; a type ending in `*` is a list's. */
+  /** The number and type of each member's field; a type that ends with `*` is repeated. */
   readonly fields?: Readonly<Record<string, readonly [number: number, type: FieldType]>>;
-  /** All other members, as pairs of name (1) and value (2) in this field. */
+  /** The field for all other members, as pairs of name (1) and value (2). */
   readonly named?: readonly [number: number, type: FieldType];
-  /** Members beginning with `x-`, as pairs of name and YAML. */
+  /** The number of the field for members that begin with `x-`, as pairs of name and YAML. */
   readonly extensions?: number;
-  /** The field for the value itself, which depends on its type; undefined: none. */
+  /** Returns the field for the value itself; undefined to omit the value. */
   readonly wrap?: (value: JsonValue) => readonly [number: number, type: FieldType] | undefined;
 }
 
-/** Messages by their names; a document's is `Document`. */
+/** Message shapes by name. The shape of a whole document is named `Document`. */
 export type MessageShapes = Readonly<Record<string, MessageShape>>;
 
-/** Encodes a document as protobuf by the shapes of its OpenAPI version. */
+/** Encodes a document as protobuf, with the shapes of its OpenAPI version. */
 export function openApiProto(shapes: MessageShapes, document: JsonObject): Buffer {
   const writer = new BackwardWriter(shapes);
   writeMessage(writer, 'Document', document);
@@ -34,7 +33,7 @@ export function openApiProto(shapes: MessageShapes, document: JsonObject): Buffe
 
 function writeMessage(writer: BackwardWriter, name: string, value: JsonValue): void {
   const shape = writer.shapes[name];
-  if (shape === undefined) throw new Error(`no message ${name}`);
+  if (shape === undefined) throw new Error(`unknown message ${name}`);
   if (shape.wrap !== undefined) {
     const field = shape.wrap(value);
     if (field !== undefined) writeField(writer, { number: field[0], type: field[1] }, value);
@@ -111,7 +110,7 @@ function writeField(writer: BackwardWriter, { number, type }: Field, value: Json
   }
 }
 
-/** Writes protobuf's wire format, last byte first. */
+/** Writes protobuf's wire format from the last byte to the first. */
 class BackwardWriter {
   readonly shapes: MessageShapes;
   #buffer = Buffer.allocUnsafe(64 * 1024);
@@ -153,7 +152,7 @@ class BackwardWriter {
     this.#number((field << 3) | 2);
   }
 
-  /** Writes a varint; negative numbers as 64-bit two's complement. */
+  /** Writes a varint. Negative numbers are written as 64-bit two's complement. */
   #number(value: number): void {
     const groups: number[] = [];
     let rest = BigInt.asUintN(64, BigInt(Math.trunc(value)));

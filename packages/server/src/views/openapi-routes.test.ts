@@ -19,7 +19,7 @@ const ids = (list: readonly Route[], path: string) =>
 const byId = (list: readonly Route[], id: string) => list.find((one) => one.operationId === id);
 
 describe('API-12: the operations of a kind', () => {
-  test('of a namespaced kind are on collections and objects', () => {
+  test('of a namespaced kind concern collections and objects', () => {
     const collection = '/api/v1/namespaces/{namespace}/configmaps';
     expect(ids(maps, collection)).toEqual([
       'listCoreV1NamespacedConfigMap',
@@ -35,20 +35,20 @@ describe('API-12: the operations of a kind', () => {
     expect(ids(maps, '/api/v1/configmaps')).toEqual(['listCoreV1ConfigMapForAllNamespaces']);
   });
 
-  test('of a cluster-scoped kind have no list for all namespaces', () => {
+  test('of a cluster-scoped kind include no list for all namespaces', () => {
     const nodes = routes('', 'nodes');
     expect(ids(nodes, '/api/v1/nodes')[0]).toBe('listCoreV1Node');
     expect(nodes.some(({ operationId }) => operationId.includes('ForAllNamespaces'))).toBe(false);
   });
 
-  test('have unique names', () => {
+  test('have unique IDs', () => {
     for (const list of [maps, pods, routes('apps', 'deployments')]) {
       const all = list.map(({ operationId }) => operationId);
       expect(new Set(all).size).toBe(all.length);
     }
   });
 
-  test('answer with their statuses', () => {
+  test('list the statuses of their responses', () => {
     const codes = (id: string) => byId(maps, id)?.responses.map(([code]) => code);
     expect(codes('createCoreV1NamespacedConfigMap')).toEqual([200, 201, 202]);
     expect(codes('replaceCoreV1NamespacedConfigMap')).toEqual([200, 201]);
@@ -56,7 +56,7 @@ describe('API-12: the operations of a kind', () => {
     expect(codes('deleteCoreV1NamespacedConfigMap')).toEqual([200, 202]);
   });
 
-  test('of create-only kinds have no others', () => {
+  test('of a create-only kind consist of its creation', () => {
     const reviews = routes('authorization.k8s.io', 'selfsubjectaccessreviews');
     expect(reviews.map(({ method }) => method)).toEqual(['post']);
   });
@@ -65,7 +65,7 @@ describe('API-12: the operations of a kind', () => {
 describe('API-12: the operations of subresources', () => {
   const pod = '/api/v1/namespaces/{namespace}/pods/{name}';
 
-  test('pass all methods through a proxy, on its path and below', () => {
+  test('of a proxy include all methods, on its path and below', () => {
     const methods = (path: string) =>
       pods.filter((one) => one.path === path).map((one) => one.method);
     const all = ['delete', 'get', 'head', 'options', 'patch', 'post', 'put'];
@@ -74,14 +74,14 @@ describe('API-12: the operations of subresources', () => {
     expect(byId(pods, 'connectCoreV1HeadNamespacedPodProxyWithPath')).toBeDefined();
   });
 
-  test('may have their own kind', () => {
+  test('have the kind of the subresource', () => {
     const eviction = byId(pods, 'createCoreV1NamespacedPodEviction');
     expect(eviction?.body?.schema).toEqual({ type: 'policy.v1.Eviction' });
     const scale = byId(routes('apps', 'deployments'), 'replaceAppsV1NamespacedDeploymentScale');
     expect(scale?.responses[0]).toEqual([200, { type: 'autoscaling.v1.Scale' }]);
   });
 
-  test('return a log as text', () => {
+  test('of a log return text', () => {
     const log = byId(pods, 'readCoreV1NamespacedPodLog');
     expect(log?.responses).toEqual([[200, 'text']]);
     expect(log?.produces[0]).toBe('text/plain');

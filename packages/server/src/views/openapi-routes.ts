@@ -5,22 +5,23 @@ import {
   type VersionDef,
 } from '@wheelhouse/kinds';
 import type { Dialect } from '@wheelhouse/machinery';
-import { capitalised, operationGroup } from './openapi-names.ts';
+import { capitalize, operationGroup } from './openapi-names.ts';
 import type { ParameterName } from './openapi-parameters.ts';
 import {
-  namedOptions,
-  optionNames,
+  optionParameters,
   type RouteAction,
   routeParameters,
+  subresourceTypeName,
 } from './openapi-parameters.ts';
 
+/** A kind in one version of its group. */
 export interface GroupVersionKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
 }
 
-/** A schema of a route: a type of the tables, one of the group's own kinds, or plain text. */
+/** The schema of a body or response: a type of the tables, a kind of the group, or plain text. */
 export type RouteSchema =
   | { readonly type: string }
   | { readonly def: ResourceDef; readonly list: boolean }
@@ -34,7 +35,7 @@ export interface Route {
   readonly description: string;
   readonly action?: RouteAction;
   readonly kind?: GroupVersionKind;
-  /** Parameters of the operation; see `pathParameters` for those of the whole path. */
+  /** Query parameters; `pathParametersText` adds those of all operations of the path. */
   readonly query: readonly ParameterName[];
   readonly body?: {
     readonly schema: RouteSchema;
@@ -43,11 +44,11 @@ export interface Route {
   };
   readonly responses: readonly (readonly [status: 200 | 201 | 202, RouteSchema])[];
   readonly produces: readonly string[];
-  /** Accepted media types without a body; absent: any; empty: not stated. */
-  readonly takes?: readonly string[];
+  /** Accepted media types of an operation without a body; any if absent, unspecified if empty. */
+  readonly consumes?: readonly string[];
 }
 
-interface Place {
+interface RouteContext {
   readonly dialect: Dialect;
   readonly def: ResourceDef;
   readonly version: VersionDef;
@@ -68,50 +69,50 @@ const statuses = {
 export function routesOf(dialect: Dialect, def: ResourceDef, version: VersionDef): Route[] {
   const { group } = def;
   const root = group === '' ? `/api/${version.version}` : `/apis/${group}/${version.version}`;
-  const place: Place = { dialect, def, version, root };
+  const context: RouteContext = { dialect, def, version, root };
   return [
-    ...collectionRoutes(place),
-    ...objectRoutes(place),
-    ...subresourcesOf(def, version.version).flatMap((sub) => subresourceRoutes(place, sub)),
-    ...(def.behavior.documents.listsWatchPaths ? watchRoutes(place) : []),
+    ...collectionRoutes(context),
+    ...objectRoutes(context),
+    ...subresourcesOf(def, version.version).flatMap((sub) => subresourceRoutes(context, sub)),
+    ...(def.behavior.documents.listsWatchPaths ? watchRoutes(context) : []),
   ];
 }
 
-/** A path: `/apis/g/v/namespaces/{namespace}/things`, or without the namespace. */
-function collectionPath({ root, def }: Place, before = ''): string {
+/** The path of a collection: `/apis/g/v/namespaces/{namespace}/things`, or without namespace. */
+function collectionPath({ root, def }: RouteContext, before = ''): string {
   const inside = def.scope === 'Namespaced' ? '/namespaces/{namespace}' : '';
   return `${root}${before}${inside}/${def.resource}`;
 }
 
 /** An operation ID: `list` + `CoreV1` + `NamespacedPod`. */
-function operationId(place: Place, verb: string, rest = '', before = ''): string {
-  const { dialect, def, version } = place;
-  const group = operationGroup(dialect, def.group) + capitalised(version.version);
+function operationId(context: RouteContext, verb: string, rest = '', before = ''): string {
+  const { dialect, def, version } = context;
+  const group = operationGroup(dialect, def.group) + capitalize(version.version);
   const namespaced = def.scope === 'Namespaced' ? 'Namespaced' : '';
   return `${verb}${group}${before}${namespaced}${def.kind}${rest}`;
 }
 
-function ownKind({ def, version }: Place): GroupVersionKind {
+function ownKind({ def, version }: RouteContext): GroupVersionKind {
   return { group: def.group, version: version.version, kind: def.kind };
 }
 
-function mediaTypes({ dialect, def }: Place): readonly string[] {
+function mediaTypes({ dialect, def }: RouteContext): readonly string[] {
   const plain = ['application/json', 'application/yaml'];
   return def.behavior.offersProtobuf ? [...plain, dialect.protobufMediaType] : plain;
 }
 
-function listTypes(place: Place): readonly string[] {
-  const { dialect, def } = place;
+function listTypes(context: RouteContext): readonly string[] {
+  const { dialect, def } = context;
   const streams = ['application/json', dialect.protobufMediaType].map(
     (one) => `${one};stream=watch`,
   );
   const { listsStreams } = def.behavior.documents;
-  return listsStreams ? [...mediaTypes(place), ...streams] : mediaTypes(place);
+  return listsStreams ? [...mediaTypes(context), ...streams] : mediaTypes(context);
 }
 
-const bodyTypes = ({ def }: Place) => def.behavior.documents.bodyTypes;
+const bodyTypes = ({ def }: RouteContext) => def.behavior.documents.bodyTypes;
 
-function patchTypes({ def }: Place): readonly string[] {
+function patchTypes({ def }: RouteContext): readonly string[] {
   const { offersStrategicMerge } = def.behavior;
   const strategic = offersStrategicMerge ? ['application/strategic-merge-patch+json'] : [];
   return [
@@ -122,35 +123,35 @@ function patchTypes({ def }: Place): readonly string[] {
   ];
 }
 
-function collectionRoutes(place: Place): Route[] {
-  const { def, root } = place;
+function collectionRoutes(context: RouteContext): Route[] {
+  const { def, root } = context;
   const list: RouteSchema = { def, list: true };
   const own: RouteSchema = { def, list: false };
-  const path = collectionPath(place);
-  const shared = { path, kind: ownKind(place), produces: mediaTypes(place) };
+  const path = collectionPath(context);
+  const shared = { path, kind: ownKind(context), produces: mediaTypes(context) };
   const listing = {
     method: 'get' as const,
     action: 'list' as const,
     kind: shared.kind,
-    takes: bodyTypes(place),
+    consumes: bodyTypes(context),
     query: routeParameters.list,
     responses: [[200, list] as const],
-    produces: listTypes(place),
+    produces: listTypes(context),
     description: `list or watch objects of kind ${def.kind}`,
   };
   const routes: Route[] = [];
   if (def.verbs.includes('list')) {
-    routes.push({ ...listing, path, operationId: operationId(place, 'list') });
+    routes.push({ ...listing, path, operationId: operationId(context, 'list') });
     if (def.scope === 'Namespaced') {
-      const id = operationId(place, 'list', 'ForAllNamespaces').replace('Namespaced', '');
+      const id = operationId(context, 'list', 'ForAllNamespaces').replace('Namespaced', '');
       routes.push({ ...listing, path: `${root}/${def.resource}`, operationId: id });
     }
   }
   if (def.verbs.includes('create')) {
     routes.push({
       ...shared,
-      ...writing(place, { action: 'post', sends: own, takes: bodyTypes(place) }),
-      operationId: operationId(place, 'create'),
+      ...writeRoute(context, { action: 'post', body: own, consumes: bodyTypes(context) }),
+      operationId: operationId(context, 'create'),
       description: `create ${def.kind}`,
     });
   }
@@ -159,78 +160,78 @@ function collectionRoutes(place: Place): Route[] {
       ...shared,
       method: 'delete',
       action: 'deletecollection',
-      takes: bodyTypes(place),
+      consumes: bodyTypes(context),
       ...(def.behavior.documents.collectionDeletion === 'as deletion'
-        ? { query: routeParameters.deletecollection, body: deleteOptions(place) }
+        ? { query: routeParameters.deletecollection, body: deleteOptions(context) }
         : { query: routeParameters.list }),
       responses: [[200, status]],
-      operationId: operationId(place, 'delete', '', 'Collection'),
+      operationId: operationId(context, 'delete', '', 'Collection'),
       description: `delete collection of ${def.kind}`,
     });
   }
   return routes;
 }
 
-function deleteOptions(place: Place): NonNullable<Route['body']> {
-  return { schema: { type: 'meta.v1.DeleteOptions' }, types: bodyTypes(place), required: false };
+function deleteOptions(context: RouteContext): NonNullable<Route['body']> {
+  return { schema: { type: 'meta.v1.DeleteOptions' }, types: bodyTypes(context), required: false };
 }
 
 /** The common parts of POST, PUT, and PATCH. */
-function writing(
-  place: Place,
+function writeRoute(
+  context: RouteContext,
   options: {
     action: 'post' | 'put' | 'patch';
-    sends: RouteSchema;
-    takes: readonly string[];
-    answers?: RouteSchema;
+    body: RouteSchema;
+    consumes: readonly string[];
+    response?: RouteSchema;
   },
 ): Pick<Route, 'method' | 'action' | 'query' | 'body' | 'responses' | 'produces'> {
-  const { action, sends, takes } = options;
-  const answer = options.answers ?? sends;
+  const { action, body, consumes } = options;
+  const answer = options.response ?? body;
   return {
     method: action,
     action,
     query: routeParameters[action],
-    body: { schema: sends, types: takes, required: true },
-    responses: statusesOf(place, action).map((code) => [code, answer] as const),
-    produces: mediaTypes(place),
+    body: { schema: body, types: consumes, required: true },
+    responses: statusesOf(context, action).map((code) => [code, answer] as const),
+    produces: mediaTypes(context),
   };
 }
 
 function statusesOf(
-  { def }: Place,
+  { def }: RouteContext,
   action: 'post' | 'put' | 'patch',
 ): readonly (200 | 201 | 202)[] {
   return action === 'patch' ? def.behavior.documents.patchStatuses : statuses[action];
 }
 
-function objectRoutes(place: Place): Route[] {
-  const { def } = place;
+function objectRoutes(context: RouteContext): Route[] {
+  const { def } = context;
   const own: RouteSchema = { def, list: false };
-  const path = `${collectionPath(place)}/{name}`;
-  const routes = readWriteRoutes(place, { path, own, kind: ownKind(place), rest: '' }).filter(
+  const path = `${collectionPath(context)}/{name}`;
+  const routes = readWriteRoutes(context, { path, own, kind: ownKind(context), rest: '' }).filter(
     ({ verb }) => def.verbs.includes(verb),
   );
-  const remove: Route = {
+  const deletion: Route = {
     path,
-    kind: ownKind(place),
+    kind: ownKind(context),
     method: 'delete',
     action: 'delete',
     query: routeParameters.delete,
-    body: deleteOptions(place),
-    responses: statuses.delete.map((code) => [code, answersObject(def) ? own : status] as const),
-    produces: mediaTypes(place),
-    operationId: operationId(place, 'delete'),
+    body: deleteOptions(context),
+    responses: statuses.delete.map((code) => [code, returnsObject(def) ? own : status] as const),
+    produces: mediaTypes(context),
+    operationId: operationId(context, 'delete'),
     description: `delete ${def.kind}`,
   };
-  return [...routes.map(({ route }) => route), ...(def.verbs.includes('delete') ? [remove] : [])];
+  return [...routes.map(({ route }) => route), ...(def.verbs.includes('delete') ? [deletion] : [])];
 }
 
 /**
- * Whether documents state that a deletion answers with the object. Kinds whose deletion only begins
- * (Namespaces) answer with it too, but the documents do not state that.
+ * Whether documents declare that a deletion returns the object. Those of Namespaces do not, although
+ * a deletion that has only begun returns the object too.
  */
-const answersObject = ({ strategy }: ResourceDef) =>
+const returnsObject = ({ strategy }: ResourceDef) =>
   strategy.deleteAnswers === 'object' && strategy.beforeDelete === undefined;
 
 interface Part {
@@ -243,68 +244,77 @@ interface Part {
 
 /** Operations to read, replace, and patch an object or a part of it. */
 function readWriteRoutes(
-  place: Place,
+  context: RouteContext,
   { path, own, kind, rest }: Part,
 ): { verb: 'get' | 'update' | 'patch'; route: Route }[] {
-  const what = `${rest === '' ? '' : `${rest.toLowerCase()} of `}the specified ${place.def.kind}`;
+  const what = `${rest === '' ? '' : `${rest.toLowerCase()} of `}the specified ${context.def.kind}`;
   const get: Route = {
     path,
     kind,
     method: 'get',
     action: 'get',
-    takes: bodyTypes(place),
-    query: place.def.behavior.documents.readQuery,
+    consumes: bodyTypes(context),
+    query: context.def.behavior.documents.readQuery,
     responses: [[200, own]],
-    produces: mediaTypes(place),
-    operationId: operationId(place, 'read', rest),
+    produces: mediaTypes(context),
+    operationId: operationId(context, 'read', rest),
     description: `read ${what}`,
   };
   const put: Route = {
     path,
     kind,
-    ...writing(place, { action: 'put', sends: own, takes: bodyTypes(place) }),
-    operationId: operationId(place, 'replace', rest),
+    ...writeRoute(context, { action: 'put', body: own, consumes: bodyTypes(context) }),
+    operationId: operationId(context, 'replace', rest),
     description: `replace ${what}`,
   };
-  const change: Route = {
+  const partialUpdate: Route = {
     path,
     kind,
-    ...writing(place, { action: 'patch', sends: patch, takes: patchTypes(place), answers: own }),
-    operationId: operationId(place, 'patch', rest),
+    ...writeRoute(context, {
+      action: 'patch',
+      body: patch,
+      consumes: patchTypes(context),
+      response: own,
+    }),
+    operationId: operationId(context, 'patch', rest),
     description: `partially update ${what}`,
   };
   return [
     { verb: 'get', route: get },
     { verb: 'update', route: put },
-    { verb: 'patch', route: change },
+    { verb: 'patch', route: partialUpdate },
   ];
 }
 
-/** Subresources that forward a stream or return plain text. */
+/** Subresources that forward a stream. */
 const streams = new Set(['attach', 'exec', 'portforward', 'proxy']);
 
-function subresourceRoutes(place: Place, sub: SubresourceDef): Route[] {
-  const path = `${collectionPath(place)}/{name}/${sub.name}`;
-  const { subresourceKind } = place.def.behavior.documents;
-  const kind = (subresourceKind === 'of the subresource' && sub.kind) || ownKind(place);
-  if (streams.has(sub.name)) return connectRoutes(place, sub, { path, kind });
-  const rest = capitalised(sub.name);
+function subresourceRoutes(context: RouteContext, sub: SubresourceDef): Route[] {
+  const path = `${collectionPath(context)}/{name}/${sub.name}`;
+  const { subresourceKind } = context.def.behavior.documents;
+  const kind = (subresourceKind === 'of the subresource' && sub.kind) || ownKind(context);
+  if (streams.has(sub.name)) return connectRoutes(context, sub, { path, kind });
+  const rest = capitalize(sub.name);
   const isText = sub.name === 'log';
-  const own: RouteSchema = isText ? 'text' : schemaOfKind(place, sub);
-  const routes = readWriteRoutes(place, { path, own, kind, rest })
+  const own: RouteSchema = isText ? 'text' : schemaOfKind(context, sub);
+  const routes = readWriteRoutes(context, { path, own, kind, rest })
     .filter(({ verb }) => sub.verbs.includes(verb))
     .map(({ route }) =>
       isText
-        ? { ...route, query: optionNames('log'), produces: ['text/plain', ...mediaTypes(place)] }
+        ? {
+            ...route,
+            query: optionParameters('log'),
+            produces: ['text/plain', ...mediaTypes(context)],
+          }
         : route,
     );
   if (sub.verbs.includes('create')) {
     routes.push({
       path,
       kind,
-      ...writing(place, { action: 'post', sends: own, takes: bodyTypes(place) }),
-      operationId: operationId(place, 'create', rest),
-      description: `create ${sub.name} of ${place.def.kind}`,
+      ...writeRoute(context, { action: 'post', body: own, consumes: bodyTypes(context) }),
+      operationId: operationId(context, 'create', rest),
+      description: `create ${sub.name} of ${context.def.kind}`,
     });
   }
   return routes;
@@ -318,9 +328,12 @@ const connectVerbs = {
   update: 'put',
 } as const;
 
-/** Operations of a proxy, which also forwards methods without a verb, and paths below its own. */
+/**
+ * The operations of a stream or proxy. A proxy also forwards methods without a verb, and paths
+ * below its own.
+ */
 function connectRoutes(
-  place: Place,
+  context: RouteContext,
   sub: SubresourceDef,
   { path, kind }: { path: string; kind: GroupVersionKind },
 ): Route[] {
@@ -330,66 +343,69 @@ function connectRoutes(
   const ends = isProxy ? ['', '/{path}'] : [''];
   return ends.flatMap((end) =>
     methods.map((method): Route => {
-      const rest = `${capitalised(sub.name)}${end === '' ? '' : 'WithPath'}`;
+      const rest = `${capitalize(sub.name)}${end === '' ? '' : 'WithPath'}`;
       return {
         path: `${path}${end}`,
         kind,
         method,
         action: 'connect',
-        query: optionNames(sub.name),
+        query: optionParameters(sub.name),
         responses: [[200, 'text']],
         produces: ['*/*'],
-        operationId: operationId(place, 'connect', rest, capitalised(method)),
-        description: `connect ${method.toUpperCase()} requests to ${sub.name} of ${place.def.kind}`,
+        operationId: operationId(context, 'connect', rest, capitalize(method)),
+        description: `connect ${method.toUpperCase()} requests to ${sub.name} of ${context.def.kind}`,
       };
     }),
   );
 }
 
-function schemaOfKind(place: Place, sub: SubresourceDef): RouteSchema {
-  const { def } = place;
+function schemaOfKind(context: RouteContext, sub: SubresourceDef): RouteSchema {
+  const { def } = context;
   if (sub.kind === undefined || sub.kind.kind === def.kind) return { def, list: false };
-  const type = namedOptions(place.dialect, sub.kind);
+  const type = subresourceTypeName(context.dialect, sub.kind);
   return type === undefined ? { def, list: false } : { type };
 }
 
-/** The old watch paths, `/api/v1/watch/…`, deprecated in favor of lists with `watch`. */
-function watchRoutes(place: Place): Route[] {
-  const { def, root } = place;
+/** The operations of the deprecated watch paths, `/api/v1/watch/…`. */
+function watchRoutes(context: RouteContext): Route[] {
+  const { def, root } = context;
   if (!def.verbs.includes('watch')) return [];
   const shared = {
     method: 'get' as const,
-    kind: ownKind(place),
+    kind: ownKind(context),
     query: routeParameters.list,
     responses: [[200, watchEvent] as const],
-    produces: listTypes(place),
+    produces: listTypes(context),
   };
-  const inside = collectionPath(place, '/watch');
+  const inside = collectionPath(context, '/watch');
   const lists: Route[] = [
     {
       ...shared,
       path: inside,
       action: 'watchlist',
-      operationId: operationId(place, 'watch', 'List'),
+      operationId: operationId(context, 'watch', 'List'),
       description: `watch individual changes to a list of ${def.kind}`,
     },
     {
       ...shared,
       path: `${inside}/{name}`,
       action: 'watch',
-      operationId: operationId(place, 'watch'),
+      operationId: operationId(context, 'watch'),
       description: `watch changes to an object of kind ${def.kind}`,
     },
   ];
   if (def.scope === 'Cluster') return lists;
-  const everywhere = operationId(place, 'watch', 'ListForAllNamespaces').replace('Namespaced', '');
+  const allNamespacesId = operationId(context, 'watch', 'ListForAllNamespaces').replace(
+    'Namespaced',
+    '',
+  );
   return [
     ...lists,
     {
       ...shared,
       path: `${root}/watch/${def.resource}`,
       action: 'watchlist',
-      operationId: everywhere,
+      operationId: allNamespacesId,
       description: `watch individual changes to a list of ${def.kind}`,
     },
   ];

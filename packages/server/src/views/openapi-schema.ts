@@ -17,36 +17,41 @@ import { objectText } from './json-text.ts';
 import { definitionName } from './openapi-names.ts';
 import { validationJson } from './openapi-validation.ts';
 
-/** The OpenAPI version to write. */
+/** The OpenAPI version of a document. */
 export type OpenApiForm = 'v2' | 'v3';
 
-/** State shared by the schemas of one document. */
+/** The state that the schemas of one document share. */
 export interface SchemaContext {
   readonly form: OpenApiForm;
   readonly dialect: Dialect;
-  readonly enums: 'left-out' | undefined;
+  readonly enums: 'omitted' | undefined;
   /** Descriptions of types and fields. */
   readonly descriptions: Descriptions;
-  /** Called for each named type that a schema references and the document must define. */
+  /** Called for each named type that a schema refers to, which the document must define. */
   readonly refer: (name: string, type: Schema) => void;
-  /** Cached inline schemas: most fields of a document have one of a few. */
-  readonly written: Map<Schema, JsonObject>;
-  /** The same as text, and the texts of fields that are always present. */
-  readonly texts: { readonly inPlace: Map<Schema, string>; readonly always: Map<Schema, string> };
+  /** Cached schemas and references: most fields of a document have one of a few. */
+  readonly inlineSchemas: Map<Schema, JsonObject>;
+  /** Their texts, and those of fields that are always present. */
+  readonly texts: {
+    readonly inline: Map<Schema, string>;
+    readonly requiredFields: Map<Schema, string>;
+  };
 }
 
 /** Creates the state for the schemas of a new document. */
-export function schemaContext(options: Omit<SchemaContext, 'written' | 'texts'>): SchemaContext {
-  const texts = { inPlace: new Map<Schema, string>(), always: new Map<Schema, string>() };
-  return { ...options, written: new Map(), texts };
+export function schemaContext(
+  options: Omit<SchemaContext, 'inlineSchemas' | 'texts'>,
+): SchemaContext {
+  const texts = { inline: new Map<Schema, string>(), requiredFields: new Map<Schema, string>() };
+  return { ...options, inlineSchemas: new Map(), texts };
 }
 
-/** Prefix of references to definitions. */
-const places = { v2: '#/definitions/', v3: '#/components/schemas/' } as const;
+/** The prefix of references to definitions. */
+const referencePrefixes = { v2: '#/definitions/', v3: '#/components/schemas/' } as const;
 
-/** `{"$ref": …}` of a definition by its name in the document. */
+/** A reference to a definition, by its name in the document. */
 export function refTo(form: OpenApiForm, name: string): JsonObject {
-  return { $ref: places[form] + name };
+  return { $ref: referencePrefixes[form] + name };
 }
 
 const text: Schema = { type: 'string', typed: true };
@@ -55,7 +60,7 @@ const versionFields = [
   ...['buildDate', 'goVersion', 'compiler', 'platform'],
 ];
 
-/** Types without a table: the body of a PATCH, and the answer of `/version`. */
+/** Types without a table: the body of a PATCH, and the response of `/version`. */
 const ownTypes: ReadonlyMap<string, Schema> = new Map<string, Schema>([
   ['meta.v1.Patch', { type: 'object', typed: true, typeName: 'meta.v1.Patch' }],
   [
@@ -70,12 +75,12 @@ const ownTypes: ReadonlyMap<string, Schema> = new Map<string, Schema>([
   ],
 ]);
 
-/** A reference to a built-in type by its name in the tables (`meta.v1.ObjectMeta`). */
+/** A reference to a built-in type, by its name in the tables (`meta.v1.ObjectMeta`). */
 export function typeRef(context: SchemaContext, typeName: string): JsonObject {
   return schemaJson(context, namedSchema(typeName));
 }
 
-/** The text of `typeRef`. */
+/** The JSON text of `typeRef`. */
 export function typeRefText(context: SchemaContext, typeName: string): string {
   return schemaText(context, namedSchema(typeName));
 }
@@ -84,30 +89,30 @@ function namedSchema(typeName: string): Schema {
   return ownTypes.get(typeName) ?? schemaOf(typeName);
 }
 
-/** An inline schema of a document: named types become references. */
+/** A reference to a named type, or the inline schema of another type. */
 export function schemaJson(context: SchemaContext, schema: Schema): JsonObject {
   const at = resolved(schema);
-  let json = context.written.get(at);
+  let json = context.inlineSchemas.get(at);
   if (json === undefined) {
     json = isNamed(at) ? reference(context, at) : inlineJson(context, at);
-    context.written.set(at, json);
+    context.inlineSchemas.set(at, json);
   }
   return json;
 }
 
-/** The text of `schemaJson`. */
+/** The JSON text of `schemaJson`. */
 export function schemaText(context: SchemaContext, schema: Schema): string {
   const at = resolved(schema);
-  const { inPlace } = context.texts;
-  let text = inPlace.get(at);
+  const { inline } = context.texts;
+  let text = inline.get(at);
   if (text === undefined) {
     text = jsonText(schemaJson(context, at));
-    inPlace.set(at, text);
+    inline.set(at, text);
   }
   return text;
 }
 
-/** Whether a named type has a definition: only structs and leaves; lists and maps are inlined. */
+/** Whether a type has a definition. Only named structs and scalars do; lists and maps are inline. */
 function isNamed(schema: Schema): schema is Schema & { readonly typeName: string } {
   return (
     schema.typeName !== undefined &&
@@ -133,7 +138,7 @@ function reference(
   return withRef(context, refTo(context.form, name), extras);
 }
 
-/** Wraps a reference in `allOf`, because OpenAPI 3.0 allows no members next to a reference. */
+/** Adds members to a reference. In OpenAPI 3.0, which forbids them beside it, it moves to `allOf`. */
 export function withRef(
   context: SchemaContext,
   ref: JsonObject,
@@ -145,29 +150,26 @@ export function withRef(
   return context.form === 'v2' ? { ...ref, ...extras } : { allOf: [ref], ...extras };
 }
 
-/**
- * The JSON text of a type's definition, followed by `more`. Most of a document consists of these
- * properties.
- */
+/** The JSON text of a type's definition, followed by `more`. */
 export function definitionText(context: SchemaContext, schema: Schema, more: JsonObject): string {
   const { typed, properties } = schema;
   const { type, ...rest } = inlineJson(context, schema);
   const texts = context.descriptions.ofType(schema.typeName ?? '');
-  const description = described(texts.text);
+  const description = descriptionMember(texts.text);
   if (typed !== true || properties === undefined || properties.size === 0) {
     const typeJson: JsonObject = type === undefined ? {} : { type };
     return jsonText({ ...description, ...typeJson, ...rest, ...more });
   }
-  const behind = Object.entries({ ...rest, ...more });
+  const followingMembers = Object.entries({ ...rest, ...more });
   return objectText({
     description: texts.text && jsonText(texts.text),
     type: jsonText(type),
     properties: typedProperties(context, texts, properties),
-    ...Object.fromEntries(behind.map(([name, value]) => [name, jsonText(value)])),
+    ...Object.fromEntries(followingMembers.map(([name, value]) => [name, jsonText(value)])),
   });
 }
 
-/** A full schema, except the properties of a built-in type. */
+/** The inline schema of a type, without the properties of a built-in one. */
 export function inlineJson(context: SchemaContext, schema: Schema): JsonObject {
   if (schema.typed !== true) return customJson(context, schema);
   const leaf = leafJson(context.form, schema);
@@ -177,7 +179,7 @@ export function inlineJson(context: SchemaContext, schema: Schema): JsonObject {
   if (schema.type !== undefined) json['type'] = schema.type;
   if (schema.format !== undefined) json['format'] = schema.format;
   if (schema.default !== undefined && context.form === 'v3') json['default'] = schema.default;
-  const values = context.enums === 'left-out' ? undefined : schema.validation?.enum;
+  const values = context.enums === 'omitted' ? undefined : schema.validation?.enum;
   if (values !== undefined) json['enum'] = [...values];
   if (schema.required !== undefined) json['required'] = [...schema.required];
   if (items !== undefined) json['items'] = elementJson(context, items);
@@ -187,11 +189,11 @@ export function inlineJson(context: SchemaContext, schema: Schema): JsonObject {
   return Object.assign(json, listJson(schema), mapTypeJson(schema), patchJson(schema));
 }
 
-/** Types with custom JSON encoding in Go. */
+/** The schema of a type with a custom JSON encoding in Go; undefined for others. */
 function leafJson(form: OpenApiForm, schema: Schema): JsonObject | undefined {
   if (schema.alternatives !== undefined) return {};
   if (schema.preserveUnknownFields === true) {
-    // Raw JSON has no type; the other two are always objects.
+    // Raw JSON has no type; RawExtension and custom objects are objects.
     const isObject = schema.type === 'object' || (schema.typeName ?? '').startsWith('runtime.');
     return isObject ? { type: 'object' } : {};
   }
@@ -216,16 +218,16 @@ function typedProperties(
   let text = '';
   for (const [name, property] of properties) {
     const schema = resolved(property.schema);
-    const isLeftOut = property.omitEmpty === true && !isStruct(schema);
-    const mayLack = isLeftOut || property.pointer === true;
-    const value = mayLack ? schemaText(context, schema) : givenText(context, schema);
+    const isOmittedWhenEmpty = property.omitEmpty === true && !isStruct(schema);
+    const isOptional = isOmittedWhenEmpty || property.pointer === true;
+    const value = isOptional ? schemaText(context, schema) : requiredFieldText(context, schema);
     const described = withDescription(context, value, texts.field(name));
     text += `${text === '' ? '{' : ','}"${name}":${described}`;
   }
   return `${text}}`;
 }
 
-/** The text of a schema with a description. */
+/** The JSON text of a schema with a description. */
 function withDescription(
   { form }: SchemaContext,
   text: string,
@@ -238,13 +240,13 @@ function withDescription(
   return isBare ? `${first},"allOf":[${text}]}` : `${first},${text.slice(1)}`;
 }
 
-/** The text of a field that Go never omits. */
-function givenText(context: SchemaContext, schema: Schema): string {
-  const { always } = context.texts;
-  let text = always.get(schema);
+/** The JSON text of the schema of a field that Go never omits. */
+function requiredFieldText(context: SchemaContext, schema: Schema): string {
+  const { requiredFields } = context.texts;
+  let text = requiredFields.get(schema);
   if (text === undefined) {
     text = jsonText(withDefault(context, schemaJson(context, schema), zeroOf(schema)));
-    always.set(schema, text);
+    requiredFields.set(schema, text);
   }
   return text;
 }
@@ -253,7 +255,7 @@ function elementJson(context: SchemaContext, schema: Schema): JsonObject {
   return withDefault(context, schemaJson(context, schema), zeroOf(resolved(schema)));
 }
 
-/** The default of a field that Go never omits: its zero value. */
+/** The schema with a default, which for a field that Go never omits is its zero value. */
 function withDefault(
   context: SchemaContext,
   json: JsonObject,
@@ -282,11 +284,11 @@ function zeroOf(schema: Schema): JsonValue | undefined {
   return schema.type === undefined ? undefined : zeros[schema.type];
 }
 
-const nothing: JsonObject = {};
+const noMembers: JsonObject = {};
 
 function listJson(schema: Schema): JsonObject {
   const { listType, listMapKeys } = schema;
-  if (listType === undefined && listMapKeys === undefined) return nothing;
+  if (listType === undefined && listMapKeys === undefined) return noMembers;
   return {
     ...(listType === undefined ? {} : { 'x-kubernetes-list-type': listType }),
     ...(listMapKeys === undefined ? {} : { 'x-kubernetes-list-map-keys': [...listMapKeys] }),
@@ -294,12 +296,12 @@ function listJson(schema: Schema): JsonObject {
 }
 
 function mapTypeJson(schema: Schema): JsonObject {
-  return schema.mapType === undefined ? nothing : { 'x-kubernetes-map-type': schema.mapType };
+  return schema.mapType === undefined ? noMembers : { 'x-kubernetes-map-type': schema.mapType };
 }
 
 function patchJson(schema: Schema): JsonObject {
   const { patchStrategies, patchMergeKey } = schema;
-  if (patchStrategies === undefined && patchMergeKey === undefined) return nothing;
+  if (patchStrategies === undefined && patchMergeKey === undefined) return noMembers;
   return {
     ...(patchStrategies === undefined
       ? {}
@@ -308,7 +310,7 @@ function patchJson(schema: Schema): JsonObject {
   };
 }
 
-/** The full schema of a custom kind, or a part of it. */
+/** The schema of a custom kind, or of a part of it. */
 function customJson(context: SchemaContext, schema: Schema): JsonObject {
   if (isBooleanSchema(schema)) return {};
   const shape = shapeOf(context.form, schema);
@@ -339,8 +341,9 @@ function customJson(context: SchemaContext, schema: Schema): JsonObject {
 type Shape = Pick<Schema, 'type' | 'properties' | 'required' | 'items' | 'embeddedResource'>;
 
 /**
- * OpenAPI 2 has neither null nor unknown members next to known ones, and its clients reject both,
- * so such a value has neither type nor structure there.
+ * The structural part of a schema. OpenAPI 2 cannot describe a value that is nullable or has unknown
+ * members beside known ones, and its clients reject such values, so the type and structure are
+ * omitted.
  */
 function shapeOf(form: OpenApiForm, schema: Schema): Shape {
   if (form === 'v3') return schema;
@@ -359,9 +362,10 @@ function shapeOf(form: OpenApiForm, schema: Schema): Shape {
 
 function intOrStringJson(form: OpenApiForm, schema: Schema): JsonObject {
   if (schema.intOrString !== true) return {};
-  const says = schema.validation?.anyOf ?? schema.validation?.allOf;
-  const either = says === undefined ? { anyOf: [{ type: 'integer' }, { type: 'string' }] } : {};
-  return { ...(form === 'v3' ? either : {}), 'x-kubernetes-int-or-string': true };
+  const alternatives = schema.validation?.anyOf ?? schema.validation?.allOf;
+  const integerOrString =
+    alternatives === undefined ? { anyOf: [{ type: 'integer' }, { type: 'string' }] } : {};
+  return { ...(form === 'v3' ? integerOrString : {}), 'x-kubernetes-int-or-string': true };
 }
 
 function customProperties(context: SchemaContext, shape: Shape): JsonObject {
@@ -382,29 +386,29 @@ function customProperties(context: SchemaContext, shape: Shape): JsonObject {
   };
 }
 
-/** The members of every object, for schemas of custom kinds. */
+/** The properties that all objects have, for schemas of custom kinds. */
 export function objectMembers(context: SchemaContext): JsonObject {
   return {
     ...typeMembers(context),
     metadata: withRef(
       context,
       typeRef(context, 'meta.v1.ObjectMeta'),
-      described(context.descriptions.ofKind('metadata')),
+      descriptionMember(context.descriptions.ofKind('metadata')),
     ),
   };
 }
 
-/** `apiVersion` and `kind`. */
+/** The properties `apiVersion` and `kind`. */
 export function typeMembers(context: SchemaContext): JsonObject {
   const { descriptions } = context;
   return {
-    apiVersion: { ...described(descriptions.ofKind('apiVersion')), type: 'string' },
-    kind: { ...described(descriptions.ofKind('kind')), type: 'string' },
+    apiVersion: { ...descriptionMember(descriptions.ofKind('apiVersion')), type: 'string' },
+    kind: { ...descriptionMember(descriptions.ofKind('kind')), type: 'string' },
   };
 }
 
-/** The member `description`, if there is a text. */
-export function described(description: string | undefined): JsonObject {
+/** An object with the member `description`; empty if it is undefined. */
+export function descriptionMember(description: string | undefined): JsonObject {
   return description === undefined ? {} : { description };
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createCatalogue } from '../catalogue/catalogue.ts';
 import { openApiV2 } from './openapi-v2.ts';
 
-test('TRUST-2: the OpenAPI v2 document is made in steps, one per path and definition', () => {
+test('TRUST-2: the OpenAPI 2 document is created in one step per path and definition', () => {
   const dialect = dialectOf('svc');
   const groupOrder = builtinGroupOrder(dialect);
   const { snapshot } = createCatalogue(builtinKinds(dialect), { groupOrder });

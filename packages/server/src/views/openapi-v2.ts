@@ -6,10 +6,7 @@ import { type OpenApiSource, type OperationForm, openApiBuilder } from './openap
 import { queryParametersText } from './openapi-parameters.ts';
 import type { FieldType, MessageShape, MessageShapes } from './openapi-proto.ts';
 
-/**
- * The OpenAPI 2 document of all served APIs (API-12) as JSON, in steps; a pure function of the
- * snapshot.
- */
+/** Creates the JSON of the OpenAPI 2 document of all served APIs (API-12), in steps. */
 export function* openApiV2(source: OpenApiSource): Generator<void, string> {
   const { snapshot, dialect, release } = source;
   const builder = openApiBuilder(source, { form: 'v2', operations, api: 'own' });
@@ -36,7 +33,7 @@ export function* openApiV2(source: OpenApiSource): Generator<void, string> {
 }
 
 const operations: OperationForm = {
-  ownMembers({ body, produces, query, takes = ['*/*'] }, schema) {
+  ownMembers({ body, produces, query, consumes = ['*/*'] }, schema) {
     const parameters = query.length === 0 ? '' : queryParametersText('v2', query).slice(1, -1);
     const sent =
       body === undefined
@@ -48,15 +45,15 @@ const operations: OperationForm = {
             schema: schema(body.schema),
           });
     const all = [sent, parameters].filter((text) => text !== '');
-    const consumes = body?.types ?? takes;
+    const types = body?.types ?? consumes;
     return {
-      consumes: consumes.length === 0 ? undefined : jsonText(consumes),
+      consumes: types.length === 0 ? undefined : jsonText(types),
       produces: jsonText(produces),
       schemes: '["https"]',
       parameters: all.length === 0 ? undefined : `[${all.join()}]`,
     };
   },
-  answerMember: (_route, schema) => `"schema":${schema}`,
+  responseMember: (_route, schema) => `"schema":${schema}`,
 };
 
 const refOr =

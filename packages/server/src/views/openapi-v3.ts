@@ -14,17 +14,17 @@ import { queryParametersText } from './openapi-parameters.ts';
 import type { FieldType, MessageShape, MessageShapes } from './openapi-proto.ts';
 
 /** One OpenAPI 3 document, created on demand. */
-export interface DocumentPlace {
-  /** Its name in the index: `api/v1`, `apis/apps/v1`, `apis/apps`. */
+export interface OpenApiV3Document {
+  /** The name in the index: `api/v1`, `apis/apps/v1`, `apis/apps`. */
   readonly name: string;
-  /** Its kinds: the document is unchanged while they are. */
+  /** The kinds in the document, which changes only if they do. */
   readonly defs: readonly ResourceDef[];
-  /** Its JSON, in steps. */
+  /** Creates the JSON of the document, in steps. */
   make(): Generator<void, string>;
 }
 
-/** The documents of a snapshot (API-12); each is a pure function of it. */
-export function openApiV3Places(source: OpenApiSource): DocumentPlace[] {
+/** The OpenAPI 3 documents of a snapshot (API-12). */
+export function openApiV3Documents(source: OpenApiSource): OpenApiV3Document[] {
   const { snapshot } = source;
   const roots = rootDiscovery(source).map((path) => ({
     name: path.path.slice(1),
@@ -43,7 +43,7 @@ export function openApiV3Places(source: OpenApiSource): DocumentPlace[] {
   return [...roots, ...versions];
 }
 
-/** One document, in steps; those of custom APIs omit what kube-apiserver omits from them. */
+/** Creates a document in steps. That of a custom API omits what kube-apiserver omits. */
 function* documentOf(
   source: OpenApiSource,
   { api, fill }: { readonly api: DescribedApi; readonly fill: (to: OpenApiBuilder) => void },
@@ -73,12 +73,12 @@ function* documentOf(
   });
 }
 
-/** The URL of a document with its digest, so that the content never changes (API-12). */
+/** The URL of a document, which includes its digest so that responses can be cached (API-12). */
 export function documentUrl(name: string, digest: string): string {
   return `/openapi/v3/${name}?hash=${digest}`;
 }
 
-/** The index `/openapi/v3`. */
+/** The index of documents, `/openapi/v3`. */
 export function openApiV3Index(digests: ReadonlyMap<string, string>): JsonObject {
   const names = [...digests.keys()].sort();
   const paths = names.map((name) => {
@@ -105,7 +105,7 @@ const operations: OperationForm = {
         }),
     };
   },
-  answerMember: ({ produces }, schema) => `"content":${contentText(produces, schema)}`,
+  responseMember: ({ produces }, schema) => `"content":${contentText(produces, schema)}`,
 };
 
 type Wrap = NonNullable<MessageShape['wrap']>;
@@ -115,7 +115,7 @@ const refOr =
   (value) =>
     isObject(value) && value['$ref'] !== undefined ? [2, 'Reference'] : [1, type];
 
-/** A default is a number, a boolean, or a string; the message has no field for others. */
+/** The field of a default; undefined unless it is a number, a boolean, or a string. */
 function defaultField(value: JsonValue): readonly [number: number, type: FieldType] | undefined {
   if (typeof value === 'number') return [1, 'double'];
   if (typeof value === 'boolean') return [2, 'bool'];

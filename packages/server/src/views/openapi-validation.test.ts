@@ -7,18 +7,18 @@ describe('API-12: validation keywords', () => {
     expect(validationJson('v3', {})).toEqual({});
   });
 
-  test('are written also when 0 or false', () => {
+  test('include those with the value 0 or false', () => {
     const validation = { minimum: 0, exclusiveMinimum: false, pattern: '^a', enum: ['a', null] };
     expect(validationJson('v2', validation)).toEqual(validation);
   });
 
-  test('exclude alternatives in OpenAPI v2', () => {
+  test('exclude alternatives in OpenAPI 2', () => {
     const validation = { minLength: 1, anyOf: [{ maximum: 5 }], not: { maximum: 1 } };
     expect(validationJson('v2', validation)).toEqual({ minLength: 1 });
     expect(validationJson('v3', validation)).toEqual(validation);
   });
 
-  test('descend into members, items, and alternatives', () => {
+  test('include those of members, items, and alternatives', () => {
     const nested = {
       required: ['a'],
       properties: new Map([['a', { minLength: 1 }]]),
@@ -37,7 +37,7 @@ describe('API-12: validation keywords', () => {
     });
   });
 
-  test('keep a member named like one of Object.prototype', () => {
+  test('include those of a member named __proto__', () => {
     const properties = new Map([['__proto__', { minLength: 1 }]]);
     expect(JSON.stringify(validationJson('v3', { allOf: [{ properties }] }))).toBe(
       '{"allOf":[{"properties":{"__proto__":{"minLength":1}}}]}',

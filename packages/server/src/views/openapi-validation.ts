@@ -20,8 +20,8 @@ const keywords = [
 const junctors = ['allOf', 'anyOf', 'oneOf'] as const;
 
 /**
- * The validation keywords. OpenAPI 2 gets no `allOf`, `anyOf`, `oneOf`, and `not`: it lacks most of
- * them, and its clients do not understand `allOf`.
+ * The validation keywords of a schema. `allOf`, `anyOf`, `oneOf`, and `not` are omitted in OpenAPI
+ * 2, which lacks all but `allOf`; its clients do not support that.
  */
 export function validationJson(
   form: 'v2' | 'v3',

@@ -42,7 +42,7 @@ describe('CODEC-5: a table', () => {
     expect(cells).toEqual(['one', object.metadata.creationTimestamp]);
   });
 
-  test('has in each row what the client includes', () => {
+  test('has the included object in each row', () => {
     expect(tableRow(object, { ...row, include: 'None' }).object).toBeNull();
     expect(tableRow(object, { ...row, include: 'Object' }).object).toBe(object);
     expect(tableRow(object, { ...row, include: 'Metadata' }).object).toEqual({
@@ -52,13 +52,13 @@ describe('CODEC-5: a table', () => {
     });
   });
 
-  test('has conditions only where there are some', () => {
+  test('has conditions in a row only if there are any', () => {
     expect(tableRow(object, { ...row, include: 'None' })).not.toHaveProperty('conditions');
     const conditions = [{ type: 'Completed', status: 'True' }];
     expect(tableRow(object, { ...row, include: 'None', conditions })).toMatchObject({ conditions });
   });
 });
 
-test('CODEC-6: metadata of an object without any is empty', () => {
+test('CODEC-6: the metadata of an object without metadata is empty', () => {
   expect(partialObject({ apiVersion: 'v1', kind: 'Any' }, 'meta.svc.io/v1').metadata).toEqual({});
 });

@@ -1,13 +1,13 @@
 import { type ColumnDef, createdAtColumn, nameColumn } from '@wheelhouse/kinds';
 import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 
-/** What a table row contains besides its cells (CODEC-5). */
+/** The object that a table row contains besides its cells (CODEC-5). */
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
-/** Columns of kinds without declared columns. */
+/** The columns of kinds that declare none. */
 export const defaultColumns: readonly ColumnDef[] = [nameColumn, createdAtColumn];
 
-/** A table's `columnDefinitions`. */
+/** The `columnDefinitions` of a table. */
 export function columnDefinitions(columns: readonly ColumnDef[]): JsonObject[] {
   return columns.map(({ name, type, format, description, priority }) => ({
     name,
@@ -18,7 +18,12 @@ export function columnDefinitions(columns: readonly ColumnDef[]): JsonObject[] {
   }));
 }
 
-/** One row of a table; `metaVersion` is the apiVersion of its metadata. */
+/**
+ * A row of a table.
+ *
+ * @param options.metaVersion the apiVersion of a PartialObjectMetadata
+ * @param options.nowMs the current time for ages, milliseconds since the epoch
+ */
 export function tableRow(
   object: JsonObject,
   options: {
@@ -33,11 +38,11 @@ export function tableRow(
   return {
     cells: tableCells(object, columns, nowMs),
     ...(conditions.length === 0 ? {} : { conditions: [...conditions] }),
-    object: carried(object, include, metaVersion),
+    object: rowObject(object, include, metaVersion),
   };
 }
 
-/** The cells of a row in column order. */
+/** The cells of a row, in column order; null where a column has no value. */
 export function tableCells(
   object: JsonObject,
   columns: readonly ColumnDef[],
@@ -46,12 +51,12 @@ export function tableCells(
   return columns.map((column): JsonValue => column.cell(object, nowMs) ?? null);
 }
 
-function carried(object: JsonObject, include: IncludeObject, metaVersion: string): JsonValue {
+function rowObject(object: JsonObject, include: IncludeObject, metaVersion: string): JsonValue {
   if (include === 'None') return null;
   return include === 'Object' ? object : partialObject(object, metaVersion);
 }
 
-/** An object's PartialObjectMetadata (CODEC-6). */
+/** The PartialObjectMetadata of an object (CODEC-6). */
 export function partialObject(object: JsonObject, metaVersion: string): JsonObject {
   return {
     kind: 'PartialObjectMetadata',

@@ -1,11 +1,12 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 
-/** The Kubernetes release whose behavior this server has. */
+/** The Kubernetes release that this server implements. */
 export const apiRelease = { major: '1', minor: '32', patch: '0' } as const;
 
 /**
- * The body of `/version` (API-11); clients compare major and minor with their own. An emulating
- * server reports the emulated release besides its own (VER-2).
+ * The body of `/version` (API-11). Clients compare its major and minor version with their own.
+ *
+ * @param emulatedMinor the minor version of the emulated release, which is added (VER-2)
  */
 export function versionDocument(emulatedMinor?: number): JsonObject {
   const { major, minor, patch } = apiRelease;

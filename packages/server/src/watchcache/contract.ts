@@ -16,7 +16,7 @@ export interface ListRequest {
   /** Absent without selectors. */
   readonly filter?: EntryFilter | undefined;
   /** Omits unreadable objects instead of failing. */
-  readonly unreadable?: 'left-out';
+  readonly unreadable?: 'omitted';
 }
 
 /** The entries of a list, all at one revision. */

@@ -131,7 +131,7 @@ test('a lost connection is resumed where it broke, and watches continue', async 
   expect(reader.short).toEqual(['ADDED a/x@1']);
 });
 
-test('after lost history the cache reloads, watches end, and subscribers receive the changes', async () => {
+test('lost history reloads the cache, ends watches, and updates subscribers', async () => {
   const flaky = flakyStore();
   const { store } = flaky;
   const clock = new FakeClock();

@@ -148,7 +148,7 @@ test('WATCH-7: a watcher with a slow reader does not delay others', async () => 
   cache.close();
 });
 
-test('WATCH-1: a large object that cannot be encoded ends only the watches of that encoding', async () => {
+test('WATCH-1: a large object that an encoding cannot represent ends only its watches', async () => {
   const { cache, put, until } = await slowFrames();
   const readers = [new TestReader(), new TestReader(), new TestReader()];
   const failing: EventEncoder = {

@@ -106,7 +106,7 @@ test('watchers of one encoding share one buffer per batch', async () => {
   expect(first?.writes[0]).toBe(third?.writes[0]);
 });
 
-test('a watch from a too old version ends with an ERROR, and a malformed version is rejected', async () => {
+test('a watch from an expired version ends with an ERROR; malformed versions are rejected', async () => {
   const { cache, store, clock } = await setup({ historyMs: 1000 });
   clock.advance(5000);
   await putWidget(store, { namespace: 'a', name: 'x', value: 1 });
@@ -210,7 +210,7 @@ test('initial events at a version that is never reached end with 504', async () 
   expect(reader.ended).toMatchObject({ type: 'error', error: { status: { code: 504 } } });
 });
 
-test('bookmarks are sent about once a minute and right before the timeout, if allowed', async () => {
+test('allowed bookmarks are sent about once a minute and right before the timeout', async () => {
   const { cache, store, clock } = await setup();
   const withBookmarks = await open(cache, {
     resourceVersion: '3',

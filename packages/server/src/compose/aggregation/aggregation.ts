@@ -148,7 +148,7 @@ class Host implements AggregationHost {
     this.#closers.push(cache.subscribe((change) => this.#changed(change)));
     await cache.ready();
     const all = { def: apiServices, namespace: '' };
-    const entries = await listEntries(registry.caches, all, { unreadable: 'left-out' });
+    const entries = await listEntries(registry.caches, all, { unreadable: 'omitted' });
     for (const { key } of entries) {
       const current = cache.peek(key);
       if (current !== undefined) this.#note(current);

@@ -218,7 +218,7 @@ async function followEntries(options: {
     else entryByKey.set(key, current);
     options.onChange({ previous, current });
   };
-  const followed = await follow(cache, onEntry, { unreadable: 'left-out' });
+  const followed = await follow(cache, onEntry, { unreadable: 'omitted' });
   return {
     close: followed.close,
     entries: () => [...entryByKey.values()],

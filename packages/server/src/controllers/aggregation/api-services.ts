@@ -147,7 +147,7 @@ class Registrar {
     const { apiServices, caches } = this.#options;
     const desired = this.#desired();
     const all = { def: apiServices, namespace: '' };
-    const entries = await listEntries(caches, all, { unreadable: 'left-out' });
+    const entries = await listEntries(caches, all, { unreadable: 'omitted' });
     const present = new Map(entries.map((entry) => [entry.key, decodeEntry(entry)]));
     const isFirst = this.#created === undefined;
     this.#created ??= new Set();

@@ -69,8 +69,8 @@ export async function startFlowConfiguration(
     queue.add(everything);
   };
   const followed = await Promise.all([
-    follow(caches.of(defs.levels), storeIn(stored.levels), { unreadable: 'left-out' }),
-    follow(caches.of(defs.schemas), storeIn(stored.schemas), { unreadable: 'left-out' }),
+    follow(caches.of(defs.levels), storeIn(stored.levels), { unreadable: 'omitted' }),
+    follow(caches.of(defs.schemas), storeIn(stored.schemas), { unreadable: 'omitted' }),
   ]);
   return {
     async close() {

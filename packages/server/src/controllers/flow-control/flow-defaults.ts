@@ -121,7 +121,7 @@ export async function startFlowDefaults(
           if (defaults.has(key) || mayBeManaged(entry, annotation)) queue.add(key);
           else if (entry === undefined) budget.forget(key);
         },
-        { unreadable: 'left-out' },
+        { unreadable: 'omitted' },
       ),
     ),
   );
