@@ -106,7 +106,7 @@ test('watchers of one encoding share one buffer per batch', async () => {
   expect(first?.writes[0]).toBe(third?.writes[0]);
 });
 
-test('a watch from an expired version ends with an ERROR; malformed versions are rejected', async () => {
+test('a watch from an expired version ends with an ERROR; a malformed one is rejected', async () => {
   const { cache, store, clock } = await setup({ historyMs: 1000 });
   clock.advance(5000);
   await putWidget(store, { namespace: 'a', name: 'x', value: 1 });
