@@ -44,7 +44,7 @@ const backupFlags = {
     group: 'Backup',
     type: 'string',
     default: '',
-    help: `Kubeconfig of an administrator of a running server, who needs the verb post on the path ${backupPath}.`,
+    help: `Kubeconfig of an administrator of a running server, who must be allowed to post to the path ${backupPath}.`,
   },
   context: {
     group: 'Backup',
@@ -173,7 +173,7 @@ const restoreFlags = {
     group: 'Restore',
     type: 'string',
     default: '',
-    help: 'Data directory to create; an existing one must hold nothing but keys, tokens, and certificates.',
+    help: 'Data directory to create; an existing one may contain only keys, tokens, and certificates.',
   },
 } as const satisfies FlagTable;
 

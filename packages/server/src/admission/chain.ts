@@ -221,14 +221,14 @@ export function createChainMeter(
   const labels = ['type', 'operation', 'rejected'];
   const plugins = registry.histogram({
     name: 'apiserver_admission_controller_admission_duration_seconds',
-    help: 'Duration of each admission plugin, by phase, operation, and whether it refused.',
+    help: 'Duration of each admission plugin, by phase, operation, and whether it rejected the request.',
     stability: 'STABLE',
     labels: ['name', ...labels],
     buckets,
   });
   const steps = registry.histogram({
     name: 'apiserver_admission_step_admission_duration_seconds',
-    help: 'Duration of each admission phase, by operation and whether it refused.',
+    help: 'Duration of each admission phase, by operation and whether it rejected the request.',
     stability: 'STABLE',
     labels,
     buckets,

@@ -26,7 +26,7 @@ export function recordFaults(options: {
   const { logger, clock } = options;
   const counter = options.registry.counter({
     name: 'apiserver_contained_faults_total',
-    help: 'Exceptions in callbacks that ended a connection, a request, or a task instead of the process.',
+    help: 'Number of exceptions in callbacks that ended a connection, request, or task instead of the process.',
     stability: 'ALPHA',
     labels: ['where'],
   });

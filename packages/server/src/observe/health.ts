@@ -224,7 +224,7 @@ export function createHealthMetrics(clock: Clock): HealthMetrics {
   });
   const total = registry.counter({
     name: 'kubernetes_healthchecks_total',
-    help: 'Number of runs of health checks, by result.',
+    help: 'Number of health checks, by result.',
     stability: 'STABLE',
     labels: ['name', 'type', 'status'],
   });

@@ -286,7 +286,7 @@ function lagHistogram(registry: MetricRegistry) {
   return registry
     .histogram({
       name: 'apiserver_event_loop_lag_seconds',
-      help: 'Delay of a timer that fires every 50 ms.',
+      help: 'Delay of a timer that fires every 50 ms, in seconds.',
       stability: 'ALPHA',
       labels: [],
       buckets: bucketsSeconds,

@@ -110,7 +110,7 @@ function memoryLook(registry: MetricRegistry, budget: MemoryBudget): () => void 
   });
   const refused = registry.counter({
     name: 'wheelhouse_memory_budget_refused_total',
-    help: 'Requests that were answered 429 because their client held too much memory.',
+    help: 'Number of requests that were answered 429 because their client held too much memory.',
     stability: 'ALPHA',
     labels: [],
   });

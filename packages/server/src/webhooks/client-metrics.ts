@@ -76,7 +76,7 @@ function createFamilies(registry: MetricRegistry) {
     missingSan: registry
       .counter({
         name: 'apiserver_webhooks_x509_missing_san_total',
-        help: 'Connections to webhooks that failed because the certificate has no subject alternative names.',
+        help: 'Number of connections to webhooks that failed because the certificate has no subject alternative names.',
         labels: [],
         stability: 'ALPHA',
       })

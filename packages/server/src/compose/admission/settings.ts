@@ -44,7 +44,7 @@ const admissionFlags = {
     group,
     type: 'list',
     default: '',
-    help: 'Default admission plugins not to run.',
+    help: 'Default admission plugins to disable.',
   },
   'admission-control': {
     group,

@@ -41,7 +41,7 @@ const aggregationFlags = {
     group: 'Aggregation',
     type: 'bool',
     default: 'true',
-    help: 'Refuse redirects of other servers.',
+    help: 'Reject redirects of other servers instead of forwarding them to clients.',
   },
 } as const satisfies FlagTable;
 

@@ -295,7 +295,7 @@ function webhookMetrics(
   const stability = 'ALPHA';
   const evaluations = registry.counter({
     name: 'apiserver_authorization_webhook_evaluations_total',
-    help: 'Round-trips to authorization webhooks.',
+    help: 'Number of calls to authorization webhooks.',
     stability,
     labels,
   });

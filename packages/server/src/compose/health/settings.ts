@@ -18,7 +18,7 @@ const healthFlags = {
     type: 'duration',
     range: 'not negative',
     default: '0s',
-    help: 'How long the start may take before unfinished parts of it fail /livez.',
+    help: 'How long startup may take before its unfinished parts fail /livez.',
   },
   'shutdown-delay-duration': {
     group: 'Generic',

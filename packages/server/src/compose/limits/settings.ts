@@ -46,7 +46,7 @@ const limitFlags = {
     type: 'int',
     range: 'not negative',
     default: '1800',
-    help: 'Minimum seconds that a watch stays open, unless it asks for less; the server picks a random value above it to spread load.',
+    help: 'Minimum seconds that a watch stays open, unless its client requests less; the server picks a random value above it to spread load.',
   },
   'max-requests-inflight': {
     group: 'Generic',

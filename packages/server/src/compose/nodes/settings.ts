@@ -65,7 +65,7 @@ const nodeFlags = {
     type: 'string',
     file: 'any',
     default: '',
-    help: 'Egress configuration file; connections are always direct here, so it must not name a proxy.',
+    help: 'Egress configuration file; connections are always direct, so it must not name a proxy.',
   },
   'cloud-config': {
     group: 'Misc',
@@ -73,7 +73,7 @@ const nodeFlags = {
     type: 'string',
     default: '',
     deprecated: 'will be removed in a future version',
-    help: 'Configuration file of an in-process cloud provider, of which there is none.',
+    help: 'Configuration file of an in-process cloud provider; not supported.',
   },
   'cloud-provider': {
     group: 'Misc',

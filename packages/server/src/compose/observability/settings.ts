@@ -61,14 +61,14 @@ const metricFlags = {
     type: 'bool',
     default: 'false',
     only: 'this process has no profiles to show',
-    help: 'Profiles of lock contention, which do not exist here.',
+    help: 'Enables profiles of lock contention; not supported.',
   },
   'debug-socket-path': {
     group: 'Misc',
     type: 'string',
     default: '',
     only: 'this process has no profiles to show',
-    help: 'A socket for profiles, which does not exist here.',
+    help: 'Unix socket that serves profiles; not supported.',
   },
   'tracing-config-file': {
     group: 'Misc',
@@ -215,7 +215,7 @@ const logFlags = {
     type: 'list',
     default: '',
     only: 'the log knows no source files, use -v',
-    help: 'Verbosity per source file, which is not supported.',
+    help: 'Verbosity per source file; not supported.',
   },
   v: {
     group: 'Logs',
@@ -232,7 +232,7 @@ const logFlags = {
     default: 'false',
     deprecated: 'This flag will be removed in v1.33',
     only: 'the log goes to the standard error alone',
-    help: 'Serve log files at /logs; there are none.',
+    help: 'Serve log files at /logs; without effect, since there are none.',
   },
 } as const satisfies FlagTable;
 

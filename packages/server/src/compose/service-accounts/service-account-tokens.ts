@@ -206,21 +206,24 @@ function countedUses(registry: MetricRegistry) {
   const counter = (name: string, help: string) =>
     registry.counter({ name: `serviceaccount_${name}`, help, stability: 'ALPHA', labels: [] }).of();
   return {
-    valid: counter('valid_tokens_total', 'Uses of tokens that were issued for a time.'),
-    stale: counter('stale_tokens_total', 'Uses of tokens that should have been replaced.'),
+    valid: counter('valid_tokens_total', 'Number of uses of tokens that expire.'),
+    stale: counter(
+      'stale_tokens_total',
+      'Number of uses of tokens that should have been replaced.',
+    ),
     legacy: {
-      all: counter('legacy_tokens_total', 'Uses of tokens that stand in Secrets.'),
+      all: counter('legacy_tokens_total', 'Number of uses of tokens that are stored in Secrets.'),
       automatic: counter(
         'legacy_auto_token_uses_total',
-        'Uses of tokens in Secrets that a controller made for their accounts.',
+        'Number of uses of tokens in Secrets that a controller created for their accounts.',
       ),
       manual: counter(
         'legacy_manual_token_uses_total',
-        'Uses of tokens in Secrets that somebody made by hand.',
+        'Number of uses of tokens in Secrets that were created manually.',
       ),
       invalid: counter(
         'invalid_legacy_auto_token_uses_total',
-        'Uses of tokens whose Secrets are labeled as invalid, which are refused.',
+        'Number of rejected uses of tokens whose Secrets are labeled as invalid.',
       ),
     },
   };

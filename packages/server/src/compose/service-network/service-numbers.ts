@@ -39,18 +39,28 @@ function serviceNumbersLook(
   const gauge = (name: string, help: string, labels: readonly string[]) =>
     registry.gauge({ name: `kube_apiserver_${name}`, help, stability: 'ALPHA', labels });
   const addresses = {
-    allocated: gauge('clusterip_allocator_allocated_ips', 'Addresses that Services have.', [
-      'cidr',
-    ]),
-    free: gauge('clusterip_allocator_available_ips', 'Addresses that nobody has.', ['cidr']),
+    allocated: gauge(
+      'clusterip_allocator_allocated_ips',
+      'Number of addresses that are allocated to Services.',
+      ['cidr'],
+    ),
+    free: gauge(
+      'clusterip_allocator_available_ips',
+      'Number of addresses that are not allocated.',
+      ['cidr'],
+    ),
   };
   const ports = {
     allocated: gauge(
       'nodeport_allocator_allocated_ports',
-      'Ports of nodes that Services have.',
+      'Number of node ports that are allocated to Services.',
       [],
     ),
-    free: gauge('nodeport_allocator_available_ports', 'Ports of nodes that nobody has.', []),
+    free: gauge(
+      'nodeport_allocator_available_ports',
+      'Number of node ports that are not allocated.',
+      [],
+    ),
   };
   return async () => {
     // The gauges keep their last values while Services cannot be read.
@@ -70,15 +80,19 @@ function createNumberMeter(registry: MetricRegistry): NumberMeter {
   const counter = (name: string, help: string, labels: readonly string[]) =>
     registry.counter({ name: `kube_apiserver_${name}`, help, stability: 'ALPHA', labels });
   const families = (allocator: string, what: string, labels: readonly string[]) => ({
-    taken: counter(`${allocator}_allocation_total`, `${what} taken for Services.`, labels),
+    taken: counter(
+      `${allocator}_allocation_total`,
+      `Number of ${what} allocated to Services.`,
+      labels,
+    ),
     failed: counter(
       `${allocator}_allocation_errors_total`,
-      `${what} that could not be taken for Services.`,
+      `Number of failed allocations of ${what} to Services.`,
       labels,
     ),
   });
-  const addresses = families('clusterip_allocator', 'Addresses', ['cidr', 'scope']);
-  const ports = families('nodeport_allocator', 'Ports of nodes', ['scope']);
+  const addresses = families('clusterip_allocator', 'addresses', ['cidr', 'scope']);
+  const ports = families('nodeport_allocator', 'node ports', ['scope']);
   return {
     address: (range, scope, result) => addresses[result].of(range, scope).add(1),
     port: (scope, result) => ports[result].of(scope).add(1),
@@ -88,7 +102,7 @@ function createNumberMeter(registry: MetricRegistry): NumberMeter {
 /** Allocates addresses and ports to Services. */
 export interface ServiceNumbers extends Pick<ServiceOptions, 'afterRemoval'> {
   readonly allocate: NonNullable<ServiceOptions['allocate']>;
-  /** Usage of the ranges. Rejects when Services cannot be read. */
+  /** Resolves to the usage of the ranges. Rejects if Services cannot be read. */
   usage(): Promise<{
     readonly addresses: readonly (PoolUsage & { readonly text: string })[];
     readonly nodePorts: PoolUsage;

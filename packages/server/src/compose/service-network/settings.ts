@@ -34,7 +34,7 @@ const serviceNetworkFlags = {
     group: 'Misc',
     type: 'string',
     default: 'lease',
-    help: 'Who maintains the endpoints of the server’s own Service: lease for the running servers, none for nobody.',
+    help: 'How the endpoints of the server’s own Service are maintained: lease lists the running servers, none leaves them alone.',
   },
   'kubernetes-service-node-port': {
     group: 'Misc',

@@ -198,7 +198,7 @@ const servingFlags = {
     type: 'bool',
     default: 'false',
     only: 'this runtime cannot share a port (SO_REUSEPORT)',
-    help: 'Let several servers listen on one port, which Node.js does not support.',
+    help: 'Let several servers listen on one port; not supported by Node.js.',
   },
   'advertise-address': {
     group: 'Generic',
@@ -242,7 +242,7 @@ const servingFlags = {
     group: 'Generic',
     type: 'duration',
     default: '0s',
-    help: 'The time over which a shutdown spreads the ends of watches, at least 200 per second; all end at once when 0.',
+    help: 'The time over which a shutdown spreads the closing of watches, at least 200 per second; 0 closes all at once.',
   },
 } as const satisfies FlagTable;
 

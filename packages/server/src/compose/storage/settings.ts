@@ -172,7 +172,7 @@ const storageFlags = {
     type: 'string',
     default: './wheelhouse-data',
     stage: 'own',
-    help: 'Directory of the embedded store and of generated certificates and keys; created when absent. With --etcd-servers it must not contain a store, and is within --cert-dir if only that flag is given.',
+    help: 'Directory of the embedded store and of generated certificates and keys; created if absent. With --etcd-servers it must not contain a store, and is within --cert-dir if only that flag is given.',
   },
   'storage-backend': {
     group: 'Storage',
@@ -228,7 +228,7 @@ const storageFlags = {
     group: 'Storage',
     type: 'bool',
     default: 'true',
-    help: 'Answer reads at resourceVersion 0 from the watch cache without waiting; otherwise they wait until the cache is as new as the store. All reads use the cache either way.',
+    help: 'Answer reads at resourceVersion 0 from the watch cache without waiting; otherwise they wait until the cache is up to date. All reads use the cache either way.',
   },
   'watch-cache-sizes': {
     group: 'Storage',
