@@ -34,6 +34,22 @@ export const forms: readonly Form[] = [
   },
 ];
 
+/** An encoding of an answer. */
+export interface AnswerForm {
+  readonly name: string;
+  readonly accept: string;
+}
+
+const tableType = `application/json;as=Table;v=v1;g=${dialect.group('meta')}`;
+
+/** The encodings of answers; the cells of a table have code of their own in each kind. */
+export const answers: readonly AnswerForm[] = [
+  { name: 'JSON', accept: 'application/json' },
+  { name: 'a table', accept: `${tableType},application/json` },
+  { name: 'YAML', accept: 'application/yaml' },
+  { name: 'protobuf', accept: `${dialect.protobufMediaType},application/json` },
+];
+
 /** The method of each verb. */
 export const methods = {
   create: 'POST',

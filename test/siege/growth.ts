@@ -14,7 +14,15 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 import { sendShowing } from './growth-certificates.ts';
-import { type Form, forms, methods, placeOf, seeded } from './growth-forms.ts';
+import {
+  type AnswerForm,
+  answers,
+  type Form,
+  forms,
+  methods,
+  placeOf,
+  seeded,
+} from './growth-forms.ts';
 import { definitions, plainCases, ruledDefinition } from './growth-requests.ts';
 import { type Collection, collectionsOf, filled, type Variant, variants } from './growth-shapes.ts';
 import { type SiegePart, timeLimit } from './part.ts';
@@ -24,6 +32,8 @@ export interface GrowthRequest {
   readonly method: string;
   readonly path: string;
   readonly type?: string;
+  /** The requested encoding of the answer; JSON if absent. */
+  readonly accept?: string;
   readonly body?: string | Buffer;
   /** Sent as a user who may write roles but has few permissions. */
   readonly impersonated?: true;
@@ -196,7 +206,7 @@ async function measure(server: TestServer, request: GrowthRequest): Promise<Cost
 
 /** Sends a request; returns the bound that its answer violates. */
 async function send(server: TestServer, request: GrowthRequest): Promise<string | undefined> {
-  const { method, path, type, body, impersonated, chain } = request;
+  const { method, path, type, accept, body, impersonated, chain } = request;
   if (chain !== undefined) {
     const { status, text } = await sendShowing(chain, { url: server.url, method, path });
     return status >= 500 ? `status ${status}: ${text.slice(0, 300)}` : undefined;
@@ -204,7 +214,10 @@ async function send(server: TestServer, request: GrowthRequest): Promise<string 
   const answer = await server.request(method, path, {
     body,
     ...(type === undefined ? {} : { type }),
-    ...(impersonated === true ? { headers: { 'impersonate-user': few } } : {}),
+    headers: {
+      ...(accept === undefined ? {} : { accept }),
+      ...(impersonated === true ? { 'impersonate-user': few } : {}),
+    },
   });
   return faultOf(answer);
 }
@@ -264,7 +277,9 @@ async function casesOf(server: TestServer): Promise<Cases> {
       const arePair = random() < 0.5 && !areNested(first, second);
       const collections = arePair ? [first, second] : [first];
       const variant = pick(variants, random);
-      return caseOf({ def, version, collections, variant, form: pick(forms, random), namespace });
+      const form = pick(forms, random);
+      const answer = pick(answers, random);
+      return caseOf({ def, version, collections, variant, form, answer, namespace });
     },
   };
 }
@@ -314,15 +329,16 @@ function caseOf(of: {
   readonly collections: readonly Collection[];
   readonly variant: Variant;
   readonly form: Form;
+  readonly answer: AnswerForm;
   readonly namespace: string;
 }): GrowthCase {
-  const { def, version, collections, variant, form, namespace } = of;
+  const { def, version, collections, variant, form, answer, namespace } = of;
   const { path: collectionPath, object: example, name } = placeOf(def, version, namespace);
   const { verb, type } = form;
   const filledPaths = collections.map(({ steps }) => steps.join('.')).join(' and ');
   const path = verb === 'create' ? collectionPath : `${collectionPath}/${name}`;
   return {
-    name: `${form.name} ${collectionPath}, ${variant} ${filledPaths}`,
+    name: `${form.name} ${collectionPath}, ${variant} ${filledPaths}, answered in ${answer.name}`,
     make(count) {
       const object = collections.reduce<JsonObject>(
         (sum, collection) => filled(sum, collection, { variant, count }),
@@ -330,7 +346,8 @@ function caseOf(of: {
       );
       const query = verb === 'apply' ? '?dryRun=All&fieldManager=growth&force=true' : '?dryRun=All';
       const body = form.encode(object, version);
-      return { method: methods[verb], path: `${path}${query}`, type, body };
+      const { accept } = answer;
+      return { method: methods[verb], path: `${path}${query}`, type, accept, body };
     },
   };
 }
