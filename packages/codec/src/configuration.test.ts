@@ -31,6 +31,6 @@ test.each([
   [`${head}items: 1`, /^json: cannot unmarshal number into Go struct field .*items of type/],
   [`${head}items: [{name: 1}]`, /cannot unmarshal number .* of type string/],
   [`${head}items: [`, /^yaml: line/],
-])('%j is refused', async (text, message) => {
+])('%j is rejected', async (text, message) => {
   await expect(decodeConfiguration(text, expected)).rejects.toThrow(message);
 });

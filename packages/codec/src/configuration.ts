@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/schema';
 import { decodeYaml, YamlError } from './yaml.ts';
 
-/** An invalid configuration file. The message is one line. */
+/** Thrown for an invalid configuration file. The message is one line. */
 export class ConfigurationError extends Error {
   constructor(message: string) {
     super(message.replaceAll(/\s*\n\s*/g, ' '));
@@ -16,16 +16,17 @@ export class ConfigurationError extends Error {
   }
 }
 
+/** The schema of a string. */
 export const textType: Schema = { type: 'string' };
+/** The schema of a boolean. */
 export const truthType: Schema = { type: 'boolean' };
 
+/** Returns the schema of a list. */
 export function listType(items: Schema): Schema {
   return { type: 'array', items };
 }
 
-/**
- * The schema of a configuration struct, in which absent members have their zero values, as in Go.
- */
+/** Returns the schema of a struct, in which absent members have their zero values, as in Go. */
 export function structType(
   name: string,
   members: Readonly<Record<string, Schema | Property>>,
@@ -37,7 +38,7 @@ export function structType(
   return { type: 'object', typeName: `apiserver.${name}`, properties: new Map(properties) };
 }
 
-/** A member that is null if absent. */
+/** Returns a member that is null if it is absent. */
 export function optional(schema: Schema): Property {
   return { schema, pointer: true };
 }
@@ -45,7 +46,7 @@ export function optional(schema: Schema): Property {
 /** A kind of configuration file for `decodeConfiguration`. */
 export interface ConfigurationFormat {
   readonly kind: string;
-  /** The plugin that it configures, unless the kind's name says so. */
+  /** The plugin that it configures, if the name of the kind does not contain it. */
   readonly of?: string;
   /** The group without the dialect's domain, as for `Dialect.group`. */
   readonly group: string;
@@ -54,17 +55,13 @@ export interface ConfigurationFormat {
 }
 
 /**
- * Decodes a configuration file in JSON or YAML strictly: unknown and duplicate members are errors.
- * Rejects with ConfigurationError.
+ * Decodes a configuration file in JSON or YAML; unknown and duplicate members are errors.
+ * @returns the decoded object and the version in its `apiVersion`
+ * @throws ConfigurationError for an invalid file
  */
 export async function decodeConfiguration(
   text: string,
-  expected: {
-    readonly kind: string;
-    readonly group: string;
-    /** Schemas by version. */
-    readonly versions: Readonly<Record<string, Schema>>;
-  },
+  expected: ConfigurationFormat,
 ): Promise<{ readonly version: string; readonly object: JsonObject }> {
   if (text === '') throw new ConfigurationError('empty config data');
   try {
@@ -90,10 +87,7 @@ export async function decodeConfiguration(
   }
 }
 
-function versionOf(
-  document: JsonObject,
-  expected: { kind: string; group: string; versions: Readonly<Record<string, Schema>> },
-): string {
+function versionOf(document: JsonObject, expected: ConfigurationFormat): string {
   const [kind, apiVersion] = [member(document, 'kind'), member(document, 'apiVersion')];
   if (typeof kind !== 'string' || kind === '') {
     throw new ConfigurationError("Object 'Kind' is missing");

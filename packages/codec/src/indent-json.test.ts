@@ -20,7 +20,7 @@ test('numbers and escapes are unchanged, and white space is removed', () => {
   );
 });
 
-test('output of more than twice the size, and long strings, are complete', () => {
+test('output of more than twice the size and long strings are complete', () => {
   const value = {
     deep: JSON.parse(`${'['.repeat(300)}${']'.repeat(300)}`),
     long: 'é"'.repeat(500),

@@ -6,16 +6,17 @@ const colon = 0x3a;
 const backslash = 0x5c;
 const isOpening = (byte: number | undefined) => byte === 0x7b || byte === 0x5b;
 const isClosing = (byte: number | undefined) => byte === 0x7d || byte === 0x5d;
-/** Strings below this length are copied by a loop, which is faster than a native copy. */
-const briefBytes = 64;
-/** Target size of pieces, bytes. The indentation of one line may exceed it. */
+/** Shorter strings are copied by a loop, which is faster than a native copy. */
+const loopBytesMax = 64;
+/** Target size of pieces in bytes. The indentation of one line may exceed it. */
 const pieceBytes = 16 * 1024;
 const noBytes = Buffer.alloc(0);
 
 /**
- * Indents JSON bytes by two spaces without a final newline, like Go's `MarshalIndent`. In the input,
- * empty objects and lists must not contain whitespace. Numbers and escapes are unchanged.
+ * Indents JSON by two spaces, without a final newline, as Go's `MarshalIndent` does. In the input,
+ * empty objects and lists must not contain whitespace. Numbers and escapes are not changed.
  * Indentation can enlarge deep values a thousandfold, so one input piece may yield many.
+ * @param source the pieces of a JSON text
  */
 export function* indentedPieces(source: Iterable<Buffer>): Generator<Buffer> {
   const layout = new Layout();
@@ -24,35 +25,37 @@ export function* indentedPieces(source: Iterable<Buffer>): Generator<Buffer> {
       at = layout.add(json, at);
       if (layout.isFull) yield layout.take();
     }
-    // Producing the next input piece may need its own slice.
+    // The next input piece may take long, so the caller gets a chance to pause.
     yield layout.isFull ? layout.take() : noBytes;
   }
   layout.end();
   yield layout.take();
 }
 
-/** The end of the string that continues at `start`; -1 if it is in a later piece. */
+/** Returns the end of the string that continues at `start`; -1 if it is in a later piece. */
 function stringEnd(json: Buffer, start: number): number {
   let at = start;
   while (at < json.length && json[at] !== quote) at += json[at] === backslash ? 2 : 1;
   return at < json.length ? at + 1 : -1;
 }
 
-/** Output bytes and the current indentation. */
+/** Indents JSON into a buffer. */
 class Layout {
   #out = Buffer.allocUnsafe(pieceBytes * 2);
   #end = 0;
   #depth = 0;
-  /** Whether the last byte opened a list or object; the next one decides whether a line starts. */
+  /** Whether the last byte opened a list or object; a line follows unless it is empty. */
   #hasOpened = false;
   #inString = false;
   /** Whether the last byte of a piece was a backslash in a string. */
   #isEscaped = false;
 
+  /** Whether the buffer contains a piece. */
   get isFull(): boolean {
     return this.#end >= pieceBytes;
   }
 
+  /** Returns the contents of the buffer, and clears it. */
   take(): Buffer {
     const bytes = this.#out.subarray(0, this.#end);
     this.#out = Buffer.allocUnsafe(pieceBytes * 2);
@@ -60,7 +63,7 @@ class Layout {
     return bytes;
   }
 
-  /** Indents `json` from `from` on until a piece is full; returns where to continue. */
+  /** Indents `json` from `from` until the buffer is full, and returns where to continue. */
   add(json: Buffer, from: number): number {
     let at = from;
     while (at < json.length && !this.isFull) {
@@ -70,6 +73,7 @@ class Layout {
     return at;
   }
 
+  /** Ends a text that is truncated after an opening bracket. */
   end(): void {
     if (this.#hasOpened) this.#line(1);
   }
@@ -113,14 +117,14 @@ class Layout {
     this.#end += 1;
   }
 
-  /** Starts a line, indented by `deeper` more levels than the previous one. */
+  /** Starts a line that is indented by `deeper` more levels than the previous one. */
   #line(deeper: number): void {
     this.#depth += deeper;
     const indent = Math.max(0, this.#depth) * 2;
     this.#reserve(indent + 1);
     const from = this.#end + 1;
     this.#out[this.#end] = newline;
-    if (indent > briefBytes) this.#out.fill(space, from, from + indent);
+    if (indent > loopBytesMax) this.#out.fill(space, from, from + indent);
     else for (let at = from; at < from + indent; at += 1) this.#out[at] = space;
     this.#end = from + indent;
   }
@@ -128,7 +132,7 @@ class Layout {
   #copy(source: Buffer, from: number, to: number): void {
     const size = to - from;
     this.#reserve(size);
-    if (size > briefBytes) source.copy(this.#out, this.#end, from, to);
+    if (size > loopBytesMax) source.copy(this.#out, this.#end, from, to);
     else for (let at = 0; at < size; at += 1) this.#out[this.#end + at] = source[from + at] ?? 0;
     this.#end += size;
   }

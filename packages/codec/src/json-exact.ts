@@ -18,23 +18,23 @@ const int64Min = -(2n ** 63n);
 const uint64Max = 2n ** 64n - 1n;
 const duplicatesMax = 100;
 
-/** Number of values per step, less than a millisecond of work. */
+/** Number of values that one step parses, in less than a millisecond. */
 const valuesPerStep = 500;
 
-/** Maximum total length of the paths of one text, because a long name may enclose many members. */
+/** Maximum total length of the paths of one text, because many members may have a long parent. */
 const pathCharactersMax = 8 * 1024 * 1024;
 
 /** An open object or list. */
 interface Frame {
   readonly container: JsonObject | JsonArray;
-  /** The current member with its dot or brackets, for paths. */
-  step: string;
+  /** The name of the current member; empty in a list. */
   name: string;
 }
 
 /**
- * Parses JSON with exact 64-bit integers and records duplicate members. Not recursive, because
- * clients choose the depth. Throws JsonError.
+ * Parses JSON with exact 64-bit integers and records the paths of duplicate members. Not recursive,
+ * because clients choose the depth.
+ * @throws JsonError with the message of kube-apiserver's decoder
  */
 export function parseExactJson(
   text: string,
@@ -43,7 +43,7 @@ export function parseExactJson(
   return runInOnePiece(new ExactParser({ text, ...limits }).steps());
 }
 
-/** `parseExactJson` in steps of several hundred values, for valid UTF-8. */
+/** Does the work of `parseExactJson` in steps of several hundred values, for valid UTF-8. */
 export function exactJsonSteps(
   bytes: Buffer,
   limits: { readonly depthMax: number },
@@ -53,15 +53,15 @@ export function exactJsonSteps(
 
 /** A JSON value with a placeholder for each number that has a fraction or an exponent. */
 export interface SpelledJson {
-  /** Placeholders are tiny numbers that occur once, none of which is an integer. */
+  /** Placeholders are tiny numbers, of which each occurs once and none is an integer. */
   readonly value: JsonValue;
   /** The text of the number of each placeholder, such as `1.0`. */
   readonly spellings: ReadonlyMap<number, string>;
 }
 
 /**
- * Parses valid JSON in which it matters whether a number is spelled as an integer: Go decodes `1`
- * into an integer, but not `1.0`.
+ * Parses valid JSON in steps with a placeholder for each number that is not spelled as an integer:
+ * Go decodes `1` into an integer, but not `1.0`.
  */
 export function* spelledJsonSteps(
   bytes: Buffer,
@@ -74,23 +74,23 @@ export function* spelledJsonSteps(
   return { value, spellings };
 }
 
-/** Replaces the placeholders in encoded JSON by the numbers for which they stand. */
+/** Replaces the placeholders in encoded JSON with the numbers for which they stand. */
 export function withSpellings(text: string, spellings: SpelledJson['spellings']): string {
   return text.replace(placeholderPattern, (shown) => spellings.get(Number(shown)) ?? shown);
 }
 
-/** The placeholders that `exactJsonSteps` numbers, as JSON.stringify writes them. */
+/** Matches the placeholders as JSON.stringify writes them. */
 const placeholderPattern = /(?<![\w.+-])[0-9.]+e-3[0-9]{2}\b/g;
 
 /**
- * The syntax error that kube-apiserver's decoder, which reads byte by byte, reports for a text;
- * undefined if there is none.
+ * Returns the syntax error that kube-apiserver's decoder, which reads byte by byte, reports for a
+ * text; undefined if there is none.
  */
 export function syntaxErrorOf(bytes: Buffer, depthMax: number): JsonError | undefined {
   return runInOnePiece(syntaxErrorSteps(bytes, depthMax));
 }
 
-/** `syntaxErrorOf` in steps of several hundred values. */
+/** Does the work of `syntaxErrorOf` in steps of several hundred values. */
 export function* syntaxErrorSteps(
   bytes: Buffer,
   depthMax: number,
@@ -106,20 +106,20 @@ export function* syntaxErrorSteps(
 }
 
 /**
- * The positions of members in a valid JSON text: for each requested path the index of its first and
- * second occurrence among all members, -1 if there is no second one. Undefined if the paths are too
- * long.
+ * Returns the positions of members in a valid JSON text: for each path, the index of its first and
+ * second occurrence among all members; -1 if there is no second one. Undefined if the paths of the
+ * text are too long.
  */
 export function memberPlaces(
   text: string,
-  wanted: ReadonlySet<string>,
+  paths: ReadonlySet<string>,
   limits: { readonly depthMax: number },
 ): ReadonlyMap<string, { readonly first: number; readonly second: number }> | undefined {
   const places = new Map<string, { first: number; second: number }>();
   let count = 0;
   const onMember = (path: string) => {
     count += 1;
-    if (!wanted.has(path)) return;
+    if (!paths.has(path)) return;
     const place = places.get(path);
     if (place === undefined) places.set(path, { first: count, second: -1 });
     else if (place.second < 0) place.second = count;
@@ -156,7 +156,7 @@ class ExactParser {
     readonly rest?: TextWindows;
     readonly depthMax: number;
     readonly onMember?: (path: string) => void;
-    /** Collects the numbers that are replaced by placeholders, if any are. */
+    /** Collects the numbers that are replaced with placeholders; absent if none are. */
     readonly spellings?: Map<number, string>;
   }) {
     this.#text = of.text;
@@ -185,7 +185,7 @@ class ExactParser {
     if (char === '{' || char === '[') {
       if (this.#open.length >= this.#depthMax) throw new JsonError('exceeded max depth');
       this.#at += 1;
-      this.#open.push({ container: char === '{' ? {} : [], step: '', name: '' });
+      this.#open.push({ container: char === '{' ? {} : [], name: '' });
       return undefined;
     }
     if (char === '"') return this.#string();
@@ -222,7 +222,6 @@ class ExactParser {
       throw this.#unexpected(`looking for beginning of object key string`);
     }
     frame.name = this.#string();
-    frame.step = frame.name;
     this.#blanks();
     if (this.#text[this.#at] !== ':') throw this.#unexpected('after object key');
     this.#at += 1;
@@ -233,7 +232,7 @@ class ExactParser {
     }
   }
 
-  /** Whether all requested paths could be built. */
+  /** Whether the paths of all members were short enough to be built. */
   get hasAllPaths(): boolean {
     return this.#pathCharactersLeft >= 0;
   }
@@ -246,9 +245,9 @@ class ExactParser {
 
   #path(): string {
     let path = '';
-    for (const { container, step } of this.#open) {
+    for (const { container, name } of this.#open) {
       if (Array.isArray(container)) path += `[${container.length}]`;
-      else path += path === '' ? step : `.${step}`;
+      else path += path === '' ? name : `.${name}`;
     }
     this.#pathCharactersLeft -= path.length;
     return path;
@@ -291,8 +290,9 @@ class ExactParser {
       at += 1;
       this.#at = at;
       const escaped = this.#text[at];
-      if (escaped === undefined || !'"\\/bfnrtu'.includes(escaped))
+      if (escaped === undefined || !'"\\/bfnrtu'.includes(escaped)) {
         return this.#unexpected('in string escape code');
+      }
       if (escaped !== 'u') continue;
       for (let digit = 0; digit < 4; digit += 1) {
         at += 1;
@@ -373,7 +373,7 @@ class ExactParser {
   }
 
   #unexpected(place: string): JsonError {
-    const code = this.#text.codePointAt(this.#at) ?? (asksOn.test(place) ? 0x20 : undefined);
+    const code = this.#text.codePointAt(this.#at) ?? (readsBlank.test(place) ? 0x20 : undefined);
     if (code === undefined) return new JsonError('unexpected end of JSON input');
     return new JsonError(`invalid character ${quotedCharacter(code)} ${place}`);
   }
@@ -391,10 +391,10 @@ const shortEscapes: Readonly<Record<number, string>> = {
   92: '\\',
 };
 
-/** Errors at whose position Go reports an unexpected end, as if a blank followed. */
-const asksOn = /^(?:in (?!string literal)|after decimal)/;
+/** Matches the errors for which Go reads a blank at the end of the text. */
+const readsBlank = /^(?:in (?!string literal)|after decimal)/;
 
-/** Quotes a character in an error as Go does; a byte, if the text is read by bytes. */
+/** Quotes a character in an error as Go does. */
 function quotedCharacter(code: number): string {
   const short = shortEscapes[code];
   if (short !== undefined) return `'\\${short}'`;
@@ -403,7 +403,7 @@ function quotedCharacter(code: number): string {
   return isShown ? `'${String.fromCodePoint(code)}'` : `'\\u${code.toString(16).padStart(4, '0')}'`;
 }
 
-/** Parses a number: int64 and uint64 exactly, all others as the nearest float. */
+/** Parses a number: integers of 64 bits exactly, and others as the nearest float. */
 function exactNumber(text: string): JsonValue {
   const value = Number(text);
   if (!Number.isFinite(value)) {

@@ -1,6 +1,6 @@
 import type { JsonValue } from '@wheelhouse/machinery';
 
-/** Malformed or excessive JSON. The message is that of kube-apiserver's decoder. */
+/** Thrown for malformed or excessive JSON, with the message of kube-apiserver's decoder. */
 export class JsonError extends Error {
   constructor(message: string) {
     super(message);
@@ -17,8 +17,8 @@ export class JsonError extends Error {
 export const bodyValuesMax = 60_000;
 
 /**
- * The limit for YAML, including keys: its library creates the nodes of a document in one step and
- * takes about ten times as long for each as a JSON parser.
+ * Maximum number of values in a YAML body, including keys. The library creates the nodes of a
+ * document in one step, and takes about ten times as long for each as a JSON parser.
  */
 export const yamlValuesMax = 30_000;
 
@@ -28,10 +28,7 @@ export const yamlValuesMax = 30_000;
  */
 export const objectMembersMax = 16_384;
 
-/**
- * A text contains too many values, or an object in it too many members. A subclass of JsonError, so
- * that readers of other texts need not distinguish it.
- */
+/** Thrown for a text with too many values, or with an object with too many members. */
 export class TooManyValues extends JsonError {
   readonly max: number;
   /** Plural noun for what there are too many of. */
@@ -49,10 +46,10 @@ export class TooManyValues extends JsonError {
 const countedPerStep = 2_000;
 
 /**
- * Applies the limits of bodies to a decoded value, including values that defaults and patches add,
- * in steps. Throws TooManyValues.
- *
- * @param skipped value that is not visited
+ * Checks in steps that a value, to which defaults and patches may have added others, is within the
+ * limits of bodies.
+ * @param skipped a value that is not visited
+ * @throws TooManyValues
  */
 export function* checkValuesSteps(root: JsonValue, skipped?: JsonValue): Generator<void, void> {
   let values = 1;

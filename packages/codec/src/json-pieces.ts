@@ -8,10 +8,10 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 
-/** Target size of pieces in bytes: a few tenths of a millisecond to parse. */
+/** Target size of pieces in bytes, which take a few tenths of a millisecond to parse. */
 const pieceBytes = 8 * 1024;
 
-/** Bytes after which a step ends in any case, less than a millisecond of work. */
+/** Bytes after which a step ends in any case, in less than a millisecond. */
 const stepBytes = 256 * 1024;
 
 const colon = 0x3a;
@@ -19,7 +19,7 @@ const colon = 0x3a;
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** A value, and the number of members of all its objects without duplicates. */
+/** A value, and the number of the members of all its objects, without duplicates. */
 export interface ParsedPieces {
   readonly value: JsonValue;
   readonly members: number;
@@ -51,7 +51,7 @@ interface Frame {
   memberStart: number;
   /** Whether the last member is a container that was parsed separately. */
   isAfterPart: boolean;
-  /** Undefined while it may still be parsed as part of an enclosing run. */
+  /** The parsed part; undefined while it may still be parsed as part of an enclosing run. */
   container: JsonObject | JsonArray | undefined;
 }
 
@@ -105,7 +105,7 @@ class PieceParser {
     });
   }
 
-  /** Whether a run was parsed. */
+  /** Passes a comma, and returns whether that parsed a run. */
   #comma(at: number): boolean {
     const frame = this.#open.at(-1);
     if (frame === undefined) throw new SyntaxError();
@@ -122,7 +122,7 @@ class PieceParser {
     return isRun;
   }
 
-  /** The container if it was parsed separately and inserted into the enclosing one. */
+  /** Closes a container, and returns it if it was parsed separately. */
   #close(at: number, isList: boolean): JsonObject | JsonArray | undefined {
     const depth = this.#open.length - 1;
     const frame = this.#open[depth];
@@ -146,7 +146,7 @@ class PieceParser {
 
   /** Parses the rest of a container up to `end`. */
   #parseRun(depth: number, end: number): void {
-    const frame = this.#materialized(depth);
+    const frame = this.#separate(depth);
     const run = this.#bytes.toString('utf8', frame.parsedTo, end);
     if (run.trim() === '') throw new SyntaxError();
     if (frame.isList) {
@@ -164,8 +164,8 @@ class PieceParser {
     }
   }
 
-  /** The frame at a depth. From now on it and all enclosing ones are parsed separately. */
-  #materialized(depth: number): Frame {
+  /** Makes the containers up to a depth be parsed separately, and returns the innermost one. */
+  #separate(depth: number): Frame {
     const frame = itemAt(this.#open, depth);
     let first = depth;
     while (first >= 0 && this.#open[first]?.container === undefined) first -= 1;
@@ -191,7 +191,7 @@ class PieceParser {
     setMember(container, name, value);
   }
 
-  /** The name of the member whose value starts at `start`; empty for a list item. */
+  /** Returns the name of the member whose value starts at `start`; empty for an item of a list. */
   #nameOf(parent: Frame, start: number): string {
     const { isList, memberStart } = parent;
     if (isList) {
@@ -206,7 +206,7 @@ class PieceParser {
     return name;
   }
 
-  /** The root, if its parts were parsed separately; otherwise parses it in one piece. */
+  /** Returns the root: the container if it was parsed separately, or else the whole text. */
   #whole(
     container: JsonObject | JsonArray | undefined,
     { start, end }: { readonly start: number; readonly end: number },
@@ -233,12 +233,13 @@ class PieceParser {
 /** Bytes of a string that are searched before the search of the buffer, which starts slowly. */
 const nearBytes = 32;
 
-/** Escaped quotes of one string that are passed at once. */
+/** Number of escaped quotes of a string that are passed at once. */
 const escapedMax = 8_192;
 
 /**
- * Index of the quote at or after `from` that ends the string at `start`; the length of the text if
- * there is none, and the complement of an index before which many escaped quotes were passed.
+ * Returns the index of the quote at or after `from` that ends the string at `start`; the length of
+ * the text if there is none; or, after many escaped quotes, the complement of the index to continue
+ * from.
  */
 export function stringEnd(bytes: Buffer, start: number, from: number): number {
   let at = from;
@@ -261,8 +262,9 @@ function isEscaped(bytes: Buffer, at: number, start: number): boolean {
 }
 
 /**
- * Number of members of all objects in a value. Not recursive, because clients choose the depth.
- * Throws SyntaxError for a number that overflowed.
+ * Returns the number of the members of all objects in a value. Not recursive, because clients
+ * choose the depth.
+ * @throws SyntaxError for a number that overflowed
  */
 export function countMembers(root: JsonValue): number {
   let count = 0;

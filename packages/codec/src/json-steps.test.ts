@@ -17,7 +17,7 @@ import { isUtf8Steps, TextWindows } from './text-windows.ts';
 
 const limits = { depthMax: 500, valuesMax: 100_000 };
 
-/** Decodes a text in steps and counts them. */
+/** Decodes a text in steps, and counts them. */
 function stepped(text: string): { readonly decoded: DecodedJson; readonly steps: number } {
   const work = decodeJsonSteps(Buffer.from(text), limits);
   for (let steps = 1; ; steps += 1) {
@@ -141,7 +141,7 @@ test('TRUST-2: values are encoded in steps like at once', () => {
   );
 });
 
-/** A generator's pauses, and what it returns. */
+/** Yields undefined for each pause of a generator, and then its result. */
 function* stepsOf<Result>(work: Generator<void, Result>): Generator<Result | undefined> {
   for (;;) {
     const step = work.next();

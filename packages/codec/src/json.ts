@@ -21,6 +21,7 @@ import { isUtf8Steps } from './text-windows.ts';
 
 export { JsonError } from './json-limits.ts';
 
+/** Limits on a JSON text. */
 export interface JsonLimits {
   /** Maximum nesting depth of objects and lists. */
   readonly depthMax: number;
@@ -30,53 +31,49 @@ export interface JsonLimits {
   readonly membersMax?: number;
 }
 
-/**
- * kube-apiserver's limit on nesting, and a limit that prevents a text of commas from exhausting
- * memory.
- */
+/** kube-apiserver's limit on nesting, and a limit on the memory that a text can take. */
 const defaultJsonLimits: JsonLimits = { depthMax: 10_000, valuesMax: 2_000_000 };
 
-/** Limits of an answer of another service that holds at most one object or patch. */
+/** Limits of a response of another service that contains at most one object or patch. */
 export const answerLimits: JsonLimits = {
   depthMax: defaultJsonLimits.depthMax,
   valuesMax: bodyValuesMax,
 };
 
+/** A decoded text. */
 export interface DecodedJson {
   readonly value: JsonValue;
   /** Paths of duplicate members, such as `spec.list[0].a`; the last one wins. */
   readonly duplicates: string[];
-  /** For YAML, the decoder's messages instead: `line 4: key "a" already set in map`. */
+  /** Messages about duplicate members of YAML, instead: `line 4: key "a" already set in map`. */
   readonly repeated?: readonly string[];
   /**
-   * Set when a number is spelled with a fraction or an exponent, such as `1.5`, `1.0`, or `1e2`.
+   * Set if a number is spelled with a fraction or an exponent, such as `1.5`, `1.0`, or `1e2`.
    */
   readonly hasFraction?: true;
 }
 
 /**
- * Decodes a JSON text. 64-bit integers are exact, as bigint if a number cannot represent them
- * (CODEC-8). Throws JsonError with the message of kube-apiserver's decoder, and TooManyValues.
+ * Decodes a JSON text. 64-bit integers are exact: bigints if a number cannot represent them
+ * (CODEC-8).
+ * @throws JsonError with the message of kube-apiserver's decoder, or TooManyValues
  */
 export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits): DecodedJson {
   const scan = scanWithin(bytes, limits);
   const text = bytes.toString('utf8');
-  const decoded = parsedWhole(text, scan) ?? runInOnePiece(exactSteps(bytes, limits));
+  const decoded = parseWhole(text, scan) ?? runInOnePiece(exactSteps(bytes, limits));
   return scan.hasFraction ? { ...decoded, hasFraction: true } : decoded;
 }
 
-/**
- * Maximum number of values that `decodeJsonSteps` parses in one step, one or two milliseconds of
- * work.
- */
+/** Maximum number of values that one step parses, in one or two milliseconds. */
 const wholeValuesMax = 5_000;
 
-/** Maximum number of bytes that it decodes in one step. */
+/** Maximum number of bytes that one step decodes. */
 const wholeBytesMax = 2 * 1024 * 1024;
 
 /**
- * `decodeJson` in steps, for texts whose size clients choose. A step parses at most a few thousand
- * values, and decodes at most megabytes (TRUST-2) unless one text has more.
+ * Does the work of `decodeJson` in steps, which parse at most a few thousand values each, and
+ * decode a few megabytes unless one text has more (TRUST-2).
  */
 export function* decodeJsonSteps(bytes: Buffer, limits: JsonLimits): Generator<void, DecodedJson> {
   if (!(yield* isUtf8Steps(bytes))) throw notUtf8();
@@ -84,9 +81,7 @@ export function* decodeJsonSteps(bytes: Buffer, limits: JsonLimits): Generator<v
   checkScan(bytes, scan, limits);
   yield;
   const isLarge = scan.values > wholeValuesMax || bytes.length > wholeBytesMax;
-  const whole = isLarge
-    ? yield* parsedSteps(bytes, scan)
-    : parsedWhole(bytes.toString('utf8'), scan);
+  const whole = isLarge ? yield* parseSteps(bytes, scan) : parseWhole(bytes.toString('utf8'), scan);
   const decoded = whole ?? (yield* exactSteps(bytes, limits));
   return scan.hasFraction ? { ...decoded, hasFraction: true } : decoded;
 }
@@ -113,7 +108,7 @@ function scanWithin(bytes: Buffer, limits: JsonLimits): JsonScan {
 
 const notUtf8 = () => new JsonError('invalid UTF-8 in JSON text');
 
-/** Throws JsonError and TooManyValues. */
+/** Checks the limits of a text. Throws JsonError or TooManyValues. */
 function checkScan(bytes: Buffer, scan: JsonScan, limits: JsonLimits): void {
   if (scan.depth > limits.depthMax) throw new JsonError('exceeded max depth');
   if (scan.values > limits.valuesMax) throw new TooManyValues(limits.valuesMax);
@@ -124,16 +119,17 @@ function checkScan(bytes: Buffer, scan: JsonScan, limits: JsonLimits): void {
 }
 
 /**
- * Undefined if the exact parser is needed: for long numbers, duplicate members, and invalid text.
+ * Parses a text with the built-in parser; undefined if the exact parser is needed, which is so for
+ * long numbers, duplicate members, and invalid text.
  */
-function parsedWhole(text: string, scan: JsonScan): DecodedJson | undefined {
+function parseWhole(text: string, scan: JsonScan): DecodedJson | undefined {
   if (scan.hasLongNumber) return undefined;
-  const value = parsedFast(text);
+  const value = tryParse(text);
   const isExact = value !== undefined && membersOf(value) === scan.members;
   return isExact ? { value, duplicates: [] } : undefined;
 }
 
-/** Undefined if a number overflowed. */
+/** Returns the number of members in a value; undefined if a number overflowed. */
 function membersOf(value: JsonValue): number | undefined {
   try {
     return countMembers(value);
@@ -142,8 +138,8 @@ function membersOf(value: JsonValue): number | undefined {
   }
 }
 
-/** `parsedWhole` in steps. */
-function* parsedSteps(bytes: Buffer, scan: JsonScan): Generator<void, DecodedJson | undefined> {
+/** Does the work of `parseWhole` in steps. */
+function* parseSteps(bytes: Buffer, scan: JsonScan): Generator<void, DecodedJson | undefined> {
   if (scan.hasLongNumber) return undefined;
   const parsed = yield* parseInPieces(bytes);
   return parsed?.members === scan.members ? { value: parsed.value, duplicates: [] } : undefined;
@@ -159,8 +155,8 @@ function* exactSteps(bytes: Buffer, limits: JsonLimits): Generator<void, Decoded
   }
 }
 
-/** Undefined for invalid text, for which the exact parser finds the message. */
-function parsedFast(text: string): JsonValue | undefined {
+/** Parses a text with the built-in parser; undefined if it is invalid. */
+function tryParse(text: string): JsonValue | undefined {
   try {
     return parseJson(text);
   } catch {
@@ -176,7 +172,7 @@ export function parseWrittenJson(bytes: Buffer): JsonValue {
   return value;
 }
 
-/** Size in bytes from which JSON is parsed in steps, which takes somewhat longer. */
+/** Size in bytes from which stored JSON is parsed in steps, which takes somewhat longer. */
 const dividedBytesMin = 131_072;
 
 /** Parsed values for the next reader of the same bytes. */
@@ -192,11 +188,11 @@ export function* parseAhead(bytes: Buffer): Generator<void, void> {
   if (scan.values < wholeValuesMax) return;
   yield;
   const parsed =
-    (yield* parsedSteps(bytes, scan)) ?? (yield* exactJsonSteps(bytes, defaultJsonLimits));
+    (yield* parseSteps(bytes, scan)) ?? (yield* exactJsonSteps(bytes, defaultJsonLimits));
   parsedAhead.set(bytes, parsed.value);
 }
 
-/** `parseWrittenJson` for text. */
+/** Parses JSON text that this server has written, as `parseWrittenJson` does. */
 export function parseWrittenText(text: string): JsonValue {
   if (!mayHaveLongNumber(text)) return parseJson(text);
   return parseExactJson(text, defaultJsonLimits).value;
@@ -207,21 +203,21 @@ export function encodeJson(value: unknown): Buffer {
   return Buffer.from(jsonText(value));
 }
 
-/** The text of `encodeJson`. */
+/** Returns compact JSON; bigints become integers. */
 export function jsonText(value: unknown): string {
   try {
     const text: string | undefined = JSON.stringify(value);
     return text ?? 'null';
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    return written(value) ?? 'null';
+    return stringify(value) ?? 'null';
   }
 }
 
-/** Target size of the pieces of text that are encoded at once, in UTF-16 units. */
+/** Target size of the text that is encoded at once, in UTF-16 units. */
 const encodedUnits = 64 * 1024;
 
-/** `encodeJson` in steps, for large values. */
+/** Does the work of `encodeJson` in steps (TRUST-2). */
 export function* encodeJsonSteps(value: JsonValue): Generator<void, Buffer> {
   const pieces: Buffer[] = [];
   let text = '';
@@ -294,14 +290,14 @@ function* objectParts(object: JsonObject, stride: Stride): Generator<string> {
   else yield separator === '{' ? '{}' : '}';
 }
 
-/** Like JSON.stringify, for values that contain a bigint. */
-function written(value: unknown): string | undefined {
+/** Does the work of JSON.stringify for values that contain a bigint. */
+function stringify(value: unknown): string | undefined {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map((item) => written(item) ?? 'null').join(',')}]`;
+  if (Array.isArray(value)) return `[${value.map((item) => stringify(item) ?? 'null').join(',')}]`;
   const members: string[] = [];
   for (const [name, item] of Object.entries(value)) {
-    const text = written(item);
+    const text = stringify(item);
     if (text !== undefined) members.push(`${JSON.stringify(name)}:${text}`);
   }
   return `{${members.join(',')}}`;
@@ -312,8 +308,8 @@ const briefTextMax = 5 * 1024;
 const brief = new Slab();
 
 /**
- * Like `encodeJson`, for bytes that are soon copied elsewhere. Small ones share a slab, which lives
- * as long as any of them.
+ * Encodes JSON into bytes that the caller copies soon: small ones share a slab, which occupies
+ * memory as long as any of them is in use.
  */
 export function encodeJsonBriefly(value: unknown): Buffer {
   const text = jsonText(value);
@@ -326,9 +322,9 @@ const exponent = 0x65;
 const lowerCase = 0x20;
 const exactDigits = 16;
 
-/** Facts about a JSON text from one pass over its bytes before parsing. */
+/** What one pass over the bytes of a JSON text finds out before it is parsed. */
 interface JsonScan {
-  /** Colons outside strings: in valid JSON, the members of all objects, duplicates included. */
+  /** Number of colons outside strings: in valid JSON, of all members, including duplicates. */
   readonly members: number;
   /** Upper bound of the number of values, including containers, in valid JSON. */
   readonly values: number;
@@ -339,7 +335,7 @@ interface JsonScan {
   readonly hasFraction: boolean;
 }
 
-/** A scan of a text, of which the bytes before `at` are done. */
+/** The state of a scan, which has passed the bytes before `at`. */
 interface ScanState {
   members: number;
   values: number;
@@ -365,17 +361,17 @@ const newScan = (): ScanState => ({
   stringStart: -1,
 });
 
-/** Scans bytes for what limits and exactness need. Never fails. */
+/** Scans a JSON text, which may be invalid. */
 export function scanJson(bytes: Buffer): JsonScan {
   const state = newScan();
   while (state.at < bytes.length) scanTo(bytes, state, bytes.length);
   return state;
 }
 
-/** Bytes that one step scans, in about a millisecond, and those for which no step is worthwhile. */
+/** Bytes that one step scans, in about a millisecond, and the least that a step is worth. */
 const scannedPerStep = { max: 262_144, min: 4_096 };
 
-/** `scanJson` in steps. */
+/** Does the work of `scanJson` in steps. */
 export function* scanJsonSteps(bytes: Buffer): Generator<void, JsonScan> {
   const state = newScan();
   while (state.at < bytes.length) {
@@ -455,8 +451,8 @@ function hasWiderObject(bytes: Buffer, membersMax: number): boolean {
 }
 
 /**
- * Whether 16 consecutive digits occur, inside strings or not: only then may a number exceed the
- * precision of a float. Checks every 16th character, one of which such a run must cover.
+ * Whether a text contains 16 consecutive digits, without which no number exceeds the precision of a
+ * float. Checks every 16th character, because each such run contains one of them.
  */
 function mayHaveLongNumber(text: string): boolean {
   for (let at = exactDigits - 1; at < text.length; at += exactDigits) {

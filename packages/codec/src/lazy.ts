@@ -1,3 +1,2 @@
-/** Modules that are loaded on first use, to keep startup short. */
-
+/** Loads the YAML codec, on first use because its library delays the start of the server. */
 export const loadYaml = () => import('./yaml.ts');

@@ -21,7 +21,7 @@ describe('Accept', () => {
     expect(parseAccept(header).map((one) => `${one.type}/${one.subtype}`)).toEqual(expected);
   });
 
-  test('keeps parameters, also quoted ones', () => {
+  test('keeps parameters, including quoted ones', () => {
     const [range] = parseAccept('application/json; as=Table ;v="v1,\\"x";G=meta; q=0.5');
     expect(Object.fromEntries(range?.parameters ?? [])).toEqual({
       as: 'Table',
@@ -43,7 +43,7 @@ describe('Accept', () => {
     expect(range !== undefined && covers(range, json)).toBe(expected);
   });
 
-  test('parses a long hostile header in bounded time', () => {
+  test('TRUST-2: a long header takes bounded time', () => {
     expect(parseAccept('a/b,'.repeat(20_000))).toHaveLength(100);
     expect(parseAccept(`"${'\\"'.repeat(20_000)}`)).toEqual([]);
   });

@@ -1,4 +1,4 @@
-/** Content negotiation (CODEC-1). Encodings are descriptors in a list. */
+/** An encoding that a client can negotiate (CODEC-1). */
 export interface EncodingDescriptor {
   readonly mediaType: `${string}/${string}`;
   /** Whether the encoding supports watches. */
@@ -19,7 +19,10 @@ export interface MediaRange {
 
 const rangesMax = 100;
 
-/** Parses an `Accept` header into clauses in order of preference. Omits malformed media ranges. */
+/**
+ * Parses an `Accept` header into at most 100 clauses, in order of preference. Omits malformed media
+ * ranges.
+ */
 export function parseAccept(header: string): readonly MediaRange[] {
   const ranges: MediaRange[] = [];
   for (const clause of splitOutsideQuotes(header, ',')) {
@@ -30,7 +33,7 @@ export function parseAccept(header: string): readonly MediaRange[] {
   return ranges.sort((one, other) => rank(other) - rank(one));
 }
 
-/** Orders by quality, then specific types before `*`, like kube-apiserver's parser. */
+/** Returns the rank of a clause: by quality, then specific types before `*`. */
 function rank(range: MediaRange): number {
   const named = (range.type === '*' ? 0 : 2) + (range.subtype === '*' ? 0 : 1);
   return range.quality * 1e6 + named;
@@ -97,8 +100,8 @@ export function covers(range: MediaRange, encoding: EncodingDescriptor): boolean
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /**
- * The media type of a `Content-Type` without parameters, in lower case; undefined if it is
- * malformed. `; charset` and other parameters are only checked for syntax.
+ * Returns the media type of a `Content-Type` header, in lower case and without parameters, whose
+ * syntax is checked; undefined if the header is malformed.
  */
 export function contentMediaType(header: string): string | undefined {
   const [name = '', ...parameters] = splitOutsideQuotes(header, ';');
@@ -109,6 +112,6 @@ export function contentMediaType(header: string): string | undefined {
   }
   const mediaType = name.trim().toLowerCase();
   const [type = '', subtype = '', ...more] = mediaType.split('/');
-  const isSound = token.test(type) && token.test(subtype) && more.length === 0;
-  return isSound ? mediaType : undefined;
+  const isValid = token.test(type) && token.test(subtype) && more.length === 0;
+  return isValid ? mediaType : undefined;
 }

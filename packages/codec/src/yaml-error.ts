@@ -2,15 +2,13 @@
 export interface YamlLimits {
   /** Maximum number of values, including containers and copies by aliases. */
   readonly valuesMax: number;
-  /** Whether the result is still needed; called between slices, and decoding stops if not. */
+  /** Returns whether the result is still needed; otherwise, decoding stops at its next pause. */
   readonly isWanted?: () => boolean;
   /** `first`: the text after the first document is not read. Absent: there must be none. */
   readonly documents?: 'first';
 }
 
-/**
- * Malformed or excessive YAML. The message names the line, like that of kube-apiserver's decoder.
- */
+/** Thrown for malformed or excessive YAML, with the message of kube-apiserver's decoder. */
 export class YamlError extends Error {
   constructor(message: string) {
     super(message);

@@ -16,12 +16,13 @@ import { depthMax, tooDeep, treeParsing, treeSteps } from './yaml-tree.ts';
 
 type YamlDocument = Document.Parsed<ParsedNode, false>;
 
-/** Number of lexemes per slice, several milliseconds of work. */
+/** Number of lexemes that one turn reads, in several milliseconds. */
 const lexemesPerTurn = 2000;
 
 /**
- * Parses a text and walks the tree in slices, since the text may have megabytes. Stops at the first
- * error, and when the value is no longer needed. Rejects with YamlError and TooManyValues.
+ * Parses a text over several turns of the event loop, because it may have megabytes. Stops at the
+ * first error, and when the value is no longer needed.
+ * @throws YamlError or TooManyValues
  */
 export async function readYaml(text: string, limits: YamlLimits): Promise<DecodedJson> {
   const lines = new LineCounter();
@@ -36,7 +37,7 @@ export async function readYaml(text: string, limits: YamlLimits): Promise<Decode
   return { value, duplicates: [], ...(repeated.length === 0 ? {} : { repeated }) };
 }
 
-/** Runs one step of several milliseconds per turn of the event loop. */
+/** Runs one step in each turn of the event loop. */
 async function inTurns<Result>(work: Iterator<void, Result>, limits: YamlLimits): Promise<Result> {
   for (let step = work.next(); ; step = work.next()) {
     if (step.done === true) return step.value;
@@ -46,7 +47,7 @@ async function inTurns<Result>(work: Iterator<void, Result>, limits: YamlLimits)
 
 async function nextTurnIfWanted({ isWanted }: YamlLimits): Promise<void> {
   await nextTurn();
-  if (isWanted?.() === false) throw new YamlError('yaml: no longer wanted');
+  if (isWanted?.() === false) throw new YamlError('yaml: no longer needed');
 }
 
 function isBlank(node: ParsedNode | null): boolean {
@@ -59,13 +60,11 @@ function secondDocument(offset: number, lines: LineCounter): YamlError {
   return new YamlError(`yaml: line ${line}: expected a single document in the stream`);
 }
 
-/**
- * Number of entries on the parser's stack besides collections: the document, the scalar, and so on.
- */
+/** Upper bound of the entries on the parser's stack besides collections, such as the document. */
 const parserFramesMax = 8;
 const documentsMax = 100;
 
-/** Number of lexemes per value, including indicators, blanks, and line ends. */
+/** Upper bound of the lexemes per value, including indicators, blanks, and line ends. */
 const lexemesPerValue = 5;
 
 /** Parses the documents of a text up to the first error. */
@@ -75,9 +74,9 @@ class StreamReader {
   readonly #parser: Parser;
   readonly #composer: Composer<ParsedNode, false>;
   readonly #documents: YamlDocument[] = [];
-  /** Start offsets of the documents parsed so far. */
+  /** The offsets at which the parsed documents start. */
   readonly #starts: number[] = [];
-  #refusal: YamlError | undefined;
+  #error: YamlError | undefined;
   #values = 0;
   #lexemes = 0;
 
@@ -86,8 +85,8 @@ class StreamReader {
     this.#limits = limits;
     this.#parser = new Parser(lines.addNewLine);
     this.#composer = new Composer<ParsedNode, false>({ ...treeParsing, lineCounter: lines });
-    // The library collects an error object for each invalid character.
-    Object.assign(this.#composer, { onError: this.#refuse });
+    // Otherwise, the library collects an error object for each invalid character.
+    Object.assign(this.#composer, { onError: this.#onError });
   }
 
   async read(text: string): Promise<readonly YamlDocument[]> {
@@ -95,14 +94,14 @@ class StreamReader {
       this.#lines.addNewLine(0);
       for (const lexeme of new Lexer().lex(text)) {
         this.#count(lexeme);
-        if (this.#takeAll(this.#parser.next(lexeme)) === 'done') return this.#documents;
+        if (this.#compose(this.#parser.next(lexeme)) === 'done') return this.#documents;
         if (this.#parser.stack.length > depthMax + parserFramesMax) throw tooDeep();
         if (this.#lexemes % lexemesPerTurn === 0) await nextTurnIfWanted(this.#limits);
       }
-      // Composing a large document takes long, so it starts and ends a turn of the event loop.
+      // Composing a large document takes long, so it has a turn of the event loop to itself.
       if (this.#lexemes >= lexemesPerTurn) await nextTurnIfWanted(this.#limits);
-      this.#takeAll(this.#parser.end());
-      this.#take(this.#composer.end());
+      this.#compose(this.#parser.end());
+      this.#add(this.#composer.end());
       if (this.#lexemes >= lexemesPerTurn) await nextTurnIfWanted(this.#limits);
     } catch (error) {
       if (error instanceof RangeError) throw tooDeep();
@@ -121,17 +120,17 @@ class StreamReader {
   }
 
   /** Composes documents from tokens; returns `done` at the first error, or after the first document. */
-  #takeAll(tokens: Iterable<CST.Token>): 'ready' | 'done' {
+  #compose(tokens: Iterable<CST.Token>): 'ready' | 'done' {
     for (const token of tokens) {
       if (token.type === 'document') this.#starts.push(token.offset);
-      this.#take(this.#composer.next(token));
+      this.#add(this.#composer.next(token));
       if (token.type === 'document' && this.#limits.documents === 'first') {
-        this.#take(this.#composer.end());
+        this.#add(this.#composer.end());
         return 'done';
       }
       if (token.type !== 'error') continue;
       // The error is in a composed document, or else in the composer.
-      this.#take(this.#composer.end());
+      this.#add(this.#composer.end());
       const [error] = this.#composer.streamInfo().errors;
       if (this.#documents.length === 0 && error !== undefined) {
         throw syntaxError(error, this.#lines);
@@ -141,22 +140,22 @@ class StreamReader {
     return 'ready';
   }
 
-  #take(found: Iterable<YamlDocument>): void {
-    for (const document of found) this.#documents.push(document);
+  #add(documents: Iterable<YamlDocument>): void {
+    for (const document of documents) this.#documents.push(document);
     if (this.#documents.length > documentsMax) {
       throw new YamlError('yaml: too many documents in the stream');
     }
   }
 
-  /** Called by the composer with an error. */
-  readonly #refuse = (at: ErrorPlace, code: string, message: string, warning?: boolean): void => {
+  /** Called by the composer for an error. */
+  readonly #onError = (at: ErrorPlace, code: string, message: string, warning?: boolean): void => {
     if (warning === true) return;
     // The library catches exceptions and reports them as errors.
-    this.#refusal ??= this.#refusalOf({ code, message, pos: [offsetOf(at)] });
-    throw this.#refusal;
+    this.#error ??= this.#firstError({ code, message, pos: [offsetOf(at)] });
+    throw this.#error;
   };
 
-  #refusalOf(error: SyntaxFault): YamlError {
+  #firstError(error: LibraryError): YamlError {
     const [, second] = this.#starts;
     if (second !== undefined) return secondDocument(second, this.#lines);
     const [earlier] = this.#composer.streamInfo().errors;
@@ -164,14 +163,14 @@ class StreamReader {
   }
 }
 
-/** The reported part of the library's errors. */
-interface SyntaxFault {
+/** The part of the library's errors that is used. */
+interface LibraryError {
   readonly code: string;
   readonly message: string;
   readonly pos: readonly number[];
 }
 
-/** The library's form of an error's position. */
+/** The position of an error in the library's forms. */
 type ErrorPlace = number | readonly number[] | { readonly offset: number };
 
 function offsetOf(place: ErrorPlace): number {
@@ -194,7 +193,7 @@ function isValue(lexeme: string): boolean {
   }
 }
 
-/** kube-apiserver's message for a code of the library, or else the library's own text. */
+/** kube-apiserver's messages by the library's codes. */
 const problems: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'found character that cannot start any token',
   BAD_SCALAR_START: 'found character that cannot start any token',
@@ -206,7 +205,8 @@ const problems: Readonly<Record<string, string>> = {
   UNEXPECTED_TOKEN: 'did not find expected key',
 };
 
-function syntaxError(error: SyntaxFault, lines: LineCounter): YamlError {
+/** Returns the error with kube-apiserver's message, or else the library's. */
+function syntaxError(error: LibraryError, lines: LineCounter): YamlError {
   if (error.code === 'RESOURCE_EXHAUSTION') return tooDeep();
   const { line } = lines.linePos(error.pos[0] ?? 0);
   return new YamlError(`yaml: line ${line}: ${problems[error.code] ?? error.message}`);

@@ -1,10 +1,6 @@
 import type { JsonValue } from '@wheelhouse/machinery';
 
-/**
- * The meaning of plain YAML scalars by the rules of kube-apiserver's library: YAML 1.1 for booleans
- * and numbers, without base 60. Times remain strings.
- */
-
+/** The plain scalars that are booleans or null, in each of their spellings. */
 const words = new Map<string, JsonValue>();
 for (const word of ['y', 'yes', 'true', 'on']) addWord(word, true);
 for (const word of ['n', 'no', 'false', 'off']) addWord(word, false);
@@ -12,7 +8,7 @@ addWord('null', null);
 words.set('', null);
 words.set('~', null);
 
-/** A word in lower case, capitalized, and in upper case. */
+/** Adds a word in lower case, capitalized, and in upper case. */
 function addWord(word: string, value: JsonValue): void {
   const upper = word.toUpperCase();
   for (const form of [word, upper, upper.slice(0, 1) + word.slice(1)]) words.set(form, value);
@@ -32,7 +28,10 @@ function isTime(text: string): boolean {
   return dayPattern.test(text) || momentPattern.test(text);
 }
 
-/** The value of a plain scalar. The caller rejects infinities and NaN. */
+/**
+ * Returns the value of a plain scalar by the rules of kube-apiserver's library: YAML 1.1 for
+ * booleans and numbers, without base 60; times are strings. The result may be infinite or NaN.
+ */
 export function plainScalar(text: string): JsonValue {
   const word = words.get(text);
   if (word !== undefined) return word;

@@ -24,16 +24,16 @@ import { plainScalar } from './yaml-scalar.ts';
 const duplicatesMax = 100;
 /**
  * Maximum nesting depth of collections, including aliases. The library is recursive and overflows
- * the stack at about 700 levels. It compiles regular expressions there, for which a stack overflow
+ * the stack at about 700 levels. It may compile a regular expression there, and then the overflow
  * ends the process instead of throwing (docs/decisions/nesting-limit.md).
  */
 export const depthMax = 250;
 const tagPrefix = 'tag:yaml.org,2002:';
 
-/** The error for a document that is nested too deeply. */
+/** Returns the error for a document that is nested too deeply. */
 export const tooDeep = () => new YamlError('yaml: exceeded max depth');
 
-/** The library's options for `readTree`, which interprets scalars itself. */
+/** The options of the library for `readTree`, which interprets scalars itself. */
 export const treeParsing = {
   schema: 'failsafe',
   version: '1.1',
@@ -49,14 +49,14 @@ export type ParsedTree = Pick<Document.Parsed, 'contents'>;
 /** The value of a document. */
 export interface ReadTree {
   readonly value: JsonValue;
-  /** Duplicate keys, the last of which wins: `line 4: key "a" already set in map`. */
+  /** Messages about duplicate keys; the last wins: `line 4: key "a" already set in map`. */
   readonly repeated: readonly string[];
 }
 
 /**
- * The value of a document parsed with `treeParsing`, interpreted like kube-apiserver's decoder.
- * Does not depend on Node, so that a browser gets the same result as the server. Throws YamlError
- * and TooManyValues.
+ * Returns the value of a document that was parsed with `treeParsing`, as kube-apiserver's decoder
+ * interprets it. Does not depend on Node, so that a browser gets the same result as the server.
+ * @throws YamlError or TooManyValues
  */
 export function readTree(document: ParsedTree, lines: LineCounter): ReadTree {
   const steps = treeSteps(document, lines, { valuesMax: 2_000_000 });
@@ -66,7 +66,7 @@ export function readTree(document: ParsedTree, lines: LineCounter): ReadTree {
   }
 }
 
-/** `readTree` in steps of several thousand nodes. */
+/** Does the work of `readTree` in steps. */
 export function treeSteps(
   document: ParsedTree,
   lines: LineCounter,
@@ -75,10 +75,10 @@ export function treeSteps(
   return new TreeReader(document, { lines, limits }).read();
 }
 
-/** Number of nodes per step. */
+/** Number of nodes that one step converts. */
 const nodesPerStep = 1000;
 
-/** Converts the tree to JSON and limits the growth by aliases. */
+/** Converts a tree to JSON, and limits its growth by aliases. */
 class TreeReader {
   readonly #document: ParsedTree;
   readonly #lines: LineCounter;
@@ -119,7 +119,10 @@ class TreeReader {
     return value;
   }
 
-  /** The allowed share of nodes from aliases falls as the document grows, as in kube-apiserver. */
+  /**
+   * Counts a node. As in kube-apiserver, the share of nodes from aliases that is allowed decreases
+   * as the document grows.
+   */
   #count(): void {
     this.#nodes += 1;
     if (this.#aliasesOpen.size > 0) this.#aliasNodes += 1;
@@ -163,8 +166,8 @@ class TreeReader {
       throw new YamlError(`json: unsupported value: ${goFloat(value)}`);
     }
     if (tag === undefined || fitsTag(tag, value)) return value;
-    const is = `!!${tagOf(value)} \`${text.slice(0, 64)}\``;
-    throw new YamlError(`yaml: line ${this.#lineOf(node)}: cannot decode ${is} as a !!${tag}`);
+    const shown = `!!${tagOf(value)} \`${text.slice(0, 64)}\``;
+    throw new YamlError(`yaml: line ${this.#lineOf(node)}: cannot decode ${shown} as a !!${tag}`);
   }
 
   #binary(text: string): string {
@@ -200,7 +203,7 @@ class TreeReader {
     return result;
   }
 
-  /** Earlier merge sources override later ones, and the map's own members override all. */
+  /** Returns the maps of a merge key, of which earlier ones override later ones. */
   *#mergeSources(node: ParsedNode | null): Generator<void, JsonObject[]> {
     const value = yield* this.#value(node);
     const sources = Array.isArray(value) ? value : [value];
@@ -210,7 +213,7 @@ class TreeReader {
     return sources;
   }
 
-  /** Converts keys of other types to strings: `on:` becomes `true`, `1:` becomes `1`. */
+  /** Returns a key, converted to a string: `on:` becomes `true`, `1:` becomes `1`. */
   *#key(node: ParsedNode | null): Generator<void, string> {
     const value = yield* this.#value(node);
     if (typeof value === 'string') return value;
@@ -221,7 +224,7 @@ class TreeReader {
     return String(value);
   }
 
-  /** kube-apiserver names the line on which the value starts. */
+  /** Records a duplicate key with the line on which its value starts, as in kube-apiserver. */
   #duplicate(node: ParsedNode | null, name: string): void {
     if (this.#duplicates.length >= duplicatesMax) return;
     const line = node === null ? 0 : this.#lineOf(node);
@@ -247,7 +250,7 @@ function tagOf(value: JsonValue): string {
   return typeof value === 'bigint' || Number.isInteger(value) ? 'int' : 'float';
 }
 
-/** Checks a value against its tag. Unknown tags are ignored; an integer is valid as a float. */
+/** Whether a value has the type of its tag. Unknown tags are ignored; an integer is a float. */
 function fitsTag(tag: string, value: JsonValue): boolean {
   if (!['null', 'bool', 'int', 'float'].includes(tag)) return true;
   return tagOf(value) === tag || (tag === 'float' && tagOf(value) === 'int');
@@ -258,7 +261,7 @@ function goFloat(value: number): string {
   return value > 0 ? '+Inf' : '-Inf';
 }
 
-/** Decodes base64; undefined unless it is canonical. */
+/** Decodes base64; undefined if it is not canonical. */
 function bytesOfBase64(text: string): Uint8Array | undefined {
   try {
     const decoded = atob(text);

@@ -7,26 +7,27 @@ import {
 } from '@wheelhouse/machinery';
 import { readsAsOther } from './yaml-scalar.ts';
 
+/** Upper bound of the bytes of a key that is not written after a question mark. */
 const simpleKeyMax = 128;
 
-/** Target size of pieces in UTF-16 units: a few tenths of a millisecond of work. */
+/** Target size of pieces in UTF-16 units, which take a few tenths of a millisecond. */
 const pieceUnits = 8 * 1024;
 /** Longer texts are written in parts, and longer lists of names are sorted in steps. */
 const longTextUnits = 16 * 1024;
 const manyNames = 1024;
 
 /**
- * Encodes a value as block YAML like kube-apiserver (CODEC-2): two spaces of indentation, sorted
- * members, sequences level with their key, strings quoted if they would be other values, multi-line
- * strings as literal blocks. Long lines are not folded.
+ * Encodes a value as block YAML, as kube-apiserver does (CODEC-2): two spaces of indentation,
+ * sorted members, sequences that are not indented, quotes around strings that would be other
+ * values, and literal blocks for strings of several lines. Long lines are not folded.
  */
 export function encodeYaml(value: JsonValue): string {
   return [...yamlPieces(value)].join('');
 }
 
 /**
- * Yields the text of `encodeYaml` in pieces, each in a fraction of a millisecond. An empty piece
- * marks work without text.
+ * Yields the text of `encodeYaml` in pieces, each in a fraction of a millisecond. An empty piece is
+ * a chance to pause.
  */
 export function* yamlPieces(value: JsonValue): Generator<string> {
   const writer = new BlockWriter();
@@ -38,10 +39,9 @@ export function* yamlPieces(value: JsonValue): Generator<string> {
 
 /**
  * Yields the YAML of an object with one list member whose items are produced on demand.
- *
- * @param list.member name of the list
- * @param list.items produces the items on demand; undefined marks work on an item that is not
- *   available yet
+ * @param list.head the other members
+ * @param list.member the name of the list
+ * @param list.items the items; undefined stands for a pause before the next one
  */
 export function* yamlListPieces(list: {
   readonly head: JsonObject;
@@ -68,7 +68,7 @@ function* listMemberPieces(
     }
     if (isEmptyList) yield `${member}:\n`;
     isEmptyList = false;
-    // Yields between producing an item and encoding it.
+    // Producing an item and encoding it may both take long.
     yield '';
     yield* yamlPieces([item]);
   }
@@ -85,7 +85,7 @@ function isEmpty(value: JsonObject | JsonArray): boolean {
   return true;
 }
 
-/** The unwritten parts of a value; the innermost one is on top of the stack. */
+/** A part of a value that is not yet written. */
 type Frame =
   | { readonly type: 'list'; readonly items: JsonArray; readonly indent: string; at: number }
   | {
@@ -108,6 +108,7 @@ type Frame =
 
 /** Writes values in steps. Not recursive, because clients choose the depth. */
 class BlockWriter {
+  /** The open parts, outermost first. */
   readonly #frames: Frame[] = [];
   #out: string[] = [];
   #units = 0;
@@ -126,7 +127,7 @@ class BlockWriter {
     this.#units += text.length;
   }
 
-  /** The lines of a nonempty container; the first one continues the current line. */
+  /** Writes the lines of a nonempty container, of which the first continues the current line. */
   open(value: JsonObject | JsonArray, indent: string): void {
     if (Array.isArray(value)) {
       this.#frames.push({ type: 'list', items: value, indent, at: 0 });
@@ -213,7 +214,7 @@ class BlockWriter {
     }
   }
 
-  /** One step for the key and one for the value, since either may be a long text. */
+  /** Writes a key or a value: each has a step of its own, because either may be a long text. */
   #writeMember(frame: Extract<Frame, { type: 'members' }>): void {
     const { value, names, indent, at } = frame;
     const name = itemAt(names, at);
@@ -235,7 +236,7 @@ class BlockWriter {
     this.open(member, inner);
   }
 
-  /** A key that is too long for an implicit key is written after a question mark. */
+  /** Writes a key; one that is too long for an implicit key follows a question mark. */
   #writeKey(name: string, indent: string): void {
     const key = name.length <= simpleKeyMax ? textScalar(name, '') : undefined;
     if (key !== undefined && isSimpleKey(key)) {
@@ -256,14 +257,17 @@ class BlockWriter {
 }
 
 function isSimpleKey(key: string): boolean {
-  // A unit takes at most three bytes, so short texts need not be measured.
+  // A unit takes at most three bytes, so short texts need no encoding.
   return key.length * 3 <= simpleKeyMax || new TextEncoder().encode(key).length <= simpleKeyMax;
 }
 
 /** How a text is written. */
 type TextStyle = 'plain' | 'single' | 'double' | 'literal';
 
-/** @param indent indentation of literal blocks; empty if they are not allowed (in keys) */
+/**
+ * Returns the style of a text.
+ * @param indent indentation of literal blocks; empty if they are not allowed (in keys)
+ */
 function styleOf(text: string, indent: string): TextStyle {
   if (readsAsOther(text)) return 'double';
   if (text.includes('\n')) {
@@ -287,7 +291,7 @@ function textScalar(text: string, indent: string): string {
   }
 }
 
-/** `textScalar` and the end of the line, in parts. */
+/** Yields the text of `textScalar` and the end of the line, in parts. */
 function* longTextParts(long: {
   readonly value: string;
   readonly indent: string;
@@ -310,7 +314,7 @@ function* longTextParts(long: {
   yield suffix;
 }
 
-/** Parts of a text that do not split surrogate pairs. */
+/** Yields parts of a text that do not split surrogate pairs. */
 function* partsOf(text: string): Generator<string> {
   for (let at = 0; at < text.length; ) {
     let end = Math.min(text.length, at + pieceUnits);
@@ -321,7 +325,7 @@ function* partsOf(text: string): Generator<string> {
   }
 }
 
-/** The lines of a literal block in parts of several lines each. */
+/** Yields the lines of a literal block in parts of several lines. */
 function* literalParts(body: string, indent: string): Generator<string> {
   for (let at = 0; at <= body.length; ) {
     const newline = body.indexOf('\n', at + pieceUnits);
@@ -347,7 +351,7 @@ function plainIsUnsafe(text: string): boolean {
   return indicators.has(first);
 }
 
-/** The header of a literal block. */
+/** Returns the header of a literal block. */
 function literalHead(text: string): string {
   const hint = /^[ \n]/.test(text) ? '2' : '';
   const chomp = text.endsWith('\n') ? (/(?:^|\n)\n$/.test(text) ? '+' : '') : '-';
@@ -380,7 +384,7 @@ const shortEscapes: Readonly<Record<string, string>> = {
   '\u2029': '\\P',
 };
 
-/** The content of a double-quoted text. */
+/** Returns the content of a double-quoted text. */
 function escaped(text: string): string {
   return text.replace(
     // biome-ignore lint/suspicious/noControlCharactersInRegex: those are the ones to be escaped
@@ -395,8 +399,8 @@ function hexEscape(code: number): string {
 }
 
 /**
- * The order of members in kube-apiserver's YAML: numbers in names by value (`a2` before `a10`),
- * letters after other characters, otherwise by code point.
+ * Compares names in the order of kube-apiserver's YAML: numbers in names by value (`a2` before
+ * `a10`), letters after other characters, otherwise by code point.
  */
 export function compareNaturally(one: string, other: string): number {
   const ends = Math.min(one.length, other.length);
@@ -415,7 +419,7 @@ export function compareNaturally(one: string, other: string): number {
   return left < right ? -1 : 1;
 }
 
-/** Compares the digits from `at` on. After a common number, a zero counts as one of its digits. */
+/** Compares the numbers at `at`. After a common number, a zero counts as one of its digits. */
 function compareNumbers(one: string, other: string, at: number): number {
   const follows = (one[at] === '0' || other[at] === '0') && hasNumberBefore(one, at) ? '1' : '0';
   const left = digitsFrom(one, at);

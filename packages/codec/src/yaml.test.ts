@@ -76,7 +76,7 @@ describe('decoding YAML', () => {
     ['a: !!int x', 'yaml: line 1: cannot decode !!str `x` as a !!int'],
     ['? [a]\n: 1', 'yaml: unsupported map key of type: slice'],
     ['['.repeat(20_000), 'yaml: exceeded max depth'],
-  ])('refuses %.40j', async (text, message) => {
+  ])('rejects %.40j', async (text, message) => {
     await expect(decoded(text)).rejects.toEqual(new YamlError(message));
   });
 

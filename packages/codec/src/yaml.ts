@@ -8,11 +8,11 @@ export { encodeYaml, yamlListPieces, yamlPieces } from './yaml-write.ts';
 const defaultLimits: YamlLimits = { valuesMax: 2_000_000 };
 
 /**
- * Decodes the only document of a YAML text (CODEC-2), or its first one if so requested, like
- * kube-apiserver: YAML 1.1 booleans and numbers, times as strings, merge keys, keys converted to
- * strings. The last of duplicate keys wins, and each duplicate is reported. An empty text is null.
- * The YAML library is loaded on first use, since most bodies are JSON. Rejects with YamlError or
- * TooManyValues.
+ * Decodes the only document of a YAML text, or its first one if the limits say so, as
+ * kube-apiserver does (CODEC-2): YAML 1.1 booleans and numbers, times as strings, merge keys, keys
+ * converted to strings. The last of duplicate keys wins, and each duplicate is reported. An empty
+ * text is null.
+ * @throws YamlError or TooManyValues
  */
 export async function decodeYaml(
   bytes: Buffer,

@@ -58,7 +58,7 @@ describe('decoding', () => {
     ['a long list', '990401', 'cbor: exceeded max number of elements 1024 for CBOR array'],
     ['a long map', 'b90401', 'cbor: exceeded max number of key-value pairs 1024 for CBOR map'],
     [
-      'a length beyond all numbers',
+      'a length beyond 63 bits',
       '5bffffffffffffffff',
       'cbor: byte string length 18446744073709551615 is too large, causing integer overflow',
     ],
@@ -133,14 +133,14 @@ describe('decoding', () => {
       'cbor: decoded time cannot be represented in RFC3339 format with sub-second precision: ' +
         'Time.MarshalText: year outside of range [0,9999]',
     ],
-    ['what is malformed behind what is misfit', '82f7', 'unexpected EOF'],
-    ['the first of two misfits', '82f061ff', 'simple value 16 is not recognized'],
-  ])('%s is refused', (_, hex, message) => {
+    ['a malformed item after one of the wrong type', '82f7', 'unexpected EOF'],
+    ['the first of two faults', '82f061ff', 'simple value 16 is not recognized'],
+  ])('%s is rejected', (_, hex, message) => {
     expect(() => decodeHex(hex)).toThrow(CborError);
     expect(() => decodeHex(hex)).toThrow(message);
   });
 
-  test('nesting beyond the limit is refused', () => {
+  test('nesting beyond the limit is rejected', () => {
     expect(() => decodeHex(`${'81'.repeat(100_000)}00`)).toThrow('max nested level');
   });
 
@@ -221,7 +221,7 @@ describe('decoding into a type', () => {
     ['map', '80', 'array into Go struct field v1.Thing.map of type map[string]string'],
     ['map', 'a2616161626161f7', 'simple value 23 is not recognized'],
     ['any', 'f7', 'failed to parse RawExtension bytes as CBOR: cbor: data item of cbor type'],
-  ])('%s of %s is refused', (name, hex, message) => {
+  ])('%s of %s is rejected', (name, hex, message) => {
     expect(() => decode(name, hex)).toThrow(message);
   });
 
@@ -248,7 +248,7 @@ describe('decoding into a type', () => {
   });
 });
 
-test('CBOR is shown in diagnostic notation', () => {
+test('diagnostic notation shows each type of item', () => {
   const hex =
     'd9d9f7a4416118ff626222bf6178f6ff41629f200a4041c3fb4341c37937e08000f93c00fb3e112e0be826d695ff' +
     '62c3a9825f4100ff5fff';

@@ -1,11 +1,11 @@
 import { type JsonValue, parseGoTime, problemText } from '@wheelhouse/machinery';
 
-/** Malformed CBOR, or CBOR that does not match the expected type. `message` is kube-apiserver's. */
+/** Thrown for CBOR that is malformed or has another type, with kube-apiserver's message. */
 export class CborError extends Error {
   override readonly name = 'CborError';
 }
 
-/** The major types, and the break byte that ends items of indefinite length. */
+/** The major types of items. */
 export const major = {
   unsigned: 0,
   negative: 1,
@@ -16,9 +16,10 @@ export const major = {
   tag: 6,
   primitive: 7,
 } as const;
+/** The break byte, which ends an item of indefinite length. */
 export const stop = 0xff;
 
-/** Values of the additional information in a head: where the argument is, or that there is none. */
+/** Values of the additional information in a head: the size of the argument, or its absence. */
 export const info = {
   oneByte: 24,
   twoBytes: 25,
@@ -38,12 +39,13 @@ const majorNames = [
   'primitives',
 ];
 
-/** The name of a major type in messages. */
+/** Returns the name of a major type in messages. */
 export const majorName = (type: number): string => majorNames[type] ?? String(type);
 
-/** Reads items from bytes that are known to be well-formed. */
+/** Reads items from well-formed bytes. */
 export class Cursor {
   readonly bytes: Buffer;
+  /** The offset of the next item. */
   at = 0;
   /** The additional information of the last head. */
   info = 0;
@@ -57,7 +59,7 @@ export class Cursor {
     return this.bytes[this.at] ?? 0;
   }
 
-  /** The next item's major type. */
+  /** The major type of the next item. */
   get type(): number {
     return this.next >> 5;
   }
@@ -87,23 +89,23 @@ export class Cursor {
   }
 
   /**
-   * Reads the head of a container and returns a function that checks whether another item follows.
+   * Reads the head of a container, and returns a function that returns whether another item
+   * follows.
    */
   items(): () => boolean {
-    const count = Number(this.head());
-    let taken = 0;
+    let left = Number(this.head());
     if (this.info === info.endless) return () => !this.isStop();
-    return () => taken++ < count;
+    return () => left-- > 0;
   }
 
-  /** Reads the break byte if it is next. */
+  /** Whether the break byte is next, which is then read. */
   isStop(): boolean {
     if (this.next !== stop) return false;
     this.at += 1;
     return true;
   }
 
-  /** The chunks of a byte or text string: one, unless its length is indefinite. */
+  /** Reads the chunks of a byte or text string: one, unless its length is indefinite. */
   pieces(): Buffer[] {
     const length = Number(this.head());
     if (this.info !== info.endless) return [this.#take(length)];
@@ -134,7 +136,7 @@ export class Cursor {
   }
 }
 
-/** The end of the well-formed item that starts at `start`. */
+/** Returns the end of the well-formed item that starts at `start`. */
 export function itemEnd(bytes: Buffer, start: number): number {
   const cursor = new Cursor(bytes);
   cursor.at = start;
@@ -142,7 +144,10 @@ export function itemEnd(bytes: Buffer, start: number): number {
   return cursor.at;
 }
 
-/** A float of 16, 32, or 64 bits, as its head says. */
+/**
+ * Returns a float of 16, 32, or 64 bits.
+ * @param width the additional information in its head
+ */
 export function floatOf(width: number, argument: number | bigint): number {
   const bytes = Buffer.alloc(8);
   if (width === info.twoBytes) return half(Number(argument));
@@ -154,7 +159,7 @@ export function floatOf(width: number, argument: number | bigint): number {
   return bytes.readDoubleBE();
 }
 
-/** A half-precision float. */
+/** Returns a float of 16 bits. */
 function half(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;
@@ -164,39 +169,46 @@ function half(bits: number): number {
   return sign * 2 ** (exponent - 15) * (1 + fraction / 1024);
 }
 
-/** A fault of an item. Decoding continues after it, and the first fault is reported. */
+/** An error in an item. Decoding continues after it, and the first one is reported. */
 export type Fault = Misfit | { readonly kind: 'unknown' | 'other'; readonly text: string };
 
 /** An item of the wrong Go type. */
 interface Misfit {
   readonly kind: 'misfit';
+  /** The name of its major type. */
   readonly item: string;
   readonly goType: string;
+  /** The end of the message. */
   readonly why: string;
   /** The outermost member that contains the item. */
   readonly field: string | undefined;
 }
 
+/** Returns the fault of an item of the wrong Go type. */
 export function misfit(type: number, goType: string, why?: string): Fault {
   const tail = why === undefined ? '' : ` (${why})`;
   return { kind: 'misfit', item: majorName(type), goType, why: tail, field: undefined };
 }
 
+/** Returns a fault with this message. */
 export const otherFault = (text: string): Fault => ({ kind: 'other', text });
 
+/** Returns the fault of a member that the struct does not have. */
 export const unknownMember = (index: number): Fault => ({
   kind: 'unknown',
   text: `cbor: found unknown field at map element index ${index}`,
 });
 
+/** Returns the fault of a key that occurs twice in a map. */
 export const duplicateKey = (key: string, index: number): Fault =>
   otherFault(`cbor: found duplicate map key "${key}" at map element index ${index}`);
 
-/** Adds the enclosing member of a struct to a fault. */
+/** Returns a fault with the enclosing member of a struct. */
 export function within(fault: Fault, field: string): Fault {
   return fault.kind === 'misfit' ? { ...fault, field } : fault;
 }
 
+/** Returns the message of a fault. */
 export function textOfFault(fault: Fault): string {
   if (fault.kind !== 'misfit') return fault.text;
   const { item: what, goType: type, why, field } = fault;
@@ -243,13 +255,16 @@ export function timeOfSeconds(seconds: JsonValue): Time {
   return { text: `${text}${nanos(String(part).padStart(9, '0'))}Z` };
 }
 
-/** Whether seconds exceed Go's range. */
+/** Returns the fault of an epoch time beyond Go's range. */
 export function secondsOverflow(type: number, value: bigint): Fault {
   return misfit(type, 'time.Time', `${value} overflows Go's int64`);
 }
 
-/** Why a tag cannot precede an item that starts with this byte. Bignums are rejected before. */
-export function tagProblem(tag: number, next: number): string | undefined {
+/**
+ * Returns the type of item that must follow a tag; undefined if the item that starts with `next`
+ * may. Bignums have been rejected before.
+ */
+export function typeAfterTag(tag: number, next: number): string | undefined {
   const type = next >> 5;
   if (tag === 0 && type !== major.text) return 'text string';
   const isNumber = type <= major.negative || (next >= 0xf9 && next <= 0xfb);

@@ -10,24 +10,26 @@ export { CborError } from './cursor.ts';
 /**
  * Decodes one CBOR item to a JSON value (CODEC-4). Byte strings become strings, because
  * kube-apiserver encodes strings as byte strings. Tags for times and for text forms of byte strings
- * are honored; other tags are dropped. Duplicate keys, integers beyond 64 bits, NaN, and everything
- * that JSON lacks are rejected. Throws CborError.
+ * have an effect; other tags are ignored. Duplicate keys, integers beyond 64 bits, NaN, and
+ * everything that JSON cannot represent are rejected.
+ * @throws CborError or TooManyValues
  */
 export function decodeCbor(bytes: Buffer): JsonValue {
   checkWellFormed(bytes);
-  return finished(new Decoder(bytes), (decoder) => decoder.any());
+  return decodeWhole(new Decoder(bytes), (decoder) => decoder.any());
 }
 
 /**
- * Decodes a map, or null, which counts as an empty map. Stored values may have longer lists than
- * bodies in CBOR. Throws CborError.
+ * Decodes a map, or null, which counts as an empty map.
+ * @param options.source where the bytes are from; stored values may have longer lists than bodies
+ * @throws CborError or TooManyValues
  */
 export function decodeCborMap(
   bytes: Buffer,
   { source = 'body' }: { readonly source?: 'body' | 'store' } = {},
 ): JsonObject {
   checkWellFormed(bytes, source === 'store' ? storedLimits : undefined);
-  const value = finished(new Decoder(bytes), (decoder) => decoder.whole(anyMap));
+  const value = decodeWhole(new Decoder(bytes), (decoder) => decoder.whole(anyMap));
   return (value ?? {}) as JsonObject;
 }
 
@@ -39,8 +41,9 @@ export interface TypedCbor {
 }
 
 /**
- * Decodes one item by the schema of a built-in type, with kube-apiserver's errors. The typed
- * decoder must still add zero values and normalize times and quantities. Throws CborError.
+ * Decodes one item by the schema of a built-in type. The typed decoder must still add zero values
+ * and normalize times and quantities.
+ * @throws CborError or TooManyValues
  */
 export function decodeCborAs(schema: Schema, bytes: Buffer): TypedCbor {
   checkWellFormed(bytes);
@@ -52,11 +55,12 @@ export function decodeCborAs(schema: Schema, bytes: Buffer): TypedCbor {
   const lax = new Decoder(bytes);
   const unknown = new FoundPaths();
   lax.unknown = unknown;
-  const decoded = finished(lax, (decoder) => decoder.whole(schema));
+  const decoded = decodeWhole(lax, (decoder) => decoder.whole(schema));
   return { value: (decoded ?? {}) as JsonObject, unknown };
 }
 
-function finished(decoder: Decoder, decode: (decoder: Decoder) => JsonValue): JsonValue {
+/** Decodes, and throws the error of the first fault. */
+function decodeWhole(decoder: Decoder, decode: (decoder: Decoder) => JsonValue): JsonValue {
   const value = decode(decoder);
   if (decoder.fault !== undefined) throw new CborError(textOfFault(decoder.fault));
   return value;

@@ -18,10 +18,10 @@ import {
   misfit,
   otherFault,
   secondsOverflow,
-  tagProblem,
   textOfFault,
   timeOfSeconds,
   timeOfText,
+  typeAfterTag,
   unknownMember,
   within,
 } from './cursor.ts';
@@ -39,17 +39,20 @@ import {
   isText,
   nil,
   overflow,
-  rawFrames,
+  rawPrefixes,
   selfDescribed,
   textItem,
   undefinedItem,
 } from './item-types.ts';
 import { notAccepted } from './well-formed.ts';
 
-/** A key of a struct: its name, or the identity and display form of another key. */
+/** A key of a struct. */
 interface FieldKey {
+  /** Its name; absent for a key that is not a string. */
   readonly name?: string;
+  /** A text that differs for different keys. */
   readonly id: string;
+  /** The key in messages. */
   readonly shown: string;
 }
 
@@ -58,16 +61,16 @@ function otherKey(key: JsonValue): FieldKey {
   return { id: `${typeof key}\0${shown}`, shown };
 }
 
-/** Decodes well-formed bytes like kube-apiserver's decoder as configured. */
+/** Decodes well-formed bytes as kube-apiserver's decoder does. */
 export class Decoder extends Cursor {
   /** The fault of the last item. */
   fault: Fault | undefined;
   /** Collects the paths of unknown members, if requested. */
   unknown: FoundPaths | undefined;
-  /** The path of the current struct, list, or map, if such paths are requested. */
+  /** The path of the current struct, list, or map, if `unknown` is set. */
   #path = '';
   #strictness: 'strict' | 'lax';
-  /** The fault of the first item that is kept as bytes. */
+  /** The first fault in an item that kube-apiserver first keeps as bytes. */
   #rawFault: Fault | undefined;
   /** The text form of byte strings according to the nearest enclosing tag. */
   #encoding: 'base64url' | 'base64' | 'hex' | undefined;
@@ -106,7 +109,7 @@ export class Decoder extends Cursor {
     }
   }
 
-  /** Decodes an item as the type of a schema. nil is null for every type. */
+  /** Decodes an item as the type of a schema; nil is null for every type. */
   into(schema: Schema, pointer: 'pointer' | 'value' = 'value'): JsonValue {
     this.fault = undefined;
     if (pointer === 'pointer' && (this.next === nil || this.next === undefinedItem)) {
@@ -114,27 +117,30 @@ export class Decoder extends Cursor {
       return null;
     }
     const at = resolved(schema);
-    if (at.alternatives !== undefined) return this.#alone(() => this.#oneOf(at));
-    if (at.intOrString === true) return this.#alone(() => this.#intOrString());
+    if (at.alternatives !== undefined) return this.#withoutTags(() => this.#oneOf(at));
+    if (at.intOrString === true) return this.#withoutTags(() => this.#intOrString());
     if (at === anyItem) return this.any();
-    if (isRaw(at)) return this.#alone(() => this.#raw(at));
+    if (isRaw(at)) return this.#withoutTags(() => this.#raw(at));
     if (at.type === 'string' && at.format !== undefined && at.format !== 'byte') {
-      return this.#alone(() => this.#formatted(at));
+      return this.#withoutTags(() => this.#formatted(at));
     }
     return this.#typed(at);
   }
 
-  /** Items that are kept as bytes are decoded last, unless their type has a custom decoder. */
+  /**
+   * Decodes an item that kube-apiserver first keeps as bytes. It reports faults in such items last,
+   * unless their type has a custom decoder.
+   */
   #raw(schema: Schema): JsonValue {
     const value = this.any();
-    const frame = rawFrames[schema.typeName ?? ''];
-    if (this.fault === undefined || frame === undefined) return value;
-    this.#rawFault ??= otherFault(frame + textOfFault(this.fault));
+    const prefix = rawPrefixes[schema.typeName ?? ''];
+    if (this.fault === undefined || prefix === undefined) return value;
+    this.#rawFault ??= otherFault(prefix + textOfFault(this.fault));
     this.fault = undefined;
     return value;
   }
 
-  /** Times and quantities are strings, which are validated here and normalized later. */
+  /** Decodes and validates a time or quantity, which is a string and is normalized later. */
   #formatted(schema: Schema): JsonValue {
     const text = this.into(textItem, 'pointer');
     const error = typeof text === 'string' ? formatErrors[schema.format ?? '']?.(text) : undefined;
@@ -142,11 +148,11 @@ export class Decoder extends Cursor {
     return text;
   }
 
-  /** Custom decoders do not see enclosing tags. */
-  #alone(take: () => JsonValue): JsonValue {
+  /** Decodes as custom decoders do, without the effect of enclosing tags. */
+  #withoutTags(decode: () => JsonValue): JsonValue {
     const outer = this.#encoding;
     this.#encoding = undefined;
-    const value = take();
+    const value = decode();
     this.#encoding = outer;
     return value;
   }
@@ -233,7 +239,7 @@ export class Decoder extends Cursor {
     return pieces.map((piece) => piece.toString('utf8')).join('');
   }
 
-  /** For a field of bytes, a byte string contains base64 unless a tag says otherwise. */
+  /** Decodes a byte string, which contains base64 if the field has bytes and there is no tag. */
   #byteString(schema: Schema): JsonValue {
     const { type } = this;
     const bytes = this.#bytes();
@@ -305,7 +311,7 @@ export class Decoder extends Cursor {
     return map;
   }
 
-  /** Enters a member; returns the path to restore. */
+  /** Enters a member, and returns the path to restore. */
   #enter(name: string): string {
     const outer = this.#path;
     if (this.unknown !== undefined) this.#path = outer === '' ? name : `${outer}.${name}`;
@@ -382,12 +388,12 @@ export class Decoder extends Cursor {
 
   #tagged(schema: Schema): JsonValue {
     const number = Number(this.head());
-    const wanted = tagProblem(number, this.next);
-    if (wanted !== undefined) {
-      const got = majorName(this.type);
+    const expected = typeAfterTag(number, this.next);
+    if (expected !== undefined) {
+      const actual = majorName(this.type);
       this.skip();
       this.fault = otherFault(
-        `cbor: tag number ${number} must be followed by ${wanted}, got ${got}`,
+        `cbor: tag number ${number} must be followed by ${expected}, got ${actual}`,
       );
       return null;
     }
@@ -403,16 +409,16 @@ export class Decoder extends Cursor {
     const { type } = this;
     if (type === major.text) {
       const text = this.#text();
-      return this.fault === undefined ? this.#timeIs(timeOfText(text)) : null;
+      return this.fault === undefined ? this.#textOrFault(timeOfText(text)) : null;
     }
-    if (type === major.primitive) return this.#timeIs(timeOfSeconds(this.#primitive()));
+    if (type === major.primitive) return this.#textOrFault(timeOfSeconds(this.#primitive()));
     const value = this.#integer();
-    if (fitsInt64(value)) return this.#timeIs(timeOfSeconds(value));
+    if (fitsInt64(value)) return this.#textOrFault(timeOfSeconds(value));
     this.fault = secondsOverflow(type, value);
     return null;
   }
 
-  #timeIs(time: ReturnType<typeof timeOfText>): JsonValue {
+  #textOrFault(time: ReturnType<typeof timeOfText>): JsonValue {
     if ('text' in time) return time.text;
     this.fault = time.fault;
     return null;
@@ -438,7 +444,7 @@ export class Decoder extends Cursor {
     return this.into(int32Item);
   }
 
-  /** kube-apiserver's custom decoders of types with several shapes are always strict. */
+  /** Decodes a value with several shapes; kube-apiserver's decoders of such types are strict. */
   #oneOf(schema: Schema): JsonValue {
     const { object, list, boolean, otherwise } = schema.alternatives ?? {};
     while (this.type === major.tag) {
@@ -448,16 +454,16 @@ export class Decoder extends Cursor {
       break;
     }
     const isBoolean = boolean === true && (this.next === 0xf4 || this.next === 0xf5);
-    const chosen = this.type === major.map ? object : this.type === major.list ? list : undefined;
+    const shape = this.type === major.map ? object : this.type === major.list ? list : undefined;
     if (isBoolean) return this.any();
-    if (chosen === undefined) {
+    if (shape === undefined) {
       this.skip();
       if (otherwise !== undefined) this.fault = otherFault(otherwise);
       return null;
     }
     const outer = this.#strictness;
     this.#strictness = 'strict';
-    const value = this.into(chosen);
+    const value = this.into(shape);
     this.#strictness = outer;
     return value;
   }

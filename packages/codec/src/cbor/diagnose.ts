@@ -3,8 +3,8 @@ import { itemAt } from '@wheelhouse/machinery';
 import { Cursor, floatOf, info, major } from './cursor.ts';
 
 /**
- * Formats well-formed CBOR in RFC 8949's diagnostic notation, in which kube-apiserver shows a body
- * without a kind.
+ * Formats well-formed CBOR in the diagnostic notation of RFC 8949, in which kube-apiserver shows a
+ * body without a kind.
  */
 export function diagnoseCbor(bytes: Buffer): string {
   return new Diagnosis(bytes).item();

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type JsonValue, Stride } from '@wheelhouse/machinery';
 
-/** The self-described CBOR tag, which precedes every body. */
+/** The tag of self-described CBOR, which precedes every body. */
 const selfDescribed = Buffer.from([0xd9, 0xd9, 0xf7]);
 
 /** Whether bytes start with the self-described CBOR tag. */
@@ -8,9 +8,10 @@ export function isSelfDescribedCbor(bytes: Buffer): boolean {
   return bytes.subarray(0, selfDescribed.length).equals(selfDescribed);
 }
 
+/** Initial size of a buffer in bytes. */
 const firstSize = 4096;
 
-/** Encodes a value like kube-apiserver: strings and map keys become byte strings (CODEC-4). */
+/** Encodes a value as kube-apiserver does: strings and keys become byte strings (CODEC-4). */
 export function encodeCbor(value: JsonValue): Buffer {
   const writer = new Writer();
   writer.raw(selfDescribed);
@@ -18,7 +19,7 @@ export function encodeCbor(value: JsonValue): Buffer {
   return writer.finish();
 }
 
-/** `encodeCbor` in steps, for large values. */
+/** Does the work of `encodeCbor` in steps (TRUST-2). */
 export function* encodeCborSteps(value: JsonValue): Generator<void, Buffer> {
   const writer = new Writer();
   writer.raw(selfDescribed);
@@ -26,16 +27,17 @@ export function* encodeCborSteps(value: JsonValue): Generator<void, Buffer> {
   return writer.finish();
 }
 
-/** Target size of the pieces of a list, bytes. A single item may exceed it. */
+/** Target size of the pieces of a list in bytes. A single item may exceed it. */
 const pieceBytes = 16 * 1024;
 const noBytes = Buffer.alloc(0);
 
 /**
- * Yields the encoding of an object whose last member is a list, item by item. Yields an empty piece
- * between producing an item and encoding it.
- *
- * @param list.count number of items
- * @param list.items undefined marks work on an item that is not available yet
+ * Yields the encoding of an object whose last member is a list, item by item. An empty piece is a
+ * chance to pause.
+ * @param list.head the other members
+ * @param list.member the name of the list
+ * @param list.count the number of items
+ * @param list.items the items; undefined stands for a pause before the next one
  */
 export function* cborListPieces(list: {
   readonly head: JsonObject;
@@ -61,19 +63,22 @@ export function* cborListPieces(list: {
   yield writer.take();
 }
 
+/** Writes items into a buffer that grows. */
 class Writer {
   #bytes = Buffer.allocUnsafe(firstSize);
   #at = 0;
 
+  /** Returns the written bytes. */
   finish(): Buffer {
     return this.#bytes.subarray(0, this.#at);
   }
 
+  /** The number of written bytes. */
   get length(): number {
     return this.#at;
   }
 
-  /** Returns the bytes written since the last call. */
+  /** Returns the written bytes, and starts a new buffer. */
   take(): Buffer {
     const bytes = this.finish();
     this.#bytes = Buffer.allocUnsafe(firstSize);
@@ -98,12 +103,14 @@ class Writer {
     this.#head(4, count);
   }
 
+  /** Writes bytes without a head. */
   raw(bytes: Buffer): void {
     this.#reserve(bytes.length);
     bytes.copy(this.#bytes, this.#at);
     this.#at += bytes.length;
   }
 
+  /** Writes a value. */
   item(value: JsonValue): void {
     if (value === null) this.#byte(0xf6);
     else if (typeof value === 'boolean') this.#byte(value ? 0xf5 : 0xf4);
@@ -116,13 +123,13 @@ class Writer {
     } else this.#map(value);
   }
 
-  /** `item` in steps. */
+  /** Does the work of `item` in steps. */
   *itemSteps(value: JsonValue, stride: Stride): Generator<void, void> {
     if (Array.isArray(value)) {
       this.#head(4, value.length);
       for (const one of value) yield* this.#partSteps(one, stride);
     } else if (isObject(value)) {
-      for (const name of this.#namesOf(value)) {
+      for (const name of this.#mapHead(value)) {
         this.#text(name);
         yield* this.#partSteps(value[name] ?? null, stride);
       }
@@ -136,14 +143,14 @@ class Writer {
   }
 
   #map(value: JsonObject): void {
-    for (const name of this.#namesOf(value)) {
+    for (const name of this.#mapHead(value)) {
       this.#text(name);
       this.item(value[name] ?? null);
     }
   }
 
-  /** Writes the head of a map and returns the names of its members. */
-  #namesOf(value: JsonObject): readonly string[] {
+  /** Writes the head of a map, and returns the names of its members. */
+  #mapHead(value: JsonObject): readonly string[] {
     const names = Object.keys(value).filter((name) => value[name] !== undefined);
     this.#head(5, names.length);
     return names;

@@ -1,10 +1,12 @@
 import { type JsonValue, parseGoTime, parseQuantity } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 
+/** The schema of an item of any type; compared by identity. */
 export const anyItem: Schema = {};
 export const textItem: Schema = { type: 'string' };
 export const byteItem: Schema = { type: 'integer', format: 'uint8' };
 export const int32Item: Schema = { type: 'integer', format: 'int32' };
+/** The schema of a map with values of any type. */
 export const anyMap: Schema = {
   type: 'object',
   additionalProperties: anyItem,
@@ -14,8 +16,8 @@ export const anyMap: Schema = {
 const rawExtension =
   'failed to transcode RawExtension to JSON: failed to parse RawExtension bytes as CBOR: ';
 
-/** Prefixes of faults in types that are kept as bytes, by type name. */
-export const rawFrames: Readonly<Record<string, string>> = {
+/** Prefixes of faults in types that kube-apiserver first keeps as bytes, by type name. */
+export const rawPrefixes: Readonly<Record<string, string>> = {
   'runtime.RawExtension': rawExtension,
   'runtime.Object': rawExtension,
   'meta.v1.FieldsV1': 'failed to transcode FieldsV1 to JSON: metav1.FieldsV1 cbor invalid: ',
@@ -23,15 +25,18 @@ export const rawFrames: Readonly<Record<string, string>> = {
 
 const errorOf = (parsed: object) => ('error' in parsed ? String(parsed.error) : undefined);
 
-/** Returns the fault of a string with one of these formats. */
+/** Returns the error of a string that does not have the format; undefined if it has. */
 export const formatErrors: Readonly<Record<string, (text: string) => string | undefined>> = {
   'date-time': (text) => errorOf(parseGoTime(text)),
   'micro-time': (text) => errorOf(parseGoTime(text, 6)),
   quantity: (text) => errorOf(parseQuantity(text.trim())),
 };
 
+/** The encoding of nil. */
 export const nil = 0xf6;
+/** The encoding of undefined. */
 export const undefinedItem = 0xf7;
+/** The tag of self-described CBOR. */
 export const selfDescribed = 55799;
 
 /** The text form of a byte string that a tag selects. */
@@ -48,21 +53,25 @@ const formatBounds: Readonly<Record<string, readonly [bigint, bigint]>> = {
   uint8: [0n, 255n],
 };
 
+/** Whether an integer fits in 64 bits with a sign. */
 export const fitsInt64 = (value: bigint) => value >= int64Min && value <= int64Max;
 
+/** Whether an integer is within the bounds of a format. */
 export function fitsFormat(value: bigint, format = 'int64'): boolean {
-  const [least, most] = formatBounds[format] ?? [int64Min, int64Max];
-  return value >= least && value <= most;
+  const [min, max] = formatBounds[format] ?? [int64Min, int64Max];
+  return value >= min && value <= max;
 }
 
+/** Returns why an integer does not fit its type. */
 export const overflow = (value: bigint | string, goType: string) => `${value} overflows ${goType}`;
 
+/** Returns an integer as a number if that is exact, and otherwise as a bigint. */
 export function asNumber(value: bigint): JsonValue {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;
 }
 
-/** Whether the Go type is string. Schemas use formats for other types that are strings in JSON. */
+/** Whether the Go type is string; other types that are strings in JSON have formats. */
 export const isText = (schema: Schema) => schema.type === 'string' && schema.format !== 'byte';
 
 /** Whether a type accepts arbitrary values. */

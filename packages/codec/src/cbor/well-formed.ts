@@ -4,30 +4,31 @@ import { CborError, Cursor, floatOf, info, major, majorName } from './cursor.ts'
 const levelsMax = 64;
 const itemsMax = 1024;
 
-/** Limits on CBOR: total number of values, and items of one list or map. */
+/** Limits on CBOR. */
 export interface CborLimits {
+  /** Maximum number of values in total. */
   readonly valuesMax: number;
+  /** Maximum number of items of one list or map. */
   readonly itemsMax: number;
 }
 
 const bodyLimits: CborLimits = { valuesMax: bodyValuesMax, itemsMax };
 
-/**
- * Limits for values that this server has written: bodies in other encodings may have longer lists.
- */
+/** Limits of stored values, whose lists may have been longer in bodies of other encodings. */
 export const storedLimits: CborLimits = { valuesMax: 2_000_000, itemsMax: 2_000_000 };
 
 const unexpectedEnd = () => new CborError('unexpected EOF');
 const unexpectedStop = () => new CborError('cbor: unexpected "break" code');
 
-/** Valid CBOR that is not accepted. */
+/** Returns the message for well-formed CBOR that is not accepted. */
 export const notAccepted = (type: number, what: string): string =>
   `cbor: data item of cbor type ${majorName(type)} is not accepted by protocol: ${what}`;
 
 /**
  * Checks that bytes are exactly one CBOR item within kube-apiserver's limits: 64 levels, and 1024
- * items of a list or map. Like kube-apiserver, it checks all bytes before any is decoded, so its
- * errors come first. Throws CborError and TooManyValues.
+ * items of a list or map. As in kube-apiserver, all bytes are checked before any is decoded, so
+ * these errors are reported first.
+ * @throws CborError or TooManyValues
  */
 export function checkWellFormed(bytes: Buffer, limits: CborLimits = bodyLimits): void {
   if (bytes.length === 0) throw new CborError('EOF');
@@ -48,6 +49,7 @@ class Check extends Cursor {
     this.#limits = limits;
   }
 
+  /** Checks an item at a level of nesting. */
   item(level: number): void {
     this.#values += 1;
     const { valuesMax } = this.#limits;
@@ -108,7 +110,7 @@ class Check extends Cursor {
     }
   }
 
-  /** Whether an item of indefinite length continues; consumes its end. */
+  /** Whether an item of indefinite length continues; if not, reads its end. */
   #hasMore(): boolean {
     if (this.at === this.bytes.length) throw unexpectedEnd();
     return !this.isStop();
@@ -123,13 +125,13 @@ class Check extends Cursor {
       for (let left = Number(argument) * each; left > 0; left -= 1) this.item(level);
       return;
     }
-    let taken = 0;
+    let count = 0;
     while (this.#hasMore()) {
       this.item(level);
-      taken += 1;
-      this.#checkCount(type, Math.floor(taken / each));
+      count += 1;
+      this.#checkCount(type, Math.floor(count / each));
     }
-    if (taken % each !== 0) throw unexpectedStop();
+    if (count % each !== 0) throw unexpectedStop();
   }
 
   #checkCount(type: number, count: number): void {
@@ -139,7 +141,7 @@ class Check extends Cursor {
     throw new CborError(`cbor: exceeded max number of ${what} ${max} for CBOR ${majorName(type)}`);
   }
 
-  /** Nested tags count as levels, except the innermost. */
+  /** Checks tags and the item after them; each tag except the innermost counts as a level. */
   #tagged(number: number | bigint, level: number): void {
     let tag = Number(number);
     let within = level;

@@ -28,8 +28,8 @@ export function isEnvelope(bytes: Buffer): boolean {
 }
 
 /**
- * Decodes the envelope of a body: the magic prefix and an `Unknown` message (CODEC-3). Throws
- * ProtobufError.
+ * Decodes the envelope of a body: the magic prefix and an `Unknown` message (CODEC-3).
+ * @throws ProtobufError
  */
 export function openEnvelope(body: Buffer): Envelope {
   if (!isEnvelope(body)) {
@@ -67,9 +67,10 @@ function forEachBytes(bytes: Buffer, visit: (number: number, bytes: Buffer) => v
 
 /**
  * Decodes an object without its envelope. The typed decoder must still apply the rules for zero
- * values. Throws ProtobufError and TooManyValues.
- *
- * @param valuesMax maximum number of values in the message; an entry of a map counts as three
+ * values.
+ * @param options.valuesMax maximum number of values in the message; an entry of a map counts as
+ *   three
+ * @throws ProtobufError or TooManyValues
  */
 export function decodeMessage(
   schema: Schema,
@@ -79,7 +80,7 @@ export function decodeMessage(
   return countingValues(valuesMax, () => jsonObject(codecOf(schema).read(delimited(raw), 0)));
 }
 
-/** `decodeMessage` in steps, for large messages. */
+/** Does the work of `decodeMessage` in steps (TRUST-2). */
 export function* decodeMessageSteps(
   schema: Schema,
   raw: Buffer,
@@ -91,7 +92,7 @@ export function* decodeMessageSteps(
   return jsonObject(yield* countingValuesSteps(valuesMax, work));
 }
 
-/** Encodes a message with its length, as inside another message. */
+/** Returns a reader of a message with its length, as inside another message. */
 function delimited(raw: Buffer): WireReader {
   const writer = new WireWriter(raw.length + 16);
   writer.bytes(raw);
@@ -103,7 +104,7 @@ export function encodeMessage(schema: Schema, object: JsonObject): Buffer {
   return written((writer) => writeMessage(writer, schema, object));
 }
 
-/** The bytes that `write` writes, in a buffer of exactly their size. */
+/** Returns the bytes that `write` writes, in a buffer of exactly their size. */
 function written(write: (writer: WireWriter) => void): Buffer {
   const writer = spareWriter ?? new WireWriter();
   spareWriter = undefined;
@@ -115,7 +116,7 @@ function written(write: (writer: WireWriter) => void): Buffer {
   return own;
 }
 
-/** `encodeMessage` in steps, for large objects. */
+/** Does the work of `encodeMessage` in steps (TRUST-2). */
 export function* encodeMessageSteps(schema: Schema, object: JsonObject): Generator<void, Buffer> {
   const { write, writeSteps } = codecOf(schema);
   // A separate writer, because the spare one may be used between steps.
@@ -145,7 +146,7 @@ function writeMessage(writer: WireWriter, schema: Schema, object: JsonObject): v
 /** An idle writer, whose memory is reused for consecutive messages. */
 let spareWriter: WireWriter | undefined;
 
-/** Encodes an object with its envelope, byte by byte like kube-apiserver. */
+/** Encodes an object with its envelope; the bytes are those of kube-apiserver. */
 export function encodeEnvelope(schema: Schema, object: JsonObject): Buffer {
   const type = { apiVersion: String(object.apiVersion ?? ''), kind: String(object.kind ?? '') };
   return written((writer) => {
@@ -156,7 +157,7 @@ export function encodeEnvelope(schema: Schema, object: JsonObject): Buffer {
   });
 }
 
-/** `encodeEnvelope` in steps, for large objects. */
+/** Does the work of `encodeEnvelope` in steps (TRUST-2). */
 export function* encodeEnvelopeSteps(schema: Schema, object: JsonObject): Generator<void, Buffer> {
   const type = { apiVersion: String(object.apiVersion ?? ''), kind: String(object.kind ?? '') };
   return seal(type, yield* encodeMessageSteps(schema, object));
@@ -173,12 +174,13 @@ export function seal(type: EnvelopeType, raw: Buffer): Buffer {
   return Buffer.concat([sealHead(type, raw.length), raw, sealTail]);
 }
 
+/** The empty fields at the end of an envelope. */
 const sealTail = Buffer.from([0x1a, 0x00, 0x22, 0x00]);
 
 /** Capacity that suffices for most heads. */
 const headBytesMax = 128;
 
-/** Everything before an object of `length` bytes. */
+/** Returns the part of an envelope before an object of `length` bytes. */
 function sealHead(type: EnvelopeType, length: number): Buffer {
   const writer = new WireWriter(headBytesMax);
   writeHead(writer, type, length);
@@ -213,13 +215,11 @@ export interface ListSeal {
   /** The encoded list metadata. */
   readonly metadata: Buffer;
   readonly fields?: ListFields;
-  /** Total size of the items' fields: the sum of `itemFieldBytes`. */
+  /** Total size of the fields of the items: the sum of `itemFieldBytes`. */
   readonly itemsBytes: number;
 }
 
-/**
- * Yields a list with its envelope in pieces and takes items on demand. Items are not concatenated.
- */
+/** Yields a list with its envelope in pieces; each item is a piece and is taken on demand. */
 export function* sealedListPieces(list: ListSeal, items: Iterable<Buffer>): Generator<Buffer> {
   const { type, metadata, itemsBytes, fields = usualListFields } = list;
   const metadataField = [fieldHead(fields.metadata, metadata.length), metadata];
@@ -235,14 +235,14 @@ export function* sealedListPieces(list: ListSeal, items: Iterable<Buffer>): Gene
   yield sealTail;
 }
 
-/** The size of an item's field for a message of `bytes` bytes. Field numbers must be below 16. */
+/** Returns the size of the field of an item in bytes. Its field number must be below 16. */
 export function itemFieldBytes(messageBytes: number): number {
   let length = 2;
   for (let rest = messageBytes; rest >= 0x80; rest = Math.floor(rest / 0x80)) length += 1;
   return length + messageBytes;
 }
 
-/** An empty list with its envelope. */
+/** Encodes an empty list with its envelope. */
 export function sealEmptyList(type: EnvelopeType): Buffer {
   const seal = { type, metadata: Buffer.alloc(0), itemsBytes: 0 };
   return Buffer.concat([...sealedListPieces(seal, [])]);

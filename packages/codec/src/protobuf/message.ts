@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import {
   compareText,
   isObject,
@@ -11,7 +10,13 @@ import {
   sortSteps,
 } from '@wheelhouse/machinery';
 import { type Property, resolved, type Schema } from '@wheelhouse/schema';
-import { alternativesCodec, type SteppedRead, specialCodec, type ValueCodec } from './special.ts';
+import {
+  alternativesCodec,
+  type SteppedRead,
+  specialCodec,
+  textOf,
+  type ValueCodec,
+} from './special.ts';
 import {
   countValues,
   type FieldKey,
@@ -27,14 +32,14 @@ const depthMax = 250;
 
 const codecs = new WeakMap<Schema, ValueCodec>();
 
-/** The codec of a built-in type, compiled from the field numbers of its schema (CODEC-3). */
+/** Returns the codec of a type, compiled from the field numbers of its schema (CODEC-3). */
 export function codecOf(schema: Schema): ValueCodec {
   const at = resolved(schema);
   const cachedCodec = codecs.get(at);
   if (cachedCodec !== undefined) return cachedCodec;
-  const made = build(at);
-  codecs.set(at, made);
-  return made;
+  const codec = build(at);
+  codecs.set(at, codec);
+  return codec;
 }
 
 function build(schema: Schema): ValueCodec {
@@ -48,7 +53,7 @@ function build(schema: Schema): ValueCodec {
   );
 }
 
-/** A named list type is a message with the list in field 1. */
+/** Returns the codec of a named list type: a message with the list in field 1. */
 function listMessage(schema: Schema): ValueCodec {
   const items: FieldCodec = repeatedField(1, () => codecOf(schema.items as Schema));
   return {
@@ -86,6 +91,7 @@ interface FieldCodec {
   readSteps?(into: Slot, reader: WireReader, at: SteppedRead): Generator<void, void>;
 }
 
+/** The member that a field is read into. */
 interface Slot {
   readonly target: JsonObject;
   readonly name: string;
@@ -172,7 +178,7 @@ function writeLayout(writer: WireWriter, layout: Layout, value: JsonObject): voi
   writer.lengthSince(before);
 }
 
-/** `writeLayout` in steps. Groups of embedded fields are small. */
+/** Does the work of `writeLayout` in steps. */
 function* writeLayoutSteps(
   writer: WireWriter,
   of: { readonly layout: Layout; readonly value: JsonObject; readonly stride: Stride },
@@ -237,7 +243,7 @@ function readLayout(
 /** Fields of at most this size in bytes are read in one piece. */
 const pieceBytes = 4096;
 
-/** `readLayout` in steps. */
+/** Does the work of `readLayout` in steps. */
 function* readLayoutSteps(
   bytes: Buffer,
   into: { layout: Layout; target: JsonObject } & SteppedRead,
@@ -259,7 +265,7 @@ function* readLayoutSteps(
     else if (isLong && found.field.readSteps !== undefined) {
       yield* found.field.readSteps({ target, name: found.name }, reader, { depth, stride });
     } else found.field.read({ target, name: found.name }, reader, { wireType, depth });
-    // Fields that are read in one piece are short, as are most fields of a long message.
+    // A field that is read in one piece may contain several values.
     stride.count(isLong ? 1 : 4);
     if (stride.isOver) yield;
   }
@@ -278,11 +284,11 @@ function eachField(
   }
 }
 
-function expectWire(actual: number, wanted: number): void {
-  if (actual !== wanted) throw new ProtobufError(`proto: wrong wireType = ${actual}`);
+function expectWire(actual: number, expected: number): void {
+  if (actual !== expected) throw new ProtobufError(`proto: wrong wireType = ${actual}`);
 }
 
-/** The form of a field is determined on first use, because its type may be recursive. */
+/** Returns the codec of a field, which is compiled on first use because types are recursive. */
 function fieldCodec(property: Property, number: number): FieldCodec {
   let codec: FieldCodec | undefined;
   const get = () => {
@@ -294,14 +300,14 @@ function fieldCodec(property: Property, number: number): FieldCodec {
     write: (writer, value) => get().write(writer, value),
     read: (into, reader, at) => get().read(into, reader, at),
     *writeSteps(writer, value, stride) {
-      const chosen = get();
-      if (chosen.writeSteps === undefined) chosen.write(writer, value);
-      else yield* chosen.writeSteps(writer, value, stride);
+      const field = get();
+      if (field.writeSteps === undefined) field.write(writer, value);
+      else yield* field.writeSteps(writer, value, stride);
     },
     *readSteps(into, reader, at) {
-      const chosen = get();
-      if (chosen.readSteps !== undefined) yield* chosen.readSteps(into, reader, at);
-      else chosen.read(into, reader, { wireType: wireBytes, depth: at.depth });
+      const field = get();
+      if (field.readSteps !== undefined) yield* field.readSteps(into, reader, at);
+      else field.read(into, reader, { wireType: wireBytes, depth: at.depth });
     },
   };
 }
@@ -333,7 +339,7 @@ function singleField(property: Property, number: number): FieldCodec {
     },
     read({ target, name }, reader, { wireType, depth }) {
       expectWire(wireType, get().wireType);
-      setJoined(target, name, get().read(reader, depth + 1));
+      setMerged(target, name, get().read(reader, depth + 1));
     },
     *writeSteps(writer, value, stride) {
       const { writeSteps, wireType } = get();
@@ -351,18 +357,18 @@ function singleField(property: Property, number: number): FieldCodec {
         readSteps === undefined
           ? read(reader, depth + 1)
           : yield* readSteps(reader, { depth: depth + 1, stride });
-      setJoined(target, name, value);
+      setMerged(target, name, value);
     },
   };
 }
 
-/** Repeated occurrences of a message are merged. */
-function setJoined(target: JsonObject, name: string, value: JsonValue): void {
+/** Sets a member; a message that occurs repeatedly is merged. */
+function setMerged(target: JsonObject, name: string, value: JsonValue): void {
   const before = member(target, name);
   setMember(target, name, isObject(before) && isObject(value) ? { ...before, ...value } : value);
 }
 
-/** Bytes and named lists are nil if absent, whether or not they are pointers. */
+/** Whether an absent value is nil without a pointer: bytes, lists, and maps are. */
 function isNilable(schema: Schema): boolean {
   const at = resolved(schema);
   return at.format === 'byte' || at.type === 'array' || at.additionalProperties !== undefined;
@@ -414,7 +420,7 @@ function repeatedField(number: number, codec: () => ValueCodec): FieldCodec {
   };
 }
 
-/** Returns the list in a member; creates it if absent. */
+/** Returns the list in a member, which is created if absent. */
 function listAt(target: JsonObject, name: string): JsonValue[] {
   const found = member(target, name);
   if (Array.isArray(found)) return found;
@@ -423,7 +429,7 @@ function listAt(target: JsonObject, name: string): JsonValue[] {
   return list;
 }
 
-/** A map is a list of entries with the key in field 1 and the value in field 2, sorted by key. */
+/** Returns the codec of a map: entries with the key in field 1 and the value in field 2, sorted. */
 function mapField(number: number, valueSchema: Schema): FieldCodec {
   const codec = () => codecOf(valueSchema);
   return {
@@ -434,7 +440,7 @@ function mapField(number: number, valueSchema: Schema): FieldCodec {
       for (const name of names.reverse()) {
         const before = writer.length;
         codec().write(writer, value[name]);
-        endEntry(writer, { name, wireType: codec().wireType, before });
+        writeEntryHead(writer, { name, wireType: codec().wireType, before });
         writer.key(number, wireBytes);
       }
     },
@@ -448,7 +454,7 @@ function mapField(number: number, valueSchema: Schema): FieldCodec {
         const before = writer.length;
         if (stride.weigh(part) === 'light' || writeSteps === undefined) write(writer, part);
         else yield* writeSteps(writer, part, stride);
-        endEntry(writer, { name, wireType, before });
+        writeEntryHead(writer, { name, wireType, before });
         writer.key(number, wireBytes);
         if (stride.isOver) yield;
       }
@@ -465,8 +471,8 @@ function mapField(number: number, valueSchema: Schema): FieldCodec {
   };
 }
 
-/** Writes the part of an entry before its value. */
-function endEntry(
+/** Writes the part of an entry that precedes its value. */
+function writeEntryHead(
   writer: WireWriter,
   entry: { readonly name: string; readonly wireType: number; readonly before: number },
 ): void {
@@ -482,7 +488,7 @@ interface MapEntry {
   value: JsonValue | undefined;
 }
 
-/** Adds an entry to the map in a member; creates it if absent. */
+/** Adds an entry to the map in a member, which is created if absent. */
 function setEntry(target: JsonObject, name: string, entry: MapEntry): void {
   let map = member(target, name);
   if (!isObject(map)) {
@@ -513,12 +519,13 @@ function readEntryField(
   } else reader.skip(key.wireType);
 }
 
+/** Sets the value of an entry without one to the zero value. */
 function withZero(entry: MapEntry, { codec, depth }: { codec: ValueCodec; depth: number }) {
   entry.value ??= codec.read(emptyReader(codec), depth + 1);
   return entry;
 }
 
-/** `readEntry` in steps. */
+/** Does the work of `readEntry` in steps. */
 function* readEntrySteps(
   bytes: Buffer,
   options: { codec: ValueCodec } & SteppedRead,
@@ -540,13 +547,7 @@ function* readEntrySteps(
   return withZero(entry, { codec, depth: depth + 1 });
 }
 
-/** The value of a map entry without one: the type's zero value. */
+/** Returns a reader from which a codec reads its zero value. */
 function emptyReader(codec: ValueCodec): WireReader {
   return new Reader(codec.wireType === 1 ? Buffer.alloc(8) : Buffer.from([0]));
-}
-
-/** Reads a string; rejects invalid UTF-8. */
-export function textOf(bytes: Buffer): string {
-  if (!isUtf8(bytes)) throw new ProtobufError('proto: string field contains invalid UTF-8');
-  return bytes.toString('utf8');
 }

@@ -133,14 +133,14 @@ describe('malformed messages', () => {
     ['a negative length', envelope('12ffffffffffffffffff01'), 'negative length'],
     ['field number 0', envelope('0200'), 'illegal tag 0'],
     ['a group', envelope('2b'), 'illegal wireType 3'],
-  ])('%s is refused', (_, body, message) => {
+  ])('%s is rejected', (_, body, message) => {
     expect(() => read(body)).toThrow(message);
   });
 
   test.each([
     ['the wrong wire type', '0801', 'wrong wireType = 0'],
     ['a string that is no UTF-8', '0a01ff', 'invalid UTF-8'],
-  ])('%s in a field is refused', (_, raw, message) => {
+  ])('%s in a field is rejected', (_, raw, message) => {
     expect(() => decodeMessage(thing, Buffer.from(raw, 'hex'))).toThrow(message);
   });
 
@@ -162,7 +162,7 @@ describe('malformed messages', () => {
     expect(() => decodeMessage(loop, raw)).toThrow('nested too deeply');
   });
 
-  test('random damage yields an object or one of the two errors', () => {
+  test('a randomly damaged body yields an object or one of the two errors', () => {
     const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
     let state = seed;
     const next = (below: number) => {

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import {
   isObject,
   type JsonObject,
@@ -23,7 +24,7 @@ import {
   wireVarint,
 } from './wire.ts';
 
-/** The state of a reader in steps. */
+/** The state of a read in steps. */
 export interface SteppedRead {
   readonly depth: number;
   readonly stride: Stride;
@@ -32,20 +33,24 @@ export interface SteppedRead {
 /** Writes and reads values of one schema; cached per schema. */
 export interface ValueCodec {
   readonly wireType: number;
-  /** Writes the value without its key; `undefined` stands for the type's zero value. */
+  /** Writes a value without its key; undefined stands for the zero value. */
   write(writer: WireWriter, value: JsonValue | undefined): void;
+  /** Reads a value at a depth of nesting. */
   read(reader: WireReader, depth: number): JsonValue;
-  /** `write` in steps, for values that contain others. */
+  /** Does the work of `write` in steps, for values that contain others. */
   writeSteps?(
     writer: WireWriter,
     value: JsonValue | undefined,
     stride: Stride,
   ): Generator<void, void>;
-  /** `read` in steps, for values that contain others. */
+  /** Does the work of `read` in steps, for values that contain others. */
   readSteps?(reader: WireReader, at: SteppedRead): Generator<void, JsonValue>;
 }
 
-/** Codecs of scalars and of types whose protobuf form does not follow from their JSON form. */
+/**
+ * Returns the codec of a scalar, or of a type whose protobuf form does not follow from its JSON
+ * form; undefined for other types.
+ */
 export function specialCodec(schema: Schema): ValueCodec | undefined {
   if (schema.typeName !== undefined && Object.hasOwn(byName, schema.typeName)) {
     return byName[schema.typeName];
@@ -60,7 +65,7 @@ export function specialCodec(schema: Schema): ValueCodec | undefined {
 const text: ValueCodec = {
   wireType: wireBytes,
   write: (writer, value) => writer.text(typeof value === 'string' ? value : ''),
-  read: (reader) => utf8(reader.bytes()),
+  read: (reader) => textOf(reader.bytes()),
 };
 
 const base64Bytes: ValueCodec = {
@@ -96,28 +101,27 @@ const int64: ValueCodec = {
   read: (reader) => reader.int64(),
 };
 
-function utf8(bytes: Buffer): string {
-  const decoded = bytes.toString('utf8');
-  if (decoded.includes('\ufffd') && !Buffer.from(decoded).equals(bytes)) {
-    throw new ProtobufError('proto: string field contains invalid UTF-8');
-  }
-  return decoded;
+/** Decodes a string; throws ProtobufError for invalid UTF-8. */
+export function textOf(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new ProtobufError('proto: string field contains invalid UTF-8');
+  return bytes.toString('utf8');
 }
 
-/** Fields of a small fixed message by number. */
+/** Reads the fields of a small message by number; other fields are skipped. */
 function fieldsOf(bytes: Buffer, wireTypes: Readonly<Record<number, number>>) {
   const found = new Map<number, number | bigint | Buffer>();
   const reader = new WireReader(bytes);
   while (!reader.isDone) {
     const { number, wireType } = reader.key();
-    const wanted = wireTypes[number];
-    if (wanted === undefined) reader.skip(wireType);
-    else if (wanted !== wireType) throw new ProtobufError(`proto: wrong wireType = ${wireType}`);
+    const expected = wireTypes[number];
+    if (expected === undefined) reader.skip(wireType);
+    else if (expected !== wireType) throw new ProtobufError(`proto: wrong wireType = ${wireType}`);
     else found.set(number, wireType === wireBytes ? reader.bytes() : reader.int64());
   }
   return found;
 }
 
+/** Returns the codec of a message, which precedes its content with the length. */
 function message(codec: {
   write: (writer: WireWriter, value: JsonValue | undefined) => void;
   writeSteps?: ValueCodec['writeSteps'];
@@ -142,9 +146,7 @@ function message(codec: {
   };
 }
 
-/**
- * A zero time is an empty message, which is read as null. The typed decoder treats that as absent.
- */
+/** Returns the codec of times. A zero time is an empty message, which is read as null. */
 function time(digits: 0 | 6): ValueCodec {
   return message({
     write(writer, value) {
@@ -210,7 +212,7 @@ const quantity = message({
 });
 
 const textField = (value: number | bigint | Buffer | undefined): string =>
-  Buffer.isBuffer(value) ? utf8(value) : '';
+  Buffer.isBuffer(value) ? textOf(value) : '';
 
 const intOrString = message({
   write(writer, value) {
@@ -228,7 +230,7 @@ const intOrString = message({
   },
 });
 
-/** JSON inside protobuf: the content of a raw extension, field set, or schema default. */
+/** The codec of JSON inside protobuf: a raw extension, a set of fields, or a default. */
 const rawJson = message({
   write(writer, value) {
     if (value === undefined) return;
@@ -266,22 +268,23 @@ const byName: Readonly<Record<string, ValueCodec>> = {
 };
 
 /**
- * A value with several shapes in JSON (a schema, a list of schemas, a boolean) is a protobuf
- * message with a field for each shape. `compile` creates the codec of the object.
+ * Returns the codec of a value with several shapes in JSON (a schema, a list of schemas, a
+ * boolean): a message with a field for each shape.
+ * @param compile returns the codec of the message
  */
 export function alternativesCodec(
   { object, list, boolean }: Alternatives,
   compile: (message: Schema) => ValueCodec,
 ): ValueCodec {
   const members: [string, Property][] = [];
-  const only = (schema: Schema | undefined, number: number): void => {
-    if (schema !== undefined) members.push(['object', { schema, number, pointer: true }]);
+  const addObject = (number: number): void => {
+    if (object !== undefined) members.push(['object', { schema: object, number, pointer: true }]);
   };
   if (boolean === true) {
     members.push(['allows', { schema: { type: 'boolean', typed: true }, number: 1 }]);
-    only(object, 2);
+    addObject(2);
   } else {
-    only(object, 1);
+    addObject(1);
     if (list !== undefined) members.push(['list', { schema: list, number: 2 }]);
   }
   const codec = compile({ type: 'object', typed: true, properties: new Map(members) });
@@ -302,7 +305,7 @@ export function alternativesCodec(
 
 function messageOf(value: JsonValue | undefined): JsonObject {
   if (Array.isArray(value)) return { list: value };
-  // An object is accompanied by `true`, because it allows what it describes.
+  // kube-apiserver sets `allows` for a schema too.
   return isObject(value) ? { allows: true, object: value } : { allows: value === true };
 }
 

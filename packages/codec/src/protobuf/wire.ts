@@ -1,11 +1,6 @@
 import { TooManyValues } from '../json-limits.ts';
 
-/**
- * Protobuf's wire format: varints, lengths, field keys. 64-bit integers are exact (CODEC-8). The
- * usual libraries return numbers or require a big-integer library.
- */
-
-/** Malformed or too deeply nested protobuf. */
+/** Thrown for malformed or too deeply nested protobuf. */
 export class ProtobufError extends Error {
   constructor(message: string) {
     super(message);
@@ -13,8 +8,11 @@ export class ProtobufError extends Error {
   }
 }
 
+/** The wire type of integers and booleans. */
 export const wireVarint = 0;
+/** The wire type of eight bytes. */
 export const wireFixed64 = 1;
+/** The wire type of bytes with a length: texts and messages. */
 export const wireBytes = 2;
 const wireFixed32 = 5;
 
@@ -24,7 +22,10 @@ export interface FieldKey {
   readonly wireType: number;
 }
 
-/** Reads the bytes of one message from front to back. Reading beyond the end throws. */
+/**
+ * Reads the bytes of one message from front to back. 64-bit integers are exact (CODEC-8). Methods
+ * throw ProtobufError for malformed bytes and at the end.
+ */
 export class WireReader {
   readonly #bytes: Buffer;
   #at: number;
@@ -36,10 +37,12 @@ export class WireReader {
     this.#end = end;
   }
 
+  /** Whether all bytes are read. */
   get isDone(): boolean {
     return this.#at >= this.#end;
   }
 
+  /** Reads the key of a field. */
   key(): FieldKey {
     const value = this.#varint32();
     const number = value >>> 3;
@@ -47,7 +50,7 @@ export class WireReader {
     return { number, wireType: value & 7 };
   }
 
-  /** Reads a varint as a signed 64-bit integer: a number if that is exact, otherwise a bigint. */
+  /** Reads a signed 64-bit integer: a number if that is exact, and otherwise a bigint. */
   int64(): number | bigint {
     let low = 0;
     for (let shift = 0; shift < 28; shift += 7) {
@@ -64,19 +67,19 @@ export class WireReader {
     throw new ProtobufError('proto: integer overflow');
   }
 
-  /**
-   * Reads the low 32 bits of a varint as a signed integer: negative int32 values take ten bytes.
-   */
+  /** Reads a signed 32-bit integer, which takes ten bytes if it is negative. */
   int32(): number {
     const value = this.int64();
     return typeof value === 'number' ? value | 0 : Number(BigInt.asIntN(32, value));
   }
 
+  /** Reads a boolean. */
   boolean(): boolean {
     const value = this.int64();
     return value !== 0;
   }
 
+  /** Reads a 64-bit float. */
   double(): number {
     if (this.#at + 8 > this.#end) throw truncated();
     const value = this.#bytes.readDoubleLE(this.#at);
@@ -101,7 +104,7 @@ export class WireReader {
     return this.#bytes.subarray(start, this.#at);
   }
 
-  /** The length of the next length-delimited value; does not advance. */
+  /** The length of the next length-delimited value, which is not read. */
   get nextLength(): number {
     const start = this.#at;
     const length = this.#varint32();
@@ -109,7 +112,7 @@ export class WireReader {
     return length;
   }
 
-  /** Skips an unknown field. */
+  /** Skips the value of a field. */
   skip(wireType: number): void {
     if (wireType === wireVarint) this.int64();
     else if (wireType === wireFixed64) this.#advance(8);
@@ -146,21 +149,22 @@ function narrowed(value: bigint): number | bigint {
   return Number.isSafeInteger(number) ? number : value;
 }
 
+/** Initial capacity of a writer in bytes. */
 const firstBytes = 1024;
-/** Longer texts are written faster by native code. */
+/** Native code writes longer texts faster. */
 const shortTextMax = 48;
-/** A writer that has grown beyond this size is not reused. */
-const keptBytesMax = 256 * 1024;
+/** A writer with a larger buffer is not reused. */
+const reusedBytesMax = 256 * 1024;
 
 /**
- * Writes from back to front, so that the length of a message is known when its head is written.
- * Callers write fields and list items in reverse order.
+ * Writes a message from back to front, so that its length is determined before its head is written.
+ * Callers write fields, items of lists, and values before their keys, in reverse order.
  */
 export class WireWriter {
   #bytes: Buffer;
   #at: number;
 
-  /** @param bytes initial capacity, which grows */
+  /** @param bytes initial capacity, which grows as needed */
   constructor(bytes = firstBytes) {
     this.#bytes = Buffer.allocUnsafe(bytes);
     this.#at = bytes;
@@ -171,20 +175,24 @@ export class WireWriter {
     return this.#bytes.length - this.#at;
   }
 
+  /** Writes the key of a field. */
   key(number: number, wireType: number): void {
     this.#varint((number << 3) | wireType);
   }
 
+  /** Writes a signed 64-bit integer. */
   int64(value: number | bigint): void {
     if (typeof value === 'number' && value >= 0 && value <= 0x7fffffff) this.#varint(value);
     else this.#bigVarint(BigInt.asUintN(64, BigInt(value)));
   }
 
+  /** Writes a boolean. */
   boolean(value: boolean): void {
     this.#reserve(1);
     this.#bytes[--this.#at] = value ? 1 : 0;
   }
 
+  /** Writes a 64-bit float. */
   double(value: number): void {
     this.#reserve(8);
     this.#at -= 8;
@@ -198,6 +206,7 @@ export class WireWriter {
     this.#bytes.writeBigUInt64LE(value, this.#at);
   }
 
+  /** Writes a text with its length. */
   text(value: string): void {
     if (value.length <= shortTextMax && this.#shortText(value)) return;
     const size = Buffer.byteLength(value);
@@ -222,6 +231,7 @@ export class WireWriter {
     return true;
   }
 
+  /** Writes bytes with their length. */
   bytes(value: Buffer): void {
     this.raw(value);
     this.#varint(value.length);
@@ -239,22 +249,23 @@ export class WireWriter {
     this.#varint(this.length - before);
   }
 
-  /** Drops the first `bytes` bytes, which were written last. */
+  /** Removes the first `count` bytes, which were written last. */
   drop(count: number): void {
     this.#at += count;
   }
 
+  /** Returns the written bytes, which share memory with the writer. */
   finish(): Buffer {
     return this.#bytes.subarray(this.#at);
   }
 
   /**
-   * Drops everything written and invalidates the result of `finish`. Returns false if the writer
-   * must not be reused.
+   * Removes all bytes, which invalidates the result of `finish`. Returns whether the writer may be
+   * reused.
    */
   clear(): boolean {
     this.#at = this.#bytes.length;
-    return this.#bytes.length <= keptBytesMax;
+    return this.#bytes.length <= reusedBytesMax;
   }
 
   #varint(value: number): void {
@@ -301,14 +312,14 @@ export const messageValuesMax = 2_000_000;
 let left = messageValuesMax;
 let max = messageValuesMax;
 
-/** Decodes one message of at most `valuesMax` values. Throws TooManyValues. */
+/** Decodes one message of at most `valuesMax` values; `countValues` throws TooManyValues. */
 export function countingValues<T>(valuesMax: number, decode: () => T): T {
   left = valuesMax;
   max = valuesMax;
   return decode();
 }
 
-/** `countingValues` for work in steps, between which other messages may be decoded. */
+/** Does the work of `countingValues` in steps, between which other messages may be decoded. */
 export function* countingValuesSteps<T>(
   valuesMax: number,
   decode: Generator<void, T>,
@@ -324,7 +335,10 @@ export function* countingValuesSteps<T>(
   }
 }
 
-/** Counts values of the message being decoded. Throws TooManyValues. */
+/**
+ * Counts values of the message that is being decoded.
+ * @throws TooManyValues if the message has too many
+ */
 export function countValues(count = 1): void {
   left -= count;
   if (left < 0) throw new TooManyValues(max);

@@ -2,7 +2,7 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import type { WorkBudget } from '@wheelhouse/machinery';
 import { childrenOf, type DerElement, DerError, derTag, oidText, readDer } from './der.ts';
 
-/** The parts of an X.509 certificate. Nothing is verified. */
+/** The parts of an X.509 certificate, whose signature is not verified. */
 export interface CertificateParts {
   readonly subject: Subject;
   /** The encoded names, which are compared to link a certificate to its issuer. */
@@ -15,15 +15,17 @@ export interface CertificateParts {
   readonly extensions: ReadonlyMap<string, Extension>;
 }
 
-/** Maximum size of a certificate in bytes; ordinary ones have a few thousand. */
+/** Maximum size of a certificate in bytes; most have a few thousand. */
 export const certificateBytesMax = 64 * 1024;
 
 const tbsShape = /^(a0 )?02 30 30 30 30 30( 81)?( 82)?( a3)?$/;
 
 /**
- * Parses a certificate in strict DER. Throws DerError for other encodings, and where Go and OpenSSL
- * differ (TRUST-5): different inner and outer signature algorithms, negative serial numbers,
- * extensions in a version without them.
+ * Parses a certificate in strict DER.
+ * @param budget charged one step for each element
+ * @throws DerError for other encodings, and for what Go and OpenSSL interpret differently
+ *   (TRUST-5): different inner and outer signature algorithms, negative serial numbers, extensions
+ *   in a version without them
  */
 export function readCertificate(der: Buffer, budget?: WorkBudget): CertificateParts {
   if (der.length > certificateBytesMax) throw new DerError('certificate too long');
@@ -47,7 +49,7 @@ export function readCertificate(der: Buffer, budget?: WorkBudget): CertificatePa
   if (wrapped !== undefined && version !== 3) throw new DerError('extensions of a version 2');
   const [list] =
     wrapped === undefined ? [] : childrenOf(wrapped, { shape: /^30$/, what: 'extensions' });
-  // Both names are parsed, so that no chain contains an authority with an ambiguous name.
+  // The issuer is checked too, so that no chain contains an authority with an ambiguous name.
   readName(issuer);
   return {
     subject: readName(subject),
@@ -58,7 +60,7 @@ export function readCertificate(der: Buffer, budget?: WorkBudget): CertificatePa
   };
 }
 
-/** The version, counted from 1, which is the default. */
+/** Returns the version of a certificate: 1 if it is absent. */
 function versionOf(field: DerElement | undefined): 1 | 2 | 3 {
   if (field?.tag !== 0xa0) return 1;
   const [number] = childrenOf(field, { shape: /^02$/, what: 'version' });
@@ -128,7 +130,10 @@ const extensionRequest = '1.2.840.113549.1.9.14';
 /** An attribute that OpenSSL interprets as an extension request and Go does not. */
 const otherExtensionRequest = '1.3.6.1.4.1.311.2.1.14';
 
-/** Parses a request in strict DER. Throws DerError. */
+/**
+ * Parses a request in strict DER.
+ * @throws DerError
+ */
 export function readRequest(der: Buffer): RequestParts {
   if (der.length > requestBytesMax) throw new DerError('request too long');
   const [info, algorithm, signature] = childrenOf(readSequence(der), {
@@ -183,6 +188,7 @@ interface Extension {
   readonly value: Buffer;
 }
 
+/** The identifiers of extensions. */
 export const extensionOids = {
   keyUsage: '2.5.29.15',
   alternativeNames: '2.5.29.17',
@@ -213,7 +219,10 @@ interface BasicConstraints {
   readonly pathLength: number | undefined;
 }
 
-/** Throws DerError. */
+/**
+ * Parses the extension `basicConstraints`.
+ * @throws DerError
+ */
 export function readBasicConstraints(value: Buffer): BasicConstraints {
   const parts = childrenOf(readSequence(value), {
     shape: /^(01)?( ?02)?$/,
@@ -228,13 +237,19 @@ export function readBasicConstraints(value: Buffer): BasicConstraints {
   return { isAuthority, pathLength };
 }
 
-/** The dotted identifiers of a certificate's extended key usages. Throws DerError. */
+/**
+ * Parses the extension `extendedKeyUsage`, and returns the dotted identifiers of the usages.
+ * @throws DerError
+ */
 export function readExtendedKeyUsages(value: Buffer): readonly string[] {
   const shape = /^06( 06)*$/;
   return childrenOf(readSequence(value), { shape, what: 'extended key usage' }).map(oidText);
 }
 
-/** Parses DER that must be a sequence. Throws DerError and WorkExceeded. */
+/**
+ * Parses DER that must be a sequence.
+ * @throws DerError, or WorkExceeded if the budget is exceeded
+ */
 export function readSequence(bytes: Buffer, budget?: WorkBudget): DerElement {
   const element = readDer(bytes, budget);
   if (element.tag !== derTag.sequence) throw new DerError('not a sequence');
@@ -280,7 +295,7 @@ function readName(name: DerElement): Subject {
 const printable = /^[A-Za-z0-9 '()+,\-./:=?*&]*$/;
 const numeric = /^[0-9 ]*$/;
 
-/** The text of an attribute value in the string types that Go supports. Throws DerError. */
+/** Returns the text of an attribute value in the string types that Go supports. Throws DerError. */
 function directoryText({ tag, content }: DerElement): string {
   const text = tag === derTag.bmpString ? bmpText(content) : content.toString('utf8');
   if (!isOfType(tag, text, content) || text.includes('\0')) {

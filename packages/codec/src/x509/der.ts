@@ -2,16 +2,18 @@ import { createRequire } from 'node:module';
 import { errorText, type WorkBudget } from '@wheelhouse/machinery';
 import type { BaseBlock, Constructed } from 'asn1js';
 
-/** A DER element: its tag byte, its content, its whole encoding, and its children. */
+/** A DER element. */
 export interface DerElement {
+  /** The byte of the tag. */
   readonly tag: number;
   readonly content: Buffer;
+  /** The whole encoding. */
   readonly whole: Buffer;
   /** Empty for a primitive element. */
   readonly children: readonly DerElement[];
 }
 
-/** Bytes that are not DER or do not have the expected structure. */
+/** Thrown for bytes that are not DER or do not have the expected structure. */
 export class DerError extends Error {
   constructor(message: string) {
     super(message);
@@ -19,6 +21,7 @@ export class DerError extends Error {
   }
 }
 
+/** Tags of elements. */
 export const derTag = {
   boolean: 0x01,
   integer: 0x02,
@@ -53,23 +56,24 @@ const asn1 = () => {
 
 const depthMax = 16;
 
-/** Maximum number of elements of a certificate or request; an ordinary one has about a hundred. */
+/** Maximum number of elements of a certificate or request; most have about a hundred. */
 export const elementsMax = 1024;
 
 /**
  * Parses exactly one element in strict DER: asn1js parses BER, and this function rejects everything
- * that is not DER. Throws DerError.
- * @param budget charged one step per element
+ * that is not DER.
+ * @param budget charged one step for each element
+ * @throws DerError, or WorkExceeded if the budget is exceeded
  */
 export function readDer(bytes: Buffer, budget?: WorkBudget): DerElement {
   const view = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
-  const { offset, result } = parsed(view);
+  const { offset, result } = parseBer(view);
   if (offset === -1) throw new DerError('not ASN.1');
   if (offset !== bytes.length) throw new DerError('trailing data after the ASN.1 element');
   return elementOf(result, budget);
 }
 
-function parsed(view: Uint8Array): ReturnType<typeof import('asn1js').fromBER> {
+function parseBer(view: Uint8Array): ReturnType<typeof import('asn1js').fromBER> {
   const { fromBER } = asn1();
   try {
     return fromBER(view, {
@@ -104,13 +108,16 @@ function elementOf(block: BaseBlock, budget: WorkBudget | undefined): DerElement
   return { tag, content, whole, children };
 }
 
-/** Number of octets of an encoded length. */
+/** Returns the number of octets of an encoded length. */
 function lengthOctets(length: number): number {
   if (length < 0x80) return 1;
   return 1 + Math.ceil((32 - Math.clz32(length)) / 8);
 }
 
-/** Elements of universal types have exactly one encoding; only sequences and sets have children. */
+/**
+ * Checks that an element of a universal type has its only valid encoding; only sequences and sets
+ * have children.
+ */
 function checkContent(tag: number, content: Buffer): void {
   if (tag >= 0x40 || tag === derTag.sequence || tag === derTag.set) return;
   const isPrimitive = tag < 0x20 && tag !== 0x10 && tag !== 0x11;
@@ -132,7 +139,7 @@ function isMinimalInteger(content: Buffer): boolean {
   return !(first === 0 && second < 0x80) && !(first === 0xff && second >= 0x80);
 }
 
-/** The first octet is the number of unused bits in the last octet, which must be zero. */
+/** Whether the unused bits, whose number is in the first octet, are zero. */
 function isMinimalBitString(content: Buffer): boolean {
   const unused = content[0];
   if (unused === undefined || unused > 7) return false;
@@ -150,8 +157,10 @@ function isMinimalOid(content: Buffer): boolean {
 }
 
 /**
- * The children of an element. Their tags, in hexadecimal and separated by spaces, must match
- * `shape`, such as `/^30 30 03$/`. Throws a DerError that names the element.
+ * Returns the children of an element.
+ * @param options.shape matches their tags in hexadecimal, separated by spaces: `/^30 30 03$/`
+ * @param options.what the name of the element in the error
+ * @throws DerError if the tags do not match
  */
 export function childrenOf(
   element: DerElement | undefined,

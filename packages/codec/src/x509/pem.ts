@@ -1,6 +1,8 @@
-/** A block of a PEM text: its type and its complete text. */
+/** A block of a PEM text. */
 export interface PemBlock {
+  /** The type in its begin line, such as `CERTIFICATE`. */
   readonly type: string;
+  /** The block from its begin line to its end line. */
   readonly text: string;
 }
 
@@ -9,9 +11,8 @@ const dashes = '-----';
 const ending = '-----END ';
 
 /**
- * The complete PEM blocks of a text, in order. A block extends from its begin line to the next end
- * line, which must have the same type. Each end line is searched once, regardless of the number of
- * begin lines.
+ * Returns the complete PEM blocks of a text, in order. A block extends from its begin line to the
+ * next end line, which must have the same type. Takes linear time.
  */
 export function pemBlocks(text: string): PemBlock[] {
   const blocks: PemBlock[] = [];
@@ -34,8 +35,8 @@ export function pemBlocks(text: string): PemBlock[] {
 const bodyPattern = /^[ \t]*\r?\n((?:[A-Za-z0-9+/=]+[ \t]*\r?\n)*)$/;
 
 /**
- * The bytes of a block without headers; undefined unless its base64 is canonical, so that all PEM
- * parsers agree.
+ * Returns the bytes of a block without headers; undefined if its base64 is not canonical, so that
+ * all PEM parsers agree.
  */
 export function pemBytes({ type, text }: PemBlock): Buffer | undefined {
   const body = text.slice(begin.length + type.length + dashes.length, text.lastIndexOf(ending));
@@ -47,9 +48,9 @@ export function pemBytes({ type, text }: PemBlock): Buffer | undefined {
 }
 
 /**
- * The block of a PEM text that contains exactly one; undefined if there is none, or if some parser
- * could find another block: dashes elsewhere, or a begin or end marker that is not alone on its
- * line. Other text may surround the block.
+ * Returns the block of a PEM text with exactly one, which other text may surround; undefined if
+ * there is none, or if a parser could find another block: because of dashes elsewhere, or of a
+ * begin or end marker that is not alone on its line.
  */
 export function onlyPemBlock(text: string): PemBlock | undefined {
   const [block, ...more] = pemBlocks(text);

@@ -12,7 +12,7 @@ import { validateSpreadSelector } from './validation/placement.ts';
 import { validateResources } from './validation/resources.ts';
 import { validateSysctls } from './validation/security.ts';
 
-/** Returns the rules that a pod or template already breaks, so that its update may break them too. */
+/** Returns the rules that a pod or template breaks, so that its update may break them too. */
 export function allowancesOf(
   old: Stored<PodTemplateSpec | Pod> | undefined,
   ports: PodPorts,

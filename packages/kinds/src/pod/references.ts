@@ -82,7 +82,7 @@ export function configMapNames(spec: Stored<PodSpec> | undefined): readonly stri
   return distinct(names);
 }
 
-/** Returns the names of the volume claims of a pod, including those of ephemeral volumes, each once. */
+/** Returns the names of the volume claims of a pod and of its ephemeral volumes, each once. */
 export function claimNames(pod: Stored<Pod>): readonly string[] {
   const podName = pod.metadata.name ?? '';
   const names = (pod.spec?.volumes ?? []).map((volume) => {

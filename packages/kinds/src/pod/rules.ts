@@ -17,7 +17,7 @@ export interface PodRules extends PodPorts {
   readonly allow: Allowances;
 }
 
-/** Rules that an object may break, because a feature allows it or the old object breaks them too. */
+/** Rules that an object may break: a feature allows it, or the old object breaks them too. */
 export interface Allowances {
   readonly indivisibleHugePages: boolean;
   readonly affinityLabelValues: boolean;

@@ -73,7 +73,7 @@ export const isValidSelector = (selector: Stored<LabelSelector> | undefined): bo
 export const selectsAll = (selector: Stored<LabelSelector> | undefined): boolean =>
   selector !== undefined && isEmptySelector(selector);
 
-/** Requires that the selector matches the labels of the template; without a selector it never does. */
+/** Requires a selector that matches the labels of the template. */
 export function validateSelected(
   object: Stored<Deployment | DaemonSet | StatefulSet | Job>,
   path: string,

@@ -114,7 +114,7 @@ export function validateEnvironmentSources(
   });
 }
 
-/** Validates the name of a source as kube-apiserver does: as a prefix, which may end with a dash. */
+/** Validates the name of a source like kube-apiserver, as a prefix, which may end with a dash. */
 function validateNamedSource(name: string, field: string): FieldError[] {
   if (name === '') return [required(field)];
   const whole = name.length > 1 && name.endsWith('-') ? `${name.slice(0, -2)}a` : name;
