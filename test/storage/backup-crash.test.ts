@@ -38,7 +38,7 @@ afterAll(() => {
 });
 
 /** Runs the command and kills it after the delay; returns how long it ran. */
-async function killedAfter(ms: number, args: readonly string[]): Promise<number> {
+async function runAndKill(ms: number, args: readonly string[]): Promise<number> {
   const begun = performance.now();
   const child = spawn(process.execPath, [programs.wheelhouse, ...args], { stdio: 'ignore' });
   const ended = new Promise((resolve) => child.on('close', resolve));
@@ -48,25 +48,25 @@ async function killedAfter(ms: number, args: readonly string[]): Promise<number>
   return performance.now() - begun;
 }
 
-/** Moments from soon after the start to just after the end, repeatable by the seed. */
-function* moments(wholeMs: number): Generator<number> {
+/** Delays between soon after the start and just after the end, determined by the seed. */
+function* killDelaysMs(wholeMs: number): Generator<number> {
   for (let round = 0; round < rounds; round++) {
     const part = ((seed * (round + 7) * 7919) % 1000) / 1000;
     yield wholeMs * (0.3 + 0.75 * part);
   }
 }
 
-const patienceMs = 120_000;
+const timeoutMs = 120_000;
 
 test(
   `STORE-5: a backup killed at any moment leaves no file, or all of it (seed ${seed})`,
   async () => {
     const file = at('killed-backup');
     const args = ['backup', '--data-dir', at('data'), '--to', file];
-    const wholeMs = await killedAfter(2 ** 30, args);
-    for (const ms of moments(wholeMs)) {
+    const wholeMs = await runAndKill(2 ** 30, args);
+    for (const ms of killDelaysMs(wholeMs)) {
       rmSync(file, { force: true });
-      await killedAfter(ms, args);
+      await runAndKill(ms, args);
       if (!existsSync(file)) continue;
       expect(await readBackup(fileBytes(file), () => undefined)).toMatchObject({
         records: objects,
@@ -76,7 +76,7 @@ test(
     expect(result).toMatchObject({ code: 0, stderr: '' });
     expect(readdirSync(folder).filter((name) => name.includes('partial'))).toEqual([]);
   },
-  patienceMs,
+  timeoutMs,
 );
 
 test(
@@ -93,10 +93,10 @@ test(
     ]);
     expect(code).toBe(0);
     const args = ['restore', '--from', file, '--data-dir', dataDir];
-    const wholeMs = await killedAfter(2 ** 30, args);
-    for (const ms of moments(wholeMs)) {
+    const wholeMs = await runAndKill(2 ** 30, args);
+    for (const ms of killDelaysMs(wholeMs)) {
       if (existsSync(join(dataDir, 'store'))) rmSync(dataDir, { recursive: true });
-      await killedAfter(ms, args);
+      await runAndKill(ms, args);
       const directory = join(dataDir, 'store');
       if (existsSync(directory)) {
         const store = await openEmbeddedStore({ directory, clock: systemClock });
@@ -120,5 +120,5 @@ test(
     close();
     await server.remove();
   },
-  patienceMs,
+  timeoutMs,
 );

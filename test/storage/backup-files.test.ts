@@ -38,7 +38,7 @@ let bench: BackupBench;
 let server: TestServer;
 /** A valid backup, and its bytes. */
 let file: string;
-let sound: Buffer;
+let validBytes: Buffer;
 
 beforeAll(async () => {
   bench = createBackupBench();
@@ -47,9 +47,9 @@ beforeAll(async () => {
     const data = { filling: String(i).repeat(2000) };
     await mustCreate(server, `${core}/configmaps`, configMap(`c${i}`, { data }));
   }
-  file = bench.at('sound');
+  file = bench.at('valid');
   await succeed('backup', '--kubeconfig', bench.kubeconfig(server), '--to', file);
-  sound = readFileSync(file);
+  validBytes = readFileSync(file);
 });
 afterAll(() => bench.dispose());
 
@@ -83,9 +83,9 @@ async function refused(bytes: Buffer | string): Promise<string> {
 describe('refused files', () => {
   test('STORE-5: a truncated backup of any length', async () => {
     const random = randomOf(seed);
-    const lengths = Array.from({ length: 25 }, () => Math.floor(random() * sound.length));
-    for (const length of [1, 18, 19, 20, 21, 60, ...lengths, sound.length - 1]) {
-      const message = await refused(sound.subarray(0, length));
+    const lengths = Array.from({ length: 25 }, () => Math.floor(random() * validBytes.length));
+    for (const length of [1, 18, 19, 20, 21, 60, ...lengths, validBytes.length - 1]) {
+      const message = await refused(validBytes.subarray(0, length));
       expect(message, `seed ${seed}`).toBe(`is incomplete: it ends after ${length} bytes`);
     }
   });
@@ -93,7 +93,7 @@ describe('refused files', () => {
   test('STORE-5: a backup with a flipped bit anywhere', async () => {
     const random = randomOf(seed + 1);
     for (let round = 0; round < 60; round++) {
-      const copy = Buffer.from(sound);
+      const copy = Buffer.from(validBytes);
       const at = round < 30 ? round * 3 : Math.floor(random() * copy.length);
       copy[at] = (copy[at] as number) ^ (1 << Math.floor(random() * 8));
       const known = /^(is damaged: |is incomplete: |is not a backup of Wheelhouse$|has backup fo)/;
@@ -110,7 +110,9 @@ describe('refused files', () => {
     expect(await refused('WHEELHOUSE-BACKUP one\n')).toBe(foreign);
     const store = join(bench.at('old'), 'store', 'log', 'log.1');
     expect(await refused(readFileSync(store))).toBe(foreign);
-    expect(await refused(Buffer.concat([sound, sound]))).toBe('is damaged: data follows its end');
+    expect(await refused(Buffer.concat([validBytes, validBytes]))).toBe(
+      'is damaged: data follows its end',
+    );
     const gone = bench.at('gone');
     const message = await wheelhouse('restore', '--from', gone, '--data-dir', bench.at('never'));
     expect(refusal(message)).toContain(gone);
@@ -119,7 +121,7 @@ describe('refused files', () => {
   });
 
   test('STORE-5: a backup of a newer format', async () => {
-    const rest = sound.subarray(sound.indexOf('\n'));
+    const rest = validBytes.subarray(validBytes.indexOf('\n'));
     const newer = Buffer.concat([Buffer.from('WHEELHOUSE-BACKUP 2'), rest]);
     expect(await refused(newer)).toBe(
       'has backup format 2, but this version supports formats up to 1: use a newer version',
@@ -179,7 +181,7 @@ describe('refused destinations', () => {
     expect(readFileSync(to, 'utf8')).toBe('mine');
     writeFileSync(`${to}.999999999.partial`, 'of a process that is gone');
     await succeed(...args, '--force');
-    expect(readFileSync(to).length).toBe(sound.length);
+    expect(readFileSync(to).length).toBe(validBytes.length);
     expect(statSync(to).mode & 0o777).toBe(0o600);
     const names = readdirSync(bench.at('.')).filter((name) => name.startsWith('there'));
     expect(names).toEqual(['there']);

@@ -44,13 +44,13 @@ export async function succeed(...args: readonly string[]): Promise<string> {
   return stdout;
 }
 
-/** A folder for data directories and backups, and servers on them. */
+/** A directory for data directories and backups, and servers that use them. */
 export interface BackupBench {
   /** An absolute path in the folder. */
   at(name: string): string;
   /** Starts a server on the data directory of that name, including its keys. */
   serve(dataDir: string, change?: ConfigChange): Promise<TestServer>;
-  /** A kubeconfig of a server's administrator. */
+  /** Writes a kubeconfig for a server, by default with the administrator's token. */
   kubeconfig(server: TestServer, token?: string): string;
   /** Stops the servers and removes everything. */
   dispose(): Promise<void>;

@@ -53,13 +53,13 @@ async function writeAndKill(round: number, acknowledgements: number): Promise<st
   return output.slice(0, output.lastIndexOf('\n')).split('\n');
 }
 
-function record(lines: readonly string[], known: Map<string, Acknowledged>): number {
+function record(lines: readonly string[], acknowledged: Map<string, Acknowledged>): number {
   let newest = 0;
   for (const line of lines) {
     const [key, revision, text] = line.split(' ');
     if (key === undefined || text === undefined) continue;
     newest = Math.max(newest, Number(revision));
-    known.set(key, { revision: Number(revision), text });
+    acknowledged.set(key, { revision: Number(revision), text });
   }
   return newest;
 }
@@ -83,7 +83,10 @@ async function deletedAfter(store: Store, key: string): Promise<number> {
 }
 
 /** Reopens the directory, taking over the dead writer's lock, and compares its content. */
-async function check(known: Map<string, Acknowledged>, newest: number): Promise<void> {
+async function expectAcknowledged(
+  acknowledged: Map<string, Acknowledged>,
+  newest: number,
+): Promise<void> {
   const store = await openEmbeddedStore({ directory, clock: systemClock });
   try {
     expect(await store.currentRevision()).toBeGreaterThanOrEqual(newest);
@@ -95,7 +98,7 @@ async function check(known: Map<string, Acknowledged>, newest: number): Promise<
       const length = filler === undefined ? 0 : filler.length + 1;
       expect(length, `${one.key} is whole`).toBe(step % 3000);
     }
-    for (const [key, { revision, text }] of known) {
+    for (const [key, { revision, text }] of acknowledged) {
       const present = found.get(key);
       if (present === undefined) {
         if (text !== '-') expect(await deletedAfter(store, key)).toBeGreaterThan(revision);
@@ -110,13 +113,13 @@ async function check(known: Map<string, Acknowledged>, newest: number): Promise<
 }
 
 test(`STORE-1: acknowledged writes survive kill -9, ${rounds} times (seed ${seed})`, async () => {
-  const known = new Map<string, Acknowledged>();
+  const acknowledged = new Map<string, Acknowledged>();
   let newest = 0;
   for (let round = 0; round < rounds; round++) {
     const lines = await writeAndKill(round, 200 + ((seed * (round + 7) * 7919) % 3000));
     const opened = Number(/^opened (\d+)$/.exec(lines[0] ?? '')?.[1]);
     expect(opened).toBeGreaterThanOrEqual(newest);
-    newest = Math.max(newest, record(lines, known));
-    await check(known, newest);
+    newest = Math.max(newest, record(lines, acknowledged));
+    await expectAcknowledged(acknowledged, newest);
   }
 }, 120_000);

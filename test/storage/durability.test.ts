@@ -29,15 +29,15 @@ afterAll(() => programs?.remove());
 const collection = '/api/v1/namespaces/default/configmaps';
 const writers = 12;
 
-/** What clients know of an object: the last step sent, and the last one acknowledged. */
-interface Known {
+/** The last step of an object that was sent, and the last one acknowledged. */
+interface ObjectProgress {
   sent: number;
   acknowledged: number;
   version: string;
 }
 
-interface Books {
-  readonly objects: Map<string, Known>;
+interface Ledger {
+  readonly objects: Map<string, ObjectProgress>;
   readonly removed: string[];
   /** The highest version in any answer. */
   highest: bigint;
@@ -60,7 +60,7 @@ async function open(flags: readonly string[] = []): Promise<Session> {
     call: (method, path, body) => {
       const options = { token: running.token, ...(body === undefined ? {} : { body }) };
       const asked = client.calls.request(method, path, options);
-      // An answer that was cut off with its server does not count.
+      // A response that ended with its server does not count.
       const whole = asked.then((answer) => (answer.body === undefined ? undefined : answer));
       return Promise.race([whole.catch(() => undefined), gone]);
     },
@@ -69,15 +69,15 @@ async function open(flags: readonly string[] = []): Promise<Session> {
   };
 }
 
-function note(books: Books, answer: Answer): void {
+function recordVersion(ledger: Ledger, answer: Answer): void {
   const version = BigInt(answer.body.metadata?.resourceVersion ?? 0);
-  if (version > books.highest) books.highest = version;
+  if (version > ledger.highest) ledger.highest = version;
 }
 
-/** Writes one step after the other until the server has ended. */
-async function keepWriting(session: Session, name: string, books: Books): Promise<void> {
-  const known = books.objects.get(name) ?? { sent: 0, acknowledged: 0, version: '' };
-  books.objects.set(name, known);
+/** Writes one step after the other until the server ends. */
+async function keepWriting(session: Session, name: string, ledger: Ledger): Promise<void> {
+  const known = ledger.objects.get(name) ?? { sent: 0, acknowledged: 0, version: '' };
+  ledger.objects.set(name, known);
   for (;;) {
     const step = known.sent + 1;
     known.sent = step;
@@ -90,30 +90,30 @@ async function keepWriting(session: Session, name: string, books: Books): Promis
     expect(answer.status).toBe(step === 1 ? 201 : 200);
     known.acknowledged = step;
     known.version = answer.body.metadata.resourceVersion;
-    note(books, answer);
-    if (step % 5 === 0 && !(await makeAndRemove(session, `${name}-gone-${step}`, books))) return;
+    recordVersion(ledger, answer);
+    if (step % 5 === 0 && !(await createAndRemove(session, `${name}-gone-${step}`, ledger))) return;
   }
 }
 
-async function makeAndRemove(session: Session, name: string, books: Books): Promise<boolean> {
+async function createAndRemove(session: Session, name: string, ledger: Ledger): Promise<boolean> {
   const made = await session.call('POST', collection, configMap(name));
   if (made === undefined) return false;
   expect(made.status).toBe(201);
   const removed = await session.call('DELETE', `${collection}/${name}`);
   if (removed === undefined) return false;
   expect(removed.status).toBe(200);
-  books.removed.push(name);
+  ledger.removed.push(name);
   return true;
 }
 
 /** Checks that everything acknowledged exists, and nothing that nobody sent. */
-async function check(session: Session, books: Books): Promise<void> {
+async function check(session: Session, ledger: Ledger): Promise<void> {
   const list = await session.call('GET', collection);
   expect(list?.status).toBe(200);
-  expect(BigInt(list?.body.metadata.resourceVersion ?? 0)).toBeGreaterThanOrEqual(books.highest);
+  expect(BigInt(list?.body.metadata.resourceVersion ?? 0)).toBeGreaterThanOrEqual(ledger.highest);
   const steps = new Map<string, Answer['body']>();
   for (const item of list?.body.items ?? []) steps.set(item.metadata.name, item);
-  for (const [name, known] of books.objects) {
+  for (const [name, known] of ledger.objects) {
     const found = steps.get(name);
     const step = Number(found?.data.step ?? 0);
     expect(step, name).toBeGreaterThanOrEqual(known.acknowledged);
@@ -123,11 +123,11 @@ async function check(session: Session, books: Books): Promise<void> {
     }
     known.sent = step;
   }
-  for (const name of books.removed) expect(steps.has(name), name).toBe(false);
+  for (const name of ledger.removed) expect(steps.has(name), name).toBe(false);
 }
 
 /** From an old version on, a watch reports every change of every object, in order. */
-async function checkHistory(session: Session, from: string, books: Books): Promise<void> {
+async function checkHistory(session: Session, from: string, ledger: Ledger): Promise<void> {
   const watch = await session.watch(`${collection}?watch=true&resourceVersion=${from}`);
   expect(watch.status).toBe(200);
   const isCurrent = () => {
@@ -135,7 +135,7 @@ async function checkHistory(session: Session, from: string, books: Books): Promi
     for (const { object } of watch.events) {
       newest.set(object.metadata.name, Number(object.data.step));
     }
-    return [...books.objects].every(([name, { sent }]) => (newest.get(name) ?? 0) >= sent);
+    return [...ledger.objects].every(([name, { sent }]) => (newest.get(name) ?? 0) >= sent);
   };
   await watch.until(isCurrent, 'every step');
   let last = BigInt(from);
@@ -146,7 +146,7 @@ async function checkHistory(session: Session, from: string, books: Books): Promi
     expect(version).toBeGreaterThan(last);
     last = version;
     const { name } = object.metadata;
-    if (!books.objects.has(name)) continue;
+    if (!ledger.objects.has(name)) continue;
     expect(Number(object.data.step)).toBe((steps.get(name) ?? 0) + 1);
     steps.set(name, Number(object.data.step));
   }
@@ -154,16 +154,18 @@ async function checkHistory(session: Session, from: string, books: Books): Promi
 }
 
 test('STORE-1: acknowledged writes survive kill -9, and versions only grow', async () => {
-  const books: Books = { objects: new Map(), removed: [], highest: 0n };
+  const ledger: Ledger = { objects: new Map(), removed: [], highest: 0n };
   let from = '';
   for (let round = 0; round < 4; round++) {
     const session = await open();
     const list = await session.call('GET', collection);
     if (round === 0) from = list?.body.metadata.resourceVersion ?? '';
-    await check(session, books);
-    const before = books.highest;
-    const writing = Array.from({ length: writers }, (_, i) => keepWriting(session, `w${i}`, books));
-    const enough = eventually(async () => books.highest > before + 100n, 'some writes');
+    await check(session, ledger);
+    const before = ledger.highest;
+    const writing = Array.from({ length: writers }, (_, i) =>
+      keepWriting(session, `w${i}`, ledger),
+    );
+    const enough = eventually(async () => ledger.highest > before + 100n, 'some writes');
     await Promise.race([enough, Promise.all(writing)]);
     session.running.child.kill('SIGKILL');
     expect(await session.running.exited).toBe('SIGKILL');
@@ -171,9 +173,9 @@ test('STORE-1: acknowledged writes survive kill -9, and versions only grow', asy
     session.close();
   }
   const session = await open();
-  await check(session, books);
-  await checkHistory(session, from, books);
-  expect(books.removed.length).toBeGreaterThan(10);
+  await check(session, ledger);
+  await checkHistory(session, from, ledger);
+  expect(ledger.removed.length).toBeGreaterThan(10);
   session.close();
 }, 60_000);
 

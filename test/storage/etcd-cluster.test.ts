@@ -10,7 +10,7 @@ import { onEtcd, reachedBy } from './etcd-config.ts';
 import { startLaggingLine } from './etcd-lag.ts';
 
 const maps = '/api/v1/namespaces/default/configmaps';
-const patienceMs = 90_000;
+const timeoutMs = 90_000;
 
 const cleanups: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -104,7 +104,7 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
       expect(versions).toEqual([...versions].sort((one, other) => one - other));
       watch.close();
     },
-    patienceMs,
+    timeoutMs,
   );
 
   test(
@@ -130,7 +130,7 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
       expect((await server.post(maps, configMap('after'))).status).toBe(201);
       await eventually(async () => (await server.get('/readyz')).status === 200);
     },
-    patienceMs,
+    timeoutMs,
   );
 
   test(
@@ -154,7 +154,7 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
       const { items } = (await server.get(maps)).body;
       expect(items.length).toBeGreaterThanOrEqual(2);
     },
-    patienceMs,
+    timeoutMs,
   );
 });
 
@@ -199,7 +199,7 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
       const again = await server.patch(`${maps}/small`, { data: { b: '2' } }, 'merge');
       expect(again.status, again.text).toBe(200);
     },
-    patienceMs,
+    timeoutMs,
   );
 
   test(
@@ -215,13 +215,13 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
       for (const name of ['kept', 'changed', 'removed']) await other.post(maps, configMap(name));
       const { resourceVersion } = (await server.get(maps)).body.metadata;
       const watch = await server.watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
-      line.cut();
+      line.disconnect();
       await other.patch(`${maps}/changed`, { data: { a: '2' } }, 'merge');
       await other.remove(`${maps}/removed`);
       await other.post(maps, configMap('added'));
       const { revision } = (await etcd.request('kv/range', { key: 'AA==' })).header as never;
       await etcd.request('kv/compaction', { revision, physical: true });
-      line.mend();
+      line.repair();
       const list = await eventually(async () => {
         const answer = await server.get(maps);
         return answer.status === 200 ? answer.body : undefined;
@@ -247,6 +247,6 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
       expect(fresh.events[0]?.object.metadata.name).toBe('later');
       for (const one of [watch, stale, fresh]) one.close();
     },
-    patienceMs,
+    timeoutMs,
   );
 });

@@ -11,12 +11,12 @@ export interface LaggingLine {
   readonly url: string;
   /** Holds back the events of the open streams; later calls are answered. */
   hold(): void;
-  /** Resolves when a call has begun since `hold`. */
-  asked(): Promise<void>;
+  /** Resolves when the next call begins after `hold`. */
+  nextCall(): Promise<void>;
   release(): void;
-  /** Breaks all connections, including new ones, until it is repaired. */
-  cut(): void;
-  mend(): void;
+  /** Breaks all connections, including new ones, until `repair`. */
+  disconnect(): void;
+  repair(): void;
   close(): Promise<void>;
 }
 
@@ -53,10 +53,10 @@ export async function startLaggingLine(etcd: { readonly url: string }): Promise<
   const target = new URL(etcd.url);
   const sockets = new Set<Socket>();
   const connections = new Set<{ hold(): void; release(): void }>();
-  let onAsked = () => {};
-  let isCut = false;
+  let onCall = () => {};
+  let isDisconnected = false;
   const server = createServer((near) => {
-    if (isCut) {
+    if (isDisconnected) {
       near.destroy();
       return;
     }
@@ -76,7 +76,7 @@ export async function startLaggingLine(etcd: { readonly url: string }): Promise<
     const fromNear = frameReader(prefaceBytes, ({ type, stream }) => {
       if (type !== headersFrame) return;
       open.add(stream);
-      if (held !== undefined) onAsked();
+      if (held !== undefined) onCall();
     });
     const fromFar = frameReader(0, ({ type, flags, stream, bytes }) => {
       const isEnd = (type === dataFrame || type === headersFrame) && (flags & endStream) !== 0;
@@ -105,19 +105,19 @@ export async function startLaggingLine(etcd: { readonly url: string }): Promise<
     hold() {
       for (const one of connections) one.hold();
     },
-    asked: () =>
+    nextCall: () =>
       new Promise((resolve) => {
-        onAsked = resolve;
+        onCall = resolve;
       }),
     release() {
       for (const one of connections) one.release();
     },
-    cut() {
-      isCut = true;
+    disconnect() {
+      isDisconnected = true;
       for (const socket of sockets) socket.destroy();
     },
-    mend() {
-      isCut = false;
+    repair() {
+      isDisconnected = false;
     },
     close: () =>
       new Promise((resolve) => {

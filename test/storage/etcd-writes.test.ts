@@ -36,14 +36,14 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     return made.body;
   }
 
-  /** The answer of the lagging server to a change that it starts before it has received `news`. */
-  async function unaware<T>(news: () => Promise<T>, change: (known: T) => Promise<Answer>) {
+  /** Runs `change` on the lagging server before it receives the writes of `news`. */
+  async function whileLagging<T>(news: () => Promise<T>, change: (known: T) => Promise<Answer>) {
     line.hold();
     try {
       const seen = await news();
-      const asked = line.asked();
+      const called = line.nextCall();
       const answer = change(seen);
-      await asked;
+      await called;
       line.release();
       return { seen, answer: await answer };
     } finally {
@@ -54,12 +54,12 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
   test('STORE-2: an update on the latest version is no conflict, on an older one it is', async () => {
     const first = await known('updated');
     const put = (body: object) => behind.put(`${maps}/updated`, body);
-    const { answer } = await unaware(
+    const { answer } = await whileLagging(
       async () => (await ahead.put(`${maps}/updated`, { ...first, data: { n: '1' } })).body,
       (body) => put({ ...body, data: { n: '2' } }),
     );
     expect(answer.status, answer.text).toBe(200);
-    const stale = await unaware(
+    const stale = await whileLagging(
       async () => (await ahead.put(`${maps}/updated`, { ...answer.body, data: { n: '3' } })).body,
       () => put({ ...answer.body, data: { n: '4' } }),
     );
@@ -72,7 +72,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     const set = (server: TestServer, v: string) =>
       server.patch(`${maps}/flipped`, { data: { v } }, 'merge');
     // A server that still sees `a` would have nothing to do, but `b` exists.
-    const { seen, answer } = await unaware(
+    const { seen, answer } = await whileLagging(
       () => set(ahead, 'b'),
       () => set(behind, 'a'),
     );
@@ -85,14 +85,14 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
   test('STORE-2: errors are about the current object', async () => {
     await known('locked');
     const change = (data: object) => behind.patch(`${maps}/locked`, { data }, 'merge');
-    const locked = await unaware(
+    const locked = await whileLagging(
       () => ahead.patch(`${maps}/locked`, { immutable: true }, 'merge'),
       () => change({ a: '2' }),
     );
     expect(locked.answer.status).toBe(422);
     // A server that still sees the first object could not change it, but another one has replaced
     // it.
-    const { seen, answer } = await unaware(
+    const { seen, answer } = await whileLagging(
       async () => {
         await ahead.remove(`${maps}/locked`);
         return ahead.post(maps, configMap('locked'));
@@ -105,26 +105,26 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
 
   test('STORE-2: objects created, changed, or removed elsewhere can be deleted', async () => {
     const path = `${maps}/passing`;
-    const made = await unaware(
+    const made = await whileLagging(
       () => ahead.post(maps, configMap('passing')),
       () => behind.remove(path),
     );
     expect(made.answer.status, made.answer.text).toBe(200);
     expect((await ahead.get(path)).status).toBe(404);
     await known('passing');
-    const gone = await unaware(
+    const gone = await whileLagging(
       () => ahead.remove(path),
       () => behind.put(path, configMap('passing')),
     );
     expect(gone.answer.status).toBe(404);
     await known('passing');
-    const removed = await unaware(
+    const removed = await whileLagging(
       () => ahead.remove(path),
       () => behind.remove(path),
     );
     expect(removed.answer.status).toBe(404);
     await known('passing');
-    const changed = await unaware(
+    const changed = await whileLagging(
       async () => (await ahead.patch(path, { data: { a: '2' } }, 'merge')).body.metadata,
       ({ uid, resourceVersion }) =>
         behind.remove(path, { preconditions: { uid, resourceVersion } }),
@@ -136,7 +136,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     await known('counted', { n: '0' });
     const add = (server: TestServer, data: object, query = '') =>
       server.patch(`${maps}/counted${query}`, { data }, 'merge');
-    const tried = await unaware(
+    const tried = await whileLagging(
       () => add(ahead, { n: '1' }),
       () => add(behind, { x: '1' }, '?dryRun=All'),
     );

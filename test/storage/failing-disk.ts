@@ -3,9 +3,9 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /*
- * Stands between a program and the kernel, and fails writes to files below a directory `store` as
- * the first byte of a file says: e input/output error, n no space, s half of a write and then no
- * space, f errors of syncs alone.
+ * A preloaded library that makes writes to files below a directory `store` fail. The first byte of
+ * FAULT_FILE selects the fault: e input/output error, n no space, s half of a write and then no
+ * space, f errors of syncs only.
  */
 const source = String.raw`
 #define _GNU_SOURCE
@@ -116,7 +116,7 @@ export function failingDisk(folder: string): FailingDisk | undefined {
 /** A separate disk in memory. */
 export interface SmallDisk {
   readonly path: string;
-  /** Leaves no free space. */
+  /** Fills the free space. */
   fill(): void;
   /** Removes what `fill` wrote. */
   makeRoom(): void;

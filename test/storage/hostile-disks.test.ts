@@ -96,7 +96,7 @@ async function expectWritable(session: Session): Promise<void> {
   expect(await session.raised()).toEqual([]);
 }
 
-/** Removes objects in both ways. */
+/** Removes one object directly and one by removing its finalizers. */
 async function removeTwo(session: Session, names: readonly [string, string]): Promise<void> {
   const [plain, held] = names;
   expect((await session.call('DELETE', `${maps}/${plain}`)).status).toBe(200);
@@ -206,9 +206,9 @@ test('TRUST-8: a quota raises an alarm that clears when there is room', async ()
 
 describe('a failing disk', () => {
   const faults: readonly { readonly fault: Fault; readonly what: string }[] = [
-    { fault: 'e', what: 'answers EIO' },
-    { fault: 'n', what: 'answers ENOSPC' },
-    { fault: 's', what: 'takes a part of each write' },
+    { fault: 'e', what: 'fails with EIO' },
+    { fault: 'n', what: 'fails with ENOSPC' },
+    { fault: 's', what: 'accepts only part of each write' },
   ];
   test.for(faults)(
     'TRUST-8: a disk that $what loses nothing and recovers',

@@ -10,7 +10,7 @@ import {
   startProcess,
 } from '../support/program.ts';
 
-/** Sixty-two addresses. */
+/** A range of 62 addresses. */
 const flags = ['--service-cluster-ip-range=10.0.0.0/26', '--controllers=*,-default-service'];
 const available = 62;
 
@@ -39,29 +39,29 @@ const start = () => startProcess(programs, { dataDir: join(directory, 'data'), f
 async function writeAndKill(server: ServerProcess): Promise<Map<string, string>> {
   const { calls, close } = connect(server.url);
   const { token } = server;
-  const given = new Map<string, string>();
+  const allocated = new Map<string, string>();
   const writer = async (id: number) => {
     for (let count = 0; count < available; count += 1) {
       const name = `w${id}-${count}`;
       const answer = await calls.post(path, service(name), { token });
       if (answer.status !== 201) return;
-      given.set(name, answer.body.spec.clusterIP);
+      allocated.set(name, answer.body.spec.clusterIP);
       if (count % 3 === 2) {
         const removed = await calls.remove(`${path}/${name}`, undefined, { token });
-        if (removed.status === 200) given.delete(name);
+        if (removed.status === 200) allocated.delete(name);
       }
-      if (given.size >= 20) server.child.kill('SIGKILL');
+      if (allocated.size >= 20) server.child.kill('SIGKILL');
     }
   };
   await Promise.allSettled(Array.from({ length: 6 }, (_, id) => writer(id)));
   await server.remove();
   close();
-  return given;
+  return allocated;
 }
 
 test('a server killed during writes loses no address and allocates none twice', async () => {
-  const given = await writeAndKill(await start());
-  expect(given.size).toBeGreaterThanOrEqual(20);
+  const allocated = await writeAndKill(await start());
+  expect(allocated.size).toBeGreaterThanOrEqual(20);
   const server = await start();
   const { calls, close } = connect(server.url);
   const { token } = server;
@@ -74,7 +74,7 @@ test('a server killed during writes loses no address and allocates none twice', 
     };
     const kept = await stored();
     // An unanswered deletion may have happened.
-    for (const [name, ip] of given) expect(kept.get(name) ?? ip).toBe(ip);
+    for (const [name, ip] of allocated) expect(kept.get(name) ?? ip).toBe(ip);
     expect(new Set(kept.values()).size).toBe(kept.size);
     for (let count = kept.size; count < available; count += 1) {
       const answer = await calls.post(path, service(`again-${count}`), { token });
