@@ -359,7 +359,7 @@ test.each([
   [
     'a malformed CA certificate',
     { webhooks: { caPem: 'x' } },
-    '"caPem" of the options of webhooks holds no',
+    '"caPem" of the options of webhooks contains no',
   ],
 ])('PLANE-2: a plane with %s is refused', async (_, options, message) => {
   await expect(startControlPlane(untyped(options))).rejects.toThrow(message);

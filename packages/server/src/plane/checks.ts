@@ -39,7 +39,7 @@ const certificates: Check = (value) => {
     new X509Certificate(value);
     return undefined;
   } catch {
-    return 'holds no certificate in PEM';
+    return 'contains no PEM certificate';
   }
 };
 
@@ -90,7 +90,7 @@ const shapes = {
  * undefined member counts as absent.
  * @returns a message that names the member, or undefined
  */
-export function misfitOf(shape: keyof typeof shapes, value: unknown): string | undefined {
+export function problemOf(shape: keyof typeof shapes, value: unknown): string | undefined {
   if (!isObject(value)) return `the ${shape} must be an object`;
   const checks = new Map<string, Check>(Object.entries(shapes[shape]));
   for (const [name, member] of Object.entries(value)) {
@@ -99,22 +99,22 @@ export function misfitOf(shape: keyof typeof shapes, value: unknown): string | u
       const names = [...checks.keys()].join(', ');
       return `${JSON.stringify(name)} is not one of the ${shape}, which are ${names}`;
     }
-    const misfit = member === undefined ? undefined : check(member);
-    if (misfit !== undefined) return `${JSON.stringify(name)} of the ${shape} ${misfit}`;
+    const problem = member === undefined ? undefined : check(member);
+    if (problem !== undefined) return `${JSON.stringify(name)} of the ${shape} ${problem}`;
   }
   return undefined;
 }
 
 /** Throws TypeError for an invalid member. */
 export function checkMembers(shape: keyof typeof shapes, value: unknown): void {
-  const misfit = misfitOf(shape, value);
-  if (misfit !== undefined) throw new TypeError(misfit);
+  const problem = problemOf(shape, value);
+  if (problem !== undefined) throw new TypeError(problem);
 }
 
 /** Throws TypeError unless a user has a name and a list of groups. */
 export function checkUser(name: unknown, groups: unknown): void {
   if (!isText(name) || name === '') throw new TypeError('a user needs a name');
-  const misfit = texts(groups);
-  if (misfit === undefined) return;
-  throw new TypeError(`the groups of user ${JSON.stringify(name)} ${misfit}`);
+  const problem = texts(groups);
+  if (problem === undefined) return;
+  throw new TypeError(`the groups of user ${JSON.stringify(name)} ${problem}`);
 }

@@ -184,7 +184,8 @@ const ownClients = new WeakMap<ControlPlane, PlaneClient>();
 /** The client of the plane itself, whose requests are neither recorded nor disturbed by faults. */
 export function ownClientOf(plane: ControlPlane): PlaneClient {
   const client = ownClients.get(plane);
-  if (client === undefined) throw new Error('this is no control plane that runs here');
+  if (client === undefined)
+    throw new Error('the argument is not a running control plane of this process');
   return client;
 }
 
@@ -235,7 +236,7 @@ async function startIn(
     embedding: {
       authenticators: [users.authenticator],
       connectionClock: systemClock,
-      onStore: snapshots.openedStore,
+      onStore: snapshots.onStore,
       onCatalogue: tap.openedCatalogue,
       tap,
     },
@@ -363,7 +364,7 @@ function planeOf(parts: {
     clock: { now: () => clock.now(), advance: (byMs) => clock.advance(byMs) },
     faults: tap.faults(),
     recorded: (filter) => tap.recorder.list(filter),
-    forgetRecorded: () => tap.recorder.forget(),
+    forgetRecorded: () => tap.recorder.clear(),
     stop,
   };
   return { ...plane, [asyncDispose]: stop } as ControlPlane;
@@ -407,7 +408,7 @@ class Snapshots {
   };
 
   /** Receives the plane's store, if it can return to earlier states. */
-  readonly openedStore = (store: CheckpointedStore): void => {
+  readonly onStore = (store: CheckpointedStore): void => {
     this.#store = store;
   };
 

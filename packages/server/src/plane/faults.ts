@@ -1,7 +1,7 @@
 import { type Clock, conflict, expired, StatusError } from '@wheelhouse/machinery';
 import type { TappedRequest } from '../endpoints/call.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
-import { FaultRuleError, misfitOf } from './checks.ts';
+import { FaultRuleError, problemOf } from './checks.ts';
 import type { Fault, FaultRule } from './types.ts';
 
 /** Returns the resources of a kind's name. */
@@ -33,8 +33,8 @@ export class ArmedFault implements Fault {
     rule: FaultRule,
     of: { seed: number; find: FindKind; discard: (fault: ArmedFault) => void },
   ) {
-    const misfit = misfitOf('members of a fault', rule);
-    if (misfit !== undefined) throw new FaultRuleError(misfit);
+    const problem = problemOf('members of a fault', rule);
+    if (problem !== undefined) throw new FaultRuleError(problem);
     checkNumbers(rule);
     this.rule = rule;
     this.#verbs = verbsFor(rule);
@@ -44,17 +44,17 @@ export class ArmedFault implements Fault {
   }
 
   /** Whether the rule applies to a request; if so, counts it. */
-  strikes({ info, user }: TappedRequest): boolean {
+  applies({ info, user }: TappedRequest): boolean {
     const { user: name, namespace, subresource, probability = 1, times, effect } = this.rule;
     if (times !== undefined && this.hits >= times) return false;
     if (!this.#verbs.has(info.verb) || !info.isResourceRequest) return false;
     if (this.#resources?.has(`${info.resource}.${info.group}`) === false) return false;
-    const fits =
+    const matches =
       (name === undefined || name === user.name) &&
       (namespace === undefined || namespace === info.namespace) &&
       (this.rule.name === undefined || this.rule.name === info.name) &&
       (subresource === undefined || subresource === info.subresource);
-    if (!fits || (effect === 'expire' && !asksForHistory(info))) return false;
+    if (!matches || (effect === 'expire' && !asksForHistory(info))) return false;
     if (probability < 1 && this.#random() >= probability) return false;
     this.hits += 1;
     return true;
@@ -70,7 +70,7 @@ export function errorOfFault(rule: FaultRule, info: RequestInfo): StatusError | 
   const { group, resource, name } = info;
   switch (rule.effect) {
     case 'refuse': {
-      const { status: code = 503, message = 'refused by a fault of the test' } = rule;
+      const { status: code = 503, message = 'rejected by a fault' } = rule;
       return new StatusError({ code, reason: reasons[code] ?? 'InternalError', message });
     }
     case 'throttle': {
@@ -80,7 +80,7 @@ export function errorOfFault(rule: FaultRule, info: RequestInfo): StatusError | 
       return new StatusError({ code: 429, reason: 'TooManyRequests', message, details });
     }
     case 'conflict':
-      return conflict({ group, resource }, name, 'a fault of the test lets the write come late');
+      return conflict({ group, resource }, name, 'a fault made the write conflict');
     case 'expire': {
       if (info.verb !== 'watch') return expired('The provided version is too old: a fault.');
       return expired(`too old resource version: ${info.query.get('resourceVersion')} (a fault)`);
@@ -129,11 +129,11 @@ function verbsFor({ effect, verb }: FaultRule): ReadonlySet<string> {
   }
   const possible = verbsOf[effect];
   if (verb === undefined) return new Set(possible);
-  const wanted = typeof verb === 'string' ? [verb] : verb;
-  const wrong = wanted.find((one) => !possible.includes(one));
-  if (wrong === undefined) return new Set(wanted);
+  const requested = typeof verb === 'string' ? [verb] : verb;
+  const impossible = requested.find((one) => !possible.includes(one));
+  if (impossible === undefined) return new Set(requested);
   throw new FaultRuleError(
-    `a fault with the effect ${effect} cannot apply to the verb ${JSON.stringify(wrong)}; ` +
+    `a fault with the effect ${effect} cannot apply to the verb ${JSON.stringify(impossible)}; ` +
       `it applies to ${possible.join(', ')}`,
   );
 }

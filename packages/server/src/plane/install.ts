@@ -115,7 +115,7 @@ async function untilEstablished(
     if (conditions.get('Established')?.status === 'True') return current;
     const names = conditions.get('NamesAccepted');
     if (names?.status === 'False' || performance.now() > end) {
-      const why = names?.status === 'False' ? names.message : 'it is not established in time';
+      const why = names?.status === 'False' ? names.message : 'it was not established in time';
       const message = `definition ${object.metadata?.name} cannot be served: ${why}`;
       throw new ManifestError({ ...placeParts(place), message });
     }

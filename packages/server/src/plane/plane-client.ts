@@ -78,9 +78,9 @@ export function createPlaneClient(options: {
 }): PlaneClient & { close(): void } {
   const { config, kinds } = options;
   let http: HttpClient | undefined;
-  const request = async <T extends object>(wanted: PlaneRequest): Promise<T> => {
+  const request = async <T extends object>(planeRequest: PlaneRequest): Promise<T> => {
     http ??= createHttpClient(config);
-    return send<T>(http, wanted);
+    return send<T>(http, planeRequest);
   };
   const pathOf = async (reference: ObjectReference) =>
     objectPath(await kinds.find(reference), reference);
@@ -135,8 +135,8 @@ function listRequest(resource: ApiResource, reference: CollectionReference): Pla
   return { path: resourcePath(resource, { namespace }), query };
 }
 
-async function send<T extends object>(http: HttpClient, wanted: PlaneRequest): Promise<T> {
-  const { method = 'GET', path, query = {}, body, contentType = 'application/json' } = wanted;
+async function send<T extends object>(http: HttpClient, planeRequest: PlaneRequest): Promise<T> {
+  const { method = 'GET', path, query = {}, body, contentType = 'application/json' } = planeRequest;
   const parameters = new URLSearchParams(query);
   const answer = await http.request({
     method,
@@ -146,7 +146,7 @@ async function send<T extends object>(http: HttpClient, wanted: PlaneRequest): P
       ...(body === undefined ? {} : { 'content-type': contentType }),
     },
     body: bodyOf(body),
-    signal: wanted.signal,
+    signal: planeRequest.signal,
   });
   if (answer.status >= 400) throw errorOf(answer.status, answer.body);
   const object = parsed<T>(answer.body);

@@ -26,7 +26,7 @@ const pathLengthMax = 2048;
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 interface Entry {
-  readonly shown: Writable<RecordedRequest>;
+  readonly recorded: Writable<RecordedRequest>;
   /** Present while the request is in flight: provides the status once it is known. */
   exchange: Exchange | undefined;
 }
@@ -58,7 +58,7 @@ class RequestRecorder {
   }): void {
     const { exchange, info, user, kind } = request;
     this.#sequence += 1;
-    const shown = {
+    const recorded = {
       sequence: this.#sequence,
       timeMs: this.#clock.now(),
       user: user?.name ?? '',
@@ -73,7 +73,7 @@ class RequestRecorder {
       status: undefined,
       fault: undefined,
     };
-    const entry = { shown, exchange };
+    const entry = { recorded, exchange };
     this.#open.set(exchange, entry);
     this.#entries.push(entry);
     // Trimmed occasionally, so that requests do not shift the array each time.
@@ -84,20 +84,20 @@ class RequestRecorder {
     return this.#open.has(exchange);
   }
 
-  named(exchange: Exchange, name: string): void {
+  setName(exchange: Exchange, name: string): void {
     const entry = this.#open.get(exchange);
-    if (entry !== undefined) entry.shown.name = name;
+    if (entry !== undefined) entry.recorded.name = name;
   }
 
-  faulted(exchange: Exchange, fault: FaultRule['effect']): void {
+  setFault(exchange: Exchange, fault: FaultRule['effect']): void {
     const entry = this.#open.get(exchange);
-    if (entry !== undefined) entry.shown.fault = fault;
+    if (entry !== undefined) entry.recorded.fault = fault;
   }
 
-  over(exchange: Exchange): void {
+  end(exchange: Exchange): void {
     const entry = this.#open.get(exchange);
     if (entry === undefined) return;
-    entry.shown.status = exchange.responseCode;
+    entry.recorded.status = exchange.responseCode;
     entry.exchange = undefined;
     this.#open.delete(exchange);
   }
@@ -107,22 +107,22 @@ class RequestRecorder {
     checkMembers('filters of requests', filter);
     const { since = 0, verb, ...rest } = filter;
     const verbs = typeof verb === 'string' ? [verb] : verb;
-    const wanted = Object.entries(rest) as [keyof RecordedRequest, unknown][];
+    const conditions = Object.entries(rest) as [keyof RecordedRequest, unknown][];
     return this.#entries
       .slice(-this.#max)
-      .map(({ shown, exchange }) => ({
-        ...shown,
-        status: shown.status ?? exchange?.responseCode,
+      .map(({ recorded, exchange }) => ({
+        ...recorded,
+        status: recorded.status ?? exchange?.responseCode,
       }))
       .filter(
         (one) =>
           one.sequence > since &&
           (verbs === undefined || verbs.includes(one.verb)) &&
-          wanted.every(([name, value]) => value === undefined || one[name] === value),
+          conditions.every(([name, value]) => value === undefined || one[name] === value),
       );
   }
 
-  forget(): void {
+  clear(): void {
     this.#entries = [];
   }
 }
@@ -143,7 +143,7 @@ interface OpenWatch {
 export class PlaneTap implements RequestTap {
   readonly recorder: RequestRecorder;
   readonly #clock: Clock;
-  readonly #fates = new WeakMap<Exchange, { error?: StatusError; cutAfterMs?: number }>();
+  readonly #outcomes = new WeakMap<Exchange, { error?: StatusError; cutAfterMs?: number }>();
   readonly #requests = new WeakMap<Exchange, TappedRequest>();
   readonly #watches = new Map<Exchange, OpenWatch>();
   readonly #seed: number;
@@ -187,13 +187,13 @@ export class PlaneTap implements RequestTap {
   }
 
   named(exchange: Exchange, name: string): void {
-    this.recorder.named(exchange, name);
+    this.recorder.setName(exchange, name);
   }
 
   watch(exchange: Exchange): WatchFate | undefined {
     const request = this.#requests.get(exchange);
     if (request === undefined) return undefined;
-    const { error, cutAfterMs } = this.#fates.get(exchange) ?? {};
+    const { error, cutAfterMs } = this.#outcomes.get(exchange) ?? {};
     let timer: Timer | undefined;
     return {
       error,
@@ -213,7 +213,7 @@ export class PlaneTap implements RequestTap {
     if (!this.recorder.has(exchange)) {
       this.recorder.begin({ exchange, info, user: undefined, kind: this.#kindOf(info) });
     }
-    this.recorder.over(exchange);
+    this.recorder.end(exchange);
   }
 
   #add(rule: FaultRule): ArmedFault {
@@ -232,17 +232,17 @@ export class PlaneTap implements RequestTap {
   #strike(request: TappedRequest, faults: readonly ArmedFault[]): MaybePromise<void> {
     const { exchange, info } = request;
     for (const [at, fault] of faults.entries()) {
-      if (!fault.strikes(request)) continue;
+      if (!fault.applies(request)) continue;
       const { rule } = fault;
-      this.recorder.faulted(exchange, rule.effect);
+      this.recorder.setFault(exchange, rule.effect);
       if (rule.effect === 'delay') {
         const rest = faults.slice(at + 1);
         return delayed(this.#clock, rule.delayMs, request).then(() => this.#strike(request, rest));
       }
       const error = errorOfFault(rule, info);
-      if (rule.effect === 'cut') this.#fates.set(exchange, { cutAfterMs: rule.afterMs ?? 0 });
+      if (rule.effect === 'cut') this.#outcomes.set(exchange, { cutAfterMs: rule.afterMs ?? 0 });
       else if (error !== undefined && rule.effect === 'expire' && info.verb === 'watch') {
-        this.#fates.set(exchange, { error });
+        this.#outcomes.set(exchange, { error });
       } else if (error !== undefined) throw error;
     }
     return undefined;
@@ -269,12 +269,12 @@ export class PlaneTap implements RequestTap {
   }
 
   /** `Widget`, of any group, or `Widget.example.com`. */
-  #find(wanted: string): readonly { group: string; resource: string }[] {
-    const dot = wanted.indexOf('.');
-    const kind = dot < 0 ? wanted : wanted.slice(0, dot);
+  #find(kindName: string): readonly { group: string; resource: string }[] {
+    const dot = kindName.indexOf('.');
+    const kind = dot < 0 ? kindName : kindName.slice(0, dot);
     const defs = this.#snapshot?.().defs ?? [];
     return defs.filter(
-      (def) => def.kind === kind && (dot < 0 || def.group === wanted.slice(dot + 1)),
+      (def) => def.kind === kind && (dot < 0 || def.group === kindName.slice(dot + 1)),
     );
   }
 }

@@ -103,7 +103,7 @@ function withoutDefinitions(
   const file = typeof source === 'string' && !source.includes('\n') ? source : undefined;
   const hints = among.manifests.map(({ object }) => otherDialect(object, among.dialect));
   const hint = hints.find((one) => one !== '') ?? '';
-  return new ManifestError({ file, message: `holds no definition of a custom kind${hint}` });
+  return new ManifestError({ file, message: `contains no CustomResourceDefinition${hint}` });
 }
 
 /** Suggests the other dialect, the most likely reason for an unknown group. */
