@@ -140,11 +140,11 @@ export function describeKind(object: JsonObject): string {
 /** The name of an object in messages about an apply: `default/a; apps/v1, Kind=Deployment`. */
 export function describe(object: JsonObject): string {
   const metadata = isObject(object['metadata']) ? object['metadata'] : {};
-  const place = `${textOf(metadata['namespace'])}/${textOf(metadata['name'])}`;
-  return `${place}; ${describeKind(object)}`;
+  const name = `${textOf(metadata['namespace'])}/${textOf(metadata['name'])}`;
+  return `${name}; ${describeKind(object)}`;
 }
 
-const explained = (what: () => string, error: unknown): unknown =>
+const asBadRequest = (what: () => string, error: unknown): unknown =>
   error instanceof TypedError ? badRequest(`${what()}: ${error.message}`) : error;
 
 /**
@@ -158,7 +158,7 @@ function* explainingSteps<T>(
   try {
     return yield* steps();
   } catch (error) {
-    throw explained(what, error);
+    throw asBadRequest(what, error);
   }
 }
 
@@ -207,8 +207,8 @@ function* mergeApplied(kind: TrackedKind, merging: Merging): Generator<void, Mer
     const isUpgrade = merging.apply.manager === kind.lastApplied.manager;
     const allowed = isUpgrade ? allowedBy(kind, merging) : undefined;
     if (allowed === undefined) throw applyConflict(conflicts);
-    const refused = conflicts.filter(({ path }) => !hasPath(allowed, path));
-    if (refused.length > 0) throw applyConflict(refused);
+    const forbidden = conflicts.filter(({ path }) => !hasPath(allowed, path));
+    if (forbidden.length > 0) throw applyConflict(forbidden);
     return yield* mergeOnce(kind, { ...merging, force: true });
   }
 }
@@ -271,21 +271,21 @@ interface ShownConflict {
  * there are more conflicts than a response may list (TRUST-3), a final line counts the others.
  */
 function applyConflict(conflicts: readonly Conflict[]): StatusError {
-  const made: ShownConflict[] = [];
+  const conflictsShown: ShownConflict[] = [];
   const { items, omitted } = boundedList(conflicts, ({ manager, path }) => {
-    const one = { manager, path: truncateText(showPath(path), shownPathMax) };
-    made.push(one);
-    return one.path + one.path + showManager(manager);
+    const listed = { manager, path: truncateText(showPath(path), shownPathMax) };
+    conflictsShown.push(listed);
+    return listed.path + listed.path + managerText(manager);
   });
-  const shown = made.slice(0, items.length);
+  const listed = conflictsShown.slice(0, items.length);
   return new StatusError({
     code: 409,
     reason: 'Conflict',
-    message: conflictMessage(shown, omitted),
+    message: conflictMessage(listed, omitted),
     details: {
-      causes: shown.map(({ manager, path }) => ({
+      causes: listed.map(({ manager, path }) => ({
         reason: 'FieldManagerConflict',
-        message: `conflict with ${showManager(manager)}`,
+        message: `conflict with ${managerText(manager)}`,
         field: path,
       })),
     },
@@ -295,7 +295,7 @@ function applyConflict(conflicts: readonly Conflict[]): StatusError {
 function conflictMessage(conflicts: readonly ShownConflict[], omitted: number): string {
   const [only] = conflicts;
   if (only !== undefined && conflicts.length + omitted === 1) {
-    return `Apply failed with 1 conflict: conflict with ${showManager(only.manager)}: ${only.path}`;
+    return `Apply failed with 1 conflict: conflict with ${managerText(only.manager)}: ${only.path}`;
   }
   const byManager = new Map<string, string[]>();
   for (const { manager, path } of conflicts) {
@@ -305,7 +305,7 @@ function conflictMessage(conflicts: readonly ShownConflict[], omitted: number): 
   }
   const managers = [...byManager.keys()].sort(compareText);
   const lines = managers.flatMap((manager) => [
-    `conflicts with ${showManager(manager)}:`,
+    `conflicts with ${managerText(manager)}:`,
     ...byManager.get(manager)!,
   ]);
   if (omitted > 0) lines.push(omittedText(omitted, 'conflict'));
@@ -316,12 +316,12 @@ function conflictMessage(conflicts: readonly ShownConflict[], omitted: number): 
  * The name of a manager in messages: `"kubectl" with subresource "status" using apps/v1`. Appliers
  * have no version.
  */
-function showManager(identity: string): string {
+function managerText(identity: string): string {
   const { manager, subresource, operation, apiVersion } = parseIdentity(identity);
   const name = JSON.stringify(manager ?? '');
-  const through =
+  const qualified =
     subresource === undefined ? name : `${name} with subresource ${JSON.stringify(subresource)}`;
-  return operation === 'Update' ? `${through} using ${apiVersion ?? ''}` : through;
+  return operation === 'Update' ? `${qualified} using ${apiVersion ?? ''}` : qualified;
 }
 
 /** The paths of all undeclared members: `spec.ports[0].odd`. */

@@ -77,7 +77,7 @@ export class ConversionNeeded extends Error {
   readonly apiVersion: string;
 
   constructor(object: JsonObject, apiVersion: string) {
-    super(`the object is wanted in ${apiVersion}`);
+    super(`the object must be converted to ${apiVersion}`);
     this.object = object;
     this.apiVersion = apiVersion;
   }

@@ -56,14 +56,14 @@ export function ownersFromScale(
   const parent = decodeManaged(entries === undefined ? undefined : [...entries]);
   const scale = decodeManaged(scaleEntries === undefined ? undefined : [...scaleEntries]);
   const result = new Map<string, VersionedSet>();
-  const kept = new Set<string>();
+  const retained = new Set<string>();
   for (const [identity, owned] of parent.managers) {
     const dotted = mapping.replicasPath(owned.apiVersion);
     if (dotted === undefined) continue;
     const owns = dotted !== null && hasPath(owned.set, pathOf(dotted));
     if (!owns || scale.managers.has(identity)) {
       result.set(identity, owned);
-      if (owns) kept.add(identity);
+      if (owns) retained.add(identity);
       continue;
     }
     const set = difference(owned.set, setOf([pathOf(dotted)]));
@@ -71,7 +71,7 @@ export function ownersFromScale(
   }
   const dotted = mapping.replicasPath(mapping.apiVersion);
   for (const [identity, owned] of scale.managers) {
-    if (kept.has(identity) || !dotted || !hasPath(owned.set, scaleReplicas)) continue;
+    if (retained.has(identity) || !dotted || !hasPath(owned.set, scaleReplicas)) continue;
     const set = setOf([pathOf(dotted)]);
     result.set(identity, { set, apiVersion: mapping.apiVersion, applied: owned.applied });
   }

@@ -20,10 +20,10 @@ test.each<[string, JsonObject, JsonObject, JsonObject, JsonObject]>([
     { a: { b: 1, d: 1 } },
     { a: { b: null, c: 1 } },
   ],
-])('CLIENT-1: a custom kind is applied by what differs: %s', (_, last, wanted, live, patch) => {
-  const before = structuredClone([last, wanted, live]);
-  expect(threeWayMergePatch({ last, wanted, live })).toEqual(patch);
-  expect([last, wanted, live]).toEqual(before);
+])('CLIENT-1: a custom kind is applied by what differs: %s', (_, last, desired, live, patch) => {
+  const before = structuredClone([last, desired, live]);
+  expect(threeWayMergePatch({ last, desired, live })).toEqual(patch);
+  expect([last, desired, live]).toEqual(before);
 });
 
 test('CLIENT-1: the merge patch between two objects transforms one into the other', () => {

@@ -98,22 +98,22 @@ export function mergePatchBetween(before: JsonObject, after: JsonObject): JsonOb
       setMember(patch, name, null);
   }
   for (const name of Object.keys(after)) {
-    const wanted = after[name];
-    const had = member(before, name);
-    if (wanted === undefined || jsonEqual(had, wanted)) continue;
-    const nested = isObject(wanted) && isObject(had);
-    setMember(patch, name, nested ? mergePatchBetween(had, wanted) : wanted);
+    const value = after[name];
+    const previous = member(before, name);
+    if (value === undefined || jsonEqual(previous, value)) continue;
+    const nested = isObject(value) && isObject(previous);
+    setMember(patch, name, nested ? mergePatchBetween(previous, value) : value);
   }
   return patch;
 }
 
 /**
- * The JSON merge patch of a client-side apply. It sets what `wanted` sets differently from `live`,
- * and deletes what `last` set and `wanted` omits or sets to null. It leaves everything else alone.
+ * The JSON merge patch of a client-side apply. It sets what `desired` sets differently from `live`,
+ * and deletes what `last` set and `desired` omits or sets to null. It leaves everything else alone.
  */
-export function threeWayMergePatch({ last, wanted, live }: ThreeWayObjects): JsonObject {
-  const added = withoutDeletions(mergePatchBetween(live, wanted));
-  const deleted = deletionsOf(mergePatchBetween(last, wanted));
+export function threeWayMergePatch({ last, desired, live }: ThreeWayObjects): JsonObject {
+  const added = withoutDeletions(mergePatchBetween(live, desired));
+  const deleted = deletionsOf(mergePatchBetween(last, desired));
   return overlaid(deleted, added);
 }
 

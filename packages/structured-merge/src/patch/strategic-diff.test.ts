@@ -39,7 +39,7 @@ const gone = (name: string) => ({ name, $patch: 'delete' });
 
 interface Case {
   readonly last?: JsonObject;
-  readonly wanted: JsonObject;
+  readonly desired: JsonObject;
   readonly live: JsonObject;
   readonly patch: JsonObject;
   /** The live object after the patch. */
@@ -49,49 +49,49 @@ interface Case {
 const cases: Record<string, Case> = {
   'nothing to do': {
     last: { text: 'x' },
-    wanted: { text: 'x' },
+    desired: { text: 'x' },
     live: { text: 'x' },
     patch: {},
     after: { text: 'x' },
   },
   'a field of somebody else stays': {
     last: {},
-    wanted: { labels: { a: '1' } },
+    desired: { labels: { a: '1' } },
     live: { text: 'theirs', labels: { a: '2', b: '2' } },
     patch: { labels: { a: '1' } },
     after: { text: 'theirs', labels: { a: '1', b: '2' } },
   },
-  'what was set and is no longer wanted goes, even where it is gone already': {
+  'a member that is no longer desired is deleted, even if it is absent': {
     last: { text: 'x', labels: { a: '1', b: '1' } },
-    wanted: { labels: { b: '1' } },
+    desired: { labels: { b: '1' } },
     live: { labels: { b: '1', c: '1' } },
     patch: { text: null, labels: { a: null } },
     after: { labels: { b: '1', c: '1' } },
   },
   'a null is sent on': {
     last: {},
-    wanted: { text: null },
+    desired: { text: null },
     live: { text: 'x' },
     patch: { text: null },
     after: {},
   },
   'a list without strategy is set whole': {
     last: { plain: ['a'] },
-    wanted: { plain: ['b'] },
+    desired: { plain: ['b'] },
     live: { plain: ['a', 'theirs'] },
     patch: { plain: ['b'] },
     after: { plain: ['b'] },
   },
   'an object that is replaced is sent whole, changed or not': {
     last: {},
-    wanted: { whole: { name: 'n' } },
+    desired: { whole: { name: 'n' } },
     live: { whole: { name: 'n', value: 'theirs' } },
     patch: { whole: { name: 'n' } },
     after: { whole: { name: 'n' } },
   },
   'an item of somebody else stays where it stood': {
     last: { items: [a, b] },
-    wanted: { items: [a, { ...b, value: 'new' }] },
+    desired: { items: [a, { ...b, value: 'new' }] },
     live: { items: [a, { name: 'theirs' }, b] },
     patch: {
       $setElementOrder_items: keys('a', 'b'),
@@ -101,14 +101,14 @@ const cases: Record<string, Case> = {
   },
   'an item goes by a directive, after those that are set': {
     last: { items: [a, b] },
-    wanted: { items: [c, b] },
+    desired: { items: [c, b] },
     live: { items: [a, b, { name: 'theirs' }] },
     patch: { $setElementOrder_items: keys('c', 'b'), items: [c, gone('a')] },
     after: { items: [{ name: 'theirs' }, c, b] },
   },
   'a field of an item goes while another is set': {
     last: { items: [{ ...a, words: ['x'] }] },
-    wanted: { items: [{ name: 'a', words: ['y'] }] },
+    desired: { items: [{ name: 'a', words: ['y'] }] },
     live: { items: [{ ...a, words: ['x'] }] },
     patch: {
       $setElementOrder_items: keys('a'),
@@ -126,35 +126,35 @@ const cases: Record<string, Case> = {
   },
   'only the order of items changed': {
     last: { items: [a, b] },
-    wanted: { items: [b, a] },
+    desired: { items: [b, a] },
     live: { items: [a, b] },
     patch: { $setElementOrder_items: keys('b', 'a') },
     after: { items: [b, a] },
   },
   'a list that is new needs no order': {
     last: {},
-    wanted: { items: [b, a], words: ['z', 'y'] },
+    desired: { items: [b, a], words: ['z', 'y'] },
     live: {},
     patch: { items: [b, a], words: ['z', 'y'] },
     after: { items: [b, a], words: ['z', 'y'] },
   },
-  'a list that is no longer wanted goes whole': {
+  'a list that is no longer desired is deleted': {
     last: { items: [a], words: ['x'] },
-    wanted: {},
+    desired: {},
     live: { items: [a, b], words: ['x', 'theirs'] },
     patch: { items: null, words: null },
     after: {},
   },
-  'a list that is wanted empty loses what was set': {
+  'the items of a list that should be empty are deleted': {
     last: { items: [a], words: ['x'] },
-    wanted: { items: [], words: [] },
+    desired: { items: [], words: [] },
     live: { items: [a, b], words: ['x', 'theirs'] },
     patch: { items: [gone('a')], $deleteFromPrimitiveList_words: ['x'] },
     after: { items: [b], words: ['theirs'] },
   },
   'scalars come and go': {
     last: { words: ['x', 'y'] },
-    wanted: { words: ['z', 'y'] },
+    desired: { words: ['z', 'y'] },
     live: { words: ['theirs', 'x', 'y'] },
     patch: {
       $setElementOrder_words: ['z', 'y'],
@@ -165,21 +165,21 @@ const cases: Record<string, Case> = {
   },
   'scalars out of order are ordered, though the server has them so': {
     last: { words: ['y', 'x'] },
-    wanted: { words: ['y', 'x'] },
+    desired: { words: ['y', 'x'] },
     live: { words: ['y', 'x'] },
     patch: { $setElementOrder_words: ['y', 'x'] },
     after: { words: ['y', 'x'] },
   },
   'members that are to be alone are named': {
     last: { spec: { name: 'n', value: '1' } },
-    wanted: { spec: { name: 'n' } },
+    desired: { spec: { name: 'n' } },
     live: { spec: { name: 'n', value: '1', words: ['theirs'] } },
     patch: { spec: { value: null, $retainKeys: ['name'] } },
     after: { spec: { name: 'n' } },
   },
   'members of items that are to be alone are named': {
     last: { alone: [a] },
-    wanted: { alone: [{ name: 'a', words: ['w'] }] },
+    desired: { alone: [{ name: 'a', words: ['w'] }] },
     live: { alone: [a] },
     patch: {
       $setElementOrder_alone: keys('a'),
@@ -197,14 +197,14 @@ function withSlashes<T extends JsonObject>(patch: T): T {
 }
 
 describe('CLIENT-1: the patch of a client-side apply', () => {
-  test.each(Object.entries(cases))('%s', (_, { last = {}, wanted, live, patch, after }) => {
-    const before = structuredClone([last, wanted, live]);
-    const made = threeWayStrategicPatch(schema, { last, wanted, live });
+  test.each(Object.entries(cases))('%s', (_, { last = {}, desired, live, patch, after }) => {
+    const before = structuredClone([last, desired, live]);
+    const made = threeWayStrategicPatch(schema, { last, desired, live });
     expect(made).toEqual(withSlashes(patch));
     expect(strategicMerge(schema, live, made)).toEqual(after);
-    expect([last, wanted, live]).toEqual(before);
+    expect([last, desired, live]).toEqual(before);
     // A second apply changes nothing.
-    const again = threeWayStrategicPatch(schema, { last: wanted, wanted, live: after });
+    const again = threeWayStrategicPatch(schema, { last: desired, desired, live: after });
     expect(strategicMerge(schema, after, again)).toEqual(after);
   });
 
@@ -213,20 +213,20 @@ describe('CLIENT-1: the patch of a client-side apply', () => {
     ['mixed items', { words: ['x'] }, { words: [a] }, 'list element types are not identical'],
     ['a list of lists', { words: [['x']] }, { words: [['y']] }, 'lists of lists'],
     ['a field the kind has not', { x: { y: '1' } }, { x: { y: '2' } }, 'json field "x"'],
-  ])('refuses %s', (_, live, wanted, message) => {
-    expect(() => threeWayStrategicPatch(schema, { last: {}, wanted, live })).toThrow(message);
+  ])('refuses %s', (_, live, desired, message) => {
+    expect(() => threeWayStrategicPatch(schema, { last: {}, desired, live })).toThrow(message);
   });
 
   test('allows an unknown field that does not change', () => {
     const both = { x: { y: '1' }, z: ['1'] };
-    expect(threeWayStrategicPatch(schema, { last: both, wanted: both, live: both })).toEqual({});
+    expect(threeWayStrategicPatch(schema, { last: both, desired: both, live: both })).toEqual({});
   });
 });
 
 describe('CLIENT-1: the patch between two objects', () => {
-  test.each(Object.entries(cases))('transforms one into the other: %s', (_, { wanted, live }) => {
-    const patch = strategicPatchBetween(schema, live, wanted);
-    const dropsNulls = JSON.parse(JSON.stringify(wanted, (_key, value) => value ?? undefined));
+  test.each(Object.entries(cases))('transforms one into the other: %s', (_, { desired, live }) => {
+    const patch = strategicPatchBetween(schema, live, desired);
+    const dropsNulls = JSON.parse(JSON.stringify(desired, (_key, value) => value ?? undefined));
     expect(strategicMerge(schema, live, patch)).toEqual(dropsNulls);
   });
 });

@@ -56,27 +56,27 @@ export interface ThreeWayObjects {
   /** What the client applied last. */
   readonly last: JsonObject;
   /** What the client applies now. */
-  readonly wanted: JsonObject;
+  readonly desired: JsonObject;
   /** The object on the server. */
   readonly live: JsonObject;
 }
 
 /**
- * The strategic merge patch of a client-side apply. It sets what `wanted` sets differently from
- * `live`, and deletes what `last` set and `wanted` omits. It leaves everything else alone, and
+ * The strategic merge patch of a client-side apply. It sets what `desired` sets differently from
+ * `live`, and deletes what `last` set and `desired` omits. It leaves everything else alone, and
  * contains the same directives as kubectl's. Throws StrategicMergeError.
  */
 export function threeWayStrategicPatch(schema: Schema, ways: ThreeWayObjects): JsonObject {
-  const { last, wanted, live } = ways;
+  const { last, desired, live } = ways;
   const added = diffObjects(schema, {
     before: live,
-    after: wanted,
+    after: desired,
     way: { ...wholly, deletions: false },
     retains: false,
   });
   const deleted = diffObjects(schema, {
     before: last,
-    after: wanted,
+    after: desired,
     way: { ...wholly, changes: false },
     retains: false,
   });

@@ -35,8 +35,8 @@ const typeText = (value: JsonValue | undefined) =>
 export const noMergeKey = (item: JsonValue, key: string) =>
   mismatch(`map: ${goPlain(item)} does not contain declared merge key: ${key}`);
 export const badType = (expected: '[]' | 'map', actual: JsonValue | undefined) => {
-  const wanted = expected === '[]' ? '[]interface {}' : 'map[string]interface {}';
-  return mismatch(`expected a ${wanted}, but received a ${typeText(actual)}`);
+  const expectedType = expected === '[]' ? '[]interface {}' : 'map[string]interface {}';
+  return mismatch(`expected a ${expectedType}, but received a ${typeText(actual)}`);
 };
 export const badDirective = (directive: JsonValue, item: JsonValue) =>
   mismatch(`unknown patch type: ${goText(directive)} in map: ${goPlain(item)}`);

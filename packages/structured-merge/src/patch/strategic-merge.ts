@@ -466,11 +466,11 @@ function checkOrder(
   });
   const isDirective = (item: JsonValue) => isObject(item) && Object.hasOwn(item, directiveMember);
   let at = 0;
-  for (const wanted of order) {
+  for (const ordered of order) {
     while (at < items.length && isDirective(items[at]!)) at += 1;
     const item = items[at];
     if (item === undefined) return;
-    if (identityInOrder(item, mergeKey) === identityInOrder(wanted, mergeKey)) at += 1;
+    if (identityInOrder(item, mergeKey) === identityInOrder(ordered, mergeKey)) at += 1;
   }
   // kube-apiserver does not skip directives after the last item of the order.
   if (at < items.length) throw orderDiffers([...patchItems], [...order]);

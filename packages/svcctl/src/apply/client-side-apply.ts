@@ -171,7 +171,7 @@ async function computePatch(context: ApplyContext, live: JsonObject) {
   const { session, resource, desired, annotation } = context;
   const annotated = textAt(live, 'metadata', 'annotations', annotation);
   try {
-    const ways = { last: parseLastApplied(annotated), wanted: desired, live };
+    const ways = { last: parseLastApplied(annotated), desired, live };
     const { patch, contentType } = await threeWayPatch(session, { resource, ways });
     return { patch, request: { contentType, body: patch } };
   } catch (error) {
