@@ -355,3 +355,22 @@ test('TRUST-2: the expressions and rules of a policy are validated in steps', ()
   expect(errors).toContain('spec.matchConstraints.resourceRules[1499].apiGroups: Required value');
   expect(steps).toBeGreaterThan(25);
 });
+
+const wrongLabels = Object.fromEntries(repeated(900, (at) => [`!${at}`, '']));
+const template = { metadata: { labels: wrongLabels } };
+
+test.each<[string, JsonObject]>([
+  ['v1/Endpoints', { subsets: [{ addresses: repeated(900, () => ({ ip: '!' })) }] }],
+  ['v1/Endpoints', { subsets: repeated(900, () => ({ ports: [{ port: -1 }] })) }],
+  ['v1/Service', { spec: { ports: [{ port: 1 }], selector: wrongLabels } }],
+  ['apps/v1/StatefulSet', { spec: { selector: { matchLabels: { a: 'b' } }, template } }],
+  ['apps/v1/Deployment', { spec: { selector: { matchLabels: { a: 'b' } }, template } }],
+])('TRUST-2: many invalid items of %s are validated in steps', (type, parts) => {
+  const at = type.lastIndexOf('/');
+  const [apiVersion, kind] = [type.slice(0, at), type.slice(at + 1)];
+  const { errors, steps } = findingsOf(
+    made({ apiVersion, kind, metadata: { name: 'a' }, ...parts }),
+  );
+  expect(errors.length).toBeGreaterThanOrEqual(900);
+  expect(steps).toBeGreaterThan(8);
+});

@@ -367,7 +367,7 @@ function* schemaErrors(
     }
     appendAll(errors, structure);
   }
-  const faults = validateSchemaRules(props, path, common);
+  const faults = yield* validateSchemaRules(props, path, common);
   yield;
   for (const { error } of faults) errors.push(error);
   if (reason !== undefined && errors.length === 0) errors.push(invalid(path, '', reason));

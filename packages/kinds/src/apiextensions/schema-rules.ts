@@ -40,16 +40,29 @@ interface SchemaFault {
   readonly at: string;
 }
 
-/** Validates an `openAPIV3Schema` and every schema in it, except the structural rules. */
-export function validateSchemaRules(
+/** One pass over all schemas of a definition. */
+interface Pass extends SchemaRuleOptions {
+  /** Number of schemas validated so far. */
+  schemas: number;
+}
+
+/** Number of schemas that one step validates. */
+const schemasPerStep = 50;
+
+/** Validates an `openAPIV3Schema` and every schema in it, except the structural rules, in steps. */
+export function* validateSchemaRules(
   props: SchemaProps,
   path: string,
   options: SchemaRuleOptions,
-): SchemaFault[] {
-  return rulesAt(props, { path, insideMeta: false, isRoot: true }, options);
+): Generator<void, SchemaFault[]> {
+  const { requireValidTypes, requireAtomicSets, requireMapKeys } = options;
+  const pass = { requireValidTypes, requireAtomicSets, requireMapKeys, schemas: 0 };
+  return yield* rulesAt(props, { path, insideMeta: false, isRoot: true }, pass);
 }
 
-function rulesAt(props: SchemaProps, place: Place, options: SchemaRuleOptions): SchemaFault[] {
+function* rulesAt(props: SchemaProps, place: Place, options: Pass): Generator<void, SchemaFault[]> {
+  options.schemas += 1;
+  if (options.schemas % schemasPerStep === 0) yield;
   const { path } = place;
   const faults: SchemaFault[] = [];
   const refuse = (errors: FieldError[]) =>
@@ -59,8 +72,12 @@ function rulesAt(props: SchemaProps, place: Place, options: SchemaRuleOptions): 
     );
   refuse(unsupported(props, place, options));
   const additional = additionalOf(props);
-  if (additional !== undefined) appendAll(faults, additionalFaults(additional, place, options));
-  appendAll(faults, childFaults(props, place, options));
+  if (additional !== undefined) {
+    appendAll(faults, yield* rulesAt(additional, additionalPlace(place), options));
+  }
+  for (const [child, at] of childrenOf(props, place)) {
+    appendAll(faults, yield* rulesAt(child, at, options));
+  }
   if (props['x-kubernetes-preserve-unknown-fields'] === false) {
     const field = childPath(path, 'x-kubernetes-preserve-unknown-fields');
     refuse([invalid(field, false, 'must be true or undefined')]);
@@ -121,21 +138,20 @@ function unsupported(props: SchemaProps, place: Place, options: SchemaRuleOption
   return errors;
 }
 
-function additionalFaults(
-  additional: SchemaProps,
-  place: Place,
-  options: SchemaRuleOptions,
-): SchemaFault[] {
+function additionalPlace(place: Place): Place {
   const path = childPath(place.path, 'additionalProperties');
   const noDefault = 'inside additionalProperties applying to object metadata';
-  const below = { ...place, path, isRoot: false, ...(place.insideMeta ? { noDefault } : {}) };
-  return rulesAt(additional, below, options);
+  return { ...place, path, isRoot: false, ...(place.insideMeta ? { noDefault } : {}) };
 }
 
-function childFaults(props: SchemaProps, place: Place, options: SchemaRuleOptions): SchemaFault[] {
-  const faults: SchemaFault[] = [];
+/** The schemas directly inside a schema, except that of additional properties. */
+function childrenOf(
+  props: SchemaProps,
+  place: Place,
+): readonly (readonly [child: SchemaProps, at: Place])[] {
+  const children: (readonly [SchemaProps, Place])[] = [];
   const below = { ...place, isRoot: false };
-  const visit = (child: SchemaProps, at: Place) => appendAll(faults, rulesAt(child, at, options));
+  const visit = (child: SchemaProps, at: Place) => children.push([child, at]);
   const isResource = place.isRoot || props['x-kubernetes-embedded-resource'] === true;
   const at = (name: string) => childPath(place.path, name);
   for (const [name, child] of entriesOf(props.properties)) {
@@ -168,7 +184,7 @@ function childFaults(props: SchemaProps, place: Place, options: SchemaRuleOption
     if (child === null || Array.isArray(child)) continue;
     visit(child, { ...below, path: keyPath(at('dependencies'), name) });
   }
-  return faults;
+  return children;
 }
 
 function topologyErrors(

@@ -64,10 +64,7 @@ export function statefulSet(dialect: Dialect, features: Features = defaultFeatur
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
           ? validateStatus(object, old)
-          : [
-              ...validate(object, templateRules({ dialect, features }, templateOf(old))),
-              ...validateImmutableFields(object, old),
-            ],
+          : validateChange(object, old, templateRules({ dialect, features }, templateOf(old))),
       warnings: (object, old) => warnings(object, old, dialect),
     },
     subresources: [scaleSubresource, statusSubresource],
@@ -113,7 +110,15 @@ function fillDefaults(object: Stored<StatefulSet>, features: Features): void {
   }
 }
 
-function validate(object: Stored<StatefulSet>, rules: PodRules): FieldError[] {
+function* validateChange(
+  object: Stored<StatefulSet>,
+  old: Stored<StatefulSet>,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
+  return [...(yield* validate(object, rules)), ...validateImmutableFields(object, old)];
+}
+
+function* validate(object: Stored<StatefulSet>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const ordinals = spec.ordinals;
   return [
@@ -124,7 +129,7 @@ function validate(object: Stored<StatefulSet>, rules: PodRules): FieldError[] {
     ...validateNonNegative(spec, 'spec', 'minReadySeconds'),
     ...(ordinals === undefined ? [] : validateNonNegative(ordinals, 'spec.ordinals', 'start')),
     ...validateSelector(object, 'statefulset'),
-    ...validateOwnTemplate(object, rules),
+    ...(yield* validateOwnTemplate(object, rules)),
   ];
 }
 
@@ -176,7 +181,10 @@ function validateRetention(spec: Stored<StatefulSetSpec>): FieldError[] {
  * Validates the labels, annotations, and restart policy of the template. kube-apiserver does not
  * validate the rest of the pod spec, whose mounts may refer to claims that are not its volumes.
  */
-function validateOwnTemplate(object: Stored<StatefulSet>, rules: PodRules): FieldError[] {
+function* validateOwnTemplate(
+  object: Stored<StatefulSet>,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
   const path = 'spec.template';
   const template = ensure(ensure(object, 'spec'), 'template');
   const selector = object.spec?.selector ?? undefined;
@@ -186,7 +194,7 @@ function validateOwnTemplate(object: Stored<StatefulSet>, rules: PodRules): Fiel
   }
   return [
     ...(selectsAll(selector) ? [] : validateSelected(object, path)),
-    ...validateTemplateMetadata(template, path, rules),
+    ...(yield* validateTemplateMetadata(template, path, rules)),
     ...restartErrors,
   ];
 }

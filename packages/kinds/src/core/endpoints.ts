@@ -18,6 +18,7 @@ import type {
 } from '../gen/types/core/v1.ts';
 import { validateChoiceIn, validatePortNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
+import { eachError } from '../rules/checks.ts';
 import { fill, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateIp, validateNonSpecialIp } from './addresses.ts';
@@ -88,12 +89,15 @@ function fillDefaults(object: Stored<Endpoints>): void {
 }
 
 const validate = (object: Stored<Endpoints>) =>
-  (object.subsets ?? []).flatMap((subset, index) => validateSubset(subset, `subsets[${index}]`));
+  eachError(object.subsets ?? [], (subset, index) => validateSubset(subset, `subsets[${index}]`));
 
-function validateSubset(subset: Stored<EndpointSubset>, path: string): FieldError[] {
+function* validateSubset(
+  subset: Stored<EndpointSubset>,
+  path: string,
+): Generator<void, FieldError[]> {
   const lists = ['addresses', 'notReadyAddresses'];
-  const errors = lists.flatMap((name) =>
-    objectsAt(subset, name).flatMap((address, index) =>
+  const errors = yield* eachError(lists, (name) =>
+    eachError(objectsAt(subset, name), (address, index) =>
       validateAddress(address, `${path}.${name}[${index}]`),
     ),
   );
@@ -103,9 +107,9 @@ function validateSubset(subset: Stored<EndpointSubset>, path: string): FieldErro
   const ports = subset.ports ?? [];
   return [
     ...errors,
-    ...ports.flatMap((port, index) =>
+    ...(yield* eachError(ports, (port, index) =>
       validatePort(port, `${path}.ports[${index}]`, { mustHaveName: ports.length > 1 }),
-    ),
+    )),
   ];
 }
 

@@ -17,7 +17,7 @@ import { sameOrEmpty } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { allowancesOf } from './allowances.ts';
-import { annotationsOf, validateAnnotations, validateLabels } from './fields.ts';
+import { annotationsOf, labelErrorSteps, validateAnnotations } from './fields.ts';
 import { goSelector, goStringMap } from './go-text.ts';
 import { newlyAllowed, type PodPorts, type PodRules } from './rules.ts';
 import { validatePodAnnotations, validateProfileAgreement } from './validation/annotations.ts';
@@ -86,17 +86,17 @@ export function validateSelected(
   return [invalidGo(`${path}.metadata.labels`, () => goStringMap(labels), detail)];
 }
 
-/** Validates the labels and annotations of a template. */
-export function validateTemplateMetadata(
+/** Validates the labels and annotations of a template, in steps. */
+export function* validateTemplateMetadata(
   template: Stored<PodTemplateSpec>,
   path: string,
   rules: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const annotations = annotationsOf(template);
   const field = `${path}.annotations`;
   const spec = template.spec ?? {};
   return [
-    ...validateLabels(template.metadata?.labels, `${path}.labels`),
+    ...(yield* labelErrorSteps(template.metadata?.labels, `${path}.labels`)),
     ...validateAnnotations(annotations, field),
     ...validatePodAnnotations(annotations, spec, { path: field, rules }),
   ];
@@ -111,7 +111,7 @@ export function* validatePodTemplate(
   const spec = ensure(template, 'spec');
   const field = `${path}.spec`;
   const errors = [
-    ...validateTemplateMetadata(template, path, rules),
+    ...(yield* validateTemplateMetadata(template, path, rules)),
     ...(yield* validatePodSpec(spec, field, rules)),
     ...validateProfileAgreement(annotationsOf(template), spec, {
       path: field,

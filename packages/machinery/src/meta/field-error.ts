@@ -71,22 +71,34 @@ const showInvalid = (value: JsonValue | undefined) =>
 
 const withDetail = (head: string, detail: string) => (detail === '' ? head : `${head}: ${detail}`);
 
-/** Creates an error whose message is rendered on first access. */
-function lazyError(type: FieldErrorType, field: string, render: () => string): FieldError {
-  let message: string | undefined;
-  return {
-    type,
-    field,
-    get message() {
-      message ??= render();
-      return message;
-    },
-  };
+/**
+ * An error whose message is rendered on first access. A class, because an object literal with a
+ * getter takes a hundred times as long to create, and a body may have tens of thousands of errors.
+ */
+class LazyError implements FieldError {
+  readonly type: FieldErrorType;
+  readonly field: string;
+  #render: (() => string) | undefined;
+  #message = '';
+
+  constructor(type: FieldErrorType, field: string, render: () => string) {
+    this.type = type;
+    this.field = field;
+    this.#render = render;
+  }
+
+  get message(): string {
+    if (this.#render !== undefined) {
+      this.#message = this.#render();
+      this.#render = undefined;
+    }
+    return this.#message;
+  }
 }
 
 /** Returns the same error for another field. */
 export function withField(error: FieldError, field: string): FieldError {
-  return lazyError(error.type, field, () => error.message);
+  return new LazyError(error.type, field, () => error.message);
 }
 
 /** Creates a `Required value` error. */
@@ -95,7 +107,7 @@ export function required(field: string, detail = ''): FieldError {
 }
 /** Creates an `Invalid value` error. */
 export function invalid(field: string, value: JsonValue | undefined, detail: string): FieldError {
-  return lazyError('FieldValueInvalid', field, () =>
+  return new LazyError('FieldValueInvalid', field, () =>
     withDetail(`Invalid value: ${showInvalid(value)}`, detail),
   );
 }
@@ -104,7 +116,7 @@ export function invalid(field: string, value: JsonValue | undefined, detail: str
  * @param show prints the value on first access; many errors may each show a whole list
  */
 export function invalidGo(field: string, show: () => string, detail: string): FieldError {
-  return lazyError('FieldValueInvalid', field, () => {
+  return new LazyError('FieldValueInvalid', field, () => {
     const text = show();
     const shown = text.length > shownValueMax ? `${text.slice(0, shownValueMax)}...` : text;
     return withDetail(`Invalid value: ${shown}`, detail);
@@ -128,7 +140,7 @@ export function typeInvalid(
   value: JsonValue | undefined,
   detail: string,
 ): FieldError {
-  return lazyError('FieldValueTypeInvalid', field, () =>
+  return new LazyError('FieldValueTypeInvalid', field, () =>
     withDetail(`Invalid value: ${showInvalid(value)}`, detail),
   );
 }
@@ -141,7 +153,7 @@ export function duplicate(
   value: JsonValue | undefined,
   show: (value: JsonValue | undefined) => string = showInvalid,
 ): FieldError {
-  return lazyError('FieldValueDuplicate', field, () => `Duplicate value: ${show(value)}`);
+  return new LazyError('FieldValueDuplicate', field, () => `Duplicate value: ${show(value)}`);
 }
 /**
  * Creates an `Unsupported value` error that lists the allowed values.
@@ -153,7 +165,7 @@ export function notSupported(
   allowed: readonly string[],
   show: (value: JsonValue | undefined) => string = showInvalid,
 ): FieldError {
-  return lazyError('FieldValueNotSupported', field, () => {
+  return new LazyError('FieldValueNotSupported', field, () => {
     const list = allowed.map((one) => JSON.stringify(one)).join(', ');
     return `Unsupported value: ${show(value)}: supported values: ${list}`;
   });

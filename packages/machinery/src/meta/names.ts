@@ -7,6 +7,7 @@ export type NameRule = (value: string) => readonly string[];
 
 const maxLength = (length: number) => `must be no more than ${length} characters`;
 
+/** Called once for each message, since a body may have tens of thousands of invalid names. */
 function pattern(message: string, regex: string, ...examples: readonly string[]): string {
   const list = examples.map((example) => `'${example}', `).join(' or ');
   return `${message} (e.g. ${list}regex used for validation is '${regex}')`;
@@ -18,43 +19,61 @@ const isSubdomain = (value: string) =>
 const labelFormat = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const subdomainFormat = `${labelFormat}(\\.${labelFormat})*`;
 
+const dnsSubdomainMessage = pattern(
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+  subdomainFormat,
+  'example.com',
+);
+
 /** A DNS-1123 subdomain, such as the names of most objects. */
 export const dnsSubdomain: NameRule = (value) => {
   const messages = value.length > 253 ? [maxLength(253)] : [];
   if (!isSubdomain(value)) {
-    const text =
-      "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
-    messages.push(pattern(text, subdomainFormat, 'example.com'));
+    messages.push(dnsSubdomainMessage);
   }
   return messages;
 };
+
+const wildcardSubdomainMessage = pattern(
+  "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+  `\\*\\.${subdomainFormat}`,
+  '*.example.com',
+);
 
 /** A subdomain with a leading wildcard: `*.example.com`. */
 export const wildcardSubdomain: NameRule = (value) => {
   const messages = value.length > 253 ? [maxLength(253)] : [];
   if (value.startsWith('*.') && isSubdomain(value.slice(2))) return messages;
-  const text =
-    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character";
-  return [...messages, pattern(text, `\\*\\.${subdomainFormat}`, '*.example.com')];
+  return [...messages, wildcardSubdomainMessage];
 };
+
+const dnsLabelMessage = pattern(
+  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
+  labelFormat,
+  'my-name',
+  '123-abc',
+);
 
 /** A DNS-1123 label, such as the names of namespaces, containers, and volumes. */
 export const dnsLabel: NameRule = (value) => {
   const messages = value.length > 63 ? [maxLength(63)] : [];
   if (label.test(value)) return messages;
   if (isSubdomain(value)) return [...messages, 'must not contain dots'];
-  const text =
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character";
-  return [...messages, pattern(text, labelFormat, 'my-name', '123-abc')];
+  return [...messages, dnsLabelMessage];
 };
+
+const dns1035LabelMessage = pattern(
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
+  '[a-z]([-a-z0-9]*[a-z0-9])?',
+  'my-name',
+  'abc-123',
+);
 
 /** A DNS-1035 label, such as the names of services. */
 export const dns1035Label: NameRule = (value) => {
   const messages = value.length > 63 ? [maxLength(63)] : [];
   if (/^[a-z]([-a-z0-9]*[a-z0-9])?$/.test(value)) return messages;
-  const text =
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character";
-  return [...messages, pattern(text, '[a-z]([-a-z0-9]*[a-z0-9])?', 'my-name', 'abc-123')];
+  return [...messages, dns1035LabelMessage];
 };
 
 const qualifiedPart = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
@@ -62,19 +81,17 @@ const qualifiedFormat = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
 const qualifiedText =
   "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const qualifiedPattern = pattern(qualifiedText, qualifiedFormat, 'MyName', 'my.name', '123-abc');
+const qualifiedMessage = `a qualified name ${qualifiedPattern} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`;
+const namePartMessage = `name part ${qualifiedPattern}`;
 
 /** `name` or `domain/name`, such as label keys, resource names, and controllers. */
 export const qualifiedName: NameRule = (value) => {
-  const parts = value.split('/');
-  if (parts.length > 2) {
-    return [
-      `a qualified name ${qualifiedPattern} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
-    ];
-  }
+  const slash = value.indexOf('/');
+  if (slash >= 0 && value.includes('/', slash + 1)) return [qualifiedMessage];
   const messages: string[] = [];
-  const name = parts.at(-1) ?? '';
-  const [prefix] = parts;
-  if (parts.length === 2 && prefix !== undefined) {
+  const name = value.slice(slash + 1);
+  if (slash >= 0) {
+    const prefix = value.slice(0, slash);
     if (prefix === '') messages.push('prefix part must be non-empty');
     else
       appendAll(
@@ -84,17 +101,23 @@ export const qualifiedName: NameRule = (value) => {
   }
   if (name === '') messages.push('name part must be non-empty');
   else if (name.length > 63) messages.push(`name part ${maxLength(63)}`);
-  if (!qualifiedPart.test(name)) messages.push(`name part ${qualifiedPattern}`);
+  if (!qualifiedPart.test(name)) messages.push(namePartMessage);
   return messages;
 };
+
+const labelValueMessage = pattern(
+  "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+  `(${qualifiedFormat})?`,
+  'MyValue',
+  'my_value',
+  '12345',
+);
 
 /** A label's value, which may be empty. */
 export const labelValue: NameRule = (value) => {
   const messages = value.length > 63 ? [maxLength(63)] : [];
   if (value === '' || qualifiedPart.test(value)) return messages;
-  const text =
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
-  return [...messages, pattern(text, `(${qualifiedFormat})?`, 'MyValue', 'my_value', '12345')];
+  return [...messages, labelValueMessage];
 };
 
 function parentDirectory(value: string): readonly string[] {
@@ -103,35 +126,51 @@ function parentDirectory(value: string): readonly string[] {
   return value.startsWith('..') ? ["must not start with '..'"] : [];
 }
 
+const configMapKeyMessage = pattern(
+  "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+  '[-._a-zA-Z0-9]+',
+  'key.name',
+  'KEY_NAME',
+  'key-name',
+);
+
 /** A key of a ConfigMap's or Secret's data. */
 export const configMapKey: NameRule = (value) => {
   const messages = value.length > 253 ? [maxLength(253)] : [];
   if (!/^[-._a-zA-Z0-9]+$/.test(value)) {
-    const text = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
-    messages.push(pattern(text, '[-._a-zA-Z0-9]+', 'key.name', 'KEY_NAME', 'key-name'));
+    messages.push(configMapKeyMessage);
   }
   return [...messages, ...parentDirectory(value)];
 };
 
 const underscoreLabel = /^_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?$/;
 
+const underscoreSubdomainMessage = pattern(
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character",
+  subdomainFormat,
+  'example.com',
+);
+
 /** A subdomain whose labels may contain underscores, such as a search domain. */
 export const underscoreSubdomain: NameRule = (value) => {
   const messages = value.length > 253 ? [maxLength(253)] : [];
   if (value.split('.').every((part) => underscoreLabel.test(part))) return messages;
-  const text =
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character";
-  return [...messages, pattern(text, subdomainFormat, 'example.com')];
+  return [...messages, underscoreSubdomainMessage];
 };
+
+const strictEnvironmentNameMessage = pattern(
+  "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit",
+  '[-._a-zA-Z][-._a-zA-Z0-9]*',
+  'my.env-name',
+  'MY_ENV.NAME',
+  'MyEnvName1',
+);
 
 /** The name of an environment variable before the rule was relaxed. */
 export const strictEnvironmentName: NameRule = (value) => {
   const messages: string[] = [];
   if (!/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(value)) {
-    const text =
-      "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit";
-    const examples = ['my.env-name', 'MY_ENV.NAME', 'MyEnvName1'];
-    messages.push(pattern(text, '[-._a-zA-Z][-._a-zA-Z0-9]*', ...examples));
+    messages.push(strictEnvironmentNameMessage);
   }
   return [...messages, ...parentDirectory(value)];
 };

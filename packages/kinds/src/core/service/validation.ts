@@ -19,7 +19,7 @@ import {
   ruleErrors,
   strictAddressProblem,
 } from '@wheelhouse/machinery';
-import { validateLabels, validatePortNumber } from '../../pod/fields.ts';
+import { labelErrorSteps, validatePortNumber } from '../../pod/fields.ts';
 import { keyed } from '../../rules/checks.ts';
 import { validateCidr, validateIp, validateNonSpecialIp } from '../addresses.ts';
 import { validateClusterIps, validateClusterIpsUpdate } from './cluster-ips.ts';
@@ -36,14 +36,17 @@ import {
 
 const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
 
-/** Validates a Service except its metadata. */
-export function validateService(service: Service, dialect: Dialect): FieldError[] {
+/** Validates a Service except its metadata, in steps. */
+export function* validateService(
+  service: Service,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   const { spec } = service;
   return [
     ...validateTopologyAnnotations(service, dialect),
     ...validateType(spec),
     ...(spec.ports ?? []).reduce(validatePort(spec), []),
-    ...validateLabels(spec.selector as JsonObject | undefined, 'spec.selector'),
+    ...(yield* labelErrorSteps(spec.selector as JsonObject | undefined, 'spec.selector')),
     ...validateAffinity(spec),
     ...validateClusterIps(spec),
     ...(spec.externalIPs ?? []).flatMap(validateExternalIp),
@@ -296,11 +299,11 @@ function validateDistribution({ trafficDistribution }: ServiceSpec): FieldError[
 }
 
 /** Validates an updated Service: first the changes, then the whole. */
-export function validateServiceUpdate(
+export function* validateServiceUpdate(
   service: Service,
   old: Service,
   dialect: Dialect,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const { spec } = service;
   const before = old.spec;
   const errors = validateClusterIpsUpdate(spec, before);
@@ -316,7 +319,7 @@ export function validateServiceUpdate(
       errors.push(forbiddenField('spec.healthCheckNodePort', 'field is immutable'));
     }
   }
-  return [...errors, ...validateService(service, dialect)];
+  return [...errors, ...(yield* validateService(service, dialect))];
 }
 
 /** Returns warnings about deprecated or ignored members and ambiguous addresses. */
