@@ -110,6 +110,44 @@ test('ADM-4: only paths of the APIService’s group version are merged from anot
   expect((await server.get('/openapi/v2')).body.paths[`/apis/${group}/v1/things`]).toBeUndefined();
 });
 
+test('TRUST-2: other requests are answered while thousands of definitions are merged', async () => {
+  const group = 'wide.example.com';
+  const names = Array.from({ length: 1_500 }, (_, index) => `com.wide.Thing${index}`);
+  const properties = Object.fromEntries(
+    names.map((name, index) => [`p${index}`, { $ref: `#/definitions/${name}` }]),
+  );
+  const definitions = Object.fromEntries(
+    names.map((name) => [name, { type: 'object', description: 'x'.repeat(300), properties: {} }]),
+  );
+  const first = `com.${group}.Thing`;
+  const { paths } = document(group);
+  const wide = { type: 'object', properties };
+  serve({
+    '/openapi/v2': { ...document(group), paths, definitions: { ...definitions, [first]: wide } },
+  });
+  await handOver(server, extension, { group });
+  for (const accept of [
+    'application/json',
+    `application/com.github.proto-openapi.spec.v2.v1.0+protobuf`,
+  ]) {
+    let isOver = false;
+    const merging = server.get('/openapi/v2', { accept }).finally(() => {
+      isOver = true;
+    });
+    let answered = 0;
+    while (!isOver) {
+      expect((await server.get('/version')).status).toBe(200);
+      answered += 1;
+    }
+    const { status, text } = await merging;
+    expect(status).toBe(200);
+    const found = new Set(text.match(/com\.wide\.Thing\d+/g));
+    expect(names.filter((name) => !found.has(name))).toEqual([]);
+    expect(answered).toBeGreaterThan(3);
+  }
+  await server.remove(`${apiServices}/v1.${group}`);
+});
+
 test('ADM-4: a server with OpenAPI 2 only is published in OpenAPI 3 too', async () => {
   const group = 'old.example.com';
   const name = `apis/${group}/v1`;

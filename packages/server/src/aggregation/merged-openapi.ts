@@ -1,18 +1,28 @@
-import { decodeJson, jsonText } from '@wheelhouse/codec';
+import { decodeJsonInSlices, encodeJsonSteps } from '@wheelhouse/codec';
 import {
   type Clock,
   isObject,
   type JsonObject,
   type JsonValue,
   jsonEqual,
-  jsonEqualExcept,
+  jsonEqualExceptSteps,
+  jsonEqualSteps,
   type Logger,
+  type MaybePromise,
   member,
+  runInSlices,
   StatusError,
+  Stride,
   setMember,
 } from '@wheelhouse/machinery';
 import type { AuthorizedCall } from '../endpoints/call.ts';
-import { answerDocument, CachedDocument, documentsOf, wholeTypes } from '../endpoints/openapi.ts';
+import {
+  answerDocument,
+  type CachedDocument,
+  documentSteps,
+  documentsOf,
+  wholeTypes,
+} from '../endpoints/openapi.ts';
 import { openApiV2Shapes } from '../views/openapi-v2.ts';
 import { documentUrl, openApiV3Shapes } from '../views/openapi-v3.ts';
 import type { RemoteApi } from './api-service.ts';
@@ -23,6 +33,7 @@ import {
   partsOf,
   type Referable,
   RemoteOpenApi,
+  type Renames,
   referable,
   renameReferences,
   selectPaths,
@@ -34,18 +45,21 @@ const kindsMember = 'x-kubernetes-group-version-kind';
 type Merged = Record<'paths' | Referable, Map<string, JsonValue>>;
 
 /**
- * Merges this server's OpenAPI 2 document with those of others. Of several items for a path, the
+ * Merges this server's OpenAPI 2 document with those of others, in steps (TRUST-2). Of several items for a path, the
  * first is used. A definition or parameter is renamed (`name_v2`) if its name is already used for
  * another one.
  */
-export function mergeOpenApi(own: JsonObject, others: readonly OpenApiParts[]): JsonObject {
+export function* mergeOpenApi(
+  own: JsonObject,
+  others: readonly OpenApiParts[],
+): Generator<void, JsonObject> {
   const { paths, definitions, parameters } = partsOf(own);
   const merged: Merged = {
     paths: new Map(paths),
     definitions: new Map(definitions),
     parameters: new Map(parameters),
   };
-  for (const other of others) addParts(merged, other);
+  for (const other of others) yield* addParts(merged, other);
   return {
     ...own,
     paths: Object.fromEntries(merged.paths),
@@ -54,39 +68,53 @@ export function mergeOpenApi(own: JsonObject, others: readonly OpenApiParts[]): 
   };
 }
 
-function addParts(merged: Merged, all: OpenApiParts): void {
-  const other = selectPaths(all, (path) => !merged.paths.has(path));
-  const names = {
-    definitions: newNames(merged.definitions, other.definitions, isSameDefinition),
-    parameters: newNames(merged.parameters, other.parameters, jsonEqual),
+function* addParts(merged: Merged, all: OpenApiParts): Generator<void> {
+  const other = yield* selectPaths(all, (path) => !merged.paths.has(path));
+  const names: Renames = {
+    definitions: yield* newNames(merged.definitions, other.definitions, sameDefinitionSteps),
+    parameters: yield* newNames(merged.parameters, other.parameters, jsonEqualSteps),
   };
-  for (const [path, item] of other.paths) merged.paths.set(path, renameReferences(item, names));
+  const stride = new Stride();
+  for (const [path, item] of other.paths) {
+    merged.paths.set(path, yield* renameReferences(item, names, stride));
+    if (stride.isOver) yield;
+  }
   for (const of of referable) {
     for (const [name, value] of other[of]) {
       const target = names[of].get(name) ?? name;
       const present = merged[of].get(target);
-      if (present === undefined) merged[of].set(target, renameReferences(value, names));
+      if (present === undefined)
+        merged[of].set(target, yield* renameReferences(value, names, stride));
       else if (of === 'definitions') merged[of].set(target, withKindsOf(present, value));
+      if (stride.isOver) yield;
     }
   }
 }
 
-/** New names for the added values whose names refer to other values in `present`. */
-function newNames(
+/** Number of definitions whose names are compared in one step. */
+const namesPerStep = 50;
+
+/**
+ * New names for the added values whose names refer to other values in `present`, found in steps.
+ */
+function* newNames(
   present: ReadonlyMap<string, JsonValue>,
   added: ReadonlyMap<string, JsonValue>,
-  isSame: (one: JsonValue, other: JsonValue) => boolean,
-): ReadonlyMap<string, string> {
+  sameSteps: (one: JsonValue, other: JsonValue) => Generator<void, boolean>,
+): Generator<void, ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
   const taken = new Set<string>();
+  let compared = 0;
   for (const [name, value] of added) {
+    compared += 1;
+    if (compared % namesPerStep === 0) yield;
     const found = present.get(name);
-    if (found === undefined || isSame(found, value)) continue;
+    if (found === undefined || (yield* sameSteps(found, value))) continue;
     for (let count = 2; ; count += 1) {
       const candidate = `${name}_v${count}`;
       const there = present.get(candidate);
       const isFree = there === undefined && !added.has(candidate) && !taken.has(candidate);
-      if (!isFree && (there === undefined || !isSame(there, value))) continue;
+      if (!isFree && (there === undefined || !(yield* sameSteps(there, value)))) continue;
       names.set(name, candidate);
       taken.add(candidate);
       break;
@@ -95,9 +123,9 @@ function newNames(
   return names;
 }
 
-function isSameDefinition(one: JsonValue, other: JsonValue): boolean {
-  if (!isObject(one) || !isObject(other)) return jsonEqual(one, other);
-  return jsonEqualExcept(one, other, kindsMember);
+function sameDefinitionSteps(one: JsonValue, other: JsonValue): Generator<void, boolean> {
+  if (!isObject(one) || !isObject(other)) return jsonEqualSteps(one, other);
+  return jsonEqualExceptSteps(one, other, kindsMember);
 }
 
 /** A definition with the kinds of both definitions. */
@@ -131,16 +159,21 @@ const commonMembers = [
   'deprecated',
 ];
 
-/** Converts parts of an OpenAPI 2 document to an OpenAPI 3 document. */
-function convertOpenApi(parts: OpenApiParts): JsonObject {
-  const paths = [...parts.paths].map(([path, item]) => [path, pathItem(item, parts)] as const);
-  const schemas = [...parts.definitions].map(([name, one]) => [name, schemaOf(one)] as const);
-  return {
-    openapi: '3.0.0',
-    info: parts.info,
-    paths: Object.fromEntries(paths),
-    components: { schemas: Object.fromEntries(schemas) },
-  };
+/** Converts parts of an OpenAPI 2 document to an OpenAPI 3 document, in steps. */
+function* convertOpenApi(parts: OpenApiParts): Generator<void, JsonObject> {
+  const stride = new Stride();
+  const paths: JsonObject = {};
+  for (const [path, item] of parts.paths) {
+    setMember(paths, path, pathItem(item, parts));
+    stride.weigh(item);
+    if (stride.isOver) yield;
+  }
+  const schemas: JsonObject = {};
+  for (const [name, one] of parts.definitions) {
+    setMember(schemas, name, yield* schemaSteps(one, stride));
+    if (stride.isOver) yield;
+  }
+  return { openapi: '3.0.0', info: parts.info, paths, components: { schemas } };
 }
 
 function pathItem(item: JsonValue, parts: OpenApiParts): JsonObject {
@@ -219,8 +252,31 @@ function schemaOf(value: JsonValue): JsonValue {
     name,
     child === undefined ? child : schemaOf(child),
   ]);
-  const copy = Object.fromEntries(entries);
-  const reference = member(value, '$ref');
+  return withComponent(value, Object.fromEntries(entries));
+}
+
+/** `schemaOf` in steps. */
+function* schemaSteps(value: JsonValue, stride: Stride): Generator<void, JsonValue> {
+  if (stride.weigh(value) === 'light') return schemaOf(value);
+  if (Array.isArray(value)) {
+    const items: JsonValue[] = [];
+    for (const item of value) {
+      items.push(yield* schemaSteps(item, stride));
+      if (stride.isOver) yield;
+    }
+    return items;
+  }
+  const copy: JsonObject = {};
+  for (const [name, child] of Object.entries(isObject(value) ? value : {})) {
+    if (child !== undefined) setMember(copy, name, yield* schemaSteps(child, stride));
+    if (stride.isOver) yield;
+  }
+  return withComponent(value, copy);
+}
+
+/** A converted schema in which a reference of the original names a component. */
+function withComponent(original: JsonValue, copy: JsonObject): JsonObject {
+  const reference = isObject(original) ? member(original, '$ref') : undefined;
   if (typeof reference !== 'string' || !reference.startsWith(definitionPrefix)) return copy;
   const $ref = `#/components/schemas/${reference.slice(definitionPrefix.length)}`;
   const { $ref: _, ...beside } = copy;
@@ -249,15 +305,20 @@ function textsOf(value: JsonValue | undefined): readonly string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 }
 
+/** An OpenAPI 3 document converted from OpenAPI 2. */
+interface Converted {
+  /** Digest of the source. */
+  readonly of: string;
+  readonly document: MaybePromise<CachedDocument>;
+}
+
 /** Serves OpenAPI documents that include those of other servers. */
 export class MergedOpenApi {
   readonly #remote: RemoteOpenApi;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  /** OpenAPI 3 documents converted from OpenAPI 2, and the digests of their sources. */
-  #converted: ReadonlyMap<string, { readonly of: string; readonly document: CachedDocument }> =
-    new Map();
-  #merged: { readonly key: string; readonly document: CachedDocument } | undefined;
+  #converted: ReadonlyMap<string, Converted> = new Map();
+  #merged: { readonly key: string; readonly document: Promise<CachedDocument> } | undefined;
 
   constructor(options: {
     readonly clock: Clock;
@@ -282,22 +343,23 @@ export class MergedOpenApi {
   async ownerOf(api: RemoteApi): Promise<'server' | CachedDocument | undefined> {
     const name = documentName(api);
     if ((await this.#remote.index()).has(name)) return 'server';
-    return (await this.#convertedDocuments()).get(name);
+    return (await this.#convertedDocuments()).get(name)?.document;
   }
 
   /** Answers `/openapi/v3`. Rejects with a 406 if the client accepts no known encoding. */
   async answerIndex(call: AuthorizedCall): Promise<boolean> {
     const remote = await this.#remote.index();
-    const own = decoded(await documentsOf(call.context).index());
+    const own = await this.#decoded(await documentsOf(call.context).index());
     const paths: JsonObject = { ...(isObject(own['paths']) ? own['paths'] : {}) };
     for (const [name, serverRelativeURL] of remote) setMember(paths, name, { serverRelativeURL });
-    for (const [name, { digest }] of await this.#convertedDocuments()) {
+    for (const [name, { document }] of await this.#convertedDocuments()) {
+      const { digest } = await document;
       setMember(paths, name, { serverRelativeURL: documentUrl(name, digest) });
     }
     const names = Object.keys(paths).sort();
     const sorted = Object.fromEntries(names.map((name) => [name, paths[name]]));
     return answerDocument(call, {
-      document: this.#cachedDocument(jsonText({ ...own, paths: sorted }), openApiV3Shapes),
+      document: await this.#hold({ ...own, paths: sorted }, openApiV3Shapes),
     });
   }
 
@@ -309,12 +371,7 @@ export class MergedOpenApi {
     const { key, parts } = await this.#remote.v2Parts();
     if (parts.length === 0) return false;
     const own = await documentsOf(call.context).whole();
-    const whole = `${own.digest}\n${key}`;
-    if (this.#merged?.key !== whole) {
-      const text = jsonText(mergeOpenApi(decoded(own), parts));
-      this.#merged = { key: whole, document: this.#cachedDocument(text, openApiV2Shapes) };
-    }
-    const { document } = this.#merged;
+    const document = await this.#mergedDocument(own, { key, parts });
     try {
       return await answerDocument(call, { document, types: wholeTypes });
     } catch (error) {
@@ -325,27 +382,62 @@ export class MergedOpenApi {
     }
   }
 
-  async #convertedDocuments(): Promise<ReadonlyMap<string, CachedDocument>> {
-    const before = this.#converted;
+  /** The merged document, created once for all concurrent requests. */
+  async #mergedDocument(
+    own: CachedDocument,
+    others: { readonly key: string; readonly parts: readonly OpenApiParts[] },
+  ): Promise<CachedDocument> {
+    const key = `${own.digest}\n${others.key}`;
+    let merged = this.#merged;
+    if (merged?.key !== key) {
+      merged = { key, document: this.#merge(own, others.parts) };
+      this.#merged = merged;
+    }
+    try {
+      return await merged.document;
+    } catch (error) {
+      if (this.#merged === merged) this.#merged = undefined;
+      throw error;
+    }
+  }
+
+  async #merge(own: CachedDocument, parts: readonly OpenApiParts[]): Promise<CachedDocument> {
+    const merging = mergeOpenApi(await this.#decoded(own), parts);
+    return this.#hold(await runInSlices(merging, this.#clock), openApiV2Shapes);
+  }
+
+  async #convertedDocuments(): Promise<ReadonlyMap<string, Converted>> {
     const only = await this.#remote.v2OnlyParts();
+    const before = this.#converted;
     this.#converted = new Map(
       [...only].map(([name, { digest, parts }]) => {
         const previous = before.get(name);
         if (previous?.of === digest) return [name, previous];
-        const document = this.#cachedDocument(jsonText(convertOpenApi(parts)), openApiV3Shapes);
-        return [name, { of: digest, document }];
+        return [name, { of: digest, document: this.#convert(parts) }];
       }),
     );
-    return new Map([...this.#converted].map(([name, { document }]) => [name, document]));
+    return this.#converted;
   }
 
-  #cachedDocument(text: string, shapes: typeof openApiV2Shapes): CachedDocument {
-    return new CachedDocument(text, { madeMs: this.#clock.now(), shapes });
+  async #convert(parts: OpenApiParts): Promise<CachedDocument> {
+    return this.#hold(await runInSlices(convertOpenApi(parts), this.#clock), openApiV3Shapes);
+  }
+
+  #hold(value: JsonObject, shapes: typeof openApiV2Shapes): MaybePromise<CachedDocument> {
+    const clock = this.#clock;
+    return runInSlices(heldSteps(value, { madeMs: clock.now(), clock, shapes }), clock);
+  }
+
+  async #decoded(document: CachedDocument): Promise<JsonObject> {
+    const { value } = await decodeJsonInSlices(document.json, { clock: this.#clock });
+    if (!isObject(value)) throw new Error('the OpenAPI document is not an object');
+    return value;
   }
 }
 
-function decoded(document: CachedDocument): JsonObject {
-  const { value } = decodeJson(document.json);
-  if (!isObject(value)) throw new Error('the OpenAPI document is not an object');
-  return value;
+function* heldSteps(
+  value: JsonObject,
+  options: Parameters<typeof documentSteps>[1],
+): Generator<void, CachedDocument> {
+  return yield* documentSteps(yield* encodeJsonSteps(value), options);
 }

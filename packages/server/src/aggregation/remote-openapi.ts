@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { decodeJsonInSlices } from '@wheelhouse/codec';
 import {
   background,
@@ -8,8 +7,12 @@ import {
   type JsonValue,
   type Logger,
   member,
+  runInSlices,
+  Stride,
+  setMember,
   type UserInfo,
 } from '@wheelhouse/machinery';
+import { digestSteps } from '../endpoints/openapi.ts';
 import type { RemoteApi } from './api-service.ts';
 import type { FetchFromServer } from './discovery-follower.ts';
 import type { FetchedDocument } from './fetch-document.ts';
@@ -189,15 +192,17 @@ export class RemoteOpenApi {
     }
     if (answer.status !== 200) throw new Error(`status ${answer.status}`);
     const { clock } = this.#options;
+    const digest = await runInSlices(digestSteps('sha256', answer.body), clock);
     const { value: document } = await decodeJsonInSlices(answer.body, { clock });
     if (!isObject(document)) throw new Error('the OpenAPI document is not an object');
     if (form === 'v3') cached.v3.value = documentPath(document, api);
     else {
       const prefix = `/apis/${api.group}/${api.version}/`;
-      cached.v2.value = selectPaths(partsOf(document), (path) => path.startsWith(prefix));
+      const kept = selectPaths(partsOf(document), (path) => path.startsWith(prefix));
+      cached.v2.value = await runInSlices(kept, clock);
     }
     cached[form].etag = answer.etag;
-    cached[form].digest = createHash('sha256').update(answer.body).digest('hex');
+    cached[form].digest = digest;
   }
 }
 
@@ -273,72 +278,121 @@ function entriesOf(object: JsonObject): [string, JsonValue][] {
 }
 
 /**
- * The paths that `isSelected` accepts, and everything that they refer to. Throws an Error if they
- * are nested too deeply.
+ * The paths that `isSelected` accepts, and everything that they refer to, found in steps. Throws an
+ * Error if they are nested too deeply.
  */
-export function selectPaths(
+export function* selectPaths(
   parts: OpenApiParts,
   isSelected: (path: string) => boolean,
-): OpenApiParts {
+): Generator<void, OpenApiParts> {
+  const stride = new Stride();
   const paths = new Map([...parts.paths].filter(([path]) => isSelected(path)));
   const used: Record<Referable, Set<string>> = { definitions: new Set(), parameters: new Set() };
   const waiting: JsonValue[] = [...paths.values()];
   for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
-    for (const { of, name } of referencesIn(value)) {
+    for (const { of, name } of yield* referencesIn(value, stride)) {
       const found = parts[of].get(name);
       if (found === undefined || used[of].has(name)) continue;
       used[of].add(name);
       waiting.push(found);
     }
+    if (stride.isOver) yield;
   }
   const only = (of: Referable) => new Map([...parts[of]].filter(([name]) => used[of].has(name)));
   const { info } = parts;
   return { info, paths, definitions: only('definitions'), parameters: only('parameters') };
 }
 
-function referencesIn(value: JsonValue): { readonly of: Referable; readonly name: string }[] {
-  const found: { of: Referable; name: string }[] = [];
-  mapReferences(value, (text) => {
-    const reference = referenceOf(text);
-    if (reference !== undefined) found.push(reference);
-    return text;
+interface Reference {
+  readonly of: Referable;
+  readonly name: string;
+}
+
+function* referencesIn(value: JsonValue, stride: Stride): Generator<void, readonly Reference[]> {
+  const found: Reference[] = [];
+  yield* mapReferencesInSteps(value, {
+    stride,
+    change(text) {
+      const reference = referenceOf(text);
+      if (reference !== undefined) found.push(reference);
+      return text;
+    },
   });
   return found;
 }
 
 /** The target of a reference; undefined if it is not a definition or parameter. */
-function referenceOf(text: string): { of: Referable; name: string } | undefined {
+function referenceOf(text: string): Reference | undefined {
   const of = referable.find((one) => text.startsWith(`#/${one}/`));
   return of === undefined ? undefined : { of, name: text.slice(of.length + 3) };
 }
 
-/** A copy of a value in which references use the new names. */
-export function renameReferences(
+/** New names of definitions and parameters by their old ones. */
+export type Renames = Readonly<Record<Referable, ReadonlyMap<string, string>>>;
+
+/** A copy of a value in which references use the new names, made in steps. */
+export function* renameReferences(
   value: JsonValue,
-  names: Readonly<Record<Referable, ReadonlyMap<string, string>>>,
-): JsonValue {
-  return mapReferences(value, (text) => {
-    const reference = referenceOf(text);
-    const name = reference && names[reference.of].get(reference.name);
-    return name === undefined ? text : `#/${reference?.of}/${name}`;
+  names: Renames,
+  stride: Stride,
+): Generator<void, JsonValue> {
+  return yield* mapReferencesInSteps(value, {
+    stride,
+    change(text) {
+      const reference = referenceOf(text);
+      const name = reference && names[reference.of].get(reference.name);
+      return name === undefined ? text : `#/${reference?.of}/${name}`;
+    },
   });
 }
 
-/** A copy of a value in which `change` is applied to every reference. */
-function mapReferences(
+interface Mapping {
+  readonly stride: Stride;
+  readonly change: (reference: string) => string;
+}
+
+/** `mapReferences` in steps. */
+function* mapReferencesInSteps(
   value: JsonValue,
-  change: (reference: string) => string,
+  by: Mapping,
   depth = 0,
-): JsonValue {
-  if (depth > depthMax) throw new Error('the OpenAPI document is nested too deeply');
-  if (Array.isArray(value)) return value.map((one) => mapReferences(one, change, depth + 1));
+): Generator<void, JsonValue> {
+  if (by.stride.weigh(value) === 'light') return mapReferences(value, by, depth);
+  if (depth > depthMax) throw tooDeep();
+  if (Array.isArray(value)) {
+    const items: JsonValue[] = [];
+    for (const item of value) {
+      items.push(yield* mapReferencesInSteps(item, by, depth + 1));
+      if (by.stride.isOver) yield;
+    }
+    return items;
+  }
+  const copy: JsonObject = {};
+  for (const [name, child] of isObject(value) ? entriesOf(value) : []) {
+    const isReference = name === '$ref' && typeof child === 'string';
+    setMember(
+      copy,
+      name,
+      isReference ? by.change(child) : yield* mapReferencesInSteps(child, by, depth + 1),
+    );
+    if (by.stride.isOver) yield;
+  }
+  return copy;
+}
+
+const tooDeep = () => new Error('the OpenAPI document is nested too deeply');
+
+/** A copy of a value in which `change` is applied to every reference. */
+function mapReferences(value: JsonValue, by: Mapping, depth: number): JsonValue {
+  if (depth > depthMax) throw tooDeep();
+  if (Array.isArray(value)) return value.map((one) => mapReferences(one, by, depth + 1));
   if (!isObject(value)) return value;
   return Object.fromEntries(
     entriesOf(value).map(([name, child]) => [
       name,
       name === '$ref' && typeof child === 'string'
-        ? change(child)
-        : mapReferences(child, change, depth + 1),
+        ? by.change(child)
+        : mapReferences(child, by, depth + 1),
     ]),
   );
 }

@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { covers, type EncodingDescriptor, jsonText, parseAccept } from '@wheelhouse/codec';
+import {
+  covers,
+  decodeJsonInSlices,
+  type EncodingDescriptor,
+  jsonText,
+  parseAccept,
+} from '@wheelhouse/codec';
 import {
   type CatalogueSnapshot,
   type Descriptions,
@@ -12,6 +18,7 @@ import {
   type Clock,
   type Dialect,
   type JsonObject,
+  jsonObject,
   type MaybePromise,
   methodNotAllowedOnPath,
   nextTurn,
@@ -200,6 +207,14 @@ const compress = promisify(gzip);
 /** Bytes below which compression is not worthwhile. */
 const gzipThresholdBytes = 1400;
 
+interface DocumentOptions {
+  /** Wall time of its creation, in milliseconds since the epoch. */
+  readonly madeMs: number;
+  /** The messages of its protobuf. */
+  readonly shapes: MessageShapes;
+  readonly clock: Pick<Clock, 'monotonic'>;
+}
+
 /** A document, cached in each encoding that a client has requested. */
 export class CachedDocument {
   /** Hexadecimal SHA-512 of its JSON, also for other encodings. */
@@ -209,14 +224,16 @@ export class CachedDocument {
   readonly #json: Buffer;
   readonly #zipped = new Map<OpenApiMediaType, Promise<Buffer>>();
   readonly #shapes: MessageShapes;
-  #protobuf: Buffer | undefined;
+  readonly #clock: DocumentOptions['clock'];
+  #protobuf: MaybePromise<Buffer> | undefined;
 
-  /** @param text the document's JSON */
-  constructor(text: string, { madeMs, shapes }: { madeMs: number; shapes: MessageShapes }) {
-    this.#shapes = shapes;
-    this.#json = Buffer.from(text);
-    this.digest = createHash('sha512').update(this.#json).digest('hex').toUpperCase();
-    this.madeMs = madeMs;
+  /** @param content the document's JSON and its digest */
+  constructor(content: { json: Buffer; digest: string }, options: DocumentOptions) {
+    this.#shapes = options.shapes;
+    this.#clock = options.clock;
+    this.#json = content.json;
+    this.digest = content.digest;
+    this.madeMs = options.madeMs;
   }
 
   /** Its JSON. */
@@ -226,7 +243,7 @@ export class CachedDocument {
 
   /** The bytes in an encoding, compressed if the client accepts gzip and it is worthwhile. */
   async body(type: OpenApiMediaType, gzips: boolean): Promise<{ body: Buffer; encoding?: 'gzip' }> {
-    const plain = type === 'application/json' ? this.#json : this.#asProtobuf();
+    const plain = type === 'application/json' ? this.#json : await this.#asProtobuf();
     if (!gzips || plain.length < gzipThresholdBytes) return { body: plain };
     let zipped = this.#zipped.get(type);
     if (zipped === undefined) {
@@ -236,10 +253,42 @@ export class CachedDocument {
     return { body: await zipped, encoding: 'gzip' };
   }
 
-  #asProtobuf(): Buffer {
-    this.#protobuf ??= openApiProto(this.#shapes, JSON.parse(this.#json.toString('utf8')));
+  #asProtobuf(): MaybePromise<Buffer> {
+    this.#protobuf ??= this.#makeProtobuf();
     return this.#protobuf;
   }
+
+  async #makeProtobuf(): Promise<Buffer> {
+    const clock = this.#clock;
+    const { value } = await decodeJsonInSlices(this.#json, { clock });
+    return runInSlices(openApiProto(this.#shapes, jsonObject(value)), clock);
+  }
+}
+
+/** Creates a document from its JSON, in steps. */
+export function* documentSteps(
+  text: string | Buffer,
+  options: DocumentOptions,
+): Generator<void, CachedDocument> {
+  const json = typeof text === 'string' ? Buffer.from(text) : text;
+  const digest = (yield* digestSteps('sha512', json)).toUpperCase();
+  return new CachedDocument({ json, digest }, options);
+}
+
+/** Bytes that one step hashes, one or two milliseconds of work. */
+const hashedBytes = 1024 * 1024;
+
+/** The digest of many bytes in hexadecimal digits, in steps. */
+export function* digestSteps(
+  algorithm: 'sha256' | 'sha512',
+  bytes: Buffer,
+): Generator<void, string> {
+  const hash = createHash(algorithm);
+  for (let at = 0; at < bytes.length; at += hashedBytes) {
+    if (at > 0) yield;
+    hash.update(bytes.subarray(at, at + hashedBytes));
+  }
+  return hash.digest('hex');
 }
 
 interface Part {
@@ -288,7 +337,7 @@ class OpenApiDocuments {
       parts.set(place.name, part);
       digests.set(place.name, (await part.document).digest);
     }
-    const document = this.#hold(jsonText(openApiV3Index(digests)));
+    const document = await this.#hold(jsonText(openApiV3Index(digests)));
     // A slower request with an older snapshot must not replace a newer index.
     if ((this.#index?.generation ?? 0) < snapshot.generation) {
       this.#parts = parts;
@@ -344,7 +393,8 @@ class OpenApiDocuments {
     return this.#hold(await runInSlices(steps, this.#source.clock));
   }
 
-  #hold(text: string, shapes: MessageShapes = openApiV3Shapes): CachedDocument {
-    return new CachedDocument(text, { madeMs: this.#source.clock.now(), shapes });
+  #hold(text: string, shapes: MessageShapes = openApiV3Shapes): MaybePromise<CachedDocument> {
+    const { clock } = this.#source;
+    return runInSlices(documentSteps(text, { madeMs: clock.now(), shapes, clock }), clock);
   }
 }

@@ -1,9 +1,12 @@
-import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
+import { type JsonObject, type JsonValue, runInOnePiece } from '@wheelhouse/machinery';
 import protobuf from 'protobufjs';
 import { describe, expect, test } from 'vitest';
-import { openApiProto } from './openapi-proto.ts';
+import { type MessageShapes, openApiProto } from './openapi-proto.ts';
 import { openApiV2Shapes } from './openapi-v2.ts';
 import { openApiV3Shapes } from './openapi-v3.ts';
+
+const encoded = (shapes: MessageShapes, document: JsonObject): Buffer =>
+  runInOnePiece(openApiProto(shapes, document));
 
 const text = `syntax = "proto3";
 message Any { string yaml = 2; }
@@ -21,7 +24,7 @@ message Schema {
 }`;
 
 function schemaOf(schema: JsonValue): JsonObject {
-  const bytes = openApiProto(openApiV2Shapes, { definitions: { one: schema } });
+  const bytes = encoded(openApiV2Shapes, { definitions: { one: schema } });
   const type = protobuf.parse(text).root.lookupType('Document');
   const read = type.toObject(type.decode(bytes), { longs: Number });
   return read['definitions'].named[0].value;
@@ -63,7 +66,7 @@ describe('schemas in protobuf', () => {
   test('can have any name, and exceed the initial buffer', () => {
     const names = ['__proto__', 'constructor', 'toString', 'x'.repeat(200_000)];
     const definitions = Object.fromEntries(names.map((name) => [name, { description: name }]));
-    const bytes = openApiProto(openApiV2Shapes, { definitions });
+    const bytes = encoded(openApiV2Shapes, { definitions });
     const read = protobuf.parse(text).root.lookupType('Document').decode(bytes).toJSON();
     const { named } = read['definitions'] as {
       readonly named: readonly { name: string; value: { description: string } }[];
@@ -76,8 +79,22 @@ describe('schemas in protobuf', () => {
     const document = (standard: JsonValue) => ({
       components: { schemas: { one: { default: standard } } },
     });
-    const without = openApiProto(openApiV3Shapes, document({})).length;
-    expect(openApiProto(openApiV3Shapes, document('abc')).length).toBe(without + 5);
-    expect(openApiProto(openApiV3Shapes, document(1)).length).toBe(without + 9);
+    const without = encoded(openApiV3Shapes, document({})).length;
+    expect(encoded(openApiV3Shapes, document('abc')).length).toBe(without + 5);
+    expect(encoded(openApiV3Shapes, document(1)).length).toBe(without + 9);
+  });
+
+  test('TRUST-2: definitions and components are encoded in many steps', () => {
+    const names = Array.from({ length: 1_000 }, (_, index) => `name${index}`);
+    const schemas = Object.fromEntries(names.map((name) => [name, { description: name }]));
+    for (const [shapes, document] of [
+      [openApiV2Shapes, { definitions: schemas }],
+      [openApiV3Shapes, { components: { schemas } }],
+    ] as const) {
+      const work = openApiProto(shapes, document);
+      let steps = 1;
+      for (let step = work.next(); step.done !== true; step = work.next()) steps += 1;
+      expect(steps).toBeGreaterThan(100);
+    }
   });
 });
