@@ -1,35 +1,22 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import type { Logger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { temporaryFile, untilEnd } from '../support/cleanup.ts';
 import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
-import { type QuickClock, quickClock } from '../support/quick-clock.ts';
-import { clientId, signingPair, startProvider, type TestProvider } from './oidc-provider.ts';
-import { temporaryFile } from './token-users.ts';
+import { quickClock } from '../support/quick-clock.ts';
+import { withServer } from '../support/with-server.ts';
+import { clientId, signingPair, startProvider } from './oidc-provider.ts';
 
 const group = 'authentication.svc.io';
 const authenticated = 'system:authenticated';
 
 type Part = Record<string, unknown>;
 
-let provider: TestProvider;
-let other: TestProvider;
-let clock: QuickClock;
-const closing: (() => Promise<void> | void)[] = [];
-
-beforeAll(async () => {
-  clock = quickClock(20);
-  provider = await startProvider();
-  other = await startProvider({ keys: [await signingPair('ES256', 'other')] });
-});
+const clock = quickClock(20);
+const provider = await untilEnd(startProvider());
+const other = await untilEnd(startProvider({ keys: [await signingPair('ES256', 'other')] }));
 // Each server polls its files on the quick clock, so none may outlive its test.
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-});
-afterAll(async () => {
-  await provider.stop();
-  await other.stop();
-});
 
 /** An authenticator of a provider, with changes. */
 function authenticator(change: { issuer?: Part; claimMappings?: Part } & Part = {}, of = provider) {
@@ -63,8 +50,7 @@ interface Started {
 
 async function start(content: Part | string, flags: readonly string[] = []): Promise<Started> {
   const text = typeof content === 'string' ? content : fileOf(content);
-  const { path, remove } = temporaryFile('authentication.yaml', text);
-  closing.push(remove);
+  const path = temporaryFile('authentication.yaml', text);
   const outcome = readOptions([
     `--authentication-config=${path}`,
     '--authorization-mode=RBAC',
@@ -75,13 +61,12 @@ async function start(content: Part | string, flags: readonly string[] = []): Pro
   const { featureGates } = outcome.options.config;
   if (configFile === undefined || featureGates === undefined) throw new Error('no file');
   const lines: string[] = [];
-  const server = await startTestServer({
+  const server = await withServer({
     clock,
     logger: collecting(lines),
     featureGates,
     authentication: { configFile, anonymous },
   });
-  closing.unshift(() => server.stop());
   const write = (next: Part | string) =>
     writeFileSync(path, typeof next === 'string' ? next : fileOf(next));
   return { server, path, lines, write };
@@ -278,8 +263,7 @@ describe('AUTHN-8: the user of a token', () => {
   });
 
   test('AUTHN-8: may have a provider with its own discovery URL', async () => {
-    const hidden = await startProvider();
-    closing.push(() => hidden.stop());
+    const hidden = await untilEnd(startProvider());
     hidden.issuer = 'https://issuer.example/realm';
     let named = hidden.issuer;
     hidden.handler = (request, response) => {
@@ -455,8 +439,7 @@ jwt:
     await reloaded(started, 'failure', 1);
     expect(started.lines.join('\n')).toContain(`no keys of ${late.url}`);
     expect(await statusOf(started, await provider.token({ sub: 'jane', jti: 'new' }))).toBe(201);
-    const back = await startProvider({ port, keys: late.keys, certificateOf: late });
-    closing.push(() => back.stop());
+    const back = await untilEnd(startProvider({ port, keys: late.keys, certificateOf: late }));
     clock.skip(61_000);
     await reloaded(started, 'success', 1);
     expect(await statusOf(started, await back.token({ sub: 'late' }))).toBe(201);

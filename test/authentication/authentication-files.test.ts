@@ -1,16 +1,17 @@
 import { X509Certificate } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { silentLogger } from '@wheelhouse/machinery';
 import { type IssuedCertificate, issueCertificate } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
+import { eventually } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
-const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-certificates-'));
+const directory = temporaryFolder();
 const at = (name: string) => join(directory, name);
 
 function issued(commonName: string, more: Partial<Parameters<typeof issueCertificate>[0]> = {}) {
@@ -26,40 +27,33 @@ function writePair(name: string, { certificatePem, keyPem }: IssuedCertificate):
   writeFileSync(at(`${name}.key`), keyPem);
 }
 
-let server: TestServer;
 const serving = issued('serving', { usage: 'server', hosts: ['127.0.0.1'] });
 const named = issued('by-name', { usage: 'server', hosts: ['api.example'] });
 const said: string[] = [];
 
-beforeAll(async () => {
-  writePair('serving', serving);
-  writePair('named', named);
-  writeFileSync(at('clients.crt'), authorities[0].certificatePem);
-  writeFileSync(at('proxies.crt'), proxies[0].certificatePem);
-  const pair = { certFile: at('named.crt'), keyFile: at('named.key'), names: ['api.example'] };
-  server = await startTestServer({
-    listen: {
-      host: '127.0.0.1',
-      port: 0,
-      tls: { certFile: at('serving.crt'), keyFile: at('serving.key') },
-      secure: { http2: 'on', named: [pair] },
+writePair('serving', serving);
+writePair('named', named);
+writeFileSync(at('clients.crt'), authorities[0].certificatePem);
+writeFileSync(at('proxies.crt'), proxies[0].certificatePem);
+const pair = { certFile: at('named.crt'), keyFile: at('named.key'), names: ['api.example'] };
+const server = await withServer({
+  listen: {
+    host: '127.0.0.1',
+    port: 0,
+    tls: { certFile: at('serving.crt'), keyFile: at('serving.key') },
+    secure: { http2: 'on', named: [pair] },
+  },
+  authentication: {
+    clientCaFile: at('clients.crt'),
+    requestHeader: {
+      clientCaFile: at('proxies.crt'),
+      allowedNames: [],
+      usernameHeaders: ['x-remote-user'],
+      groupHeaders: ['x-remote-group'],
+      extraHeaderPrefixes: [],
     },
-    authentication: {
-      clientCaFile: at('clients.crt'),
-      requestHeader: {
-        clientCaFile: at('proxies.crt'),
-        allowedNames: [],
-        usernameHeaders: ['x-remote-user'],
-        groupHeaders: ['x-remote-group'],
-        extraHeaderPrefixes: [],
-      },
-    },
-    logger: { ...silentLogger, warn: (text) => void said.push(text) },
-  });
-});
-afterAll(async () => {
-  await server.stop();
-  rmSync(directory, { recursive: true, force: true });
+  },
+  logger: { ...silentLogger, warn: (text) => void said.push(text) },
 });
 
 const port = () => Number(new URL(server.url).port);

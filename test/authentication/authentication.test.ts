@@ -1,9 +1,7 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import http2 from 'node:http2';
 import https from 'node:https';
 import { connect as connectTcp } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
@@ -14,10 +12,12 @@ import {
   issueCertificate,
   issueClientCertificate,
 } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { temporaryFile, temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import { type Answer, startTestServer } from '../support/harness.ts';
 import { buildPrograms, run } from '../support/program.ts';
-import { as, temporaryFile } from './token-users.ts';
+import { withServer } from '../support/with-server.ts';
+import { as } from './token-users.ts';
 
 const unauthorized = {
   kind: 'Status',
@@ -36,12 +36,8 @@ function userIn(answer: Pick<Answer, 'body'>): string | undefined {
 
 const probe = '/api/v1/nodes';
 
-describe('anonymous', () => {
-  let server: TestServer;
-  beforeAll(async () => {
-    server = await startTestServer();
-  });
-  afterAll(() => server.stop());
+describe('anonymous', async () => {
+  const server = await withServer();
 
   test('AUTHN-1: a request without a credential is system:anonymous', async () => {
     const answer = await server.get(probe, { token: undefined });
@@ -114,31 +110,22 @@ describe('anonymous', () => {
   });
 
   test('AUTHN-1: with anonymous requests off, no credential is 401, also for health', async () => {
-    const closed = await startTestServer({ authentication: { anonymous: false } });
+    const closed = await withServer({ authentication: { anonymous: false } });
     for (const path of [probe, '/healthz', '/version']) {
       const answer = await closed.get(path, { token: undefined });
       expect(answer.status).toBe(401);
       expect(answer.body).toEqual(unauthorized);
     }
     expect((await closed.get('/healthz')).status).toBe(200);
-    await closed.stop();
   });
 });
 
 describe('token file', () => {
-  const start = (text: string) => {
-    const { path, remove } = temporaryFile('tokens.csv', text);
-    return startTestServer({ authentication: { tokenFile: path } }).then(
-      (server) => ({ server, remove }),
-      (error: unknown) => {
-        remove();
-        throw error;
-      },
-    );
-  };
+  const start = (text: string) =>
+    withServer({ authentication: { tokenFile: temporaryFile('tokens.csv', text) } });
 
   test('AUTHN-3: the file gives user, uid, and quoted groups', async () => {
-    const { server, remove } = await start(
+    const server = await start(
       't1,jane,u1,"system:masters,dev"\n' +
         '"t,2","o""hara",u2\n' +
         '\n' +
@@ -150,24 +137,18 @@ describe('token file', () => {
     expect(quoted.body.message).toContain('User "o\\"hara" cannot');
     expect((await server.get(probe, as('t3'))).status).toBe(200);
     expect((await server.get(probe, as('t4'))).status).toBe(401);
-    await server.stop();
-    remove();
   });
 
   test('AUTHN-12: its users are in system:authenticated, which may use discovery', async () => {
-    const { server, remove } = await start('t,jane,u\n');
+    const server = await start('t,jane,u\n');
     expect((await server.get('/apis', as('t'))).status).toBe(200);
     expect((await server.get('/api/v1', as('t'))).status).toBe(200);
     expect((await server.get('/apis', { token: undefined })).status).toBe(403);
-    await server.stop();
-    remove();
   });
 
   test('AUTHN-3: the last line of a repeated token counts, and an empty token is ignored', async () => {
-    const { server, remove } = await start('t,first,1\n,nobody,2\nt,last,3\n');
+    const server = await start('t,first,1\n,nobody,2\nt,last,3\n');
     expect(userIn(await server.get(probe, as('t')))).toBe('last');
-    await server.stop();
-    remove();
   });
 
   test.each([
@@ -180,9 +161,9 @@ describe('token file', () => {
   });
 
   test('AUTHN-3: the program prints the error and exits', async () => {
-    const programs = await buildPrograms();
-    const { path, remove } = temporaryFile('tokens.csv', 'a,b,c\nsecret-token,e\n');
-    const data = mkdtempSync(join(tmpdir(), 'wheelhouse-data-'));
+    const programs = await untilEnd(buildPrograms());
+    const path = temporaryFile('tokens.csv', 'a,b,c\nsecret-token,e\n');
+    const data = temporaryFolder();
     const ended = await run(programs.wheelhouse, [
       'serve',
       `--data-dir=${data}`,
@@ -192,9 +173,6 @@ describe('token file', () => {
     expect(ended.code).toBe(1);
     expect(ended.stderr).toMatch(/^error: token file .*tokens\.csv' line 2 must have/m);
     expect(ended.stderr).not.toContain('secret-token');
-    remove();
-    rmSync(data, { recursive: true, force: true });
-    programs.remove();
   });
 
   test('AUTHN-3: the error never contains a token', async () => {
@@ -208,36 +186,18 @@ describe('token file', () => {
   });
 });
 
-describe('client certificates', () => {
+describe('client certificates', async () => {
   const dayMs = 86_400_000;
-  let directory: string;
-  let server: TestServer;
-  let first: IssuedCertificate;
-  let second: IssuedCertificate;
-  let stranger: IssuedCertificate;
-
-  beforeAll(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'wheelhouse-ca-'));
-    const ca = (name: string) => ensureCa(join(directory, name), systemClock.now());
-    [first, second, stranger] = ['first', 'second', 'stranger'].map(ca) as [
-      IssuedCertificate,
-      IssuedCertificate,
-      IssuedCertificate,
-    ];
-    const life = { notBefore: systemClock.now() - dayMs, notAfter: systemClock.now() + dayMs };
-    const named = issueCertificate({ commonName: 'authority of clients', usage: 'ca', ...life });
-    const pems = [first, second, named].map(({ certificatePem }) => certificatePem);
-    const bundle = temporaryFile('ca.crt', pems.join('\n'));
-    const tokens = temporaryFile('tokens.csv', 'jane-token,jane,u\n');
-    server = await startTestServer({
-      authentication: { clientCaFile: bundle.path, tokenFile: tokens.path },
-    });
-    bundle.remove();
-    tokens.remove();
-  });
-  afterAll(async () => {
-    await server.stop();
-    rmSync(directory, { recursive: true, force: true });
+  const directory = temporaryFolder();
+  const ca = (name: string) => ensureCa(join(directory, name), systemClock.now());
+  const [first, second, stranger] = [ca('first'), ca('second'), ca('stranger')];
+  const life = { notBefore: systemClock.now() - dayMs, notAfter: systemClock.now() + dayMs };
+  const named = issueCertificate({ commonName: 'authority of clients', usage: 'ca', ...life });
+  const pems = [first, second, named].map(({ certificatePem }) => certificatePem);
+  const bundle = temporaryFile('ca.crt', pems.join('\n'));
+  const tokens = temporaryFile('tokens.csv', 'jane-token,jane,u\n');
+  const server = await withServer({
+    authentication: { clientCaFile: bundle, tokenFile: tokens },
   });
 
   /** Sends a GET on a separate connection that presents the certificate. */
@@ -370,14 +330,12 @@ describe('client certificates', () => {
 
   test('AUTHN-2: a bundle without certificates stops the start', async () => {
     const empty = temporaryFile('ca.crt', 'nothing here\n');
-    const started = startTestServer({ authentication: { clientCaFile: empty.path } });
+    const started = startTestServer({ authentication: { clientCaFile: empty } });
     await expect(started).rejects.toThrow(/no certificate/);
-    empty.remove();
   });
 });
 
 test("the administrator's token is a member of system:masters", async () => {
-  const server = await startTestServer({ authorizationModes: ['AlwaysDeny'] });
+  const server = await withServer({ authorizationModes: ['AlwaysDeny'] });
   expect((await server.get(probe)).status).toBe(200);
-  await server.stop();
 });

@@ -4,8 +4,10 @@ import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { temporaryFile } from '../support/cleanup.ts';
+import type { Answer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import {
   type Attribute,
   authority,
@@ -16,22 +18,13 @@ import {
   organization,
   pemOf,
 } from './forged-certificates.ts';
-import { temporaryFile } from './token-users.ts';
 
 const requests = '/apis/certificates.svc.io/v1/certificatesigningrequests';
 const signerName = 'svc.io/kube-apiserver-client';
 const requestType = 'CERTIFICATE REQUEST';
 
-let server: TestServer;
-let bundle: ReturnType<typeof temporaryFile>;
-beforeAll(async () => {
-  bundle = temporaryFile('ca.crt', authority.pem());
-  server = await startTestServer({ authentication: { clientCaFile: bundle.path } });
-});
-afterAll(async () => {
-  await server.stop();
-  bundle.remove();
-});
+const bundle = temporaryFile('ca.crt', authority.pem());
+const server = await withServer({ authentication: { clientCaFile: bundle } });
 
 let count = 0;
 

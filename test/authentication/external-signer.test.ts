@@ -1,29 +1,22 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, silentLogger, systemClock } from '@wheelhouse/machinery';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type ConfigChange, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import type { ConfigChange } from '../support/harness.ts';
 import { signerKey, startTokenSigner } from '../support/token-signer.ts';
+import { withServer } from '../support/with-server.ts';
 
 type Signer = Awaited<ReturnType<typeof startTokenSigner>>;
 let directory: string;
 let socket: string;
 let signer: Signer;
-let server: TestServer | undefined;
 const issuer = 'https://issuer.example.com';
 const account = '/api/v1/namespaces/default/serviceaccounts/reader';
 
 beforeEach(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-signer-'));
+  directory = temporaryFolder();
   socket = join(directory, 'signer.sock');
-  signer = await startTokenSigner(socket);
-});
-afterEach(async () => {
-  await server?.stop();
-  server = undefined;
-  await signer.stop();
-  rmSync(directory, { recursive: true, force: true });
+  signer = await untilEnd(startTokenSigner(socket));
 });
 
 /** A clock that shortens some waits, selected by their length in milliseconds. */
@@ -36,8 +29,7 @@ function shortened(waits: Readonly<Record<number, number>>): Clock {
 /** A server whose tokens the signer signs, with an account and a pod. */
 async function started(change: ConfigChange = {}) {
   const serviceAccounts = { signingEndpoint: socket, issuer };
-  const running = await startTestServer({ dialect: 'kubernetes', serviceAccounts, ...change });
-  server = running;
+  const running = await withServer({ dialect: 'kubernetes', serviceAccounts, ...change });
   const metadata = { name: 'reader', namespace: 'default' };
   const accounts = '/api/v1/namespaces/default/serviceaccounts';
   await running.post(accounts, { apiVersion: 'v1', kind: 'ServiceAccount', metadata });
@@ -226,10 +218,9 @@ describe('tokens of an external signer', () => {
 
   test('AUTHN-6: a socket may have an abstract name', async () => {
     const name = `wheelhouse-${process.pid}`;
-    const other = await startTokenSigner(`\0${name}`);
+    await untilEnd(startTokenSigner(`\0${name}`));
     const serviceAccounts = { signingEndpoint: `@${name}`, issuer };
     const { ask } = await started({ serviceAccounts });
     expect((await ask()).status).toBe(201);
-    await other.stop();
   });
 });

@@ -1,34 +1,32 @@
 import http from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestServer, type TestServer } from '../support/harness.ts';
-import { as, bindingOf, mustCreate, rbacPath, roleOf, startWithUsers } from './token-users.ts';
+import { describe, expect, test } from 'vitest';
+
+import { startTestServer } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
+import { as, bindingOf, mustCreate, rbacPath, roleOf } from './token-users.ts';
 
 const group = 'authentication.svc.io';
 const identity = { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' };
 const path = `/apis/${group}/v1/selfsubjectreviews`;
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startWithUsers([{ name: 'bob' }, { name: 'nobody' }]);
-  const rules = [
-    { verbs: ['impersonate'], apiGroups: [''], resources: ['users'], resourceNames: ['jane'] },
-    { verbs: ['impersonate'], apiGroups: [''], resources: ['groups'], resourceNames: ['dev'] },
-    { verbs: ['impersonate'], apiGroups: [group], resources: ['userextras/scopes'] },
-    {
-      verbs: ['impersonate'],
-      apiGroups: [group],
-      resources: ['uids'],
-      resourceNames: ['some-uid'],
-    },
-  ];
-  await mustCreate(server, `${rbacPath}/clusterroles`, roleOf('ClusterRole', 'actor', { rules }));
-  await mustCreate(
-    server,
-    `${rbacPath}/clusterrolebindings`,
-    bindingOf('ClusterRoleBinding', 'actor', { role: 'actor', subjects: ['bob'] }),
-  );
-});
-afterAll(() => server.stop());
+const server = await withUsers([{ name: 'bob' }, { name: 'nobody' }]);
+const rules = [
+  { verbs: ['impersonate'], apiGroups: [''], resources: ['users'], resourceNames: ['jane'] },
+  { verbs: ['impersonate'], apiGroups: [''], resources: ['groups'], resourceNames: ['dev'] },
+  { verbs: ['impersonate'], apiGroups: [group], resources: ['userextras/scopes'] },
+  {
+    verbs: ['impersonate'],
+    apiGroups: [group],
+    resources: ['uids'],
+    resourceNames: ['some-uid'],
+  },
+];
+await mustCreate(server, `${rbacPath}/clusterroles`, roleOf('ClusterRole', 'actor', { rules }));
+await mustCreate(
+  server,
+  `${rbacPath}/clusterrolebindings`,
+  bindingOf('ClusterRoleBinding', 'actor', { role: 'actor', subjects: ['bob'] }),
+);
 
 /**
  * Returns the user of a request with these headers, sent by the administrator or with the given

@@ -1,8 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
-import { temporaryFile } from './token-users.ts';
+import { expect, test } from 'vitest';
+import { temporaryFile } from '../support/cleanup.ts';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
@@ -12,16 +13,9 @@ const jwksUri = 'https://keys.example.com/jwks';
 const configurationPath = '/.well-known/openid-configuration';
 const keysPath = '/openid/v1/jwks';
 const older = temporaryFile('older.pem', pem);
-let server: TestServer;
 
-beforeAll(async () => {
-  const serviceAccounts = { issuer, jwksUri, keyFiles: [older.path] };
-  server = await startTestServer({ serviceAccounts, authorizationModes: ['RBAC'] });
-});
-afterAll(async () => {
-  await server.stop();
-  older.remove();
-});
+const serviceAccounts = { issuer, jwksUri, keyFiles: [older] };
+const server = await withServer({ serviceAccounts, authorizationModes: ['RBAC'] });
 
 async function accountToken(): Promise<string> {
   const namespace = await freshNamespace(server);
@@ -66,13 +60,9 @@ test('AUTHN-6: reading the documents requires a permission, and they cannot be w
 });
 
 test('AUTHN-6: an issuer that is not an https URL has no discovery document', async () => {
-  const plain = await startTestServer({ serviceAccounts: { issuer: 'accounts' } });
-  try {
-    for (const path of [configurationPath, keysPath]) {
-      expect((await plain.get(path)).status).toBe(404);
-    }
-  } finally {
-    await plain.stop();
+  const plain = await withServer({ serviceAccounts: { issuer: 'accounts' } });
+  for (const path of [configurationPath, keysPath]) {
+    expect((await plain.get(path)).status).toBe(404);
   }
 });
 
@@ -98,11 +88,7 @@ test('API-11: / lists the paths to users who may read it', async () => {
 });
 
 test('AUTHN-6: the key URL has the port that the server listens on', async () => {
-  const own = await startTestServer({ serviceAccounts: { issuer } });
-  try {
-    const { body } = await own.get(configurationPath);
-    expect(body.jwks_uri).toBe(`https://${new URL(own.url).host}${keysPath}`);
-  } finally {
-    await own.stop();
-  }
+  const own = await withServer({ serviceAccounts: { issuer } });
+  const { body } = await own.get(configurationPath);
+  expect(body.jwks_uri).toBe(`https://${new URL(own.url).host}${keysPath}`);
 });

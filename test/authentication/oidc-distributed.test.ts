@@ -1,78 +1,63 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { temporaryFile, untilEnd } from '../support/cleanup.ts';
+import { eventually } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
-import {
-  clientId,
-  inSeconds,
-  signingPair,
-  startProvider,
-  type TestProvider,
-} from './oidc-provider.ts';
-import { temporaryFile } from './token-users.ts';
+import { withServer } from '../support/with-server.ts';
+import { clientId, inSeconds, signingPair, startProvider } from './oidc-provider.ts';
 
 const group = 'authentication.svc.io';
 
-let provider: TestProvider;
-let server: TestServer;
-let file: { path: string; remove(): void };
 /** The answer of the source of the groups, and the credential that it received. */
 let answer: () => Promise<string>;
 let status = 200;
 let asked: (string | undefined)[] = [];
 
-beforeAll(async () => {
-  provider = await startProvider();
-  provider.handler = (request, response) => {
-    if (request.url !== '/groups') return false;
-    asked.push(request.headers.authorization);
-    response.statusCode = status;
-    void answer().then((text) => response.end(text));
-    return true;
-  };
-  const issuer = {
-    url: provider.url,
-    certificateAuthority: provider.caPem,
-    audiences: [clientId],
-  };
-  const prefixed = (claim: string, prefix: string) => ({ claim, prefix });
-  const byExpression = {
-    ...issuer,
-    url: 'https://cel.example',
-    discoveryURL: `${provider.url}/cel`,
-  };
-  const jwt = [
-    { issuer, claimMappings: { username: prefixed('sub', ''), groups: prefixed('groups', 'g:') } },
-    {
-      issuer: byExpression,
-      claimMappings: {
-        username: prefixed('sub', ''),
-        groups: { expression: 'claims.?groups.orValue([])' },
-      },
+const provider = await untilEnd(startProvider());
+provider.handler = (request, response) => {
+  if (request.url !== '/groups') return false;
+  asked.push(request.headers.authorization);
+  response.statusCode = status;
+  void answer().then((text) => response.end(text));
+  return true;
+};
+const issuer = {
+  url: provider.url,
+  certificateAuthority: provider.caPem,
+  audiences: [clientId],
+};
+const prefixed = (claim: string, prefix: string) => ({ claim, prefix });
+const byExpression = {
+  ...issuer,
+  url: 'https://cel.example',
+  discoveryURL: `${provider.url}/cel`,
+};
+const jwt = [
+  { issuer, claimMappings: { username: prefixed('sub', ''), groups: prefixed('groups', 'g:') } },
+  {
+    issuer: byExpression,
+    claimMappings: {
+      username: prefixed('sub', ''),
+      groups: { expression: 'claims.?groups.orValue([])' },
     },
-  ];
-  const next = provider.handler;
-  provider.handler = (request, response) => {
-    if (request.url !== '/cel') return next(request, response);
-    response.end(JSON.stringify({ issuer: byExpression.url, jwks_uri: `${provider.url}/keys` }));
-    return true;
-  };
-  file = temporaryFile(
-    'authentication.json',
-    JSON.stringify({
-      apiVersion: 'apiserver.config.svc.io/v1beta1',
-      kind: 'AuthenticationConfiguration',
-      jwt,
-    }),
-  );
-  server = await startTestServer({
-    clock: quickClock(10),
-    authentication: { configFile: { path: file.path, anonymousFlag: 'absent' } },
-  });
-});
-afterAll(async () => {
-  await server.stop();
-  await provider.stop();
-  file.remove();
+  },
+];
+const next = provider.handler;
+provider.handler = (request, response) => {
+  if (request.url !== '/cel') return next(request, response);
+  response.end(JSON.stringify({ issuer: byExpression.url, jwks_uri: `${provider.url}/keys` }));
+  return true;
+};
+const file = temporaryFile(
+  'authentication.json',
+  JSON.stringify({
+    apiVersion: 'apiserver.config.svc.io/v1beta1',
+    kind: 'AuthenticationConfiguration',
+    jwt,
+  }),
+);
+const server = await withServer({
+  clock: quickClock(10),
+  authentication: { configFile: { path: file, anonymousFlag: 'absent' } },
 });
 beforeEach(() => {
   status = 200;
@@ -187,10 +172,9 @@ describe('AUTHN-7: distributed group claims', () => {
 
   test('AUTHN-7: may be of another issuer, which is discovered on demand', async () => {
     // The authorities of one provider are valid for the other.
-    const other = await startProvider({ certificateOf: provider });
+    const other = await untilEnd(startProvider({ certificateOf: provider }));
     answer = () => other.token({ groups: ['theirs'] });
     expect(await groupsOf()).toEqual(['g:theirs', 'system:authenticated']);
-    await other.stop();
   });
 
   test('AUTHN-8: are invisible to expressions', async () => {

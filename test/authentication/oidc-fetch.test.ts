@@ -1,22 +1,13 @@
-import { type Clock, silentLogger } from '@wheelhouse/machinery';
+import { silentLogger } from '@wheelhouse/machinery';
 import { FetchError, fetchText, Provider, readToken } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
 import { quickClock } from '../support/quick-clock.ts';
-import { signingPair, startProvider, type TestProvider } from './oidc-provider.ts';
+import { signingPair, startProvider } from './oidc-provider.ts';
 
-let one: TestProvider;
-let other: TestProvider;
-let clock: Clock;
-
-beforeAll(async () => {
-  one = await startProvider();
-  other = await startProvider({ certificateOf: one });
-  clock = quickClock(10);
-});
-afterAll(async () => {
-  await one.stop();
-  await other.stop();
-});
+const one = await untilEnd(startProvider());
+const other = await untilEnd(startProvider({ certificateOf: one }));
+const clock = quickClock(10);
 beforeEach(() => {
   one.handler = undefined;
   other.handler = undefined;

@@ -1,7 +1,8 @@
+import { rmSync } from 'node:fs';
 import { readOptions } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
+import { temporaryFile } from '../support/cleanup.ts';
 import { startTestServer } from '../support/harness.ts';
-import { temporaryFile } from './token-users.ts';
 
 const issuer = '--oidc-issuer-url=https://issuer.example';
 const client = '--oidc-client-id=us';
@@ -81,11 +82,11 @@ describe('AUTHN-7: flags', () => {
       );
     }
     const empty = temporaryFile('ca.crt', 'nothing');
-    expect(await startProblem(issuer, client, `--oidc-ca-file=${empty.path}`)).toContain(
+    expect(await startProblem(issuer, client, `--oidc-ca-file=${empty}`)).toContain(
       'jwt[0].issuer.certificateAuthority: Invalid value: "<omitted>": ' +
         'data does not contain any valid RSA or ECDSA certificates',
     );
-    empty.remove();
-    expect(await startProblem(issuer, client, `--oidc-ca-file=${empty.path}`)).toContain('ENOENT');
+    rmSync(empty);
+    expect(await startProblem(issuer, client, `--oidc-ca-file=${empty}`)).toContain('ENOENT');
   });
 });

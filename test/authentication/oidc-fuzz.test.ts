@@ -6,11 +6,12 @@ import {
   validateAuthentication,
 } from '@wheelhouse/server/testing';
 import { type CryptoKey, exportSPKI, importJWK } from 'jose';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { temporaryFile, untilEnd } from '../support/cleanup.ts';
+import { eventually } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
-import { clientId, signingPair, startProvider, type TestProvider } from './oidc-provider.ts';
-import { temporaryFile } from './token-users.ts';
+import { withServer } from '../support/with-server.ts';
+import { clientId, signingPair, startProvider } from './oidc-provider.ts';
 
 const seed = Number(process.env['SEED'] ?? Math.floor(systemClock.now()) % 1_000_000);
 const group = 'authentication.svc.io';
@@ -24,45 +25,35 @@ function randomOf(start: number): () => number {
   };
 }
 
-let provider: TestProvider;
-let server: TestServer;
-let file: { path: string; remove(): void };
 const failures: string[] = [];
 
-beforeAll(async () => {
-  provider = await startProvider();
-  const issuer = {
-    url: provider.url,
-    certificateAuthority: provider.caPem,
-    audiences: [clientId],
-  };
-  const text = JSON.stringify({
-    apiVersion: 'apiserver.config.svc.io/v1beta1',
-    kind: 'AuthenticationConfiguration',
-    jwt: [
-      {
-        issuer,
-        claimValidationRules: [{ expression: 'claims.sub.size() < 100' }],
-        claimMappings: {
-          username: { expression: "claims.sub + ''" },
-          groups: { claim: 'groups', prefix: '' },
-        },
+const provider = await untilEnd(startProvider());
+const issuer = {
+  url: provider.url,
+  certificateAuthority: provider.caPem,
+  audiences: [clientId],
+};
+const text = JSON.stringify({
+  apiVersion: 'apiserver.config.svc.io/v1beta1',
+  kind: 'AuthenticationConfiguration',
+  jwt: [
+    {
+      issuer,
+      claimValidationRules: [{ expression: 'claims.sub.size() < 100' }],
+      claimMappings: {
+        username: { expression: "claims.sub + ''" },
+        groups: { claim: 'groups', prefix: '' },
       },
-    ],
-  });
-  file = temporaryFile('authentication.json', text);
-  const fail = (message: string, fields?: object) =>
-    void failures.push(`${message} ${JSON.stringify(fields)}`);
-  server = await startTestServer({
-    clock: quickClock(10),
-    logger: { verbosity: 0, info: () => {}, warn: () => {}, error: fail, debug: () => {} },
-    authentication: { configFile: { path: file.path, anonymousFlag: 'absent' } },
-  });
+    },
+  ],
 });
-afterAll(async () => {
-  await server.stop();
-  await provider.stop();
-  file.remove();
+const file = temporaryFile('authentication.json', text);
+const fail = (message: string, fields?: object) =>
+  void failures.push(`${message} ${JSON.stringify(fields)}`);
+const server = await withServer({
+  clock: quickClock(10),
+  logger: { verbosity: 0, info: () => {}, warn: () => {}, error: fail, debug: () => {} },
+  authentication: { configFile: { path: file, anonymousFlag: 'absent' } },
 });
 
 const whoAmI = (token: string) =>

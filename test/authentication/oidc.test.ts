@@ -1,8 +1,10 @@
 import type { Logger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
-import { type QuickClock, quickClock } from '../support/quick-clock.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { temporaryFile, untilEnd } from '../support/cleanup.ts';
+import { eventually, type TestServer } from '../support/harness.ts';
+import { quickClock } from '../support/quick-clock.ts';
+import { withServer } from '../support/with-server.ts';
 import {
   clientId,
   forAlgorithm,
@@ -10,33 +12,17 @@ import {
   type SigningPair,
   signingPair,
   startProvider,
-  type TestProvider,
 } from './oidc-provider.ts';
-import { temporaryFile } from './token-users.ts';
 
 const group = 'authentication.svc.io';
 
-let provider: TestProvider;
-let ca: { path: string; remove(): void };
-let clock: QuickClock;
-const servers: TestServer[] = [];
-
-beforeAll(async () => {
-  clock = quickClock(10);
-  provider = await startProvider();
-  ca = temporaryFile('ca.crt', provider.caPem);
-});
 // Periodic tasks run ten times as often on the quick clock, so no server outlives its test.
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.stop();
-});
-afterAll(async () => {
-  await provider.stop();
-  ca.remove();
-});
+const clock = quickClock(10);
+const provider = await untilEnd(startProvider());
+const ca = temporaryFile('ca.crt', provider.caPem);
 
 /** The settings from the flags, with those that name the provider. */
-function flagged(flags: readonly string[], from = { url: provider.url, caFile: ca.path }) {
+function flagged(flags: readonly string[], from = { url: provider.url, caFile: ca }) {
   const outcome = readOptions([
     `--oidc-issuer-url=${from.url}`,
     `--oidc-client-id=${clientId}`,
@@ -49,18 +35,16 @@ function flagged(flags: readonly string[], from = { url: provider.url, caFile: c
   return { oidc };
 }
 
-async function start(
+function start(
   flags: readonly string[] = [],
   more: { logger?: Logger; from?: { url: string; caFile: string } } = {},
 ): Promise<TestServer> {
   const { logger, from } = more;
-  const server = await startTestServer({
+  return withServer({
     clock,
     ...(logger === undefined ? {} : { logger }),
     authentication: flagged(flags, from),
   });
-  servers.push(server);
-  return server;
 }
 
 const whoAmI = (server: TestServer, token: string) =>
@@ -207,7 +191,6 @@ describe('AUTHN-7: a token', () => {
   beforeAll(async () => {
     server = await startReady();
     // All tests of this block use it.
-    servers.splice(servers.indexOf(server), 1);
   });
   afterAll(() => server.stop());
 
@@ -247,9 +230,9 @@ describe('AUTHN-7: a token', () => {
       const own = one.startsWith('ES') ? signingPair(one, keyId) : forAlgorithm(rsa, one, keyId);
       pairs.push(await own);
     }
-    const several = await startProvider({ keys: pairs });
+    const several = await untilEnd(startProvider({ keys: pairs }));
     const caFile = temporaryFile('ca.crt', several.caPem);
-    const from = { url: several.url, caFile: caFile.path };
+    const from = { url: several.url, caFile };
     const [byDefault, byList] = [
       await start([], { from }),
       await start([`--oidc-signing-algs=${all}`], { from }),
@@ -260,8 +243,6 @@ describe('AUTHN-7: a token', () => {
       if (by.algorithm === 'RS256') await userOf(byDefault, token);
       else expect(await statusOf(byDefault, token), by.algorithm).toBe(401);
     }
-    await several.stop();
-    caFile.remove();
   });
 
   test('AUTHN-7: without a key id is tried with every key', async () => {
@@ -330,7 +311,7 @@ describe('AUTHN-7: a provider', () => {
     const keys = gone.keys;
     await gone.stop();
     const caFile = temporaryFile('ca.crt', gone.caPem);
-    const server = await start([], { from: { url: gone.url, caFile: caFile.path } });
+    const server = await start([], { from: { url: gone.url, caFile } });
     const token = await gone.token({ sub: 'x', exp: inSeconds(3000) });
     expect(await statusOf(server, token)).toBe(401);
     expect((await server.get('/readyz')).status).toBe(200);
@@ -339,7 +320,6 @@ describe('AUTHN-7: a provider', () => {
     await back.stop();
     const later = await gone.token({ sub: 'later', exp: inSeconds(3000) });
     expect(await statusOf(server, later)).toBe(201);
-    caFile.remove();
   });
 
   test('AUTHN-7: that is silent delays only its own tokens', async () => {
@@ -364,7 +344,7 @@ describe('AUTHN-7: a provider', () => {
     ['is too large', { issuer: '{url}', jwks_uri: '{url}/keys', more: 'x'.repeat(2 ** 20) }],
   ])('AUTHN-7: whose discovery document %s is not used', async (_, document) => {
     const lines: string[] = [];
-    const odd = await startProvider();
+    const odd = await untilEnd(startProvider());
     const text = typeof document === 'string' ? document : JSON.stringify(document);
     odd.handler = (request, response) => {
       if (request.url !== '/.well-known/openid-configuration') return false;
@@ -372,14 +352,12 @@ describe('AUTHN-7: a provider', () => {
       return true;
     };
     const caFile = temporaryFile('ca.crt', odd.caPem);
-    const from = { url: odd.url, caFile: caFile.path };
+    const from = { url: odd.url, caFile };
     const server = await start([], { from, logger: collecting(lines) });
     await eventually(async () => lines.some((line) => line.includes('initializing plugin')));
     expect(await statusOf(server, await odd.token({ sub: 'x' }))).toBe(401);
     expect(odd.requests).not.toContain('/keys');
     expect(lines.join()).not.toContain('secret text');
-    await odd.stop();
-    caFile.remove();
   });
 
   test('AUTHN-7: with a certificate of another authority is not called', async () => {
@@ -395,19 +373,15 @@ describe('AUTHN-7: a provider', () => {
 
 test('AUTHN-7: a file of the provider’s own certificate trusts it, without its authority', async () => {
   const leaf = temporaryFile('leaf.crt', provider.leafPem);
-  try {
-    const server = await start([], { from: { url: provider.url, caFile: leaf.path } });
-    expect((await userOf(server, await provider.token({ sub: 'x' }))).groups).toEqual([
-      authenticated,
-    ]);
-  } finally {
-    leaf.remove();
-  }
+  const server = await start([], { from: { url: provider.url, caFile: leaf } });
+  expect((await userOf(server, await provider.token({ sub: 'x' }))).groups).toEqual([
+    authenticated,
+  ]);
 });
 
 test('AUTHN-7: is verified with the system’s authorities unless a file is given', async () => {
   const before = process.env['SSL_CERT_FILE'];
-  process.env['SSL_CERT_FILE'] = ca.path;
+  process.env['SSL_CERT_FILE'] = ca;
   try {
     const server = await start([], { from: { url: provider.url, caFile: '' } });
     expect((await userOf(server, await provider.token({ sub: 'x' }))).groups).toEqual([

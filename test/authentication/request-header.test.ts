@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
 import http2 from 'node:http2';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import {
@@ -8,39 +6,27 @@ import {
   type IssuedCertificate,
   issueClientCertificate,
 } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, startTestServer, type TestServer } from '../support/harness.ts';
-import { temporaryFile } from './token-users.ts';
+import { describe, expect, test } from 'vitest';
+import { temporaryFile, temporaryFolder } from '../support/cleanup.ts';
+import type { Answer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
-let directory: string;
-let proxies: IssuedCertificate;
-let clients: IssuedCertificate;
-
-beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-ca-'));
-  proxies = ensureCa(join(directory, 'proxies'), systemClock.now());
-  clients = ensureCa(join(directory, 'clients'), systemClock.now());
-  const proxyFile = temporaryFile('ca.crt', proxies.certificatePem);
-  const clientFile = temporaryFile('ca.crt', clients.certificatePem);
-  server = await startTestServer({
-    authentication: {
-      clientCaFile: clientFile.path,
-      requestHeader: {
-        clientCaFile: proxyFile.path,
-        allowedNames: ['front'],
-        usernameHeaders: ['X-Remote-User', 'X-User'],
-        groupHeaders: ['X-Remote-Group'],
-        extraHeaderPrefixes: ['X-Remote-Extra-'],
-      },
+const directory = temporaryFolder();
+const proxies = ensureCa(join(directory, 'proxies'), systemClock.now());
+const clients = ensureCa(join(directory, 'clients'), systemClock.now());
+const proxyFile = temporaryFile('ca.crt', proxies.certificatePem);
+const clientFile = temporaryFile('ca.crt', clients.certificatePem);
+const server = await withServer({
+  authentication: {
+    clientCaFile: clientFile,
+    requestHeader: {
+      clientCaFile: proxyFile,
+      allowedNames: ['front'],
+      usernameHeaders: ['X-Remote-User', 'X-User'],
+      groupHeaders: ['X-Remote-Group'],
+      extraHeaderPrefixes: ['X-Remote-Extra-'],
     },
-  });
-  proxyFile.remove();
-  clientFile.remove();
-});
-afterAll(async () => {
-  await server.stop();
-  rmSync(directory, { recursive: true, force: true });
+  },
 });
 
 const issue = (ca: IssuedCertificate, user: string) =>

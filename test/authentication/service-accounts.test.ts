@@ -1,14 +1,11 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureCa } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { eventually, freshNamespace, startTestServer } from '../support/harness.ts';
+import { temporaryFile, temporaryFolder } from '../support/cleanup.ts';
+import { eventually, freshNamespace } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
 import { withServer } from '../support/with-server.ts';
-import { temporaryFile } from './token-users.ts';
 
 const server = await withServer({ controllers: ['*'] });
 
@@ -109,16 +106,14 @@ describe('keys', () => {
   /** A token of a server with this signing key, and the uid of its account. */
   async function tokenFrom(signing: string, more: object = {}) {
     const file = temporaryFile('sa.key', signing);
-    const other = await startTestServer({
-      serviceAccounts: { signingKeyFile: file.path, lookup: 'off', ...more },
+    const other = await withServer({
+      serviceAccounts: { signingKeyFile: file, lookup: 'off', ...more },
     });
     const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
     const at = '/api/v1/namespaces/default/serviceaccounts';
     expect((await other.post(at, account)).status).toBe(201);
     const request = { apiVersion: review.apiVersion, kind: 'TokenRequest', spec: {} };
     const answer = await other.post(`${at}/robot/token`, request);
-    await other.stop();
-    file.remove();
     return answer.body.status.token as string;
   }
 
@@ -126,8 +121,8 @@ describe('keys', () => {
     const [rsa, ec, stranger] = [keyOf('rsa'), keyOf('ec'), keyOf('ec')];
     const one = temporaryFile('one.pub', `${keyOf('rsa').public}\n${rsa.public}`);
     const two = temporaryFile('two.key', ec.private);
-    const verifier = await startTestServer({
-      serviceAccounts: { keyFiles: [one.path, two.path], lookup: 'off' },
+    const verifier = await withServer({
+      serviceAccounts: { keyFiles: [one, two], lookup: 'off' },
     });
     const authenticated = async (signing: string, more?: object) => {
       const token = await tokenFrom(signing, more);
@@ -138,48 +133,39 @@ describe('keys', () => {
     expect(await authenticated(ec.private)).toBe(true);
     expect(await authenticated(stranger.private)).toBe(false);
     expect(await authenticated(ec.private, { issuer: 'https://other' })).toBe(false);
-    await verifier.stop();
-    one.remove();
-    two.remove();
   });
 
   test('AUTHN-6: default to the serving key', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-serving-'));
+    const directory = temporaryFolder();
     const made = ensureCa(directory, systemClock.now());
     const certificate = temporaryFile('tls.crt', made.certificatePem);
     const key = temporaryFile('tls.key', made.keyPem);
-    const tls = { certFile: certificate.path, keyFile: key.path };
-    const verifier = await startTestServer({
+    const tls = { certFile: certificate, keyFile: key };
+    const verifier = await withServer({
       listen: { host: '127.0.0.1', port: 0, tls },
       serviceAccounts: { lookup: 'off' },
     });
     const token = await tokenFrom(made.keyPem);
     const answer = await verifier.post(reviews, { ...review, spec: { token } });
     expect(answer.body.status.authenticated).toBe(true);
-    await verifier.stop();
-    certificate.remove();
-    key.remove();
-    rmSync(directory, { recursive: true, force: true });
   });
 
   test('AUTHN-6: work with every accepted issuer; lookup refuses deleted accounts', async () => {
     const ec = keyOf('ec');
     const file = temporaryFile('ec.key', ec.private);
     const accounts = {
-      keyFiles: [file.path],
+      keyFiles: [file],
       issuer: 'https://new',
       acceptedIssuers: ['https://new', 'https://old'],
     };
     const token = await tokenFrom(ec.private, { issuer: 'https://old' });
     const ask = async (lookup: 'off' | 'required') => {
-      const verifier = await startTestServer({ serviceAccounts: { ...accounts, lookup } });
+      const verifier = await withServer({ serviceAccounts: { ...accounts, lookup } });
       const answer = await verifier.post(reviews, { ...review, spec: { token } });
-      await verifier.stop();
       return answer.body.status;
     };
     expect((await ask('off')).authenticated).toBe(true);
     expect((await ask('required')).error).toContain('has been invalidated');
-    file.remove();
   });
 });
 

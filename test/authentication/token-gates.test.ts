@@ -1,31 +1,26 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
-import { afterEach, describe, expect, test } from 'vitest';
-import { type ConfigChange, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
+import type { ConfigChange } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const emulatedMinor = 31;
 const core = '/api/v1/namespaces/default';
-let server: TestServer | undefined;
-afterEach(async () => {
-  await server?.stop();
-  server = undefined;
-});
 
 /**
  * Starts a server of release 1.31 with these gates, and creates an account and its pod on a node.
  */
 async function started(pairs: readonly string[] = [], change: ConfigChange = {}) {
   const { gates } = readFeatureGates(pairs, { emulatedMinor });
-  const running = await startTestServer({
+  const running = await withServer({
     dialect: 'kubernetes',
     emulatedMinor,
     featureGates: gates,
     ...change,
   });
-  server = running;
   const metadata = { name: 'reader', namespace: 'default' };
   await running.post('/api/v1/nodes', { metadata: { name: 'n' } });
   await running.post(`${core}/serviceaccounts`, { metadata });
@@ -48,7 +43,7 @@ async function started(pairs: readonly string[] = [], change: ConfigChange = {})
     const names = Object.keys(body.status.user.extra ?? {});
     return names.map((name) => name.replace('authentication.kubernetes.io/', '')).sort();
   };
-  return { ask, extraOf };
+  return { running, ask, extraOf };
 }
 
 /** The claims of a token that depend on gates. */
@@ -97,7 +92,7 @@ describe('gates of service account tokens', () => {
   });
 
   test('VER-2: without its validation gate node-bound tokens are refused', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-token-'));
+    const directory = temporaryFolder();
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
     const signingKeyFile = join(directory, 'sa.key');
@@ -106,19 +101,16 @@ describe('gates of service account tokens', () => {
       store: { type: 'embedded' as const, directory: join(directory, 'store') },
       serviceAccounts: { signingKeyFile },
     };
-    const { ask } = await started([], kept);
-    const { token } = (await ask('Node', 'n')).body.status;
-    expect((await server?.get('/api', { token }))?.status).toBe(200);
-    await server?.stop();
+    const first = await started([], kept);
+    const { token } = (await first.ask('Node', 'n')).body.status;
+    expect((await first.running.get('/api', { token })).status).toBe(200);
+    await first.running.stop();
     const off = ['ServiceAccountTokenNodeBinding', 'ServiceAccountTokenNodeBindingValidation'];
-    await started(
+    const { running } = await started(
       off.map((name) => `${name}=false`),
       kept,
     );
-    expect((await server?.get('/api', { token }))?.status).toBe(401);
-    await server?.stop();
-    server = undefined;
-    rmSync(directory, { recursive: true, force: true });
+    expect((await running.get('/api', { token })).status).toBe(401);
   });
 
   test('VER-2: ServiceAccountTokenNodeBinding requires its validation gate', () => {

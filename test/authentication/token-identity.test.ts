@@ -1,37 +1,31 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import type { JsonObject } from '@wheelhouse/machinery';
-import { readSigningKey, type SigningKey } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestServer, type TestServer } from '../support/harness.ts';
-import { mustCreate, temporaryFile } from './token-users.ts';
+import { readSigningKey } from '@wheelhouse/server/testing';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { temporaryFile } from '../support/cleanup.ts';
+import { withServer } from '../support/with-server.ts';
+import { mustCreate } from './token-users.ts';
 
 const whoAmI = '/apis/authentication.svc.io/v1/selfsubjectreviews';
 const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
 const account = '/api/v1/namespaces/default/serviceaccounts/robot';
 const userName = 'system:serviceaccount:default:robot';
 
-let server: TestServer;
-let keyFile: ReturnType<typeof temporaryFile>;
-let signing: SigningKey;
 let bound: string;
 let legacy: string;
+const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+const signing = readSigningKey(pem);
+const keyFile = temporaryFile('sa.key', pem);
+const server = await withServer({
+  serviceAccounts: { signingKeyFile: keyFile },
+  controllers: ['*'],
+});
 beforeAll(async () => {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
-  signing = readSigningKey(pem);
-  keyFile = temporaryFile('sa.key', pem);
-  server = await startTestServer({
-    serviceAccounts: { signingKeyFile: keyFile.path },
-    controllers: ['*'],
-  });
   const named = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
   await mustCreate(server, '/api/v1/namespaces/default/serviceaccounts', named);
   bound = await issueToken();
   legacy = await legacyToken();
-});
-afterAll(async () => {
-  await server.stop();
-  keyFile.remove();
 });
 
 async function issueToken(): Promise<string> {

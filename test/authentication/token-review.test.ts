@@ -1,16 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, type TestServer } from '../support/harness.ts';
-import { as, startWithUsers } from './token-users.ts';
+import { describe, expect, test } from 'vitest';
+
+import { freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
+import { as } from './token-users.ts';
 
 const apiVersion = 'authentication.svc.io/v1';
 const path = `/apis/${apiVersion}/tokenreviews`;
 const own = 'https://svc.default.svc';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startWithUsers([{ name: 'jane', groups: ['dev'] }]);
-});
-afterAll(() => server.stop());
+const server = await withUsers([{ name: 'jane', groups: ['dev'] }]);
 
 const review = (spec: object, options: object = {}) =>
   server.post(path, { apiVersion, kind: 'TokenReview', spec }, options);

@@ -1,18 +1,19 @@
 import { silentLogger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { sample } from '../operations/metric-samples.ts';
+import { untilEnd } from '../support/cleanup.ts';
 import { startTestServer, type TestServer } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
-import { type QuickClock, quickClock } from '../support/quick-clock.ts';
-import { startWebhookService, type WebhookService } from '../support/webhook-service.ts';
+import { quickClock } from '../support/quick-clock.ts';
+import { startWebhookService } from '../support/webhook-service.ts';
+import { withServer } from '../support/with-server.ts';
 
 const audience = 'https://our.example';
 const group = 'authentication.svc.io';
 const cacheTtlMs = 60_000;
-let service: WebhookService;
-let clock: QuickClock;
-const servers: TestServer[] = [];
+const service = await untilEnd(startWebhookService());
+const clock = quickClock(20);
 const logged: string[] = [];
 
 type Status = Record<string, unknown>;
@@ -24,12 +25,12 @@ const review = (status: Status, version = 'v1') => ({
 const amy = { username: 'amy', uid: '7', groups: ['dev'], extra: { 'example.org/a': ['1', '2'] } };
 const isAmy = { authenticated: true, user: amy };
 
-async function start(
+function start(
   version: string,
   options: { readonly audiences?: readonly string[]; readonly anonymous?: boolean } = {},
 ) {
   const { audiences = [audience], anonymous = true } = options;
-  const server = await startTestServer({
+  return withServer({
     clock,
     logger: {
       ...silentLogger,
@@ -41,24 +42,13 @@ async function start(
     },
     serviceAccounts: { issuer: audience, audiences },
   });
-  servers.push(server);
-  return server;
 }
 
-let v1: TestServer;
+const v1 = await start('v1');
 let tokens = 0;
 /** A token that has not been reviewed before. */
 const fresh = () => `token-${++tokens}`;
 
-beforeAll(async () => {
-  service = await startWebhookService();
-  clock = quickClock(20);
-  v1 = await start('v1');
-});
-afterAll(async () => {
-  for (const server of servers) await server.stop();
-  await service.stop();
-});
 beforeEach(() => {
   service.received.length = 0;
   service.answer = () => review(isAmy);

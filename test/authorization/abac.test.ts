@@ -1,44 +1,36 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
+import { configMap, freshNamespace, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-abac-'));
+const directory = temporaryFolder();
 const policyFile = join(directory, 'policies.jsonl');
 const apiVersion = 'abac.authorization.svc.io/v1beta1';
 const policy = (spec: object) => JSON.stringify({ apiVersion, kind: 'Policy', spec });
-let server: TestServer;
-let namespace: string;
-
-afterAll(async () => {
-  await server?.stop();
-  rmSync(directory, { recursive: true });
+const tokenFile = join(directory, 'tokens.csv');
+const users = ['amy', 'bob', 'cleo', 'dan', 'old'].map(
+  (name) => `${name}-token,${name},,"${name}s"`,
+);
+writeFileSync(tokenFile, users.join('\n'));
+const lines = [
+  '# who may do what',
+  '',
+  policy({ user: 'amy', namespace: '*', resource: '*', apiGroup: '*' }),
+  policy({ group: 'bobs', namespace: '*', resource: 'configmaps', readonly: true }),
+  policy({ user: 'cleo', nonResourcePath: '/version*', readonly: true }),
+  policy({ group: 'system:unauthenticated', nonResourcePath: '/healthz' }),
+  '{"user":"old","resource":"secrets"}',
+];
+writeFileSync(policyFile, lines.join('\n'));
+const server = await withServer({
+  authorizationModes: ['ABAC'],
+  authorization: { policyFile },
+  authentication: { tokenFile },
 });
-beforeAll(async () => {
-  const tokenFile = join(directory, 'tokens.csv');
-  const users = ['amy', 'bob', 'cleo', 'dan', 'old'].map(
-    (name) => `${name}-token,${name},,"${name}s"`,
-  );
-  writeFileSync(tokenFile, users.join('\n'));
-  const lines = [
-    '# who may do what',
-    '',
-    policy({ user: 'amy', namespace: '*', resource: '*', apiGroup: '*' }),
-    policy({ group: 'bobs', namespace: '*', resource: 'configmaps', readonly: true }),
-    policy({ user: 'cleo', nonResourcePath: '/version*', readonly: true }),
-    policy({ group: 'system:unauthenticated', nonResourcePath: '/healthz' }),
-    '{"user":"old","resource":"secrets"}',
-  ];
-  writeFileSync(policyFile, lines.join('\n'));
-  server = await startTestServer({
-    authorizationModes: ['ABAC'],
-    authorization: { policyFile },
-    authentication: { tokenFile },
-  });
-  namespace = await freshNamespace(server);
-});
+const namespace = await freshNamespace(server);
 
 const as = (name: string) => ({ token: `${name}-token` });
 

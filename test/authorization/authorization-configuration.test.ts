@@ -2,8 +2,9 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Logger, silentLogger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { eventually, type TestServer } from '../support/harness.ts';
 import { buildPrograms, run } from '../support/program.ts';
 import { type QuickClock, quickClock } from '../support/quick-clock.ts';
 import {
@@ -11,6 +12,7 @@ import {
   startWebhookService,
   type WebhookService,
 } from '../support/webhook-service.ts';
+import { withServer } from '../support/with-server.ts';
 
 const apiVersion = 'apiserver.config.svc.io/v1';
 const review = (status: object) => ({
@@ -26,18 +28,13 @@ const rbac = { type: 'RBAC', name: 'rbac' };
 let service: WebhookService;
 let clock: QuickClock;
 let configFile: string;
-let server: TestServer | undefined;
+let server: TestServer;
 let errors: string[];
 
 beforeEach(async () => {
-  service = await startWebhookService();
+  service = await untilEnd(startWebhookService());
   clock = quickClock(20);
   errors = [];
-});
-afterEach(async () => {
-  await server?.stop();
-  server = undefined;
-  await service.stop();
 });
 
 const configuration = (authorizers: readonly object[]) =>
@@ -75,7 +72,7 @@ async function start(authorizers: readonly object[] | string, change: object = {
     ...silentLogger,
     error: (message, fields) => errors.push(`${message}: ${String(fields?.['error'])}`),
   };
-  server = await startTestServer({
+  server = await withServer({
     clock,
     logger,
     authorizationModes: [],
@@ -93,9 +90,9 @@ function answers(replies: Readonly<Record<string, Reply>>): void {
 const asked = () => service.received.map(({ path }) => path.split('?')[0]?.slice(1));
 const amy = { token: 'amy-token' };
 const list = '/api/v1/namespaces';
-const status = async (path = list) => (await server?.get(path, amy))?.status;
+const status = async (path = list) => (await server.get(path, amy))?.status;
 async function metric(series: string, label = ''): Promise<number> {
-  const lines = ((await server?.get('/metrics'))?.text ?? '').split('\n');
+  const lines = ((await server.get('/metrics'))?.text ?? '').split('\n');
   return Number(
     lines
       .find((line) => line.startsWith(series) && line.includes(label))
@@ -115,11 +112,11 @@ describe('AUTHZ-3: a chain', () => {
     expect(await status()).toBe(403);
     expect(asked()).toEqual(['one']);
     answers({ one: pass, two: pass });
-    const refused = await server?.get(list, amy);
+    const refused = await server.get(list, amy);
     expect(refused?.status).toBe(403);
     expect(refused?.body.message).toMatch(/ at the cluster scope: passed\npassed$/);
     expect(await status('/apis')).toBe(200);
-    expect((await server?.get(list))?.status).toBe(200);
+    expect((await server.get(list))?.status).toBe(200);
   });
 
   test('AUTHZ-3: sets the version, timeout, and connection of each webhook', async () => {
@@ -171,7 +168,7 @@ describe('AUTHZ-3: a chain', () => {
     answers({ closed: reply, open: reply });
     expect(await status('/apis')).toBe(200);
     expect(asked()).toEqual(['open']);
-    expect((await server?.get('/apis', { token: 'bob-token' }))?.status).toBe(403);
+    expect((await server.get('/apis', { token: 'bob-token' }))?.status).toBe(403);
     expect(asked()).toEqual(['open', 'closed']);
     const failOpen = 'apiserver_authorization_webhook_evaluations_fail_open_total';
     expect(await metric(`${failOpen}{name="open"`)).toBe(1);
@@ -207,7 +204,7 @@ describe('AUTHZ-3: match conditions', () => {
     answers({ one: allow });
     expect(await status('/apis')).toBe(code);
     expect(asked()).toEqual([]);
-    expect((await server?.get('/apis', { token: 'bob-token' }))?.status).toBe(200);
+    expect((await server.get('/apis', { token: 'bob-token' }))?.status).toBe(200);
     expect(asked()).toEqual([]);
     const failures = 'apiserver_authorization_match_condition_evaluation_errors_total';
     expect(await metric(`${failures}{name="one",type="Webhook"}`)).toBe(1);
@@ -234,7 +231,7 @@ describe('AUTHZ-3: a changed file', () => {
     const last =
       'apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds';
     expect(await metric(`${last}{`, 'status="success"')).toBeGreaterThanOrEqual(Math.floor(before));
-    expect((await server?.get('/metrics'))?.text).toMatch(
+    expect((await server.get('/metrics'))?.text).toMatch(
       /automatic_reloads_total\{apiserver_id_hash="sha256:[0-9a-f]{64}",status="success"\} 1\n/,
     );
     expect(await failed()).toBe(0);
@@ -297,7 +294,7 @@ describe('AUTHZ-3: a changed file', () => {
   test('AUTHZ-3: requests finish with the webhook for which they wait', async () => {
     await start([webhook('one'), rbac]);
     service.answer = () => 'stall';
-    const waiting = server?.get('/api/v1/nodes', amy);
+    const waiting = server.get('/api/v1/nodes', amy);
     await eventually(async () => service.received.length > 0, 'the call');
     answers({ one: deny, two: allow });
     write([webhook('two'), rbac]);
@@ -351,22 +348,18 @@ describe('AUTHZ-3: startup', () => {
 
   test('AUTHZ-3: exits with 1 and one line on an invalid file', async () => {
     const wrong = service.file('wrong.yaml', configuration([webhook('one', when('1 +'))]));
-    const programs = await buildPrograms();
-    try {
-      const flags = [`--authorization-config=${wrong}`, `--data-dir=${service.directory}/data`];
-      const ended = await run(programs.wheelhouse, ['serve', '--secure-port=0', ...flags]);
-      expect(ended.code).toBe(1);
-      expect(ended.stderr).toMatch(
-        /^error: authorizers\[0\]\.matchConditions\[0\]\.expression: Invalid value: "1 \+": compilation failed: .*\n$/,
-      );
-    } finally {
-      programs.remove();
-    }
+    const programs = await untilEnd(buildPrograms());
+    const flags = [`--authorization-config=${wrong}`, `--data-dir=${service.directory}/data`];
+    const ended = await run(programs.wheelhouse, ['serve', '--secure-port=0', ...flags]);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toMatch(
+      /^error: authorizers\[0\]\.matchConditions\[0\]\.expression: Invalid value: "1 \+": compilation failed: .*\n$/,
+    );
   });
 
   test('AUTHZ-3: creates the default roles when the file has RBAC', async () => {
     await start([rbac]);
-    const roles = await server?.get('/apis/rbac.authorization.svc.io/v1/clusterroles/admin');
+    const roles = await server.get('/apis/rbac.authorization.svc.io/v1/clusterroles/admin');
     expect(roles?.status).toBe(200);
     expect(await status('/apis')).toBe(200);
     expect(await status()).toBe(403);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   as,
   bindingOf,
@@ -8,23 +8,18 @@ import {
   roleOf,
   startWithUsers,
 } from '../authentication/token-users.ts';
-import { eventually, freshNamespace, type TestServer } from '../support/harness.ts';
 
-let server: TestServer;
-let namespace: string;
-beforeAll(async () => {
-  server = await startWithUsers([
-    { name: 'nobody' },
-    { name: 'alice' },
-    { name: 'bob', groups: ['readers', 'writers'] },
-    { name: 'root', groups: ['system:masters'] },
-    { name: 'system:serviceaccount:default:robot', groups: ['system:serviceaccounts'] },
-  ]);
-  namespace = await freshNamespace(server);
-});
-afterAll(async () => {
-  await server.stop();
-});
+import { eventually, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
+
+const server = await withUsers([
+  { name: 'nobody' },
+  { name: 'alice' },
+  { name: 'bob', groups: ['readers', 'writers'] },
+  { name: 'root', groups: ['system:masters'] },
+  { name: 'system:serviceaccount:default:robot', groups: ['system:serviceaccounts'] },
+]);
+const namespace = await freshNamespace(server);
 
 /** Waits until a user gets the wanted status, because authorization follows the caches. */
 async function settles(user: string, path: string, status: number): Promise<void> {
@@ -328,7 +323,7 @@ describe('modes', () => {
     const none = await open.get(`${rbacPath}/clusterroles`);
     expect(none.body.items).toEqual([]);
     await open.stop();
-    const closed = await startWithUsers([{ name: 'nobody' }], {
+    const closed = await withUsers([{ name: 'nobody' }], {
       authorizationModes: ['AlwaysDeny'],
     });
     const denied = await closed.get('/api/v1/secrets', as('nobody'));
@@ -337,11 +332,10 @@ describe('modes', () => {
       'secrets is forbidden: User "nobody" cannot list resource "secrets" in API group "" at the cluster scope: Everything is forbidden.',
     );
     expect((await closed.get('/api/v1/secrets')).status).toBe(200);
-    await closed.stop();
   });
 
   test('AUTHZ-2: modes run in order until one decides, and reasons are joined', async () => {
-    const both = await startWithUsers([{ name: 'nobody' }], {
+    const both = await withUsers([{ name: 'nobody' }], {
       authorizationModes: ['AlwaysDeny', 'RBAC'],
     });
     const path = `${rbacPath}/clusterrolebindings`;
@@ -356,6 +350,5 @@ describe('modes', () => {
     const rules = [{ verbs: ['list'], apiGroups: [''], resources: ['secrets'] }];
     await mustCreate(both, `${rbacPath}/clusterroles`, roleOf('ClusterRole', 'gone', { rules }));
     await eventually(async () => (await both.get('/api/v1/secrets', as('nobody'))).status === 200);
-    await both.stop();
   });
 });

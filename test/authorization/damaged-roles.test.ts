@@ -1,16 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger, systemClock } from '@wheelhouse/machinery';
 import { openEmbeddedStore } from '@wheelhouse/store';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
 import { eventually, type ResponseBody, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 let directory: string;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-store-'));
+  directory = temporaryFolder();
 });
-afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const roles = '/apis/rbac.authorization.svc.io/v1/clusterroles';
 const bindings = '/apis/rbac.authorization.svc.io/v1/clusterrolebindings';
@@ -57,21 +56,15 @@ test('AUTHZ-7: a server starts with damaged roles and bindings, and reports them
   const reports: string[] = [];
   const error = (message: string, fields?: object) =>
     reports.push(`${message} ${JSON.stringify(fields)}`);
-  const server = await startTestServer({ store, logger: { ...silentLogger, error } });
-  try {
-    expect((await server.get('/readyz')).text).toBe('ok');
-    expect((await server.get('/api/v1/namespaces')).status).toBe(200);
-    for (const name of ['admin', 'edit', 'view', 'system:discovery', 'system:basic-user']) {
-      expect((await server.get(`${roles}/${name}`)).status, name).toBe(500);
-      expect(reports.join('\n')).toMatch(
-        new RegExp(`cannot reconcile a damaged .*"name":"${name}"`),
-      );
-    }
-    expect((await server.get(`${bindings}/system:discovery`)).status).toBe(500);
-    expect((await server.get(`${roles}/cluster-admin`)).status).toBe(200);
-  } finally {
-    await server.stop();
+  const server = await withServer({ store, logger: { ...silentLogger, error } });
+  expect((await server.get('/readyz')).text).toBe('ok');
+  expect((await server.get('/api/v1/namespaces')).status).toBe(200);
+  for (const name of ['admin', 'edit', 'view', 'system:discovery', 'system:basic-user']) {
+    expect((await server.get(`${roles}/${name}`)).status, name).toBe(500);
+    expect(reports.join('\n')).toMatch(new RegExp(`cannot reconcile a damaged .*"name":"${name}"`));
   }
+  expect((await server.get(`${bindings}/system:discovery`)).status).toBe(500);
+  expect((await server.get(`${roles}/cluster-admin`)).status).toBe(200);
 });
 
 const flows = 'flowcontrol.apiserver.svc.io';
@@ -109,21 +102,17 @@ test('OPS-3: a server starts with damaged default objects, and reports them', as
   const reports: string[] = [];
   const error = (message: string, fields?: object) =>
     reports.push(`${message} ${JSON.stringify(fields)}`);
-  const server = await startTestServer({ ...own, logger: { ...silentLogger, error } });
-  try {
-    expect((await server.get('/readyz')).text).toBe('ok');
-    for (const name of ['catch-all', 'exempt', 'probes']) {
-      const report = `a default object is damaged .*"flowschemas".*"name":"${name}"`;
-      expect(reports.join('\n')).toMatch(new RegExp(report));
-    }
-    expect((await server.get(`/apis/${flows}/v1/flowschemas/catch-all`)).status).toBe(500);
-    const remade = `/apis/${flows}/v1/prioritylevelconfigurations/exempt`;
-    await eventually(
-      async () => (await server.get(remade)).body.spec?.type === 'Exempt',
-      'the exempt level is not repaired',
-    );
-    expect((await server.get('/api/v1/namespaces')).status).toBe(200);
-  } finally {
-    await server.stop();
+  const server = await withServer({ ...own, logger: { ...silentLogger, error } });
+  expect((await server.get('/readyz')).text).toBe('ok');
+  for (const name of ['catch-all', 'exempt', 'probes']) {
+    const report = `a default object is damaged .*"flowschemas".*"name":"${name}"`;
+    expect(reports.join('\n')).toMatch(new RegExp(report));
   }
+  expect((await server.get(`/apis/${flows}/v1/flowschemas/catch-all`)).status).toBe(500);
+  const remade = `/apis/${flows}/v1/prioritylevelconfigurations/exempt`;
+  await eventually(
+    async () => (await server.get(remade)).body.spec?.type === 'Exempt',
+    'the exempt level is not repaired',
+  );
+  expect((await server.get('/api/v1/namespaces')).status).toBe(200);
 });

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { dialectOf } from '@wheelhouse/machinery';
 import { defaultRbac } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -13,22 +10,15 @@ import {
   roleOf,
   startWithUsers,
 } from '../authentication/token-users.ts';
-import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { temporaryFolder } from '../support/cleanup.ts';
+import { eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const autoupdate = `${rbacGroup}/autoupdate`;
 const names = (items: { metadata: { name: string } }[]) => items.map((one) => one.metadata.name);
 
-describe('defaults', () => {
-  let server: TestServer;
-  beforeAll(async () => {
-    server = await startTestServer();
-  });
-  afterAll(() => server.stop());
+describe('defaults', async () => {
+  const server = await withServer();
 
   test('AUTHZ-7: exist once readyz succeeds, with labels and annotations', async () => {
     const hook = '/readyz/poststarthook/rbac/bootstrap-roles';
@@ -213,11 +203,11 @@ describe('user-facing roles', () => {
 
 describe('reconciliation', () => {
   test('AUTHZ-7: each start adds what is missing and respects autoupdate=false', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-store-'));
+    const directory = temporaryFolder();
     const store = { type: 'embedded', directory } as const;
     const roles = `${rbacPath}/clusterroles`;
     const bindings = `${rbacPath}/clusterrolebindings`;
-    let server = await startTestServer({ store });
+    let server = await withServer({ store });
     const extra = { verbs: ['get'], apiGroups: ['x'], resources: ['y'] };
     await server.patch(`${roles}/system:basic-user`, { rules: [extra] }, 'merge');
     const off = { metadata: { annotations: { [autoupdate]: 'false' } }, rules: [] };
@@ -232,7 +222,7 @@ describe('reconciliation', () => {
     await mustCreate(server, bindings, other);
     const untouched = (await server.get(`${roles}/cluster-admin`)).body.metadata.resourceVersion;
     await server.stop();
-    server = await startTestServer({ store });
+    server = await withServer({ store });
     const basic = (await server.get(`${roles}/system:basic-user`)).body.rules;
     expect(basic).toContainEqual(extra);
     expect(basic.length).toBe(3);
@@ -247,26 +237,22 @@ describe('reconciliation', () => {
     expect(again.body.roleRef.name).toBe('system:basic-user');
     const kept = await server.get(`${roles}/cluster-admin`);
     expect(kept.body.metadata.resourceVersion).toBe(untouched);
-    await server.stop();
-    rmSync(directory, { recursive: true, force: true });
   });
 
   test('AUTHZ-7: the binding split from system:discovery starts with its subjects', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-store-'));
+    const directory = temporaryFolder();
     const store = { type: 'embedded', directory } as const;
     const bindings = `${rbacPath}/clusterrolebindings`;
-    let server = await startTestServer({ store });
+    let server = await withServer({ store });
     const subjects = [{ kind: 'Group', apiGroup: rbacGroup, name: 'system:authenticated' }];
     const off = { metadata: { annotations: { [autoupdate]: 'false' } }, subjects };
     await server.patch(`${bindings}/system:discovery`, off, 'merge');
     await server.remove(`${bindings}/system:public-info-viewer`);
     await server.stop();
-    server = await startTestServer({ store });
+    server = await withServer({ store });
     const viewer = (await server.get(`${bindings}/system:public-info-viewer`)).body;
     expect(viewer.subjects).toEqual(subjects);
     expect(viewer.roleRef.name).toBe('system:public-info-viewer');
     expect(viewer.metadata.annotations[autoupdate]).toBe('false');
-    await server.stop();
-    rmSync(directory, { recursive: true, force: true });
   });
 });

@@ -1,17 +1,16 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { adminToken, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { temporaryFile, temporaryFolder } from '../support/cleanup.ts';
+import { adminToken } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /**
  * One server delegates everything to another: the requests of the first must match the answers of
  * the second.
  */
-const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-delegation-'));
+const directory = temporaryFolder();
 const rbac = 'rbac.authorization.svc.io';
-let authority: TestServer;
-const servers: TestServer[] = [];
 
 function kubeconfig(path: string): string {
   const file = join(directory, `${path.replaceAll('/', '-')}.json`);
@@ -27,11 +26,9 @@ function kubeconfig(path: string): string {
 }
 const ca = () => Buffer.from(authority.server.caPem ?? '').toString('base64');
 
+const tokenFile = temporaryFile('tokens.csv', 'amy-token,amy,uid-1,"dev"\n');
+const authority = await withServer({ authentication: { tokenFile } });
 beforeAll(async () => {
-  const tokenFile = join(directory, 'tokens.csv');
-  writeFileSync(tokenFile, 'amy-token,amy,uid-1,"dev"\n');
-  authority = await startTestServer({ authentication: { tokenFile } });
-  servers.push(authority);
   const metadata = { name: 'dev-reads' };
   const apiVersion = `${rbac}/v1`;
   const rules = [
@@ -50,13 +47,9 @@ beforeAll(async () => {
   };
   expect((await authority.post(`${path}/clusterrolebindings`, binding)).status).toBe(201);
 });
-afterAll(async () => {
-  for (const server of servers.reverse()) await server.stop();
-  rmSync(directory, { recursive: true });
-});
 
 test('AUTHN-9: a server delegates authentication and authorization to another', async () => {
-  const server = await startTestServer({
+  const server = await withServer({
     authorizationModes: ['Webhook'],
     authorization: {
       webhook: {
@@ -74,7 +67,6 @@ test('AUTHN-9: a server delegates authentication and authorization to another', 
       },
     },
   });
-  servers.push(server);
   const amy = { token: 'amy-token' };
   const list = '/api/v1/namespaces/default/configmaps';
   expect((await server.get(list, amy)).status).toBe(200);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
   as,
   bindingOf,
@@ -6,23 +6,23 @@ import {
   rbacGroup,
   rbacPath,
   roleOf,
-  startWithUsers,
 } from '../authentication/token-users.ts';
-import { eventually, freshNamespace, type TestServer } from '../support/harness.ts';
 
-let server: TestServer;
+import { eventually, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
+
 let namespace: string;
 
 const readMaps = { verbs: ['get', 'list'], apiGroups: [''], resources: ['configmaps'] };
 const writeMaps = { verbs: ['create', 'update'], apiGroups: [''], resources: ['configmaps'] };
 
+const server = await withUsers([
+  { name: 'writer' },
+  { name: 'escalator' },
+  { name: 'binder', groups: ['g'] },
+  { name: 'root', groups: ['system:masters'] },
+]);
 beforeAll(async () => {
-  server = await startWithUsers([
-    { name: 'writer' },
-    { name: 'escalator' },
-    { name: 'binder', groups: ['g'] },
-    { name: 'root', groups: ['system:masters'] },
-  ]);
   namespace = await freshNamespace(server);
   const manage = { verbs: ['*'], apiGroups: [rbacGroup], resources: ['rolebindings'] };
   // Every verb of roles except `bind` and `escalate`.
@@ -53,9 +53,6 @@ beforeAll(async () => {
     await eventually(async () => (await server.get(roles_(), as(user))).status === 200);
   }
   await eventually(async () => (await server.get(bindings_(), as('binder'))).status === 200);
-});
-afterAll(async () => {
-  await server.stop();
 });
 
 const roles_ = () => `${rbacPath}/namespaces/${namespace}/roles`;
@@ -243,12 +240,11 @@ describe('bindings', () => {
 });
 
 test('AUTHZ-5: the check holds where another mode authorizes', async () => {
-  const closed = await startWithUsers([{ name: 'root', groups: ['system:masters'] }], {
+  const closed = await withUsers([{ name: 'root', groups: ['system:masters'] }], {
     authorizationModes: ['AlwaysAllow'],
   });
   const path = `${rbacPath}/clusterroles`;
   const role = roleOf('ClusterRole', 'r', { rules: [writeMaps] });
   // AlwaysAllow allows `escalate` as well.
   expect((await closed.post(path, role, { token: undefined })).status).toBe(201);
-  await closed.stop();
 });

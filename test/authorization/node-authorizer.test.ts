@@ -1,13 +1,14 @@
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { as, mustCreate, startWithUsers } from '../authentication/token-users.ts';
-import { eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+
+import { eventually, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
 
 const nodes = ['system:nodes'];
 const n1 = 'system:node:n1';
 const n2 = 'system:node:n2';
 
-let server: TestServer;
 let ns: string;
 
 const volumes = [
@@ -37,17 +38,17 @@ const named = (kind: string, name: string, more: object = {}) => ({
   ...more,
 });
 
+const server = await withUsers(
+  [
+    { name: n1, groups: nodes },
+    { name: n2, groups: nodes },
+    { name: 'system:node:', groups: nodes },
+    { name: 'system:node:outside' },
+    { name: 'kubelet', groups: nodes },
+  ],
+  { authorizationModes: ['Node', 'RBAC'] },
+);
 beforeAll(async () => {
-  server = await startWithUsers(
-    [
-      { name: n1, groups: nodes },
-      { name: n2, groups: nodes },
-      { name: 'system:node:', groups: nodes },
-      { name: 'system:node:outside' },
-      { name: 'kubelet', groups: nodes },
-    ],
-    { authorizationModes: ['Node', 'RBAC'] },
-  );
   ns = await freshNamespace(server);
   const core = `/api/v1/namespaces/${ns}`;
   const quantity = { resources: { requests: { storage: '1Gi' } } };
@@ -91,9 +92,6 @@ beforeAll(async () => {
     mustCreate(server, '/api/v1/nodes', named('Node', 'n1')),
     mustCreate(server, '/api/v1/nodes', named('Node', 'n2')),
   ]);
-});
-afterAll(async () => {
-  await server.stop();
 });
 
 async function refusal(user: string, path: string, method = 'GET'): Promise<string> {
@@ -293,26 +291,18 @@ test('AUTHZ-2: the Node mode runs among the others in the given order', async ()
   } finally {
     await one.stop();
   }
-  const alone = await startWithUsers(users, { authorizationModes: ['Node'] });
-  try {
-    expect((await alone.get('/api/v1/services', as(n1))).status).toBe(200);
-    expect((await alone.get('/api/v1/secrets', as(n1))).status).toBe(403);
-    expect((await alone.get('/api/v1/services', as('other'))).status).toBe(403);
-  } finally {
-    await alone.stop();
-  }
+  const alone = await withUsers(users, { authorizationModes: ['Node'] });
+  expect((await alone.get('/api/v1/services', as(n1))).status).toBe(200);
+  expect((await alone.get('/api/v1/secrets', as(n1))).status).toBe(403);
+  expect((await alone.get('/api/v1/services', as('other'))).status).toBe(403);
 });
 
 test('AUTHZ-9: with AuthorizeNodeWithSelectors off nodes read all nodes and pods', async () => {
   const featureGates = readFeatureGates(['AuthorizeNodeWithSelectors=false']).gates;
   const authorizationModes = ['Node'] as const;
   const users = [{ name: n1, groups: nodes }];
-  const open = await startWithUsers(users, { authorizationModes, featureGates });
-  try {
-    expect((await open.get('/api/v1/pods', as(n1))).status).toBe(200);
-    expect((await open.get('/api/v1/nodes', as(n1))).status).toBe(200);
-    expect((await open.get('/api/v1/secrets', as(n1))).status).toBe(403);
-  } finally {
-    await open.stop();
-  }
+  const open = await withUsers(users, { authorizationModes, featureGates });
+  expect((await open.get('/api/v1/pods', as(n1))).status).toBe(200);
+  expect((await open.get('/api/v1/nodes', as(n1))).status).toBe(200);
+  expect((await open.get('/api/v1/secrets', as(n1))).status).toBe(403);
 });

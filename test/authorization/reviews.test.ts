@@ -1,13 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  as,
-  bindingOf,
-  mustCreate,
-  rbacPath,
-  roleOf,
-  startWithUsers,
-} from '../authentication/token-users.ts';
-import { eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
+
+import { eventually, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
 
 const apiVersion = 'authorization.svc.io/v1';
 const path = `/apis/${apiVersion}`;
@@ -18,10 +13,9 @@ const review = (kind: string, spec: object, more: object = {}) => ({
   ...more,
 });
 
-let server: TestServer;
 let namespace: string;
+const server = await withUsers([{ name: 'jane', groups: ['dev', 'ops'] }, { name: 'reviewer' }]);
 beforeAll(async () => {
-  server = await startWithUsers([{ name: 'jane', groups: ['dev', 'ops'] }, { name: 'reviewer' }]);
   namespace = await freshNamespace(server);
   const rules = [
     { verbs: ['get'], apiGroups: [''], resources: ['configmaps'], resourceNames: ['a'] },
@@ -48,7 +42,6 @@ beforeAll(async () => {
   );
   await eventually(async () => (await server.get('/logs/x', as('jane'))).status === 404);
 });
-afterAll(() => server.stop());
 
 const configMaps = (more: object = {}) => ({
   resourceAttributes: { namespace, verb: 'get', resource: 'configmaps', ...more },

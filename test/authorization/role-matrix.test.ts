@@ -1,7 +1,9 @@
 import type { APIGroup, GroupVersionForDiscovery } from '@wheelhouse/kinds/types/meta/v1';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { bindingOf, mustCreate, rbacPath, startWithUsers } from '../authentication/token-users.ts';
-import { eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { bindingOf, mustCreate, rbacPath } from '../authentication/token-users.ts';
+
+import { eventually, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
 
 /**
  * The permissions of the user-facing roles, as release 1.32 of Kubernetes defines them; derived
@@ -86,14 +88,13 @@ function expected(role: string): Set<string> {
   return new Set(keys);
 }
 
-let server: TestServer;
 let ns: string;
 let other: string;
 /** `group resource` of every served kind, of those in the table, and of an unknown kind. */
 let asked: readonly string[];
 
+const server = await withUsers([]);
 beforeAll(async () => {
-  server = await startWithUsers([]);
   [ns, other] = [await freshNamespace(server), await freshNamespace(server)];
   const bindings = `${rbacPath}/namespaces/${ns}/rolebindings`;
   for (const role of Object.keys(roles)) {
@@ -109,7 +110,6 @@ beforeAll(async () => {
   await eventually(() => isAllowed('admin', 'create  secrets'), 'the aggregated roles');
   await eventually(() => isAllowed('edit', 'get  configmaps'), 'the aggregated roles');
 });
-afterAll(() => server.stop());
 
 async function resourcesAsked(): Promise<readonly string[]> {
   const names = new Set(['example.com widgets', 'example.com widgets/status', ' nodes/proxy']);

@@ -1,13 +1,11 @@
 import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { type ConfigChange, eventually, type TestServer } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
-import { type QuickClock, quickClock } from '../support/quick-clock.ts';
-import {
-  type Received,
-  startWebhookService,
-  type WebhookService,
-} from '../support/webhook-service.ts';
+import { quickClock } from '../support/quick-clock.ts';
+import { type Received, startWebhookService } from '../support/webhook-service.ts';
+import { withServer } from '../support/with-server.ts';
 
 const group = 'authorization.svc.io';
 const review = (status: object, version = 'v1') => ({
@@ -17,16 +15,12 @@ const review = (status: object, version = 'v1') => ({
 });
 const allowed = review({ allowed: true });
 const ttlMs = 60_000;
-let service: WebhookService;
-let clock: QuickClock;
-let tokenFile: string;
-let server: TestServer;
-const servers: TestServer[] = [];
+const service = await untilEnd(startWebhookService());
+const clock = quickClock(20);
+const tokenFile = service.file('tokens.csv', 'amy-token,amy,uid-1,"dev,<ops>"\nbob-token,bob,2\n');
 
-type Change = Parameters<typeof startTestServer>[0];
-
-async function start(settings: object = {}, change: Change = {}): Promise<TestServer> {
-  const started = await startTestServer({
+function start(settings: object = {}, change: ConfigChange = {}): Promise<TestServer> {
+  return withServer({
     clock,
     authorizationModes: ['Webhook', 'RBAC'],
     authorization: {
@@ -41,20 +35,9 @@ async function start(settings: object = {}, change: Change = {}): Promise<TestSe
     authentication: { tokenFile },
     ...change,
   });
-  servers.push(started);
-  return started;
 }
 
-beforeAll(async () => {
-  service = await startWebhookService();
-  clock = quickClock(20);
-  tokenFile = service.file('tokens.csv', 'amy-token,amy,uid-1,"dev,<ops>"\nbob-token,bob,2\n');
-  server = await start();
-});
-afterAll(async () => {
-  for (const started of servers) await started.stop();
-  await service.stop();
-});
+const server = await start();
 beforeEach(() => {
   service.received.length = 0;
   service.answer = () => allowed;

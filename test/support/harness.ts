@@ -132,6 +132,7 @@ export interface TestServer {
   ): Promise<Answer<Body>>;
   remove(path: string, body?: unknown, options?: RequestOptions): Promise<Answer>;
   watch(path: string, options?: RequestOptions): Promise<TestWatch>;
+  /** Stops the server and removes its certificates; later calls return the first one's promise. */
   stop(): Promise<void>;
 }
 
@@ -200,15 +201,20 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
   const isUsual = config.clock === systemClock && rest.listen === undefined;
   if (isUsual) rememberCertificates(certDir, dialect);
   const client = connect(server.url);
+  let stopped: Promise<void> | undefined;
+  const stop = async () => {
+    client.close();
+    await server.stop();
+    remove();
+  };
   return {
     server,
     url: server.url,
     config,
     ...client.calls,
-    async stop() {
-      client.close();
-      await server.stop();
-      remove();
+    stop() {
+      stopped ??= stop();
+      return stopped;
     },
   };
 }

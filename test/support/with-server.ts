@@ -1,12 +1,16 @@
-import { afterAll } from 'vitest';
+import { startWithUsers } from '../authentication/token-users.ts';
+import { untilEnd } from './cleanup.ts';
 import { type ConfigChange, startTestServer, type TestServer } from './harness.ts';
 
 /**
- * Starts a server for all tests of a file, and stops it after the last one. Call it at the top
- * level of the file: `const server = await withServer();`.
+ * Starts a server that stops when the current test ends or, at the top level of a file or a
+ * `describe` block, after its last test: `const server = await withServer();`.
  */
 export function withServer(change?: ConfigChange): Promise<TestServer> {
-  const server = startTestServer(change);
-  afterAll(async () => (await server).stop());
-  return server;
+  return untilEnd(startTestServer(change));
+}
+
+/** The same with users whose tokens are their names. */
+export function withUsers(...args: Parameters<typeof startWithUsers>): Promise<TestServer> {
+  return untilEnd(startWithUsers(...args));
 }
