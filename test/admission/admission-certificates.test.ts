@@ -1,14 +1,8 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  as,
-  bindingOf,
-  mustCreate,
-  rbacPath,
-  roleOf,
-  startWithUsers,
-} from '../authentication/token-users.ts';
-import type { TestServer } from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
+
+import { withUsers } from '../support/with-server.ts';
 
 function der(tag: number, ...contents: Buffer[]): Buffer {
   const content = Buffer.concat(contents);
@@ -31,10 +25,9 @@ function signedRequest(organization: string, stringTag = 0x0c): string {
   return `-----BEGIN CERTIFICATE REQUEST-----\n${body}\n-----END CERTIFICATE REQUEST-----\n`;
 }
 
-describe('certificates', () => {
-  let server: TestServer;
+describe('certificates', async () => {
+  const server = await withUsers([{ name: 'approver' }, { name: 'stranger' }]);
   beforeAll(async () => {
-    server = await startWithUsers([{ name: 'approver' }, { name: 'stranger' }]);
     const requests = ['certificatesigningrequests/approval', 'certificatesigningrequests/status'];
     const rules = [
       { verbs: ['update', 'patch'], apiGroups: ['certificates.svc.io'], resources: requests },
@@ -56,7 +49,6 @@ describe('certificates', () => {
     await mustCreate(server, `${rbacPath}/clusterrolebindings`, one);
     await mustCreate(server, path, certificateRequest('r', 'example.com/x'));
   });
-  afterAll(() => server.stop());
   const path = '/apis/certificates.svc.io/v1/certificatesigningrequests';
 
   function certificateRequest(

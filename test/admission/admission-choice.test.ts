@@ -1,13 +1,7 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import {
-  as,
-  bindingOf,
-  mustCreate,
-  rbacPath,
-  roleOf,
-  startWithUsers,
-} from '../authentication/token-users.ts';
+import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
+
 import {
   type ConfigChange,
   configMap,
@@ -16,6 +10,7 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { withServer, withUsers } from '../support/with-server.ts';
 
 async function within(
   admission: NonNullable<ConfigChange['admission']>,
@@ -184,24 +179,20 @@ test('ADM-1: PodTolerationRestriction merges and restricts tolerations by namesp
 });
 
 test('ADM-1: OwnerReferencesPermissionEnforcement does not block the garbage collector', async () => {
-  const server = await startTestServer({
+  const server = await withServer({
     controllers: ['garbage-collector-controller'],
     admission: { disabled, enabled: ['OwnerReferencesPermissionEnforcement'] },
   });
-  try {
-    const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
-    const { uid } = (await server.post(path, configMap('owner'))).body.metadata;
-    const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid }];
-    const owned = { ...configMap('owned'), metadata: { name: 'owned', ownerReferences } };
-    await mustCreate(server, path, owned);
-    await server.remove(`${path}/owner?propagationPolicy=Orphan`);
-    await eventually(async () => {
-      const { body } = await server.get(`${path}/owned`);
-      return body.metadata.ownerReferences === undefined;
-    }, 'the orphan has no owner');
-  } finally {
-    await server.stop();
-  }
+  const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
+  const { uid } = (await server.post(path, configMap('owner'))).body.metadata;
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid }];
+  const owned = { ...configMap('owned'), metadata: { name: 'owned', ownerReferences } };
+  await mustCreate(server, path, owned);
+  await server.remove(`${path}/owner?propagationPolicy=Orphan`);
+  await eventually(async () => {
+    const { body } = await server.get(`${path}/owned`);
+    return body.metadata.ownerReferences === undefined;
+  }, 'the orphan has no owner');
 });
 
 test('ADM-1: DenyServiceExternalIPs refuses new external addresses', async () => {
@@ -222,59 +213,55 @@ test('ADM-1: DenyServiceExternalIPs refuses new external addresses', async () =>
 });
 
 test('ADM-1: OwnerReferencesPermissionEnforcement requires rights to delete and block', async () => {
-  const server = await startWithUsers([{ name: 'writer' }, { name: 'owner' }], {
+  const server = await withUsers([{ name: 'writer' }, { name: 'owner' }], {
     admission: { disabled, enabled: ['OwnerReferencesPermissionEnforcement'] },
   });
-  try {
-    const ns = await freshNamespace(server);
-    const write = {
-      apiGroups: [''],
-      resources: ['configmaps'],
-      verbs: ['create', 'update', 'patch'],
-    };
-    const owning = [
-      { apiGroups: [''], resources: ['configmaps'], verbs: ['delete'] },
-      { apiGroups: ['apps'], resources: ['deployments/finalizers'], verbs: ['update'] },
-    ];
-    for (const [name, rules, subjects] of [
-      ['writes', [write], ['writer', 'owner']],
-      ['owns', owning, ['owner']],
-    ] as const) {
-      await mustCreate(server, `${rbacPath}/clusterroles`, roleOf('ClusterRole', name, { rules }));
-      const binding = bindingOf('ClusterRoleBinding', name, { role: name, subjects });
-      await mustCreate(server, `${rbacPath}/clusterrolebindings`, binding);
-    }
-    const path = `/api/v1/namespaces/${ns}/configmaps`;
-    await mustCreate(server, path, configMap('c'));
-    const ownerReference = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd', uid: 'u' };
-    const own = (user: string, more: object = {}) =>
-      server.patch(
-        `${path}/c`,
-        { metadata: { ownerReferences: [{ ...ownerReference, ...more }] } },
-        'merge',
-        as(user),
-      );
-    const refused = await own('writer');
-    expect(refused.status).toBe(403);
-    expect(refused.body.message).toBe(
-      'configmaps "c" is forbidden: cannot set an ownerRef on a resource you can\'t delete: , <nil>',
-    );
-    expect((await own('owner', { blockOwnerDeletion: true })).status).toBe(200);
-    const blocking = [{ ...ownerReference, blockOwnerDeletion: true }];
-    const created = (kind: string) => ({
-      ...configMap('n'),
-      metadata: { name: 'n', ownerReferences: blocking.map((one) => ({ ...one, kind })) },
-    });
-    const held = await server.post(path, created('Deployment'), as('writer'));
-    expect(held.status).toBe(403);
-    expect(held.body.message).toBe(
-      'configmaps "n" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can\'t set finalizers on: , <nil>',
-    );
-    const unknown = await server.post(path, created('Nothing'), as('owner'));
-    expect(unknown.body.message).toBe(
-      'configmaps "n" is forbidden: cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion apps/v1 Kind Nothing: no matches for kind "Nothing" in version "apps/v1"',
-    );
-  } finally {
-    await server.stop();
+  const ns = await freshNamespace(server);
+  const write = {
+    apiGroups: [''],
+    resources: ['configmaps'],
+    verbs: ['create', 'update', 'patch'],
+  };
+  const owning = [
+    { apiGroups: [''], resources: ['configmaps'], verbs: ['delete'] },
+    { apiGroups: ['apps'], resources: ['deployments/finalizers'], verbs: ['update'] },
+  ];
+  for (const [name, rules, subjects] of [
+    ['writes', [write], ['writer', 'owner']],
+    ['owns', owning, ['owner']],
+  ] as const) {
+    await mustCreate(server, `${rbacPath}/clusterroles`, roleOf('ClusterRole', name, { rules }));
+    const binding = bindingOf('ClusterRoleBinding', name, { role: name, subjects });
+    await mustCreate(server, `${rbacPath}/clusterrolebindings`, binding);
   }
+  const path = `/api/v1/namespaces/${ns}/configmaps`;
+  await mustCreate(server, path, configMap('c'));
+  const ownerReference = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd', uid: 'u' };
+  const own = (user: string, more: object = {}) =>
+    server.patch(
+      `${path}/c`,
+      { metadata: { ownerReferences: [{ ...ownerReference, ...more }] } },
+      'merge',
+      as(user),
+    );
+  const refused = await own('writer');
+  expect(refused.status).toBe(403);
+  expect(refused.body.message).toBe(
+    'configmaps "c" is forbidden: cannot set an ownerRef on a resource you can\'t delete: , <nil>',
+  );
+  expect((await own('owner', { blockOwnerDeletion: true })).status).toBe(200);
+  const blocking = [{ ...ownerReference, blockOwnerDeletion: true }];
+  const created = (kind: string) => ({
+    ...configMap('n'),
+    metadata: { name: 'n', ownerReferences: blocking.map((one) => ({ ...one, kind })) },
+  });
+  const held = await server.post(path, created('Deployment'), as('writer'));
+  expect(held.status).toBe(403);
+  expect(held.body.message).toBe(
+    'configmaps "n" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can\'t set finalizers on: , <nil>',
+  );
+  const unknown = await server.post(path, created('Nothing'), as('owner'));
+  expect(unknown.body.message).toBe(
+    'configmaps "n" is forbidden: cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion apps/v1 Kind Nothing: no matches for kind "Nothing" in version "apps/v1"',
+  );
 });

@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type JsonObject, systemClock } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { auditFolder, named } from '../audit/audit-run.ts';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import {
   type ConfigChange,
   configMap,
@@ -14,20 +14,14 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 import { startWebhookService, type WebhookService } from '../support/webhook-service.ts';
-
-const undo: (() => Promise<void> | void)[] = [];
-
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-});
+import { withServer } from '../support/with-server.ts';
 
 /** Writes an AdmissionConfiguration and files beside it; returns its path. */
 function configFile(
   plugins: string | readonly object[],
   files: Record<string, string> = {},
 ): string {
-  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-plugins-'));
-  undo.push(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = temporaryFolder();
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
   const path = join(directory, 'admission.json');
   const whole = { apiVersion: 'apiserver.config.svc.io/v1', kind: 'AdmissionConfiguration' };
@@ -36,14 +30,12 @@ function configFile(
   return path;
 }
 
-async function serverOf(
+function serverOf(
   admission: NonNullable<ConfigChange['admission']>,
   change: ConfigChange = {},
 ): Promise<TestServer> {
   const disabled = ['ServiceAccount', 'StorageObjectInUseProtection'];
-  const server = await startTestServer({ ...change, admission: { disabled, ...admission } });
-  undo.push(() => server.stop());
-  return server;
+  return withServer({ ...change, admission: { disabled, ...admission } });
 }
 
 const failing = (admission: NonNullable<ConfigChange['admission']>): Promise<string> =>
@@ -162,8 +154,7 @@ describe('ImagePolicyWebhook', () => {
   const pods = '/api/v1/namespaces/default/pods';
   let service: WebhookService;
   const start = async (policy: JsonObject, change: ConfigChange = {}) => {
-    const started = await startWebhookService();
-    undo.push(() => started.stop());
+    const started = await untilEnd(startWebhookService());
     service = started;
     const kubeConfigFile = service.kubeconfig({ path: '/images' });
     const configuration = { imagePolicy: { kubeConfigFile, retryBackoff: 1, ...policy } };
@@ -219,8 +210,7 @@ describe('ImagePolicyWebhook', () => {
     expect(refused.status).toBe(403);
     expect(service.received).toHaveLength(5);
 
-    const audit = auditFolder({ rules: [{ level: 'Metadata' }] });
-    undo.push(() => audit.remove());
+    const audit = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
     const open = await start({ defaultAllow: true }, { audit: audit.settings });
     const { id, headers } = named();
     const made = await open.post(pods, pod('a'), { headers });
@@ -266,8 +256,7 @@ describe('PodSecurity', () => {
       exemptions: { usernames: ['ann'], namespaces: ['free'], runtimeClasses: ['safe'] },
     });
     const file = configFile([{ name: 'PodSecurity', path }], { [path]: JSON.stringify(body) });
-    const audit = auditFolder({ rules: [{ level: 'Metadata' }] });
-    undo.push(() => audit.remove());
+    const audit = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
     const disabled = ['ServiceAccount', 'StorageObjectInUseProtection', 'RuntimeClass'];
     const server = await serverOf({ configFile: file, disabled }, { audit: audit.settings });
     const noted = async (method: string, at: string, sent: JsonObject, headers = {}) => {
@@ -480,8 +469,7 @@ describe('pods', () => {
 
 describe('webhooks', () => {
   test('ADM-1: each webhook plugin uses the credentials for the host it calls', async () => {
-    const service = await startWebhookService();
-    undo.push(() => service.stop());
+    const service = await untilEnd(startWebhookService());
     const host = new URL(service.url).host;
     const users = (token: string) =>
       service.file(

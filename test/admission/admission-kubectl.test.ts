@@ -1,26 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
-import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
-import { type AdmissionService, startAdmissionService } from './admission-service.ts';
+import { expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { freshNamespace } from '../support/harness.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { withServer } from '../support/with-server.ts';
+import { startAdmissionService } from './admission-service.ts';
 
-let server: TestServer;
-let service: AdmissionService;
-let client: Kubectl;
-let namespace: string;
-
-beforeAll(async () => {
-  if (!kubectlIsHere) return;
-  service = await startAdmissionService();
-  server = await startTestServer({ dialect: 'kubernetes' });
-  namespace = await freshNamespace(server);
-  client = kubectlOf(server);
-});
-afterAll(async () => {
-  if (!kubectlIsHere) return;
-  await server.stop();
-  await service.stop();
-  client.remove();
-});
+const service = await untilEnd(startAdmissionService());
+const server = await withServer({ dialect: 'kubernetes' });
+const client = untilEnd(kubectlOf(server));
+const namespace = await freshNamespace(server);
 
 const kubectl = (args: readonly string[], stdin = '') =>
   client.run([`--namespace=${namespace}`, ...args], { stdin });

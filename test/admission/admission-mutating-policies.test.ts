@@ -1,7 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { configMap, startTestServer } from '../support/harness.ts';
+import { configMap } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { type PolicyKit, policyKit } from './admission-policies.ts';
 import { registration } from './admission-service.ts';
@@ -284,21 +284,13 @@ describe('ADM-3: mutating policies', () => {
   });
 
   test('ADM-3: with the gate off the kinds are served but have no effect', async () => {
-    const plain = await startTestServer({ runtimeConfig });
-    try {
-      const other = await policyKit(plain, 'Mutating');
-      await other.bound({ mutations: [labels('"a": "b"')] });
-      const made = await plain.post(other.maps, configMap('a'));
-      expect(made.body.metadata.labels).toBeUndefined();
-    } finally {
-      await plain.stop();
-    }
-    const stable = await startTestServer();
-    try {
-      const path = `/apis/${registration}/v1alpha1/mutatingadmissionpolicies`;
-      expect((await stable.get(path)).status).toBe(404);
-    } finally {
-      await stable.stop();
-    }
+    const plain = await withServer({ runtimeConfig });
+    const other = await policyKit(plain, 'Mutating');
+    await other.bound({ mutations: [labels('"a": "b"')] });
+    const made = await plain.post(other.maps, configMap('a'));
+    expect(made.body.metadata.labels).toBeUndefined();
+    const stable = await withServer();
+    const path = `/apis/${registration}/v1alpha1/mutatingadmissionpolicies`;
+    expect((await stable.get(path)).status).toBe(404);
   });
 });

@@ -1,14 +1,9 @@
 import type { Container } from '@wheelhouse/kinds/types/core/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import {
-  eventually,
-  freshNamespace,
-  type ResponseBody,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { eventually, freshNamespace, type ResponseBody } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const classGroup = (stem: string) => `${stem}.svc.io/v1`;
 
@@ -34,14 +29,9 @@ function claim(name: string, spec: object = {}, metadata: object = {}): ApiObjec
   };
 }
 
-describe('plugins that run by default', () => {
-  let server: TestServer;
-  let ns: string;
-  beforeAll(async () => {
-    server = await startTestServer();
-    ns = await freshNamespace(server);
-  });
-  afterAll(() => server.stop());
+describe('plugins that run by default', async () => {
+  const server = await withServer();
+  const ns = await freshNamespace(server);
   const core = (path: string) => `/api/v1/namespaces/${ns}/${path}`;
   const cluster = (stem: string, resource: string) => `/apis/${stem}.svc.io/v1/${resource}`;
 
@@ -293,12 +283,8 @@ describe('plugins that run by default', () => {
   });
 });
 
-describe('LimitRanger', () => {
-  let server: TestServer;
-  beforeAll(async () => {
-    server = await startTestServer();
-  });
-  afterAll(() => server.stop());
+describe('LimitRanger', async () => {
+  const server = await withServer();
 
   async function limited(limits: object[]): Promise<string> {
     const ns = await freshNamespace(server);
@@ -426,14 +412,9 @@ describe('LimitRanger', () => {
   });
 });
 
-describe('StorageObjectInUseProtection', () => {
-  let server: TestServer;
-  let ns: string;
-  beforeAll(async () => {
-    server = await startTestServer({ controllers: ['*'], admission: {} });
-    ns = await freshNamespace(server);
-  });
-  afterAll(() => server.stop());
+describe('StorageObjectInUseProtection', async () => {
+  const server = await withServer({ controllers: ['*'], admission: {} });
+  const ns = await freshNamespace(server);
   const core = (path: string) => `/api/v1/namespaces/${ns}/${path}`;
 
   test('ADM-1: a claim is removed once no running pod uses it', async () => {

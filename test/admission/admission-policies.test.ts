@@ -1,23 +1,17 @@
 import type { JsonObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type AuditFolder, auditFolder, named } from '../audit/audit-run.ts';
-import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { auditFolder, named } from '../audit/audit-run.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { configMap, eventually } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
+import { withServer } from '../support/with-server.ts';
 import { type PolicyKit, policies, policyKit } from './admission-policies.ts';
 import { configMapRule } from './admission-service.ts';
 
-let server: TestServer;
-let folder: AuditFolder;
 let kit: PolicyKit;
 
-beforeAll(async () => {
-  folder = auditFolder({ rules: [{ level: 'Metadata' }] });
-  server = await startTestServer({ audit: folder.settings });
-});
-afterAll(async () => {
-  await server.stop();
-  folder.remove();
-});
+const folder = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
+const server = await withServer({ audit: folder.settings });
 beforeEach(async () => {
   await kit?.clear();
   kit = await policyKit(server);

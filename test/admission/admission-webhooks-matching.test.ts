@@ -1,8 +1,9 @@
 import type { JsonObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { configMap, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import {
-  type AdmissionService,
   configMapRule,
   configure,
   hooksOf,
@@ -11,20 +12,12 @@ import {
   webhook,
 } from './admission-service.ts';
 
-let service: AdmissionService;
-let server: TestServer;
 let namespace: string;
 let maps: string;
 const { hooked, unhook } = hooksOf(() => ({ server, service, namespace }));
 
-beforeAll(async () => {
-  service = await startAdmissionService();
-  server = await startTestServer();
-});
-afterAll(async () => {
-  await server.stop();
-  await service.stop();
-});
+const service = await untilEnd(startAdmissionService());
+const server = await withServer();
 beforeEach(async () => {
   await unhook();
   service.forget();
@@ -413,32 +406,28 @@ describe('ADM-2: clientConfig', () => {
 
   test('ADM-2: a Service is called under its own DNS name, wherever it runs', async () => {
     const name = `hooks.${namespace}.svc`;
-    const own = await startAdmissionService([name]);
-    try {
-      const port = Number(new URL(own.url).port);
-      await server.post(`/api/v1/namespaces/${namespace}/services`, {
-        apiVersion: 'v1',
-        kind: 'Service',
-        metadata: { name: 'hooks' },
-        spec: { type: 'ExternalName', externalName: 'localhost' },
-      });
-      const at = { namespace, name: 'hooks', path: '/v', port };
-      const clientConfig = { service: at, caBundle: own.caBundle };
-      await hooked('validating', { path: '/v', clientConfig });
-      expect((await create()).status).toBe(201);
-      expect(own.received[0]?.headers.host).toBe(`${name}:${port}`);
-      await unhook();
-      // A certificate for the address is not valid for the Service.
-      const other = { service: { ...at, port: Number(new URL(service.url).port) } };
-      await hooked('validating', {
-        path: '/v',
-        clientConfig: { ...other, caBundle: service.caBundle },
-      });
-      const message = await failing();
-      expect(message).toContain(`Post "https://${name}:`);
-      expect(message).toContain('x509: certificate is not valid for that name');
-    } finally {
-      await own.stop();
-    }
+    const own = await untilEnd(startAdmissionService([name]));
+    const port = Number(new URL(own.url).port);
+    await server.post(`/api/v1/namespaces/${namespace}/services`, {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'hooks' },
+      spec: { type: 'ExternalName', externalName: 'localhost' },
+    });
+    const at = { namespace, name: 'hooks', path: '/v', port };
+    const clientConfig = { service: at, caBundle: own.caBundle };
+    await hooked('validating', { path: '/v', clientConfig });
+    expect((await create()).status).toBe(201);
+    expect(own.received[0]?.headers.host).toBe(`${name}:${port}`);
+    await unhook();
+    // A certificate for the address is not valid for the Service.
+    const other = { service: { ...at, port: Number(new URL(service.url).port) } };
+    await hooked('validating', {
+      path: '/v',
+      clientConfig: { ...other, caBundle: service.caBundle },
+    });
+    const message = await failing();
+    expect(message).toContain(`Post "https://${name}:`);
+    expect(message).toContain('x509: certificate is not valid for that name');
   });
 });

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type AuditFolder, auditFolder, named } from '../audit/audit-run.ts';
-import {
-  configMap,
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { auditFolder, named } from '../audit/audit-run.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { skippingClock } from '../support/skipping-clock.ts';
 import type { Reply } from '../support/webhook-service.ts';
+import { withServer } from '../support/with-server.ts';
 import {
   type AdmissionService,
   configure,
@@ -18,23 +14,13 @@ import {
   webhook,
 } from './admission-service.ts';
 
-let service: AdmissionService;
-let server: TestServer;
-let folder: AuditFolder;
 let namespace: string;
 let maps: string;
 const { hooked, unhook } = hooksOf(() => ({ server, service, namespace }));
 
-beforeAll(async () => {
-  service = await startAdmissionService();
-  folder = auditFolder({ rules: [{ level: 'RequestResponse' }] });
-  server = await startTestServer({ audit: folder.settings });
-});
-afterAll(async () => {
-  await server.stop();
-  await service.stop();
-  folder.remove();
-});
+const service = await untilEnd(startAdmissionService());
+const folder = untilEnd(auditFolder({ rules: [{ level: 'RequestResponse' }] }));
+const server = await withServer({ audit: folder.settings });
 beforeEach(async () => {
   await unhook();
   service.forget();
@@ -452,21 +438,17 @@ describe('ADM-2: time', () => {
   test('ADM-2: the request deadline bounds the calls', async () => {
     const clock = skippingClock();
     const requestTimeoutMs = 20_000;
-    const short = await startTestServer({ clock, limits: { requestTimeoutMs } });
-    try {
-      const made = webhook(service, { path: '/v', timeoutSeconds: 30 });
-      await configure(short, 'validating', [made]);
-      service.reply('/v', () => 'stall');
-      const pending = short.post('/api/v1/namespaces/default/configmaps', configMap('a'));
-      await eventually(async () => service.received.length === 1, 'the call of the webhook');
-      // The remaining time of the request, in whole seconds.
-      expect(service.received[0]?.path).toMatch(/^\/v\?timeout=(1\d|20)s$/);
-      clock.skip(requestTimeoutMs);
-      const answer = await pending;
-      expect([answer.status, answer.body.reason]).toEqual([504, 'Timeout']);
-    } finally {
-      await short.stop();
-    }
+    const short = await withServer({ clock, limits: { requestTimeoutMs } });
+    const made = webhook(service, { path: '/v', timeoutSeconds: 30 });
+    await configure(short, 'validating', [made]);
+    service.reply('/v', () => 'stall');
+    const pending = short.post('/api/v1/namespaces/default/configmaps', configMap('a'));
+    await eventually(async () => service.received.length === 1, 'the call of the webhook');
+    // The remaining time of the request, in whole seconds.
+    expect(service.received[0]?.path).toMatch(/^\/v\?timeout=(1\d|20)s$/);
+    clock.skip(requestTimeoutMs);
+    const answer = await pending;
+    expect([answer.status, answer.body.reason]).toEqual([504, 'Timeout']);
   });
 });
 

@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { itemAt } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import { configMap, freshNamespace, startTestServer } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
+import { withServer } from '../support/with-server.ts';
 import {
-  type AdmissionService,
   awaitWebhook,
   configMapRule,
   configure,
@@ -17,20 +16,12 @@ import {
   webhook,
 } from './admission-service.ts';
 
-let service: AdmissionService;
-let server: TestServer;
 let namespace: string;
 let maps: string;
 const { hooked, later, unhook } = hooksOf(() => ({ server, service, namespace }));
 
-beforeAll(async () => {
-  service = await startAdmissionService();
-  server = await startTestServer();
-});
-afterAll(async () => {
-  await server.stop();
-  await service.stop();
-});
+const service = await untilEnd(startAdmissionService());
+const server = await withServer();
 beforeEach(async () => {
   await unhook();
   service.forget();
@@ -327,21 +318,17 @@ describe('ADM-2: the review that a webhook receives', () => {
 });
 
 test('ADM-2: the first write after a restart is reviewed', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-hooks-'));
+  const directory = temporaryFolder();
   const store = { type: 'embedded', directory: join(directory, 'data') } as const;
-  try {
-    const before = await startTestServer({ store });
-    await configure(before, 'validating', [webhook(service, { path: '/restart' })]);
-    await before.stop();
-    service.answer('/restart', () => ({ allowed: false }));
-    const after = await startTestServer({ store });
-    const made = await after.post('/api/v1/namespaces/default/configmaps', configMap('a'));
-    await after.stop();
-    expect(made.status).toBe(400);
-    expect(made.body.message).toContain('denied the request without explanation');
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
+  const before = await startTestServer({ store });
+  await configure(before, 'validating', [webhook(service, { path: '/restart' })]);
+  await before.stop();
+  service.answer('/restart', () => ({ allowed: false }));
+  const after = await startTestServer({ store });
+  const made = await after.post('/api/v1/namespaces/default/configmaps', configMap('a'));
+  await after.stop();
+  expect(made.status).toBe(400);
+  expect(made.body.message).toContain('denied the request without explanation');
 });
 
 /** Makes sure that webhooks are followed: waits until a webhook of this namespace is called. */

@@ -1,6 +1,7 @@
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterEach, expect, test } from 'vitest';
-import { configMap, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { configMap, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { policyKit } from './admission-policies.ts';
 import { configMapRule, configure } from './admission-service.ts';
 
@@ -11,17 +12,10 @@ const allowed = (verb: string) =>
 const checks = ['get', 'list', 'watch', 'create'].map(allowed).join(' && ');
 const tooDear = 'operation cancelled: actual cost limit exceeded';
 
-let server: TestServer | undefined;
-afterEach(async () => {
-  await server?.stop();
-  server = undefined;
-});
-
 /** Starts a server of release 1.31 with these gates. */
-async function started(...pairs: string[]): Promise<TestServer> {
+function started(...pairs: string[]): Promise<TestServer> {
   const { gates } = readFeatureGates(pairs, { emulatedMinor });
-  server = await startTestServer({ emulatedMinor, featureGates: gates });
-  return server;
+  return withServer({ emulatedMinor, featureGates: gates });
 }
 
 /** Creates a ConfigMap that a policy validates. */

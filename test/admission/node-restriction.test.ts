@@ -1,30 +1,31 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { as, mustCreate, startWithUsers } from '../authentication/token-users.ts';
-import { freshNamespace, type PatchType, type TestServer } from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { as, mustCreate } from '../authentication/token-users.ts';
+
+import { freshNamespace, type PatchType } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
 
 const nodes = ['system:nodes'];
 const n1 = as('system:node:n1');
 const mirror = { 'svc.io/config.mirror': 'hash' };
 
-let server: TestServer;
 let ns: string;
 let uid: string;
 
+const server = await withUsers(
+  [
+    { name: 'system:node:n1', groups: nodes },
+    { name: 'system:node:', groups: [...nodes, 'system:masters'] },
+    { name: 'admin', groups: ['system:masters'] },
+  ],
+  {
+    authorizationModes: ['Node', 'RBAC'],
+    admission: { enabled: ['NodeRestriction'], disabled: ['ServiceAccount'] },
+    featureGates: readFeatureGates(['ServiceAccountNodeAudienceRestriction=true']).gates,
+  },
+);
 beforeAll(async () => {
-  server = await startWithUsers(
-    [
-      { name: 'system:node:n1', groups: nodes },
-      { name: 'system:node:', groups: [...nodes, 'system:masters'] },
-      { name: 'admin', groups: ['system:masters'] },
-    ],
-    {
-      authorizationModes: ['Node', 'RBAC'],
-      admission: { enabled: ['NodeRestriction'], disabled: ['ServiceAccount'] },
-      featureGates: readFeatureGates(['ServiceAccountNodeAudienceRestriction=true']).gates,
-    },
-  );
   ns = await freshNamespace(server);
   for (const name of ['n1', 'n2']) {
     const node = { apiVersion: 'v1', kind: 'Node', metadata: { name } };
@@ -39,9 +40,6 @@ beforeAll(async () => {
   await mustCreate(server, core('pods'), pod('other', { nodeName: 'n2' }));
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
   await mustCreate(server, core('serviceaccounts'), account);
-});
-afterAll(async () => {
-  await server.stop();
 });
 
 const core = (path: string) => `/api/v1/namespaces/${ns}/${path}`;
@@ -295,23 +293,19 @@ describe('AUTHZ-9: the Node object', () => {
   });
 
   test('AUTHZ-9: the same labels are refused at registration', async () => {
-    const self = await startWithUsers([{ name: 'system:node:new', groups: nodes }], {
+    const self = await withUsers([{ name: 'system:node:new', groups: nodes }], {
       authorizationModes: ['Node'],
       admission: { enabled: ['NodeRestriction'] },
     });
-    try {
-      const labels = { 'b.svc.io/x': '1', 'a.svc.io/x': '1', 'svc.io/os': 'linux' };
-      const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'new', labels } };
-      const user = as('system:node:new');
-      await refused(
-        self.post('/api/v1/nodes', node, user),
-        'nodes "new" is forbidden: node "new" is not allowed to set the following labels: a.svc.io/x, b.svc.io/x',
-      );
-      node.metadata.labels = { 'svc.io/os': 'linux' } as typeof labels;
-      expect((await self.post('/api/v1/nodes', node, user)).status).toBe(201);
-    } finally {
-      await self.stop();
-    }
+    const labels = { 'b.svc.io/x': '1', 'a.svc.io/x': '1', 'svc.io/os': 'linux' };
+    const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'new', labels } };
+    const user = as('system:node:new');
+    await refused(
+      self.post('/api/v1/nodes', node, user),
+      'nodes "new" is forbidden: node "new" is not allowed to set the following labels: a.svc.io/x, b.svc.io/x',
+    );
+    node.metadata.labels = { 'svc.io/os': 'linux' } as typeof labels;
+    expect((await self.post('/api/v1/nodes', node, user)).status).toBe(201);
   });
 });
 

@@ -5,19 +5,16 @@ import {
   webhookInCluster,
   webhookOfKubeconfig,
 } from '@wheelhouse/server/testing';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
 import { type QuickClock, quickClock } from '../support/quick-clock.ts';
-import { startWebhookService, type WebhookService } from '../support/webhook-service.ts';
+import { startWebhookService } from '../support/webhook-service.ts';
 
-let service: WebhookService;
 let clock: QuickClock;
 let attempts: WebhookAttempt[];
 let webhook: ReturnType<typeof createWebhook>;
 
-beforeAll(async () => {
-  service = await startWebhookService();
-});
-afterAll(() => service.stop());
+const service = await untilEnd(startWebhookService());
 beforeEach(async () => {
   service.received.length = 0;
   clock = quickClock(20);
@@ -110,7 +107,7 @@ test('an unreachable service fails the call at once, without naming its address'
 });
 
 test('a certificate of an unknown authority is not trusted', async () => {
-  const stranger = await startWebhookService(['127.0.0.1', 'stranger.example.com']);
+  const stranger = await untilEnd(startWebhookService(['127.0.0.1', 'stranger.example.com']));
   const cluster = { server: stranger.url };
   webhook = createWebhook({
     client: await webhookOfKubeconfig(service.kubeconfig({ cluster })),
@@ -119,7 +116,6 @@ test('a certificate of an unknown authority is not trusted', async () => {
   });
   expect((await failure()).message).toMatch(/^cannot reach the webhook \(/);
   expect(stranger.received).toEqual([]);
-  await stranger.stop();
 });
 
 test.each([

@@ -12,14 +12,10 @@ import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import {
-  configMap,
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { configMapRule } from './admission-service.ts';
 
 /** Connections to webhooks: one for all calls with HTTP/2, or several with HTTP/1.1. */
@@ -79,17 +75,11 @@ async function startService(protocol: 'http1' | 'http2'): Promise<Service> {
   return Object.assign(service, { url: `https://127.0.0.1:${port}` });
 }
 
-let server: TestServer;
-let http2: Service;
-let http1: Service;
-beforeAll(async () => {
-  [server, http2, http1] = await Promise.all([
-    startTestServer(),
-    startService('http2'),
-    startService('http1'),
-  ]);
-});
-afterAll(() => Promise.all([server.stop(), http2.stop(), http1.stop()]));
+const [server, http2, http1] = await Promise.all([
+  withServer(),
+  untilEnd(startService('http2')),
+  untilEnd(startService('http1')),
+]);
 beforeEach(() => {
   for (const service of [http2, http1]) {
     service.handle = allow;

@@ -1,34 +1,25 @@
 import https from 'node:https';
 import { issueCertificate } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
-  type ConversionService,
   conversionBy,
   establishMulti,
   startConversionService,
 } from '../custom-kinds/conversion-service.ts';
 import { sample } from '../operations/metric-samples.ts';
-import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { configMap, freshNamespace } from '../support/harness.ts';
 import { startWebhookService } from '../support/webhook-service.ts';
-import { type AdmissionService, hooksOf, startAdmissionService } from './admission-service.ts';
+import { withServer } from '../support/with-server.ts';
+import { hooksOf, startAdmissionService } from './admission-service.ts';
 
-let admission: AdmissionService;
-let conversion: ConversionService;
-let server: TestServer;
 let namespace: string;
 const { hooked, unhook } = hooksOf(() => ({ server, service: admission, namespace }));
 
-beforeAll(async () => {
-  // Other hosts than those of the conversion service, and therefore another authority.
-  admission = await startAdmissionService(['127.0.0.1', 'admission.example.com']);
-  conversion = await startConversionService();
-  server = await startTestServer();
-});
-afterAll(async () => {
-  await server.stop();
-  await admission.stop();
-  await conversion.stop();
-});
+// Other hosts than those of the conversion service, and therefore another authority.
+const admission = await untilEnd(startAdmissionService(['127.0.0.1', 'admission.example.com']));
+const conversion = await untilEnd(startConversionService());
+const server = await withServer();
 beforeEach(async () => {
   await unhook();
   admission.forget();
@@ -62,7 +53,7 @@ describe('a bundle with the serving certificate itself, without its authority', 
   });
 
   test('AUTHN-9: a token webhook with that certificate is trusted', async () => {
-    const webhook = await startWebhookService();
+    const webhook = await untilEnd(startWebhookService());
     webhook.answer = ({ body: { apiVersion, kind } }) => ({
       apiVersion,
       kind,
@@ -70,18 +61,13 @@ describe('a bundle with the serving certificate itself, without its authority', 
     });
     const authority = webhook.file('leaf.crt', webhook.leafPem);
     const configFile = webhook.kubeconfig({ cluster: { 'certificate-authority': authority } });
-    const asking = await startTestServer({
+    const asking = await withServer({
       authentication: { webhook: { configFile, version: 'v1', cacheTtlMs: 0 } },
     });
-    try {
-      const reviews = '/apis/authentication.svc.io/v1/selfsubjectreviews';
-      const body = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
-      const answer = await asking.post(reviews, body, { token: 'opaque' });
-      expect(answer.body.status?.userInfo?.username).toBe('amy');
-    } finally {
-      await asking.stop();
-      await webhook.stop();
-    }
+    const reviews = '/apis/authentication.svc.io/v1/selfsubjectreviews';
+    const body = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
+    const answer = await asking.post(reviews, body, { token: 'opaque' });
+    expect(answer.body.status?.userInfo?.username).toBe('amy');
   });
 });
 
@@ -107,19 +93,14 @@ describe('the path of a webhook', () => {
   });
 
   test('AUTHN-9: the path of a token webhook is cleaned as well', async () => {
-    const webhook = await startWebhookService();
+    const webhook = await untilEnd(startWebhookService());
     const configFile = webhook.kubeconfig({ path: '//tokens/%2F/' });
-    const asking = await startTestServer({
+    const asking = await withServer({
       authentication: { webhook: { configFile, version: 'v1', cacheTtlMs: 0 } },
     });
-    try {
-      webhook.answer = () => ({ status: 400 });
-      await asking.get('/api/v1/namespaces', { token: 'opaque' });
-      expect(webhook.received[0]?.path).toMatch(/^\/tokens\?timeout=/);
-    } finally {
-      await asking.stop();
-      await webhook.stop();
-    }
+    webhook.answer = () => ({ status: 400 });
+    await asking.get('/api/v1/namespaces', { token: 'opaque' });
+    expect(webhook.received[0]?.path).toMatch(/^\/tokens\?timeout=/);
   });
 });
 

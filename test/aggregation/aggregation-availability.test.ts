@@ -1,26 +1,18 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureCa, issueClientCertificate } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
+import { eventually, startTestServer } from '../support/harness.ts';
 import {
   apiService,
   apiServices,
   condition,
-  type ExtensionServer,
   handOver,
   json,
-  leadHere,
-  startExtensionServer,
+  withExtension,
 } from './extension-server.ts';
-
-let server: TestServer;
-let extension: ExtensionServer;
-let directory: string;
-let certFile: string;
-let keyFile: string;
 
 /** Writes the identity that the server presents to others. */
 function identify(user: string): void {
@@ -30,22 +22,15 @@ function identify(user: string): void {
   writeFileSync(keyFile, pair.keyPem);
 }
 
-beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-front-'));
-  certFile = join(directory, 'front.crt');
-  keyFile = join(directory, 'front.key');
-  identify('front');
-  extension = await startExtensionServer();
-  server = await startTestServer({ aggregation: { certificate: { certFile, keyFile } } });
-  await leadHere(server, 'ext');
-});
-afterAll(async () => {
-  await server.stop();
-  await extension.stop();
-  rmSync(directory, { recursive: true, force: true });
+const directory = temporaryFolder();
+const certFile = join(directory, 'front.crt');
+const keyFile = join(directory, 'front.key');
+identify('front');
+const { server, extension } = await withExtension({
+  aggregation: { certificate: { certFile, keyFile } },
 });
 beforeEach(() => {
-  extension.answer = () => false;
+  extension.reset();
   extension.answerOwn = (got) => extension.answer(got);
 });
 

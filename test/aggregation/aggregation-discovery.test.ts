@@ -1,38 +1,20 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ApiObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import {
-  eventually,
-  type ResponseBody,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { eventually, type ResponseBody } from '../support/harness.ts';
 import {
   apiService,
   apiServices,
   condition,
-  type ExtensionServer,
   handOver,
   json,
-  leadHere,
   resourceList,
-  startExtensionServer,
+  withExtension,
 } from './extension-server.ts';
 
-let server: TestServer;
-let extension: ExtensionServer;
-beforeAll(async () => {
-  extension = await startExtensionServer();
-  server = await startTestServer();
-  await leadHere(server, 'ext');
-});
-afterAll(async () => {
-  await server.stop();
-  await extension.stop();
-});
+const { server, extension } = await withExtension();
 beforeEach(() => {
-  extension.got.length = 0;
-  extension.answer = () => false;
+  extension.reset();
   extension.answerOwn = (got) => extension.answer(got);
 });
 

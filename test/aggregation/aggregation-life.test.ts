@@ -1,55 +1,33 @@
-import { mkdtempSync, rmSync } from 'node:fs';
 import https from 'node:https';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import type { ApiObject } from '@wheelhouse/machinery';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { auditFolder } from '../audit/audit-run.ts';
-import {
-  adminToken,
-  type ConfigChange,
-  eventually,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import { adminToken, type ConfigChange, eventually } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import {
   apiService,
   apiServices,
   condition,
-  type ExtensionServer,
   handOver,
   json,
-  leadHere,
   resourceList,
-  startExtensionServer,
+  withExtension,
 } from './extension-server.ts';
 
 const group = 'metrics.example.com';
 const things = `/apis/${group}/v1/namespaces/default/things`;
 const accept = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-async function start(change?: ConfigChange): Promise<{
-  readonly server: TestServer;
-  readonly extension: ExtensionServer;
-}> {
-  const extension = await startExtensionServer();
-  cleanups.push(() => extension.stop());
-  const server = await startTestServer(change);
-  cleanups.push(() => server.stop());
-  await leadHere(server, 'ext');
+async function start(change?: ConfigChange): ReturnType<typeof withExtension> {
+  const { server, extension } = await withExtension(change);
   await handOver(server, extension, { group });
   return { server, extension };
 }
 
 test('ADM-4: after a restart aggregated paths work from the first request on', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-aggregation-'));
-  cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = temporaryFolder();
   const store = { type: 'embedded', directory } as const;
   const { server, extension } = await start({ store });
   await server.stop();
@@ -58,8 +36,7 @@ test('ADM-4: after a restart aggregated paths work from the first request on', a
     json(response, { found: true });
     return true;
   };
-  const again = await startTestServer({ store });
-  cleanups.push(() => again.stop());
+  const again = await withServer({ store });
   expect((await again.get(things)).body).toEqual({ found: true });
   const { body } = await again.get('/apis', { accept });
   const found = body.items.find((one: ApiObject) => one.metadata.name === group);
@@ -125,8 +102,7 @@ test('ADM-4: a disconnecting client ends its proxied request', async () => {
 });
 
 test('ADM-4: proxied requests are audited with user and status', async () => {
-  const folder = auditFolder({ rules: [{ level: 'RequestResponse' }] });
-  cleanups.push(() => folder.remove());
+  const folder = untilEnd(auditFolder({ rules: [{ level: 'RequestResponse' }] }));
   const { server, extension } = await start({ audit: folder.settings });
   extension.answer = ({ response }) => json(response, {}, 418);
   await server.get(`${things}/a`, { headers: { 'audit-id': 'passed' } });
@@ -181,11 +157,7 @@ test('ADM-4: redirects pass when --aggregator-reject-forwarding-redirect=false',
 });
 
 test('ADM-4: with endpoint routing an ExternalName leads nowhere', async () => {
-  const extension = await startExtensionServer();
-  cleanups.push(() => extension.stop());
-  const server = await startTestServer({ aggregation: { routing: 'endpoints' } });
-  cleanups.push(() => server.stop());
-  await leadHere(server, 'ext');
+  const { server, extension } = await withExtension({ aggregation: { routing: 'endpoints' } });
   const service = { namespace: 'default', name: 'ext', port: extension.port };
   expect((await server.post(apiServices, apiService(group, { service }))).status).toBe(201);
   const found = await condition(server, `v1.${group}`, { reason: 'FailedDiscoveryCheck' });

@@ -1,27 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
-import {
-  apiServices,
-  type ExtensionServer,
-  handOver,
-  leadHere,
-  startExtensionServer,
-} from './extension-server.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { eventually } from '../support/harness.ts';
+import { apiServices, handOver, withExtension } from './extension-server.ts';
 
-let server: TestServer;
-let extension: ExtensionServer;
-beforeAll(async () => {
-  extension = await startExtensionServer();
-  server = await startTestServer();
-  await leadHere(server, 'ext');
-});
-afterAll(async () => {
-  await server.stop();
-  await extension.stop();
-});
+const { server, extension } = await withExtension();
 beforeEach(() => {
-  extension.got.length = 0;
-  extension.answer = () => false;
+  extension.reset();
   extension.answerOwn = (got) => extension.answer(got);
 });
 

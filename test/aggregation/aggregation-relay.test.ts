@@ -3,17 +3,16 @@ import http2 from 'node:http2';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import { systemClock } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { adminToken, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { adminToken, eventually } from '../support/harness.ts';
 import { skippingClock } from '../support/skipping-clock.ts';
 import {
   apiServices,
-  type ExtensionServer,
   type Got,
   handOver,
   json,
   leadHere,
-  startExtensionServer,
+  withExtension,
 } from './extension-server.ts';
 
 const group = 'metrics.example.com';
@@ -23,27 +22,14 @@ const things = `/apis/${group}/v1/namespaces/default/things`;
 const requestTimeoutMs = 60_000;
 const clock = skippingClock();
 
-let server: TestServer;
-let extension: ExtensionServer;
-beforeAll(async () => {
-  extension = await startExtensionServer();
-  server = await startTestServer({
-    clock,
-    // Connections use another clock, so that moving the clock ahead does not affect them.
-    embedding: { connectionClock: systemClock },
-    limits: { requestTimeoutMs },
-  });
-  await leadHere(server, 'ext');
-  await handOver(server, extension, { group });
+const { server, extension } = await withExtension({
+  clock,
+  // Connections use another clock, so that moving the clock ahead does not affect them.
+  embedding: { connectionClock: systemClock },
+  limits: { requestTimeoutMs },
 });
-afterAll(async () => {
-  await server.stop();
-  await extension.stop();
-});
-beforeEach(() => {
-  extension.got.length = 0;
-  extension.answer = () => false;
-});
+await handOver(server, extension, { group });
+beforeEach(extension.reset);
 
 const plain = { 'content-type': 'text/plain; charset=utf-8' };
 

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type JsonObject, systemClock } from '@wheelhouse/machinery';
 import {
@@ -9,9 +8,11 @@ import {
   issueClientCertificate,
   readFeatureGates,
 } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { sample } from '../operations/metric-samples.ts';
-import { adminToken, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { temporaryFolder } from '../support/cleanup.ts';
+import { adminToken, eventually, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /**
  * One Wheelhouse in front of another: the second serves a custom kind, and trusts the user headers
@@ -20,74 +21,64 @@ import { adminToken, eventually, startTestServer, type TestServer } from '../sup
 const group = 'widgets.example.com';
 const kubectlPath = ['/usr/bin/kubectl', '/usr/local/bin/kubectl'].find((path) => existsSync(path));
 
-let directory: string;
-let front: TestServer;
-let back: TestServer;
 const token = 'jane-token';
 
-beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-two-'));
-  const file = (name: string, text: string) => {
-    const path = join(directory, name);
-    writeFileSync(path, text);
-    return path;
-  };
-  const proxies = ensureCa(join(directory, 'proxies'), systemClock.now());
-  const shown = issueClientCertificate({
-    ca: proxies,
-    user: 'front-proxy-client',
-    groups: [],
-    clock: systemClock,
-  });
-  const serving = ensureServingCertificates({
-    certDir: join(directory, 'serving'),
-    hosts: ['back.default.svc', '127.0.0.1', 'localhost'],
-    clock: systemClock,
-  });
-  const { gates: featureGates } = readFeatureGates(['RemoteRequestHeaderUID=true']);
-  const requestHeader = {
-    clientCaFile: file('proxies.crt', proxies.certificatePem),
-    allowedNames: ['front-proxy-client'],
-    usernameHeaders: ['X-Remote-User'],
-    uidHeaders: ['X-Remote-Uid'],
-    groupHeaders: ['X-Remote-Group'],
-    extraHeaderPrefixes: ['X-Remote-Extra-'],
-  };
-  back = await startTestServer({
-    dialect: 'kubernetes',
-    featureGates,
-    listen: {
-      host: '127.0.0.1',
-      port: 0,
-      tls: {
-        certFile: file('back.crt', serving.certificatePem),
-        keyFile: file('back.key', serving.keyPem),
-      },
-    },
-    authentication: { requestHeader },
-  });
-  front = await startTestServer({
-    dialect: 'kubernetes',
-    featureGates,
-    authentication: {
-      tokenFile: file('tokens.csv', `${token},jäne,uid-7,"readers,writers"\n`),
-      requestHeader,
-    },
-    aggregation: {
-      certificate: {
-        certFile: file('front.crt', shown.certificatePem),
-        keyFile: file('front.key', shown.keyPem),
-      },
-    },
-  });
-  await serveWidgets(back);
-  await joinServers(serving.caPem);
+const directory = temporaryFolder();
+const file = (name: string, text: string) => {
+  const path = join(directory, name);
+  writeFileSync(path, text);
+  return path;
+};
+const proxies = ensureCa(join(directory, 'proxies'), systemClock.now());
+const shown = issueClientCertificate({
+  ca: proxies,
+  user: 'front-proxy-client',
+  groups: [],
+  clock: systemClock,
 });
-afterAll(async () => {
-  await front.stop();
-  await back.stop();
-  rmSync(directory, { recursive: true, force: true });
+const serving = ensureServingCertificates({
+  certDir: join(directory, 'serving'),
+  hosts: ['back.default.svc', '127.0.0.1', 'localhost'],
+  clock: systemClock,
 });
+const { gates: featureGates } = readFeatureGates(['RemoteRequestHeaderUID=true']);
+const requestHeader = {
+  clientCaFile: file('proxies.crt', proxies.certificatePem),
+  allowedNames: ['front-proxy-client'],
+  usernameHeaders: ['X-Remote-User'],
+  uidHeaders: ['X-Remote-Uid'],
+  groupHeaders: ['X-Remote-Group'],
+  extraHeaderPrefixes: ['X-Remote-Extra-'],
+};
+const back = await withServer({
+  dialect: 'kubernetes',
+  featureGates,
+  listen: {
+    host: '127.0.0.1',
+    port: 0,
+    tls: {
+      certFile: file('back.crt', serving.certificatePem),
+      keyFile: file('back.key', serving.keyPem),
+    },
+  },
+  authentication: { requestHeader },
+});
+const front = await withServer({
+  dialect: 'kubernetes',
+  featureGates,
+  authentication: {
+    tokenFile: file('tokens.csv', `${token},jäne,uid-7,"readers,writers"\n`),
+    requestHeader,
+  },
+  aggregation: {
+    certificate: {
+      certFile: file('front.crt', shown.certificatePem),
+      keyFile: file('front.key', shown.keyPem),
+    },
+  },
+});
+await serveWidgets(back);
+await joinServers(serving.caPem);
 
 async function serveWidgets(server: TestServer): Promise<void> {
   const properties = {
@@ -239,7 +230,10 @@ test('ADM-4: the extension-apiserver-authentication ConfigMap publishes the trus
 });
 
 test('ADM-4: OpenAPI includes the other server’s kinds', async () => {
-  const index = await front.get('/openapi/v3');
+  const index = await eventually(async () => {
+    const answer = await front.get('/openapi/v3');
+    return answer.body.paths[`apis/${group}/v1`] !== undefined && answer;
+  }, 'the group in the index');
   const { serverRelativeURL } = index.body.paths[`apis/${group}/v1`];
   const own = await back.get('/openapi/v3');
   expect(serverRelativeURL).toBe(own.body.paths[`apis/${group}/v1`].serverRelativeURL);

@@ -1,34 +1,13 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
-import {
-  apiServices,
-  type ExtensionServer,
-  type Got,
-  handOver,
-  json,
-  leadHere,
-  startExtensionServer,
-} from './extension-server.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { eventually } from '../support/harness.ts';
+import { apiServices, type Got, handOver, json, withExtension } from './extension-server.ts';
 
 const group = 'metrics.example.com';
 const things = `/apis/${group}/v1/namespaces/default/things`;
 
-let server: TestServer;
-let extension: ExtensionServer;
-beforeAll(async () => {
-  extension = await startExtensionServer();
-  server = await startTestServer();
-  await leadHere(server, 'ext');
-  await handOver(server, extension, { group });
-});
-afterAll(async () => {
-  await server.stop();
-  await extension.stop();
-});
-beforeEach(() => {
-  extension.got.length = 0;
-  extension.answer = () => false;
-});
+const { server, extension } = await withExtension();
+await handOver(server, extension, { group });
+beforeEach(extension.reset);
 
 const headerOf = ({ request }: Got, name: string) => request.headers[name];
 

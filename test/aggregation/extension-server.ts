@@ -8,7 +8,9 @@ import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { type JsonObject, systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
-import { eventually, type TestServer } from '../support/harness.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { type ConfigChange, eventually, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** The group of APIServices in the tests' dialect. */
 export const registrationGroup = 'apiregistration.svc.io';
@@ -41,6 +43,8 @@ export interface ExtensionServer {
   /** The same for requests of this server itself, which may arrive at any time. */
   answerOwn: (got: Got) => unknown;
   upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Forgets the requests, and answers with discovery again. */
+  reset(): void;
   /** The last presented client certificate; empty if there was none. */
   readonly shown: { readonly subject?: { readonly CN?: string } };
   stop(): Promise<void>;
@@ -136,6 +140,10 @@ export async function startExtensionServer(
     answer: () => false,
     answerOwn: () => false,
     upgrade: (_, socket) => void socket.destroy(),
+    reset() {
+      got.length = 0;
+      extension.answer = () => false;
+    },
     async stop() {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
@@ -143,6 +151,16 @@ export async function startExtensionServer(
     },
   };
   return extension;
+}
+
+/** Starts a server, and an extension server behind its Service `ext`, until the test or file ends. */
+export async function withExtension(
+  change?: ConfigChange,
+): Promise<{ readonly server: TestServer; readonly extension: ExtensionServer }> {
+  const extension = await untilEnd(startExtensionServer());
+  const server = await withServer(change);
+  await leadHere(server, 'ext');
+  return { server, extension };
 }
 
 /** An APIService for a version of a group; `spec` contains its destination. */

@@ -1,23 +1,18 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AuditBackendSettings, auditFlags, readOptions } from '@wheelhouse/server/testing';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { atEnd, untilEnd } from '../support/cleanup.ts';
 import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { buildPrograms, type Programs, run } from '../support/program.ts';
-import { startWebhookService, type WebhookService } from '../support/webhook-service.ts';
+import { startWebhookService } from '../support/webhook-service.ts';
 import { type AuditEvent, type AuditFolder, auditFolder, blocking, named } from './audit-run.ts';
 
 const maps = '/api/v1/namespaces/default/configmaps';
 const all = { rules: [{ level: 'RequestResponse' }] };
-const undo: (() => Promise<void> | void)[] = [];
-
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-});
 
 function folderOf(...args: Parameters<typeof auditFolder>): AuditFolder {
-  const folder = auditFolder(...args);
-  undo.push(() => folder.remove());
+  const folder = untilEnd(auditFolder(...args));
   return folder;
 }
 
@@ -29,7 +24,7 @@ async function serverOf(change: Parameters<typeof startTestServer>[0]): Promise<
     stopped ??= server.stop();
     return stopped;
   };
-  undo.push(stop);
+  atEnd(stop);
   return { ...server, stop };
 }
 
@@ -39,13 +34,8 @@ async function count(server: TestServer, series: string): Promise<number> {
   return Number(line?.split(' ')[1] ?? 0);
 }
 
-describe('webhook', () => {
-  let service: WebhookService;
-
-  beforeAll(async () => {
-    service = await startWebhookService();
-  });
-  afterAll(() => service.stop());
+describe('webhook', async () => {
+  const service = await untilEnd(startWebhookService());
 
   const start = async (
     backend: Partial<AuditBackendSettings> & { readonly configFile?: string },

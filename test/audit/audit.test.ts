@@ -1,18 +1,18 @@
 import { statSync } from 'node:fs';
 import { type ApiObject, systemClock } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test, vi } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { configMap, eventually, startTestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
-import { type AuditEvent, type AuditFolder, auditFolder, named } from './audit-run.ts';
+import { withServer } from '../support/with-server.ts';
+import { type AuditEvent, auditFolder, named } from './audit-run.ts';
 
-let folder: AuditFolder;
-let server: TestServer;
 const maps = '/api/v1/namespaces/default/configmaps';
 const microTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
-beforeAll(async () => {
-  const core = (resource: string) => [{ group: '', resources: [resource] }];
-  folder = auditFolder({
+const core = (resource: string) => [{ group: '', resources: [resource] }];
+const folder = untilEnd(
+  auditFolder({
     rules: [
       { level: 'None', resources: core('events') },
       { level: 'Metadata', resources: core('secrets'), omitStages: ['RequestReceived'] },
@@ -24,14 +24,9 @@ beforeAll(async () => {
       },
       { level: 'RequestResponse' },
     ],
-  });
-  server = await startTestServer({ audit: folder.settings });
-});
-
-afterAll(async () => {
-  await server.stop();
-  folder.remove();
-});
+  }),
+);
+const server = await withServer({ audit: folder.settings });
 
 const stages = (events: readonly AuditEvent[]) => events.map(({ stage }) => stage);
 
@@ -287,66 +282,56 @@ test('OPS-2: deprecated versions and issued tokens are annotated', async () => {
 });
 
 test('OPS-2: use of a Secret-based token is annotated', async () => {
-  const own = auditFolder({ rules: [{ level: 'Metadata' }] });
-  const other = await startTestServer({
+  const own = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
+  const other = await withServer({
     audit: own.settings,
     controllers: ['serviceaccount-controller', 'serviceaccount-token-controller'],
   });
-  try {
-    const secret = {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      type: 'svc.io/service-account-token',
-      metadata: { name: 't', annotations: { 'svc.io/service-account.name': 'old' } },
-    };
-    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'old' } };
-    await other.post('/api/v1/namespaces/default/serviceaccounts', account);
-    await other.post('/api/v1/namespaces/default/secrets', secret);
-    const token = await eventually(async () => {
-      const { body } = await other.get('/api/v1/namespaces/default/secrets/t');
-      const held = body.data?.token;
-      return held === undefined ? undefined : Buffer.from(held, 'base64').toString();
-    }, 'the token in the Secret');
-    const { id, headers } = named();
-    await other.get('/api', { token, headers });
-    const event = await own.lastOf(id);
-    expect(event.annotations['authentication.svc.io/legacy-token']).toBe(
-      'system:serviceaccount:default:old',
-    );
-    expect(event.annotations['authentication.svc.io/legacy-token-manual-secret']).toBe('t');
-  } finally {
-    await other.stop();
-    own.remove();
-  }
+  const secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type: 'svc.io/service-account-token',
+    metadata: { name: 't', annotations: { 'svc.io/service-account.name': 'old' } },
+  };
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'old' } };
+  await other.post('/api/v1/namespaces/default/serviceaccounts', account);
+  await other.post('/api/v1/namespaces/default/secrets', secret);
+  const token = await eventually(async () => {
+    const { body } = await other.get('/api/v1/namespaces/default/secrets/t');
+    const held = body.data?.token;
+    return held === undefined ? undefined : Buffer.from(held, 'base64').toString();
+  }, 'the token in the Secret');
+  const { id, headers } = named();
+  await other.get('/api', { token, headers });
+  const event = await own.lastOf(id);
+  expect(event.annotations['authentication.svc.io/legacy-token']).toBe(
+    'system:serviceaccount:default:old',
+  );
+  expect(event.annotations['authentication.svc.io/legacy-token-manual-secret']).toBe('t');
 });
 
 test('OPS-2: an unexpected failure is stage Panic, and only the log has its cause', async () => {
-  const own = auditFolder({ rules: [{ level: 'Metadata' }] });
+  const own = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
   let isArmed = false;
   const now = () => {
     if (isArmed && new Error().stack?.includes('registry/write')) throw new Error('no time');
     return systemClock.now();
   };
-  const other = await startTestServer({ audit: own.settings, clock: { ...systemClock, now } });
-  try {
-    isArmed = true;
-    const { id, headers } = named();
-    const answer = await other.post(maps, configMap('never'), { headers });
-    expect(answer.status).toBe(500);
-    expect(answer.text).not.toContain('no time');
-    const events = await own.of(id, 'Panic');
-    expect(stages(events)).toEqual(['RequestReceived', 'Panic']);
-    expect(events.at(-1)?.responseStatus).toEqual({
-      metadata: {},
-      status: 'Failure',
-      reason: 'InternalError',
-      message: "APIServer panic'd: no time",
-      code: 500,
-    });
-  } finally {
-    await other.stop();
-    own.remove();
-  }
+  const other = await withServer({ audit: own.settings, clock: { ...systemClock, now } });
+  isArmed = true;
+  const { id, headers } = named();
+  const answer = await other.post(maps, configMap('never'), { headers });
+  expect(answer.status).toBe(500);
+  expect(answer.text).not.toContain('no time');
+  const events = await own.of(id, 'Panic');
+  expect(stages(events)).toEqual(['RequestReceived', 'Panic']);
+  expect(events.at(-1)?.responseStatus).toEqual({
+    metadata: {},
+    status: 'Failure',
+    reason: 'InternalError',
+    message: "APIServer panic'd: no time",
+    code: 500,
+  });
 });
 
 test('OPS-2: a path of - means standard output', async () => {
@@ -370,37 +355,29 @@ test('OPS-2: a path of - means standard output', async () => {
 });
 
 test('OPS-2: kube-apiserver’s names are used in the kubernetes dialect', async () => {
-  const own = auditFolder({ apiVersion: 'audit.k8s.io/v1', rules: [{ level: 'Metadata' }] });
-  const other = await startTestServer({ audit: own.settings, dialect: 'kubernetes' });
-  try {
-    const { id, headers } = named();
-    await other.get(maps, { headers });
-    expect(await own.lastOf(id)).toMatchObject({
-      apiVersion: 'audit.k8s.io/v1',
-      annotations: { 'authorization.k8s.io/decision': 'allow' },
-    });
-  } finally {
-    await other.stop();
-    own.remove();
-  }
+  const own = untilEnd(
+    auditFolder({ apiVersion: 'audit.k8s.io/v1', rules: [{ level: 'Metadata' }] }),
+  );
+  const other = await withServer({ audit: own.settings, dialect: 'kubernetes' });
+  const { id, headers } = named();
+  await other.get(maps, { headers });
+  expect(await own.lastOf(id)).toMatchObject({
+    apiVersion: 'audit.k8s.io/v1',
+    annotations: { 'authorization.k8s.io/decision': 'allow' },
+  });
 });
 
 test('OPS-2: a slow request is annotated with its latency', async () => {
-  const own = auditFolder({ rules: [{ level: 'Metadata' }] });
+  const own = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
   const clock = quickClock(1);
-  const other = await startTestServer({ audit: own.settings, clock });
-  try {
-    const { id, headers } = named();
-    const watch = await other.watch(`${maps}?watch=1`, { headers });
-    await own.of(id, 'ResponseStarted');
-    clock.skip(90_000);
-    watch.close();
-    const { annotations } = await own.lastOf(id);
-    expect(annotations['apiserver.latency.svc.io/total']).toMatch(/^1m30(\.\d+)?s$/);
-  } finally {
-    await other.stop();
-    own.remove();
-  }
+  const other = await withServer({ audit: own.settings, clock });
+  const { id, headers } = named();
+  const watch = await other.watch(`${maps}?watch=1`, { headers });
+  await own.of(id, 'ResponseStarted');
+  clock.skip(90_000);
+  watch.close();
+  const { annotations } = await own.lastOf(id);
+  expect(annotations['apiserver.latency.svc.io/total']).toMatch(/^1m30(\.\d+)?s$/);
 });
 
 test('OPS-2: credentials in a query are not recorded', async () => {

@@ -37,6 +37,8 @@ export interface ConversionService {
   /** Objects converted since `forget`, as `name from>to`. */
   asked(): readonly string[];
   forget(): void;
+  /** Converts as `swap` does again, and forgets. */
+  reset(): void;
   stop(): Promise<void>;
 }
 
@@ -61,6 +63,11 @@ export async function startConversionService(
       ),
     forget() {
       http.received.length = 0;
+    },
+    reset() {
+      service.convert = swap;
+      service.reply = undefined;
+      service.forget();
     },
     stop: http.stop,
   };

@@ -1,17 +1,12 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { configure, startAdmissionService, webhook } from '../admission/admission-service.ts';
-import {
-  type Answer,
-  freshNamespace,
-  itemNames,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { type Answer, freshNamespace, itemNames } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import type { Received } from '../support/webhook-service.ts';
+import { withServer } from '../support/with-server.ts';
 import {
-  type ConversionService,
   type CustomObject,
   conversionBy,
   converted,
@@ -22,26 +17,14 @@ import {
 } from './conversion-service.ts';
 import { versionOf } from './custom-kinds.ts';
 
-let server: TestServer;
-let service: ConversionService;
-let multi: MultiKind;
-let older: MultiKind;
 let namespace: string;
-beforeAll(async () => {
-  service = await startConversionService();
-  server = await startTestServer();
-  multi = await establishMulti(server, conversionBy(service));
-  older = await establishMulti(server, conversionBy(service, { versions: ['v1beta1', 'v1'] }));
-});
-afterAll(async () => {
-  await server.stop();
-  await service.stop();
-});
+const service = await untilEnd(startConversionService());
+const server = await withServer();
+const multi = await establishMulti(server, conversionBy(service));
+const older = await establishMulti(server, conversionBy(service, { versions: ['v1beta1', 'v1'] }));
 beforeEach(async () => {
-  service.convert = swap;
-  service.reply = undefined;
   namespace = await freshNamespace(server);
-  service.forget();
+  service.reset();
 });
 
 /** Creates an object stored in v1beta1 whose other versions have not been requested. */
@@ -372,45 +355,37 @@ describe('the address of the webhook', () => {
 
   test('CRD-4: a Service is resolved and called by its DNS name', async () => {
     const host = `convert.${namespace}.svc`;
-    const named = await startConversionService([host]);
-    try {
-      const port = Number(new URL(named.url).port);
-      const at = { namespace, name: 'convert', path: '/crd', port };
-      const clientConfig = { service: at, caBundle: named.caBundle };
-      const kind = await establishMulti(server, conversionBy(named, { clientConfig }));
-      await create(kind);
-      const path = `${kind.at('v1beta2', namespace)}/a`;
-      const post = `failed: Post "https://${host}:${port}/crd?timeout=30s": `;
-      expectFailure(await server.get(path), `${post}service "convert" not found`, kind);
-      await server.post(`/api/v1/namespaces/${namespace}/services`, {
-        apiVersion: 'v1',
-        kind: 'Service',
-        metadata: { name: 'convert' },
-        spec: { type: 'ExternalName', externalName: 'localhost' },
-      });
-      const found = await server.get(path);
-      expect(found.text).toContain('contentv2');
-      expect(named.received[0]?.path).toBe('/crd?timeout=30s');
-      expect(named.received[0]?.headers['host']).toBe(`${host}:${port}`);
-    } finally {
-      await named.stop();
-    }
+    const named = await untilEnd(startConversionService([host]));
+    const port = Number(new URL(named.url).port);
+    const at = { namespace, name: 'convert', path: '/crd', port };
+    const clientConfig = { service: at, caBundle: named.caBundle };
+    const kind = await establishMulti(server, conversionBy(named, { clientConfig }));
+    await create(kind);
+    const path = `${kind.at('v1beta2', namespace)}/a`;
+    const post = `failed: Post "https://${host}:${port}/crd?timeout=30s": `;
+    expectFailure(await server.get(path), `${post}service "convert" not found`, kind);
+    await server.post(`/api/v1/namespaces/${namespace}/services`, {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'convert' },
+      spec: { type: 'ExternalName', externalName: 'localhost' },
+    });
+    const found = await server.get(path);
+    expect(found.text).toContain('contentv2');
+    expect(named.received[0]?.path).toBe('/crd?timeout=30s');
+    expect(named.received[0]?.headers['host']).toBe(`${host}:${port}`);
   });
 });
 
 describe('time', () => {
   test('CRD-4: a call times out after 30 seconds', async () => {
-    const quick = await startTestServer({ clock: quickClock(100) });
-    try {
-      const kind = await establishMulti(quick, conversionBy(service));
-      await quick.post(kind.at('v1beta1'), kind.object('v1beta1', 'a'));
-      service.reply = () => 'stall';
-      const answer = await quick.get(`${kind.at('v1beta2')}/a`);
-      const post = `Post "${service.url}/convert?timeout=30s"`;
-      expectFailure(answer, `failed: ${post}: context deadline exceeded`, kind);
-    } finally {
-      await quick.stop();
-    }
+    const quick = await withServer({ clock: quickClock(100) });
+    const kind = await establishMulti(quick, conversionBy(service));
+    await quick.post(kind.at('v1beta1'), kind.object('v1beta1', 'a'));
+    service.reply = () => 'stall';
+    const answer = await quick.get(`${kind.at('v1beta2')}/a`);
+    const post = `Post "${service.url}/convert?timeout=30s"`;
+    expectFailure(answer, `failed: ${post}: context deadline exceeded`, kind);
   });
 });
 

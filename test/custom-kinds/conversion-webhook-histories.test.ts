@@ -1,15 +1,11 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { onEtcd } from '../storage/etcd-config.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { eventually, type TestServer, type TestWatch } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import {
-  eventually,
-  startTestServer,
-  type TestServer,
-  type TestWatch,
-} from '../support/harness.ts';
-import {
-  type ConversionService,
   conversionBy,
   establishMulti,
   type MultiKind,
@@ -20,11 +16,7 @@ import { redefine } from './custom-kinds.ts';
 
 const versions = ['v1alpha1', 'v1beta1', 'v1beta2'];
 
-let service: ConversionService;
-beforeAll(async () => {
-  service = await startConversionService();
-});
-afterAll(() => service.stop());
+const service = await untilEnd(startConversionService());
 beforeEach(() => {
   service.convert = swap;
 });
@@ -79,85 +71,75 @@ describe('histories', () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     console.log(`seed ${seed}`);
     const pick = numbers(seed);
-    const server = await startTestServer();
-    try {
-      const multi = await establishMulti(server, conversionBy(service));
-      const watches = await Promise.all(
-        versions.map((version) => server.watch(`${multi.at(version)}?watch=1`)),
-      );
-      const writer = async () => {
-        for (let count = 0; count < 15; count += 1) {
-          const answer = await write(server, multi, pick);
-          expect([200, 201, 404, 409], answer.text).toContain(answer.status);
-        }
-      };
-      await Promise.all([writer(), writer(), writer(), writer()]);
-      for (const [index, version] of versions.entries()) {
-        const watch = watches[index] as TestWatch;
-        const list = await server.get(multi.at(version));
-        const wanted = new Map(list.body.items.map((one: ApiObject) => [one.metadata.name, one]));
-        await eventually(async () => {
-          const state = stateOf(watch);
-          const revisions = (all: ReadonlyMap<unknown, ApiObject>) =>
-            [...all]
-              .map(([name, one]) => `${name}@${one.metadata.resourceVersion}`)
-              .sort()
-              .join();
-          return revisions(state) === revisions(wanted);
-        }, `the watch of  to report all objects`);
-        expect(Object.fromEntries(stateOf(watch))).toEqual(Object.fromEntries(wanted));
-        watch.close();
+    const server = await withServer();
+    const multi = await establishMulti(server, conversionBy(service));
+    const watches = await Promise.all(
+      versions.map((version) => server.watch(`${multi.at(version)}?watch=1`)),
+    );
+    const writer = async () => {
+      for (let count = 0; count < 15; count += 1) {
+        const answer = await write(server, multi, pick);
+        expect([200, 201, 404, 409], answer.text).toContain(answer.status);
       }
-    } finally {
-      await server.stop();
+    };
+    await Promise.all([writer(), writer(), writer(), writer()]);
+    for (const [index, version] of versions.entries()) {
+      const watch = watches[index] as TestWatch;
+      const list = await server.get(multi.at(version));
+      const wanted = new Map(list.body.items.map((one: ApiObject) => [one.metadata.name, one]));
+      await eventually(async () => {
+        const state = stateOf(watch);
+        const revisions = (all: ReadonlyMap<unknown, ApiObject>) =>
+          [...all]
+            .map(([name, one]) => `${name}@${one.metadata.resourceVersion}`)
+            .sort()
+            .join();
+        return revisions(state) === revisions(wanted);
+      }, `the watch of  to report all objects`);
+      expect(Object.fromEntries(stateOf(watch))).toEqual(Object.fromEntries(wanted));
+      watch.close();
     }
   }, 30_000);
 
   test.skipIf(!hasEtcd)(
     'CRD-4, STORE-2: servers on one store convert each other’s objects',
     async () => {
-      const etcd = await startTestEtcd();
+      const etcd = await untilEnd(startTestEtcd());
       const shared = onEtcd(etcd);
-      const one = await startTestServer(shared);
-      const other = await startTestServer(shared);
-      try {
-        const multi = await establishMulti(one, conversionBy(service));
-        await eventually(
-          async () => (await other.get(multi.at('v1beta2'))).status === 200,
-          'the other server to serve the kind',
-        );
-        const watch = await other.watch(`${multi.at('v1beta2')}?watch=1`);
-        await one.post(multi.at('v1beta1'), multi.object('v1beta1', 'a'));
-        await one.post(multi.at('v1beta2'), multi.object('v1beta2', 'b'));
-        const patch = { spec: { contentv2: { key: 'patched' } } };
-        expect((await other.patch(`${multi.at('v1beta2')}/a`, patch, 'merge')).status).toBe(200);
-        expect((await one.get(`${multi.at('v1beta1')}/a`)).body.spec.content.key).toBe('patched');
-        await watch.until((events) => events.length === 3);
-        expect(watch.events.map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual([
-          'ADDED a',
-          'ADDED b',
-          'MODIFIED a',
-        ]);
-        expect(watch.events[2]?.object.spec.contentv2.key).toBe('patched');
-        watch.close();
-        await redefine(one, multi.name, (spec) => {
-          for (const version of spec.versions) version.storage = version.name === 'v1beta2';
-        });
-        await eventually(async () => {
-          const before = (await other.get(`${multi.at('v1beta2')}/a`)).body.metadata
-            .resourceVersion;
-          const { body } = await other.patch(`${multi.at('v1beta2')}/a`, {}, 'merge');
-          return body.metadata.resourceVersion !== before;
-        }, 'an object to be brought to the version that is stored now');
-        const list = await one.get(multi.at('v1alpha1'));
-        expect(list.body.items.map((item): string => item['spec'].content.key)).toEqual([
-          'patched',
-          'value',
-        ]);
-      } finally {
-        await Promise.all([one.stop(), other.stop()]);
-        await etcd.dispose();
-      }
+      const one = await withServer(shared);
+      const other = await withServer(shared);
+      const multi = await establishMulti(one, conversionBy(service));
+      await eventually(
+        async () => (await other.get(multi.at('v1beta2'))).status === 200,
+        'the other server to serve the kind',
+      );
+      const watch = await other.watch(`${multi.at('v1beta2')}?watch=1`);
+      await one.post(multi.at('v1beta1'), multi.object('v1beta1', 'a'));
+      await one.post(multi.at('v1beta2'), multi.object('v1beta2', 'b'));
+      const patch = { spec: { contentv2: { key: 'patched' } } };
+      expect((await other.patch(`${multi.at('v1beta2')}/a`, patch, 'merge')).status).toBe(200);
+      expect((await one.get(`${multi.at('v1beta1')}/a`)).body.spec.content.key).toBe('patched');
+      await watch.until((events) => events.length === 3);
+      expect(watch.events.map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual([
+        'ADDED a',
+        'ADDED b',
+        'MODIFIED a',
+      ]);
+      expect(watch.events[2]?.object.spec.contentv2.key).toBe('patched');
+      watch.close();
+      await redefine(one, multi.name, (spec) => {
+        for (const version of spec.versions) version.storage = version.name === 'v1beta2';
+      });
+      await eventually(async () => {
+        const before = (await other.get(`${multi.at('v1beta2')}/a`)).body.metadata.resourceVersion;
+        const { body } = await other.patch(`${multi.at('v1beta2')}/a`, {}, 'merge');
+        return body.metadata.resourceVersion !== before;
+      }, 'an object to be brought to the version that is stored now');
+      const list = await one.get(multi.at('v1alpha1'));
+      expect(list.body.items.map((item): string => item['spec'].content.key)).toEqual([
+        'patched',
+        'value',
+      ]);
     },
     30_000,
   );

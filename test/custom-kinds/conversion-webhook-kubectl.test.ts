@@ -1,30 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestServer, type TestServer } from '../support/harness.ts';
-import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
-import {
-  type ConversionService,
-  conversionBy,
-  multiVersions,
-  startConversionService,
-} from './conversion-service.ts';
+import { describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { withServer } from '../support/with-server.ts';
+import { conversionBy, multiVersions, startConversionService } from './conversion-service.ts';
 import { definitionOf } from './custom-kinds.ts';
 
 const group = 'multi.example.com';
 
-describe.skipIf(!kubectlIsHere)('kubectl with webhook conversion', () => {
-  let server: TestServer;
-  let service: ConversionService;
-  let kubectl: Kubectl;
-  beforeAll(async () => {
-    service = await startConversionService();
-    server = await startTestServer({ dialect: 'kubernetes' });
-    kubectl = kubectlOf(server);
-  });
-  afterAll(async () => {
-    kubectl.remove();
-    await server.stop();
-    await service.stop();
-  });
+describe.skipIf(!kubectlIsHere)('kubectl with webhook conversion', async () => {
+  const service = await untilEnd(startConversionService());
+  const server = await withServer({ dialect: 'kubernetes' });
+  const kubectl = untilEnd(kubectlOf(server));
 
   /** Runs a command that must succeed; returns its output. */
   async function run(args: string, input?: object): Promise<string> {

@@ -1,5 +1,5 @@
 import { systemClock } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { policyKit } from '../admission/admission-policies.ts';
 import {
   configure,
@@ -7,17 +7,16 @@ import {
   startAdmissionService,
   webhook,
 } from '../admission/admission-service.ts';
+import { untilEnd } from '../support/cleanup.ts';
 import {
   type Answer,
   eventually,
   freshNamespace,
   itemNames,
   type ResponseBody,
-  startTestServer,
-  type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import {
-  type ConversionService,
   conversionBy,
   establishMulti,
   type MultiKind,
@@ -29,25 +28,15 @@ import { definitions, redefine, untilGone } from './custom-kinds.ts';
 
 const served = ['v1alpha1', 'v1beta1', 'v1beta2'];
 
-let server: TestServer;
-let service: ConversionService;
 let multi: MultiKind;
 let namespace: string;
 const at = (version: string) => multi.at(version, namespace);
-beforeAll(async () => {
-  service = await startConversionService();
-  server = await startTestServer();
-});
-afterAll(async () => {
-  await server.stop();
-  await service.stop();
-});
+const service = await untilEnd(startConversionService());
+const server = await withServer();
 beforeEach(async () => {
-  service.convert = swap;
-  service.reply = undefined;
   namespace = await freshNamespace(server);
   multi = await establishMulti(server, conversionBy(service));
-  service.forget();
+  service.reset();
 });
 
 async function create(version: string, name: string, more: object = {}): Promise<ResponseBody> {
@@ -123,27 +112,23 @@ describe('another storage version', () => {
   test('CRD-4: a list asks again as soon as the definition names another webhook', async () => {
     // On this clock, no answer of a webhook becomes outdated.
     const clock = { ...systemClock, monotonic: () => systemClock.monotonic() / 1000 };
-    const young = await startTestServer({ clock });
-    try {
-      const kind = await establishMulti(young, conversionBy(service));
-      const path = kind.at('v1beta2', 'default');
-      await young.post(kind.at('v1beta1', 'default'), kind.object('v1beta1', 'a'));
-      const list = async () => (await young.get(path)).body.items[0]?.['spec'];
-      service.convert = (object, desired) => ({ ...swap(object, desired), spec: { numv2: {} } });
-      expect(await list()).toEqual({ numv2: {} });
-      service.convert = swap;
-      expect(await list()).toEqual({ numv2: {} });
-      await redefine(young, kind.name, (spec) => {
-        spec.conversion.webhook.clientConfig.url = `${service.url}/other`;
-      });
-      await eventually(async () => {
-        const { contentv2 } = await list();
-        return contentv2?.key === 'value';
-      }, 'the other webhook to be asked');
-      expect(service.received.at(-1)?.path).toContain('/other');
-    } finally {
-      await young.stop();
-    }
+    const young = await withServer({ clock });
+    const kind = await establishMulti(young, conversionBy(service));
+    const path = kind.at('v1beta2', 'default');
+    await young.post(kind.at('v1beta1', 'default'), kind.object('v1beta1', 'a'));
+    const list = async () => (await young.get(path)).body.items[0]?.['spec'];
+    service.convert = (object, desired) => ({ ...swap(object, desired), spec: { numv2: {} } });
+    expect(await list()).toEqual({ numv2: {} });
+    service.convert = swap;
+    expect(await list()).toEqual({ numv2: {} });
+    await redefine(young, kind.name, (spec) => {
+      spec.conversion.webhook.clientConfig.url = `${service.url}/other`;
+    });
+    await eventually(async () => {
+      const { contentv2 } = await list();
+      return contentv2?.key === 'value';
+    }, 'the other webhook to be asked');
+    expect(service.received.at(-1)?.path).toContain('/other');
   });
 
   test('CRD-4: with strategy None only apiVersion differs', async () => {

@@ -1,42 +1,25 @@
 import type { ApiObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { eventually, freshNamespace, type TestWatch } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-  type TestWatch,
-} from '../support/harness.ts';
-import {
-  type ConversionService,
   conversionBy,
   establishMulti,
-  type MultiKind,
   startConversionService,
   storeAs,
   swap,
 } from './conversion-service.ts';
 import { redefine } from './custom-kinds.ts';
 
-let server: TestServer;
-let service: ConversionService;
-let multi: MultiKind;
 let namespace: string;
 const at = (version: string, kind = multi) => kind.at(version, namespace);
-beforeAll(async () => {
-  service = await startConversionService();
-  server = await startTestServer();
-  multi = await establishMulti(server, conversionBy(service));
-});
-afterAll(async () => {
-  await server.stop();
-  await service.stop();
-});
+const service = await untilEnd(startConversionService());
+const server = await withServer();
+const multi = await establishMulti(server, conversionBy(service));
 beforeEach(async () => {
-  service.convert = swap;
-  service.reply = undefined;
   namespace = await freshNamespace(server);
-  service.forget();
+  service.reset();
 });
 
 async function create(version: string, name: string, more: object = {}, kind = multi) {

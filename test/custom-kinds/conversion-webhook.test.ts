@@ -1,38 +1,27 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { freshNamespace, itemNames, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { freshNamespace, itemNames } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
+import { withServer } from '../support/with-server.ts';
 import {
-  type ConversionService,
   type CustomObject,
   conversionBy,
   establishMulti,
-  type MultiKind,
   startConversionService,
   swap,
 } from './conversion-service.ts';
 
 const served = ['v1alpha1', 'v1beta1', 'v1beta2'];
 
-let server: TestServer;
-let service: ConversionService;
-let multi: MultiKind;
 let namespace: string;
 const at = (version: string) => multi.at(version, namespace);
-beforeAll(async () => {
-  service = await startConversionService();
-  server = await startTestServer();
-  multi = await establishMulti(server, conversionBy(service));
-});
-afterAll(async () => {
-  await server.stop();
-  await service.stop();
-});
+const service = await untilEnd(startConversionService());
+const server = await withServer();
+const multi = await establishMulti(server, conversionBy(service));
 beforeEach(async () => {
-  service.convert = swap;
-  service.reply = undefined;
   namespace = await freshNamespace(server);
-  service.forget();
+  service.reset();
 });
 
 const create = async (version: string, name: string, more: object = {}) => {
@@ -97,21 +86,17 @@ describe('objects in every version', () => {
 
   test('CRD-4: lists convert again once a result is several seconds old', async () => {
     const clock = quickClock(1);
-    const aging = await startTestServer({ clock });
-    try {
-      const kind = await establishMulti(aging, conversionBy(service));
-      const list = () => aging.get(kind.at('v1beta2', 'default'));
-      await aging.post(kind.at('v1beta1', 'default'), kind.object('v1beta1', 'a'));
-      service.forget();
-      await list();
-      await list();
-      expect(service.asked()).toHaveLength(1);
-      clock.skip(5001);
-      await list();
-      expect(service.asked()).toHaveLength(2);
-    } finally {
-      await aging.stop();
-    }
+    const aging = await withServer({ clock });
+    const kind = await establishMulti(aging, conversionBy(service));
+    const list = () => aging.get(kind.at('v1beta2', 'default'));
+    await aging.post(kind.at('v1beta1', 'default'), kind.object('v1beta1', 'a'));
+    service.forget();
+    await list();
+    await list();
+    expect(service.asked()).toHaveLength(1);
+    clock.skip(5001);
+    await list();
+    expect(service.asked()).toHaveLength(2);
   });
 
   test('CRD-4: defaults of the written and of the stored version apply', async () => {

@@ -1,6 +1,7 @@
 import type { ApiObject, JsonObject, JsonValue } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { itemNames, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { itemNames, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { conditionOf, definitions, establish, untilGone, versionOf } from './custom-kinds.ts';
 
 const anything = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
@@ -42,14 +43,12 @@ const intruders: readonly Named[] = [
 
 const nameOf = ({ plural, group }: Named) => `${plural}.${group}`;
 
-let server: TestServer;
+const server = await withServer();
 let before: Documents;
 beforeAll(async () => {
-  server = await startTestServer();
   before = await documentsOf(server);
   for (const one of intruders) await define(one);
 }, 60_000);
-afterAll(() => server.stop());
 
 async function define({
   group,

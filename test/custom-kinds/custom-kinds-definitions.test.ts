@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
 import { eventually, freshNamespace, startTestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import {
@@ -459,23 +457,18 @@ describe('scale and restarts', () => {
   }, 60_000);
 
   test('CRD-1: a restart on the embedded store serves the kinds before it is ready', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-kinds-'));
+    const directory = temporaryFolder();
     const store = { type: 'embedded' as const, directory };
     const group = 'lasting.example.com';
     const path = `/apis/${group}/v1/namespaces/default/stones`;
-    try {
-      const first = await startTestServer({ store });
-      await establish(first, { group, plural: 'stones', kind: 'Stone', schema: open });
-      await first.post(path, object(group, 'Stone', 'a', { spec: { weight: 3 } }));
-      await first.stop();
-      const second = await startTestServer({ store });
-      const found = await second.get(`${path}/a`);
-      expect(found.status).toBe(200);
-      expect(found.body.spec).toEqual({ weight: 3 });
-      await second.stop();
-    } finally {
-      rmSync(directory, { recursive: true, force: true });
-    }
+    const first = await startTestServer({ store });
+    await establish(first, { group, plural: 'stones', kind: 'Stone', schema: open });
+    await first.post(path, object(group, 'Stone', 'a', { spec: { weight: 3 } }));
+    await first.stop();
+    const second = await withServer({ store });
+    const found = await second.get(`${path}/a`);
+    expect(found.status).toBe(200);
+    expect(found.body.spec).toEqual({ weight: 3 });
   });
 });
 

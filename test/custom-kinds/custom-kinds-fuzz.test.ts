@@ -1,18 +1,15 @@
 import { type JsonObject, type Logger, silentLogger } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { type Answer, eventually } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { definitionOf, definitions, untilGone, versionOf } from './custom-kinds.ts';
 
-let server: TestServer;
 const logged: string[] = [];
-beforeAll(async () => {
-  const logger: Logger = {
-    ...silentLogger,
-    error: (message, fields) => void logged.push(`${message} ${JSON.stringify(fields)}`),
-  };
-  server = await startTestServer({ logger });
-});
-afterAll(() => server.stop());
+const logger: Logger = {
+  ...silentLogger,
+  error: (message, fields) => void logged.push(`${message} ${JSON.stringify(fields)}`),
+};
+const server = await withServer({ logger });
 
 const group = 'fuzz.example.com';
 const nested = (depth: number, wrap: (inner: object) => object, inner: object): object => {

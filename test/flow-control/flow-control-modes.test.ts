@@ -1,30 +1,22 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { FlagError, readOptions } from '@wheelhouse/server/testing';
 import { afterEach, expect, test } from 'vitest';
 import { auditFolder } from '../audit/audit-run.ts';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import {
   type ConfigChange,
   eventually,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { abortHeld, as, flowGroup, holdSeat } from './flow-control-server.ts';
 
 const configMaps = '/api/v1/namespaces/default/configmaps';
-const stops: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  abortHeld();
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
+afterEach(abortHeld);
 
-async function start(change: ConfigChange): Promise<TestServer> {
-  const server = await startTestServer({ authorizationModes: ['AlwaysAllow'], ...change });
-  stops.push(server.stop);
-  return server;
-}
+const start = (change: ConfigChange) =>
+  withServer({ authorizationModes: ['AlwaysAllow'], ...change });
 
 const followed = { type: 'priority-and-fairness', objects: 'followed' } as const;
 
@@ -54,8 +46,7 @@ interface Stored {
 }
 
 test('OPS-3: without priority and fairness, reads and writes have separate limits', async () => {
-  const audit = auditFolder({ rules: [{ level: 'Metadata' }] });
-  stops.push(audit.remove);
+  const audit = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
   const server = await start({
     audit: audit.settings,
     flowControl: { type: 'max-in-flight' },
@@ -114,8 +105,7 @@ test('OPS-3: the other dialect has its own names', async () => {
 });
 
 test('OPS-3: a server that finds the objects in order writes nothing', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-flow-'));
-  stops.push(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = temporaryFolder();
   const store = { type: 'embedded', directory } as const;
   const first = await startTestServer({ store, flowControl: followed });
   const before = await storedObjects(first);
