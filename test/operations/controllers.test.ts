@@ -1,10 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const rbac = 'rbac.authorization.svc.io';
 
@@ -51,13 +47,8 @@ async function begin(server: TestServer, tag: string) {
 }
 
 describe('all controllers', () => {
-  let server: TestServer;
-  beforeAll(async () => {
-    server = await startTestServer({ controllers: ['*'] });
-  });
-  afterAll(() => server.stop());
-
   test('AUTHN-4: --controllers=* collects garbage, empties namespaces, aggregates roles', async () => {
+    const server = await withServer({ controllers: ['*'] });
     const begun = await begin(server, 'on');
     await eventually(begun.collected, 'the collection');
     await eventually(begun.emptied, 'the deletion of the namespace');
@@ -66,14 +57,9 @@ describe('all controllers', () => {
 });
 
 describe('all except some', () => {
-  let server: TestServer;
-  beforeAll(async () => {
-    const off = ['-garbage-collector-controller', '-namespace', '-clusterrole-aggregation'];
-    server = await startTestServer({ controllers: ['*', ...off] });
-  });
-  afterAll(() => server.stop());
-
   test('AUTHN-4: a controller that --controllers omits does nothing', async () => {
+    const off = ['-garbage-collector-controller', '-namespace', '-clusterrole-aggregation'];
+    const server = await withServer({ controllers: ['*', ...off] });
     const begun = await begin(server, 'off');
     // A running controller has processed what came later.
     const later = await freshNamespace(server);

@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
 import { startTestServer } from '../support/harness.ts';
 
-const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-egress-'));
+const directory = temporaryFolder();
 let files = 0;
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 function egressFile(selections: readonly object[], members: object = {}): string {
   files += 1;

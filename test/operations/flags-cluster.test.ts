@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/harness.ts';
 import { flagRuns } from './flags-run.ts';
 
-const { start, refuses, path } = flagRuns();
+const { start, refuses, path } = await flagRuns();
 const service = '/api/v1/namespaces/default/services/svc';
 const endpoints = '/api/v1/namespaces/default/endpoints/svc';
 

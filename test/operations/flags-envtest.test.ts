@@ -6,7 +6,7 @@ import { issueCertificate } from '@wheelhouse/server/testing';
 import { expect, test } from 'vitest';
 import { flagRuns } from './flags-run.ts';
 
-const { path, refuses, run, start, startIn } = flagRuns();
+const { path, refuses, run, start, startIn } = await flagRuns();
 const dayMs = 24 * 60 * 60 * 1000;
 
 function certificateFor(name: string) {

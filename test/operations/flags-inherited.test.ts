@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { configMap } from '../support/harness.ts';
 import { flagRuns } from './flags-run.ts';
 
-const { start, refuses } = flagRuns();
+const { start, refuses } = await flagRuns();
 
 describe('flags of kube-apiserver’s process', () => {
   test('VER-7: that request the only behavior are accepted', async () => {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { flagRuns } from './flags-run.ts';
 
-const { start, run, refuses, path } = flagRuns();
+const { start, run, refuses, path } = await flagRuns();
 const total = 'apiserver_request_total';
 
 /** The values of a label of a metric. */

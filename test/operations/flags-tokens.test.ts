@@ -2,7 +2,7 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { flagRuns } from './flags-run.ts';
 
-const { start, refuses } = flagRuns();
+const { start, refuses } = await flagRuns();
 const account = '/api/v1/namespaces/default/serviceaccounts/reader';
 
 /** The claims of a bound token of a service account. */

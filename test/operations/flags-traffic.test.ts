@@ -1,10 +1,11 @@
 import http2 from 'node:http2';
 import https from 'node:https';
 import { describe, expect, test } from 'vitest';
+import { atEnd } from '../support/cleanup.ts';
 import { configMap, connect, eventually } from '../support/harness.ts';
 import { flagRuns } from './flags-run.ts';
 
-const { start, refuses, cleanups } = flagRuns();
+const { start, refuses } = await flagRuns();
 const configMaps = '/api/v1/namespaces/default/configmaps';
 
 /** An answer over HTTP/1.1. */
@@ -79,7 +80,7 @@ describe('flags about answers', () => {
   test('OPS-4: --goaway-chance closes connections after their last answer', async () => {
     const { server } = await start('--goaway-chance=0.02');
     const session = http2.connect(server.url, { rejectUnauthorized: false });
-    cleanups.push(() => session.destroy());
+    atEnd(() => session.destroy());
     session.on('error', () => {});
     let goneAway = false;
     session.on('goaway', () => {
@@ -110,7 +111,7 @@ describe('shutdown by flags', () => {
   function pausedCreate(url: string, token: string) {
     const session = http2.connect(url, { rejectUnauthorized: false });
     session.on('error', () => {});
-    cleanups.push(() => session.destroy());
+    atEnd(() => session.destroy());
     const stream = session.request({
       ':method': 'POST',
       ':path': configMaps,
@@ -151,7 +152,7 @@ describe('shutdown by flags', () => {
     expect((await plainGet(`${server.url}/readyz`, headers)).status).toBe(500);
     expect((await plainGet(`${server.url}/livez`, headers)).status).toBe(200);
     const other = connect(server.url);
-    cleanups.push(other.close);
+    atEnd(other.close);
     expect(await other.calls.get('/version', as)).toMatchObject({ status: 429 });
     paused.finish();
     expect(await paused.status).toBe(201);

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLogger } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { createHealth, issueCertificate } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { temporaryFolder } from '../support/cleanup.ts';
+import { freshNamespace, type TestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const endpoints = ['healthz', 'livez', 'readyz'] as const;
@@ -134,21 +134,17 @@ describe('a healthy server', () => {
   });
 
   test('HEALTH-2: in the kubernetes dialect the store’s check is called etcd', async () => {
-    const other = await startTestServer({ dialect: 'kubernetes' });
-    try {
-      expect((await other.get('/readyz/etcd')).text).toBe('ok');
-      expect((await other.get('/readyz/store')).status).toBe(404);
-      const found = checksOf((await other.get('/readyz?verbose')).text);
-      expect(found).toEqual(expect.arrayContaining(namesOfKubernetes));
-      expect(checksOf((await other.get('/livez?verbose')).text)).not.toContain('informer-sync');
-    } finally {
-      await other.stop();
-    }
+    const other = await withServer({ dialect: 'kubernetes' });
+    expect((await other.get('/readyz/etcd')).text).toBe('ok');
+    expect((await other.get('/readyz/store')).status).toBe(404);
+    const found = checksOf((await other.get('/readyz?verbose')).text);
+    expect(found).toEqual(expect.arrayContaining(namesOfKubernetes));
+    expect(checksOf((await other.get('/livez?verbose')).text)).not.toContain('informer-sync');
   });
 });
 
 test('HEALTH-2: a client certificate for other servers has a check of its own', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-health-'));
+  const directory = temporaryFolder();
   const [certFile, keyFile] = [join(directory, 'proxy.crt'), join(directory, 'proxy.key')];
   const [notBefore, notAfter] = [Date.now() - 60_000, Date.now() + 3_600_000];
   const pair = issueCertificate({ commonName: 'proxy', usage: 'client', notBefore, notAfter });
@@ -156,15 +152,10 @@ test('HEALTH-2: a client certificate for other servers has a check of its own', 
   writeFileSync(keyFile, pair.keyPem);
   const certificate = { certFile, keyFile };
   const aggregation = { certificate, routing: 'any', redirects: 'rejected' } as const;
-  const other = await startTestServer({ dialect: 'kubernetes', aggregation });
-  try {
-    const path = '/readyz/poststarthook/aggregator-reload-proxy-client-cert';
-    expect((await other.get(path)).text).toBe('ok');
-    expect((await server.get(path)).status).toBe(404);
-  } finally {
-    await other.stop();
-    rmSync(directory, { recursive: true, force: true });
-  }
+  const other = await withServer({ dialect: 'kubernetes', aggregation });
+  const path = '/readyz/poststarthook/aggregator-reload-proxy-client-cert';
+  expect((await other.get(path)).text).toBe('ok');
+  expect((await server.get(path)).status).toBe(404);
 });
 
 test('HEALTH-3: startup has a grace period in livez but not in readyz', async () => {
@@ -196,16 +187,11 @@ describe('a server whose store is unavailable', () => {
   }
 
   test('HEALTH-4: a removed data directory fails its check and livez', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-health-'));
-    const other = await startTestServer({ store: { type: 'embedded', directory } });
-    try {
-      expect((await other.get('/readyz/store')).text).toBe('ok');
-      rmSync(directory, { recursive: true });
-      for (const endpoint of endpoints) await expectStoreFails(failure(endpoint, 'store'), other);
-    } finally {
-      await other.stop();
-      rmSync(directory, { recursive: true, force: true });
-    }
+    const directory = temporaryFolder();
+    const other = await withServer({ store: { type: 'embedded', directory } });
+    expect((await other.get('/readyz/store')).text).toBe('ok');
+    rmSync(directory, { recursive: true });
+    for (const endpoint of endpoints) await expectStoreFails(failure(endpoint, 'store'), other);
   });
 
   test('HEALTH-4: a working server stays healthy under writes', async () => {

@@ -1,36 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type AdmissionService,
-  hooksOf,
-  startAdmissionService,
-} from '../admission/admission-service.ts';
-import {
-  configMap,
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { hooksOf, startAdmissionService } from '../admission/admission-service.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
-/** Metrics of the parts behind the endpoints. */
-
-let server: TestServer;
-let service: AdmissionService;
-let namespace: string;
-let maps: string;
 const { hooked, unhook } = hooksOf(() => ({ server, service, namespace }));
 
-beforeAll(async () => {
-  service = await startAdmissionService();
-  server = await startTestServer();
-  namespace = await freshNamespace(server);
-  maps = `/api/v1/namespaces/${namespace}/configmaps`;
-});
-afterAll(async () => {
-  await server.stop();
-  await service.stop();
-});
+const service = await untilEnd(startAdmissionService());
+/** Metrics of the parts behind the endpoints. */
+const server = await withServer();
+const namespace = await freshNamespace(server);
+const maps = `/api/v1/namespaces/${namespace}/configmaps`;
 
 const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 

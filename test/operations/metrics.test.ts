@@ -1,21 +1,12 @@
 import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  configMap,
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  const { gates } = readFeatureGates(['AllAlpha=true']);
-  const runtimeConfig = new Map([['authentication.svc.io/v1beta1', true]]);
-  server = await startTestServer({ featureGates: gates, runtimeConfig });
-});
-afterAll(() => server.stop());
+const { gates } = readFeatureGates(['AllAlpha=true']);
+const runtimeConfig = new Map([['authentication.svc.io/v1beta1', true]]);
+const server = await withServer({ featureGates: gates, runtimeConfig });
 
 const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 
@@ -302,18 +293,14 @@ test('VER-6: hidden metrics can be shown for the previous release only', () => {
 });
 
 test('VER-6: metrics hidden since then have values', async () => {
-  const showing = await startTestServer({ hiddenMetrics: 'shown' });
-  try {
-    const { text } = await showing.get('/metrics');
-    const levels = { priority_level: 'catch-all' };
-    const limit = sample(text, 'apiserver_flowcontrol_nominal_limit_seats', levels);
-    const former = 'apiserver_flowcontrol_request_concurrency';
-    expect(sample(text, `${former}_limit`, levels)).toBe(limit);
-    const flow = { priority_level: 'exempt', flow_schema: 'exempt' };
-    const seats = sample(text, 'apiserver_flowcontrol_current_executing_seats', flow);
-    expect(sample(text, `${former}_in_use`, flow)).toBe(seats);
-    expect(text).toContain(`# HELP ${former}_in_use [ALPHA] (Deprecated since 1.31.0) `);
-  } finally {
-    await showing.stop();
-  }
+  const showing = await withServer({ hiddenMetrics: 'shown' });
+  const { text } = await showing.get('/metrics');
+  const levels = { priority_level: 'catch-all' };
+  const limit = sample(text, 'apiserver_flowcontrol_nominal_limit_seats', levels);
+  const former = 'apiserver_flowcontrol_request_concurrency';
+  expect(sample(text, `${former}_limit`, levels)).toBe(limit);
+  const flow = { priority_level: 'exempt', flow_schema: 'exempt' };
+  const seats = sample(text, 'apiserver_flowcontrol_current_executing_seats', flow);
+  expect(sample(text, `${former}_in_use`, flow)).toBe(seats);
+  expect(text).toContain(`# HELP ${former}_in_use [ALPHA] (Deprecated since 1.31.0) `);
 });

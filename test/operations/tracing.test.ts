@@ -1,31 +1,20 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { startAdmissionService } from '../admission/admission-service.ts';
-import {
-  type ConfigChange,
-  configMap,
-  eventually,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import { type ConfigChange, configMap, eventually, type TestServer } from '../support/harness.ts';
 import { type CollectedSpan, startTraceCollector } from '../support/trace-collector.ts';
+import { withServer } from '../support/with-server.ts';
 
 let directory: string;
 let collector: Awaited<ReturnType<typeof startTraceCollector>>;
-const undo: (() => Promise<void>)[] = [];
 
 beforeEach(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-tracing-'));
-  collector = await startTraceCollector();
-});
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-  await collector.stop();
-  rmSync(directory, { recursive: true, force: true });
+  directory = temporaryFolder();
+  collector = await untilEnd(startTraceCollector());
 });
 
 /** A host clock on which periodic tasks, such as sending spans, run often. */
@@ -43,17 +32,10 @@ function configFile(members: object): string {
 }
 
 /** Starts a server that sends its spans every few milliseconds. */
-async function tracedServer(members: object = {}, change: ConfigChange = {}): Promise<TestServer> {
+function tracedServer(members: object = {}, change: ConfigChange = {}): Promise<TestServer> {
   const endpoint = `127.0.0.1:${collector.port}`;
   const file = configFile({ endpoint, samplingRatePerMillion: 1_000_000, ...members });
-  const server = await startTestServer({ tracing: { file }, clock: busyClock, ...change });
-  let stopped: Promise<void> | undefined;
-  const stop = () => {
-    stopped ??= server.stop();
-    return stopped;
-  };
-  undo.push(stop);
-  return { ...server, stop };
+  return withServer({ tracing: { file }, clock: busyClock, ...change });
 }
 
 /** The spans of the trace whose first span has this name, once that span has arrived. */
@@ -144,8 +126,7 @@ describe('spans', () => {
   });
 
   test('OPS-1: a webhook receives the trace context, and its call is a span', async () => {
-    const service = await startAdmissionService();
-    undo.push(() => service.stop());
+    const service = await untilEnd(startAdmissionService());
     const server = await tracedServer();
     const hook = {
       name: 'h.example.com',
@@ -233,8 +214,7 @@ describe('sampling', () => {
 
 describe('the collector', () => {
   test('OPS-1: pending spans are sent at shutdown; the endpoint may be a socket', async () => {
-    const socket = await startTraceCollector(join(directory, 'otel.sock'));
-    undo.push(() => socket.stop());
+    const socket = await untilEnd(startTraceCollector(join(directory, 'otel.sock')));
     const endpoint = `unix://${directory}/otel.sock`;
     const server = await tracedServer({ endpoint }, { clock: systemClock });
     await server.get('/version');

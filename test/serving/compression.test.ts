@@ -3,13 +3,7 @@ import http2 from 'node:http2';
 import { gunzipSync } from 'node:zlib';
 import { beforeAll, expect, test } from 'vitest';
 import { sample } from '../operations/metric-samples.ts';
-import {
-  adminToken,
-  configMap,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { adminToken, configMap, freshNamespace, type TestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let namespace: string;
@@ -125,16 +119,12 @@ test('CODEC-7: HEAD has no body', async () => {
 });
 
 test('CODEC-7: nothing is compressed when the gate is off', async () => {
-  const plain = await startTestServer({ compressResponses: false });
-  try {
-    await fill(plain);
-    for (const url of [path(), `${path()}/big`]) {
-      const answer = await fetchRaw(url, { 'accept-encoding': 'gzip' }, plain);
-      expect(answer.headers).not.toHaveProperty('content-encoding');
-      expect(answer.bytes.length).toBeGreaterThan(400 * 1024);
-    }
-  } finally {
-    await plain.stop();
+  const plain = await withServer({ compressResponses: false });
+  await fill(plain);
+  for (const url of [path(), `${path()}/big`]) {
+    const answer = await fetchRaw(url, { 'accept-encoding': 'gzip' }, plain);
+    expect(answer.headers).not.toHaveProperty('content-encoding');
+    expect(answer.bytes.length).toBeGreaterThan(400 * 1024);
   }
 });
 

@@ -1,16 +1,15 @@
 import https from 'node:https';
 import { type Clock, systemClock } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
-  type AdmissionService,
   awaitWebhook,
   configure,
   hooksOf,
   startAdmissionService,
   webhook,
 } from '../admission/admission-service.ts';
-import { type AuditFolder, auditFolder, named } from '../audit/audit-run.ts';
+import { auditFolder, named } from '../audit/audit-run.ts';
 import {
   conversionBy,
   establishMulti,
@@ -18,17 +17,17 @@ import {
 } from '../custom-kinds/conversion-service.ts';
 import { sample } from '../operations/metric-samples.ts';
 import { onEtcd } from '../storage/etcd-config.ts';
+import { untilEnd } from '../support/cleanup.ts';
 import {
   adminToken,
   configMap,
   eventually,
   freshNamespace,
   itemNames,
-  startTestServer,
-  type TestServer,
 } from '../support/harness.ts';
-import { passing, type SkippingClock, skippingClock } from '../support/skipping-clock.ts';
-import { startWebhookService, type WebhookService } from '../support/webhook-service.ts';
+import { passing, skippingClock } from '../support/skipping-clock.ts';
+import { startWebhookService } from '../support/webhook-service.ts';
+import { withServer } from '../support/with-server.ts';
 
 const late = {
   write: 'Timeout: request did not complete within requested timeout - context deadline exceeded',
@@ -46,11 +45,6 @@ const status504 = (of: keyof typeof late) => ({
   code: 504,
 });
 
-let hooks: AdmissionService;
-let delegate: WebhookService;
-let audit: AuditFolder;
-let clock: SkippingClock;
-let server: TestServer;
 let namespace: string;
 let maps: string;
 let gone: number;
@@ -59,53 +53,45 @@ let answered: number;
 const { hooked, unhook } = hooksOf(() => ({ server, service: hooks, namespace }));
 const isNobody = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenReview', status: {} };
 
-beforeAll(async () => {
-  hooks = await startAdmissionService();
-  delegate = await startWebhookService();
-  audit = auditFolder({ rules: [{ level: 'Metadata' }] });
-  const users = delegate.file('tokens.csv', 'amy-token,amy,1\n');
-  const images = { kubeConfigFile: delegate.kubeconfig({ path: '/images' }), retryBackoff: 1 };
-  const plugin = { name: 'ImagePolicyWebhook', configuration: { imagePolicy: images } };
-  const configuration = {
-    apiVersion: 'apiserver.config.svc.io/v1',
-    kind: 'AdmissionConfiguration',
-  };
-  clock = skippingClock();
-  server = await startTestServer({
-    clock,
-    audit: audit.settings,
-    authorizationModes: ['RBAC', 'Webhook'],
-    authorization: {
-      webhook: {
-        configFile: delegate.kubeconfig({ path: '/authorize' }),
-        version: 'v1',
-        authorizedTtlMs: 0,
-        unauthorizedTtlMs: 0,
-      },
+const hooks = await untilEnd(startAdmissionService());
+const delegate = await untilEnd(startWebhookService());
+const audit = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
+const users = delegate.file('tokens.csv', 'amy-token,amy,1\n');
+const images = { kubeConfigFile: delegate.kubeconfig({ path: '/images' }), retryBackoff: 1 };
+const plugin = { name: 'ImagePolicyWebhook', configuration: { imagePolicy: images } };
+const configuration = {
+  apiVersion: 'apiserver.config.svc.io/v1',
+  kind: 'AdmissionConfiguration',
+};
+const clock = skippingClock();
+const server = await withServer({
+  clock,
+  audit: audit.settings,
+  authorizationModes: ['RBAC', 'Webhook'],
+  authorization: {
+    webhook: {
+      configFile: delegate.kubeconfig({ path: '/authorize' }),
+      version: 'v1',
+      authorizedTtlMs: 0,
+      unauthorizedTtlMs: 0,
     },
-    authentication: {
-      tokenFile: users,
-      webhook: {
-        configFile: delegate.kubeconfig({ path: '/authenticate' }),
-        version: 'v1',
-        cacheTtlMs: 0,
-      },
+  },
+  authentication: {
+    tokenFile: users,
+    webhook: {
+      configFile: delegate.kubeconfig({ path: '/authenticate' }),
+      version: 'v1',
+      cacheTtlMs: 0,
     },
-    admission: {
-      disabled: ['ServiceAccount', 'StorageObjectInUseProtection'],
-      enabled: ['ImagePolicyWebhook'],
-      configFile: delegate.file(
-        'admission.json',
-        JSON.stringify({ ...configuration, plugins: [plugin] }),
-      ),
-    },
-  });
-});
-afterAll(async () => {
-  await server.stop();
-  await hooks.stop();
-  await delegate.stop();
-  audit.remove();
+  },
+  admission: {
+    disabled: ['ServiceAccount', 'StorageObjectInUseProtection'],
+    enabled: ['ImagePolicyWebhook'],
+    configFile: delegate.file(
+      'admission.json',
+      JSON.stringify({ ...configuration, plugins: [plugin] }),
+    ),
+  },
 });
 beforeEach(async () => {
   await unhook();
@@ -243,25 +229,21 @@ describe('a request past its deadline', () => {
   });
 
   test('API-10: objects delayed by a conversion webhook are 504', async () => {
-    const conversion = await startConversionService();
-    try {
-      const multi = await establishMulti(server, conversionBy(conversion));
-      const [stored, other] = ['v1beta1', 'v1beta2'].map((one) => multi.at(one, namespace));
-      expect((await server.post(`${stored}`, multi.object('v1beta1', 'a'))).status).toBe(201);
-      conversion.reply = () => 'stall';
-      const [read, write] = await passing(
-        clock,
-        Promise.all([
-          server.get(`${other}/a?timeout=2s`),
-          server.post(`${other}?timeout=2s`, multi.object('v1beta2', 'b')),
-        ]),
-      );
-      expect([read.status, read.body]).toEqual([504, status504('request')]);
-      expect([write.status, write.body]).toEqual([504, status504('write')]);
-      expect(itemNames(await server.get(`${stored}`))).toEqual(['a']);
-    } finally {
-      await conversion.stop();
-    }
+    const conversion = await untilEnd(startConversionService());
+    const multi = await establishMulti(server, conversionBy(conversion));
+    const [stored, other] = ['v1beta1', 'v1beta2'].map((one) => multi.at(one, namespace));
+    expect((await server.post(`${stored}`, multi.object('v1beta1', 'a'))).status).toBe(201);
+    conversion.reply = () => 'stall';
+    const [read, write] = await passing(
+      clock,
+      Promise.all([
+        server.get(`${other}/a?timeout=2s`),
+        server.post(`${other}?timeout=2s`, multi.object('v1beta2', 'b')),
+      ]),
+    );
+    expect([read.status, read.body]).toEqual([504, status504('request')]);
+    expect([write.status, write.body]).toEqual([504, status504('write')]);
+    expect(itemNames(await server.get(`${stored}`))).toEqual(['a']);
   });
 
   test('API-10: a body that never arrives is not awaited (HTTP/1.1)', async () => {
@@ -291,32 +273,28 @@ describe('a request past its deadline', () => {
   test('API-10: a longer timeout is capped, and 0 means the default', async () => {
     const ownClock = skippingClock();
     const requestTimeoutMs = 20_000;
-    const short = await startTestServer({ clock: ownClock, limits: { requestTimeoutMs } });
-    try {
-      await configure(short, 'validating', [webhook(hooks, { path: '/slow', timeoutSeconds: 30 })]);
-      hooks.reply('/slow', () => 'stall');
-      const path = '/api/v1/namespaces/default/configmaps';
-      for (const query of ['', '?timeout=1h', '?timeout=0', '?timeout=-1s']) {
-        const calls = hooks.at('/slow').length;
-        let isAnswered = false;
-        const pending = short.post(`${path}${query}`, configMap('a')).finally(() => {
-          isAnswered = true;
-        });
-        await eventually(async () => hooks.at('/slow').length > calls, 'the call of the webhook');
-        ownClock.skip(requestTimeoutMs / 2);
-        expect((await short.get('/version')).status).toBe(200);
-        expect(isAnswered).toBe(false);
-        ownClock.skip(requestTimeoutMs / 2);
-        const answer = await pending;
-        expect([answer.status, answer.body]).toEqual([504, status504('write')]);
-      }
-      const watch = await short.watch(`${path}?watch=true&timeout=100ms&timeoutSeconds=1`);
-      const startMs = ownClock.monotonic();
-      await passing(ownClock, watch.ended);
-      expect(ownClock.monotonic() - startMs).toBeGreaterThan(700);
-    } finally {
-      await short.stop();
+    const short = await withServer({ clock: ownClock, limits: { requestTimeoutMs } });
+    await configure(short, 'validating', [webhook(hooks, { path: '/slow', timeoutSeconds: 30 })]);
+    hooks.reply('/slow', () => 'stall');
+    const path = '/api/v1/namespaces/default/configmaps';
+    for (const query of ['', '?timeout=1h', '?timeout=0', '?timeout=-1s']) {
+      const calls = hooks.at('/slow').length;
+      let isAnswered = false;
+      const pending = short.post(`${path}${query}`, configMap('a')).finally(() => {
+        isAnswered = true;
+      });
+      await eventually(async () => hooks.at('/slow').length > calls, 'the call of the webhook');
+      ownClock.skip(requestTimeoutMs / 2);
+      expect((await short.get('/version')).status).toBe(200);
+      expect(isAnswered).toBe(false);
+      ownClock.skip(requestTimeoutMs / 2);
+      const answer = await pending;
+      expect([answer.status, answer.body]).toEqual([504, status504('write')]);
     }
+    const watch = await short.watch(`${path}?watch=true&timeout=100ms&timeoutSeconds=1`);
+    const startMs = ownClock.monotonic();
+    await passing(ownClock, watch.ended);
+    expect(ownClock.monotonic() - startMs).toBeGreaterThan(700);
   });
 
   test('OPS-2: the audit log records the timeout once', async () => {
@@ -388,21 +366,17 @@ function earlyClock(): Clock {
 }
 
 test('API-10: a call cut off at the deadline is not ignored by its failure policy', async () => {
-  const own = await startTestServer({ clock: earlyClock() });
-  try {
-    for (const type of ['mutating', 'validating'] as const) {
-      await configure(own, type, [
-        webhook(hooks, { path: '/slow', timeoutSeconds: 30, failurePolicy: 'Ignore' }),
-      ]);
-      hooks.reply('/slow', () => 'stall');
-      const path = '/api/v1/namespaces/default/configmaps';
-      const answer = await own.post(`${path}?timeout=1s`, configMap(type));
-      expect([answer.status, answer.body]).toEqual([504, status504('write')]);
-      expect(itemNames(await own.get(path))).not.toContain(type);
-      await configure(own, type, []);
-    }
-  } finally {
-    await own.stop();
+  const own = await withServer({ clock: earlyClock() });
+  for (const type of ['mutating', 'validating'] as const) {
+    await configure(own, type, [
+      webhook(hooks, { path: '/slow', timeoutSeconds: 30, failurePolicy: 'Ignore' }),
+    ]);
+    hooks.reply('/slow', () => 'stall');
+    const path = '/api/v1/namespaces/default/configmaps';
+    const answer = await own.post(`${path}?timeout=1s`, configMap(type));
+    expect([answer.status, answer.body]).toEqual([504, status504('write')]);
+    expect(itemNames(await own.get(path))).not.toContain(type);
+    await configure(own, type, []);
   }
 });
 
@@ -429,31 +403,26 @@ test('ADM-2, AUTHZ-3: a disconnecting client ends the calls made for it', async 
 test.skipIf(!hasEtcd)(
   'STORE-2: a write to a stalled store is stored whole or not at all',
   async () => {
-    const etcd = await startTestEtcd();
+    const etcd = await untilEnd(startTestEtcd());
     const ownClock = skippingClock();
-    const own = await startTestServer({ ...onEtcd(etcd), clock: ownClock });
-    try {
-      const path = '/api/v1/namespaces/default/configmaps';
-      await own.post(path, configMap('a'));
-      await etcd.pause();
-      const [read, write] = await passing(
-        ownClock,
-        Promise.all([
-          own.get(`${path}/a?timeout=2s`),
-          own.put(`${path}/a?timeout=2s`, configMap('a', { data: { a: '2', b: '2' } })),
-        ]),
-      );
-      expect([read.status, read.body.message]).toEqual([504, late.request]);
-      expect([write.status, write.body.message]).toEqual([504, late.write]);
-      etcd.resume();
-      const { data } = await eventually(async () => {
-        const answer = await own.get(`${path}/a`);
-        return answer.status === 200 ? answer.body : undefined;
-      });
-      expect([{ a: '1' }, { a: '2', b: '2' }]).toContainEqual(data);
-    } finally {
-      await own.stop();
-      await etcd.dispose();
-    }
+    const own = await withServer({ ...onEtcd(etcd), clock: ownClock });
+    const path = '/api/v1/namespaces/default/configmaps';
+    await own.post(path, configMap('a'));
+    await etcd.pause();
+    const [read, write] = await passing(
+      ownClock,
+      Promise.all([
+        own.get(`${path}/a?timeout=2s`),
+        own.put(`${path}/a?timeout=2s`, configMap('a', { data: { a: '2', b: '2' } })),
+      ]),
+    );
+    expect([read.status, read.body.message]).toEqual([504, late.request]);
+    expect([write.status, write.body.message]).toEqual([504, late.write]);
+    etcd.resume();
+    const { data } = await eventually(async () => {
+      const answer = await own.get(`${path}/a`);
+      return answer.status === 200 ? answer.body : undefined;
+    });
+    expect([{ a: '1' }, { a: '2', b: '2' }]).toContainEqual(data);
   },
 );

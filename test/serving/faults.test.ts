@@ -1,16 +1,9 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import tls from 'node:tls';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFile, untilEnd } from '../support/cleanup.ts';
 import { connect } from '../support/harness.ts';
-import {
-  buildPrograms,
-  type Programs,
-  type ServerProcess,
-  startProcess,
-} from '../support/program.ts';
+import { buildPrograms, startProcess } from '../support/program.ts';
 
 /**
  * Introduces faults into the program: a signal makes a timer throw and a promise reject, and bytes
@@ -34,29 +27,14 @@ const saboteur = `
   };
 `;
 
-let programs: Programs;
-let server: ServerProcess;
-let directory: string;
-
-beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-faults-'));
-  const path = join(directory, 'saboteur.cjs');
-  writeFileSync(path, saboteur);
-  programs = await buildPrograms();
-  const { NODE_OPTIONS: options } = process.env;
-  process.env['NODE_OPTIONS'] = `${options ?? ''} --require=${path}`;
-  try {
-    server = await startProcess(programs, { flags: ['--storage-backend=memory'] });
-  } finally {
-    if (options === undefined) delete process.env['NODE_OPTIONS'];
-    else process.env['NODE_OPTIONS'] = options;
-  }
-}, 60_000);
-afterAll(async () => {
-  await server?.remove();
-  programs?.remove();
-  rmSync(directory, { recursive: true, force: true });
-});
+const path = temporaryFile('saboteur.cjs', saboteur);
+const programs = await untilEnd(buildPrograms());
+const server = await untilEnd(
+  startProcess(programs, {
+    flags: ['--storage-backend=memory'],
+    env: { NODE_OPTIONS: `${process.env['NODE_OPTIONS'] ?? ''} --require=${path}` },
+  }),
+);
 
 /** Sends bytes over HTTP/1.1; resolves with the answer once the server has closed. */
 async function exchange(...pieces: readonly string[]): Promise<string> {

@@ -4,9 +4,10 @@ import { systemClock } from '@wheelhouse/machinery';
 import { issueCertificate } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
 import { flagRuns } from '../operations/flags-run.ts';
+import { atEnd } from '../support/cleanup.ts';
 import { connect } from '../support/harness.ts';
 
-const { start, refuses, path, cleanups } = flagRuns();
+const { start, refuses, path } = await flagRuns();
 
 /** The result of a handshake, or the code of its error. */
 function handshake(port: number, options: tls.ConnectionOptions = {}) {
@@ -90,7 +91,7 @@ describe('TLS by flags', () => {
     const both = { ALPNProtocols: ['h2', 'http/1.1'] };
     expect(await handshake(port, both)).toMatchObject({ alpn: 'http/1.1' });
     const refused = connect(server.url);
-    cleanups.push(refused.close);
+    atEnd(refused.close);
     await expect(refused.calls.get('/version')).rejects.toThrow();
   });
 

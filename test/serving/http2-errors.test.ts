@@ -1,5 +1,6 @@
 import type { Exchange } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
 import { type Http2Case as Case, check } from './http2-cases.ts';
 import {
   block,
@@ -11,7 +12,6 @@ import {
   headers,
   postFields,
   prefaceBytes,
-  type RawServer,
   settings,
   startRawServer,
   type,
@@ -23,15 +23,13 @@ import {
  * cases include those of conformance suites for HTTP/2 servers.
  */
 
-let raw: RawServer;
-beforeAll(async () => {
-  raw = await startRawServer(async (exchange: Exchange) => {
+const raw = await untilEnd(
+  startRawServer(async (exchange: Exchange) => {
     if (exchange.url === '/hang') return;
     const body = await exchange.body(1 << 20);
     exchange.send({ status: 200, headers: {}, body: Buffer.from(`<${body}>`) });
-  });
-});
-afterAll(() => raw.close());
+  }),
+);
 
 const hang = [
   [':method', 'POST'],

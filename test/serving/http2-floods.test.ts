@@ -1,6 +1,7 @@
 import type { Exchange } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
 import {
   code,
   flags,
@@ -18,14 +19,13 @@ import {
 /** Bounds the cost of one client: floods of individually valid frames, and slow clients. */
 
 let raw: RawServer;
-afterEach(() => raw.close());
 
 /** The clock does not advance, so that no budget is refilled during a test. */
 async function start(
   onExchange: (exchange: Exchange) => unknown,
   limits: Parameters<typeof startRawServer>[1] = {},
 ): Promise<RawClient> {
-  raw = await startRawServer(onExchange, { clock: new FakeClock(), ...limits });
+  raw = await untilEnd(startRawServer(onExchange, { clock: new FakeClock(), ...limits }));
   const client = await raw.connect();
   client.greet();
   return client;
@@ -219,7 +219,7 @@ describe('slow clients', () => {
 
   test('a silent client is idle', async () => {
     const clock = new FakeClock();
-    raw = await startRawServer(answer, { clock });
+    raw = await untilEnd(startRawServer(answer, { clock }));
     const client = await raw.connect();
     await client.of(type.settings, 0);
     clock.advance(100_000);

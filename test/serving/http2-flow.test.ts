@@ -1,6 +1,7 @@
 import { type Exchange, type Fault, observeFaults } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
 import {
   block,
   code,
@@ -20,13 +21,12 @@ import {
 } from './http2-raw.ts';
 
 let raw: RawServer;
-afterEach(() => raw.close());
 
 async function start(
   onExchange: (exchange: Exchange) => unknown,
   options?: Parameters<typeof startRawServer>[1],
 ): Promise<RawClient> {
-  raw = await startRawServer(onExchange, options);
+  raw = await untilEnd(startRawServer(onExchange, options));
   return raw.connect();
 }
 

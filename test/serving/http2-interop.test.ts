@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect, type Settings } from 'node:http2';
 import type { Exchange } from '@wheelhouse/machinery';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { randomOf } from '../fuzz/random.ts';
+import { atEnd, untilEnd } from '../support/cleanup.ts';
 import { type RawServer, startRawServer } from './http2-raw.ts';
 
 /** Tests the HTTP/2 server with third-party clients: nghttp2 in Node and in curl. */
@@ -12,22 +13,17 @@ import { type RawServer, startRawServer } from './http2-raw.ts';
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 
 let raw: RawServer;
-const sessions: ClientHttp2Session[] = [];
-afterEach(async () => {
-  for (const session of sessions.splice(0)) session.destroy();
-  await raw.close();
-});
 
 const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
 async function start(onExchange: (exchange: Exchange) => unknown): Promise<string> {
-  raw = await startRawServer(onExchange);
+  raw = await untilEnd(startRawServer(onExchange));
   return `https://127.0.0.1:${raw.server.address.port}`;
 }
 
 async function session(url: string, settings: Settings = {}): Promise<ClientHttp2Session> {
   const made = connect(url, { ca: raw.caPem, settings });
-  sessions.push(made);
+  atEnd(() => made.destroy());
   made.on('error', () => {});
   await once(made, 'remoteSettings');
   return made;

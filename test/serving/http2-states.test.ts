@@ -1,5 +1,6 @@
 import type { Exchange } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
 import { check, type Http2Case } from './http2-cases.ts';
 import {
   block,
@@ -22,15 +23,13 @@ import {
  * `http2-errors.test.ts` and `http2-flow.test.ts`.
  */
 
-let raw: RawServer;
-beforeAll(async () => {
-  raw = await startRawServer(async (exchange: Exchange) => {
+const raw = await untilEnd(
+  startRawServer(async (exchange: Exchange) => {
     const body = await exchange.body(1 << 20);
     if (exchange.url === '/wait') return;
     exchange.send({ status: 200, headers: {}, body: Buffer.from(`<${body}>`) });
-  });
-});
-afterAll(() => raw.close());
+  }),
+);
 
 const waitFields: Fields = [...getFields.filter(([name]) => name !== ':path'), [':path', '/wait']];
 /** Half-closed by the client; the server does not answer. */

@@ -2,31 +2,17 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:
 import http2 from 'node:http2';
 import { join } from 'node:path';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { atEnd, untilEnd } from '../support/cleanup.ts';
 import { configMap, connect, eventually } from '../support/harness.ts';
-import {
-  buildPrograms,
-  type Programs,
-  run,
-  type ServerProcess,
-  startProcess,
-} from '../support/program.ts';
+import { buildPrograms, run, type ServerProcess, startProcess } from '../support/program.ts';
 
-const cleanups: (() => unknown)[] = [];
-let programs: Programs;
-beforeAll(async () => {
-  programs = await buildPrograms();
-});
-afterAll(() => programs.remove());
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const programs = await untilEnd(buildPrograms());
 
 async function start(...flags: string[]) {
-  const server = await startProcess(programs, { flags });
-  cleanups.push(() => server.remove());
+  const server = await untilEnd(startProcess(programs, { flags }));
   const client = connect(server.url);
-  cleanups.push(client.close);
+  atEnd(client.close);
   return { server, ...client.calls, as: { token: server.token } };
 }
 
@@ -34,7 +20,7 @@ async function start(...flags: string[]) {
 function pausedCreate(server: ServerProcess, name: string) {
   const session = http2.connect(server.url, { rejectUnauthorized: false });
   session.on('error', () => {});
-  cleanups.push(() => session.destroy());
+  atEnd(() => session.destroy());
   const stream = session.request({
     ':method': 'POST',
     ':path': '/api/v1/namespaces/default/configmaps',
@@ -54,8 +40,7 @@ function pausedCreate(server: ServerProcess, name: string) {
 
 describe.skipIf(!hasEtcd)('startup', () => {
   test('STORE-2: waits for an etcd that starts a little later', async () => {
-    const etcd = await startTestEtcd();
-    cleanups.push(() => etcd.dispose());
+    const etcd = await untilEnd(startTestEtcd());
     await etcd.kill();
     const starting = start(`--etcd-servers=${etcd.url}`);
     // A start that had given up by then would reject.
@@ -93,17 +78,16 @@ describe('SIGTERM', () => {
     const { server } = await start();
     const paused = pausedCreate(server, 'kept');
     const session = connect(server.url);
-    cleanups.push(session.close);
+    atEnd(session.close);
     await session.calls.get('/readyz', { token: server.token });
     server.child.kill('SIGTERM');
     await server.logged('stopping');
     paused.finish();
     expect(await paused.status).toBe(201);
     expect(await server.exited).toBe(0);
-    const again = await startProcess(programs, { dataDir: server.dataDir });
-    cleanups.push(() => again.remove());
+    const again = await untilEnd(startProcess(programs, { dataDir: server.dataDir }));
     const client = connect(again.url);
-    cleanups.push(client.close);
+    atEnd(client.close);
     const { calls } = client;
     const kept = await calls.get('/api/v1/namespaces/default/configmaps/kept', {
       token: again.token,
@@ -114,7 +98,7 @@ describe('SIGTERM', () => {
   test('HEALTH-3: a watch ends without an error after its last event', async () => {
     const { server, as } = await start();
     const session = http2.connect(server.url, { rejectUnauthorized: false });
-    cleanups.push(() => session.destroy());
+    atEnd(() => session.destroy());
     session.on('error', () => {});
     const stream = session.request({
       ':path': '/api/v1/configmaps?watch=true',
@@ -168,10 +152,9 @@ describe('the data directory', () => {
     expect(created.status).toBe(201);
     server.child.kill('SIGKILL');
     expect(await server.exited).toBe('SIGKILL');
-    const again = await startProcess(programs, { dataDir: server.dataDir });
-    cleanups.push(() => again.remove());
+    const again = await untilEnd(startProcess(programs, { dataDir: server.dataDir }));
     const client = connect(again.url);
-    cleanups.push(client.close);
+    atEnd(client.close);
     const path = '/api/v1/namespaces/default/configmaps/durable';
     const found = await client.calls.get(path, { token: again.token });
     expect(found.body.metadata.resourceVersion).toBe(created.body.metadata.resourceVersion);
@@ -218,7 +201,7 @@ describe('the data directory', () => {
     const { server } = await start();
     const port = new URL(server.url).port;
     const dataDir = `${server.dataDir}-other`;
-    cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
+    atEnd(() => rmSync(dataDir, { recursive: true, force: true }));
     const args = ['serve', '--bind-address=127.0.0.1', `--data-dir=${dataDir}`];
     const taken = await run(programs.wheelhouse, [...args, `--secure-port=${port}`]);
     expect(taken.code).toBe(1);

@@ -2,39 +2,29 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startWithUsers } from '../authentication/token-users.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+
 import { sample } from '../operations/metric-samples.ts';
-import {
-  adminToken,
-  configMap,
-  connect,
-  eventually,
-  freshNamespace,
-  type TestServer,
-} from '../support/harness.ts';
+
+import { adminToken, configMap, connect, eventually, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
 
 /** Clients that make the server hold memory, on a server whose limit for all clients is 8 MiB. */
 
 const mebibyte = 1024 * 1024;
 const groups = ['system:masters'];
-let server: TestServer;
-let maps: string;
 const closing: (() => void)[] = [];
 
-beforeAll(async () => {
-  const users = [
-    { name: 'heavy', groups },
-    { name: 'light', groups },
-  ];
-  server = await startWithUsers(users, { limits: { memoryBytes: 8 * mebibyte } });
-  maps = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
-  for (let at = 0; at < 8; at += 1) {
-    const large = configMap(`large-${at}`, { data: { text: 'x'.repeat(400_000) } });
-    expect((await server.post(maps, large)).status).toBe(201);
-  }
-});
-afterAll(() => server.stop());
+const users = [
+  { name: 'heavy', groups },
+  { name: 'light', groups },
+];
+const server = await withUsers(users, { limits: { memoryBytes: 8 * mebibyte } });
+const maps = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
+for (let at = 0; at < 8; at += 1) {
+  const large = configMap(`large-${at}`, { data: { text: 'x'.repeat(400_000) } });
+  expect((await server.post(maps, large)).status).toBe(201);
+}
 
 beforeEach(async () => {
   for (const close of closing.splice(0)) close();

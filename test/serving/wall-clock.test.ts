@@ -1,18 +1,16 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { existsSync, writeFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { atEnd, temporaryFile, untilEnd } from '../support/cleanup.ts';
 import {
   configMap,
   connect,
   eventually,
   freshNamespace,
   type Posting,
-  startTestServer,
-  type TestServer,
 } from '../support/harness.ts';
-import { buildPrograms, type Programs, startProcess } from '../support/program.ts';
-import { type QuickClock, quickClock } from '../support/quick-clock.ts';
+import { buildPrograms, startProcess } from '../support/program.ts';
+import { quickClock } from '../support/quick-clock.ts';
+import { withServer } from '../support/with-server.ts';
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
@@ -34,16 +32,10 @@ async function tenMinuteToken(calls: Posting, namespace: string) {
   return answer.body.status as { token: string; expirationTimestamp: string };
 }
 
-describe('a stepped host clock', () => {
-  let clock: QuickClock;
-  let server: TestServer;
-  let namespace: string;
-  beforeAll(async () => {
-    clock = quickClock(1);
-    server = await startTestServer({ clock, eventTtlMs: 3000 });
-    namespace = await freshNamespace(server);
-  });
-  afterAll(() => server.stop());
+describe('a stepped host clock', async () => {
+  const clock = quickClock(1);
+  const server = await withServer({ clock, eventTtlMs: 3000 });
+  const namespace = await freshNamespace(server);
 
   const statusWith = async (token: string) => (await server.post(whoAmI, review, { token })).status;
 
@@ -108,48 +100,32 @@ describe('a stepped host clock', () => {
 const library = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
 
 describe.skipIf(!existsSync(library))('a process with a stepped host clock', () => {
-  let programs: Programs;
-  let directory: string;
-  beforeAll(async () => {
-    programs = await buildPrograms();
-    directory = mkdtempSync(join(tmpdir(), 'wheelhouse-clock-'));
-  });
-  afterAll(() => {
-    programs.remove();
-    rmSync(directory, { recursive: true, force: true });
-  });
-
   test('TRUST-9: a server notices that the host slept for ten days', async () => {
-    const offset = join(directory, 'offset');
-    writeFileSync(offset, '+0');
-    const server = await startProcess(programs, {
-      env: {
-        LD_PRELOAD: library,
-        FAKETIME_TIMESTAMP_FILE: offset,
-        FAKETIME_DONT_FAKE_MONOTONIC: '1',
-        FAKETIME_NO_CACHE: '1',
-      },
-    });
+    const programs = await untilEnd(buildPrograms());
+    const offset = temporaryFile('offset', '+0');
+    const server = await untilEnd(
+      startProcess(programs, {
+        env: {
+          LD_PRELOAD: library,
+          FAKETIME_TIMESTAMP_FILE: offset,
+          FAKETIME_DONT_FAKE_MONOTONIC: '1',
+          FAKETIME_NO_CACHE: '1',
+        },
+      }),
+    );
     const client = connect(server.url);
-    try {
-      const calls = {
-        post: (path: string, body: unknown, options: object = {}) =>
-          client.calls.post(path, body, { token: server.token, ...options }),
-      };
-      const namespace = await freshNamespace(calls);
-      const { token } = await tenMinuteToken(calls, namespace);
-      expect((await calls.post(whoAmI, review, { token })).status).toBe(201);
-      writeFileSync(offset, '+10d');
-      expect((await calls.post(whoAmI, review, { token })).status).toBe(401);
-      const { body } = await calls.post(
-        `/api/v1/namespaces/${namespace}/configmaps`,
-        configMap('a'),
-      );
-      const createdMs = Date.parse(body.metadata.creationTimestamp);
-      expect(Math.abs(createdMs - Date.now() - 10 * dayMs)).toBeLessThan(minuteMs);
-    } finally {
-      client.close();
-      await server.remove();
-    }
+    atEnd(client.close);
+    const calls = {
+      post: (path: string, body: unknown, options: object = {}) =>
+        client.calls.post(path, body, { token: server.token, ...options }),
+    };
+    const namespace = await freshNamespace(calls);
+    const { token } = await tenMinuteToken(calls, namespace);
+    expect((await calls.post(whoAmI, review, { token })).status).toBe(201);
+    writeFileSync(offset, '+10d');
+    expect((await calls.post(whoAmI, review, { token })).status).toBe(401);
+    const { body } = await calls.post(`/api/v1/namespaces/${namespace}/configmaps`, configMap('a'));
+    const createdMs = Date.parse(body.metadata.creationTimestamp);
+    expect(Math.abs(createdMs - Date.now() - 10 * dayMs)).toBeLessThan(minuteMs);
   });
 });

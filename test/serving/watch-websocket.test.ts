@@ -2,22 +2,12 @@ import { randomBytes } from 'node:crypto';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import { decodeCbor } from '@wheelhouse/codec';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import {
-  adminToken,
-  configMap,
-  eventually,
-  freshNamespace,
-  startTestServer,
-} from '../support/harness.ts';
+import { afterEach, expect, test } from 'vitest';
+import { adminToken, configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** Watches over WebSockets, as browsers and some clients request them. */
-
-let server: Awaited<ReturnType<typeof startTestServer>>;
-beforeAll(async () => {
-  server = await startTestServer({ cborServed: true });
-});
-afterAll(() => server.stop());
+const server = await withServer({ cborServed: true });
 const sockets: Duplex[] = [];
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();

@@ -1,24 +1,22 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import { fileBytes, openEmbeddedStore, readBackup } from '@wheelhouse/store';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { connect } from '../support/harness.ts';
-import { buildPrograms, type Programs, run, startProcess } from '../support/program.ts';
+import { buildPrograms, run, startProcess } from '../support/program.ts';
 
 const rounds = Number(process.env['CRASH_ROUNDS'] ?? 8);
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 const objects = 400;
 
-let programs: Programs;
-let folder: string;
+const programs = await untilEnd(buildPrograms());
+const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
 
 beforeAll(async () => {
-  programs = await buildPrograms();
-  folder = mkdtempSync(join(tmpdir(), 'wheelhouse-backup-crash-'));
   const directory = join(at('data'), 'store');
   const store = await openEmbeddedStore({ directory, clock: systemClock });
   for (let i = 0; i < objects; i++) {
@@ -32,10 +30,6 @@ beforeAll(async () => {
   }
   await store.close();
 }, 60_000);
-afterAll(() => {
-  programs.remove();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 /** Runs the command and kills it after the delay; returns how long it ran. */
 async function runAndKill(ms: number, args: readonly string[]): Promise<number> {
@@ -113,12 +107,11 @@ test(
       expect(await run(programs.wheelhouse, args)).toMatchObject({ code: 0, stderr: '' });
     }
     expect(readdirSync(dataDir)).toEqual(['store']);
-    const server = await startProcess(programs, { dataDir });
+    const server = await untilEnd(startProcess(programs, { dataDir }));
     const { calls, close } = connect(server.url);
     const list = await calls.get('/api/v1/namespaces/default/configmaps', { token: server.token });
     expect(list.body.items.filter((one) => 'filling' in one['data'])).toHaveLength(objects);
     close();
-    await server.remove();
   },
   timeoutMs,
 );

@@ -14,44 +14,26 @@ import { systemClock } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import {
-  adminToken,
-  configMap,
-  eventually,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { adminToken, configMap, eventually } from '../support/harness.ts';
 import { skippingClock } from '../support/skipping-clock.ts';
-import {
-  type BackupBench,
-  createBackupBench,
-  type Outcome,
-  succeed,
-  wheelhouse,
-} from './backup-run.ts';
+import { withServer } from '../support/with-server.ts';
+import { createBackupBench, type Outcome, succeed, wheelhouse } from './backup-run.ts';
 import { onEtcd } from './etcd-config.ts';
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 const core = '/api/v1/namespaces/default';
 
-let bench: BackupBench;
-let server: TestServer;
+const bench = createBackupBench();
+const server = await bench.serve('old');
+for (let i = 0; i < 20; i++) {
+  const data = { filling: String(i).repeat(2000) };
+  await mustCreate(server, `${core}/configmaps`, configMap(`c${i}`, { data }));
+}
 /** A valid backup, and its bytes. */
-let file: string;
-let validBytes: Buffer;
-
-beforeAll(async () => {
-  bench = createBackupBench();
-  server = await bench.serve('old');
-  for (let i = 0; i < 20; i++) {
-    const data = { filling: String(i).repeat(2000) };
-    await mustCreate(server, `${core}/configmaps`, configMap(`c${i}`, { data }));
-  }
-  file = bench.at('valid');
-  await succeed('backup', '--kubeconfig', bench.kubeconfig(server), '--to', file);
-  validBytes = readFileSync(file);
-});
-afterAll(() => bench.dispose());
+const file = bench.at('valid');
+await succeed('backup', '--kubeconfig', bench.kubeconfig(server), '--to', file);
+const validBytes = readFileSync(file);
 
 /** Numbers in [0, 1), repeatable by the seed. */
 function randomOf(start: number): () => number {
@@ -167,9 +149,8 @@ describe('refused destinations', () => {
     writeFileSync(join(dataDir, 'store.restoring', 'data.mdb'), 'half');
     await succeed('restore', '--from', file, '--data-dir', dataDir);
     expect(readdirSync(dataDir)).toEqual(['store']);
-    const restored = await bench.serve('broken');
+    const restored = await untilEnd(bench.serve('broken'));
     expect((await restored.get(`${core}/configmaps`)).body.items).toHaveLength(20);
-    await restored.stop();
   });
 
   test('STORE-5: an existing file is replaced only with --force', async () => {
@@ -248,7 +229,9 @@ describe('a full disk', () => {
 
 test('STORE-5: a reader that stalls is cut off, and the server keeps working', async () => {
   const clock = skippingClock();
-  const slow = await bench.serve('slow', { clock, embedding: { connectionClock: systemClock } });
+  const slow = await untilEnd(
+    bench.serve('slow', { clock, embedding: { connectionClock: systemClock } }),
+  );
   const data = { filling: 'x'.repeat(1_000_000) };
   for (let i = 0; i < 12; i++) {
     await mustCreate(slow, `${core}/configmaps`, configMap(`c${i}`, { data }));
@@ -279,7 +262,6 @@ test('STORE-5: a reader that stalls is cut off, and the server keeps working', a
   const to = bench.at('after');
   await succeed('backup', '--kubeconfig', bench.kubeconfig(slow), '--to', to);
   expect(statSync(to).size).toBeGreaterThan(12_000_000);
-  await slow.stop();
 });
 
 describe.skipIf(!hasEtcd)('objects in etcd', () => {
@@ -293,17 +275,12 @@ describe.skipIf(!hasEtcd)('objects in etcd', () => {
     expect(refusal(await wheelhouse('restore', '--from', file, servers))).toBe(
       `${away}: use etcdctl snapshot restore`,
     );
-    const etcd = await startTestEtcd();
-    const shared = await startTestServer(onEtcd(etcd));
-    try {
-      const args = ['backup', '--kubeconfig', bench.kubeconfig(shared), '--to', to];
-      expect(refusal(await wheelhouse(...args))).toContain(
-        '(400): the objects of this server are in',
-      );
-      expect(existsSync(to)).toBe(false);
-    } finally {
-      await shared.stop();
-      await etcd.dispose();
-    }
+    const etcd = await untilEnd(startTestEtcd());
+    const shared = await withServer(onEtcd(etcd));
+    const args = ['backup', '--kubeconfig', bench.kubeconfig(shared), '--to', to];
+    expect(refusal(await wheelhouse(...args))).toContain(
+      '(400): the objects of this server are in',
+    );
+    expect(existsSync(to)).toBe(false);
   });
 });

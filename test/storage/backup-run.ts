@@ -1,14 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { main, writeAdminKubeconfig } from '@wheelhouse/server/testing';
 import { vi } from 'vitest';
-import {
-  adminToken,
-  type ConfigChange,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { temporaryFolder } from '../support/cleanup.ts';
+import { adminToken, type ConfigChange, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** The result of a command. */
 export interface Outcome {
@@ -44,7 +40,7 @@ export async function succeed(...args: readonly string[]): Promise<string> {
   return stdout;
 }
 
-/** A directory for data directories and backups, and servers that use them. */
+/** A directory for data directories and backups, and servers that use them, until the test ends. */
 export interface BackupBench {
   /** An absolute path in the folder. */
   at(name: string): string;
@@ -52,32 +48,22 @@ export interface BackupBench {
   serve(dataDir: string, change?: ConfigChange): Promise<TestServer>;
   /** Writes a kubeconfig for a server, by default with the administrator's token. */
   kubeconfig(server: TestServer, token?: string): string;
-  /** Stops the servers and removes everything. */
-  dispose(): Promise<void>;
 }
 
 export function createBackupBench(): BackupBench {
-  const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-backup-'));
-  const stops: (() => Promise<void>)[] = [];
+  const folder = temporaryFolder();
   let kubeconfigs = 0;
   const at = (name: string) => join(folder, name);
   return {
     at,
-    async serve(dataDir, change = {}) {
+    serve(dataDir, change = {}) {
       const path = at(dataDir);
       mkdirSync(path, { recursive: true });
-      const server = await startTestServer({
+      return withServer({
         store: { type: 'embedded', directory: join(path, 'store') },
         listen: { host: '127.0.0.1', port: 0, tls: { certDir: join(path, 'certificates') } },
         ...change,
       });
-      let stopped: Promise<void> | undefined;
-      const stop = () => {
-        stopped ??= server.stop();
-        return stopped;
-      };
-      stops.push(stop);
-      return { ...server, stop };
     },
     kubeconfig({ server }, token = adminToken) {
       kubeconfigs += 1;
@@ -87,10 +73,6 @@ export function createBackupBench(): BackupBench {
       const credential = { token };
       writeAdminKubeconfig({ path, server: url, ...trust, credential, context: 'test' });
       return path;
-    },
-    async dispose() {
-      for (const stop of stops.splice(0)) await stop();
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

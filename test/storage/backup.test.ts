@@ -1,15 +1,9 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ApiObject } from '@wheelhouse/machinery';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import {
-  as,
-  bindingOf,
-  mustCreate,
-  rbacPath,
-  roleOf,
-  temporaryFile,
-} from '../authentication/token-users.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
+import { temporaryFile } from '../support/cleanup.ts';
 import { configMap, type TestServer } from '../support/harness.ts';
 import { type BackupBench, createBackupBench, succeed, wheelhouse } from './backup-run.ts';
 
@@ -17,7 +11,6 @@ let bench: BackupBench;
 beforeEach(() => {
   bench = createBackupBench();
 });
-afterEach(() => bench.dispose());
 
 const core = '/api/v1/namespaces/default';
 const boats = '/apis/harbour.example.com/v1/namespaces/default/boats';
@@ -156,9 +149,8 @@ describe('contents', () => {
 describe('authorization', () => {
   test('STORE-5: a running server returns a backup only to an authorized POST', async () => {
     const tokens = ['reader,reader,1', 'keeper,keeper,2', 'nobody,nobody,3'];
-    const { path, remove } = temporaryFile('tokens.csv', `${tokens.join('\n')}\n`);
-    const server = await bench.serve('old', { authentication: { tokenFile: path } });
-    remove();
+    const tokenFile = temporaryFile('tokens.csv', `${tokens.join('\n')}\n`);
+    const server = await bench.serve('old', { authentication: { tokenFile } });
     const grant = async (name: string, verbs: string[], url: string) => {
       const role = roleOf('ClusterRole', name, { rules: [{ nonResourceURLs: [url], verbs }] });
       await mustCreate(server, `${rbacPath}/clusterroles`, role);

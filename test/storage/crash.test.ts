@@ -1,10 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import { openEmbeddedStore, type Store } from '@wheelhouse/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
 
 const rounds = Number(process.env['CRASH_ROUNDS'] ?? 6);
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
@@ -17,12 +15,11 @@ interface Acknowledged {
 
 let directory: string;
 let child: ChildProcess | undefined;
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'wheelhouse-crash-'));
+beforeEach(() => {
+  directory = temporaryFolder();
 });
-afterEach(async () => {
+afterEach(() => {
   child?.kill('SIGKILL');
-  await rm(directory, { recursive: true, force: true });
 });
 
 /**

@@ -1,30 +1,15 @@
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { type Answer, configMap, connect, eventually } from '../support/harness.ts';
-import {
-  buildPrograms,
-  type Programs,
-  type ServerProcess,
-  startProcess,
-} from '../support/program.ts';
+import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
 
-let programs: Programs;
+const programs = await untilEnd(buildPrograms());
 let dataDir: string;
-const processes = new Set<ServerProcess>();
-beforeAll(async () => {
-  programs = await buildPrograms();
-}, 60_000);
 beforeEach(() => {
-  dataDir = mkdtempSync(join(tmpdir(), 'wheelhouse-durable-'));
+  dataDir = temporaryFolder();
 });
-afterEach(async () => {
-  for (const running of processes) await running.remove();
-  processes.clear();
-  rmSync(dataDir, { recursive: true, force: true });
-});
-afterAll(() => programs?.remove());
 
 const collection = '/api/v1/namespaces/default/configmaps';
 const writers = 12;
@@ -51,8 +36,7 @@ interface Session {
 }
 
 async function open(flags: readonly string[] = []): Promise<Session> {
-  const running = await startProcess(programs, { dataDir, flags });
-  processes.add(running);
+  const running = await untilEnd(startProcess(programs, { dataDir, flags }));
   const client = connect(running.url);
   const gone = running.exited.then(() => undefined);
   return {

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type JsonObject, silentLogger, systemClock } from '@wheelhouse/machinery';
 import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
 import { openEmbeddedStore } from '@wheelhouse/store';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { auditFolder, named } from '../audit/audit-run.ts';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import {
   adminToken,
   type ConfigChange,
@@ -16,17 +16,13 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { onEtcd } from './etcd-config.ts';
 
 let directory: string;
-const undo: (() => Promise<void> | void)[] = [];
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-encryption-'));
-});
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-  rmSync(directory, { recursive: true, force: true });
+  directory = temporaryFolder();
 });
 
 const core = '/api/v1/namespaces/default';
@@ -50,23 +46,16 @@ function configFile(resources: JsonObject[], name = 'encryption.json'): string {
 }
 
 /** A server on the test's data, stopped at the end of the test at the latest. */
-async function serverOf(
+function serverOf(
   resources: JsonObject[] | undefined,
   change: ConfigChange = {},
 ): Promise<TestServer> {
   const file = resources === undefined ? undefined : configFile(resources);
-  const server = await startTestServer({
+  return withServer({
     store: { type: 'embedded', directory: join(directory, 'store') },
     ...(file === undefined ? {} : { encryption: { file, reload: 'off' as const } }),
     ...change,
   });
-  let stopped: Promise<void> | undefined;
-  const stop = () => {
-    stopped ??= server.stop();
-    return stopped;
-  };
-  undo.push(stop);
-  return { ...server, stop };
 }
 
 /** The stored value of a key, while no server is running. */
@@ -261,8 +250,7 @@ describe('unreadable values', () => {
 
 describe.skipIf(!hasEtcd)('etcd', () => {
   test('STORE-3: a server without the newest key reports what others wrote', async () => {
-    const etcd = await startTestEtcd();
-    undo.push(() => etcd.dispose());
+    const etcd = await untilEnd(startTestEtcd());
     const [old, next] = [keyOf('old'), keyOf('new')];
     const rule = (...keys: JsonObject[]) => [
       { resources: ['secrets'], providers: [{ secretbox: { keys } }] },
@@ -301,8 +289,7 @@ describe('deleting unreadable objects', () => {
   const { gates } = readFeatureGates(['AllowUnsafeMalformedObjectDeletion=true']);
 
   test('DEL-6: with its gate the option removes an unreadable object', async () => {
-    const audit = auditFolder({ rules: [{ level: 'Metadata' }] });
-    undo.push(() => audit.remove());
+    const audit = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
     const server = await withLostKey({ featureGates: gates, audit: audit.settings });
     expect((await server.remove(`${core}/secrets/s`)).status).toBe(500);
     const { id, headers } = named();

@@ -4,33 +4,23 @@ import {
   startTestEtcd,
   type TestCluster,
 } from '@wheelhouse/store/testing';
-import { afterEach, describe, expect, test } from 'vitest';
-import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { atEnd, untilEnd } from '../support/cleanup.ts';
+import { configMap, eventually, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { onEtcd, reachedBy } from './etcd-config.ts';
 import { startLaggingLine } from './etcd-lag.ts';
 
 const maps = '/api/v1/namespaces/default/configmaps';
 const timeoutMs = 90_000;
 
-const cleanups: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean();
-});
-
-async function started(...args: Parameters<typeof startTestServer>): Promise<TestServer> {
-  const server = await startTestServer(...args);
-  cleanups.push(() => server.stop());
-  return server;
-}
-
 async function threeMembers(): Promise<{ cluster: TestCluster; server: TestServer }> {
-  const cluster = await startTestCluster();
-  cleanups.push(() => cluster.dispose());
+  const cluster = await untilEnd(startTestCluster());
   const leader = await cluster.leader();
   const servers = [leader, ...cluster.members.filter((one) => one !== leader)];
   const limits = { requestTimeoutMs: 4000 };
   const urls = servers.map(({ url }) => url);
-  const server = await started({ ...onEtcd(leader, { servers: urls }), limits });
+  const server = await withServer({ ...onEtcd(leader, { servers: urls }), limits });
   return { cluster, server };
 }
 
@@ -140,7 +130,7 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
       await server.post(maps, configMap('before'));
       const leader = await cluster.leader();
       await leader.pause();
-      cleanups.push(() => leader.resume());
+      atEnd(() => leader.resume());
       const reads = Array.from({ length: 4 }, () => server.get(`${maps}/before`));
       const writes = Array.from({ length: 4 }, (_, i) => server.post(maps, configMap(`m${i}`)));
       for (const { status, body } of await Promise.all([...reads, ...writes])) {
@@ -162,9 +152,8 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
   test(
     'STORE-2, TRUST-8: out of space, writes report it, reads continue, and deletions help',
     async () => {
-      const etcd = await startTestEtcd({ flags: ['--quota-backend-bytes=6000000'] });
-      cleanups.push(() => etcd.dispose());
-      const server = await started(onEtcd(etcd));
+      const etcd = await untilEnd(startTestEtcd({ flags: ['--quota-backend-bytes=6000000'] }));
+      const server = await withServer(onEtcd(etcd));
       await server.post(maps, configMap('small'));
       const data = { filling: 'x'.repeat(900_000) };
       const full = await eventually(async () => {
@@ -205,13 +194,12 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
   test(
     'STORE-2: an external compaction loses no change for watchers',
     async () => {
-      const etcd = await startTestEtcd();
-      cleanups.push(() => etcd.dispose());
+      const etcd = await untilEnd(startTestEtcd());
       const line = await startLaggingLine(etcd);
-      cleanups.push(() => line.close());
+      atEnd(() => line.close());
       const shared = onEtcd(etcd);
-      const server = await started(reachedBy(shared, line.url));
-      const other = await started(shared);
+      const server = await withServer(reachedBy(shared, line.url));
+      const other = await withServer(shared);
       for (const name of ['kept', 'changed', 'removed']) await other.post(maps, configMap(name));
       const { resourceVersion } = (await server.get(maps)).body.metadata;
       const watch = await server.watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);

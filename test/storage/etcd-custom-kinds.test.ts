@@ -1,8 +1,10 @@
 import type { JsonObject } from '@wheelhouse/machinery';
-import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
+import { describe, expect, test } from 'vitest';
 import { conditionOf, definitionOf, definitions, establish } from '../custom-kinds/custom-kinds.ts';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { eventually, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { onEtcd } from './etcd-config.ts';
 
 const groups = Array.from({ length: 8 }, (_, index) => `race-${index}.example.com`);
@@ -23,15 +25,9 @@ async function having(
 }
 
 describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {
-  let etcd: TestEtcd;
-  beforeAll(async () => {
-    etcd = await startTestEtcd();
-  });
-  afterAll(() => etcd.dispose());
-
   test('CRD-1: only one of two concurrent claims to a name succeeds', async () => {
-    const shared = onEtcd(etcd);
-    const one = await startTestServer(shared);
+    const shared = onEtcd(await untilEnd(startTestEtcd()));
+    const one = await withServer(shared);
     for (const group of groups) await establish(one, sameKind(group, 'holders'));
     for (const plural of ['second', 'first']) {
       for (const group of groups) {
@@ -47,7 +43,7 @@ describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {
     }
     // A server that starts now learns about the waiting definitions in another order than the first
     // one.
-    const other = await startTestServer(shared);
+    const other = await withServer(shared);
     await Promise.all(groups.map((group) => one.remove(`${definitions}/holders.${group}`)));
     for (const group of groups) {
       await eventually(async () => {
@@ -65,6 +61,5 @@ describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {
       const counts = given.map((plurals) => plurals.length);
       expect([condition, ...counts]).toEqual([condition, ...groups.map(() => 1)]);
     }
-    await Promise.all([one.stop(), other.stop()]);
   }, 60_000);
 });

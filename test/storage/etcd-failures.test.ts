@@ -3,35 +3,24 @@ import { systemClock } from '@wheelhouse/machinery';
 import { openEtcdStore } from '@wheelhouse/store';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
 import 'reflect-metadata';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { atEnd, temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { type Issued, issue } from '../support/issued-certificate.ts';
 import { passing, skippingClock } from '../support/skipping-clock.ts';
+import { withServer } from '../support/with-server.ts';
 import { onEtcd, quickElection, reachedBy, startLine } from './etcd-config.ts';
 
 const maps = '/api/v1/namespaces/default/configmaps';
 const leasePath = '/apis/coordination.svc.io/v1/namespaces/svc-system/leases/test-controllers';
 
-const cleanups: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean();
-});
-
-async function started(...args: Parameters<typeof startTestServer>): Promise<TestServer> {
-  const server = await startTestServer(...args);
-  cleanups.push(() => server.stop());
-  return server;
-}
-
 describe.skipIf(!hasEtcd)('failing etcd', () => {
   test('STORE-2: while etcd is down requests fail at once, and then everything resumes', async () => {
-    const etcd = await startTestEtcd();
-    cleanups.push(() => etcd.dispose());
-    const server = await started(onEtcd(etcd));
+    const etcd = await untilEnd(startTestEtcd());
+    const server = await withServer(onEtcd(etcd));
     await server.post(maps, configMap('before'));
     const watch = await server.watch(`${maps}?watch=true`);
     await watch.until((events) => events.length === 1);
@@ -71,10 +60,9 @@ describe.skipIf(!hasEtcd)('failing etcd', () => {
   });
 
   test('STORE-2: no request waits longer than its timeout for a frozen etcd', async () => {
-    const etcd = await startTestEtcd();
-    cleanups.push(() => etcd.dispose());
+    const etcd = await untilEnd(startTestEtcd());
     const clock = skippingClock();
-    const server = await started({
+    const server = await withServer({
       ...onEtcd(etcd, { healthcheckTimeoutMs: 300, readycheckTimeoutMs: 300 }),
       limits: { requestTimeoutMs: 6000 },
       clock,
@@ -110,11 +98,10 @@ describe.skipIf(!hasEtcd)('failing etcd', () => {
   });
 
   test('STORE-2: a lost member is left for the next one', async () => {
-    const etcd = await startTestEtcd();
-    cleanups.push(() => etcd.dispose());
+    const etcd = await untilEnd(startTestEtcd());
     const line = await startLine(etcd);
     const config = onEtcd(etcd, { servers: [line.url, etcd.url] });
-    const server = await started(config);
+    const server = await withServer(config);
     await server.post(maps, configMap('one'));
     const watch = await server.watch(`${maps}?watch=true`);
     await line.cut();
@@ -142,9 +129,9 @@ describe.skipIf(!hasEtcd)('leader election', () => {
   test('STORE-2: controllers run on one server, and on another when it is lost', async () => {
     const line = await startLine(etcd);
     const config = { ...onEtcd(etcd), leaderElection: quickElection };
-    const first = await started(reachedBy(config, line.url));
+    const first = await withServer(reachedBy(config, line.url));
     const leader = await eventually(() => holder(first), 'a leader');
-    const second = await started(config);
+    const second = await withServer(config);
     await second.post('/api/v1/namespaces', namespace('led'));
     await second.remove('/api/v1/namespaces/led');
     await eventually(async () => (await second.get('/api/v1/namespaces/led')).status === 404);
@@ -172,7 +159,7 @@ describe.skipIf(!hasEtcd)('leader election', () => {
     const config = { ...onEtcd(etcd), leaderElection: { ...quickElection, ...slow } };
     const first = await startTestServer(config);
     const leader = await eventually(() => holder(first), 'a leader');
-    const second = await started(config);
+    const second = await withServer(config);
     expect(await holder(second)).toBe(leader);
     await first.stop();
     const next = await eventually(async () => (await holder(second)) || undefined, 'a new leader');
@@ -185,8 +172,7 @@ describe.skipIf(!hasEtcd)('leader election', () => {
 
 describe.skipIf(!hasEtcd)('etcd over TLS', () => {
   test('STORE-2: client certificates are sent, and unknown servers are not trusted', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-etcd-tls-'));
-    cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+    const directory = temporaryFolder();
     const authority = await issue({ subject: 'CN=etcd', authority: true, ...anyTime });
     const stranger = await issue({ subject: 'CN=stranger', authority: true, ...anyTime });
     const host = [new x509.SubjectAlternativeNameExtension([{ type: 'ip', value: '127.0.0.1' }])];
@@ -197,10 +183,9 @@ describe.skipIf(!hasEtcd)('etcd over TLS', () => {
     const strangerCa = written(directory, 'other.pem', stranger.certificate.toString('pem'));
     const [cert, key] = await pair(directory, 'member', member);
     const [certFile, keyFile] = await pair(directory, 'client', client);
-    const etcd = await startTestEtcd({ tls: { ca, cert, key } });
-    cleanups.push(() => etcd.dispose());
+    const etcd = await untilEnd(startTestEtcd({ tls: { ca, cert, key } }));
 
-    const server = await started(onEtcd(etcd, { caFile: ca, certFile, keyFile }));
+    const server = await withServer(onEtcd(etcd, { caFile: ca, certFile, keyFile }));
     expect((await server.post(maps, configMap('a'))).status).toBe(201);
     expect((await server.get(`${maps}/a`)).status).toBe(200);
 
@@ -231,21 +216,20 @@ describe.skipIf(!hasEtcd)('etcd over TLS', () => {
     await expect(opening({ ca: strangerCa, ...whole })).rejects.toThrow(unserved);
     // The certificate is valid for one address and for no name.
     const elsewhere = await startLine(etcd, '127.0.0.2');
-    cleanups.push(() => elsewhere.cut());
+    atEnd(() => elsewhere.cut());
     await expect(opening({ ca, ...whole }, elsewhere.url)).rejects.toThrow(unserved);
     const named = etcd.url.replace('127.0.0.1', 'localhost');
     await expect(opening({ ca, ...whole }, named)).rejects.toThrow(unserved);
     await (await opening({ ca, ...whole })).close();
     // A member's own certificate is trusted without its authority.
-    const trusting = await started(onEtcd(etcd, { caFile: memberCa, certFile, keyFile }));
+    const trusting = await withServer(onEtcd(etcd, { caFile: memberCa, certFile, keyFile }));
     expect((await trusting.post(maps, configMap('b'))).status).toBe(201);
   });
 });
 
 describe.skipIf(!hasEtcd)('a renewed certificate', () => {
   test('STORE-2: is used by the next connection to etcd without a restart', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-etcd-tls-'));
-    cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+    const directory = temporaryFolder();
     const [first, second] = await Promise.all(
       ['CN=first', 'CN=second'].map((subject) => issue({ subject, authority: true, ...anyTime })),
     );
@@ -257,9 +241,8 @@ describe.skipIf(!hasEtcd)('a renewed certificate', () => {
     const clients = written(directory, 'clients.pem', authorityOf(first));
     const [cert, key] = await pair(directory, 'member', await of(first, host));
     const [certFile, keyFile] = await pair(directory, 'client', await of(first));
-    const etcd = await startTestEtcd({ tls: { ca: clients, cert, key } });
-    cleanups.push(() => etcd.dispose());
-    const server = await started(onEtcd(etcd, { caFile, certFile, keyFile }));
+    const etcd = await untilEnd(startTestEtcd({ tls: { ca: clients, cert, key } }));
+    const server = await withServer(onEtcd(etcd, { caFile, certFile, keyFile }));
     expect((await server.post(maps, configMap('a'))).status).toBe(201);
 
     await etcd.kill();

@@ -2,6 +2,7 @@ import { type ApiObject, silentLogger } from '@wheelhouse/machinery';
 import { startControlPlane } from '@wheelhouse/server';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
 import {
   configMap,
   connect,
@@ -10,6 +11,7 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { onEtcd, quickElection } from './etcd-config.ts';
 
 const nameOf = (object: { metadata: { name: string } }): string => object.metadata.name;
@@ -41,7 +43,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
 
   test('STORE-2: two servers on one etcd see each other’s writes at once, in one order', async () => {
     const shared = onEtcd(etcd);
-    const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
+    const [one, other] = await Promise.all([withServer(shared), withServer(shared)]);
     const watch = await other.watch(`${maps}?watch=true`);
     for (let i = 0; i < 20; i++) {
       const [writer, reader] = i % 2 === 0 ? [one, other] : [other, one];
@@ -59,11 +61,10 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     const names = watch.events.map(({ object }) => object.metadata.name);
     expect(names).toEqual(Array.from({ length: 20 }, (_, i) => `m${i}`));
     watch.close();
-    await Promise.all([one.stop(), other.stop()]);
   });
 
   test('STORE-2: two servers that start on an empty etcd share the objects they create', async () => {
-    const fresh = await startTestEtcd();
+    const fresh = await untilEnd(startTestEtcd());
     const errors: string[] = [];
     const error = (message: string, fields?: object) =>
       errors.push(`${message} ${JSON.stringify(fields)}`);
@@ -74,20 +75,15 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       flowControl: { type: 'priority-and-fairness', objects: 'followed' },
       logger: { ...silentLogger, error },
     } as const;
-    const servers = await Promise.all([1, 2, 3].map(() => startTestServer(shared)));
-    try {
-      for (const server of servers) {
-        expect((await server.get('/readyz')).text).toBe('ok');
-        const services = await server.get('/api/v1/namespaces/default/services');
-        expect(services.body.items.map(nameOf)).toEqual(['svc']);
-        const flows = '/apis/flowcontrol.apiserver.svc.io/v1/flowschemas';
-        expect((await server.get(flows)).body.items.map(nameOf)).toContain('catch-all');
-      }
-      expect(errors).toEqual([]);
-    } finally {
-      await Promise.all(servers.map((server) => server.stop()));
-      await fresh.dispose();
+    const servers = await Promise.all([1, 2, 3].map(() => withServer(shared)));
+    for (const server of servers) {
+      expect((await server.get('/readyz')).text).toBe('ok');
+      const services = await server.get('/api/v1/namespaces/default/services');
+      expect(services.body.items.map(nameOf)).toEqual(['svc']);
+      const flows = '/apis/flowcontrol.apiserver.svc.io/v1/flowschemas';
+      expect((await server.get(flows)).body.items.map(nameOf)).toContain('catch-all');
     }
+    expect(errors).toEqual([]);
   });
 
   test('STORE-2: two servers never allocate an address or port twice', async () => {
@@ -95,7 +91,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       ...onEtcd(etcd),
       serviceRanges: { clusterIps: ['10.9.0.0/27'], nodePorts: '30000-30029' },
     };
-    const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
+    const [one, other] = await Promise.all([withServer(shared), withServer(shared)]);
     const create = (server: TestServer, name: string, spec: object = {}) =>
       server.post('/api/v1/namespaces/default/services', {
         apiVersion: 'v1',
@@ -121,7 +117,6 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect(race.map(({ status }) => status).sort()).toEqual([201, 422]);
     const refused = race.find(({ status }) => status === 422);
     expect(refused?.body.message).toContain('provided IP is already allocated');
-    await Promise.all([one.stop(), other.stop()]);
   });
 
   test('STORE-2: a quota holds across servers, also while it is recounted', async () => {
@@ -130,7 +125,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       controllers: ['resourcequota-controller'],
       leaderElection: quickElection,
     };
-    const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
+    const [one, other] = await Promise.all([withServer(shared), withServer(shared)]);
     const quotas = '/api/v1/namespaces/default/resourcequotas';
     const quota = (pods: number) => ({
       apiVersion: 'v1',
@@ -155,12 +150,11 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     for (const { status, body } of answers) {
       if (status !== 201) expect([status, body.message]).toEqual([403, quotaWords]);
     }
-    await Promise.all([one.stop(), other.stop()]);
   });
 
   test('STORE-2: shared objects are created once; kinds and permissions apply on both', async () => {
     const shared = onEtcd(etcd);
-    const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
+    const [one, other] = await Promise.all([withServer(shared), withServer(shared)]);
     for (const server of [one, other]) {
       const { body } = await server.get('/api/v1/namespaces');
       expect(body.items.map((item: ApiObject) => item.metadata.name).sort()).toEqual([
@@ -201,7 +195,6 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await eventually(async () => (await other.get(maps, user)).status === 200);
     await one.remove(`${bindings}/jane`);
     await eventually(async () => (await other.get(maps, user)).status === 403);
-    await Promise.all([one.stop(), other.stop()]);
   });
 
   test('STORE-2: lists page in order and expire after a compaction in etcd', async () => {
@@ -236,7 +229,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
   });
 
   test('STORE-2: Events expire with leases, and oversized objects get etcd’s error', async () => {
-    const server = await startTestServer({ ...onEtcd(etcd), eventTtlMs: 1000 });
+    const server = await withServer({ ...onEtcd(etcd), eventTtlMs: 1000 });
     const events = '/api/v1/namespaces/default/events';
     const watch = await server.watch(`${events}?watch=true`);
     const created = await server.post(events, {
@@ -262,11 +255,10 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await watch.until((seen) => seen.some(({ type }) => type === 'DELETED'));
     expect((await server.get(`${events}/e`)).status).toBe(404);
     watch.close();
-    await server.stop();
   });
 
   test('STORE-2, MF-2: an object too large with its managedFields is stored without them', async () => {
-    const server = await startTestServer(onEtcd(etcd));
+    const server = await withServer(onEtcd(etcd));
     const maps = '/api/v1/namespaces/default/configmaps';
     const key = 'a-key-so-long-that-the-fields-of-all-of-them-take-as-much-space-again';
     const names = Array.from({ length: 10_000 }, (_, index) => `${key}-${index}`);
@@ -285,11 +277,10 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     const applied = await server.patch(`${maps}/applied?fieldManager=m`, whole, 'apply');
     expect(applied.status).toBe(500);
     expect(applied.body.message).toBe('etcdserver: request is too large');
-    await server.stop();
   });
 
   test('STORE-2: etcd’s checks and metrics have kube-apiserver’s names', async () => {
-    const server = await startTestServer({ ...onEtcd(etcd), dialect: 'kubernetes' });
+    const server = await withServer({ ...onEtcd(etcd), dialect: 'kubernetes' });
     await server.post(maps, configMap('a'));
     const ready = await server.get('/readyz?verbose');
     expect(ready.text).toContain('[+]etcd ok\n');
@@ -302,13 +293,12 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect(text).toMatch(/^apiserver_storage_size_bytes\{storage_cluster_id="etcd-0"\} [1-9]/m);
     expect(text).toMatch(/^etcd_requests_total\{operation="create",type="configmaps"\} 1$/m);
     expect(text).toMatch(/^etcd_request_duration_seconds_count\{operation="create",type="conf/m);
-    await server.stop();
   });
 
   test('STORE-2: a resource can have its own etcd', async () => {
-    const second = await startTestEtcd();
+    const second = await untilEnd(startTestEtcd());
     const overrides = [{ group: '', resource: 'configmaps', servers: [second.url] }];
-    const server = await startTestServer(onEtcd(etcd, { overrides }));
+    const server = await withServer(onEtcd(etcd, { overrides }));
     const watch = await server.watch(`${maps}?watch=true`);
     const kept = await server.post(maps, configMap('a'));
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' } };
@@ -323,8 +313,6 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect((await server.post(maps, configMap('b'))).status).toBe(503);
     secret.metadata.name = 'other';
     expect((await server.post('/api/v1/namespaces/default/secrets', secret)).status).toBe(201);
-    await server.stop();
-    await second.dispose();
   });
 
   test('STORE-2: all servers are endpoints of their own Service', async () => {
@@ -334,7 +322,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       leaderElection: quickElection,
     };
     const one = await startTestServer({ ...config, advertiseAddress: '192.0.2.1' });
-    const other = await startTestServer({ ...config, advertiseAddress: '192.0.2.2' });
+    const other = await withServer({ ...config, advertiseAddress: '192.0.2.2' });
     const listed = async () => {
       const { body } = await other.get('/api/v1/namespaces/default/endpoints/svc');
       return body.subsets?.[0].addresses.map(({ ip }: { ip: string }) => ip).join();
@@ -344,7 +332,6 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await eventually(async () => (await other.get(slices)).body.endpoints?.length === 2);
     await one.stop();
     await eventually(async () => (await listed()) === '192.0.2.2');
-    await other.stop();
   });
 
   test('STORE-2: a control plane inside a program can use etcd, too', async () => {
@@ -355,11 +342,10 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect(created.status, created.text).toBe(201);
     close();
     await plane.stop();
-    const again = await startControlPlane({ flags });
+    const again = await untilEnd(startControlPlane({ flags }));
     const client = connect(again.url);
     const read = await client.calls.get(`${maps}/a`, { token: again.token });
     expect(read.body).toEqual(created.body);
     client.close();
-    await again.stop();
   });
 });

@@ -1,34 +1,20 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { sample } from '../operations/metric-samples.ts';
+import { atEnd, temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { type Answer, configMap, connect, eventually } from '../support/harness.ts';
-import {
-  buildPrograms,
-  type Programs,
-  type ServerProcess,
-  startProcess,
-} from '../support/program.ts';
+import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
 import { type Fault, failingDisk, type SmallDisk, smallDisk } from './failing-disk.ts';
 
 const maps = '/api/v1/namespaces/default/configmaps';
 const alarms = ['quota', 'low-space', 'disk-failed'] as const;
 
-let programs: Programs;
+const programs = await untilEnd(buildPrograms());
 let folder: string;
-const cleanups: (() => unknown)[] = [];
-beforeAll(async () => {
-  programs = await buildPrograms();
-}, 60_000);
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'wheelhouse-disk-'));
+  folder = temporaryFolder();
 });
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-  rmSync(folder, { recursive: true, force: true });
-});
-afterAll(() => programs?.remove());
 
 interface Session {
   readonly running: ServerProcess;
@@ -44,8 +30,7 @@ async function open(options: {
   readonly env?: Readonly<Record<string, string>>;
 }): Promise<Session> {
   const flags = ['--etcd-compaction-interval=300ms', ...(options.flags ?? [])];
-  const running = await startProcess(programs, { ...options, flags });
-  cleanups.push(() => running.remove());
+  const running = await untilEnd(startProcess(programs, { ...options, flags }));
   const client = connect(running.url);
   const { token } = running;
   const call: Session['call'] = (method, path, body) =>
@@ -118,7 +103,7 @@ async function createKept(session: Session): Promise<void> {
 
 function mounted(skip: (note: string) => never, sizeBytes: number): SmallDisk {
   const disk = smallDisk(join(folder, 'disk'), sizeBytes) ?? skip('this user may not mount here');
-  cleanups.push(() => disk.unmount());
+  atEnd(() => disk.unmount());
   return disk;
 }
 

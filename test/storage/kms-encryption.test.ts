@@ -1,34 +1,23 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLogger, systemClock } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { openEmbeddedStore } from '@wheelhouse/store';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import {
-  type ConfigChange,
-  configMap,
-  eventually,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import { type ConfigChange, configMap, eventually, type TestServer } from '../support/harness.ts';
 import { type KmsPlugin, startKmsPlugin } from '../support/kms-plugin.ts';
 import { quickClock } from '../support/quick-clock.ts';
+import { withServer } from '../support/with-server.ts';
 import { onEtcd } from './etcd-config.ts';
 
 let directory: string;
 let plugin: KmsPlugin;
-const undo: (() => Promise<void> | void)[] = [];
 
 beforeEach(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-kms-'));
-  plugin = await startKmsPlugin(join(directory, 'kms.sock'));
-});
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-  await plugin.stop();
-  rmSync(directory, { recursive: true, force: true });
+  directory = temporaryFolder();
+  plugin = await untilEnd(startKmsPlugin(join(directory, 'kms.sock')));
 });
 
 const core = '/api/v1/namespaces/default';
@@ -54,19 +43,12 @@ function configFile(resources: object, name = 'encryption.json'): string {
 }
 
 /** A server on the test's data, stopped at the end of the test at the latest. */
-async function serverOf(resources: object, change: ConfigChange = {}): Promise<TestServer> {
-  const server = await startTestServer({
+function serverOf(resources: object, change: ConfigChange = {}): Promise<TestServer> {
+  return withServer({
     store: { type: 'embedded', directory: join(directory, 'store') },
     encryption: { file: configFile(resources), reload: 'off' },
     ...change,
   });
-  let stopped: Promise<void> | undefined;
-  const stop = () => {
-    stopped ??= server.stop();
-    return stopped;
-  };
-  undo.push(stop);
-  return { ...server, stop };
 }
 
 /** The stored value of a Secret, while no server is running. */
@@ -203,7 +185,7 @@ describe('KMS v2', () => {
     expect((await server.post(`${core}/secrets`, secret('b'))).status).toBe(201);
     await server.stop();
     await plugin.stop();
-    plugin = await startKmsPlugin(join(directory, 'kms.sock'));
+    plugin = await untilEnd(startKmsPlugin(join(directory, 'kms.sock')));
   });
 
   test('STORE-3: a failing plugin stops writes after three minutes, but no reads', async () => {
@@ -319,8 +301,7 @@ describe('KMS v2', () => {
   });
 
   test.skipIf(process.platform !== 'linux')('STORE-3: abstract sockets work', async () => {
-    const other = await startKmsPlugin(`@wheelhouse-${process.pid}-kms`);
-    undo.push(() => other.stop());
+    const other = await untilEnd(startKmsPlugin(`@wheelhouse-${process.pid}-kms`));
     const endpoint = `unix:///@wheelhouse-${process.pid}-kms`;
     const server = await serverOf(rule(kms({ endpoint })));
     expect((await server.post(`${core}/secrets`, secret('a'))).status).toBe(201);
@@ -330,8 +311,7 @@ describe('KMS v2', () => {
 
 describe.skipIf(!hasEtcd)('etcd', () => {
   test('STORE-3: servers with their own seeds read and watch each other’s values', async () => {
-    const etcd = await startTestEtcd();
-    undo.push(() => etcd.dispose());
+    const etcd = await untilEnd(startTestEtcd());
     const shared = onEtcd(etcd);
     const one = await serverOf(rule(kms()), shared);
     const other = await serverOf(rule(kms()), shared);

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { type ApiObject, itemsOfList } from '@wheelhouse/machinery';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { TestServer } from '../support/harness.ts';
 import { type BackupBench, createBackupBench, succeed, wheelhouse } from './backup-run.ts';
 
@@ -15,7 +15,6 @@ let bench: BackupBench;
 beforeEach(() => {
   bench = createBackupBench();
 });
-afterEach(() => bench.dispose());
 
 const unpacked = (commit: string, name: string): Buffer =>
   gunzipSync(readFileSync(join(folder, commit, `${name}.gz`)));

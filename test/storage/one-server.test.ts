@@ -1,16 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { configMap, connect } from '../support/harness.ts';
-import {
-  buildPrograms,
-  type Programs,
-  run,
-  type ServerProcess,
-  startProcess,
-} from '../support/program.ts';
+import { buildPrograms, run, startProcess } from '../support/program.ts';
 
 /** Like a container: the server is process 1 of its own PID namespace, with its own host name. */
 const container = (host: string): string[] => [
@@ -18,38 +12,23 @@ const container = (host: string): string[] => [
   ...['sh', '-c', `hostname ${host} && exec "$@"`, 'sh'],
 ];
 
-let programs: Programs;
+const programs = await untilEnd(buildPrograms());
 let dataDir: string;
-const processes = new Set<ServerProcess>();
-beforeAll(async () => {
-  programs = await buildPrograms();
-}, 60_000);
 beforeEach(() => {
-  dataDir = mkdtempSync(join(tmpdir(), 'wheelhouse-one-'));
+  dataDir = temporaryFolder();
 });
-afterEach(async () => {
-  for (const running of processes) await running.remove();
-  processes.clear();
-  rmSync(dataDir, { recursive: true, force: true });
-});
-afterAll(() => programs?.remove());
 
-async function start(host: string): Promise<ServerProcess> {
-  const started = await startProcess(programs, { dataDir, within: container(host) });
-  processes.add(started);
-  return started;
-}
+const start = (host: string) =>
+  untilEnd(startProcess(programs, { dataDir, within: container(host) }));
 
 test('CLIENT-2: objects of the other dialect are refused and kept', async () => {
-  const first = await startProcess(programs, { dataDir });
-  processes.add(first);
+  const first = await untilEnd(startProcess(programs, { dataDir }));
   first.child.kill('SIGTERM');
   await first.exited;
   const flags = ['--dialect=kubernetes'];
   const problem = `data directory ${dataDir} holds objects of --dialect=svc: start with it, or give another --data-dir`;
   await expect(startProcess(programs, { dataDir, flags })).rejects.toThrow(problem);
-  const again = await startProcess(programs, { dataDir });
-  processes.add(again);
+  const again = await untilEnd(startProcess(programs, { dataDir }));
   await again.logged('ready');
 });
 

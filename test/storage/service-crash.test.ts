@@ -1,29 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { connect } from '../support/harness.ts';
-import {
-  buildPrograms,
-  type Programs,
-  type ServerProcess,
-  startProcess,
-} from '../support/program.ts';
+import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
 
 /** A range of 62 addresses. */
 const flags = ['--service-cluster-ip-range=10.0.0.0/26', '--controllers=*,-default-service'];
 const available = 62;
 
-let programs: Programs;
-let directory: string;
-beforeAll(async () => {
-  programs = await buildPrograms();
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-service-crash-'));
-});
-afterAll(() => {
-  programs.remove();
-  rmSync(directory, { recursive: true, force: true });
-});
+const programs = await untilEnd(buildPrograms());
+const directory = temporaryFolder();
 
 const path = '/api/v1/namespaces/default/services';
 const service = (name: string) => ({

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import { openEmbeddedStore, type Store, type StoreEvent } from '@wheelhouse/store';
 import {
@@ -11,6 +8,7 @@ import {
   startTestEtcd,
 } from '@wheelhouse/store/testing';
 import { expect, test } from 'vitest';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 const rounds = Number(process.env['MODEL_ROUNDS'] ?? 60);
@@ -118,23 +116,15 @@ test(`the memory store behaves like the model (seed ${seed})`, async () => {
 });
 
 test(`the embedded store behaves like the model (seed ${seed})`, async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'wheelhouse-model-'));
+  const directory = temporaryFolder();
   const store = await openEmbeddedStore({ directory, clock: systemClock });
-  try {
-    await check(store);
-  } finally {
-    await store.close();
-    await rm(directory, { recursive: true, force: true });
-  }
+  await check(store);
+  await store.close();
 });
 
 test.skipIf(!hasEtcd)(`the etcd store behaves like the model (seed ${seed})`, async () => {
-  const etcd = await startTestEtcd();
-  try {
-    const store = await freshStore(etcd);
-    await check(store, 'arrival');
-    await store.close();
-  } finally {
-    await etcd.dispose();
-  }
+  const etcd = await untilEnd(startTestEtcd());
+  const store = await freshStore(etcd);
+  await check(store, 'arrival');
+  await store.close();
 });

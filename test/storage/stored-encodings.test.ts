@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { establish } from '../custom-kinds/custom-kinds.ts';
 import { referenceValues } from '../kinds/reference-values.ts';
 import { type ConfigChange, configMap, eventually, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { onEtcd } from './etcd-config.ts';
 
 const core = '/api/v1/namespaces/default';
@@ -63,7 +64,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
 
   test('STORE-2: watches see values written by another server in any encoding', async () => {
     const config = shared();
-    const server = await startTestServer(config);
+    const server = await withServer(config);
     const watch = await server.watch(`${core}/configmaps?watch=true`);
     const [first] = referenceValues;
     await put(config, 'configmaps/default/c', Buffer.from(first?.stored ?? '', 'hex'));
@@ -79,12 +80,11 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
       expect.stringContaining('AdditionalErrorMsg: object not decodable revision='),
     ]);
     watch.close();
-    await server.stop();
   });
 
   test('STORE-2: objects of every kind survive a round trip through etcd', async () => {
     const config = { ...onEtcd(etcd), controllers: [] };
-    const writer = await startTestServer(config);
+    const writer = await withServer(config);
     const collections: string[] = [];
     for (const def of builtinKinds(dialectOf('svc'))) {
       const { example, resource, scope, verbs, isVirtual, isComputed } = def;
@@ -100,12 +100,11 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
       collections.push(`${base}/${resource}`);
     }
     expect(collections.length).toBeGreaterThan(45);
-    const reader = await startTestServer(config);
+    const reader = await withServer(config);
     for (const path of collections) {
       const [written, read] = [await writer.get(path), await reader.get(path)];
       expect(read.body.items, path).toEqual(written.body.items);
     }
-    await Promise.all([writer.stop(), reader.stop()]);
   });
 
   test('STORE-2: the largest accepted objects can be read again', async () => {
@@ -117,14 +116,13 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     const made = await writer.post(`${core}/configmaps`, { metadata: { name: 'large' }, ...data });
     expect(made.status, made.text.slice(0, 500)).toBe(201);
     await writer.stop();
-    const reader = await startTestServer(config);
+    const reader = await withServer(config);
     const read = await reader.get(`${core}/configmaps/large`);
     expect([read.status, read.body.data, read.body.binaryData]).toEqual([
       200,
       data.data,
       data.binaryData,
     ]);
-    await reader.stop();
   });
 
   test('CODEC-4, STORE-2: values change their encoding when they are next written', async () => {
@@ -152,19 +150,18 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     }
     expect(await starts()).toEqual(['\xd9\xd9\xf7', 'k8s']);
     await server.stop();
-    const without = await startTestServer(config);
+    const without = await withServer(config);
     const read = await eventually(async () => {
       const answer = await without.get(`${boats}/b`);
       return answer.status === 200 ? answer : undefined;
     });
     expect(read.body.metadata.name).toBe('b');
-    await without.stop();
   });
 
   test('STORE-2: a server announces its address as kube-apiserver does', async () => {
     const controllers = ['default-service-controller'];
     const config = shared({ controllers, advertiseAddress: '192.0.2.2' });
-    const server = await startTestServer(config);
+    await withServer(config);
     const key = 'masterleases/192.0.2.2';
     await eventually(async () => (await stored(config, key)).length > 0);
     const envelope = '6b3873000a0f0a0276311209456e64706f696e7473';
@@ -172,7 +169,6 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     const subset = '120f0a0d0a093139322e302e322e321a00';
     const expected = `${envelope}1223${metadata}${subset}1a002200`;
     expect((await stored(config, key)).toString('hex')).toBe(expected);
-    await server.stop();
   });
 
   describe('allocation bitmaps of Services', () => {

@@ -1,38 +1,26 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { silentLogger, systemClock } from '@wheelhouse/machinery';
 import { openEmbeddedStore } from '@wheelhouse/store';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { definitionOf, definitions } from '../custom-kinds/custom-kinds.ts';
-import { startTestServer, type TestServer } from '../support/harness.ts';
+import { temporaryFolder } from '../support/cleanup.ts';
+import { withServer } from '../support/with-server.ts';
 
 const group = 'unreadable.example.com';
-let directory: string;
-let server: TestServer | undefined;
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-definitions-'));
-});
-afterEach(async () => {
-  await server?.stop();
-  server = undefined;
-  rmSync(directory, { recursive: true, force: true });
-});
 
 const definition = (plural: string, kind: string) =>
   definitionOf({ group, plural, kind, scope: 'Cluster' });
 
 test('STORE-3: an unreadable definition is named, and the others are served', async () => {
+  const directory = temporaryFolder();
   const store = { type: 'embedded', directory } as const;
-  server = await startTestServer({ store });
+  let server = await withServer({ store });
   await server.post(definitions, definition('goods', 'Good'));
   await server.post(definitions, definition('bads', 'Bad'));
   const bad = `/apis/${group}/v1/bads`;
-  await expect.poll(async () => (await server?.get(bad))?.status).toBe(200);
+  await expect.poll(async () => (await server.get(bad)).status).toBe(200);
   const object = { apiVersion: `${group}/v1`, kind: 'Bad', metadata: { name: 'kept' } };
   await server.post(bad, object);
   await server.stop();
-  server = undefined;
 
   const opened = await openEmbeddedStore({ directory, clock: systemClock });
   const { records } = await opened.range({ prefix: '/registry/' });
@@ -47,7 +35,7 @@ test('STORE-3: an unreadable definition is named, and the others are served', as
     ...silentLogger,
     error: (message: string, members?: object) => void errors.push({ message, ...members }),
   };
-  server = await startTestServer({ store, logger });
+  server = await withServer({ store, logger });
   expect((await server.get('/readyz')).status).toBe(200);
   expect(errors).toContainEqual({ message: 'stored definitions cannot be read', keys: key });
   expect((await server.get(`/apis/${group}/v1/goods`)).status).toBe(200);

@@ -1,31 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  configMap,
-  connect,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-  type TestWatch,
-} from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
+import { configMap, connect, freshNamespace, type TestWatch } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const runMs = 4000;
 /** Minimum number of writes per writer, unless even twice the time is too short. */
 const writesMin = 20;
 const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 
-let server: TestServer;
-let directory: string;
-beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-watch-'));
-  server = await startTestServer({ store: { type: 'embedded', directory } });
-});
-afterAll(async () => {
-  await server.stop();
-  rmSync(directory, { recursive: true, force: true });
-});
+const directory = temporaryFolder();
+const server = await withServer({ store: { type: 'embedded', directory } });
 
 type Random = () => number;
 
