@@ -3,18 +3,15 @@ import { join } from 'node:path';
 import { parseYamlDocuments } from '@wheelhouse/client';
 import { type ApiObject, itemAt, type JsonObject } from '@wheelhouse/machinery';
 import { runConvert } from '@wheelhouse/svcctl/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
 import type { ResponseBody, TestServer } from '../support/harness.ts';
-import { type SvcctlHome, svcctlFor } from '../svcctl/svcctl-run.ts';
+import { svcctlFor } from '../svcctl/svcctl-run.ts';
 import { exampleIn, table } from './removed-versions-table.ts';
 
-let home: SvcctlHome;
-beforeAll(() => {
-  // Nothing listens there, because converting needs no server.
-  const nobody = { server: { url: 'https://127.0.0.1:1', caPem: undefined } };
-  home = svcctlFor(nobody as unknown as TestServer);
-});
-afterAll(() => home.remove());
+// Nothing listens there, because converting needs no server.
+const nobody = { server: { url: 'https://127.0.0.1:1', caPem: undefined } };
+const home = untilEnd(svcctlFor(nobody as unknown as TestServer));
 
 async function program(object: ApiObject, ...args: string[]): Promise<ApiObject> {
   const written: Buffer[] = [];

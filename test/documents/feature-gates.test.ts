@@ -11,7 +11,7 @@ import {
   serverFlags,
 } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const isOn = (pairs: string, name: Parameters<typeof defaultGates.enabled>[0]): boolean =>
   readFeatureGates(pairs.split(',')).gates.enabled(name);
@@ -96,11 +96,10 @@ describe('VER-5: feature gates', () => {
     const { config } = optionsOf('--feature-gates=CBORServingAndStorage=true');
     expect(config).toMatchObject({ cborServed: true, compressResponses: true });
     const { cborServed = false, featureGates = defaultGates } = config;
-    const server = await startTestServer({ cborServed, featureGates });
+    const server = await withServer({ cborServed, featureGates });
     const path = '/api/v1/namespaces/default';
     const answer = await server.get(path, { accept: 'application/cbor' });
     expect(answer.headers['content-type']).toBe('application/cbor');
-    await server.stop();
   });
 });
 
@@ -192,9 +191,8 @@ describe('VER-2: feature gates of an emulated release', () => {
     const { config } = optionsOf('--emulated-version=1.15', '--feature-gates=WatchBookmark=true');
     expect(config).toMatchObject({ compressResponses: false, cborServed: false });
     const { emulatedMinor = 0, featureGates = defaultGates } = config;
-    const server = await startTestServer({ emulatedMinor, featureGates });
+    const server = await withServer({ emulatedMinor, featureGates });
     const { text } = await server.get('/metrics');
-    await server.stop();
     const lines = text.split('\n').filter((line) => line.startsWith('kubernetes_feature_enabled{'));
     const of = (name: string) => lines.filter((line) => line.includes(`name="${name}"`));
     const sample = (name: string, stage: string, on: number) =>

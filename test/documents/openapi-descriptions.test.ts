@@ -1,7 +1,9 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { eventually, type TestServer } from '../support/harness.ts';
 import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { withServer } from '../support/with-server.ts';
 import { svcctlFor } from '../svcctl/svcctl-run.ts';
 
 const charactersMax = 400;
@@ -58,21 +60,19 @@ function* describedIn(definitions: Definitions): Generator<Described> {
   }
 }
 
-describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
+describe.each(dialectNames)('descriptions, dialect %s', async (dialectName) => {
   const dialect = dialectOf(dialectName);
   const start = `${dialect.groupSuffix.split('.').reverse().join('.')}.`;
-  let server: TestServer;
   let documents: { readonly form: string; readonly definitions: Definitions }[];
 
+  const server = await withServer({ dialect: dialectName });
   beforeAll(async () => {
-    server = await startTestServer({ dialect: dialectName });
     const { body } = await server.get('/openapi/v2');
     documents = [
       { form: 'v2', definitions: body.definitions },
       { form: 'v3', definitions: await definitionsV3(server) },
     ];
   });
-  afterAll(() => server.stop());
 
   /** The description of a type or a field in the last document. */
   const pathText = (path: string): string => {
@@ -143,36 +143,26 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
   });
 
   test('PLANE-8: svcctl explain shows them', async () => {
-    const home = svcctlFor(server);
-    try {
-      const { code, out, err } = await home.run('explain pods.metadata.finalizers');
-      expect({ code, err }).toEqual({ code: 0, err: '' });
-      expect(textOf(out)).toContain(
-        pathText('apimachinery.pkg.apis.meta.v1.ObjectMeta.finalizers'),
-      );
-      const kind = (await home.run('explain pods')).out;
-      expect(kind).not.toContain('<empty>');
-      expect(kind).not.toContain('<no description>');
-    } finally {
-      home.remove();
-    }
+    const home = untilEnd(svcctlFor(server));
+    const { code, out, err } = await home.run('explain pods.metadata.finalizers');
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(textOf(out)).toContain(pathText('apimachinery.pkg.apis.meta.v1.ObjectMeta.finalizers'));
+    const kind = (await home.run('explain pods')).out;
+    expect(kind).not.toContain('<empty>');
+    expect(kind).not.toContain('<no description>');
   });
 
   const isUpstream = dialectName === 'kubernetes';
   test.runIf(kubectlIsHere && isUpstream)('PLANE-8: unmodified kubectl shows them', async () => {
-    const client = kubectlOf(server);
-    try {
-      for (const more of [[], ['--output=plaintext-openapiv2']]) {
-        const { code, stdout, stderr } = await client.run(['explain', 'pods.metadata', ...more]);
-        expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-        const type = 'apimachinery.pkg.apis.meta.v1.ObjectMeta';
-        for (const field of ['finalizers', 'labels', 'ownerReferences']) {
-          expect(textOf(stdout)).toContain(pathText(`${type}.${field}`));
-        }
-        expect(stdout).not.toContain('<no description>');
+    const client = untilEnd(kubectlOf(server));
+    for (const more of [[], ['--output=plaintext-openapiv2']]) {
+      const { code, stdout, stderr } = await client.run(['explain', 'pods.metadata', ...more]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      const type = 'apimachinery.pkg.apis.meta.v1.ObjectMeta';
+      for (const field of ['finalizers', 'labels', 'ownerReferences']) {
+        expect(textOf(stdout)).toContain(pathText(`${type}.${field}`));
       }
-    } finally {
-      client.remove();
+      expect(stdout).not.toContain('<no description>');
     }
   });
 

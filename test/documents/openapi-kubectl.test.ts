@@ -1,12 +1,9 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
-import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { eventually, freshNamespace } from '../support/harness.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { withServer } from '../support/with-server.ts';
 
 const crontabs = {
   apiVersion: 'apiextensions.k8s.io/v1',
@@ -38,25 +35,17 @@ const crontabs = {
   },
 };
 
-describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
-  let server: TestServer;
-  let client: Kubectl;
-  let namespace: string;
-
+describe.skipIf(!kubectlIsHere)('an unmodified kubectl', async () => {
+  const server = await withServer({ dialect: 'kubernetes' });
+  const client = untilEnd(kubectlOf(server));
+  const namespace = await freshNamespace(server);
   beforeAll(async () => {
-    server = await startTestServer({ dialect: 'kubernetes' });
-    namespace = await freshNamespace(server);
     const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     expect((await server.post(path, crontabs)).status).toBe(201);
     await eventually(async () => {
       const { status } = await server.get('/apis/schema.example.com/v1/crontabs');
       return status === 200;
     }, 'the custom kind');
-    client = kubectlOf(server);
-  });
-  afterAll(async () => {
-    client.remove();
-    await server.stop();
   });
 
   const kubectl = (args: readonly string[], input?: ApiObject) =>

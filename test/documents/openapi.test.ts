@@ -2,7 +2,7 @@ import type { APIGroup } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import protobuf from 'protobufjs';
 import { describe, expect, test } from 'vitest';
-import { adminToken, eventually, startTestServer } from '../support/harness.ts';
+import { adminToken, eventually } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
 import { withServer } from '../support/with-server.ts';
 import {
@@ -443,17 +443,13 @@ describe('the contents of documents', () => {
   });
 
   test('API-12: the default dialect names types after its own domain', async () => {
-    const other = await startTestServer();
-    try {
-      const { body } = await other.get('/openapi/v3/apis/rbac.authorization.svc.io/v1');
-      expect(body.components.schemas).toHaveProperty(['io.svc.api.rbac.v1.Role']);
-      const item =
-        body.paths['/apis/rbac.authorization.svc.io/v1/namespaces/{namespace}/roles/{name}'];
-      expect(item.get.operationId).toBe('readRbacAuthorizationV1NamespacedRole');
-      expect(JSON.stringify(body)).not.toContain('k8s');
-    } finally {
-      await other.stop();
-    }
+    const other = await withServer();
+    const { body } = await other.get('/openapi/v3/apis/rbac.authorization.svc.io/v1');
+    expect(body.components.schemas).toHaveProperty(['io.svc.api.rbac.v1.Role']);
+    const item =
+      body.paths['/apis/rbac.authorization.svc.io/v1/namespaces/{namespace}/roles/{name}'];
+    expect(item.get.operationId).toBe('readRbacAuthorizationV1NamespacedRole');
+    expect(JSON.stringify(body)).not.toContain('k8s');
   });
 });
 

@@ -1,13 +1,9 @@
 import { exampleAuthority, previewKinds } from '@wheelhouse/kinds/testing';
 import { type ApiObject, dialectOf } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const kinds = previewKinds(dialectOf('svc'));
 const versions = kinds.flatMap((def) =>
@@ -21,15 +17,9 @@ const on = {
   featureGates: readFeatureGates(['ClusterTrustBundle=true', 'StorageVersionMigrator=true']).gates,
 };
 
-let server: TestServer;
-let plain: TestServer;
-let namespace: string;
-beforeAll(async () => {
-  server = await startTestServer(on);
-  plain = await startTestServer();
-  namespace = await freshNamespace(server);
-});
-afterAll(() => Promise.all([server.stop(), plain.stop()]));
+const server = await withServer(on);
+const plain = await withServer();
+const namespace = await freshNamespace(server);
 
 const served = versions.filter((one) => !isDropped(one));
 test.each(served)('VER-1: %s %s is served when it is enabled', async (apiVersion, _, def) => {
@@ -67,32 +57,24 @@ test.each(versions.filter(isDropped))(
   'VER-2: %s %s was removed in 1.31',
   async (apiVersion, _, def) => {
     expect((await server.get(`/apis/${apiVersion}/${def.resource}`)).status).toBe(404);
-    const earlier = await startTestServer({ ...on, emulatedMinor: 30 });
-    try {
-      const { status, warnings } = await earlier.get(`/apis/${apiVersion}/${def.resource}`);
-      expect([status, warnings]).toEqual([
-        200,
-        [`${apiVersion} ${def.kind} is deprecated in v1.30+, unavailable in v1.33+`],
-      ]);
-    } finally {
-      await earlier.stop();
-    }
+    const earlier = await withServer({ ...on, emulatedMinor: 30 });
+    const { status, warnings } = await earlier.get(`/apis/${apiVersion}/${def.resource}`);
+    expect([status, warnings]).toEqual([
+      200,
+      [`${apiVersion} ${def.kind} is deprecated in v1.30+, unavailable in v1.33+`],
+    ]);
   },
 );
 
 test('VER-5: a kind with its own gate needs that as well', async () => {
   const gated = kinds.filter(({ gate }) => gate !== undefined);
   expect(gated.map(({ kind }) => kind)).toEqual(['ClusterTrustBundle', 'StorageVersionMigration']);
-  const ungated = await startTestServer({ runtimeConfig: on.runtimeConfig });
-  try {
-    for (const { group, resource } of gated) {
-      const { status } = await ungated.get(`/apis/${group}/v1alpha1/${resource}`);
-      expect([resource, status]).toEqual([resource, 404]);
-      const found = await ungated.get(`/apis/${group}/v1alpha1`);
-      expect([resource, found.status]).toEqual([resource, 404]);
-    }
-  } finally {
-    await ungated.stop();
+  const ungated = await withServer({ runtimeConfig: on.runtimeConfig });
+  for (const { group, resource } of gated) {
+    const { status } = await ungated.get(`/apis/${group}/v1alpha1/${resource}`);
+    expect([resource, status]).toEqual([resource, 404]);
+    const found = await ungated.get(`/apis/${group}/v1alpha1`);
+    expect([resource, found.status]).toEqual([resource, 404]);
   }
 });
 

@@ -1,44 +1,32 @@
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  eventually,
-  freshNamespace,
-  type ResponseBody,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eventually, freshNamespace, type ResponseBody } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** Starts a server of a release for the tests of a block. */
-function ofRelease(minor: number) {
-  const its: { server: TestServer; namespace: string } = {
-    server: undefined as unknown as TestServer,
-    namespace: '',
-  };
-  beforeAll(async () => {
-    its.server = await startTestServer({ emulatedMinor: minor });
-    its.namespace = await freshNamespace(its.server);
-  });
-  afterAll(() => its.server.stop());
+async function ofRelease(minor: number) {
+  const server = await withServer({ emulatedMinor: minor });
+  const namespace = await freshNamespace(server);
   const path = (groupVersion: string, resource: string, name = '') => {
-    const within = `namespaces/${its.namespace}/${resource}`;
+    const within = `namespaces/${namespace}/${resource}`;
     return `/apis/${groupVersion}/${within}${name === '' ? '' : `/${name}`}`;
   };
   const made = async (collection: string, body: object): Promise<ResponseBody> => {
-    const answer = await its.server.post(collection, body);
+    const answer = await server.post(collection, body);
     expect(answer.status, answer.text).toBe(201);
     return answer.body;
   };
   const read = async (url: string): Promise<ResponseBody> => {
-    const answer = await its.server.get(url);
+    const answer = await server.get(url);
     expect(answer.status, answer.text).toBe(200);
     return answer.body;
   };
-  return { its, path, made, read };
+  return { server, namespace, path, made, read };
 }
 
-describe('release 1.21', () => {
-  const { its, path, made, read } = ofRelease(21);
+describe('release 1.21', async () => {
+  const { server, namespace, path, made, read } = await ofRelease(21);
 
   const backend = (serviceName: string, servicePort: number | string) => ({
     serviceName,
@@ -97,7 +85,7 @@ describe('release 1.21', () => {
 
   test('VER-2: the current Ingress requires a pathType', async () => {
     const paths = [{ path: '/a', backend: { service: { name: 'a', port: { number: 80 } } } }];
-    const answer = await its.server.post(path('networking.svc.io/v1', 'ingresses'), {
+    const answer = await server.post(path('networking.svc.io/v1', 'ingresses'), {
       apiVersion: 'networking.svc.io/v1',
       kind: 'Ingress',
       metadata: { name: 'untyped' },
@@ -149,15 +137,15 @@ describe('release 1.21', () => {
       expect(current.spec[name], name).toBeUndefined();
     }
     const oldies = path('example.com/v1', 'oldies');
-    await eventually(async () => (await its.server.get(oldies)).status === 200);
+    await eventually(async () => (await server.get(oldies)).status === 200);
     const object = { apiVersion: 'example.com/v1', kind: 'Oldie', metadata: { name: 'a' } };
     const kept = { spec: { size: 3, deep: { unknown: true } }, more: { also: 1 } };
     expect(await made(oldies, { ...object, ...kept })).toMatchObject(kept);
-    const wrong = await its.server.post(oldies, { ...object, spec: {} });
+    const wrong = await server.post(oldies, { ...object, spec: {} });
     expect(wrong.status).toBe(422);
-    await its.server.remove(`${definitions('v1')}/oldies.example.com`);
+    await server.remove(`${definitions('v1')}/oldies.example.com`);
     const gone = async () =>
-      (await its.server.get(`${definitions('v1')}/oldies.example.com`)).status === 404;
+      (await server.get(`${definitions('v1')}/oldies.example.com`)).status === 404;
     await eventually(gone, 'the definition to be gone');
   });
 
@@ -189,27 +177,27 @@ describe('release 1.21', () => {
     for (const text of texts) expect(message).toContain(text);
     const { status: before } = await read(at);
     const labels = { metadata: { labels: { a: 'b' } } };
-    await its.server.patch(at, labels, 'merge');
+    await server.patch(at, labels, 'merge');
     expect((await read(at)).status).toEqual(before);
     // Rules require structural schemas.
     const rules = { 'x-kubernetes-validations': [{ rule: 'has(self.spec)' }] };
     const ruled = { spec: { validation: { openAPIV3Schema: rules } } };
-    const refused = await its.server.patch(at, ruled, 'merge');
+    const refused = await server.patch(at, ruled, 'merge');
     expect(refused.status).toBe(422);
     expect(refused.body.message).toContain('type: Required value: must not be empty at the root');
     const structural = { openAPIV3Schema: { type: 'object', properties: null } };
     const mended = { spec: { preserveUnknownFields: false, validation: structural } };
-    expect((await its.server.patch(at, mended, 'merge')).status).toBe(200);
+    expect((await server.patch(at, mended, 'merge')).status).toBe(200);
     await expect.poll(condition).toEqual([]);
-    await its.server.remove(at);
-    const gone = async () => (await its.server.get(at)).status === 404;
+    await server.remove(at);
+    const gone = async () => (await server.get(at)).status === 404;
     await eventually(gone, 'the definition to be gone');
   });
 
   test('VER-2: a v1 definition requires a scope, a schema, and pruning', async () => {
     const version = { name: 'v1', served: true, storage: true };
     const spec = { preserveUnknownFields: true, versions: [version] };
-    const answer = await its.server.post(definitions('v1'), definition('v1', spec));
+    const answer = await server.post(definitions('v1'), definition('v1', spec));
     expect(answer.status).toBe(422);
     const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
     expect(fields).toEqual(
@@ -268,7 +256,7 @@ describe('release 1.21', () => {
   });
 
   test('VER-2: v1 webhooks have strict rules', async () => {
-    const answer = await its.server.post(hooks('v1'), configuration('v1', [hook, hook]));
+    const answer = await server.post(hooks('v1'), configuration('v1', [hook, hook]));
     expect(answer.status).toBe(422);
     const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
     expect(fields).toEqual(
@@ -313,19 +301,19 @@ hp8VqeZtzXZB9Kd5W0oTgA==
     const approval = `${requests('v1beta1')}/csr-v1beta1/approval`;
     const old = await read(`${requests('v1beta1')}/csr-v1beta1`);
     const status = { conditions: [{ type: 'Approved' }] };
-    const approved = await its.server.put(approval, { ...old, status });
+    const approved = await server.put(approval, { ...old, status });
     expect(approved.status, approved.text).toBe(200);
     expect(approved.body.status.conditions[0].status).toBe('True');
   });
 
   test('VER-2: a v1 request must set both, and not the legacy signer', async () => {
-    const bare = await its.server.post(requests('v1'), request('v1'));
+    const bare = await server.post(requests('v1'), request('v1'));
     expect(bare.status).toBe(422);
     const fields = bare.body.details.causes.map((one: StatusCause) => one.field);
     expect(fields).toEqual(['spec.usages', 'spec.signerName']);
     const usages = ['client auth', 'client auth', 'unheard of'];
     const spec = { signerName: 'svc.io/legacy-unknown', usages };
-    const wrong = await its.server.post(requests('v1'), request('v1', spec));
+    const wrong = await server.post(requests('v1'), request('v1', spec));
     expect(wrong.status).toBe(422);
     const causes = wrong.body.details.causes.map(
       (one: StatusCause) => `${one.field} ${one.reason}`,
@@ -351,13 +339,13 @@ hp8VqeZtzXZB9Kd5W0oTgA==
     ['authorization.svc.io', 'LocalSubjectAccessReview', { user: 'u', resourceAttributes }],
   ])('VER-2: %s %s is answered alike in both versions', async (group, kind, spec) => {
     const isLocal = kind.startsWith('Local');
-    const within = isLocal ? `/namespaces/${its.namespace}` : '';
+    const within = isLocal ? `/namespaces/${namespace}` : '';
     const ask = async (version: string) => {
       const url = `/apis/${group}/${version}${within}/${kind.toLowerCase()}s`;
-      const place = isLocal ? { namespace: its.namespace } : {};
+      const place = isLocal ? { namespace } : {};
       const attributes = isLocal ? { resourceAttributes: { ...resourceAttributes, ...place } } : {};
       const body = { apiVersion: `${group}/${version}`, kind, spec: { ...spec, ...attributes } };
-      const answer = await its.server.post(url, body);
+      const answer = await server.post(url, body);
       expect(answer.status, answer.text).toBe(201);
       return answer;
     };
@@ -379,7 +367,7 @@ hp8VqeZtzXZB9Kd5W0oTgA==
 
   test('VER-2: v1beta1 reviews name the groups `group`', async () => {
     const ask = (version: string, groups: object) =>
-      its.server.post(`/apis/authorization.svc.io/${version}/subjectaccessreviews`, {
+      server.post(`/apis/authorization.svc.io/${version}/subjectaccessreviews`, {
         apiVersion: `authorization.svc.io/${version}`,
         kind: 'SubjectAccessReview',
         spec: { resourceAttributes: { verb: 'get', resource: 'pods' }, ...groups },
@@ -400,8 +388,8 @@ hp8VqeZtzXZB9Kd5W0oTgA==
   });
 });
 
-describe('release 1.24', () => {
-  const { its, path, made, read } = ofRelease(24);
+describe('release 1.24', async () => {
+  const { server, namespace, path, made, read } = await ofRelease(24);
 
   const budget = (version: string, name: string, spec: object) => ({
     apiVersion: `policy/${version}`,
@@ -468,7 +456,7 @@ describe('release 1.24', () => {
     apiVersion: `events.svc.io/${version}`,
     kind: 'Event',
     metadata: { name },
-    regarding: { kind: 'Pod', name: 'p', namespace: its.namespace },
+    regarding: { kind: 'Pod', name: 'p', namespace },
     ...more,
   });
 
@@ -483,7 +471,7 @@ describe('release 1.24', () => {
       apiVersion: 'events.svc.io/v1',
       ...old,
     });
-    const answer = await its.server.post(
+    const answer = await server.post(
       path('events.svc.io/v1', 'events'),
       happening('v1', 'b', { ...old, type: 'Odd' }),
     );
@@ -535,14 +523,14 @@ describe('release 1.24', () => {
       { type: 'External', external: { metric: { name: 'e' }, ...value('Value', { value: '9' }) } },
     ]);
     const behavior = { scaleDown: { stabilizationWindowSeconds: 60 } };
-    const patched = await its.server.patch(scalers('v2', 'a'), { spec: { behavior } }, 'merge');
+    const patched = await server.patch(scalers('v2', 'a'), { spec: { behavior } }, 'merge');
     expect(patched.status, patched.text).toBe(200);
     const older = await read(scalers('v2beta1', 'a'));
     expect(older.spec.behavior).toBeUndefined();
     const key = 'behavior.autoscaling.alpha.svc.io'.split('.')[0];
     const text = older.metadata.annotations[`autoscaling.alpha.svc.io/${key}`];
     expect(JSON.parse(text ?? '').ScaleDown.StabilizationWindowSeconds).toBe(60);
-    expect((await its.server.put(scalers('v2beta1', 'a'), older)).status).toBe(200);
+    expect((await server.put(scalers('v2beta1', 'a'), older)).status).toBe(200);
     const again = await read(scalers('v2', 'a'));
     expect(again.spec).toEqual(patched.body.spec);
     expect(again.metadata.annotations).toBeUndefined();
@@ -566,7 +554,7 @@ describe('release 1.24', () => {
     expect(JSON.parse(old.metadata.annotations['autoscaling.alpha.svc.io/metrics'] ?? '')).toEqual([
       { type: 'Resource', resource: { name: 'memory', targetAverageValue: '1Gi' } },
     ]);
-    expect((await its.server.put(scalers('v1', 'b'), old)).status).toBe(200);
+    expect((await server.put(scalers('v1', 'b'), old)).status).toBe(200);
     expect((await read(scalers('v2', 'b'))).spec).toEqual(current.spec);
   });
 
@@ -575,14 +563,14 @@ describe('release 1.24', () => {
     const rule = { rule: 'RunAsAny' };
     const spec = { seLinux: rule, runAsUser: rule, supplementalGroups: rule, fsGroup: rule };
     const type = { apiVersion: 'policy/v1beta1', kind: 'PodSecurityPolicy' };
-    const answer = await its.server.post(policies, { ...type, metadata: { name: 'a' }, spec });
+    const answer = await server.post(policies, { ...type, metadata: { name: 'a' }, spec });
     expect(answer.status, answer.text).toBe(201);
     expect(answer.warnings).toEqual([
       'policy/v1beta1 PodSecurityPolicy is deprecated in v1.21+, unavailable in v1.25+',
     ]);
     expect(answer.body.spec.allowPrivilegeEscalation).toBe(true);
     const wrong = { ...spec, seLinux: { rule: 'Never' }, volumes: ['tape'] };
-    const refused = await its.server.post(policies, {
+    const refused = await server.post(policies, {
       ...type,
       metadata: { name: 'b' },
       spec: wrong,
@@ -597,8 +585,8 @@ describe.each([
   [31, 'v1beta3', 'nominalConcurrencyShares'],
   [28, 'v1beta2', 'assuredConcurrencyShares'],
   [25, 'v1beta1', 'assuredConcurrencyShares'],
-])('release 1.%i', (minor, version, shares) => {
-  const { its, made, read } = ofRelease(minor);
+])('release 1.%i', async (minor, version, shares) => {
+  const { server, made, read } = await ofRelease(minor);
   const levels = (of: string) =>
     `/apis/flowcontrol.apiserver.svc.io/${of}/prioritylevelconfigurations`;
   const level = (of: string, name: string, limited: object) => ({
@@ -623,7 +611,7 @@ describe.each([
     expect(old.spec.limited.nominalConcurrencyShares).toBe(0);
     const key = 'flowcontrol.svc.io/v1beta3-preserve-zero-concurrency-shares';
     expect(old.metadata.annotations).toEqual({ [key]: '' });
-    expect((await its.server.put(`${levels('v1beta3')}/zero`, old)).status).toBe(200);
+    expect((await server.put(`${levels('v1beta3')}/zero`, old)).status).toBe(200);
     const current = await read(`${levels('v1')}/zero`);
     expect(current.spec.limited.nominalConcurrencyShares).toBe(0);
     expect(current.metadata.annotations).toBeUndefined();

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type {
   APIGroup,
   GroupVersionForDiscovery,
@@ -8,6 +5,7 @@ import type {
 } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
 import {
   eventually,
   freshNamespace,
@@ -321,37 +319,33 @@ test('VER-2: an apply in another version owns the same fields (SSA-8)', async ()
 });
 
 test('VER-2: dependents of an object of an older version are collected', async () => {
-  const collected = await startTestServer({
+  const collected = await withServer({
     emulatedMinor: 15,
     controllers: ['garbage-collector-controller'],
   });
-  try {
-    const path = (groupVersion: string, resource: string) =>
-      `/apis/${groupVersion}/namespaces/default/${resource}`;
-    const owner = small('extensions/v1beta1', 'Deployment');
-    const created = await collected.post(path('extensions/v1beta1', 'deployments'), owner);
-    expect(created.status, created.text).toBe(201);
-    const { name, uid } = created.body.metadata;
-    const dependent = small('apps/v1beta2', 'ReplicaSet', {
-      selector: { matchLabels: { app: 'a' } },
-    });
-    const reference = { apiVersion: 'extensions/v1beta1', kind: 'Deployment', name, uid };
-    dependent.metadata.ownerReferences = [reference];
-    const sets = path('apps/v1beta2', 'replicasets');
-    expect((await collected.post(sets, dependent)).status).toBe(201);
-    const policy = { propagationPolicy: 'Background' };
-    const url = `${path('extensions/v1beta1', 'deployments')}/${name}`;
-    expect((await collected.remove(url, policy)).status).toBe(200);
-    const gone = async () =>
-      (await collected.get(`${sets}/${dependent.metadata.name}`)).status === 404;
-    await eventually(gone, 'the dependent to go');
-  } finally {
-    await collected.stop();
-  }
+  const path = (groupVersion: string, resource: string) =>
+    `/apis/${groupVersion}/namespaces/default/${resource}`;
+  const owner = small('extensions/v1beta1', 'Deployment');
+  const created = await collected.post(path('extensions/v1beta1', 'deployments'), owner);
+  expect(created.status, created.text).toBe(201);
+  const { name, uid } = created.body.metadata;
+  const dependent = small('apps/v1beta2', 'ReplicaSet', {
+    selector: { matchLabels: { app: 'a' } },
+  });
+  const reference = { apiVersion: 'extensions/v1beta1', kind: 'Deployment', name, uid };
+  dependent.metadata.ownerReferences = [reference];
+  const sets = path('apps/v1beta2', 'replicasets');
+  expect((await collected.post(sets, dependent)).status).toBe(201);
+  const policy = { propagationPolicy: 'Background' };
+  const url = `${path('extensions/v1beta1', 'deployments')}/${name}`;
+  expect((await collected.remove(url, policy)).status).toBe(200);
+  const gone = async () =>
+    (await collected.get(`${sets}/${dependent.metadata.name}`)).status === 404;
+  await eventually(gone, 'the dependent to go');
 });
 
 test('VER-4: objects stored by an emulated release are readable, and vice versa', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-releases-'));
+  const directory = temporaryFolder();
   const store = { type: 'embedded', directory } as const;
   const within = async (emulatedMinor: number, use: (one: TestServer) => Promise<void>) => {
     const one = await startTestServer({ store, emulatedMinor });
@@ -360,24 +354,20 @@ test('VER-4: objects stored by an emulated release are readable, and vice versa'
   const url = (groupVersion: string) => `/apis/${groupVersion}/namespaces/default/deployments`;
   const object = small('extensions/v1beta1', 'Deployment', { rollbackTo: { revision: 3 } });
   const { name } = object.metadata;
-  try {
-    await within(15, async (one) => {
-      expect((await one.post(url('extensions/v1beta1'), object)).status).toBe(201);
-    });
-    await within(32, async (one) => {
-      expect((await one.get(`${url('extensions/v1beta1')}/${name}`)).status).toBe(404);
-      const labels = { metadata: { labels: { current: 'yes' } } };
-      const patched = await one.patch(`${url('apps/v1')}/${name}`, labels, 'merge');
-      expect(patched.status, patched.text).toBe(200);
-    });
-    await within(15, async (one) => {
-      const { metadata, spec } = (await one.get(`${url('extensions/v1beta1')}/${name}`)).body;
-      expect(metadata.labels).toEqual({ app: 'a', current: 'yes' });
-      expect(spec.rollbackTo).toEqual({ revision: 3 });
-    });
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
+  await within(15, async (one) => {
+    expect((await one.post(url('extensions/v1beta1'), object)).status).toBe(201);
+  });
+  await within(32, async (one) => {
+    expect((await one.get(`${url('extensions/v1beta1')}/${name}`)).status).toBe(404);
+    const labels = { metadata: { labels: { current: 'yes' } } };
+    const patched = await one.patch(`${url('apps/v1')}/${name}`, labels, 'merge');
+    expect(patched.status, patched.text).toBe(200);
+  });
+  await within(15, async (one) => {
+    const { metadata, spec } = (await one.get(`${url('extensions/v1beta1')}/${name}`)).body;
+    expect(metadata.labels).toEqual({ app: 'a', current: 'yes' });
+    expect(spec.rollbackTo).toEqual({ revision: 3 });
+  });
 });
 
 test('VER-2: watches show objects in their version', async () => {

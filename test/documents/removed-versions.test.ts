@@ -2,14 +2,9 @@ import type { ResourceDef } from '@wheelhouse/kinds';
 import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type Answer,
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { type Answer, eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { entryOf, exampleIn, type Removed, table } from './removed-versions-table.ts';
 
 function pathOf(at: { groupVersion: string; def: ResourceDef; namespace: string }): string {
@@ -29,14 +24,9 @@ function still(object: ApiObject): ApiObject {
 
 const releases = [...new Set(table.map((one) => one.removed - 1))].sort((a, b) => a - b);
 
-describe.each(releases)('release 1.%i', (minor) => {
-  let server: TestServer;
-  let namespace: string;
-  beforeAll(async () => {
-    server = await startTestServer({ emulatedMinor: minor });
-    namespace = await freshNamespace(server);
-  });
-  afterAll(() => server.stop());
+describe.each(releases)('release 1.%i', async (minor) => {
+  const server = await withServer({ emulatedMinor: minor });
+  const namespace = await freshNamespace(server);
 
   const ofRelease = table.filter((one) => one.removed === minor + 1);
   const stored = ofRelease.filter((one) => entryOf(one).def.isVirtual !== true);

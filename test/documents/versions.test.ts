@@ -11,7 +11,7 @@ import {
   type RuntimeConfig,
   readOptions,
 } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   configMap,
   eventually,
@@ -19,6 +19,7 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 function runtimeConfig(pairs: string): RuntimeConfig {
   const outcome = readOptions([`--runtime-config=${pairs}`]);
@@ -26,7 +27,7 @@ function runtimeConfig(pairs: string): RuntimeConfig {
   return outcome.options.config.runtimeConfig ?? new Map();
 }
 
-async function withServer(pairs: string, use: (server: TestServer) => Promise<void>) {
+async function within(pairs: string, use: (server: TestServer) => Promise<void>) {
   const server = await startTestServer({ runtimeConfig: runtimeConfig(pairs) });
   try {
     await use(server);
@@ -50,12 +51,8 @@ async function served(server: TestServer): Promise<string[]> {
   );
 }
 
-describe('default versions', () => {
-  let server: TestServer;
-  beforeAll(async () => {
-    server = await startTestServer();
-  });
-  afterAll(() => server.stop());
+describe('default versions', async () => {
+  const server = await withServer();
 
   test('VER-1: alpha versions and new beta versions are off by default', async () => {
     const names = await served(server);
@@ -137,7 +134,7 @@ describe('default versions', () => {
 
 describe('VER-1: --runtime-config', () => {
   test('VER-1: a beta version can be enabled, and warns of its removal (VER-3)', async () => {
-    await withServer(`${identity}/v1beta1=true`, async (server) => {
+    await within(`${identity}/v1beta1=true`, async (server) => {
       const answer = await server.post(reviews('v1beta1'), review('v1beta1'));
       expect(answer.status).toBe(201);
       expect(answer.body).toMatchObject({
@@ -156,7 +153,7 @@ describe('VER-1: --runtime-config', () => {
   });
 
   test('VER-1: removed versions stay removed', async () => {
-    await withServer('api/all=true,batch/v1beta1=true', async (server) => {
+    await within('api/all=true,batch/v1beta1=true', async (server) => {
       const names = await served(server);
       expect(names).toContain(`${identity}/v1beta1`);
       // The alpha version ended with 1.32.
@@ -166,7 +163,7 @@ describe('VER-1: --runtime-config', () => {
   });
 
   test('VER-1: a disabled version is absent from discovery, OpenAPI, and paths', async () => {
-    await withServer('batch/v1=false,apps/v1/deployments=false', async (server) => {
+    await within('batch/v1=false,apps/v1/deployments=false', async (server) => {
       expect(await served(server)).not.toContain('batch/v1');
       const gone = await server.get('/apis/batch/v1/jobs');
       expect(gone.status).toBe(404);
@@ -192,7 +189,7 @@ describe('VER-1: --runtime-config', () => {
 
   test('VER-1: the most specific key wins: resource, version, class of versions, all', async () => {
     const pairs = 'api/all=false,api/ga=true,apps/v1=false,apps/v1/daemonsets,v1=true';
-    await withServer(pairs, async (server) => {
+    await within(pairs, async (server) => {
       expect((await server.get('/apis/batch/v1/jobs')).status).toBe(200);
       expect((await server.get('/apis/apps/v1/deployments')).status).toBe(404);
       expect((await server.get('/apis/apps/v1/daemonsets')).status).toBe(200);
@@ -200,7 +197,7 @@ describe('VER-1: --runtime-config', () => {
   });
 
   test('VER-1: the server works without the versions that it uses itself', async () => {
-    await withServer('api/all=false,/v1/configmaps=true', async (server) => {
+    await within('api/all=false,/v1/configmaps=true', async (server) => {
       const path = '/api/v1/namespaces/default/configmaps';
       expect((await server.post(path, configMap('a'))).status).toBe(201);
       expect((await server.get('/api/v1/namespaces')).status).toBe(404);

@@ -1,7 +1,7 @@
 import { type JsonObject, silentLogger, systemClock } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { freshNamespace, startTestServer } from '../support/harness.ts';
+import { freshNamespace } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -166,11 +166,10 @@ describe('coordinated leader election', () => {
     const lines: string[] = [];
     const warn = (message: string) => void lines.push(message);
     const logger = { ...silentLogger, warn };
-    const other = await startTestServer({ dialect: 'kubernetes', logger, clock, ...gate });
+    const other = await withServer({ dialect: 'kubernetes', logger, clock, ...gate });
     await expect
       .poll(() => lines)
       .toContain('CoordinatedLeaderElection is on, and LeaseCandidates are not served');
     expect((await other.get('/readyz')).status).toBe(200);
-    await other.stop();
   });
 });

@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
 import { eventually, freshNamespace, startTestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -377,7 +375,7 @@ describe('operations', () => {
 
 describe('retention', () => {
   test('EVENT-3: an Event expires after its last write, and watchers see DELETED', async () => {
-    const short = await startTestServer({ eventTtlMs: 400 });
+    const short = await withServer({ eventTtlMs: 400 });
     const place = '/apis/events.svc.io/v1/namespaces/default/events';
     const at = { kind: 'Pod', namespace: 'default', name: 'p' };
     const watch = await short.watch(`${place}?watch=1`);
@@ -401,20 +399,17 @@ describe('retention', () => {
     expect((await short.get('/api/v1/namespaces/default/configmaps/kept')).status).toBe(200);
     watch.close();
     core.close();
-    await short.stop();
   });
 
   test('EVENT-3: Events of an earlier process expire in time as well', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-store-'));
+    const directory = temporaryFolder();
     const store = { type: 'embedded', directory } as const;
     const at = '/api/v1/namespaces/default/events';
     const involvedObject = { kind: 'Pod', namespace: 'default', name: 'p' };
     const first = await startTestServer({ store, eventTtlMs: 0 });
     expect((await first.post(at, oldEvent('a', { involvedObject }))).status).toBe(201);
     await first.stop();
-    const second = await startTestServer({ store, eventTtlMs: 50 });
+    const second = await withServer({ store, eventTtlMs: 50 });
     await eventually(async () => (await second.get(at)).body.items.length === 0);
-    await second.stop();
-    rmSync(directory, { recursive: true, force: true });
   });
 });

@@ -7,6 +7,7 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 async function withGates(
   pairs: readonly string[],
@@ -244,20 +245,16 @@ describe('VER-5: gates that are on', () => {
     for (const gate of ['true', 'false']) {
       const { gates } = readFeatureGates([`DRAAdminAccess=${gate}`]);
       const runtimeConfig = new Map([[group, true]]);
-      const server = await startTestServer({
+      const server = await withServer({
         dialect: 'kubernetes',
         featureGates: gates,
         runtimeConfig,
       });
-      try {
-        const path = `/apis/${group}/namespaces/${await freshNamespace(server)}/resourceclaims`;
-        const made = await server.post(path, claim);
-        expect(made.status, made.text).toBe(201);
-        const [kept] = made.body.spec.devices.requests;
-        expect('adminAccess' in kept).toBe(gate === 'true');
-      } finally {
-        await server.stop();
-      }
+      const path = `/apis/${group}/namespaces/${await freshNamespace(server)}/resourceclaims`;
+      const made = await server.post(path, claim);
+      expect(made.status, made.text).toBe(201);
+      const [kept] = made.body.spec.devices.requests;
+      expect('adminAccess' in kept).toBe(gate === 'true');
     }
   });
 

@@ -1,7 +1,7 @@
 import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type ResponseBody, startTestServer } from '../support/harness.ts';
+import type { ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const ns = '/api/v1/namespaces/pods';
@@ -381,20 +381,16 @@ describe('a PodTemplate', () => {
 });
 
 test('API-10: privileged containers are rejected if the flag forbids them', async () => {
-  const strict = await startTestServer({ privilegedContainers: 'refused' });
-  try {
-    const containers = [{ name: 'a', image: 'x', securityContext: { privileged: true } }];
-    const metadata = { name: 'p', namespace: 'default' };
-    const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers } };
-    const path = '/api/v1/namespaces/default/pods';
-    const { status, body } = await strict.post(path, pod);
-    expect([status, body.message]).toEqual([
-      422,
-      'Pod "p" is invalid: spec.containers[0].securityContext.privileged: ' +
-        'Forbidden: disallowed by cluster policy',
-    ]);
-    expect((await server.post(path, pod)).status).toBe(201);
-  } finally {
-    await strict.stop();
-  }
+  const strict = await withServer({ privilegedContainers: 'refused' });
+  const containers = [{ name: 'a', image: 'x', securityContext: { privileged: true } }];
+  const metadata = { name: 'p', namespace: 'default' };
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers } };
+  const path = '/api/v1/namespaces/default/pods';
+  const { status, body } = await strict.post(path, pod);
+  expect([status, body.message]).toEqual([
+    422,
+    'Pod "p" is invalid: spec.containers[0].securityContext.privileged: ' +
+      'Forbidden: disallowed by cluster policy',
+  ]);
+  expect((await server.post(path, pod)).status).toBe(201);
 });

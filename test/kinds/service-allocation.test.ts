@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
 import {
   type Answer,
   eventually,
@@ -335,24 +333,19 @@ describe('exactness', () => {
     }));
 
   test('a restart knows the allocations', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-services-'));
+    const directory = temporaryFolder();
     const config = { store: { type: 'embedded', directory } as const, serviceRanges: small };
-    try {
-      const before = await startTestServer(config);
-      const namespace = await freshNamespace(before);
-      const names = Array.from({ length: 13 }, (_, index) => `s${index}`);
-      const made = await Promise.all(names.map((name) => make(before, namespace, name)));
-      const ips = new Set(made.map(({ body }) => body.spec.clusterIP));
-      expect(ips.size).toBe(13);
-      await before.stop();
-      const after = await startTestServer(config);
-      const [last, full] = [await make(after, namespace, 'x'), await make(after, namespace, 'y')];
-      expect(ips).not.toContain(last.body.spec.clusterIP);
-      expect(full.body.message).toContain('range is full');
-      await after.stop();
-    } finally {
-      rmSync(directory, { recursive: true, force: true });
-    }
+    const before = await startTestServer(config);
+    const namespace = await freshNamespace(before);
+    const names = Array.from({ length: 13 }, (_, index) => `s${index}`);
+    const made = await Promise.all(names.map((name) => make(before, namespace, name)));
+    const ips = new Set(made.map(({ body }) => body.spec.clusterIP));
+    expect(ips.size).toBe(13);
+    await before.stop();
+    const after = await withServer(config);
+    const [last, full] = [await make(after, namespace, 'x'), await make(after, namespace, 'y')];
+    expect(ips).not.toContain(last.body.spec.clusterIP);
+    expect(full.body.message).toContain('range is full');
   });
 
   test('a Service held by a finalizer keeps its address until it is gone', async () => {

@@ -1,13 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type Answer,
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { type Answer, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const group = '/apis/networking.k8s.io/v1beta1';
@@ -133,13 +127,9 @@ describe('VER-5: IPAddress objects of Services', () => {
   });
 });
 
-describe('VER-5: additional ranges', () => {
-  let small: TestServer;
-  beforeAll(async () => {
-    small = await startTestServer({ ...on, serviceRanges });
-    await isReady(small, 'kubernetes');
-  });
-  afterAll(() => small.stop());
+describe('VER-5: additional ranges', async () => {
+  const small = await withServer({ ...on, serviceRanges });
+  await isReady(small, 'kubernetes');
 
   test('VER-5: a full range is extended by another, which its addresses protect', async () => {
     const namespace = await freshNamespace(small);

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { type Answer, itemNames, startTestServer } from '../support/harness.ts';
+import { type Answer, itemNames } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const records = '/apis/internal.apiserver.k8s.io/v1alpha1/storageversions';
@@ -45,12 +45,10 @@ describe('StorageVersions', () => {
   });
 
   test('VER-5: nothing is recorded without the gate or the kind', async () => {
-    const plain = await startTestServer({ dialect: 'kubernetes', runtimeConfig });
+    const plain = await withServer({ dialect: 'kubernetes', runtimeConfig });
     expect(itemNames(await plain.get(records))).toEqual([]);
-    await plain.stop();
-    const unserved = await startTestServer({ dialect: 'kubernetes', featureGates });
+    const unserved = await withServer({ dialect: 'kubernetes', featureGates });
     expect((await unserved.get('/readyz')).status).toBe(200);
-    await unserved.stop();
   });
 
   test.each([

@@ -1,26 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  as,
-  bindingOf,
-  mustCreate,
-  rbacPath,
-  roleOf,
-  startWithUsers,
-} from '../authentication/token-users.ts';
-import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
+
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
 import { apply, dataMap, defineThing, freshName, managersOf, ownedBy } from './apply-kinds.ts';
 
-let server: TestServer;
-let namespace: string;
-let maps: string;
-beforeAll(async () => {
-  server = await startWithUsers([{ name: 'patcher' }, { name: 'creator' }]);
-  namespace = await freshNamespace(server);
-  maps = `/api/v1/namespaces/${namespace}/configmaps`;
-});
-afterAll(async () => {
-  await server.stop();
-});
+const server = await withUsers([{ name: 'patcher' }, { name: 'creator' }]);
+const namespace = await freshNamespace(server);
+const maps = `/api/v1/namespaces/${namespace}/configmaps`;
 
 describe('the request', () => {
   test('SSA-1: creates a missing object with 201 and patches an existing one with 200', async () => {

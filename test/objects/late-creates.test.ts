@@ -1,35 +1,16 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  type AdmissionService,
-  configure,
-  startAdmissionService,
-  webhook,
-} from '../admission/admission-service.ts';
-import {
-  configMap,
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
-import { type SkippingClock, skippingClock } from '../support/skipping-clock.ts';
+import { expect, test } from 'vitest';
+import { configure, startAdmissionService, webhook } from '../admission/admission-service.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { skippingClock } from '../support/skipping-clock.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** Milliseconds after which no previously admitted write can reach the store. */
 const lateWritesMs = 60_000;
 
-let service: AdmissionService;
-let clock: SkippingClock;
-let server: TestServer;
-
-beforeAll(async () => {
-  service = await startAdmissionService();
-  clock = skippingClock();
-  server = await startTestServer({ clock });
-});
-afterAll(async () => {
-  await server.stop();
-  await service.stop();
-});
+const service = await untilEnd(startAdmissionService());
+const clock = skippingClock();
+const server = await withServer({ clock });
 
 test('DEL-4: an object created while its namespace is removed is deleted, too', async () => {
   const namespace = await freshNamespace(server);

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, configMap, freshNamespace, startTestServer } from '../support/harness.ts';
+import { type Answer, configMap, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { apply, dataMap, defineThing, freshName, managersOf, ownedBy } from './apply-kinds.ts';
 
@@ -435,55 +435,47 @@ describe('schemas that change', () => {
 describe('time', () => {
   test('MF-9: the eleventh updater merges the oldest into ancient-changes', async () => {
     const clock = new FakeClock(Date.parse('2030-01-01T00:00:00Z'));
-    const timed = await startTestServer({ clock });
-    try {
-      const path = `/api/v1/namespaces/${await freshNamespace(timed)}/configmaps`;
-      await timed.post(`${path}?fieldManager=u0`, dataMap('one', { k0: '0' }));
-      for (let at = 1; at < 12; at += 1) {
-        clock.advance(1000);
-        const patch = { data: { [`k${at}`]: String(at) } };
-        await timed.patch(`${path}/one?fieldManager=u${at}`, patch, 'merge');
-      }
-      const answer = await timed.get(`${path}/one`);
-      const managers = managersOf(answer);
-      expect(managers).toHaveLength(10);
-      expect(managers[0]).toBe('ancient-changes/Update');
-      expect(managers.at(-1)).toBe('u11/Update');
-      expect(ownedBy(answer, 'ancient-changes', 'Update')?.['f:data']).toEqual({
-        '.': {},
-        'f:k0': {},
-        'f:k1': {},
-        'f:k2': {},
-      });
-    } finally {
-      await timed.stop();
+    const timed = await withServer({ clock });
+    const path = `/api/v1/namespaces/${await freshNamespace(timed)}/configmaps`;
+    await timed.post(`${path}?fieldManager=u0`, dataMap('one', { k0: '0' }));
+    for (let at = 1; at < 12; at += 1) {
+      clock.advance(1000);
+      const patch = { data: { [`k${at}`]: String(at) } };
+      await timed.patch(`${path}/one?fieldManager=u${at}`, patch, 'merge');
     }
+    const answer = await timed.get(`${path}/one`);
+    const managers = managersOf(answer);
+    expect(managers).toHaveLength(10);
+    expect(managers[0]).toBe('ancient-changes/Update');
+    expect(managers.at(-1)).toBe('u11/Update');
+    expect(ownedBy(answer, 'ancient-changes', 'Update')?.['f:data']).toEqual({
+      '.': {},
+      'f:k0': {},
+      'f:k1': {},
+      'f:k2': {},
+    });
   });
 
   test('MF-9, META-6: time changes only when the set does', async () => {
     const clock = new FakeClock(Date.parse('2030-01-01T00:00:00Z'));
-    const timed = await startTestServer({ clock });
-    try {
-      const path = `/api/v1/namespaces/${await freshNamespace(timed)}/configmaps`;
-      const created = await timed.post(`${path}?fieldManager=m`, dataMap('one', { a: '1' }));
-      clock.advance(5000);
-      const same = await timed.put(`${path}/one?fieldManager=m`, created.body);
-      expect(same.text).toBe(created.text);
-      const patch = { data: { b: '1' } };
-      const changed = await timed.patch(`${path}/one?fieldManager=m`, patch, 'merge');
-      expect(changed.body.metadata.managedFields[0].time).toBe('2030-01-01T00:00:05Z');
-      clock.advance(5000);
-      const again = await timed.patch(`${path}/one?fieldManager=m`, patch, 'merge');
-      expect(again.text).toBe(changed.text);
-      const given = again.body.metadata.managedFields.map((entry: JsonObject) => ({
-        ...entry,
-        time: '2031-01-01T00:00:00Z',
-      }));
-      const touched = { ...again.body, metadata: { ...again.body.metadata, managedFields: given } };
-      const put = await timed.put(`${path}/one?fieldManager=m`, touched);
-      expect(put.text).toBe(changed.text);
-    } finally {
-      await timed.stop();
-    }
+    const timed = await withServer({ clock });
+    const path = `/api/v1/namespaces/${await freshNamespace(timed)}/configmaps`;
+    const created = await timed.post(`${path}?fieldManager=m`, dataMap('one', { a: '1' }));
+    clock.advance(5000);
+    const same = await timed.put(`${path}/one?fieldManager=m`, created.body);
+    expect(same.text).toBe(created.text);
+    const patch = { data: { b: '1' } };
+    const changed = await timed.patch(`${path}/one?fieldManager=m`, patch, 'merge');
+    expect(changed.body.metadata.managedFields[0].time).toBe('2030-01-01T00:00:05Z');
+    clock.advance(5000);
+    const again = await timed.patch(`${path}/one?fieldManager=m`, patch, 'merge');
+    expect(again.text).toBe(changed.text);
+    const given = again.body.metadata.managedFields.map((entry: JsonObject) => ({
+      ...entry,
+      time: '2031-01-01T00:00:00Z',
+    }));
+    const touched = { ...again.body, metadata: { ...again.body.metadata, managedFields: given } };
+    const put = await timed.put(`${path}/one?fieldManager=m`, touched);
+    expect(put.text).toBe(changed.text);
   });
 });

@@ -1,23 +1,14 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const featureGates = readFeatureGates(['InPlacePodVerticalScaling=true']).gates;
 
-let server: TestServer;
-let namespace: string;
-beforeAll(async () => {
-  const controllers = ['namespace-controller', 'resourcequota-controller'];
-  server = await startTestServer({ dialect: 'kubernetes', featureGates, controllers });
-  namespace = await freshNamespace(server);
-});
-afterAll(() => server.stop());
+const controllers = ['namespace-controller', 'resourcequota-controller'];
+const server = await withServer({ dialect: 'kubernetes', featureGates, controllers });
+const namespace = await freshNamespace(server);
 
 const pods = (name = '') => `/api/v1/namespaces/${namespace}/pods${name === '' ? '' : `/${name}`}`;
 
@@ -115,15 +106,11 @@ describe('VER-5: pods/resize', () => {
   });
 
   test('VER-5: is not served while the gate is off', async () => {
-    const plain = await startTestServer();
-    try {
-      const own = await freshNamespace(plain);
-      expect((await plain.get(`/api/v1/namespaces/${own}/pods/a/resize`)).status).toBe(404);
-      const { resources } = (await plain.get('/api/v1')).body;
-      const names = resources.map((one: { name: string }) => one.name);
-      expect(names).not.toContain('pods/resize');
-    } finally {
-      await plain.stop();
-    }
+    const plain = await withServer();
+    const own = await freshNamespace(plain);
+    expect((await plain.get(`/api/v1/namespaces/${own}/pods/a/resize`)).status).toBe(404);
+    const { resources } = (await plain.get('/api/v1')).body;
+    const names = resources.map((one: { name: string }) => one.name);
+    expect(names).not.toContain('pods/resize');
   });
 });

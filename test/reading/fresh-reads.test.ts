@@ -1,22 +1,17 @@
 import { readOptions } from '@wheelhouse/server/testing';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { onEtcd } from '../storage/etcd-config.ts';
-import { configMap, itemNames, startTestServer, type TestServer } from '../support/harness.ts';
-
-let server: TestServer | undefined;
-afterEach(async () => {
-  await server?.stop();
-  server = undefined;
-});
+import { untilEnd } from '../support/cleanup.ts';
+import { configMap, itemNames } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** Starts a server with these flags, and creates two objects of each of two kinds. */
 async function started(...flags: string[]) {
   const outcome = readOptions(flags);
   if (outcome.kind !== 'options') throw new Error(outcome.kind);
   const { freshReads } = outcome.options.config;
-  const running = await startTestServer(freshReads === undefined ? {} : { freshReads });
-  server = running;
+  const running = await withServer(freshReads === undefined ? {} : { freshReads });
   for (const name of ['a', 'b']) {
     await running.post('/api/v1/namespaces/default/configmaps', configMap(name));
     await running.post('/api/v1/namespaces/default/secrets', { metadata: { name } });
@@ -54,25 +49,19 @@ describe('reads of any version', () => {
 
 describe.skipIf(!hasEtcd)('reads of any version on etcd', () => {
   test('LIST-5: a server without a watch cache starts, counts, and reads the newest', async () => {
-    const etcd = await startTestEtcd();
-    try {
-      server = await startTestServer({
-        ...onEtcd(etcd),
-        dialect: 'kubernetes',
-        freshReads: 'all',
-      });
-      expect((await server.get('/readyz')).status).toBe(200);
-      const { text } = await server.get('/healthz/poststarthook/storage-object-count-tracker-hook');
-      expect(text).toBe('ok');
-      const maps = '/api/v1/namespaces/default/configmaps';
-      for (const name of ['a', 'b']) await server.post(maps, configMap(name));
-      const page = await server.get(`${maps}?limit=1&resourceVersion=0`);
-      expect(itemNames(page)).toEqual(['a']);
-    } finally {
-      await server?.stop();
-      server = undefined;
-      await etcd.dispose();
-    }
+    const etcd = await untilEnd(startTestEtcd());
+    const server = await withServer({
+      ...onEtcd(etcd),
+      dialect: 'kubernetes',
+      freshReads: 'all',
+    });
+    expect((await server.get('/readyz')).status).toBe(200);
+    const { text } = await server.get('/healthz/poststarthook/storage-object-count-tracker-hook');
+    expect(text).toBe('ok');
+    const maps = '/api/v1/namespaces/default/configmaps';
+    for (const name of ['a', 'b']) await server.post(maps, configMap(name));
+    const page = await server.get(`${maps}?limit=1&resourceVersion=0`);
+    expect(itemNames(page)).toEqual(['a']);
   });
 });
 

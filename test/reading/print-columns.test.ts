@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { exampleAuthority } from '@wheelhouse/kinds/testing';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { itemNames, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { itemNames } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /**
  * The columns of each resource, as kube-apiserver's printers define them: types other than text
@@ -12,14 +13,10 @@ import { itemNames, startTestServer, type TestServer } from '../support/harness.
 const printed = readFileSync(new URL('./print-columns.txt', import.meta.url), 'utf8');
 
 const table = 'application/json;as=Table;g=meta.k8s.io;v=v1';
-let server: TestServer;
-beforeAll(async () => {
-  const runtimeConfig = new Map([['api/all', true]]);
-  const gates = ['ClusterTrustBundle=true', 'StorageVersionMigrator=true'];
-  const { gates: featureGates } = readFeatureGates(gates);
-  server = await startTestServer({ dialect: 'kubernetes', runtimeConfig, featureGates });
-});
-afterAll(() => server.stop());
+const runtimeConfig = new Map([['api/all', true]]);
+const gates = ['ClusterTrustBundle=true', 'StorageVersionMigrator=true'];
+const { gates: featureGates } = readFeatureGates(gates);
+const server = await withServer({ dialect: 'kubernetes', runtimeConfig, featureGates });
 
 const pathTo = (resource: string) => `/${resource.startsWith('v1/') ? 'api' : 'apis'}/${resource}`;
 

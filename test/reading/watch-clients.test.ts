@@ -2,13 +2,7 @@ import https from 'node:https';
 import tls from 'node:tls';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import {
-  adminToken,
-  configMap,
-  eventually,
-  freshNamespace,
-  startTestServer,
-} from '../support/harness.ts';
+import { adminToken, configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { passing, skippingClock } from '../support/skipping-clock.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -66,31 +60,27 @@ test('WATCH-1: over HTTP/1.1 the stream is chunked, one document per line', asyn
 
 test('WATCH-4: bookmarks are sent about once a minute', async () => {
   const clock = new FakeClock();
-  const timed = await startTestServer({ clock });
-  try {
-    const namespace = await freshNamespace(timed);
-    const from = (await timed.get(path(namespace))).body.metadata.resourceVersion;
-    const watch = await timed.watch(
-      `${path(namespace)}?watch=true&allowWatchBookmarks=true&resourceVersion=${from}`,
-    );
-    const quiet = await timed.watch(`${path(namespace)}?watch=true`);
-    clock.advance(59_000);
-    const other = await timed.post(path(namespace), configMap('a'));
-    await watch.until((events) => events.length === 1);
-    for (let minute = 1; minute <= 3; minute++) {
-      clock.advance(61_500);
-      await watch.until((events) => events.length === 1 + minute, `bookmark ${minute}`);
-    }
-    const types = watch.events.map(({ type }) => type);
-    expect(types).toEqual(['ADDED', 'BOOKMARK', 'BOOKMARK', 'BOOKMARK']);
-    const version = Number(watch.events[1]?.object.metadata.resourceVersion);
-    expect(version).toBeGreaterThanOrEqual(Number(other.body.metadata.resourceVersion));
-    expect(quiet.events.map(({ type }) => type)).toEqual(['ADDED']);
-    watch.close();
-    quiet.close();
-  } finally {
-    await timed.stop();
+  const timed = await withServer({ clock });
+  const namespace = await freshNamespace(timed);
+  const from = (await timed.get(path(namespace))).body.metadata.resourceVersion;
+  const watch = await timed.watch(
+    `${path(namespace)}?watch=true&allowWatchBookmarks=true&resourceVersion=${from}`,
+  );
+  const quiet = await timed.watch(`${path(namespace)}?watch=true`);
+  clock.advance(59_000);
+  const other = await timed.post(path(namespace), configMap('a'));
+  await watch.until((events) => events.length === 1);
+  for (let minute = 1; minute <= 3; minute++) {
+    clock.advance(61_500);
+    await watch.until((events) => events.length === 1 + minute, `bookmark ${minute}`);
   }
+  const types = watch.events.map(({ type }) => type);
+  expect(types).toEqual(['ADDED', 'BOOKMARK', 'BOOKMARK', 'BOOKMARK']);
+  const version = Number(watch.events[1]?.object.metadata.resourceVersion);
+  expect(version).toBeGreaterThanOrEqual(Number(other.body.metadata.resourceVersion));
+  expect(quiet.events.map(({ type }) => type)).toEqual(['ADDED']);
+  watch.close();
+  quiet.close();
 });
 
 test('WATCH-7: a client that does not read is cut off and delays no other client', async () => {

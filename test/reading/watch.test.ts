@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { configMap, freshNamespace, startTestServer } from '../support/harness.ts';
+import { configMap, freshNamespace } from '../support/harness.ts';
 import { passing, skippingClock } from '../support/skipping-clock.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -211,19 +211,15 @@ describe('bookmarks and initial events', () => {
   });
 
   test('WATCH-5: in the kubernetes dialect the two annotations have their own domains', async () => {
-    const other = await startTestServer({ dialect: 'kubernetes' });
-    try {
-      const query = 'watch=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan';
-      const watch = await other.watch(`/api/v1/nodes?${query}&sendInitialEvents=true`);
-      await watch.until((events) => events.length === 1);
-      expect(Object.keys(watch.events[0]?.object.metadata.annotations ?? {})).toEqual([
-        'k8s.io/initial-events-end',
-        'kubernetes.io/initial-events-list-blueprint',
-      ]);
-      watch.close();
-    } finally {
-      await other.stop();
-    }
+    const other = await withServer({ dialect: 'kubernetes' });
+    const query = 'watch=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan';
+    const watch = await other.watch(`/api/v1/nodes?${query}&sendInitialEvents=true`);
+    await watch.until((events) => events.length === 1);
+    expect(Object.keys(watch.events[0]?.object.metadata.annotations ?? {})).toEqual([
+      'k8s.io/initial-events-end',
+      'kubernetes.io/initial-events-list-blueprint',
+    ]);
+    watch.close();
   });
 
   test('WATCH-5: without bookmarks nothing marks the end; false sends no initial events', async () => {

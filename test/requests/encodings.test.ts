@@ -11,13 +11,7 @@ import { schemaOf } from '@wheelhouse/kinds';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import { beforeAll, describe, expect, test } from 'vitest';
-import {
-  adminToken,
-  configMap,
-  eventually,
-  freshNamespace,
-  startTestServer,
-} from '../support/harness.ts';
+import { adminToken, configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const protobuf = 'application/vnd.svc.protobuf';
@@ -479,14 +473,10 @@ describe('CBOR', () => {
   });
 
   test('CODEC-4: without the gate CBOR is 406 and 415', async () => {
-    const plain = await startTestServer();
-    try {
-      const path = '/api/v1/namespaces/default/configmaps';
-      expect((await plain.get(path, { accept: cbor })).status).toBe(406);
-      const body = encodeCbor(configMap('x'));
-      expect((await plain.request('POST', path, { body, type: cbor })).status).toBe(415);
-    } finally {
-      await plain.stop();
-    }
+    const plain = await withServer();
+    const path = '/api/v1/namespaces/default/configmaps';
+    expect((await plain.get(path, { accept: cbor })).status).toBe(406);
+    const body = encodeCbor(configMap('x'));
+    expect((await plain.request('POST', path, { body, type: cbor })).status).toBe(415);
   });
 });

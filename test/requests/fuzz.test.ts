@@ -1,21 +1,18 @@
 import { expect, test } from 'vitest';
 import { driveFuzz } from '../fuzz/drive.ts';
-import { adminToken, startTestServer } from '../support/harness.ts';
+import { adminToken } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 
 test(`API-9: 3,000 requests of seed ${seed} never make the server fail`, async () => {
-  const server = await startTestServer();
-  try {
-    const { faults } = await driveFuzz({
-      url: server.url,
-      token: adminToken,
-      seed,
-      from: 0,
-      to: 3000,
-    });
-    expect(faults).toEqual([]);
-  } finally {
-    await server.stop();
-  }
+  const server = await withServer();
+  const { faults } = await driveFuzz({
+    url: server.url,
+    token: adminToken,
+    seed,
+    from: 0,
+    to: 3000,
+  });
+  expect(faults).toEqual([]);
 }, 120_000);

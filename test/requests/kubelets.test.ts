@@ -1,12 +1,12 @@
 import { X509Certificate } from 'node:crypto';
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import {
   adminToken,
   type ConfigChange,
@@ -15,25 +15,14 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
+import { withServer } from '../support/with-server.ts';
 
-const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-kubelets-'));
-let kubelet: PlayedKubelet;
-let other: PlayedKubelet;
-const undo: (() => Promise<void>)[] = [];
+const directory = temporaryFolder();
 
-beforeAll(async () => {
-  [kubelet, other] = await Promise.all([startKubelet(), startKubelet()]);
-});
+const [kubelet, other] = await Promise.all([untilEnd(startKubelet()), untilEnd(startKubelet())]);
 beforeEach(() => {
   kubelet.requests.length = 0;
   kubelet.answer = (_, response) => void response.end('a line\n');
-});
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-});
-afterAll(async () => {
-  await Promise.all([kubelet.stop(), other.stop()]);
-  rmSync(directory, { recursive: true, force: true });
 });
 
 function file(name: string, text: string): string {
@@ -53,8 +42,7 @@ async function withPod(
   change: ConfigChange = {},
   node: { readonly port?: number; readonly addresses?: object[] } = {},
 ): Promise<TestServer> {
-  const server = await startTestServer(change);
-  undo.push(() => server.stop());
+  const server = await withServer(change);
   const { port = kubelet.port } = node;
   const { addresses = [{ type: 'InternalIP', address: '127.0.0.1' }] } = node;
   const daemonEndpoints = { kubeletEndpoint: { Port: port } };
@@ -306,7 +294,6 @@ describe('streams', () => {
     const opened = await upgraded(server, `${pods}/p/attach?container=a`);
     if (!('socket' in opened)) throw new Error(JSON.stringify(opened));
     const closed = new Promise((resolve) => opened.socket.on('close', resolve));
-    undo.length = 0;
     await server.stop();
     await closed;
   });

@@ -1,19 +1,20 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { deflateRawSync, deflateSync, gunzipSync, gzipSync, inflateRawSync } from 'node:zlib';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureCa, issueClientCertificate } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { temporaryFile } from '../authentication/token-users.ts';
+import { temporaryFolder } from '../support/cleanup.ts';
 import { adminToken, startTestServer, type TestServer } from '../support/harness.ts';
 import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
 
 const at = '/api/v1/namespaces/default';
+const directory = temporaryFolder();
+const clientCaFile = join(directory, 'clients.crt');
 const podAddress = '10.9.8.7';
 let server: TestServer;
 let kubelet: PlayedKubelet;
@@ -51,16 +52,13 @@ beforeAll(async () => {
     hosts.push(host);
     return '127.0.0.1';
   };
-  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-ca-'));
-  const ca = ensureCa(join(directory, 'ca'), systemClock.now());
-  rmSync(directory, { recursive: true });
+  const ca = ensureCa(directory, systemClock.now());
   const of = { ca, user: 'jane', groups: ['system:masters'], clock: systemClock };
   const { certificatePem: cert, keyPem: key } = issueClientCertificate(of);
   shown = { cert, key };
-  const bundle = temporaryFile('ca.crt', ca.certificatePem);
-  const authentication = { clientCaFile: bundle.path };
+  writeFileSync(clientCaFile, ca.certificatePem);
+  const authentication = { clientCaFile };
   server = await startTestServer({ kubelets: { connectTo }, authentication });
-  bundle.remove();
   await prepare();
 });
 beforeEach(() => {

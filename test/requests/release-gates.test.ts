@@ -1,25 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { replaceHost } from '@wheelhouse/machinery/testing';
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterEach, describe, expect, test } from 'vitest';
-import {
-  type ConfigChange,
-  configMap,
-  itemNames,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
-
-const undo: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-});
-
-async function serverWith(change: ConfigChange): Promise<TestServer> {
-  const server = await startTestServer(change);
-  undo.push(() => server.stop());
-  return server;
-}
+import { describe, expect, test } from 'vitest';
+import { atEnd } from '../support/cleanup.ts';
+import { type ConfigChange, configMap, itemNames, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const maps = '/api/v1/namespaces/default/configmaps';
 const gatesOf = (text: string, emulatedMinor?: number) => ({
@@ -40,7 +25,7 @@ describe('ConsistentListFromCache', () => {
     ['off, they are read from the store', gatesOf('ConsistentListFromCache=false'), 2],
     ['off in 1.31, they are too', gatesOf('ConsistentListFromCache=false', 31), 2],
   ])('VER-5: %s', async (_, change, expected) => {
-    const server = await serverWith(change);
+    const server = await withServer(change);
     for (const name of ['a', 'b', 'c']) await server.post(maps, configMap(name));
     await server.get(maps);
     const before = await listsOf(server);
@@ -77,8 +62,8 @@ describe('RetryGenerateName', () => {
     };
     const defer = (task: () => void) => void setImmediate(task);
     const restore = replaceHost({ random, randomUuid: () => randomUUID(), defer });
-    undo.push(async () => restore());
-    const server = await serverWith(change);
+    atEnd(restore);
+    const server = await withServer(change);
     const statuses: number[] = [];
     for (let count = 0; count < 2; count += 1) {
       fixedDraws = 15;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
   as,
   bindingOf,
@@ -6,17 +6,17 @@ import {
   rbacGroup,
   rbacPath,
   roleOf,
-  startWithUsers,
 } from '../authentication/token-users.ts';
-import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
 
-let server: TestServer;
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
+
 let namespace: string;
 let roles: string;
 let maps: string;
 
+const server = await withUsers([{ name: 'writer' }]);
 beforeAll(async () => {
-  server = await startWithUsers([{ name: 'writer' }]);
   namespace = await freshNamespace(server);
   roles = `${rbacPath}/namespaces/${namespace}/roles`;
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
@@ -33,7 +33,6 @@ beforeAll(async () => {
   await mustCreate(server, `${rbacPath}/clusterrolebindings`, binding);
   await eventually(async () => (await server.get(roles, as('writer'))).status === 200);
 });
-afterAll(() => server.stop());
 
 const names = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}`);
