@@ -1,7 +1,6 @@
 import http from 'node:http';
 import https from 'node:https';
 import net from 'node:net';
-import { join } from 'node:path';
 import tls from 'node:tls';
 import {
   type ApiClient,
@@ -12,7 +11,7 @@ import {
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureCa, issueCertificate } from '@wheelhouse/server/testing';
 import { afterEach, expect, test } from 'vitest';
-import { temporaryFile } from '../authentication/token-users.ts';
+import { temporaryFolder } from '../support/cleanup.ts';
 import { adminToken, configMap } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -100,8 +99,7 @@ test('a server is trusted by its own certificate, without its authority', async 
 });
 
 test('a TLS proxy is trusted by the same authorities as the server', async () => {
-  const folder = temporaryFile('nothing', '');
-  const ca = ensureCa(join(folder.path, '..', 'ca'), systemClock.now());
+  const ca = ensureCa(temporaryFolder(), systemClock.now());
   const now = systemClock.now();
   const { certificatePem: cert, keyPem: key } = issueCertificate({
     commonName: 'proxy',
@@ -111,7 +109,6 @@ test('a TLS proxy is trusted by the same authorities as the server', async () =>
     hosts: ['127.0.0.1'],
     issuer: ca,
   });
-  folder.remove();
   const address = await startProxy(https.createServer({ cert, key }));
   const proxyUrl = `https://${address}`;
   await expect(clientOf({ proxyUrl }).get('/version')).rejects.toThrow(/certificate/);

@@ -1,7 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
-import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
-import { type Outcome, type SvcctlHome, svcctlFor } from '../svcctl/svcctl-run.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { freshNamespace, type TestServer } from '../support/harness.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { withServer } from '../support/with-server.ts';
+import { type Outcome, svcctlFor } from '../svcctl/svcctl-run.ts';
 
 /**
  * A command line with words separated by spaces, and its standard input. `@ns` is replaced by the
@@ -22,24 +24,16 @@ export function printsLikeKubectl(
   lines: readonly Line[],
   prepare: (server: TestServer, namespace: string) => Promise<void> = async () => {},
 ): void {
-  describe.skipIf(!kubectlIsHere)('compared with kubectl', () => {
-    let server: TestServer;
-    let home: SvcctlHome;
-    let client: Kubectl;
+  describe.skipIf(!kubectlIsHere)('compared with kubectl', async () => {
+    const server = await withServer({ dialect: 'kubernetes' });
+    const home = untilEnd(svcctlFor(server));
+    const client = untilEnd(kubectlOf(server));
     const namespaces = { kubectl: '', svcctl: '' };
     beforeAll(async () => {
-      server = await startTestServer({ dialect: 'kubernetes' });
-      home = svcctlFor(server);
-      client = kubectlOf(server);
       for (const tool of ['kubectl', 'svcctl'] as const) {
         namespaces[tool] = await freshNamespace(server);
         await prepare(server, namespaces[tool]);
       }
-    });
-    afterAll(async () => {
-      home.remove();
-      client.remove();
-      await server.stop();
     });
 
     async function kubectl(words: readonly string[], stdin: string): Promise<Outcome> {

@@ -17,34 +17,21 @@ import {
   systemClock,
 } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
-import {
-  ensureCa,
-  type IssuedCertificate,
-  issueClientCertificate,
-} from '@wheelhouse/server/testing';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startWithUsers, temporaryFile } from '../authentication/token-users.ts';
+import { ensureCa, issueClientCertificate } from '@wheelhouse/server/testing';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { temporaryFile, temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { type ExecPlugin, makeExecPlugin } from '../support/exec-plugin.ts';
-import { eventually, type TestServer } from '../support/harness.ts';
+import { eventually } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
 import { svcctlFor } from '../svcctl/svcctl-run.ts';
 
-let server: TestServer;
-let ca: IssuedCertificate;
 let plugin: ExecPlugin;
 let clients: ApiClient[] = [];
 
-const scratch = temporaryFile('nothing', '');
-beforeAll(async () => {
-  ca = ensureCa(join(scratch.path, '..', 'ca'), systemClock.now());
-  const bundle = temporaryFile('ca.crt', ca.certificatePem);
-  server = await startWithUsers([{ name: 'jane', groups: ['dev'] }, { name: 'joe' }], {
-    authentication: { clientCaFile: bundle.path },
-  });
-  bundle.remove();
-});
-afterAll(async () => {
-  await server.stop();
-  scratch.remove();
+const ca = ensureCa(temporaryFolder(), systemClock.now());
+const bundle = temporaryFile('ca.crt', ca.certificatePem);
+const server = await withUsers([{ name: 'jane', groups: ['dev'] }, { name: 'joe' }], {
+  authentication: { clientCaFile: bundle },
 });
 beforeEach(() => {
   plugin = makeExecPlugin();
@@ -449,7 +436,7 @@ describe('errors', () => {
 
 test('AUTHN-11: svcctl runs the plugin and reports its errors', async () => {
   plugin.answers(credential({ token: 'jane' }));
-  const home = svcctlFor(server);
+  const home = untilEnd(svcctlFor(server));
   const run = (line: string) => home.run(`${line} --kubeconfig=${kubeconfigOf({})}`);
   const { code, out } = await run('auth whoami -o jsonpath={.status.userInfo.username}');
   expect({ code, out }).toEqual({ code: 0, out: 'jane' });
@@ -465,5 +452,4 @@ test('AUTHN-11: svcctl runs the plugin and reports its errors', async () => {
       'please log in\nUnable to connect to the server: getting credentials: ' +
       `exec: executable ${plugin.command} failed with exit code 1\n`,
   });
-  home.remove();
 });

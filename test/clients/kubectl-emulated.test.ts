@@ -1,19 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestServer, type TestServer } from '../support/harness.ts';
-import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
-let client: Kubectl;
-beforeAll(async () => {
-  if (!kubectlIsHere) return;
-  server = await startTestServer({ dialect: 'kubernetes', emulatedMinor: 21 });
-  client = kubectlOf(server);
-});
-afterAll(async () => {
-  if (!kubectlIsHere) return;
-  await server.stop();
-  client.remove();
-});
+const server = await withServer({ dialect: 'kubernetes', emulatedMinor: 21 });
+const client = untilEnd(kubectlOf(server));
 
 const kubectl = (line: string, stdin = '') => client.run(line.split(' '), { stdin });
 

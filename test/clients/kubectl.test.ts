@@ -1,24 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
-import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { freshNamespace } from '../support/harness.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
-let client: Kubectl;
+const server = await withServer({ dialect: 'kubernetes' });
+const client = untilEnd(kubectlOf(server));
 let namespace: string;
-beforeAll(async () => {
-  if (!kubectlIsHere) return;
-  server = await startTestServer({ dialect: 'kubernetes' });
-  client = kubectlOf(server);
-});
-afterAll(async () => {
-  if (!kubectlIsHere) return;
-  await server.stop();
-  client.remove();
-});
 beforeEach(async () => {
-  if (kubectlIsHere) namespace = await freshNamespace(server);
+  namespace = await freshNamespace(server);
 });
 
 const begin = (args: readonly string[], options?: { editor: string }) =>

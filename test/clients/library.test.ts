@@ -1,8 +1,7 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
 import { type ControlPlane, startControlPlane } from '@wheelhouse/server';
 import { afterEach, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
 import { configMap, connect } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
 
@@ -67,21 +66,17 @@ test('CLIENT-3: it provides a kubeconfig and leaves no files behind', async () =
 });
 
 test('CLIENT-3: serve flags apply, and the caller’s data directory is kept', async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'wheelhouse-kept-'));
-  try {
-    const flags = ['--storage-backend=embedded', `--data-dir=${dataDir}`, '--dialect=kubernetes'];
-    const first = await start(...flags);
-    expect((await first.post(configMaps, configMap('kept'), first.as)).status).toBe(201);
-    first.close();
-    await first.plane.stop();
-    const second = await start(...flags);
-    expect((await second.get(`${configMaps}/kept`, second.as)).status).toBe(200);
-    expect((await second.get('/api/v1/namespaces/kube-system', second.as)).status).toBe(200);
-    second.close();
-    await second.plane.stop();
-  } finally {
-    rmSync(dataDir, { recursive: true, force: true });
-  }
+  const dataDir = temporaryFolder();
+  const flags = ['--storage-backend=embedded', `--data-dir=${dataDir}`, '--dialect=kubernetes'];
+  const first = await start(...flags);
+  expect((await first.post(configMaps, configMap('kept'), first.as)).status).toBe(201);
+  first.close();
+  await first.plane.stop();
+  const second = await start(...flags);
+  expect((await second.get(`${configMaps}/kept`, second.as)).status).toBe(200);
+  expect((await second.get('/api/v1/namespaces/kube-system', second.as)).status).toBe(200);
+  second.close();
+  await second.plane.stop();
 });
 
 test('CLIENT-3, AUTHN-1: a request without a credential is refused unless roles allow it', async () => {

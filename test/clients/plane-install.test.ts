@@ -1,6 +1,5 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   type ControlPlane,
@@ -8,15 +7,15 @@ import {
   ManifestError,
   startControlPlane,
 } from '@wheelhouse/server';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
 import { configMap, connect } from '../support/harness.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-manifests-'));
+const folder = temporaryFolder();
 const started: ControlPlane[] = [];
 afterEach(async () => {
   await Promise.all(started.splice(0).map((one) => one.stop()));
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Starts a plane with the names of unmodified manifests, and a client. */
 async function start(options: ControlPlaneOptions = {}) {

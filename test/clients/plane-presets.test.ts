@@ -5,16 +5,13 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { useControlPlane } from '@wheelhouse/server/jest';
 import { buildSync } from 'esbuild';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { buildPrograms, type Programs } from '../support/program.ts';
+import { expect, test, vi } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { buildPrograms } from '../support/program.ts';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '..', '..');
-let programs: Programs;
-beforeAll(async () => {
-  programs = await buildPrograms();
-});
-afterAll(() => programs.remove());
+const programs = await untilEnd(buildPrograms());
 
 const timeoutMs = 120_000;
 

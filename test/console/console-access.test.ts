@@ -15,21 +15,11 @@ import {
   whoAmI,
   whoCan,
 } from '@wheelhouse/console/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  bindingOf,
-  mustCreate,
-  rbacPath,
-  roleOf,
-  startWithUsers,
-} from '../authentication/token-users.ts';
-import {
-  adminToken,
-  configMap,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
+
+import { adminToken, configMap, freshNamespace } from '../support/harness.ts';
+import { withServer, withUsers } from '../support/with-server.ts';
 import {
   apiFor,
   discovered,
@@ -39,13 +29,12 @@ import {
   trustingFetch,
 } from './console.ts';
 
-let server: TestServer;
 let admin: TestApi;
 let reader: TestApi;
 let discovery: Discovered;
 let namespace: string;
+const server = await withUsers([{ name: 'reader', groups: ['team'] }, { name: 'auditor' }]);
 beforeAll(async () => {
-  server = await startWithUsers([{ name: 'reader', groups: ['team'] }, { name: 'auditor' }]);
   admin = apiFor(server);
   reader = apiFor(server, { token: 'reader' });
   discovery = await discovered(admin);
@@ -72,7 +61,6 @@ beforeAll(async () => {
     bindingOf('ClusterRoleBinding', 'conf', { role: 'configurer', subjects: ['carol'] }),
   );
 });
-afterAll(() => server.stop());
 
 const dialect = () => discovery.dialect;
 
@@ -168,36 +156,28 @@ describe('signing in', () => {
   });
 
   test('CLIENT-4: signing in works with releases that lack SelfSubjectReview', async () => {
-    const older = await startTestServer({ emulatedMinor: 21 });
-    try {
-      const { session } = sessionOf({ url: older.url });
-      await session.signIn(adminToken);
-      const subject = { user: '', groups: [] };
-      expect(session.state).toEqual({ phase: 'signed in', subject });
-      await session.signIn('wrong');
-      expect(session.state).toMatchObject({ message: 'The server rejected this token.' });
-      await session.signIn('');
-      expect(session.state).toMatchObject({ message: 'The browser presented no certificate.' });
-    } finally {
-      await older.stop();
-    }
+    const older = await withServer({ emulatedMinor: 21 });
+    const { session } = sessionOf({ url: older.url });
+    await session.signIn(adminToken);
+    const subject = { user: '', groups: [] };
+    expect(session.state).toEqual({ phase: 'signed in', subject });
+    await session.signIn('wrong');
+    expect(session.state).toMatchObject({ message: 'The server rejected this token.' });
+    await session.signIn('');
+    expect(session.state).toMatchObject({ message: 'The browser presented no certificate.' });
   });
 
   test('CLIENT-4: the console detects the server’s dialect', async () => {
-    const other = await startTestServer({ dialect: 'kubernetes' });
-    try {
-      const { session } = sessionOf({ url: other.url });
-      await session.signIn(adminToken);
-      expect(session.state).toMatchObject({ subject: { user: 'system:admin' } });
-      expect((await discovered(session.api)).dialect.name).toBe('kubernetes');
-      const rules = await ownRules(session.api, {
-        dialect: (await discovered(session.api)).dialect,
-        namespace: 'default',
-      });
-      expect(rules.rules.length).toBeGreaterThan(0);
-    } finally {
-      await other.stop();
-    }
+    const other = await withServer({ dialect: 'kubernetes' });
+    const { session } = sessionOf({ url: other.url });
+    await session.signIn(adminToken);
+    expect(session.state).toMatchObject({ subject: { user: 'system:admin' } });
+    expect((await discovered(session.api)).dialect.name).toBe('kubernetes');
+    const rules = await ownRules(session.api, {
+      dialect: (await discovered(session.api)).dialect,
+      namespace: 'default',
+    });
+    expect(rules.rules.length).toBeGreaterThan(0);
     expect(dialect().name).toBe('svc');
   });
 });

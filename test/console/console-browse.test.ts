@@ -14,16 +14,12 @@ import {
   Unreachable,
 } from '@wheelhouse/console/testing';
 import { FakeClock } from '@wheelhouse/machinery/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  bindingOf,
-  mustCreate,
-  rbacPath,
-  roleOf,
-  startWithUsers,
-} from '../authentication/token-users.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
 import { establish } from '../custom-kinds/custom-kinds.ts';
-import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
 import {
   apiFor,
   deploymentOf,
@@ -33,15 +29,10 @@ import {
   trustingFetch,
 } from './console.ts';
 
-let server: TestServer;
-let api: TestApi;
 let kinds: readonly Kind[];
-beforeAll(async () => {
-  server = await startWithUsers([{ name: 'reader' }, { name: 'nobody' }]);
-  api = apiFor(server);
-  ({ kinds } = await discovered(api));
-});
-afterAll(() => server.stop());
+const server = await withUsers([{ name: 'reader' }, { name: 'nobody' }]);
+const api = apiFor(server);
+({ kinds } = await discovered(api));
 
 const open: TableStore[] = [];
 

@@ -1,38 +1,27 @@
-import { mkdtempSync, rmSync } from 'node:fs';
 import https from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSession, type Fetch } from '@wheelhouse/console/testing';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureCa, issueClientCertificate } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { temporaryFile } from '../authentication/token-users.ts';
-import { adminToken, configMap, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { temporaryFile, temporaryFolder } from '../support/cleanup.ts';
+import { adminToken, configMap } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { parseYaml } from './console.ts';
 
-let server: TestServer;
-let directory: string;
-let clientCertificate: { readonly cert: string; readonly key: string };
-beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-ca-'));
-  const ca = ensureCa(join(directory, 'ca'), systemClock.now());
-  const of = { ca, user: 'jane', groups: ['system:masters'], clock: systemClock };
-  const { certificatePem: cert, keyPem: key } = issueClientCertificate(of);
-  clientCertificate = { cert, key };
-  const bundle = temporaryFile('ca.crt', ca.certificatePem);
-  server = await startTestServer({
-    authentication: { clientCaFile: bundle.path },
-    traffic: {
-      watchGraceMs: 0,
-      whileStopping: 'close',
-      allowedOrigins: ['^https://console[.]example[.]com$'],
-    },
-  });
-  bundle.remove();
-});
-afterAll(async () => {
-  await server.stop();
-  rmSync(directory, { recursive: true, force: true });
+const directory = temporaryFolder();
+const ca = ensureCa(join(directory, 'ca'), systemClock.now());
+const of = { ca, user: 'jane', groups: ['system:masters'], clock: systemClock };
+const { certificatePem: cert, keyPem: key } = issueClientCertificate(of);
+const clientCertificate = { cert, key };
+const bundle = temporaryFile('ca.crt', ca.certificatePem);
+const server = await withServer({
+  authentication: { clientCaFile: bundle },
+  traffic: {
+    watchGraceMs: 0,
+    whileStopping: 'close',
+    allowedOrigins: ['^https://console[.]example[.]com$'],
+  },
 });
 
 /** Acts as a browser with the certificate; pages cannot set these `headers`. */

@@ -28,52 +28,42 @@ import {
   writeScale,
 } from '@wheelhouse/console/testing';
 import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  bindingOf,
-  mustCreate,
-  rbacPath,
-  roleOf,
-  startWithUsers,
-} from '../authentication/token-users.ts';
+import { describe, expect, test } from 'vitest';
+import { bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
 import { establish } from '../custom-kinds/custom-kinds.ts';
-import { configMap, freshNamespace, type TestServer } from '../support/harness.ts';
-import { apiFor, deploymentOf, discovered, kindNamed, type TestApi } from './console.ts';
 
-let server: TestServer;
-let api: TestApi;
+import { configMap, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
+import { apiFor, deploymentOf, discovered, kindNamed } from './console.ts';
+
 let kinds: readonly Kind[];
-let namespace: string;
-beforeAll(async () => {
-  server = await startWithUsers([{ name: 'reader' }]);
-  api = apiFor(server);
-  await establish(server, {
-    group: 'home.example.com',
-    plural: 'lamps',
-    kind: 'Lamp',
-    schema: {
-      type: 'object',
-      properties: {
-        spec: {
-          type: 'object',
-          description: 'How the lamp is to burn.',
-          required: ['colour'],
-          properties: {
-            colour: { type: 'string', enum: ['red', 'green'], description: 'Of its light.' },
-            watts: { type: 'integer', format: 'int64', minimum: 1, default: 5 },
-            rooms: {
-              type: 'array',
-              items: { type: 'object', properties: { name: { type: 'string' } } },
-            },
+const server = await withUsers([{ name: 'reader' }]);
+const api = apiFor(server);
+await establish(server, {
+  group: 'home.example.com',
+  plural: 'lamps',
+  kind: 'Lamp',
+  schema: {
+    type: 'object',
+    properties: {
+      spec: {
+        type: 'object',
+        description: 'How the lamp is to burn.',
+        required: ['colour'],
+        properties: {
+          colour: { type: 'string', enum: ['red', 'green'], description: 'Of its light.' },
+          watts: { type: 'integer', format: 'int64', minimum: 1, default: 5 },
+          rooms: {
+            type: 'array',
+            items: { type: 'object', properties: { name: { type: 'string' } } },
           },
         },
       },
     },
-  });
-  ({ kinds } = await discovered(api));
-  namespace = await freshNamespace(server);
+  },
 });
-afterAll(() => server.stop());
+({ kinds } = await discovered(api));
+const namespace = await freshNamespace(server);
 
 let created = 0;
 

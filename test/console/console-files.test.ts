@@ -6,22 +6,16 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { createSession, createStaticFiles, folderSource } from '@wheelhouse/console/testing';
 import type { Exchange, ResponseHeaders } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { type Answer, eventually } from '../support/harness.ts';
 import { buildPrograms, startProcess } from '../support/program.ts';
+import { withServer } from '../support/with-server.ts';
 import { svcctlFor } from '../svcctl/svcctl-run.ts';
-import { type BuiltConsole, buildConsole, parseYaml } from './console.ts';
+import { buildConsole, parseYaml } from './console.ts';
 
-let built: BuiltConsole;
-let server: TestServer;
-beforeAll(async () => {
-  built = await buildConsole();
-  server = await startTestServer({ console: { directory: built.directory } });
-});
-afterAll(async () => {
-  await server.stop();
-  built.remove();
-});
+const built = await untilEnd(buildConsole());
+const server = await withServer({ console: { directory: built.directory } });
 
 const anyone = { token: undefined };
 const browserSources = fileURLToPath(
@@ -198,14 +192,10 @@ describe('the rest of the server', () => {
   });
 
   test('CLIENT-4: paths of a disabled console are unknown paths', async () => {
-    const without = await startTestServer();
-    try {
-      for (const path of ['/console/', '/console']) {
-        expect((await without.get(path)).body, path).toMatchObject({ code: 404 });
-        expect((await without.get(path, anyone)).body, path).toMatchObject({ code: 403 });
-      }
-    } finally {
-      await without.stop();
+    const without = await withServer();
+    for (const path of ['/console/', '/console']) {
+      expect((await without.get(path)).body, path).toMatchObject({ code: 404 });
+      expect((await without.get(path, anyone)).body, path).toMatchObject({ code: 403 });
     }
   });
 
@@ -221,24 +211,20 @@ describe('the rest of the server', () => {
   });
 
   test('CLIENT-4: the built program includes the console', async () => {
-    const programs = await buildPrograms();
+    const programs = await untilEnd(buildPrograms());
+    const running = await startProcess(programs);
     try {
-      const running = await startProcess(programs);
-      try {
-        const page = await rawGet(running, '/console/', 'br');
-        expect(page.headers['content-encoding']).toBe('br');
-        expect(brotliDecompressSync(page.body).toString()).toContain('<div id="console">');
-        // Everything else requires a credential.
-        expect((await rawGet(running, '/api', '')).status).toBe(401);
-      } finally {
-        await running.remove();
-      }
-      const off = await startProcess(programs, { flags: ['--web-console=false'] });
-      const refused = await rawGet(off, '/console/', '').finally(() => off.remove());
-      expect(refused.status).toBe(401);
+      const page = await rawGet(running, '/console/', 'br');
+      expect(page.headers['content-encoding']).toBe('br');
+      expect(brotliDecompressSync(page.body).toString()).toContain('<div id="console">');
+      // Everything else requires a credential.
+      expect((await rawGet(running, '/api', '')).status).toBe(401);
     } finally {
-      programs.remove();
+      await running.remove();
     }
+    const off = await startProcess(programs, { flags: ['--web-console=false'] });
+    const refused = await rawGet(off, '/console/', '').finally(() => off.remove());
+    expect(refused.status).toBe(401);
   }, 180_000);
 
   test('CLIENT-4: behind svcctl proxy, under any prefix, no sign-in is needed', async () => {

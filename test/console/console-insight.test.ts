@@ -2,7 +2,6 @@ import {
   type Activity,
   countedKinds,
   countObjects,
-  type Discovered,
   filterRows,
   followActivity,
   followedKinds,
@@ -17,22 +16,17 @@ import {
   trafficBetween,
 } from '@wheelhouse/console/testing';
 import { systemClock } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { mustCreate, startWithUsers } from '../authentication/token-users.ts';
-import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
-import { apiFor, deploymentOf, discovered, kindNamed, type TestApi } from './console.ts';
+import { describe, expect, test } from 'vitest';
+import { mustCreate } from '../authentication/token-users.ts';
+
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
+import { apiFor, deploymentOf, discovered, kindNamed } from './console.ts';
 
 /** The overview, the views of one object, and lists of several namespaces. */
-
-let server: TestServer;
-let api: TestApi;
-let discovery: Discovered;
-beforeAll(async () => {
-  server = await startWithUsers([{ name: 'reader' }]);
-  api = apiFor(server);
-  discovery = await discovered(api);
-});
-afterAll(() => server.stop());
+const server = await withUsers([{ name: 'reader' }]);
+const api = apiFor(server);
+const discovery = await discovered(api);
 
 const ownedBy = (owner: {
   readonly kind: string;

@@ -2,7 +2,6 @@ import {
   applyManifests,
   completionsAt,
   createSchemaSource,
-  type Discovered,
   deleteAll,
   type KindSchema,
   manifestsIn,
@@ -10,31 +9,13 @@ import {
   schemaFaults,
 } from '@wheelhouse/console/testing';
 import type { JsonValue } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { mustCreate, startWithUsers } from '../authentication/token-users.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { mustCreate } from '../authentication/token-users.ts';
 import { establish } from '../custom-kinds/custom-kinds.ts';
-import { configMap, freshNamespace, type TestServer } from '../support/harness.ts';
-import { apiFor, discovered, kindNamed, type TestApi } from './console.ts';
 
-/** Bulk writes, completion, and checks of a text without the server. */
-
-let server: TestServer;
-let api: TestApi;
-let found: Discovered;
-beforeAll(async () => {
-  server = await startWithUsers([{ name: 'reader' }]);
-  await establish(server, {
-    group: 'forms.example.com',
-    plural: 'boats',
-    kind: 'Boat',
-    versions: [
-      { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: boatSchema } },
-    ],
-  });
-  api = apiFor(server);
-  found = await discovered(api);
-});
-afterAll(() => server.stop());
+import { configMap, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
+import { apiFor, discovered, kindNamed } from './console.ts';
 
 const boatSchema = {
   type: 'object',
@@ -59,6 +40,16 @@ const boatSchema = {
     },
   },
 };
+
+const server = await withUsers([{ name: 'reader' }]);
+await establish(server, {
+  group: 'forms.example.com',
+  plural: 'boats',
+  kind: 'Boat',
+  versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: boatSchema } }],
+});
+const api = apiFor(server);
+const found = await discovered(api);
 
 const options = (dryRun: 'only' | 'no', ownership: 'respected' | 'forced' = 'respected') =>
   ({ dryRun, ownership, fieldManager: 'console-test' }) as const;

@@ -1,15 +1,7 @@
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { buildPrograms, type Programs, run, startProcess } from '../support/program.ts';
 
 let programs: Programs;
@@ -26,17 +18,13 @@ test('the bundle is ASCII, as its loader reads one byte per character', () => {
 });
 
 test('a code cache that V8 rejects does no harm', async () => {
-  const copy = mkdtempSync(join(tmpdir(), 'wheelhouse-refused-'));
-  try {
-    cpSync(dirname(programs.wheelhouse), join(copy, 'bin'), { recursive: true });
-    cpSync(bundle, join(copy, 'dist', 'wheelhouse.cjs'));
-    writeFileSync(join(copy, 'dist', 'wheelhouse.cjs.cache'), Buffer.alloc(4096, 0xc0));
-    const { code, stdout, stderr } = await run(join(copy, 'bin', 'wheelhouse.js'), ['version']);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain('Wheelhouse');
-  } finally {
-    rmSync(copy, { recursive: true, force: true });
-  }
+  const copy = temporaryFolder();
+  cpSync(dirname(programs.wheelhouse), join(copy, 'bin'), { recursive: true });
+  cpSync(bundle, join(copy, 'dist', 'wheelhouse.cjs'));
+  writeFileSync(join(copy, 'dist', 'wheelhouse.cjs.cache'), Buffer.alloc(4096, 0xc0));
+  const { code, stdout, stderr } = await run(join(copy, 'bin', 'wheelhouse.js'), ['version']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain('Wheelhouse');
 });
 
 test('a new build replaces the one before, and leaves the single executable', async () => {
@@ -44,40 +32,32 @@ test('a new build replaces the one before, and leaves the single executable', as
   const { replaceBuild } = (await import(script)) as {
     replaceBuild(finished: string, outdir: string): void;
   };
-  const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-replaced-'));
-  try {
-    const [finished, outdir] = [join(folder, 'dist'), join(folder, 'new')];
-    for (const [name, files] of [
-      [finished, ['wheelhouse', 'old.js']],
-      [outdir, ['new.js']],
-    ] as const) {
-      mkdirSync(name);
-      for (const file of files) writeFileSync(join(name, file), file);
-    }
-    replaceBuild(finished, outdir);
-    expect(readdirSync(folder)).toEqual(['dist']);
-    expect(readdirSync(finished).sort()).toEqual(['new.js', 'wheelhouse']);
-    mkdirSync(outdir);
-    replaceBuild(join(folder, 'first'), outdir);
-    expect(readdirSync(join(folder, 'first'))).toEqual([]);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+  const folder = temporaryFolder();
+  const [finished, outdir] = [join(folder, 'dist'), join(folder, 'new')];
+  for (const [name, files] of [
+    [finished, ['wheelhouse', 'old.js']],
+    [outdir, ['new.js']],
+  ] as const) {
+    mkdirSync(name);
+    for (const file of files) writeFileSync(join(name, file), file);
   }
+  replaceBuild(finished, outdir);
+  expect(readdirSync(folder)).toEqual(['dist']);
+  expect(readdirSync(finished).sort()).toEqual(['new.js', 'wheelhouse']);
+  mkdirSync(outdir);
+  replaceBuild(join(folder, 'first'), outdir);
+  expect(readdirSync(join(folder, 'first'))).toEqual([]);
 });
 
 test('without a build both programs say so in one line', async () => {
-  const bare = mkdtempSync(join(tmpdir(), 'wheelhouse-bare-'));
-  try {
-    cpSync(dirname(programs.wheelhouse), join(bare, 'bin'), { recursive: true });
-    for (const name of ['wheelhouse', 'svcctl']) {
-      const { code, stderr } = await run(join(bare, 'bin', `${name}.js`), ['version']);
-      expect(code).toBe(1);
-      expect(stderr).toMatch(
-        /^error: .*\/dist\/[a-z.]+ is not there: build it with `npm run build`\n$/,
-      );
-    }
-  } finally {
-    rmSync(bare, { recursive: true, force: true });
+  const bare = temporaryFolder();
+  cpSync(dirname(programs.wheelhouse), join(bare, 'bin'), { recursive: true });
+  for (const name of ['wheelhouse', 'svcctl']) {
+    const { code, stderr } = await run(join(bare, 'bin', `${name}.js`), ['version']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^error: .*\/dist\/[a-z.]+ is not there: build it with `npm run build`\n$/,
+    );
   }
 });
 
@@ -88,14 +68,10 @@ test('the bundle has LMDB’s JavaScript and finds its native part', () => {
 });
 
 test('PLANE-8: the bundle holds the descriptions of built-in kinds', async () => {
-  const server = await startProcess(programs);
-  try {
-    const args = [`--kubeconfig=${server.kubeconfig}`, 'explain', 'pods.metadata'];
-    const { code, stdout, stderr } = await run(programs.svcctl, args);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain("Standard object's metadata");
-    expect(stdout).not.toContain('<no description>');
-  } finally {
-    await server.remove();
-  }
+  const server = await untilEnd(startProcess(programs));
+  const args = [`--kubeconfig=${server.kubeconfig}`, 'explain', 'pods.metadata'];
+  const { code, stdout, stderr } = await run(programs.svcctl, args);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain("Standard object's metadata");
+  expect(stdout).not.toContain('<no description>');
 }, 60_000);

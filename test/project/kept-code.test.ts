@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
 import { buildPrograms, startProcess } from '../support/program.ts';
 
 /** Machine code that the start of an installed package stores for later starts. */
@@ -190,21 +191,16 @@ test('few caches of other releases and V8 flags are kept', async () => {
 });
 
 test('the server starts from its code cache', { timeout: 60_000 }, async () => {
-  const programs = await buildPrograms();
+  const programs = await untilEnd(buildPrograms());
   const installed = install();
   cpSync(join(dirname(programs.console), 'wheelhouse.cjs'), installed.bundle);
   symlinkSync(join(launchers, '..', 'node_modules'), join(installed.folder, 'node_modules'));
   const launcher = { wheelhouse: join(installed.folder, 'bin', 'wheelhouse.js') };
-  try {
-    const server = await startProcess(launcher);
-    const isKept = () => installed.kept().map((path) => /\.cache$/.test(path));
-    await expect.poll(isKept).toEqual([true]);
-    await server.remove();
-    expect(await isTaken(installed)).toBe(true);
-    const again = await startProcess(launcher);
-    expect(again.url).toMatch(/^https:/);
-    await again.remove();
-  } finally {
-    programs.remove();
-  }
+  const server = await startProcess(launcher);
+  const isKept = () => installed.kept().map((path) => /\.cache$/.test(path));
+  await expect.poll(isKept).toEqual([true]);
+  await server.remove();
+  expect(await isTaken(installed)).toBe(true);
+  const again = await untilEnd(startProcess(launcher));
+  expect(again.url).toMatch(/^https:/);
 });

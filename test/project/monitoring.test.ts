@@ -1,17 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { silentLogger, systemClock } from '@wheelhouse/machinery';
-import {
-  type RunningServer,
-  readOptions,
-  type ServerConfig,
-  startServer,
-} from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readOptions, type ServerConfig, startServer } from '@wheelhouse/server/testing';
+import { beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 
 /** `examples/monitoring` must name metrics that a running server has. */
 
@@ -54,9 +49,8 @@ function metricsOf(expression: string): Map<string, Set<string>> {
 /** Prometheus adds these itself. */
 const ofPrometheus = new Set(['job', 'instance']);
 
-const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-monitoring-'));
+const directory = temporaryFolder();
 const adminToken = 'monitoring';
-let server: RunningServer;
 let text: string;
 let registered: readonly string[];
 
@@ -67,22 +61,24 @@ async function send(path: string, body?: unknown, token = adminToken): Promise<s
   return (await fetch(`${server.url}${path}`, { headers, ...content })).text();
 }
 
-beforeAll(async () => {
-  const flags = [`--data-dir=${directory}`, '--authorization-mode=RBAC', '--plain-http-port=0'];
-  const outcome = readOptions(flags);
-  if (outcome.kind !== 'options') throw new Error('no options');
-  const { config } = outcome.options;
-  let registries: Parameters<OnMetrics>[0] = [];
-  const onMetrics: OnMetrics = (all) => {
-    registries = all;
-  };
-  server = await startServer({
+const flags = [`--data-dir=${directory}`, '--authorization-mode=RBAC', '--plain-http-port=0'];
+const outcome = readOptions(flags);
+if (outcome.kind !== 'options') throw new Error('no options');
+const { config } = outcome.options;
+let registries: Parameters<OnMetrics>[0] = [];
+const onMetrics: OnMetrics = (all) => {
+  registries = all;
+};
+const server = await untilEnd(
+  startServer({
     ...config,
     authentication: { ...config.authentication, adminToken },
     clock: systemClock,
     logger: silentLogger,
     embedding: { onMetrics },
-  });
+  }),
+);
+beforeAll(async () => {
   await server.ready;
   // Anonymous requests wait in a queue like those of most users; the administrator's do not.
   await fetch(`${server.url}/version`);
@@ -106,10 +102,6 @@ beforeAll(async () => {
   registered = registries.flatMap((registry) =>
     [...registry.definitions()].map(({ definition }) => definition.name),
   );
-});
-afterAll(async () => {
-  await server?.stop();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 /** Counters without a line before the first failure. */

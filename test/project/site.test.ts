@@ -1,16 +1,16 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fieldErrorTypes, statusReasons } from '@wheelhouse/machinery';
 import { serverFlags } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
 
 /** The documentation site, built as `npm run docs` builds it. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const out = mkdtempSync(join(tmpdir(), 'wheelhouse-site-'));
+const out = temporaryFolder();
 const pages = new Map<string, string>();
 
 function filesUnder(folder: string): string[] {
@@ -35,7 +35,6 @@ beforeAll(async () => {
     if (path.endsWith('.html')) pages.set(path, readFileSync(join(out, path), 'utf8'));
   }
 }, 300_000);
-afterAll(() => rmSync(out, { recursive: true, force: true }));
 
 const page = (path: string): string => pages.get(path) ?? '';
 const text = (html: string): string =>

@@ -1,8 +1,10 @@
 import { dialectNames, dialectOf, systemClock } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
-import { type SvcctlHome, svcctlFor, svcctlOn } from './svcctl-run.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
+import { svcctlFor, svcctlOn } from './svcctl-run.ts';
 
 const clientSide = 'apply --server-side=false';
 const byServer = (manager: string) => `apply --server-side --field-manager=${manager}`;
@@ -220,9 +222,7 @@ printsLikeKubectl([
   ['get cm,service -l set=one -o name'],
 ]);
 
-describe('CLIENT-1: client-side apply that the server refuses', () => {
-  let server: TestServer;
-  let home: SvcctlHome;
+describe('CLIENT-1: client-side apply that the server refuses', async () => {
   let namespace: string;
   const apply = (object: object, flags = '') =>
     home.runIn(namespace, `apply --client-side -f - ${flags}`.trim(), JSON.stringify(object));
@@ -234,17 +234,11 @@ describe('CLIENT-1: client-side apply that the server refuses', () => {
     data,
     ...more,
   });
-  beforeAll(async () => {
-    server = await startTestServer();
-    home = svcctlFor(server);
-  });
+  const server = await withServer();
+  const home = untilEnd(svcctlFor(server));
   beforeEach(async () => {
     namespace = await freshNamespace(server);
     home.clock = undefined;
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
   });
 
   /** A clock that records delays and fires immediately. */

@@ -1,15 +1,14 @@
 import { certificateSigningRequest } from '@wheelhouse/kinds/testing';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestServer, type TestServer } from '../support/harness.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { withServer } from '../support/with-server.ts';
+import { svcctlFor } from './svcctl-run.ts';
 
-describe.each(dialectNames)('CLIENT-1: certificate, dialect %s', (dialectName) => {
+describe.each(dialectNames)('CLIENT-1: certificate, dialect %s', async (dialectName) => {
   const dialect = dialectOf(dialectName);
   const collection = `/apis/${dialect.group('certificates')}/v1/certificatesigningrequests`;
   const type = `certificatesigningrequest.${dialect.group('certificates')}`;
-  let server: TestServer;
-  let home: SvcctlHome;
   const request = async (name: string) => {
     const example = certificateSigningRequest(dialect).example?.() ?? {};
     const { status, text } = await server.post(collection, { ...example, metadata: { name } });
@@ -21,14 +20,8 @@ describe.each(dialectNames)('CLIENT-1: certificate, dialect %s', (dialectName) =
       (one: { type: string; reason: string }) => `${one.type} ${one.reason}`,
     );
   };
-  beforeAll(async () => {
-    server = await startTestServer({ dialect: dialectName });
-    home = svcctlFor(server);
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
-  });
+  const server = await withServer({ dialect: dialectName });
+  const home = untilEnd(svcctlFor(server));
 
   test('CLIENT-1: requests are approved or denied, and only once', async () => {
     await request('one');

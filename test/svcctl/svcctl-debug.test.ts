@@ -1,46 +1,19 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { type Line, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
-import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
-import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
-import { playContainers } from '../support/played-containers.ts';
-import { type Outcome, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import { eventually, type TestServer } from '../support/harness.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { withPlayedNode } from './played-node.ts';
+import type { Outcome } from './svcctl-run.ts';
 
-let server: TestServer;
-let kubelet: PlayedKubelet;
-let home: SvcctlHome;
-let client: Kubectl;
-const inside = mkdtempSync(join(tmpdir(), 'wheelhouse-inside-'));
 const pods = '/api/v1/namespaces/default/pods';
 
-beforeAll(async () => {
-  [server, kubelet] = await Promise.all([
-    startTestServer({ dialect: 'kubernetes' }),
-    startKubelet(),
-  ]);
-  home = svcctlFor(server);
-  client = kubectlOf(server);
-  playContainers(kubelet, inside);
-  const node = {
-    metadata: { name: 'n' },
-    status: {
-      addresses: [{ type: 'InternalIP', address: '127.0.0.1' }],
-      daemonEndpoints: { kubeletEndpoint: { Port: kubelet.port } },
-    },
-  };
-  expect((await server.post('/api/v1/nodes', node)).status).toBe(201);
-});
+const { server, kubelet, home } = await withPlayedNode({ dialect: 'kubernetes' });
+const client = untilEnd(kubectlOf(server));
 afterEach(() => {
   home.terminal = {};
-});
-afterAll(async () => {
-  home.remove();
-  client.remove();
-  await Promise.all([server.stop(), kubelet.stop()]);
-  rmSync(inside, { recursive: true, force: true });
 });
 
 async function makePod(name: string): Promise<void> {
@@ -245,8 +218,7 @@ describe('arguments of debug', () => {
   });
 });
 
-const folder = mkdtempSync(join(tmpdir(), 'svcctl-debug-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder();
 
 /** Writes a file that both clients read, and returns its path. */
 function fileOf(name: string, content: unknown): string {

@@ -1,13 +1,13 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { freshNamespace } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { withServer } from '../support/with-server.ts';
+import { svcctlFor } from './svcctl-run.ts';
 
-describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (dialectName) => {
-  let server: TestServer;
-  let home: SvcctlHome;
+describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', async (dialect) => {
   let namespace: string;
   let node: string;
   const pods = () => `/api/v1/namespaces/${namespace}/pods`;
@@ -50,10 +50,8 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     expect((await server.patch(`${path}/budget/status`, { status }, 'merge')).status).toBe(200);
   }
 
-  beforeAll(async () => {
-    server = await startTestServer({ dialect: dialectName });
-    home = svcctlFor(server);
-  });
+  const server = await withServer({ dialect });
+  const home = untilEnd(svcctlFor(server));
   /** Creates the controller of the Pods, without which they are garbage-collected. */
   async function startOwner(): Promise<void> {
     const labels = { app: 'r' };
@@ -86,10 +84,6 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
   });
   afterEach(() => {
     home.clock = undefined;
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
   });
 
   test('CLIENT-1: drain retries an eviction that a PodDisruptionBudget forbids', async () => {
@@ -157,7 +151,7 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
   });
 
   test("CLIENT-1: drain skips mirror Pods of the server's dialect", async () => {
-    const mirror = dialectOf(dialectName).label('config.mirror');
+    const mirror = dialectOf(dialect).label('config.mirror');
     await startPod('mirror', { annotations: { [mirror]: 'x' }, ownerReferences: [] });
     expect((await home.run(`drain ${node}`)).out).toBe(
       `node/${node} cordoned\nnode/${node} drained\n`,

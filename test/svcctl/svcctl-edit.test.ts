@@ -2,23 +2,16 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
 import { freshNamespace } from '../support/harness.ts';
-import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { withServer } from '../support/with-server.ts';
-import { replaceIn, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { replaceIn, svcctlFor } from './svcctl-run.ts';
 
-let home: SvcctlHome;
-let client: Kubectl;
 const server = await withServer({ dialect: 'kubernetes' });
 
-beforeAll(async () => {
-  home = svcctlFor(server);
-  client = kubectlOf(server);
-});
-afterAll(async () => {
-  home.remove();
-  client.remove();
-});
+const home = untilEnd(svcctlFor(server));
+const client = untilEnd(kubectlOf(server));
 
 const objects = [
   { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' }, data: { a: '1', b: 'two' } },

@@ -1,28 +1,16 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Line, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
-import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
+import { svcctlFor } from './svcctl-run.ts';
 
-describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
+describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', async (dialectName) => {
   const dialect = dialectOf(dialectName);
-  let server: TestServer;
-  let home: SvcctlHome;
-  let namespace: string;
-  beforeAll(async () => {
-    server = await startTestServer({ dialect: dialectName });
-    home = svcctlFor(server);
-    namespace = await freshNamespace(server);
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
-  });
+  const server = await withServer({ dialect: dialectName });
+  const home = untilEnd(svcctlFor(server));
+  const namespace = await freshNamespace(server);
 
   test('CLIENT-1: explain describes a kind and its fields', async () => {
     const { code, out, err } = await home.run('explain deploy');

@@ -1,12 +1,12 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
+import { svcctlFor } from './svcctl-run.ts';
 
-describe('CLIENT-1: -k', () => {
-  let server: TestServer;
-  let home: SvcctlHome;
+describe('CLIENT-1: -k', async () => {
   let namespace: string;
   const map = (name: string) =>
     `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}}\ndata: {a: "1"}\n`;
@@ -25,21 +25,15 @@ describe('CLIENT-1: -k', () => {
     home.env = { PATH: `${bin}:${process.env['PATH'] ?? ''}` };
   }
 
-  beforeAll(async () => {
-    server = await startTestServer();
-    home = svcctlFor(server);
-    mkdirSync(join(home.folder, 'app'));
-    home.write('app/built.yaml', `${map('one')}---\n${map('two')}`);
-  });
+  const server = await withServer();
+  const home = untilEnd(svcctlFor(server));
+  mkdirSync(join(home.folder, 'app'));
+  home.write('app/built.yaml', `${map('one')}---\n${map('two')}`);
   beforeEach(async () => {
     namespace = await freshNamespace(server);
   });
   afterEach(() => {
     home.env = {};
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
   });
 
   test('CLIENT-1: apply, get, diff, and delete use kustomize’s output', async () => {

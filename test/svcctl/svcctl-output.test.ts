@@ -1,7 +1,9 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
-import { freshNamespace, startTestServer } from '../support/harness.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { replaceIn, svcctlFor, svcctlOn } from './svcctl-run.ts';
 
 const map = (name: string, data: object, labels = {}) => {
@@ -48,29 +50,24 @@ printsLikeKubectl([
 ]);
 
 test('CLIENT-1: templates come from files, and errors never show Secrets', async () => {
-  const server = await startTestServer();
-  const home = svcctlFor(server);
-  try {
-    const namespace = await freshNamespace(server);
-    const ctl = (line: string) => home.runIn(namespace, line);
-    await ctl('create cm a --from-literal=x=1');
-    const file = (text: string) => home.write('template', text);
-    expect((await ctl(`get cm a -o go-template-file=${file('{{.data.x}}!')}`)).out).toBe('1!');
-    expect((await ctl(`get cm a -o templatefile=${file('{{.kind}}')}`)).out).toBe('ConfigMap');
-    expect((await ctl(`get cm a -o jsonpath-file=${file('{.data.x}?')}`)).out).toBe('1?');
-    const columns = file('NAME  X\n.metadata.name  .data.x\n');
-    expect((await ctl(`get cm a -o custom-columns-file=${columns}`)).out).toMatch(
-      /^NAME +X\na +1\n$/,
-    );
-    await ctl('create secret generic s --from-literal=pw=hunter2');
-    const { code, out, err } = await ctl('get secret s -o go-template={{.data.pw.x}}');
-    expect(code).toBe(1);
-    expect(out + err).toContain("can't evaluate field x");
-    expect(out + err).not.toContain(Buffer.from('hunter2').toString('base64'));
-  } finally {
-    home.remove();
-    await server.stop();
-  }
+  const server = await withServer();
+  const home = untilEnd(svcctlFor(server));
+  const namespace = await freshNamespace(server);
+  const ctl = (line: string) => home.runIn(namespace, line);
+  await ctl('create cm a --from-literal=x=1');
+  const file = (text: string) => home.write('template', text);
+  expect((await ctl(`get cm a -o go-template-file=${file('{{.data.x}}!')}`)).out).toBe('1!');
+  expect((await ctl(`get cm a -o templatefile=${file('{{.kind}}')}`)).out).toBe('ConfigMap');
+  expect((await ctl(`get cm a -o jsonpath-file=${file('{.data.x}?')}`)).out).toBe('1?');
+  const columns = file('NAME  X\n.metadata.name  .data.x\n');
+  expect((await ctl(`get cm a -o custom-columns-file=${columns}`)).out).toMatch(
+    /^NAME +X\na +1\n$/,
+  );
+  await ctl('create secret generic s --from-literal=pw=hunter2');
+  const { code, out, err } = await ctl('get secret s -o go-template={{.data.pw.x}}');
+  expect(code).toBe(1);
+  expect(out + err).toContain("can't evaluate field x");
+  expect(out + err).not.toContain(Buffer.from('hunter2').toString('base64'));
 });
 
 const manifest = (name: string, data: object, more: object = {}) =>

@@ -1,15 +1,13 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { withServer } from '../support/with-server.ts';
+import { svcctlFor } from './svcctl-run.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-plugins-'));
+const folder = temporaryFolder();
 const [first, second] = [join(folder, 'first'), join(folder, 'second')];
-let server: TestServer;
-let home: SvcctlHome;
 
 /** Writes a plugin that prints its name and arguments, or runs `script`. */
 function writePlugin(path: string, script = 'echo "$(basename "$0"): $*"', mode = 0o755): void {
@@ -17,9 +15,9 @@ function writePlugin(path: string, script = 'echo "$(basename "$0"): $*"', mode 
   chmodSync(path, mode);
 }
 
+const server = await withServer({ dialect: 'kubernetes' });
+const home = untilEnd(svcctlFor(server));
 beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes' });
-  home = svcctlFor(server);
   for (const path of [first, second]) mkdirSync(path);
   writePlugin(join(first, 'kubectl-tide'));
   writePlugin(join(first, 'kubectl-tide-high_water'));
@@ -30,11 +28,6 @@ beforeAll(async () => {
   writePlugin(join(second, 'kubectl-tide'));
   writePlugin(join(second, 'kubectl-own'));
   home.env = { PATH: `${first}:${join(folder, 'missing')}:${second}:${process.env['PATH']}` };
-});
-afterAll(async () => {
-  home.remove();
-  await server.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 describe('plugins', () => {
@@ -97,27 +90,23 @@ describe('plugins', () => {
   });
 
   test.runIf(kubectlIsHere)('CLIENT-1: plugins are listed and run like in kubectl', async () => {
-    const client = kubectlOf(server);
+    const client = untilEnd(kubectlOf(server));
     const words = ['plugin list', 'tide high-water a', 'fails', 'create boat', '-n a tide'];
-    try {
-      for (const line of words) {
-        const theirs = await client.run(line.split(' '), { env: home.env });
-        const ours = await home.run(line);
-        const plain = (text: string) =>
-          text
-            .replace(/^(?:Unable to read directory .*)$/gm, 'Unable')
-            .replaceAll('a svcctl plugin', 'a kubectl plugin')
-            .replaceAll('"svcctl ', '"kubectl ')
-            .trim();
-        expect({ line, code: ours.code, out: ours.out.trim(), err: plain(ours.err) }).toEqual({
-          line,
-          code: theirs.code,
-          out: theirs.stdout.trim(),
-          err: plain(theirs.stderr),
-        });
-      }
-    } finally {
-      client.remove();
+    for (const line of words) {
+      const theirs = await client.run(line.split(' '), { env: home.env });
+      const ours = await home.run(line);
+      const plain = (text: string) =>
+        text
+          .replace(/^(?:Unable to read directory .*)$/gm, 'Unable')
+          .replaceAll('a svcctl plugin', 'a kubectl plugin')
+          .replaceAll('"svcctl ', '"kubectl ')
+          .trim();
+      expect({ line, code: ours.code, out: ours.out.trim(), err: plain(ours.err) }).toEqual({
+        line,
+        code: theirs.code,
+        out: theirs.stdout.trim(),
+        err: plain(theirs.stderr),
+      });
     }
   });
 });

@@ -1,24 +1,17 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startWithUsers } from '../authentication/token-users.ts';
-import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withUsers } from '../support/with-server.ts';
+import { svcctlFor } from './svcctl-run.ts';
 
-let server: TestServer;
-let home: SvcctlHome;
 let namespace: string;
 let running: { stop(): Promise<number> }[] = [];
 
-beforeAll(async () => {
-  server = await startWithUsers([{ name: 'jane' }]);
-  home = svcctlFor(server);
-});
-afterAll(async () => {
-  home.remove();
-  await server.stop();
-});
+const server = await withUsers([{ name: 'jane' }]);
+const home = untilEnd(svcctlFor(server));
 beforeEach(async () => {
   namespace = await freshNamespace(server);
 });

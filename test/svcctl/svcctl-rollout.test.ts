@@ -1,30 +1,24 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { type PlayedController, playController } from './played-workloads.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { svcctlFor } from './svcctl-run.ts';
 
-describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
+describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', async (dialectName) => {
   const dialect = dialectOf(dialectName);
-  let server: TestServer;
-  let home: SvcctlHome;
   let namespace: string;
   let controller: PlayedController;
   const ctl = (line: string) => home.runIn(namespace, line);
   const web = () => `/apis/apps/v1/namespaces/${namespace}/deployments/web`;
   const full = { replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3 };
-  beforeAll(async () => {
-    server = await startTestServer({ dialect: dialectName });
-    home = svcctlFor(server);
-  });
+  const server = await withServer({ dialect: dialectName });
+  const home = untilEnd(svcctlFor(server));
   beforeEach(async () => {
     namespace = await freshNamespace(server);
     controller = playController(server, { namespace, labelDomain: dialect.labelDomain });
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
   });
 
   test('CLIENT-1: rollout status follows a rollout to its end', async () => {

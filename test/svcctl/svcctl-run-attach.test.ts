@@ -1,47 +1,19 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
-import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
-import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
-import { playContainers } from '../support/played-containers.ts';
-import { type Outcome, replaceIn, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { eventually } from '../support/harness.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { withPlayedNode } from './played-node.ts';
+import { type Outcome, replaceIn } from './svcctl-run.ts';
 
-let server: TestServer;
-let kubelet: PlayedKubelet;
-let home: SvcctlHome;
-let client: Kubectl;
-let played: ReturnType<typeof playContainers>;
-const inside = mkdtempSync(join(tmpdir(), 'wheelhouse-inside-'));
 const pods = '/api/v1/namespaces/default/pods';
 
-beforeAll(async () => {
-  [server, kubelet] = await Promise.all([
-    startTestServer({ dialect: 'kubernetes' }),
-    startKubelet(),
-  ]);
-  home = svcctlFor(server);
-  client = kubectlOf(server);
-  played = playContainers(kubelet, inside);
-  const node = {
-    metadata: { name: 'n' },
-    status: {
-      addresses: [{ type: 'InternalIP', address: '127.0.0.1' }],
-      daemonEndpoints: { kubeletEndpoint: { Port: kubelet.port } },
-    },
-  };
-  expect((await server.post('/api/v1/nodes', node)).status).toBe(201);
-});
+const { server, kubelet, inside, played, home } = await withPlayedNode({ dialect: 'kubernetes' });
+const client = untilEnd(kubectlOf(server));
 afterEach(() => {
   played.failing.isCutOff = false;
   home.edit = () => {};
-});
-afterAll(async () => {
-  home.remove();
-  client.remove();
-  await Promise.all([server.stop(), kubelet.stop()]);
-  rmSync(inside, { recursive: true, force: true });
 });
 
 const ready = {

@@ -1,28 +1,22 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { untilEnd } from '../support/cleanup.ts';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { playController } from './played-workloads.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { svcctlFor } from './svcctl-run.ts';
 
-describe.each(dialectNames)('CLIENT-1: set, dialect %s', (dialectName) => {
+describe.each(dialectNames)('CLIENT-1: set, dialect %s', async (dialectName) => {
   const dialect = dialectOf(dialectName);
-  let server: TestServer;
-  let home: SvcctlHome;
   let namespace: string;
   const ctl = (line: string, stdin?: string) => home.runIn(namespace, line, stdin);
-  beforeAll(async () => {
-    server = await startTestServer({ dialect: dialectName });
-    home = svcctlFor(server);
-  });
+  const server = await withServer({ dialect: dialectName });
+  const home = untilEnd(svcctlFor(server));
   beforeEach(async () => {
     namespace = await freshNamespace(server);
     const { labelDomain } = dialect;
     await playController(server, { namespace, labelDomain }).create('Deployment', 'web');
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
   });
 
   test('CLIENT-1: set changes images and variables and keeps other managers’ fields', async () => {

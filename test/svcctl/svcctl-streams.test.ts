@@ -1,44 +1,18 @@
 import { spawnSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
-import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
-import { playContainers } from '../support/played-containers.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { eventually } from '../support/harness.ts';
+import { withPlayedNode } from './played-node.ts';
 
-let server: TestServer;
-let kubelet: PlayedKubelet;
-let home: SvcctlHome;
-let played: ReturnType<typeof playContainers>;
-/** The folder that serves as the file system of the containers. */
-const inside = mkdtempSync(join(tmpdir(), 'wheelhouse-inside-'));
 const pods = '/api/v1/namespaces/default/pods';
 
+const { server, kubelet, inside, played, home } = await withPlayedNode();
 beforeAll(async () => {
-  [server, kubelet] = await Promise.all([startTestServer(), startKubelet()]);
-  home = svcctlFor(server);
-  played = playContainers(kubelet, inside);
   const answers = [
-    await server.post('/api/v1/nodes', {
-      metadata: { name: 'n' },
-      status: {
-        addresses: [{ type: 'InternalIP', address: '127.0.0.1' }],
-        daemonEndpoints: { kubeletEndpoint: { Port: kubelet.port } },
-      },
-    }),
     await makePod('one', { containers: [{ name: 'main', image: 'i', tty: true }] }),
     await makePod('two', {
       containers: [
@@ -48,7 +22,7 @@ beforeAll(async () => {
     }),
     await makePod('away', { nodeName: '', containers: [{ name: 'a', image: 'i' }] }),
   ];
-  expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
+  expect(answers.map(({ status }) => status)).toEqual([201, 201, 201]);
   for (const name of ['one', 'two']) {
     const running = { status: { phase: 'Running' } };
     expect((await server.patch(`${pods}/${name}/status`, running, 'merge')).status).toBe(200);
@@ -58,11 +32,6 @@ afterEach(() => {
   delete played.failing.status;
   delete played.failing.isCutOff;
   home.terminal = {};
-});
-afterAll(async () => {
-  home.remove();
-  await Promise.all([server.stop(), kubelet.stop()]);
-  rmSync(inside, { recursive: true, force: true });
 });
 
 function makePod(name: string, spec: object) {
@@ -233,7 +202,7 @@ function exchange(port: number, text: string): Promise<string> {
 
 describe('port-forward', () => {
   test('CLIENT-1: local ports forward to the Pod until svcctl is interrupted', async () => {
-    const echo = await startEcho();
+    const echo = await untilEnd(startEcho());
     const forwarding = home.start(`port-forward one :${echo.port}`);
     const port = await eventually(
       async () => /127\.0\.0\.1:(\d+) -> /.exec(forwarding.out())?.[1],
@@ -248,7 +217,6 @@ describe('port-forward', () => {
     expect(forwarding.err()).toBe('');
     expect(await forwarding.stop()).toBe(0);
     await expect(exchange(Number(port), 'd')).rejects.toThrow('ECONNREFUSED');
-    await echo.stop();
   });
 
   test('CLIENT-1: a closed port is reported, and forwarding continues', async () => {
@@ -305,12 +273,11 @@ describe('port-forward', () => {
       expect({ line, code, out }).toEqual({ line, code: 1, out: '' });
       expect(err).toContain(message);
     }
-    const echo = await startEcho();
+    const echo = await untilEnd(startEcho());
     const onUsedPort = await home.run(`port-forward two ${echo.port}:80 --address=127.0.0.1`);
     expect(onUsedPort.code).toBe(1);
     expect(onUsedPort.err).toContain(`Unable to listen on port ${echo.port}: `);
     expect(onUsedPort.err).toContain('unable to listen on any of the requested ports');
-    await echo.stop();
   });
 });
 

@@ -1,21 +1,19 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
+import { configMap, freshNamespace } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { withServer } from '../support/with-server.ts';
+import { svcctlFor } from './svcctl-run.ts';
 
 const start = '\u001b[';
 const reset = `${start}0m`;
 
-describe('CLIENT-1: svcctl on a terminal', () => {
+describe('CLIENT-1: svcctl on a terminal', async () => {
   let ticks = 0;
-  let server: TestServer;
-  let home: SvcctlHome;
   let namespace: string;
   const maps = () => `/api/v1/namespaces/${namespace}/configmaps`;
-  beforeAll(async () => {
-    server = await startTestServer();
-    home = svcctlFor(server);
-  });
+  const server = await withServer();
+  const home = untilEnd(svcctlFor(server));
   beforeEach(async () => {
     namespace = await freshNamespace(server);
     await server.post(maps(), configMap('x'));
@@ -24,10 +22,6 @@ describe('CLIENT-1: svcctl on a terminal', () => {
     home.env = {};
     home.terminal = {};
     home.clock = undefined;
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
   });
 
   test('CLIENT-1: tables and errors are colored on a terminal only', async () => {
