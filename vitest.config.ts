@@ -1,8 +1,23 @@
+import { availableParallelism, totalmem } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 
 /** Workspaces are read from their sources. */
 const conditions = ['source', 'module', 'node', 'development|production'];
+
+/** The memory that one process of tests may use, with the programs that its tests start. */
+const processBytes = 1.5 * 2 ** 30;
+/** Tests wait often enough that two cores keep three processes busy. */
+const processes = Math.max(
+  3,
+  Math.min(availableParallelism(), Math.floor(memoryLimit() / processBytes)),
+);
+
+/** The memory of the machine or of its container, in bytes. */
+function memoryLimit(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+}
 
 export default defineConfig({
   resolve: { conditions },
@@ -15,7 +30,11 @@ export default defineConfig({
     isolate: false,
     // Each start of a server allocates tens of megabytes; a larger young generation collects them seldom.
     poolOptions: {
-      forks: { minForks: 3, maxForks: 3, execArgv: ['--max-semi-space-size=64'] },
+      forks: {
+        minForks: processes,
+        maxForks: processes,
+        execArgv: ['--max-semi-space-size=64'],
+      },
     },
     testTimeout: 60_000,
     // A condition that a test waits for holds late on a busy machine; only the test's own timeout ends it.
