@@ -347,7 +347,7 @@ describe('ADM-2: mutation', () => {
       { name: 'a.example.com', path: '/second' },
     );
     service.answer('/first', () => patching(add('b', '2')));
-    service.answer('/second', ({ object }) => patching(add('c', object.data.b)));
+    service.answer('/second', ({ object }) => patching(add('c', object.data['b'] ?? '')));
     const made = await server.post(maps, configMap('a'));
     expect(made.body.data).toEqual({ a: '1', b: '2', c: '2' });
     expect(made.body.metadata.managedFields).toHaveLength(1);

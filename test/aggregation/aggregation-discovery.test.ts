@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeEach, expect, test } from 'vitest';
-import { eventually, type ResponseBody } from '../support/harness.ts';
+import type { DiscoveredGroup, DiscoveredGroups } from '../support/discovered-groups.ts';
+import { eventually } from '../support/harness.ts';
 import {
   apiService,
   apiServices,
@@ -22,10 +23,10 @@ const accept = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscovery
 
 async function aggregated(
   group: string,
-  wanted: (found: ResponseBody) => unknown,
-): Promise<ResponseBody> {
+  wanted: (found: DiscoveredGroup) => unknown,
+): Promise<DiscoveredGroup> {
   return eventually(async () => {
-    const { body } = await server.get('/apis', { accept });
+    const { body } = await server.get<DiscoveredGroups>('/apis', { accept });
     const found = body.items.find((one) => one.metadata.name === group);
     return found !== undefined && wanted(found) ? found : undefined;
   }, `discovery of ${group}`);
@@ -56,7 +57,7 @@ test('ADM-4: /apis and /apis/<group> list aggregated groups by priority', async 
   const local = await server.get('/apis/apps');
   expect(local.body.preferredVersion.version).toBe('v1');
   const item = await aggregated(group, ({ versions: all }) => all.length === 2);
-  expect(item.versions.map((one: { version: string }) => one.version)).toEqual(['v1beta1', 'v1']);
+  expect(item.versions.map((one) => one.version)).toEqual(['v1beta1', 'v1']);
   const all = (await server.get('/apis', { accept })).body.items.map(
     (one: ApiObject) => one.metadata.name,
   );
@@ -191,8 +192,8 @@ test.each([
   await handOver(server, extension, { group });
   const found = await aggregated(group, ({ versions }) => versions[0]?.freshness === 'Stale');
   expect(found.versions).toEqual([{ version: 'v1', freshness: 'Stale' }]);
-  const { body } = await server.get('/apis', { accept });
-  const apps = body.items.find((one: ApiObject) => one.metadata.name === 'apps');
+  const { body } = await server.get<DiscoveredGroups>('/apis', { accept });
+  const apps = body.items.find((one) => one.metadata.name === 'apps');
   expect(apps?.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
 });
 

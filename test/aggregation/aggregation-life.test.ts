@@ -1,9 +1,9 @@
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
-import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { auditFolder } from '../audit/audit-run.ts';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import type { DiscoveredGroups } from '../support/discovered-groups.ts';
 import { adminToken, type ConfigChange, eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import {
@@ -38,8 +38,8 @@ test('ADM-4: after a restart aggregated paths work from the first request on', a
   };
   const again = await withServer({ store });
   expect((await again.get(things)).body).toEqual({ found: true });
-  const { body } = await again.get('/apis', { accept });
-  const found = body.items.find((one: ApiObject) => one.metadata.name === group);
+  const { body } = await again.get<DiscoveredGroups>('/apis', { accept });
+  const found = body.items.find((one) => one.metadata.name === group);
   expect(found?.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
   expect(found?.versions[0].resources[0].resource).toBe('things');
 });

@@ -8,6 +8,12 @@ beforeEach(() => {
   extension.answerOwn = (got) => extension.answer(got);
 });
 
+interface WholeDocument {
+  readonly info: { readonly title: string };
+  readonly paths: Readonly<Record<string, { readonly post: { readonly operationId: string } }>>;
+  readonly parameters: { readonly pretty: { readonly in: string } };
+}
+
 /** An OpenAPI 2 document about kinds of a group, and about kinds outside of it. */
 function document(group: string) {
   const name = `com.${group}.Thing`;
@@ -79,9 +85,9 @@ test('ADM-4: only paths of the APIService’s group version are merged from anot
   });
   expect(asked).toContain('/openapi/v3 system:aggregator');
   expect(asked).toContain(`/openapi/v3/${name} system:admin`);
-  const { body: whole } = await server.get('/openapi/v2');
+  const { body: whole } = await server.get<WholeDocument>('/openapi/v2');
   expect(whole.info.title).toBe('svc');
-  expect(whole.paths[`/apis/${group}/v1/things`].post.operationId).toBe('createThing');
+  expect(whole.paths[`/apis/${group}/v1/things`]?.post.operationId).toBe('createThing');
   expect(whole.paths['/apis/stray.example.com/v1/things']).toBeUndefined();
   expect(whole.parameters.pretty.in).toBe('query');
   expect((await server.get('/openapi/v3/apis/apps/v1')).body.mine).toBeUndefined();

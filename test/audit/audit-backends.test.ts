@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { type AuditBackendSettings, auditFlags, readOptions } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { atEnd, untilEnd } from '../support/cleanup.ts';
@@ -68,7 +69,8 @@ describe('webhook', async () => {
       apiVersion: 'audit.svc.io/v1',
       metadata: {},
     });
-    expect(first?.body.items.map((one) => one['objectRef'].name)).toEqual(['w0', 'w1', 'w2']);
+    const names = first?.body.items.map((one) => (one['objectRef'] as JsonObject)['name']);
+    expect(names).toEqual(['w0', 'w1', 'w2']);
     expect(first?.body.items[0]).not.toHaveProperty('kind');
     await server.stop();
     expect(events().map((one) => one.objectRef.name)).toEqual(['w0', 'w1', 'w2', 'w3', 'w4']);

@@ -159,6 +159,6 @@ test('AUTHN-9: replaced front-proxy authorities apply, and are published', async
   const path = '/api/v1/namespaces/svc-system/configmaps/extension-apiserver-authentication';
   await eventually(async () => {
     const published = (await server.get(path)).body.data['requestheader-client-ca-file'];
-    return proxies.every(({ certificatePem }) => published.includes(certificatePem.trim()));
+    return proxies.every(({ certificatePem }) => published?.includes(certificatePem.trim()));
   }, 'the published authorities');
 });

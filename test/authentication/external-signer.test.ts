@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { type Clock, silentLogger, systemClock } from '@wheelhouse/machinery';
+import type { JSONWebKeySet } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import type { ConfigChange } from '../support/harness.ts';
@@ -115,8 +116,8 @@ describe('tokens of an external signer', () => {
     Object.assign(signer.state, { keys: [...signer.state.keys, next], signing: next });
     const { token } = (await ask()).body.status;
     expect((await running.get('/api', { token })).status).toBe(200);
-    const { keys } = (await running.get('/openid/v1/jwks')).body;
-    expect(keys.map(({ kid }: { kid: string }) => kid)).toEqual(['first', 'next']);
+    const { keys } = (await running.get<JSONWebKeySet>('/openid/v1/jwks')).body;
+    expect(keys.map(({ kid }) => kid)).toEqual(['first', 'next']);
     signer.state.signing = signerKey('stranger');
     const strange = (await ask()).body.status.token;
     expect((await running.get('/api', { token: strange })).status).toBe(401);
@@ -144,8 +145,8 @@ describe('tokens of an external signer', () => {
     const { signing } = signer.state;
     Object.assign(signer.state, { keys: [signing, old] });
     const { running, ask } = await started();
-    const { keys } = (await running.get('/openid/v1/jwks')).body;
-    expect(keys.map(({ kid }: { kid: string }) => kid)).toEqual(['first']);
+    const { keys } = (await running.get<JSONWebKeySet>('/openid/v1/jwks')).body;
+    expect(keys.map(({ kid }) => kid)).toEqual(['first']);
     signer.state.signing = old;
     const refused = await ask();
     expect([refused.status, refused.body.message]).toEqual([

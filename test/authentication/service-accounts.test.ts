@@ -191,7 +191,7 @@ describe('refused TokenRequests', () => {
 });
 
 describe('tokens in Secrets', () => {
-  const decoded = (text: string) => Buffer.from(text, 'base64').toString();
+  const decoded = (text = '') => Buffer.from(text, 'base64').toString();
   const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
   const whoIs = (token: string) =>
     server.post('/apis/authentication.svc.io/v1/selfsubjectreviews', review, { token });

@@ -43,10 +43,10 @@ async function legacyToken(): Promise<string> {
   await mustCreate(server, path, { apiVersion: 'v1', kind: 'Secret', metadata, type });
   const watch = await server.watch(`${path}?watch=true`);
   const tokenOf = (events: typeof watch.events) =>
-    events.findLast(({ object }) => object.data?.token !== undefined)?.object.data.token;
+    events.findLast(({ object }) => object.data?.['token'] !== undefined)?.object.data['token'];
   await watch.until((events) => tokenOf(events) !== undefined);
   watch.close();
-  return Buffer.from(tokenOf(watch.events), 'base64').toString();
+  return Buffer.from(tokenOf(watch.events) ?? '', 'base64').toString();
 }
 
 const withToken = (token: string) => server.post(whoAmI, review, { token });

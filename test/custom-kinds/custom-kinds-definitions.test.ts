@@ -93,8 +93,8 @@ describe('establishing', () => {
     const names = { shortNames: ['sh', 'shw'], categories: ['all', 'mine'], singular: 'showing' };
     await establish(server, { group, plural: 'shows', kind: 'Show', names });
     const groups = await server.get('/apis');
-    const own = groups.body.groups.find((one: { name: string }) => one.name === group);
-    expect(own.preferredVersion).toEqual({ groupVersion: `${group}/v1`, version: 'v1' });
+    const own = groups.body.groups.find((one) => one.name === group);
+    expect(own?.preferredVersion).toEqual({ groupVersion: `${group}/v1`, version: 'v1' });
     const list = await server.get(`/apis/${group}/v1`);
     expect(list.body.resources).toEqual([
       expect.objectContaining({

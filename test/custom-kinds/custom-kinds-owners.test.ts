@@ -1,6 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { apply, managersOf } from '../objects/apply-kinds.ts';
+import type { DiscoveredGroups } from '../support/discovered-groups.ts';
 import { withServer } from '../support/with-server.ts';
 import { definitionOf, definitions, establish, versionOf } from './custom-kinds.ts';
 
@@ -59,11 +60,9 @@ test('CRD-1: discovery lists the verbs of custom kinds in kube-apiserver’s ord
   const { body } = await server.get(`/apis/${group}/v1`);
   expect(body.resources[0].verbs).toEqual(verbs);
   const accept = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';
-  const all = await server.get('/apis', { headers: { accept } });
-  const found = all.body.items.find((one: { metadata: { name: string } }) => {
-    return one.metadata.name === group;
-  });
-  expect(found?.['versions'][0].resources[0].verbs).toEqual(verbs);
+  const all = await server.get<DiscoveredGroups>('/apis', { headers: { accept } });
+  const found = all.body.items.find((one) => one.metadata.name === group);
+  expect(found?.versions[0].resources[0].verbs).toEqual(verbs);
 });
 
 test('CRD-1: a new definition has no conditions yet', async () => {

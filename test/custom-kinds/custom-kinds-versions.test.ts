@@ -1,6 +1,7 @@
 import type { APIResource, TableColumnDefinition } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
+import type { DiscoveredGroups } from '../support/discovered-groups.ts';
 import { eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { causesOf, definitions, establish, redefine, versionOf } from './custom-kinds.ts';
@@ -302,10 +303,10 @@ describe('subresources', () => {
     const at = (version: string) => `/apis/${group}/${version}/namespaces/default/parts`;
     const part = { apiVersion: `${group}/v1`, kind: 'Part', metadata: { name: 'a' } };
     await server.post(at('v1'), { ...part, spec: { n: 1 } });
-    const discovered = await server.get('/apis', {
+    const discovered = await server.get<DiscoveredGroups>('/apis', {
       accept: 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList',
     });
-    const listed = discovered.body.items.find((one: ApiObject) => one.metadata.name === group);
+    const listed = discovered.body.items.find((one) => one.metadata.name === group);
     for (const [version, expected] of [
       ['v1', ['status', 'scale']],
       ['v2', ['status']],
@@ -314,10 +315,8 @@ describe('subresources', () => {
       const { resources } = (await server.get(`/apis/${group}/${version}`)).body;
       const names = resources.map((one: { name: string }) => one.name);
       expect(names).toEqual(['parts', ...expected.map((name) => `parts/${name}`)]);
-      const aggregated = listed?.['versions'].find(
-        (one: { version: string }) => one.version === version,
-      );
-      const subresources = aggregated.resources[0].subresources ?? [];
+      const aggregated = listed?.versions.find((one) => one.version === version);
+      const subresources = aggregated?.resources[0].subresources ?? [];
       expect(subresources.map((one: { subresource: string }) => one.subresource)).toEqual(expected);
       const own = { group, version, kind: 'Part' };
       const kinds = { status: own, scale: { group: 'autoscaling', version: 'v1', kind: 'Scale' } };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { DiscoveredGroups } from '../support/discovered-groups.ts';
 import { withServer } from '../support/with-server.ts';
 
 const server = await withServer();
@@ -74,9 +75,9 @@ describe('discovery documents', () => {
       kind: 'Namespace',
       verbs: ['get', 'patch', 'update'],
     });
-    const namespaces = body.resources.find((one: { name: string }) => one.name === 'namespaces');
-    expect(namespaces.namespaced).toBe(false);
-    expect(namespaces.verbs).not.toContain('deletecollection');
+    const namespaces = body.resources.find((one) => one.name === 'namespaces');
+    expect(namespaces?.namespaced).toBe(false);
+    expect(namespaces?.verbs).not.toContain('deletecollection');
   });
 
   test('API-11: /apis/<group>/<version> names the kind of a subresource', async () => {
@@ -145,7 +146,7 @@ describe('aggregated discovery', () => {
     ['apidiscovery.svc.io', 'v2beta1'],
   ])('API-11: g=%s v=%s', async (group, version) => {
     const accept = `${aggregated(group, version)},application/json`;
-    const core = await server.get('/api', { accept });
+    const core = await server.get<DiscoveredGroups>('/api', { accept });
     expect(core.headers['content-type']).toBe(
       `application/json;g=${group};v=${version};as=APIGroupDiscoveryList`,
     );
@@ -154,7 +155,7 @@ describe('aggregated discovery', () => {
       apiVersion: `apidiscovery.svc.io/${version}`,
     });
     expect(core.body.items).toHaveLength(1);
-    const [v1] = core.body.items[0]?.['versions'] ?? [];
+    const [v1] = core.body.items[0].versions;
     expect(v1).toMatchObject({ version: 'v1', freshness: 'Current' });
     expect(v1.resources).toContainEqual({
       resource: 'configmaps',
@@ -164,18 +165,14 @@ describe('aggregated discovery', () => {
       verbs: everyVerb,
       shortNames: ['cm'],
     });
-    const named = await server.get('/apis', { accept });
-    const names = named.body.items.map((one: { metadata: { name: string } }) => one.metadata.name);
+    const named = await server.get<DiscoveredGroups>('/apis', { accept });
+    const names = named.body.items.map((one) => one.metadata.name);
     const plain = await server.get('/apis');
     expect(names).toEqual(plain.body.groups.map((one: { name: string }) => one.name));
-    const apps = named.body.items.find(
-      (one: { metadata: { name: string } }) => one.metadata.name === 'apps',
-    );
-    const deployments = apps?.['versions'][0].resources.find(
-      (one: { resource: string }) => one.resource === 'deployments',
-    );
-    expect(deployments.responseKind).toEqual({ group: '', version: '', kind: 'Deployment' });
-    expect(deployments.subresources).toContainEqual({
+    const apps = named.body.items.find((one) => one.metadata.name === 'apps');
+    const deployments = apps?.versions[0].resources.find((one) => one.resource === 'deployments');
+    expect(deployments?.responseKind).toEqual({ group: '', version: '', kind: 'Deployment' });
+    expect(deployments?.subresources).toContainEqual({
       subresource: 'scale',
       responseKind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
       verbs: ['get', 'patch', 'update'],

@@ -12,6 +12,7 @@ export async function openApiPart(server: TestServer, name: string): Promise<Ope
 /** A part of the OpenAPI 3 document. */
 export interface OpenApiV3 extends ResponseBody {
   readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string };
   readonly paths: ResponseBody['paths'];
 }
 
@@ -41,6 +42,7 @@ interface SchemaV3 {
 /** What the tests read of the document in the protobuf form of version 3. */
 export interface DocumentV3 {
   readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string };
   readonly paths: { readonly path: readonly Named[] };
   readonly components: { readonly schemas: NamedList<{ readonly schema: SchemaV3 }> };
 }

@@ -4,6 +4,14 @@ import { describe, expect, test } from 'vitest';
 import { eventually, freshNamespace, type ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
+interface Hooks {
+  readonly webhooks: readonly [object, ...object[]];
+}
+
+interface Slice {
+  readonly endpoints: readonly [{ topology?: object; deprecatedTopology?: object }];
+}
+
 /** Starts a server of a release for the tests of a block. */
 async function ofRelease(minor: number) {
   const server = await withServer({ emulatedMinor: minor });
@@ -12,13 +20,13 @@ async function ofRelease(minor: number) {
     const within = `namespaces/${namespace}/${resource}`;
     return `/apis/${groupVersion}/${within}${name === '' ? '' : `/${name}`}`;
   };
-  const made = async (collection: string, body: object): Promise<ResponseBody> => {
-    const answer = await server.post(collection, body);
+  const made = async <Body = ResponseBody>(collection: string, body: object): Promise<Body> => {
+    const answer = await server.post<Body>(collection, body);
     expect(answer.status, answer.text).toBe(201);
     return answer.body;
   };
-  const read = async (url: string): Promise<ResponseBody> => {
-    const answer = await server.get(url);
+  const read = async <Body = ResponseBody>(url: string): Promise<Body> => {
+    const answer = await server.get<Body>(url);
     expect(answer.status, answer.text).toBe(200);
     return answer.body;
   };
@@ -244,7 +252,7 @@ describe('release 1.21', async () => {
   const hook = { name: 'a.example.com', clientConfig: { url: 'https://127.0.0.1:1/' } };
 
   test('VER-2: v1beta1 webhooks have lenient rules', async () => {
-    const old = await made(hooks('v1beta1'), configuration('v1beta1', [hook, hook]));
+    const old = await made<Hooks>(hooks('v1beta1'), configuration('v1beta1', [hook, hook]));
     expect(old.webhooks).toHaveLength(2);
     expect(old.webhooks[0]).toMatchObject({
       failurePolicy: 'Ignore',
@@ -267,7 +275,10 @@ describe('release 1.21', async () => {
       ]),
     );
     const more = { sideEffects: 'None', admissionReviewVersions: ['v1'] };
-    const { webhooks } = await made(hooks('v1'), configuration('v1', [{ ...hook, ...more }]));
+    const { webhooks } = await made<Hooks>(
+      hooks('v1'),
+      configuration('v1', [{ ...hook, ...more }]),
+    );
     expect(webhooks[0]).toMatchObject({
       failurePolicy: 'Fail',
       matchPolicy: 'Equivalent',
@@ -431,24 +442,24 @@ describe('release 1.24', async () => {
   test('VER-2: topology of endpoints becomes zone and nodeName', async () => {
     const [zone, node] = ['topology.svc.io/zone', 'svc.io/hostname'];
     const topology = { [zone]: 'z', [node]: 'n', other: 'o' };
-    const old = await made(
+    const old = await made<Slice>(
       path('discovery.svc.io/v1beta1', 'endpointslices'),
       slice('v1beta1', 'a', { topology }),
     );
     expect(old.endpoints[0]).toMatchObject({ topology, nodeName: 'n' });
-    const { endpoints } = await read(path('discovery.svc.io/v1', 'endpointslices', 'a'));
+    const { endpoints } = await read<Slice>(path('discovery.svc.io/v1', 'endpointslices', 'a'));
     expect(endpoints[0]).toMatchObject({
       zone: 'z',
       nodeName: 'n',
       deprecatedTopology: { other: 'o' },
     });
     expect(endpoints[0].topology).toBeUndefined();
-    const written = await made(
+    const written = await made<Slice>(
       path('discovery.svc.io/v1', 'endpointslices'),
       slice('v1', 'b', { zone: 'z', nodeName: 'n', deprecatedTopology: { other: 'o' } }),
     );
     expect(written.endpoints[0].deprecatedTopology).toBeUndefined();
-    const back = await read(path('discovery.svc.io/v1beta1', 'endpointslices', 'b'));
+    const back = await read<Slice>(path('discovery.svc.io/v1beta1', 'endpointslices', 'b'));
     expect(back.endpoints[0]).toMatchObject({ topology: { [zone]: 'z', [node]: 'n' } });
   });
 

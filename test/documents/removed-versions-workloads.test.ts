@@ -14,6 +14,7 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
+import type { OpenApiV3 } from './openapi-part.ts';
 
 const pods = { containers: [{ name: 'main', image: 'example.com/main:1.0' }] };
 const template = { metadata: { labels: { app: 'a' } }, spec: pods };
@@ -391,7 +392,7 @@ test('VER-2: the version and the documents name the emulated release', async () 
   const { body } = await server.get('/version');
   expect(body).toMatchObject({ major: '1', minor: '32' });
   expect(body).toMatchObject({ emulationMajor: '1', emulationMinor: '15' });
-  const document = (await server.get('/openapi/v3/apis/extensions/v1beta1')).body;
+  const document = (await server.get<OpenApiV3>('/openapi/v3/apis/extensions/v1beta1')).body;
   expect(document.info.version).toBe('v1.15.0');
 });
 

@@ -1,3 +1,4 @@
+import type { ComponentStatusList } from '@wheelhouse/kinds/types/core/v1';
 import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
@@ -9,11 +10,11 @@ const warning = 'v1 ComponentStatus is deprecated in v1.19+';
 const server = await withServer({ controllers: [] });
 
 test('ComponentStatuses report the store and which components are absent', async () => {
-  const list = await server.get(path);
+  const list = await server.get<ComponentStatusList>(path);
   expect(list.status).toBe(200);
   expect(list.warnings).toEqual([warning]);
   expect(list.body).toMatchObject({ kind: 'ComponentStatusList', apiVersion: 'v1', metadata: {} });
-  const statuses = list.body.items.map((one) => [one.metadata.name, one['conditions'][0].status]);
+  const statuses = list.body.items.map((one) => [one.metadata.name, one.conditions?.[0]?.status]);
   expect(statuses).toEqual([
     ['controller-manager', 'False'],
     ['scheduler', 'False'],

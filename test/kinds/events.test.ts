@@ -1,3 +1,4 @@
+import type { Event } from '@wheelhouse/kinds/types/events/v1';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../support/cleanup.ts';
 import { eventually, freshNamespace, startTestServer } from '../support/harness.ts';
@@ -338,7 +339,7 @@ describe('operations', () => {
       'strategic',
     );
     expect(patched.status).toBe(200);
-    expect((await server.get(`${path()}/x?pretty=1`)).body.series.count).toBe(2);
+    expect((await server.get<Event>(`${path()}/x?pretty=1`)).body.series?.count).toBe(2);
     const applied = await server.patch(
       `${path()}/y?fieldManager=m&force=true`,
       event('y'),

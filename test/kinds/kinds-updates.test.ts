@@ -1,4 +1,4 @@
-import type { Container } from '@wheelhouse/kinds/types/core/v1';
+import type { PodTemplate } from '@wheelhouse/kinds/types/core/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { freshNamespace, type ResponseBody } from '../support/harness.ts';
@@ -160,14 +160,12 @@ describe('wording', () => {
     const images = ['a', 'a:latest', 'localhost:5000/a', '*', 'A', 'a:1', 'a b', 'A.b/c', 'a/../b'];
     const containers = images.map((image, index) => ({ name: `c${index}`, image }));
     const path = `${at('/api/v1', 'podtemplates')}${dryRun}`;
-    const made = await server.post(path, {
+    const made = await server.post<PodTemplate>(path, {
       metadata: { name: 'x' },
       template: { spec: { containers } },
     });
     expect(made.status, made.text).toBe(201);
-    const policies = made.body.template.spec.containers.map(
-      (one: Container) => one.imagePullPolicy,
-    );
+    const policies = made.body.template?.spec?.containers.map((one) => one.imagePullPolicy);
     const [always, unlessThere] = ['Always', 'IfNotPresent'];
     expect(policies).toEqual([
       ...[always, always, always, unlessThere, unlessThere, unlessThere, unlessThere],

@@ -1,3 +1,4 @@
+import type { PodTemplate } from '@wheelhouse/kinds/types/core/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { freshNamespace, type ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -249,8 +250,8 @@ describe('validation', () => {
     expect(pod.status, pod.text).toBe(201);
     expect(pod.body.spec.terminationGracePeriodSeconds).toBe(1);
     const body = { metadata: { name: 'a' }, template: { spec } };
-    const made = await server.post(`${at('/api/v1', 'podtemplates')}${dryRun}`, body);
-    expect(made.body.template.spec.terminationGracePeriodSeconds).toBe(-1);
+    const made = await server.post<PodTemplate>(`${at('/api/v1', 'podtemplates')}${dryRun}`, body);
+    expect(made.body.template?.spec?.terminationGracePeriodSeconds).toBe(-1);
   });
 
   test('API-4: a new Node drops fields of disabled features', async () => {

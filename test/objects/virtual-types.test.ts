@@ -1,4 +1,3 @@
-import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
 import { describe, expect, test } from 'vitest';
 import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -314,8 +313,8 @@ describe('requests that need a node', () => {
     expect((await server.remove(`${at}/services/s/proxy`)).status).toBe(503);
     const { resources } = (await server.get('/api/v1')).body;
     for (const name of ['nodes/proxy', 'pods/proxy', 'services/proxy']) {
-      const { verbs } = resources.find((one: APIResource) => one.name === name);
-      expect(verbs).toEqual(['create', 'delete', 'get', 'patch', 'update']);
+      const found = resources.find((one) => one.name === name);
+      expect(found?.verbs).toEqual(['create', 'delete', 'get', 'patch', 'update']);
     }
     expect((await server.get(`${at}/services/s`)).body).toEqual(before);
   });

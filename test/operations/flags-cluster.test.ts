@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import type { APIVersions } from '@wheelhouse/kinds/types/meta/v1';
 import { issueCertificate } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/harness.ts';
@@ -26,16 +27,16 @@ describe('flags of the cluster around a server', () => {
       '--service-account-issuer=https://api.example.com',
     );
     const address = `api.example.com:${port}`;
-    const api = await get('/api', { ...as, accept: 'application/json' });
-    expect(api.body.serverAddressByClientCIDRs[0].serverAddress).toBe(address);
+    const api = await get<APIVersions>('/api', { ...as, accept: 'application/json' });
+    expect(api.body.serverAddressByClientCIDRs[0]?.serverAddress).toBe(address);
     const issuer = await get('/.well-known/openid-configuration', as);
     expect(issuer.body.jwks_uri).toBe(`https://${address}/openid/v1/jwks`);
   });
 
   test('API-11: a port in --external-hostname is kept', async () => {
     const { get, as } = await start('--external-hostname=api.example.com:443');
-    const { body } = await get('/api', as);
-    expect(body.serverAddressByClientCIDRs[0].serverAddress).toBe('api.example.com:443');
+    const { body } = await get<APIVersions>('/api', as);
+    expect(body.serverAddressByClientCIDRs[0]?.serverAddress).toBe('api.example.com:443');
   });
 
   test('API-11: --kubernetes-service-node-port makes the own Service a NodePort', async () => {

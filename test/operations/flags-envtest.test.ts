@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
+import type { ComponentStatusList } from '@wheelhouse/kinds/types/core/v1';
 import { issueCertificate } from '@wheelhouse/server/testing';
 import { expect, test } from 'vitest';
 import { flagRuns } from './flags-run.ts';
@@ -56,11 +57,9 @@ test('PLANE-1: the pair in --cert-dir is served and never changed', async () => 
     new X509Certificate(certificatePem).fingerprint256,
   );
   expect(files()).toEqual(before);
-  const { items } = (await get('/api/v1/componentstatuses', as)).body;
-  const manager = items.find(
-    (one: { metadata: { name: string } }) => one.metadata.name === 'controller-manager',
-  );
-  expect(manager?.['conditions'][0].status).toBe('False');
+  const { items } = (await get<ComponentStatusList>('/api/v1/componentstatuses', as)).body;
+  const manager = items.find((one) => one.metadata.name === 'controller-manager');
+  expect(manager?.conditions?.[0]?.status).toBe('False');
 });
 
 test('PLANE-1: a generated certificate is valid for the server’s Service', async () => {

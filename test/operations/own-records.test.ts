@@ -83,9 +83,9 @@ test('AUTHN-6: the Secret of a legacy token is labeled with its last use', async
   const secret = async () => (await server.get(`${at}/secrets/t`)).body;
   const { data } = await eventually(async () => {
     const body = await secret();
-    return body.data?.token !== undefined && body;
+    return body.data?.['token'] !== undefined && body;
   }, 'the Secret has no token');
-  const token = Buffer.from(data.token, 'base64').toString();
+  const token = Buffer.from(data['token'] ?? '', 'base64').toString();
   const use = () => server.get('/version', { token });
   const label = 'kubernetes.io/legacy-token-last-used';
   expect((await use()).status).toBe(200);

@@ -1,3 +1,4 @@
+import type { PodTemplate } from '@wheelhouse/kinds/types/core/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -56,8 +57,8 @@ describe('legacy init container annotations', () => {
   test('META-1: a PodTemplate and a CronJob’s template do as well', async () => {
     const metadata = { name: 'x' };
     const bare = { metadata, template: template(old) };
-    const alone = await server.post(at('podtemplates', '/api/v1'), bare);
-    expect(alone.body.template.metadata).not.toHaveProperty('annotations');
+    const alone = await server.post<PodTemplate>(at('podtemplates', '/api/v1'), bare);
+    expect(alone.body.template?.metadata).not.toHaveProperty('annotations');
     const jobTemplate = { spec: { template: template({ ...old, b: '2' }, 'Never') } };
     const body = { metadata, spec: { schedule: '* * * * *', jobTemplate } };
     const timed = await server.post(at('cronjobs', '/apis/batch/v1'), body);

@@ -1,3 +1,5 @@
+import type { Endpoints } from '@wheelhouse/kinds/types/core/v1';
+import type { EndpointSlice } from '@wheelhouse/kinds/types/discovery/v1';
 import { type ApiObject, silentLogger } from '@wheelhouse/machinery';
 import { startControlPlane } from '@wheelhouse/server';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
@@ -324,12 +326,14 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     const one = await startTestServer({ ...config, advertiseAddress: '192.0.2.1' });
     const other = await withServer({ ...config, advertiseAddress: '192.0.2.2' });
     const listed = async () => {
-      const { body } = await other.get('/api/v1/namespaces/default/endpoints/svc');
-      return body.subsets?.[0].addresses.map(({ ip }: { ip: string }) => ip).join();
+      const { body } = await other.get<Endpoints>('/api/v1/namespaces/default/endpoints/svc');
+      return body.subsets?.[0]?.addresses?.map(({ ip }) => ip).join();
     };
     await eventually(async () => (await listed()) === '192.0.2.1,192.0.2.2');
     const slices = '/apis/discovery.svc.io/v1/namespaces/default/endpointslices/svc';
-    await eventually(async () => (await other.get(slices)).body.endpoints?.length === 2);
+    await eventually(
+      async () => (await other.get<EndpointSlice>(slices)).body.endpoints?.length === 2,
+    );
     await one.stop();
     await eventually(async () => (await listed()) === '192.0.2.2');
   });

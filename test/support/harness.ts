@@ -2,8 +2,16 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import http2 from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type {
+  APIGroup,
+  APIResource,
+  GroupVersionForDiscovery,
+  TableColumnDefinition,
+} from '@wheelhouse/kinds/types/meta/v1';
+import type { PolicyRule, RoleRef, Subject } from '@wheelhouse/kinds/types/rbac/v1';
 import {
   type JsonObject,
+  type JsonValue,
   type ManagedFieldsEntry,
   type ObjectMeta,
   type OwnerReference,
@@ -40,34 +48,46 @@ export interface ResponseMetadata extends ObjectMeta {
   annotations: Record<string, string>;
   ownerReferences: OwnerReference[];
   finalizers: string[];
-  managedFields: [ResponseManager, ...ResponseManager[]];
+  managedFields: NonEmpty<ResponseManager>;
   /** For a list in chunks. */
   continue: string;
   remainingItemCount: number;
 }
 
 /** One of the causes that a Status lists. */
-export interface ResponseCause {
+export type ResponseCause = {
   readonly reason: string;
   readonly message: string;
   readonly field: string;
-}
+};
 
 /** The details of a Status. If it lists causes, there is at least one. */
-export interface ResponseDetails {
+export type ResponseDetails = {
   readonly name: string;
   readonly group: string;
   readonly kind: string;
   readonly uid: string;
-  readonly causes: [ResponseCause, ...ResponseCause[]];
+  readonly causes: NonEmpty<ResponseCause>;
   readonly retryAfterSeconds: number;
-}
+};
+
+type NonEmpty<Item> = [Item, ...Item[]];
+
+/** A row of a table in a response. */
+export type ResponseRow = {
+  cells: NonEmpty<JsonValue>;
+  conditions: NonEmpty<JsonObject>;
+  object: ResponseBody;
+};
 
 /**
- * A decoded response: the members of metadata, lists, and Status have types. For the rest, a test
- * names the kind, as in `get<Deployment>(path)`.
+ * A decoded response: members that have one meaning in all kinds have its type, as if they were
+ * present; other members are JSON. For the members of `spec` and `status`, and of documents of
+ * OpenAPI, a test names the kind, as in `get<Deployment>(path)`.
  */
-export interface ResponseBody {
+export interface ResponseBody
+  extends JsonObject,
+    Record<'spec' | 'status' | 'paths' | 'components' | 'definitions', Loose> {
   apiVersion: string;
   kind: string;
   metadata: ResponseMetadata;
@@ -76,7 +96,17 @@ export interface ResponseBody {
   reason: string;
   code: number;
   details: ResponseDetails;
-  [member: string]: Loose;
+  data: Record<string, string>;
+  rules: NonEmpty<PolicyRule>;
+  roleRef: RoleRef;
+  subjects: NonEmpty<Subject>;
+  /** Of a table. */
+  columnDefinitions: NonEmpty<TableColumnDefinition>;
+  rows: NonEmpty<ResponseRow>;
+  /** Of discovery. */
+  groups: NonEmpty<APIGroup>;
+  resources: NonEmpty<APIResource>;
+  preferredVersion: GroupVersionForDiscovery;
 }
 
 /** One answer; the body is decoded if it is JSON. */

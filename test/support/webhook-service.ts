@@ -12,7 +12,7 @@ import type { ResponseBody } from './harness.ts';
 import { rememberCertificates, reuseCertificates } from './shared-certificates.ts';
 
 /** The request of a review of admission or conversion. Every member may be absent. */
-export interface ReviewRequest {
+export type ReviewRequest = {
   uid: string;
   operation: string;
   name: string;
@@ -29,7 +29,7 @@ export interface ReviewRequest {
   /** Of a conversion. */
   objects: ResponseBody[];
   desiredAPIVersion: string;
-}
+};
 
 /** The body of a call: a review, or a list of audit events. */
 export interface ReceivedBody extends ResponseBody {

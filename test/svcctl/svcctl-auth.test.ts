@@ -1,3 +1,4 @@
+import type { ClusterRole } from '@wheelhouse/kinds/types/rbac/v1';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { startWithUsers } from '../authentication/token-users.ts';
@@ -419,8 +420,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
         },
       });
       const selectors = async () =>
-        (await on.server.get(`/apis/${rbac}/v1/clusterroles/agg-${on.namespace}`)).body
-          .aggregationRule.clusterRoleSelectors;
+        (await on.server.get<ClusterRole>(`/apis/${rbac}/v1/clusterroles/agg-${on.namespace}`)).body
+          .aggregationRule?.clusterRoleSelectors;
       await run([aggregated('a')]);
       expect((await run([aggregated('b')])).err).toBe('\treconciliation required update\n');
       expect(await selectors()).toEqual(aggregated('a', 'b').aggregationRule.clusterRoleSelectors);

@@ -29,7 +29,7 @@ describe('RoleBinding', () => {
     expect(made.status).toBe(201);
     expect(made.body.roleRef.apiGroup).toBe('rbac.authorization.svc.io');
     expect(made.body.subjects[0].apiGroup).toBe('rbac.authorization.svc.io');
-    expect(made.body.subjects[1].apiGroup).toBeUndefined();
+    expect(made.body.subjects[1]?.apiGroup).toBeUndefined();
   });
 
   test('RBAC-1: roleRef is immutable', async () => {
