@@ -38,7 +38,8 @@ export function emitDeclarations(names, { areChecked = false } = {}) {
   const compilerOptions = { outDir: emitted };
   writeFileSync(config, JSON.stringify({ extends: extended, compilerOptions, include }));
   try {
-    const tsc = join(root, 'node_modules', 'typescript-native', 'bin', 'tsc');
+    // The native compiler omits files that it reaches first through links in node_modules.
+    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
     const args = ['-p', config, ...(areChecked ? ['--noCheck'] : [])];
     const { status, stdout } = spawnSync(process.execPath, [tsc, ...args], { encoding: 'utf8' });
     if (status !== 0) throw new Error(`no declarations:\n${stdout}`);
