@@ -45,9 +45,9 @@ const kindsMember = 'x-kubernetes-group-version-kind';
 type Merged = Record<'paths' | Referable, Map<string, JsonValue>>;
 
 /**
- * Merges this server's OpenAPI 2 document with those of others, in steps (TRUST-2). Of several items for a path, the
- * first is used. A definition or parameter is renamed (`name_v2`) if its name is already used for
- * another one.
+ * Merges this server's OpenAPI 2 document with those of others, in steps (TRUST-2). Of several items
+ * for a path, the first is used. A definition or parameter is renamed (`name_v2`) if its name is
+ * already used for another one.
  */
 export function* mergeOpenApi(
   own: JsonObject,
@@ -94,9 +94,7 @@ function* addParts(merged: Merged, all: OpenApiParts): Generator<void> {
 /** Number of definitions whose names are compared in one step. */
 const namesPerStep = 50;
 
-/**
- * New names for the added values whose names refer to other values in `present`, found in steps.
- */
+/** New names for the added values whose names refer to other values in `present`, in steps. */
 function* newNames(
   present: ReadonlyMap<string, JsonValue>,
   added: ReadonlyMap<string, JsonValue>,
@@ -309,7 +307,7 @@ function textsOf(value: JsonValue | undefined): readonly string[] {
 interface Converted {
   /** Digest of the source. */
   readonly of: string;
-  readonly document: MaybePromise<CachedDocument>;
+  readonly document: CachedDocument;
 }
 
 /** Serves OpenAPI documents that include those of other servers. */
@@ -318,7 +316,7 @@ export class MergedOpenApi {
   readonly #clock: Clock;
   readonly #logger: Logger;
   #converted: ReadonlyMap<string, Converted> = new Map();
-  #merged: { readonly key: string; readonly document: Promise<CachedDocument> } | undefined;
+  #whole: { readonly key: string; readonly document: Promise<CachedDocument> } | undefined;
 
   constructor(options: {
     readonly clock: Clock;
@@ -333,7 +331,7 @@ export class MergedOpenApi {
   /** Replaces the group versions of other servers. */
   update(apis: readonly RemoteApi[]): void {
     this.#remote.update(apis);
-    this.#merged = undefined;
+    this.#whole = undefined;
   }
 
   /**
@@ -353,13 +351,12 @@ export class MergedOpenApi {
     const paths: JsonObject = { ...(isObject(own['paths']) ? own['paths'] : {}) };
     for (const [name, serverRelativeURL] of remote) setMember(paths, name, { serverRelativeURL });
     for (const [name, { document }] of await this.#convertedDocuments()) {
-      const { digest } = await document;
-      setMember(paths, name, { serverRelativeURL: documentUrl(name, digest) });
+      setMember(paths, name, { serverRelativeURL: documentUrl(name, document.digest) });
     }
     const names = Object.keys(paths).sort();
     const sorted = Object.fromEntries(names.map((name) => [name, paths[name]]));
     return answerDocument(call, {
-      document: await this.#hold({ ...own, paths: sorted }, openApiV3Shapes),
+      document: await this.#cachedDocument({ ...own, paths: sorted }, openApiV3Shapes),
     });
   }
 
@@ -371,7 +368,7 @@ export class MergedOpenApi {
     const { key, parts } = await this.#remote.v2Parts();
     if (parts.length === 0) return false;
     const own = await documentsOf(call.context).whole();
-    const document = await this.#mergedDocument(own, { key, parts });
+    const document = await this.#merged(own, { key, parts });
     try {
       return await answerDocument(call, { document, types: wholeTypes });
     } catch (error) {
@@ -383,49 +380,51 @@ export class MergedOpenApi {
   }
 
   /** The merged document, created once for all concurrent requests. */
-  async #mergedDocument(
+  async #merged(
     own: CachedDocument,
     others: { readonly key: string; readonly parts: readonly OpenApiParts[] },
   ): Promise<CachedDocument> {
     const key = `${own.digest}\n${others.key}`;
-    let merged = this.#merged;
-    if (merged?.key !== key) {
-      merged = { key, document: this.#merge(own, others.parts) };
-      this.#merged = merged;
+    let whole = this.#whole;
+    if (whole?.key !== key) {
+      whole = { key, document: this.#merge(own, others.parts) };
+      this.#whole = whole;
     }
     try {
-      return await merged.document;
+      return await whole.document;
     } catch (error) {
-      if (this.#merged === merged) this.#merged = undefined;
+      if (this.#whole === whole) this.#whole = undefined;
       throw error;
     }
   }
 
   async #merge(own: CachedDocument, parts: readonly OpenApiParts[]): Promise<CachedDocument> {
     const merging = mergeOpenApi(await this.#decoded(own), parts);
-    return this.#hold(await runInSlices(merging, this.#clock), openApiV2Shapes);
+    return this.#cachedDocument(await runInSlices(merging, this.#clock), openApiV2Shapes);
   }
 
   async #convertedDocuments(): Promise<ReadonlyMap<string, Converted>> {
     const only = await this.#remote.v2OnlyParts();
     const before = this.#converted;
-    this.#converted = new Map(
-      [...only].map(([name, { digest, parts }]) => {
-        const previous = before.get(name);
-        if (previous?.of === digest) return [name, previous];
-        return [name, { of: digest, document: this.#convert(parts) }];
-      }),
-    );
+    const converting = [...only].map(async ([name, { digest, parts }]) => {
+      const previous = before.get(name);
+      if (previous?.of === digest) return [name, previous] as const;
+      return [name, { of: digest, document: await this.#convert(parts) }] as const;
+    });
+    this.#converted = new Map(await Promise.all(converting));
     return this.#converted;
   }
 
   async #convert(parts: OpenApiParts): Promise<CachedDocument> {
-    return this.#hold(await runInSlices(convertOpenApi(parts), this.#clock), openApiV3Shapes);
+    return this.#cachedDocument(
+      await runInSlices(convertOpenApi(parts), this.#clock),
+      openApiV3Shapes,
+    );
   }
 
-  #hold(value: JsonObject, shapes: typeof openApiV2Shapes): MaybePromise<CachedDocument> {
+  #cachedDocument(value: JsonObject, shapes: typeof openApiV2Shapes): MaybePromise<CachedDocument> {
     const clock = this.#clock;
-    return runInSlices(heldSteps(value, { madeMs: clock.now(), clock, shapes }), clock);
+    return runInSlices(cachedDocumentSteps(value, { madeMs: clock.now(), clock, shapes }), clock);
   }
 
   async #decoded(document: CachedDocument): Promise<JsonObject> {
@@ -435,7 +434,7 @@ export class MergedOpenApi {
   }
 }
 
-function* heldSteps(
+function* cachedDocumentSteps(
   value: JsonObject,
   options: Parameters<typeof documentSteps>[1],
 ): Generator<void, CachedDocument> {
