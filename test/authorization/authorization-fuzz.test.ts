@@ -1,5 +1,11 @@
 import { ConfigurationError } from '@wheelhouse/codec';
-import { dialectOf, type JsonObject, type Webhook, WebhookError } from '@wheelhouse/machinery';
+import {
+  dialectOf,
+  type JsonObject,
+  runInOnePiece,
+  type Webhook,
+  WebhookError,
+} from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import {
   AbacPolicyError,
@@ -175,7 +181,9 @@ function keepsRules(webhook: WebhookRules, where: string): void {
   expect(['Deny', 'NoOpinion'], where).toContain(webhook.failurePolicy);
   expect(['/kubeconfig', undefined], where).toContain(webhook.kubeConfigFile);
   try {
-    expect(typeof (webhook.matches?.({ user: 'x' }) ?? true), where).toBe('boolean');
+    const { matches } = webhook;
+    const isMatch = matches === undefined ? true : runInOnePiece(matches({ user: 'x' }));
+    expect(typeof isMatch, where).toBe('boolean');
   } catch (error) {
     expect(String(error), where).toContain('cel evaluation error');
   }

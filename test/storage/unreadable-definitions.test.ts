@@ -37,7 +37,10 @@ test('STORE-3: an unreadable definition is named, and the others are served', as
   };
   server = await withServer({ store, logger });
   expect((await server.get('/readyz')).status).toBe(200);
-  expect(errors).toContainEqual({ message: 'stored definitions cannot be read', keys: key });
+  expect(errors).toContainEqual({
+    message: 'cannot read stored CustomResourceDefinitions',
+    keys: key,
+  });
   expect((await server.get(`/apis/${group}/v1/goods`)).status).toBe(200);
   expect((await server.get(bad)).status).toBe(404);
   expect((await server.post(definitions, definition('others', 'Other'))).status).toBe(201);

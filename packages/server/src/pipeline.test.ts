@@ -59,10 +59,10 @@ function requestOf(method: string, url: string, audit?: AuditGate) {
     },
   };
   const metrics = {
-    passed: () => {},
-    finished: () => void events.push('finished'),
-    terminated: () => void events.push('terminated'),
-    afterTimeout: (of: string, came: string) => void events.push(`${of} ${came}`),
+    observeGates: () => {},
+    observe: () => void events.push('finished'),
+    countTermination: () => void events.push('terminated'),
+    countAfterTimeout: (of: string, came: string) => void events.push(`${of} ${came}`),
   };
   const context = {
     clock,

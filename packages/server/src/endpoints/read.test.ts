@@ -50,7 +50,7 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
       },
       metrics: {
         eventsOf: () => () => {},
-        longRunning: () => {
+        beginWatch: () => {
           held.counted += 1;
           return () => {
             held.counted -= 1;

@@ -347,18 +347,19 @@ function conditionMetrics(
     buckets: conditionBuckets,
   });
   return {
-    measuredConditions: (name, matches) => (spec) => {
-      const startMs = clock.monotonic();
-      try {
-        const isMatch = matches(spec);
-        if (!isMatch) exclusions.of('Webhook', name).add(1);
-        return isMatch;
-      } catch (error) {
-        errors.of('Webhook', name).add(1);
-        throw error;
-      } finally {
-        durations.of('Webhook', name).observe((clock.monotonic() - startMs) / 1000);
-      }
-    },
+    measuredConditions: (name, matches) =>
+      function* (spec) {
+        const startMs = clock.monotonic();
+        try {
+          const isMatch = yield* matches(spec);
+          if (!isMatch) exclusions.of('Webhook', name).add(1);
+          return isMatch;
+        } catch (error) {
+          errors.of('Webhook', name).add(1);
+          throw error;
+        } finally {
+          durations.of('Webhook', name).observe((clock.monotonic() - startMs) / 1000);
+        }
+      },
   };
 }
