@@ -26,7 +26,9 @@ function buildSuite(suite, { source, gopath, to }) {
   return output;
 }
 
-/** Writes the programs that start Wheelhouse for envtest; returns the path of its kube-apiserver. */
+/**
+ * Writes the programs that start Wheelhouse for envtest; returns the path of its kube-apiserver.
+ */
 function writeAssets(folder) {
   const to = join(folder, 'assets');
   const program = join(root, 'bin', 'wheelhouse.js');

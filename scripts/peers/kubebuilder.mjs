@@ -1,8 +1,8 @@
 // Runs the suites of the sample operators that kubebuilder generates and keeps in its repository:
 // their controllers and webhooks, on envtest, with each server as its kube-apiserver.
 //
-// KUBEBUILDER names kubebuilder's source folder in a GOPATH like the one of controller-runtime, which
-// has the API types of cert-manager and of Gateway API as well.
+// KUBEBUILDER names kubebuilder's source folder in a GOPATH like the one of controller-runtime,
+// which has the API types of cert-manager and of Gateway API as well.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { runSuites } from './ginkgo-suites.mjs';

@@ -153,7 +153,9 @@ export async function startExtensionServer(
   return extension;
 }
 
-/** Starts a server, and an extension server behind its Service `ext`, until the test or file ends. */
+/**
+ * Starts a server, and an extension server behind its Service `ext`, until the test or file ends.
+ */
 export async function withExtension(
   change?: ConfigChange,
 ): Promise<{ readonly server: TestServer; readonly extension: ExtensionServer }> {

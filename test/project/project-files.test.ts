@@ -8,7 +8,9 @@ import { describe, expect, test } from 'vitest';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-/** The value of a constant, or of a member of an object of constants, that is a product of numbers. */
+/**
+ * The value of a constant, or of a member of an object of constants, that is a product of numbers.
+ */
 function constantOf(reference: string): number {
   const [path = '', name = ''] = reference.split('#');
   const found = new RegExp(`(?:const ${name} =|\\b${name}:) ([\\d_. *]+)[;,]`).exec(read(path));

@@ -21,8 +21,8 @@ const fence = /^```(\w*)$/;
 const fileName = /^`([\w-]+(?:\.[\w-]+)+)`:$/;
 
 /**
- * The files and commands of a page, in their order: fenced blocks below a line that is a file's name
- * in backquotes and a colon, and blocks, fenced or indented, whose lines begin with `$ `.
+ * The files and commands of a page, in their order: fenced blocks below a line that is a file's
+ * name in backquotes and a colon, and blocks, fenced or indented, whose lines begin with `$ `.
  */
 export function stepsOf(page: string): PageStep[] {
   const lines = page.split('\n');

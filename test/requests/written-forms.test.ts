@@ -58,6 +58,9 @@ describe('legacy init container annotations', () => {
     const metadata = { name: 'x' };
     const bare = { metadata, template: template(old) };
     const alone = await server.post<PodTemplate>(at('podtemplates', '/api/v1'), bare);
+    expect(alone.status, alone.text).toBe(201);
+    expect(alone.body.template?.spec).toHaveProperty('containers');
+    expect(alone.body.template?.metadata).toBeDefined();
     expect(alone.body.template?.metadata).not.toHaveProperty('annotations');
     const jobTemplate = { spec: { template: template({ ...old, b: '2' }, 'Never') } };
     const body = { metadata, spec: { schedule: '* * * * *', jobTemplate } };

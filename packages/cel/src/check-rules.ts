@@ -19,10 +19,10 @@ import {
 import { declaredSize, timesInRequest, typeOfSchema } from './types/schema-types.ts';
 
 /**
- * Validates the rules of a structural schema (CRD-3) in steps (TRUST-2): reports rules that do not compile or may cost
- * too much, at the paths of the definition. `blocked` identifies schemas with other errors, whose
- * rules are skipped; `unchanged` means that the schema was accepted before, so the cost of single
- * rules is not limited.
+ * Validates the rules of a structural schema (CRD-3) in steps (TRUST-2): reports rules that do not
+ * compile or may cost too much, at the paths of the definition. `blocked` identifies schemas with
+ * other errors, whose rules are skipped; `unchanged` means that the schema was accepted before, so
+ * the cost of single rules is not limited.
  */
 export function* checkRules(at: {
   readonly schema: Schema;

@@ -29,7 +29,7 @@ export interface Compiled {
   costSteps(self: DeclaredSize | undefined): Generator<void, number>;
 }
 
-/** `compileSteps` in one piece, for callers that serve nobody else. */
+/** `compileSteps` in one piece, for callers that delay no other request. */
 export function compile(source: string, environment: Environment): Compiled {
   return runInOnePiece(compileSteps(source, environment));
 }

@@ -210,8 +210,8 @@ export interface SchemaPlace {
   /** The path of the list or map whose items have no old values. */
   readonly uncorrelatable: string | undefined;
   /**
-   * Source of the type that rules see: the schema itself, the type of an enclosing schema with rules, or
-   * nothing if that type has no elements (`items` of an object).
+   * Source of the type that rules see: the schema itself, the type of an enclosing schema with
+   * rules, or nothing if that type has no elements (`items` of an object).
    */
   readonly typeFrom: 'itself' | 'enclosing' | 'nothing';
   /** Maximum number of such values in an object; undefined if unlimited. */

@@ -241,8 +241,8 @@ type Tally = (values: number, stepsEach?: number) => void;
 const memberSteps = 5;
 
 /**
- * `==`: compares numbers by value and everything else within its type. Fails only if `tally` throws.
- * A list that occurs many times in a value is compared as often.
+ * `==`: compares numbers by value and everything else within its type. Fails only if `tally`
+ * throws. A list that occurs many times in a value is compared as often.
  */
 export function equals(one: Value, other: Value, tally?: Tally): boolean {
   if (typeof one === 'string' || typeof one === 'boolean' || one === null) return one === other;

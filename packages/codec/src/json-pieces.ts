@@ -26,10 +26,10 @@ export interface ParsedPieces {
 }
 
 /**
- * Parses a JSON text of valid UTF-8 in steps with the built-in parser, which is several times faster than
- * `exactJsonSteps` but cannot pause: each step decodes and parses a run of members or items of one
- * container. Returns undefined for invalid text and for numbers beyond the range of a float. Integers that a
- * float cannot represent are rounded.
+ * Parses a JSON text of valid UTF-8 in steps with the built-in parser, which is several times
+ * faster than `exactJsonSteps` but cannot pause: each step decodes and parses a run of members or
+ * items of one container. Returns undefined for invalid text and for numbers beyond the range of a
+ * float. Integers that a float cannot represent are rounded.
  */
 export function* parseInPieces(bytes: Buffer): Generator<void, ParsedPieces | undefined> {
   try {

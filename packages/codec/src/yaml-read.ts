@@ -119,7 +119,9 @@ class StreamReader {
     }
   }
 
-  /** Composes documents from tokens; returns `done` at the first error, or after the first document. */
+  /**
+   * Composes documents from tokens; returns `done` at the first error, or after the first document.
+   */
   #compose(tokens: Iterable<CST.Token>): 'ready' | 'done' {
     for (const token of tokens) {
       if (token.type === 'document') this.#starts.push(token.offset);

@@ -1,4 +1,6 @@
-/** The built-in kinds, and the form that custom kinds take: schemas, defaults, validation, columns. */
+/**
+ * The built-in kinds, and the form that custom kinds take: schemas, defaults, validation, columns.
+ */
 
 export type {
   AdmissionKindOptions,

@@ -14,8 +14,9 @@ export interface KindBehavior {
   /** Converts objects between versions that differ by more than their apiVersion (CRD-4). */
   readonly converter: ObjectConverter | undefined;
   /**
-   * When the kind may change. `server`: never while the server runs, and kinds that are stored under
-   * the same keys share a watch cache. `definition`: with its definition, which replaces its cache.
+   * When the kind may change. `server`: never while the server runs, and kinds that are stored
+   * under the same keys share a watch cache. `definition`: with its definition, which replaces its
+   * cache.
    */
   readonly lifetime: 'server' | 'definition';
   /**
@@ -27,8 +28,8 @@ export interface KindBehavior {
   readonly validatedIn: 'stored version' | 'request version';
   /**
    * How a body is decoded. `typed`: into a new object; the body may leave its type out, and member
-   * names match in any letter case. `unstructured`: in place, by `VersionDef.decode`; apiVersion and
-   * kind are required and match exactly.
+   * names match in any letter case. `unstructured`: in place, by `VersionDef.decode`; apiVersion
+   * and kind are required and match exactly.
    */
   readonly bodies: 'typed' | 'unstructured';
   /**
@@ -122,7 +123,9 @@ export interface ScaleBehavior {
 interface DocumentBehavior {
   /** Discovery's verbs, in discovery's order. */
   readonly verbs: (verbs: readonly string[]) => string[];
-  /** Whether aggregated discovery states a kind's group and version even if they are the resource's. */
+  /**
+   * Whether aggregated discovery states a kind's group and version even if they are the resource's.
+   */
   readonly namesOwnVersion: boolean;
   /** When discovery publishes the hash of the stored version. */
   readonly storageHash: 'always' | 'while served';

@@ -29,7 +29,8 @@ describe('RoleBinding', () => {
     expect(made.status).toBe(201);
     expect(made.body.roleRef.apiGroup).toBe('rbac.authorization.svc.io');
     expect(made.body.subjects[0].apiGroup).toBe('rbac.authorization.svc.io');
-    expect(made.body.subjects[1]?.apiGroup).toBeUndefined();
+    expect(made.body.subjects[1]).toMatchObject({ name: 'bot' });
+    expect(made.body.subjects[1]).not.toHaveProperty('apiGroup');
   });
 
   test('RBAC-1: roleRef is immutable', async () => {

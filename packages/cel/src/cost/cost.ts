@@ -177,7 +177,9 @@ class Estimator {
     );
   }
 
-  /** Whatever the name of a variable, its sizes are those of `self`, unless they name a variable. */
+  /**
+   * Whatever the name of a variable, its sizes are those of `self`, unless they name a variable.
+   */
   #variable(name: string): Place {
     const self = this.#self;
     const isOther = self?.variable !== undefined && self.variable !== name;

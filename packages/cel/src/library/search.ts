@@ -6,7 +6,9 @@ import type { CallContext } from '../types/functions.ts';
  */
 const engineStepsMax = 1_000_000;
 
-/** Length of a part up to which the engine searches for it in one window of the text after another. */
+/**
+ * Length of a part up to which the engine searches for it in one window of the text after another.
+ */
 const shortPartMax = 64;
 
 /** Whether the engine's own search takes no longer than a step. */

@@ -117,7 +117,9 @@ export interface BindExpr {
   readonly body: Expr;
 }
 
-/** Maximum number of parts of a name that denotes something: `google.protobuf.NullValue.NULL_VALUE`. */
+/**
+ * Maximum number of parts of a name that denotes something: `google.protobuf.NullValue.NULL_VALUE`.
+ */
 const namePartsMax = 4;
 
 /** `a.b.c` as one name; undefined for other expressions and for names of more than four parts. */

@@ -23,7 +23,7 @@ const reserved = new Set(
 );
 const keywords = new Set(['in', 'true', 'false', 'null']);
 
-/** Parses a short expression, or one whose reader serves nobody else, like `parseSteps`. */
+/** `parseSteps` in one piece, for callers that delay no other request. */
 export function parse(source: string, options: MacroOptions = {}): Expr {
   return runInOnePiece(parseSteps(source, options));
 }

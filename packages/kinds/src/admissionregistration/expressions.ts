@@ -39,7 +39,9 @@ interface ExpressionProblem {
   readonly type: 'invalid' | 'forbidden' | 'internal';
 }
 
-/** Compiles an expression for a use, in steps. Returns the error; undefined for a valid expression. */
+/**
+ * Compiles an expression for a use, in steps. Returns the error; undefined for a valid expression.
+ */
 export type ExpressionChecker = (
   source: string,
   use: ExpressionUse,

@@ -23,7 +23,9 @@ export function selfSubjectAccessReview(dialect: Dialect): ResourceDef {
   return virtualKind({ dialect, facts: 'authorization', kind: 'SelfSubjectAccessReview', spec });
 }
 
-/** SelfSubjectRulesReview: lists the actions that the requester is authorized for in a namespace. */
+/**
+ * SelfSubjectRulesReview: lists the actions that the requester is authorized for in a namespace.
+ */
 export function selfSubjectRulesReview(dialect: Dialect): ResourceDef {
   const spec = { namespace: 'default' };
   return virtualKind({ dialect, facts: 'authorization', kind: 'SelfSubjectRulesReview', spec });

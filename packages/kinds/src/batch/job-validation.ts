@@ -245,7 +245,9 @@ const immutableFields = [
   'successPolicy',
 ] as const;
 
-/** Validates a changed Job: the whole object and its spec again, as in kube-apiserver, then changes. */
+/**
+ * Validates a changed Job: the whole object and its spec again, as in kube-apiserver, then changes.
+ */
 export function* validateJobUpdate(
   object: Stored<Job>,
   old: Stored<Job>,

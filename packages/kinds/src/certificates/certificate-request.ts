@@ -46,7 +46,9 @@ const pssHashes: ReadonlyMap<string, { readonly hash: string; readonly bytes: nu
 const malformed = 'asn1: structure error: malformed certificate request';
 const unimplemented = 'x509: cannot verify signature: algorithm unimplemented';
 
-/** Returns the error of a PEM text that is not one signed certificate request; undefined if it is. */
+/**
+ * Returns the error of a PEM text that is not one signed certificate request; undefined if it is.
+ */
 export function certificateRequestProblem(pem: Buffer): string | undefined {
   const text = pem.toString('latin1');
   const block = onlyPemBlock(text);

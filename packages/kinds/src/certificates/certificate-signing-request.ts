@@ -261,7 +261,9 @@ function setRequester(context: StrategyContext, object: Stored<CertificateSignin
   object.status = {};
 }
 
-/** Restores the spec, which is immutable, and the parts of status that the endpoint cannot write. */
+/**
+ * Restores the spec, which is immutable, and the parts of status that the endpoint cannot write.
+ */
 function restoreOtherParts(
   context: StrategyContext,
   object: Stored<CertificateSigningRequest>,

@@ -77,7 +77,9 @@ function validate(object: Stored<ConfigMap>): FieldError[] {
   return errors;
 }
 
-/** A fast check that accepts most objects: valid keys, no bytes, and little text in any encoding. */
+/**
+ * A fast check that accepts most objects: valid keys, no bytes, and little text in any encoding.
+ */
 function isClearlyValid({ data, binaryData }: Stored<ConfigMap>): boolean {
   if (binaryData !== undefined) return false;
   let length = 0;

@@ -197,7 +197,9 @@ function versionOf(
   };
 }
 
-/** The schema of a version. A version without one, which old definitions have, keeps all members. */
+/**
+ * The schema of a version. A version without one, which old definitions have, keeps all members.
+ */
 function versionSchema(crd: Crd, version: CrdVersion): Schema {
   const props = version.schema?.openAPIV3Schema;
   if (props === undefined) return { type: 'object', preserveUnknownFields: true };

@@ -30,9 +30,9 @@ const deprecatedLocked = entryMaker({ stage: 'DEPRECATED', default: false, locke
 
 /**
  * The gates of an API server of release 1.32 and their states by release (VER-5). `[alpha(8),
- * beta(9), stable(29)]` is off and settable since 1.8, on since 1.9, and locked since 1.29; releases
- * before 1.8 do not have the gate. The table includes gates of other components, because all
- * components often receive the same list.
+ * beta(9), stable(29)]` is off and settable since 1.8, on since 1.9, and locked since 1.29;
+ * releases before 1.8 do not have the gate. The table includes gates of other components, because
+ * all components often receive the same list.
  */
 export const gateTable = {
   APIListChunking: [alpha(8), beta(9), stable(29)],

@@ -11,8 +11,9 @@ import type { FlowSchema, PriorityLevelConfiguration } from '../gen/types/flowco
 import type { Stored } from '../stored.ts';
 
 /**
- * The levels and schemas that every server has, with kube-apiserver's names and numbers (OPS-3). The
- * server always restores the specs of mandatory ones, and those of others if an annotation is true.
+ * The levels and schemas that every server has, with kube-apiserver's names and numbers (OPS-3).
+ * The server always restores the specs of mandatory ones, and those of others if an annotation is
+ * true.
  */
 interface DefaultFlowObjects {
   readonly levels: readonly ApiObject[];

@@ -122,7 +122,9 @@ function prefixProblem(text: string): string | undefined {
   return Number(bits) > width ? 'prefix length out of range' : undefined;
 }
 
-/** Whether addresses of a ServiceCIDR may be allocated: it is unless deleted or marked not ready. */
+/**
+ * Whether addresses of a ServiceCIDR may be allocated: it is unless deleted or marked not ready.
+ */
 export function isReady(object: Stored<ServiceCIDR>): boolean {
   if (object.metadata.deletionTimestamp !== undefined) return false;
   const ready = (object.status?.conditions ?? []).find(({ type }) => type === 'Ready');

@@ -7,8 +7,8 @@ import { ensure, fill, objectAt, objectsAt } from '../rules/fill.ts';
 import type { OlderKind } from './contract.ts';
 
 /**
- * CustomResourceDefinition `v1beta1`, in which the members of a single version are at the top level,
- * a schema is optional, and unspecified members are kept by default.
+ * CustomResourceDefinition `v1beta1`, in which the members of a single version are at the top
+ * level, a schema is optional, and unspecified members are kept by default.
  */
 export function olderApiExtensions(): readonly OlderKind[] {
   const facts = 'apiextensions';

@@ -56,7 +56,9 @@ function lenient(errors: readonly FieldError[], legacySigner: string): readonly 
 const nodeGroup = 'system:nodes';
 const nodePrefix = 'system:node:';
 
-/** The default signer, which depends on whether the subject and the usages are those of a kubelet. */
+/**
+ * The default signer, which depends on whether the subject and the usages are those of a kubelet.
+ */
 function signerOf(object: JsonObject, dialect: Dialect): string {
   const unknown = dialect.label('legacy-unknown');
   const pem = Buffer.from(textAt(object, 'spec', 'request'), 'base64');

@@ -67,8 +67,8 @@ function isEmpty(selector: JsonObject): boolean {
 }
 
 /**
- * EndpointSlice `v1beta1`, in which labels in `topology` state an endpoint's location. In `v1`, zone
- * and node are members, and the other labels are read-only.
+ * EndpointSlice `v1beta1`, in which labels in `topology` state an endpoint's location. In `v1`,
+ * zone and node are members, and the other labels are read-only.
  */
 function olderDiscovery(dialect: Dialect): readonly OlderKind[] {
   const zoneLabel = dialect.label('zone', 'topology');

@@ -5,7 +5,9 @@ import { builtinKinds } from '../builtin-kinds.ts';
 import type { StrategyContext } from '../resource-def.ts';
 import { foundErrors } from './checks.ts';
 
-/** Creates and changes objects, and returns their errors and warnings, for tests of kinds' rules. */
+/**
+ * Creates and changes objects, and returns their errors and warnings, for tests of kinds' rules.
+ */
 
 const defs = builtinKinds(dialectOf('kubernetes'));
 

@@ -45,9 +45,9 @@ const kindsMember = 'x-kubernetes-group-version-kind';
 type Merged = Record<'paths' | Referable, Map<string, JsonValue>>;
 
 /**
- * Merges this server's OpenAPI 2 document with those of others, in steps (TRUST-2). Of several items
- * for a path, the first is used. A definition or parameter is renamed (`name_v2`) if its name is
- * already used for another one.
+ * Merges this server's OpenAPI 2 document with those of others, in steps (TRUST-2). Of several
+ * items for a path, the first is used. A definition or parameter is renamed (`name_v2`) if its name
+ * is already used for another one.
  */
 export function* mergeOpenApi(
   own: JsonObject,

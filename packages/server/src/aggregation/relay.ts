@@ -229,10 +229,11 @@ const retriedMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
  * Relays one request to another server, and the answer to the client, with backpressure in both
  * directions. It is in one of these states, and never returns to an earlier one:
  *
- * | state      | server answers      | server fails       | client leaves | timeout            | shutdown           |
+ * | state | server answers | server fails | client leaves | timeout | shutdown |
  * |------------|---------------------|--------------------|---------------|--------------------|--------------------|
- * | requesting | answering           | finished, with 503 | finished      | finished, with 504 | requesting         |
- * | answering  | finished at its end | finished, cut off  | finished      | finished, cut off  | finished, complete |
+ * | requesting | answering | finished, with 503 | finished | finished, with 504 | requesting | |
+ * answering | finished at its end | finished, cut off | finished | finished, cut off | finished,
+ * complete |
  */
 export class Relay implements RemoteAnswer {
   readonly #call: RelayedCall;

@@ -85,7 +85,9 @@ export function proxiedUrl(url: string, { prefix, host: ownHost, clientHost }: L
 
 type AnswerOfPlan = Required<Pick<RelayPlan, 'responseHeaders' | 'transforms'>>;
 
-/** Rewrites redirects and links in pages of a proxied server so that they lead through the proxy. */
+/**
+ * Rewrites redirects and links in pages of a proxied server so that they lead through the proxy.
+ */
 export function proxiedAnswer(call: ApiCall, places: LinkPlaces): AnswerOfPlan {
   return {
     responseHeaders(lines) {

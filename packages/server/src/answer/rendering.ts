@@ -158,7 +158,9 @@ export function takesGzip(accepted: string): boolean {
   return takes;
 }
 
-/** Whether a place belongs to a built-in kind, for which kube-apiserver's router checks `Accept`. */
+/**
+ * Whether a place belongs to a built-in kind, for which kube-apiserver's router checks `Accept`.
+ */
 function isRouted(place: Place, served: readonly ServedEncoding[]): boolean {
   return place !== 'document' && served.every((one) => one.covers === 'objects');
 }
@@ -172,8 +174,8 @@ function namesServed(header: string, served: readonly ServedEncoding[]): boolean
 }
 
 /**
- * Throws 406 if `Accept` names none of the encodings of a document that kube-apiserver routes like a
- * built-in kind (CODEC-1).
+ * Throws 406 if `Accept` names none of the encodings of a document that kube-apiserver routes like
+ * a built-in kind (CODEC-1).
  */
 export function checkRouted(exchange: Exchange, served: readonly ServedEncoding[]): void {
   const header = exchange.header('accept') ?? '';

@@ -15,7 +15,9 @@ import type { ServerConfig } from './config.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { OpenParts } from './parts.ts';
 
-/** The registry and catalogue of a server that does not listen, for tests of the modules behind it. */
+/**
+ * The registry and catalogue of a server that does not listen, for tests of the modules behind it.
+ */
 export interface TestApi {
   readonly api: Api;
   readonly config: ServerConfig;

@@ -13,9 +13,9 @@ const foregroundFinalizer = 'foregroundDeletion';
 const recheckMs = 500;
 
 /**
- * Removes objects whose owners are gone (DEL-5). Objects are indexed by the UIDs of their owners. An
- * owner is looked up by the coordinates in the reference, and is absent if there is no such object
- * or one with another UID.
+ * Removes objects whose owners are gone (DEL-5). Objects are indexed by the UIDs of their owners.
+ * An owner is looked up by the coordinates in the reference, and is absent if there is no such
+ * object or one with another UID.
  */
 export function startGarbageCollector(
   options: ControllerTools & {

@@ -25,8 +25,8 @@ type LeaseSpec = {
 };
 
 /**
- * The result of an attempt: this server holds the Lease, another one does, or a concurrent write won
- * and the holder must be read again.
+ * The result of an attempt: this server holds the Lease, another one does, or a concurrent write
+ * won and the holder must be read again.
  */
 type Outcome = 'held' | 'lost' | 'others';
 
@@ -55,12 +55,12 @@ const jitterFactor = 1.2;
 const releaseMs = 2000;
 
 /**
- * Runs the leader's work while this server holds a Lease, by client-go's protocol. The leader renews
- * the Lease; another server may acquire it once it has not changed for its duration. A candidate
- * tries every retry period, and at once when the Lease is released. The leader renews every retry
- * period, and stops leading if renewal fails for the renew deadline, which is shorter than the
- * duration, so that no other server leads before. Closing releases the Lease. Durations are measured
- * locally from the last observed change, so clocks need not agree.
+ * Runs the leader's work while this server holds a Lease, by client-go's protocol. The leader
+ * renews the Lease; another server may acquire it once it has not changed for its duration. A
+ * candidate tries every retry period, and at once when the Lease is released. The leader renews
+ * every retry period, and stops leading if renewal fails for the renew deadline, which is shorter
+ * than the duration, so that no other server leads before. Closing releases the Lease. Durations
+ * are measured locally from the last observed change, so clocks need not agree.
  */
 export function startLeaderElection(options: LeaderElectionOptions): { close(): Promise<void> } {
   const election = new LeaderElection(options);

@@ -40,8 +40,8 @@ interface QuotaTools extends ControllerTools {
 
 /**
  * Maintains the status of quotas (ADM-1): the limits from the spec, and the usage of the namespace,
- * which is recounted when a quota is new or changed and when a counted object is deleted or shrinks.
- * Admission charges for new usage; the ledger serializes charges and recounts.
+ * which is recounted when a quota is new or changed and when a counted object is deleted or
+ * shrinks. Admission charges for new usage; the ledger serializes charges and recounts.
  */
 export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void> } {
   const { quotas, caches, clock, logger, resyncMs } = tools;

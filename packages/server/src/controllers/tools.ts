@@ -256,7 +256,8 @@ const deletionsMax = 32;
 /**
  * Lists the content, consistently with the store by default.
  * @param options.resourceVersion `0` lists the cached state
- * @param options.unreadable `omitted` leaves out stored objects that cannot be read instead of rejecting
+ * @param options.unreadable `omitted` leaves out stored objects that cannot be read instead of
+ *   rejecting
  */
 export function listContent(
   caches: CachePool,

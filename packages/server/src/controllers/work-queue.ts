@@ -159,7 +159,8 @@ export interface QueueMeters {
 }
 
 /**
- * From 10 ns to 10 s, multiplied step by step as in client-go, so that the bounds have the same text.
+ * From 10 ns to 10 s, multiplied step by step as in client-go, so that the bounds have the same
+ * text.
  */
 const buckets: readonly number[] = Array.from({ length: 9 }).reduce<number[]>(
   (bounds) => [...bounds, (bounds.at(-1) ?? 0) * 10],

@@ -209,7 +209,8 @@ export interface ReviewPort {
   rulesFor(user: UserInfo, namespace: string): Promise<RulesForUser>;
   reviewToken: ReviewToken;
   /**
-   * Whether reviews include selectors (`included`); otherwise they are neither validated nor evaluated.
+   * Whether reviews include selectors (`included`); otherwise they are neither validated nor
+   * evaluated.
    */
   readonly selectors: 'included' | 'omitted';
 }

@@ -56,9 +56,9 @@ interface Resource {
 }
 
 /**
- * Keeps the process running when an exception or rejection escapes `base/faults.ts` because of a bug
- * or a library. The fault is reported like any other, and its connection is destroyed if it can be
- * determined. For programs that own their process only, because the handlers are process-wide.
+ * Keeps the process running when an exception or rejection escapes `base/faults.ts` because of a
+ * bug or a library. The fault is reported like any other, and its connection is destroyed if it can
+ * be determined. For programs that own their process only, because the handlers are process-wide.
  * docs/decisions/faults.md lists the faults that still end the process.
  */
 export function surviveFaults(): void {

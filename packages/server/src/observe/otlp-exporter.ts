@@ -65,8 +65,8 @@ const warningIntervalMs = 60_000;
 export type CollectorAddress = { readonly address: string } | { readonly socketPath: string };
 
 /**
- * Exports batches of spans to a collector over gRPC without TLS. Spans that the collector rejects or
- * that do not fit into the queue are dropped, so that no request waits for its trace.
+ * Exports batches of spans to a collector over gRPC without TLS. Spans that the collector rejects
+ * or that do not fit into the queue are dropped, so that no request waits for its trace.
  */
 export class OtlpExporter {
   readonly #options: {

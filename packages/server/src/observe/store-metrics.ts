@@ -122,8 +122,8 @@ export function storeObservers(
 }
 
 /**
- * Counts the objects that watch caches list from the store; the three numbers are equal, because the
- * store does not filter.
+ * Counts the objects that watch caches list from the store; the three numbers are equal, because
+ * the store does not filter.
  */
 function listObserver(registry: MetricRegistry, typeOfKey: (key: string) => string): ListObserver {
   const counter = (name: string, help: string) =>

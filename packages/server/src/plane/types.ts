@@ -203,9 +203,9 @@ export interface PlaneFaults {
   /** The seed of random decisions; the same seed and requests give the same faults. */
   readonly seed: number;
   /**
-   * Adds a fault for later requests. Faults apply in the order in which they are added.
-   * Throws FaultRuleError for a rule that can never apply (an unknown kind, verb, or effect) and for
-   * an unknown member.
+   * Adds a fault for later requests. Faults apply in the order in which they are added. Throws
+   * FaultRuleError for a rule that can never apply (an unknown kind, verb, or effect) and for an
+   * unknown member.
    */
   add(rule: FaultRule): Fault;
   /** Removes all faults. */

@@ -81,8 +81,8 @@ export interface OpenApiBuilder {
   /** Adds a discovery path. */
   addDiscovery(path: DiscoveryPath): void;
   /**
-   * Returns the JSON of the paths that were added, and of all definitions that they refer to. Yields
-   * after each path and definition.
+   * Returns the JSON of the paths that were added, and of all definitions that they refer to.
+   * Yields after each path and definition.
    */
   finish(): Generator<void, { paths: string; definitions: string }>;
 }

@@ -142,7 +142,9 @@ export function queryParametersText(form: 'v2' | 'v3', names: readonly Parameter
   );
 }
 
-/** Cached JSON texts: the thousand lists of parameters in a document have a dozen distinct values. */
+/**
+ * Cached JSON texts: the thousand lists of parameters in a document have a dozen distinct values.
+ */
 const texts = new Map<string, string>();
 
 function cachedText(key: string, make: () => JsonObject[]): string {

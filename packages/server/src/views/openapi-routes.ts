@@ -228,8 +228,8 @@ function objectRoutes(context: RouteContext): Route[] {
 }
 
 /**
- * Whether documents declare that a deletion returns the object. Those of Namespaces do not, although
- * a deletion that has only begun returns the object too.
+ * Whether documents declare that a deletion returns the object. Those of Namespaces do not,
+ * although a deletion that has only begun returns the object too.
  */
 const returnsObject = ({ strategy }: ResourceDef) =>
   strategy.deleteAnswers === 'object' && strategy.beforeDelete === undefined;

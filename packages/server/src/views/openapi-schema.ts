@@ -112,7 +112,9 @@ export function schemaText(context: SchemaContext, schema: Schema): string {
   return text;
 }
 
-/** Whether a type has a definition. Only named structs and scalars do; lists and maps are inline. */
+/**
+ * Whether a type has a definition. Only named structs and scalars do; lists and maps are inline.
+ */
 function isNamed(schema: Schema): schema is Schema & { readonly typeName: string } {
   return (
     schema.typeName !== undefined &&
@@ -138,7 +140,9 @@ function reference(
   return withRef(context, refTo(context.form, name), extras);
 }
 
-/** Adds members to a reference. In OpenAPI 3.0, which forbids them beside it, it moves to `allOf`. */
+/**
+ * Adds members to a reference. In OpenAPI 3.0, which forbids them beside it, it moves to `allOf`.
+ */
 export function withRef(
   context: SchemaContext,
   ref: JsonObject,
@@ -341,9 +345,9 @@ function customJson(context: SchemaContext, schema: Schema): JsonObject {
 type Shape = Pick<Schema, 'type' | 'properties' | 'required' | 'items' | 'embeddedResource'>;
 
 /**
- * The structural part of a schema. OpenAPI 2 cannot describe a value that is nullable or has unknown
- * members beside known ones, and its clients reject such values, so the type and structure are
- * omitted.
+ * The structural part of a schema. OpenAPI 2 cannot describe a value that is nullable or has
+ * unknown members beside known ones, and its clients reject such values, so the type and structure
+ * are omitted.
  */
 function shapeOf(form: OpenApiForm, schema: Schema): Shape {
   if (form === 'v3') return schema;

@@ -133,8 +133,8 @@ const timeoutMaxMs = 2 ** 31 - 1;
  * so that it needs no queue and delays no other watcher. The same applies to the watchers of an
  * encoding in which the next object takes longer than a slice.
  *
- * Every enqueued change is delivered exactly once, in order; live watchers have received all changes
- * before `#pending`.
+ * Every enqueued change is delivered exactly once, in order; live watchers have received all
+ * changes before `#pending`.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -450,7 +450,8 @@ export class Dispatcher {
 
   #scheduleBookmark(watcher: Watcher): void {
     const { clock, bookmarkMs, random } = this.#options;
-    // kube-apiserver checks for due bookmarks every 1 to 1.25 s, so its bookmarks are late by as much.
+    // kube-apiserver checks for due bookmarks every 1 to 1.25 s, so its bookmarks are late by as
+    // much.
     const delayMs = bookmarkMs + Math.round(1000 * (1 + 0.25 * random()));
     const timer = clock.after(delayMs, () => {
       watcher.timers.delete(timer);

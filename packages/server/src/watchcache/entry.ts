@@ -55,8 +55,8 @@ export class EntryHint {
   }
 
   /**
-   * Returns the entry of a record, created by the first call for its revision. A store that restores
-   * an earlier state writes the same value again, with the hint of its first write.
+   * Returns the entry of a record, created by the first call for its revision. A store that
+   * restores an earlier state writes the same value again, with the hint of its first write.
    */
   entryOf(record: Omit<StoredEntry, 'index'>): Entry {
     if (this.#entry?.revision === record.revision) return this.#entry;

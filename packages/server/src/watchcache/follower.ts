@@ -27,8 +27,8 @@ interface Waiter {
 }
 
 /**
- * Waits until the cache has followed the store up to a revision. Only the next revision is requested
- * from the store, so that requests for future versions cannot fill its memory.
+ * Waits until the cache has followed the store up to a revision. Only the next revision is
+ * requested from the store, so that requests for future versions cannot fill its memory.
  */
 class Freshness {
   readonly #clock: Clock;
@@ -49,8 +49,9 @@ class Freshness {
   }
 
   /**
-   * Waits for `revision`. Returns true when it is reached, synchronously if it already is, and false
-   * after the timeout or on cancellation. `onCancel` receives the function that cancels the wait.
+   * Waits for `revision`. Returns true when it is reached, synchronously if it already is, and
+   * false after the timeout or on cancellation. `onCancel` receives the function that cancels the
+   * wait.
    */
   waitFor(
     revision: Revision,

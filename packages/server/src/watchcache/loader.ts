@@ -73,8 +73,8 @@ export async function loadSnapshot(
 }
 
 /**
- * Creates the entry of a stored value. Returns undefined for an unreadable value, which is logged and
- * reported, so that one damaged record does not affect others.
+ * Creates the entry of a stored value. Returns undefined for an unreadable value, which is logged
+ * and reported, so that one damaged record does not affect others.
  */
 export function decodeEntry(
   options: LoaderOptions,

@@ -60,7 +60,9 @@ export interface ResourceCacheOptions {
   readonly groupResource: GroupResource;
   /** The `v` of continue tokens: the dialect's `meta.…/v1`. */
   readonly tokenVersion: string;
-  /** Milliseconds for which changes are kept for watches and old snapshots; by default 5 minutes. */
+  /**
+   * Milliseconds for which changes are kept for watches and old snapshots; by default 5 minutes.
+   */
   readonly historyMs?: number;
   /** Maximum number of changes that are kept. */
   readonly historyChangesMax?: number;
@@ -396,7 +398,9 @@ class StoreBackedCache implements ResourceCache {
     return listSnapshot(source, request);
   }
 
-  /** Determines where a watch starts, and starts it; on failure the watch ends with an ERROR event. */
+  /**
+   * Determines where a watch starts, and starts it; on failure the watch ends with an ERROR event.
+   */
   async #start(options: {
     watcher: Watcher;
     dispatcher: Dispatcher;

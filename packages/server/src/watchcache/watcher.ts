@@ -197,7 +197,8 @@ export function eventTypeFor(change: WindowChange, spec: WatchSpec): WatchEventT
  * finished in this slice.
  *
  * @param options.memoize whether to keep the frame with the change, for other watchers
- * @param options.after number of frames before it in the same write; a large frame must be the first
+ * @param options.after number of frames before it in the same write; a large frame must be the
+ *   first
  */
 export function frameOf(
   change: WindowChange,
@@ -347,8 +348,9 @@ export class FrameWork {
   #current: Work | undefined;
 
   /**
-   * Returns the frame of an entry; undefined if the slice ends before it is finished, and the reader
-   * must call this again in a later slice, or call `release`. Throws what the encoder throws.
+   * Returns the frame of an entry; undefined if the slice ends before it is finished, and the
+   * reader must call this again in a later slice, or call `release`. Throws what the encoder
+   * throws.
    *
    * @param event.key identifies the encoding and type: equal keys give equal frames of one entry
    */

@@ -197,8 +197,8 @@ export class ChangeWindow {
 
   /**
    * Drops changes beyond the limits at the time `now`, in monotonic milliseconds: all that exceed
-   * the number or size, and a bounded number of those that are only too old. Returns whether changes
-   * that are too old remain.
+   * the number or size, and a bounded number of those that are only too old. Returns whether
+   * changes that are too old remain.
    */
   trim(now: number): boolean {
     if (this.#holds > 0) return false;

@@ -50,9 +50,9 @@ function requiredIdentity(item: JsonValue, mergeKey: string): JsonValue {
 }
 
 /**
- * Sorts a merged list: items in `order` keep that order, the others keep the order of the object. An
- * item of the object precedes one of `order` if it did so in the object: with the object `a b c` and
- * the order `c a`, the result is `b c a`, because `b` preceded `c`.
+ * Sorts a merged list: items in `order` keep that order, the others keep the order of the object.
+ * An item of the object precedes one of `order` if it did so in the object: with the object `a b c`
+ * and the order `c a`, the result is `b c a`, because `b` preceded `c`.
  */
 export function inOrder(
   merged: readonly JsonValue[],

@@ -141,7 +141,9 @@ function readHeader(block: Buffer, records: Readonly<Record<string, string>>): T
   };
 }
 
-/** Reads a number in octal digits, or in GNU's binary format. Throws CliError if it is malformed. */
+/**
+ * Reads a number in octal digits, or in GNU's binary format. Throws CliError if it is malformed.
+ */
 function readNumber(block: Buffer, at: number, bytes: number): number {
   if ((block[at] ?? 0) >= 0x80) return Number(block.readBigUInt64BE(at + bytes - 8));
   const digits = block.toString('latin1', at, at + bytes).replace(/[\0 ]+/g, '');

@@ -81,7 +81,9 @@ interface Change {
   readonly owner: AddressOwner;
 }
 
-/** Records the added numbers. Cancels the allocation and returns the conflicts if others hold some. */
+/**
+ * Records the added numbers. Cancels the allocation and returns the conflicts if others hold some.
+ */
 async function recordOrRefuse(
   allocation: Allocation,
   { recorder, added, owner }: Change,

@@ -10,7 +10,9 @@ import {
   sameFamilies,
 } from './spec.ts';
 
-/** Makes `clusterIPs` consistent with `clusterIP` in place, because older clients write only that. */
+/**
+ * Makes `clusterIPs` consistent with `clusterIP` in place, because older clients write only that.
+ */
 export function syncClusterIps(spec: ServiceSpec, old: ServiceSpec | undefined): void {
   const single = spec.clusterIP ?? '';
   if (old === undefined) {

@@ -167,8 +167,8 @@ interface OpenConfigurations {
 }
 
 /**
- * Reads `--admission-control-config-file` for the plugins that run (ADM-1); loads the reader only if
- * a plugin can be configured. Rejects with a one-line error when the file, or one it names, is
+ * Reads `--admission-control-config-file` for the plugins that run (ADM-1); loads the reader only
+ * if a plugin can be configured. Rejects with a one-line error when the file, or one it names, is
  * unusable, or when a plugin lacks a configuration it requires.
  */
 export async function openConfigurations(config: ServerConfig): Promise<OpenConfigurations> {

@@ -140,8 +140,8 @@ async function buildChain(
 
 /**
  * A webhook authorizer with its connection, cache, and metrics. Rejects when the kubeconfig is
- * unusable; the webhook itself is first contacted for the first request. The code is loaded with the
- * first webhook.
+ * unusable; the webhook itself is first contacted for the first request. The code is loaded with
+ * the first webhook.
  */
 async function connectAuthorizer(
   configured: ConfiguredWebhook,

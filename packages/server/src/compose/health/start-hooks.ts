@@ -229,7 +229,9 @@ const hookNames: Readonly<Record<DialectName, HookNames>> = {
   },
 };
 
-/** The names of checks by task; a client certificate for other servers is read again in one of them. */
+/**
+ * The names of checks by task; a client certificate for other servers is read again in one of them.
+ */
 function namesFor({ name }: Dialect, { aggregation }: ServerConfig): HookNames {
   const names = hookNames[name];
   if (name !== 'kubernetes' || aggregation?.certificate === undefined) return names;

@@ -115,7 +115,9 @@ export function createApiServices(options: ApiServicesOptions): Promise<void> {
   return new Registrar(options).createMissing();
 }
 
-/** How an APIService is managed, its label: created at startup, or kept in sync with custom kinds. */
+/**
+ * How an APIService is managed, its label: created at startup, or kept in sync with custom kinds.
+ */
 type Management = 'onstart' | 'true';
 
 interface DesiredService {

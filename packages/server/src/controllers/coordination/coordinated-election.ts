@@ -206,7 +206,9 @@ function collectCandidates(options: CoordinatedElectionOptions): { close(): Prom
   };
 }
 
-/** The fields of a LeaseCandidate that an election uses; times are in milliseconds since the epoch. */
+/**
+ * The fields of a LeaseCandidate that an election uses; times are in milliseconds since the epoch.
+ */
 interface Candidate {
   readonly namespace: string;
   readonly name: string;

@@ -49,8 +49,8 @@ export function startTokenCleaner(options: BootstrapTools): { close(): Promise<v
 
 /**
  * Signs the `kubeconfig` of the cluster-info ConfigMap with every bootstrap token that allows
- * signing (AUTHN-5). Each token has an entry `jws-kubeconfig-<id>`, a detached JWS with HS256 and the
- * whole token as the key. Removes the entries of other tokens.
+ * signing (AUTHN-5). Each token has an entry `jws-kubeconfig-<id>`, a detached JWS with HS256 and
+ * the whole token as the key. Removes the entries of other tokens.
  */
 export function startBootstrapSigner(
   options: BootstrapTools & { readonly configMaps: ResourceDef },

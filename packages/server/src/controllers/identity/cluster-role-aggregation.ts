@@ -12,9 +12,9 @@ import { type ControllerTools, listEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /**
- * Keeps the rules of aggregated ClusterRoles equal to those of the roles that they select (AUTHZ-6).
- * Any change of a ClusterRole recomputes all aggregated ones, because they are few and may select
- * each other. They share one queue key, so that many changes cause one pass.
+ * Keeps the rules of aggregated ClusterRoles equal to those of the roles that they select
+ * (AUTHZ-6). Any change of a ClusterRole recomputes all aggregated ones, because they are few and
+ * may select each other. They share one queue key, so that many changes cause one pass.
  */
 export function startClusterRoleAggregation(
   options: ControllerTools & {

@@ -145,7 +145,9 @@ async function splitBinding(
   return { ...desired, subjects, metadata: { ...desired.metadata, labels, annotations } };
 }
 
-/** Creates the object unless it exists; returns false, because the caller must reconcile it again. */
+/**
+ * Creates the object unless it exists; returns false, because the caller must reconcile it again.
+ */
 async function createUnlessExists(
   registry: Registry,
   { target, object }: { target: Target; object: ApiObject },

@@ -189,8 +189,8 @@ const isDay = (value: unknown) =>
 export type RecordTokenUse = (secret: ApiObject) => void;
 
 /**
- * Creates a function that labels a Secret with the date of its token's last use, at most once a day.
- * The request that used the token does not wait.
+ * Creates a function that labels a Secret with the date of its token's last use, at most once a
+ * day. The request that used the token does not wait.
  */
 export function tokenUseRecorder(options: {
   readonly secrets: () => ResourceDef | undefined;

@@ -27,9 +27,9 @@ interface Tools extends ControllerTools {
 }
 
 /**
- * Keeps Services and IPAddresses consistent: creates missing and replaces wrong records of Services'
- * addresses, and removes records without a Service. This repairs records after a crash, and creates
- * them for Services that precede the allocator.
+ * Keeps Services and IPAddresses consistent: creates missing and replaces wrong records of
+ * Services' addresses, and removes records without a Service. This repairs records after a crash,
+ * and creates them for Services that precede the allocator.
  */
 export function startServiceAddressRepair(tools: Tools): { close(): Promise<void> } {
   const { kinds, services, caches, clock, logger } = tools;

@@ -14,7 +14,9 @@ export interface BatchSettings {
   readonly throttle: { readonly perSecond: number; readonly burst: number } | undefined;
 }
 
-/** Maximum number of batches in flight; bounds the memory used while the service does not answer. */
+/**
+ * Maximum number of batches in flight; bounds the memory used while the service does not answer.
+ */
 const inFlightMax = 16;
 
 /**

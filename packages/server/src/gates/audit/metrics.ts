@@ -8,7 +8,9 @@ export interface AuditMetrics {
   level(level: string): Counter;
 }
 
-/** Registers the metrics of the audit log under kube-apiserver's names, with or without a policy. */
+/**
+ * Registers the metrics of the audit log under kube-apiserver's names, with or without a policy.
+ */
 export function createAuditMetrics(registry: MetricRegistry): AuditMetrics {
   const counter = (name: string, help: string, labels: readonly string[] = []) =>
     registry.counter({ name: `apiserver_audit_${name}`, help, labels, stability: 'ALPHA' });

@@ -161,7 +161,10 @@ export class AuditTrail {
     this.setResponseObject(() => jsonObject(status));
   }
 
-  /** Records the start of a stream that outlives the endpoint; the caller calls the result at its end. */
+  /**
+   * Records the start of a stream that outlives the endpoint; the caller calls the result at its
+   * end.
+   */
   beginStream(code: number): () => void {
     this.#isFinalStageRecorded = true;
     this.#setCode(code);

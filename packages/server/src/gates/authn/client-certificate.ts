@@ -23,8 +23,8 @@ type Request = Pick<Exchange, 'method' | 'header'>;
 
 /**
  * Whether a page of another site sent the request from a browser, which attaches its user's
- * certificate without asking (CLIENT-4, TRUST-6). Navigation is excluded: the user initiates it, and
- * it changes nothing. Clients other than browsers send neither `Sec-Fetch-Site` nor, with an
+ * certificate without asking (CLIENT-4, TRUST-6). Navigation is excluded: the user initiates it,
+ * and it changes nothing. Clients other than browsers send neither `Sec-Fetch-Site` nor, with an
  * upgrade, `Origin`.
  * @param mayUpgradeFrom other origins whose pages may open WebSockets with a certificate
  */
@@ -322,7 +322,9 @@ function certificatesAbove(
   return [...found.values()];
 }
 
-/** Whether a chain from a root, whose last certificate is an issuer, can be extended to the leaf. */
+/**
+ * Whether a chain from a root, whose last certificate is an issuer, can be extended to the leaf.
+ */
 function leadsToLeaf(chain: readonly Certificate[], search: Search): boolean {
   const issuer = chain.at(-1)!;
   for (const next of search.presented.get(subjectOf(issuer)) ?? []) {

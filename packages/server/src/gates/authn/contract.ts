@@ -25,7 +25,10 @@ export interface TokenCacheMeter {
   countMiss(result: 'ok' | 'error'): void;
   /** Counts a webhook call in progress; the caller calls the result with its outcome. */
   startFetch(): (result: 'ok' | 'error') => void;
-  /** Counts a request that waits for another's webhook call; the caller calls the result when the wait ends. */
+  /**
+   * Counts a request that waits for another's webhook call; the caller calls the result when the
+   * wait ends.
+   */
   startWait(): () => void;
 }
 

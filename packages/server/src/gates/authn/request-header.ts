@@ -8,8 +8,8 @@ import { headerText } from './credentials.ts';
 import { unescapeHeaderKey } from './impersonation.ts';
 
 /**
- * Authenticates the user that an authenticating proxy names in headers (AUTHN-9), if the proxy has a
- * client certificate of the bundle whose common name is in `allowedNames`, if that is not empty.
+ * Authenticates the user that an authenticating proxy names in headers (AUTHN-9), if the proxy has
+ * a client certificate of the bundle whose common name is in `allowedNames`, if that is not empty.
  * Throws for another certificate, so that a client cannot choose its own user. Without a user
  * header, the request has no credential.
  */

@@ -141,7 +141,10 @@ export const alwaysDeny: Authorizer = {
   authorize: () => ({ decision: 'no-opinion', reason: 'Everything is forbidden.' }),
 };
 
-/** Creates the first authorizer of the chain, which allows everything to `system:masters` (AUTHZ-10). */
+/**
+ * Creates the first authorizer of the chain, which allows everything to `system:masters`
+ * (AUTHZ-10).
+ */
 export function createPrivilegedGroupAuthorizer(): Authorizer {
   return {
     name: 'PrivilegedGroup',

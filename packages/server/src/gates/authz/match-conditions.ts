@@ -76,8 +76,8 @@ function* evaluate(
 }
 
 /**
- * Whether all conditions are true, evaluated in steps. A false condition takes precedence over failed ones; throws
- * CelError if some failed and none is false.
+ * Whether all conditions are true, evaluated in steps. A false condition takes precedence over
+ * failed ones; throws CelError if some failed and none is false.
  */
 export function* matchesAll(
   conditions: readonly MatchCondition[],

@@ -156,7 +156,10 @@ function readAccessReview(answer: JsonObject, apiVersion: string): AccessReviewS
   };
 }
 
-/** kube-apiserver's limits of the cache: the number of answers, and the length of a request's attributes. */
+/**
+ * kube-apiserver's limits of the cache: the number of answers, and the length of a request's
+ * attributes.
+ */
 const answersMax = 8192;
 const cacheableLengthMax = 10_000;
 

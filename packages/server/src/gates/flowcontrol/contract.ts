@@ -20,7 +20,10 @@ export interface FlowRequest {
   readonly exchange: { readonly aborted: boolean; onAbort(callback: () => void): void };
 }
 
-/** The flow schema and priority level of a request; the uids of objects that are not stored are empty. */
+/**
+ * The flow schema and priority level of a request; the uids of objects that are not stored are
+ * empty.
+ */
 export interface FlowClass {
   readonly flowSchema: string;
   readonly flowSchemaUid: string;

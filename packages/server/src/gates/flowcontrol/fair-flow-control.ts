@@ -23,7 +23,9 @@ import { QueueSet } from './queue-set.ts';
 import { Seat, type WorkEstimate } from './seat.ts';
 import type { LevelSettings, SchemaSettings } from './settings.ts';
 
-/** Maximum Retry-After in seconds, and the age in seconds above which rejections no longer count. */
+/**
+ * Maximum Retry-After in seconds, and the age in seconds above which rejections no longer count.
+ */
 const retryAfterMax = 32;
 
 /**
@@ -96,8 +98,8 @@ const catchAll = 'catch-all';
 
 /**
  * API priority and fairness (OPS-3): flow schemas classify requests, each priority level has its
- * own seats, and the flows of one level share them fairly. A default applies while its object is not
- * stored, or is stored with contradictory fields.
+ * own seats, and the flows of one level share them fairly. A default applies while its object is
+ * not stored, or is stored with contradictory fields.
  */
 export class FairFlowControl implements FlowControl {
   readonly #clock: Clock;

@@ -62,8 +62,8 @@ function seatsAt(part: number, { lower, upper, target }: SeatClaim): number {
 export const adjustmentPeriodMs = 10_000;
 
 /**
- * Divides the server's seats among the priority levels by their shares, and periodically lets levels
- * with demand borrow the seats that others lend (OPS-3).
+ * Divides the server's seats among the priority levels by their shares, and periodically lets
+ * levels with demand borrow the seats that others lend (OPS-3).
  */
 export class PriorityLevels {
   readonly #clock: Clock;
@@ -103,7 +103,9 @@ export class PriorityLevels {
     return false;
   }
 
-  /** Applies the configuration of levels; a removed level remains until its last request finishes. */
+  /**
+   * Applies the configuration of levels; a removed level remains until its last request finishes.
+   */
   configure(settings: readonly LevelSettings[]): void {
     const next = new Map<string, PriorityLevel>();
     for (const one of settings) {

@@ -2,7 +2,9 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { RetryAfter } from './fair-flow-control.ts';
 
-/** Rejects `each` requests in each of the seconds, and returns the last Retry-After of each second. */
+/**
+ * Rejects `each` requests in each of the seconds, and returns the last Retry-After of each second.
+ */
 function advisedSeconds(
   retryAfter: RetryAfter,
   clock: FakeClock,

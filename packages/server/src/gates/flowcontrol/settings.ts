@@ -46,7 +46,10 @@ export interface UrlRule {
   readonly urls: readonly string[];
 }
 
-/** One rule of a schema: matches requests of any of its subjects that match any of its request rules. */
+/**
+ * One rule of a schema: matches requests of any of its subjects that match any of its request
+ * rules.
+ */
 export interface RuleSettings {
   readonly subjects: readonly SubjectSettings[];
   readonly resourceRules: readonly ResourceRule[];

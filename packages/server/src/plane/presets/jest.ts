@@ -14,9 +14,9 @@ interface JestGlobals {
 }
 
 /**
- * One control plane for the tests of a file, or of a `describe` block (PLANE-7). Call it where hooks
- * may be registered, and use what it returns in the tests. The package is made of ES modules, so
- * jest needs node's `--experimental-vm-modules`. Throws outside of jest.
+ * One control plane for the tests of a file, or of a `describe` block (PLANE-7). Call it where
+ * hooks may be registered, and use what it returns in the tests. The package is made of ES modules,
+ * so jest needs node's `--experimental-vm-modules`. Throws outside of jest.
  */
 export function useControlPlane(options: TestPlaneOptions = {}): TestPlane {
   const { beforeAll, afterAll, beforeEach, afterEach } = globalThis as JestGlobals;

@@ -9,8 +9,8 @@ interface Outcome {
 }
 
 /**
- * One control plane for the tests of a file, or of a `describe` block (PLANE-7). Call it where hooks
- * may be registered, and use what it returns in the tests.
+ * One control plane for the tests of a file, or of a `describe` block (PLANE-7). Call it where
+ * hooks may be registered, and use what it returns in the tests.
  */
 export function useControlPlane(options: TestPlaneOptions = {}): TestPlane {
   const hooks = {

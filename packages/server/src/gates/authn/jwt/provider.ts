@@ -20,7 +20,9 @@ const retryMs = 10_000;
  * invent such tokens, so after a burst there is at most one fetch per interval.
  */
 const refetches = { burst: 3, intervalMs: 5000 };
-/** Milliseconds between refreshes of the keys: the default, and bounds on the provider's max-age. */
+/**
+ * Milliseconds between refreshes of the keys: the default, and bounds on the provider's max-age.
+ */
 const refreshMs = { usual: 300_000, min: 60_000, max: 3_600_000 };
 /**
  * Maximum number of tokens that wait for a fetch, so that a hanging provider does not accumulate

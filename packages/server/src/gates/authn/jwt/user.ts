@@ -19,8 +19,8 @@ import type { CheckedAuthenticator, CompiledRule } from './validate.ts';
 
 /**
  * Maps the claims of a verified token to a user and applies the validation rules to both (AUTHN-7,
- * AUTHN-8), in steps. `credentialKey` is the key of the extra value with the token's ID. Throws JwtError,
- * which names claims and expressions but never a value.
+ * AUTHN-8), in steps. `credentialKey` is the key of the extra value with the token's ID. Throws
+ * JwtError, which names claims and expressions but never a value.
  */
 export function* userOfClaims(
   claims: JsonObject,

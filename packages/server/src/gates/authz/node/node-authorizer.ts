@@ -26,8 +26,8 @@ const noOpinionBecause = (reason: string): AuthorizationResult => ({
 /**
  * Creates an authorizer of requests by nodes (AUTHZ-9). A node may read the objects that its pods
  * need, and write its own objects as far as the URL identifies them; NodeRestriction checks the
- * body. All other requests follow the rules of the role `system:node`. The authorizer has no opinion
- * on other users.
+ * body. All other requests follow the rules of the role `system:node`. The authorizer has no
+ * opinion on other users.
  */
 export function createNodeAuthorizer(options: {
   readonly graph: NodeGraph;

@@ -4,8 +4,8 @@ import type { RuleBuilder } from './default-rules.ts';
 type Rules = Readonly<Record<string, readonly PolicyRule[]>>;
 
 /**
- * The rules of the built-in controllers by name (AUTHZ-7). `system:controller:<name>` is the name of
- * the role and of its binding to the controller's account. The roles exist regardless of which
+ * The rules of the built-in controllers by name (AUTHZ-7). `system:controller:<name>` is the name
+ * of the role and of its binding to the controller's account. The roles exist regardless of which
  * program runs the controller.
  */
 export function controllerRoles(words: RuleBuilder): Rules {

@@ -311,7 +311,9 @@ function schedulerRules({ rule, events }: RuleBuilder): PolicyRule[] {
   ];
 }
 
-/** The rules of `system:node`; the Node authorizer applies them to resources that all nodes share. */
+/**
+ * The rules of `system:node`; the Node authorizer applies them to resources that all nodes share.
+ */
 export function nodeRules({ rule }: RuleBuilder): PolicyRule[] {
   return [
     rule('create', 'authentication', 'tokenreviews'),
