@@ -6,7 +6,7 @@ import { getCurrentTest } from 'vitest/suite';
 
 /**
  * Calls a function when the current test has ended or, at the top level of a file or a `describe`
- * block, after its last test. The last function comes first. Tests, `beforeEach`, and top levels
+ * block, after its last test. Functions run in reverse order. Tests, `beforeEach`, and top levels
  * may call this, but `beforeAll` may not.
  */
 export function atEnd(undo: () => unknown): void {
@@ -16,7 +16,7 @@ export function atEnd(undo: () => unknown): void {
   });
 }
 
-/** What a test starts or creates, and has to end. */
+/** A resource that a test must stop or remove. */
 type Ending =
   | { stop(): unknown }
   | { remove(): unknown }
@@ -25,7 +25,7 @@ type Ending =
 
 /**
  * Ends a resource when the current test or file ends, as `atEnd` does; returns the resource. A
- * resource that fails to start needs no end.
+ * resource that fails to start is skipped.
  */
 export function untilEnd<Resource extends Ending | Promise<Ending>>(resource: Resource): Resource {
   const started: Promise<Ending | undefined> = Promise.resolve(resource).catch(() => undefined);

@@ -129,7 +129,7 @@ export function memberPlaces(
   return parser.hasAllPaths ? places : undefined;
 }
 
-/** Characters behind a number on which its end may depend. */
+/** Number of characters after a number that determine where it ends. */
 const numberEnd = 8;
 
 /**
@@ -152,7 +152,7 @@ class ExactParser {
 
   constructor(of: {
     readonly text: string;
-    /** What follows `text`. */
+    /** The rest of the text, not decoded yet. */
     readonly rest?: TextWindows;
     readonly depthMax: number;
     readonly onMember?: (path: string) => void;
@@ -360,7 +360,7 @@ class ExactParser {
     throw this.#unexpected('looking for beginning of value');
   }
 
-  /** Passes over blanks, and decodes more of the text if a token needs it. */
+  /** Skips blanks, and decodes more of the text if the next token may need it. */
   #blanks(): void {
     for (;;) {
       for (; this.#at < this.#text.length; this.#at += 1) {

@@ -25,7 +25,7 @@ export class TextWindows {
     return this.#at >= this.#bytes.length;
   }
 
-  /** The next characters, of at least so many bytes unless the text ends; empty at its end. */
+  /** Decodes the next characters: at least `bytesMin` bytes, or what is left of the text. */
   next(bytesMin: number): string {
     const from = this.#at;
     const length = Math.max(windowBytes, bytesMin);
@@ -34,7 +34,7 @@ export class TextWindows {
   }
 }
 
-/** The first index from `at` on at which no character continues. */
+/** The first index at or after `at` at which a character starts. */
 function characterEnd(bytes: Buffer, at: number, encoding: 'utf8' | 'latin1'): number {
   if (at >= bytes.length) return bytes.length;
   let end = at;
@@ -46,7 +46,7 @@ function continuesCharacter(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80;
 }
 
-/** Whether a large buffer is valid UTF-8, found in steps. */
+/** Validates that a large buffer is UTF-8, in steps. */
 export function* isUtf8Steps(bytes: Buffer): Generator<void, boolean> {
   let from = 0;
   while (bytes.length - from > validatedBytes) {

@@ -178,7 +178,7 @@ class Estimator {
   }
 
   /**
-   * Whatever the name of a variable, its sizes are those of `self`, unless they name a variable.
+   * The place of a variable: every variable has the sizes of `self`, unless those name another one.
    */
   #variable(name: string): Place {
     const self = this.#self;

@@ -89,7 +89,7 @@ function isSpace(code: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= carriageReturn && code !== 0x0b);
 }
 
-/** What a token may be, by its first character; operators are tried last. */
+/** The first characters of some kinds of tokens; names and operators are tried last. */
 const kinds = {
   quoted: new Set(`"'`),
   prefixed: new Set('rRbB'),

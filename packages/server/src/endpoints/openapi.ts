@@ -278,7 +278,7 @@ export function* documentSteps(
 /** Bytes that one step hashes, one or two milliseconds of work. */
 const hashedBytes = 1024 * 1024;
 
-/** The digest of many bytes in hexadecimal digits, in steps. */
+/** Hashes bytes in steps; returns the digest in hexadecimal. */
 export function* digestSteps(
   algorithm: 'sha256' | 'sha512',
   bytes: Buffer,
@@ -337,7 +337,7 @@ class OpenApiDocuments {
       parts.set(place.name, part);
       digests.set(place.name, (await part.document).digest);
     }
-    const document = await this.#hold(jsonText(openApiV3Index(digests)));
+    const document = await this.#cachedDocument(jsonText(openApiV3Index(digests)));
     // A slower request with an older snapshot must not replace a newer index.
     if ((this.#index?.generation ?? 0) < snapshot.generation) {
       this.#parts = parts;
@@ -367,7 +367,7 @@ class OpenApiDocuments {
 
   async #makeWhole(snapshot: CatalogueSnapshot): Promise<CachedDocument> {
     const text = await runInSlices(openApiV2(this.#sourceAt(snapshot)), this.#source.clock);
-    return this.#hold(text, openApiV2Shapes);
+    return this.#cachedDocument(text, openApiV2Shapes);
   }
 
   #places(snapshot: CatalogueSnapshot): OpenApiV3Document[] {
@@ -390,10 +390,13 @@ class OpenApiDocuments {
   }
 
   async #makePart(steps: Generator<void, string>): Promise<CachedDocument> {
-    return this.#hold(await runInSlices(steps, this.#source.clock));
+    return this.#cachedDocument(await runInSlices(steps, this.#source.clock));
   }
 
-  #hold(text: string, shapes: MessageShapes = openApiV3Shapes): MaybePromise<CachedDocument> {
+  #cachedDocument(
+    text: string,
+    shapes: MessageShapes = openApiV3Shapes,
+  ): MaybePromise<CachedDocument> {
     const { clock } = this.#source;
     return runInSlices(documentSteps(text, { madeMs: clock.now(), shapes, clock }), clock);
   }
