@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { silentLogger, systemClock } from '@wheelhouse/machinery';
+import { silentLogger, systemClock, systemErrorCode } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CommitBatch } from './commit-batch.ts';
 import { RecordLog } from './record-log.ts';
@@ -102,14 +102,11 @@ function copyOf(directory: string, name: string): string {
       copyFileSync(join(directory, file), join(target, file));
     } catch (error) {
       // The log renames the draft of a spare segment in the background.
-      if (!file.endsWith('.draft') || !isMissing(error)) throw error;
+      if (!file.endsWith('.draft') || systemErrorCode(error) !== 'ENOENT') throw error;
     }
   }
   return target;
 }
-
-const isMissing = (error: unknown) =>
-  error instanceof Error && 'code' in error && error.code === 'ENOENT';
 
 test(`recovery restores the same log after any cleaning (seed ${seed})`, async () => {
   const random = randomOf(seed);
