@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { RequestHead } from './request-head.ts';
-import { Http2Stream, type StreamHost, StreamTable } from './stream.ts';
+import { ClosedStreams, ending, Http2Stream, type StreamHost, StreamTable } from './stream.ts';
 
 const host: StreamHost = {
   memory: { charge: () => {} },
@@ -42,4 +42,23 @@ test('behaves like a Map while streams open and close out of order', () => {
     for (const id of [1, next - 2, (round * 2) % next]) expect(table.get(id)).toBe(map.get(id));
   }
   expect(new Set(table.all())).toEqual(new Set(map.values()));
+});
+
+test('a stream that ended twice counts as it ended last, and the oldest are forgotten', () => {
+  const closed = new ClosedStreams();
+  const addOthers = (first: number, count: number) => {
+    for (let i = 0; i < count; i += 1) closed.add(first + 2 * i, ending.finished);
+  };
+  expect(closed.endingOf(0)).toBe(ending.unknown);
+  addOthers(1, 120);
+  closed.add(1001, ending.resetByClient);
+  addOthers(301, 20);
+  closed.add(1001, ending.resetByServer);
+  expect(closed.endingOf(1001)).toBe(ending.resetByServer);
+  expect(closed.endingOf(1)).toBe(ending.unknown);
+  expect(closed.endingOf(101)).toBe(ending.finished);
+  addOthers(2001, 127);
+  expect(closed.endingOf(1001)).toBe(ending.resetByServer);
+  closed.add(3001, ending.finished);
+  expect(closed.endingOf(1001)).toBe(ending.unknown);
 });

@@ -455,9 +455,11 @@ export class ClosedStreams {
     this.#next = (this.#next + 1) % closedStreamsMax;
   }
 
-  /** Returns one of `ending`. */
+  /** Returns how a stream ended last, as one of `ending`. */
   endingOf(id: number): number {
-    const index = this.#ids.lastIndexOf(id);
+    // The newest entries are before `#next`, older ones from there on.
+    const recent = this.#ids.lastIndexOf(id, this.#next - 1);
+    const index = recent < 0 ? this.#ids.lastIndexOf(id) : recent;
     return this.#endings[index] ?? ending.unknown;
   }
 }

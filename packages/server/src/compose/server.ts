@@ -163,7 +163,10 @@ async function start(server: BuiltServer, parts: OpenParts): Promise<RunningServ
   const { memory, occupancy, metrics, audit, tracing } = server;
   const answer = createPipeline({ ...api.gates, audit }, api.endpoints, tracing?.tracer);
   const on = { answer, registry: metrics.registry, memory: memory.budget, occupancy };
-  const http = await listen(config, serving, on);
+  const http = await listen(config, serving, on).catch((error: unknown) => {
+    hooks.beginShutdown();
+    throw error;
+  });
   http.takeUpgrades();
   api.aggregation.followAfter(hooks.done);
   const { port } = http.address;

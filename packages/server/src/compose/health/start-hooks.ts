@@ -47,7 +47,10 @@ export interface StartHooks {
    * Resolves when the hooks have ended, with or without success, or have used up their head start.
    */
   readonly headStart: Promise<void>;
-  /** Makes readyz fail, so that no new traffic arrives (HEALTH-3). */
+  /**
+   * Makes readyz fail, so that no new traffic arrives (HEALTH-3). Hooks that the end of the server
+   * interrupts are not logged.
+   */
   beginShutdown(): void;
 }
 
@@ -75,7 +78,8 @@ interface StartHookOptions {
 export function runStartHooks(options: StartHookOptions): StartHooks {
   const { dialect, health, config } = options;
   addStoreChecks(options);
-  const tasks = startTasks(options);
+  let shuttingDown = false;
+  const tasks = startTasks(options, () => shuttingDown);
   const names: Readonly<Record<string, readonly string[]>> = namesFor(dialect, config);
   const { flowControl, api } = options;
   const around = { config, dialect, api, flowControl, informersReady: api.informersReady };
@@ -86,7 +90,6 @@ export function runStartHooks(options: StartHookOptions): StartHooks {
     return { task, ran };
   });
   if (dialect.name === 'kubernetes') addInformerSync(options);
-  let shuttingDown = false;
   health.addReadyz({
     name: 'shutdown',
     run: () => {
@@ -109,7 +112,7 @@ export function runStartHooks(options: StartHookOptions): StartHooks {
 type TaskName = keyof ReturnType<typeof startTasks>;
 
 /** The work before the server is ready. All tasks start at once. */
-function startTasks(options: StartHookOptions) {
+function startTasks(options: StartHookOptions, isShuttingDown: () => boolean) {
   const { api, dialect, config } = options;
   const { clock, storageWaitMs } = config;
   const around = { config, dialect, api };
@@ -130,7 +133,7 @@ function startTasks(options: StartHookOptions) {
     apiServices: () => createOwnApiServices({ ...around, customKindsReady: api.customKindsReady }),
     identityLease: async () => {
       await namespaces();
-      await announced(options);
+      await announced(options, isShuttingDown);
     },
     tokenTracking: async () => {
       const tracking = tokenTracking(around);
@@ -152,10 +155,14 @@ function startTasks(options: StartHookOptions) {
  * Stores the identity Lease. If the store refuses it, as on a full disk, the start goes ahead and a
  * later renewal stores it.
  */
-async function announced({ lease, config }: StartHookOptions): Promise<void> {
+async function announced(
+  { lease, config }: StartHookOptions,
+  isShuttingDown: () => boolean,
+): Promise<void> {
   try {
     await lease?.renew();
   } catch (error) {
+    if (isShuttingDown()) return;
     config.logger.error('the Lease of this server cannot be stored', { error: String(error) });
   }
 }
