@@ -1,5 +1,6 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, expect, test } from 'vitest';
+import { cpuMsOf } from '../support/cpu-time.ts';
 import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -159,18 +160,8 @@ const cases: readonly Case[] = [
   },
 ];
 
-/**
- * Measures the CPU time of this process, including the server, during some work, in milliseconds.
- */
-async function cpuMs(work: () => Promise<void>): Promise<number> {
-  const before = process.cpuUsage();
-  await work();
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1000;
-}
-
 test.each(cases)('TRUST-2: $what take linear time', async ({ path, body }) => {
-  const spentMs = await cpuMs(async () => {
+  const spentMs = await cpuMsOf(async () => {
     const { status, text } = await server.post(`${inNamespace(path)}?dryRun=All`, body);
     expect([201, 422], text.slice(0, 500)).toContain(status);
     expect(text.length).toBeLessThan(10_000_000);
@@ -220,7 +211,7 @@ test('TRUST-1, TRUST-2: custom objects with 55,000 errors and large enums are va
   const refused = await server.post(path, wide({ texts: many(55_000, () => 'ab') }));
   expect(refused.status, refused.text.slice(0, 300)).toBe(422);
   expect(refused.body.details.causes).toHaveLength(100);
-  const spentMs = await cpuMs(async () => {
+  const spentMs = await cpuMsOf(async () => {
     const words = many(40_000, () => 'word19999');
     expect((await server.post(path, wide({ words }))).status).toBe(201);
   });

@@ -7,7 +7,7 @@ import {
   rbacPath,
   roleOf,
 } from '../authentication/token-users.ts';
-
+import { cpuMsOf } from '../support/cpu-time.ts';
 import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withUsers } from '../support/with-server.ts';
 
@@ -37,16 +37,6 @@ beforeAll(async () => {
 const names = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}`);
 
-/**
- * Measures the CPU time of this process, including the server, during some work, in milliseconds.
- */
-async function cpuMs(work: () => Promise<void>): Promise<number> {
-  const before = process.cpuUsage();
-  await work();
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1000;
-}
-
 describe('privilege escalation', () => {
   const wide = (count: number) => ({
     verbs: names('v', count),
@@ -57,7 +47,7 @@ describe('privilege escalation', () => {
   test('TRUST-2, TRUST-3: a role of 14 million permissions is refused at once', async () => {
     for (const count of [400, 1200]) {
       const role = roleOf('Role', 'wide', { rules: [wide(count)] });
-      const spentMs = await cpuMs(async () => {
+      const spentMs = await cpuMsOf(async () => {
         const { status, body, text } = await server.post(roles, role, as('writer'));
         expect(status).toBe(403);
         expect(body.message).toMatch(/\nand \d+ more$/);
@@ -139,7 +129,7 @@ describe('patches', () => {
     const there = { op: 'move', from: '/data', path: '/binaryData' };
     const back = { op: 'move', from: '/binaryData', path: '/data' };
     const operations = Array.from({ length: 10_000 }, (_, index) => (index % 2 ? back : there));
-    const spentMs = await cpuMs(async () => {
+    const spentMs = await cpuMsOf(async () => {
       const { status, body } = await patched('moved', operations, data);
       expect([status, body.data]).toEqual([200, data]);
     });

@@ -226,7 +226,11 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     remove();
     throw error;
   });
-  await server.ready;
+  await server.ready.catch(async (error: unknown) => {
+    await server.stop();
+    remove();
+    throw error;
+  });
   // Certificates of a server with another clock or address are of no use to others.
   const isUsual = config.clock === systemClock && rest.listen === undefined;
   if (isUsual) rememberCertificates(certDir, dialect);

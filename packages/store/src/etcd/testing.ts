@@ -130,7 +130,7 @@ async function startMember(member: Member): Promise<TestEtcd> {
   const kill = async () => {
     const child = running;
     running = undefined;
-    if (child === undefined || child.exitCode !== null) return;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const exited = new Promise((resolve) => child.once('exit', resolve));
     child.kill('SIGKILL');
     await exited;
