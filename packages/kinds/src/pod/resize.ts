@@ -12,7 +12,7 @@ import { qualityOfService, statesPodAmounts } from './amounts.ts';
 import { annotationsOf } from './fields.ts';
 import { goDifference } from './go-text.ts';
 import type { PodPorts } from './rules.ts';
-import { changeRules, sameOrEmptyDeep, validatePod } from './update.ts';
+import { changeRules, sameSemantically, validatePod } from './update.ts';
 import { mirrorAnnotation } from './validation/annotations.ts';
 
 const resizable = ['cpu', 'memory'];
@@ -109,7 +109,7 @@ function* validateMutable(
     if (policy === undefined) delete container.resizePolicy;
     else container.resizePolicy = policy;
   });
-  if (yield* sameOrEmptyDeep(rest, old)) return [];
+  if (yield* sameSemantically(rest, old)) return [];
   const difference = yield* goDifference('core.PodSpec', old, rest);
   return [forbiddenField('spec', `only cpu and memory resources are mutable\n${difference}`)];
 }

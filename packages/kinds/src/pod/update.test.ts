@@ -55,6 +55,24 @@ describe('the spec', () => {
       { 'spec.activeDeadlineSeconds': undefined },
       'spec.activeDeadlineSeconds: Invalid value: "null": must not update from a positive integer to nil value',
     ],
+    [{}, { 'spec.containers[0].securityContext': {} }, refused],
+    [{}, { 'spec.affinity': {} }, refused],
+    [{ 'spec.affinity': {} }, { 'spec.affinity.nodeAffinity': {} }, refused],
+    [{}, { 'spec.nodeSelector': {}, 'spec.hostAliases': [], 'spec.hostname': '' }],
+    [
+      { 'spec.containers[0].resources.limits': { memory: '1Gi' } },
+      { 'spec.containers[0].resources.limits': { memory: '1073741824' } },
+    ],
+    [
+      { 'spec.containers[0].resources.limits': { memory: '1Gi' } },
+      { 'spec.containers[0].resources.limits': { memory: '1G' } },
+      refused,
+    ],
+    [
+      { 'spec.containers[0].args': ['1Gi'] },
+      { 'spec.containers[0].args': ['1073741824'] },
+      refused,
+    ],
     [{ 'spec.terminationGracePeriodSeconds': -5 }, { 'spec.terminationGracePeriodSeconds': 1 }],
     [
       { 'spec.terminationGracePeriodSeconds': -5 },
@@ -97,6 +115,14 @@ describe('a gated pod', () => {
       { 'spec.schedulingGates[2]': { name: 'c' } },
       "spec.schedulingGates[2].name: Forbidden: only deletion is allowed, but found new scheduling gate 'c'",
     ],
+    [
+      gated,
+      { 'spec.schedulingGates': [{ name: 'c' }, { name: 'c' }] },
+      'spec.schedulingGates[1]: Duplicate value: "c"',
+      "spec.schedulingGates[1].name: Forbidden: only deletion is allowed, but found new scheduling gate 'c'",
+    ],
+    [gated, { 'spec.affinity': {} }, refused],
+    [gated, { 'spec.affinity.nodeAffinity': {} }],
     [gated, { 'spec.nodeSelector': { a: '1' } }],
     [
       { ...gated, 'spec.nodeSelector': { a: '1' } },
@@ -199,6 +225,13 @@ describe('ephemeral containers', () => {
       expect.stringContaining(
         `${list}: Forbidden: existing ephemeral containers "d" may not be changed\n`,
       ),
+    ]);
+    expect(change([debug, { ...debug, image: 'j' }])).toEqual([
+      `${list}[1].name: Duplicate value: "d"`,
+      expect.stringContaining('existing ephemeral containers "d" may not be changed\n'),
+    ]);
+    expect(change([{ ...debug, securityContext: {} }])).toEqual([
+      expect.stringContaining('existing ephemeral containers "d" may not be changed\n'),
     ]);
   });
 

@@ -2,7 +2,6 @@ import {
   appendAll,
   cloneJsonSteps,
   type FieldError,
-  firstByName,
   forbiddenField,
   invalid,
   invalidGo,
@@ -10,12 +9,13 @@ import {
   type JsonObject,
   type JsonValue,
   member,
+  parseQuantity,
   required,
   Stride,
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import type { NodeSelectorTerm, Pod, PodSpec, Toleration } from '../gen/types/core/v1.ts';
-import { same, sameOrEmpty } from '../rules/checks.ts';
+import { same } from '../rules/checks.ts';
 import { ensure, objectsAt, wholeNumber } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { allowancesOf } from './allowances.ts';
@@ -98,7 +98,7 @@ export function* validatePodUpdate(
   appendAll(errors, validateAddedTolerations(spec, before));
   appendAll(errors, validateRemovedGates(spec, before));
   yield;
-  if (yield* sameOrEmptyDeep(spec, before)) return errors;
+  if (yield* sameSemantically(spec, before)) return errors;
   yield;
   return [...errors, ...(yield* restErrorSteps(spec, before))];
 }
@@ -172,49 +172,67 @@ function untimedIdentity(toleration: Stored<Toleration>): string {
 
 function validateRemovedGates(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
   const before = new Set((old.schedulingGates ?? []).map((gate) => gate.name ?? ''));
-  return (spec.schedulingGates ?? []).flatMap((gate, index) => {
-    const name = gate.name ?? '';
+  const indexes = new Map((spec.schedulingGates ?? []).map((gate, index) => [gate.name, index]));
+  return [...indexes].flatMap(([name = '', index]) => {
     if (before.has(name)) return [];
     const detail = `only deletion is allowed, but found new scheduling gate '${name}'`;
     return [forbiddenField(`spec.schedulingGates[${index}].name`, detail)];
   });
 }
 
-/** Compares in steps as Go's semantic equality does: absent equals empty at any depth. */
-export function* sameOrEmptyDeep(
+/** The maps of quantities in a pod's spec, and its other quantities. */
+const quantityMaps = new Set(['limits', 'requests', 'overhead']);
+const quantities = new Set(['emptyDir.sizeLimit', 'resourceFieldRef.divisor']);
+
+/**
+ * Compares in steps as Go's semantic equality does: null and an empty list equal an absent member,
+ * and quantities are compared by value. An empty object differs from an absent one, because the
+ * decoder omits empty maps and keeps all structs without a pointer.
+ * @param holder the name of the member that holds the objects
+ */
+export function* sameSemantically(
   one: JsonObject,
   other: JsonObject,
-  stride = new Stride(),
+  { stride = new Stride(), holder = '' } = {},
 ): Generator<void, boolean> {
-  for (const name of Object.keys(one)) {
-    if (!(yield* sameOrEmptyIn(one[name], member(other, name), stride))) return false;
+  for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
+    const pair = [member(one, name), member(other, name)] as const;
+    if (!(yield* sameMember(pair, { stride, holder, name }))) return false;
   }
-  return Object.keys(other).every(
-    (name) => Object.hasOwn(one, name) || sameOrEmpty(undefined, other[name]),
-  );
+  return true;
 }
 
-function* sameOrEmptyIn(
-  left: JsonValue | undefined,
-  right: JsonValue | undefined,
-  stride: Stride,
+function* sameMember(
+  [left, right]: readonly [JsonValue | undefined, JsonValue | undefined],
+  at: { stride: Stride; holder: string; name: string },
 ): Generator<void, boolean> {
+  const { stride, holder, name } = at;
   const isLight = stride.weigh(left) === 'light';
   if (stride.isOver) yield;
   // Most values are equal, and one call for a small value takes less time than its steps.
   if (left === right || (isLight && same(left, right))) return true;
-  if (isObject(left) && isObject(right)) return yield* sameOrEmptyDeep(left, right, stride);
-  if (!Array.isArray(left) || !Array.isArray(right)) return sameOrEmpty(left, right);
-  if (left.length !== right.length) return false;
-  for (const [index, item] of left.entries()) {
-    const before = right[index];
-    const isSame =
-      isObject(item) && isObject(before)
-        ? yield* sameOrEmptyIn(item, before, stride)
-        : same(item, before);
-    if (!isSame) return false;
+  if (isObject(left) && isObject(right)) {
+    return yield* sameSemantically(left, right, { stride, holder: name });
   }
-  return true;
+  if (Array.isArray(left) && Array.isArray(right)) {
+    if (left.length !== right.length) return false;
+    for (const [index, item] of left.entries()) {
+      if (!(yield* sameMember([item, right[index]], { stride, holder: '', name }))) return false;
+    }
+    return true;
+  }
+  if (isAbsent(left) && isAbsent(right)) return true;
+  const isQuantity = quantityMaps.has(holder) || quantities.has(`${holder}.${name}`);
+  return isQuantity && quantityAt(left) === quantityAt(right);
+}
+
+const isAbsent = (value: JsonValue | undefined): boolean =>
+  value === undefined || value === null || (Array.isArray(value) && value.length === 0);
+
+/** The amount of a quantity, or the value itself if it is none. */
+function quantityAt(value: JsonValue | undefined): JsonValue | undefined {
+  const quantity = parseQuantity(typeof value === 'string' ? value : '');
+  return 'error' in quantity ? value : quantity.nano;
 }
 
 const mutableFields =
@@ -235,7 +253,7 @@ function* restErrorSteps(
     rest.nodeSelector = old.nodeSelector;
     restoreNodeAffinity(rest, old);
   }
-  if (yield* sameOrEmptyDeep(rest, old)) return errors;
+  if (yield* sameSemantically(rest, old)) return errors;
   const difference = yield* goDifference('core.PodSpec', old, rest);
   return [...errors, forbiddenField('spec', `${mutableFields}\n${difference}`)];
 }
@@ -309,7 +327,7 @@ const termsOf = (spec: Stored<PodSpec>) =>
 function restoreNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void {
   const before = old.affinity?.nodeAffinity;
   const affinity = spec.affinity;
-  if (sameOrEmpty(affinity?.nodeAffinity, before)) return;
+  if (same(affinity?.nodeAffinity, before)) return;
   if (affinity === undefined) {
     spec.affinity = { nodeAffinity: before };
     return;
@@ -337,7 +355,8 @@ export function* validateAddedContainers(
     ...validateAnnotationUpdate(object, old, rules),
   ];
   const containers = object.spec?.ephemeralContainers ?? [];
-  const added = firstByName(containers, (one) => textAt(one, 'name'));
+  // Of containers with one name, kube-apiserver compares the last.
+  const added = new Map(containers.map((one) => [one.name ?? '', one]));
   for (const before of old.spec?.ephemeralContainers ?? []) {
     const name = JSON.stringify(before.name ?? '');
     const now = added.get(before.name ?? '');
@@ -346,7 +365,7 @@ export function* validateAddedContainers(
         forbiddenField('spec.ephemeralContainers', `existing ephemeral containers ${name} ${what}`),
       );
     if (now === undefined) refuse('may not be removed\n');
-    else if (!(yield* sameOrEmptyDeep(before, now))) {
+    else if (!(yield* sameSemantically(before, now))) {
       const difference = yield* goDifference('core.EphemeralContainer', before, now);
       refuse(`may not be changed\n${difference}`);
     }
