@@ -181,6 +181,20 @@ describe('field selectors', () => {
     expect(swapped.body.message).toBe('field label not supported: regarding.kind');
   });
 
+  test('API-13: the node of a Pod has a label of early versions too', async () => {
+    const pods = `/api/v1/namespaces/${await freshNamespace(server)}/pods`;
+    const containers = [{ name: 'c', image: 'i' }];
+    for (const [name, nodeName] of [
+      ['one', 'n'],
+      ['two', 'm'],
+    ]) {
+      await server.post(pods, { metadata: { name }, spec: { containers, nodeName } });
+    }
+    for (const label of ['spec.host', 'spec.nodeName']) {
+      expect(namesOf(await select(pods, { fieldSelector: `${label}=n` }))).toBe('one');
+    }
+  });
+
   test.each([
     [
       'configmaps',

@@ -10,6 +10,8 @@ import {
 import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import { droppingFields } from '../features/gated-fields.ts';
+import { podStatusFields } from '../features/gated-tables.ts';
 import type {
   Container,
   ContainerStateTerminated,
@@ -27,6 +29,7 @@ import {
   fillResources,
   oldInitContainersRemover,
   requestsFromLimits,
+  roundReportedSteps,
 } from '../pod/defaults.ts';
 import { annotationsOf } from '../pod/fields.ts';
 import { preparePod, preparePodUpdate } from '../pod/prepare.ts';
@@ -91,10 +94,14 @@ const podColumns: readonly ColumnDef[] = [
   }),
 ];
 
+/** The endpoints whose writes drop members of disabled features from the status. */
+const changesSpec: ReadonlySet<string> = new Set(['', 'ephemeralcontainers', 'resize']);
+
 /** Pod: containers that run together on one node and are deleted gracefully. */
 export function pod(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const ports = { dialect, features };
   const removeOld = oldInitContainersRemover(dialect, []);
+  const dropFromStatus = droppingFields(podStatusFields, features);
   return defineKind<Pod>({
     dialect,
     features,
@@ -124,9 +131,13 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
       hasStatus: true,
       prepareForCreate: (context, object) => preparePod(context, object, dialect),
       validateCreate: (_, object) => validateNewPod(object, ports),
-      prepareForUpdate: preparePodUpdate,
+      prepareForUpdate: (context, object, old) => {
+        preparePodUpdate(context, object, old);
+        if (changesSpec.has(context.subresource)) dropFromStatus?.(object, old, '');
+      },
       validateUpdate: ({ subresource }, object, old) =>
         validatePodChange({ subresource, object, old, ports }),
+      fieldLabels: { v1: fieldLabels },
       warnings: (object, old) => (old === undefined ? newPodWarnings(object, dialect) : []),
       resetFields: {
         '': ['status'],
@@ -169,6 +180,7 @@ function* fillDefaults(object: Stored<Pod>, features: Features): Generator<void,
   fill(spec, { enableServiceLinks: true });
   fillHostPorts(spec);
   fillAddresses(object.status);
+  yield* roundReportedSteps(object.status);
 }
 
 function readyCell(object: Stored<Pod>): string {
@@ -317,6 +329,13 @@ function fieldsOf(object: Stored<Pod>): Record<string, string> {
     'status.nominatedNodeName': object.status?.nominatedNodeName ?? '',
   };
 }
+
+const storedLabels = Object.keys(fieldsOf({ apiVersion: 'v1', kind: 'Pod', metadata: {} }));
+const fieldLabels: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(storedLabels.map((label) => [label, label])),
+  // The name of the label in early versions.
+  'spec.host': 'spec.nodeName',
+};
 
 /** Validates a new Pod. */
 function* validateNewPod(object: Stored<Pod>, ports: PodPorts): Generator<void, FieldError[]> {

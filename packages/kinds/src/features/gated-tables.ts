@@ -93,6 +93,43 @@ export function gatedFieldsOf(kind: string): readonly GatedFields[] {
   return Object.hasOwn(tables, kind) ? tables[kind as keyof typeof tables] : [];
 }
 
+const statuses = 'status.containerStatuses|initContainerStatuses|ephemeralContainerStatuses[]';
+
+/**
+ * The gated fields of a pod's status. A write to the status keeps them; the next write to the rest
+ * of the pod drops them.
+ */
+export const podStatusFields: readonly GatedFields[] = [
+  {
+    gates: ['InPlacePodVerticalScaling'],
+    drop: [`${statuses}.resources`, 'status.resize'],
+    usedBy: ['spec.containers[].resizePolicy'],
+  },
+  {
+    gates: ['InPlacePodVerticalScaling', 'InPlacePodVerticalScalingAllocatedStatus'],
+    drop: [`${statuses}.allocatedResources`],
+    usedBy: [],
+  },
+  {
+    gates: ['DynamicResourceAllocation'],
+    drop: ['status.resourceClaimStatuses'],
+    usedBy: ['spec.resourceClaims'],
+  },
+  {
+    gates: ['RecursiveReadOnlyMounts'],
+    drop: [`${statuses}.volumeMounts`],
+    usedBy: [
+      'spec.initContainers|containers|ephemeralContainers[].volumeMounts[].recursiveReadOnly',
+    ],
+  },
+  { gates: ['ResourceHealthStatus'], drop: [`${statuses}.allocatedResourcesStatus`], usedBy: [] },
+  {
+    gates: ['SupplementalGroupsPolicy'],
+    drop: [`${statuses}.user`],
+    usedBy: ['spec.securityContext.supplementalGroupsPolicy'],
+  },
+];
+
 /** The gated fields of a pod's spec at `path`. */
 function podFields(path: string): readonly GatedFields[] {
   const containers = `${path}.initContainers|containers|ephemeralContainers[]`;

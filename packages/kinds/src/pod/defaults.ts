@@ -155,6 +155,17 @@ function* resourceSteps(
   if (resources.requests !== undefined) yield* roundAmountsSteps(resources.requests);
 }
 
+/** Rounds the resources that a status reports for containers, in steps. */
+export function* roundReportedSteps(status: Stored<PodStatus> | undefined): Generator<void, void> {
+  const { containerStatuses, initContainerStatuses, ephemeralContainerStatuses } = status ?? {};
+  for (const list of [initContainerStatuses, containerStatuses, ephemeralContainerStatuses]) {
+    for (const { allocatedResources, resources } of list ?? []) {
+      if (allocatedResources !== undefined) yield* roundAmountsSteps(allocatedResources);
+      if (resources !== undefined) yield* resourceSteps(resources);
+    }
+  }
+}
+
 function fillProbe(probe: Stored<Probe> | undefined): void {
   if (probe === undefined) return;
   probe.timeoutSeconds ||= 1;

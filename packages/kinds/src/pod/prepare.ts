@@ -102,10 +102,7 @@ function profileOf(annotation: string): JsonObject | undefined {
   return validateAppArmorProfile(profile, '').length === 0 ? profile : undefined;
 }
 
-/**
- * Limits an update to the part of a Pod that the endpoint may change. Members of disabled features
- * are removed from specs only, not from a status.
- */
+/** Limits an update to the part of a Pod that the endpoint may change. */
 export function preparePodUpdate(
   context: StrategyContext,
   object: Stored<Pod>,
@@ -156,12 +153,12 @@ function prepareResize(object: Stored<Pod>, old: Stored<Pod>): void {
 function markScheduled(status: Stored<PodStatus>, nowMs: number): void {
   const conditions = status.conditions ?? [];
   const before = conditions.find((one) => (one.type ?? '') === 'PodScheduled');
-  if (before?.status === 'True') return;
+  const since = before?.status === 'True' ? before.lastTransitionTime : undefined;
   const scheduled = {
     type: 'PodScheduled',
     status: 'True',
     lastProbeTime: null,
-    lastTransitionTime: formatTime(nowMs),
+    lastTransitionTime: since ?? formatTime(nowMs),
   };
   const isAt = (one: Stored<PodCondition>) => (one === before ? scheduled : one);
   status.conditions = [...conditions.map(isAt), ...(before === undefined ? [scheduled] : [])];

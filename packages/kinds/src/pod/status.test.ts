@@ -99,6 +99,40 @@ test('a status without a class keeps the old one, and podIP equals the first of 
     podIP: '10.0.0.1',
     podIPs: [{ ip: '10.0.0.1' }],
   });
-  // Members of disabled features are dropped only from specs.
-  expect(pod).toHaveProperty('status.containerStatuses[0].allocatedResources', { cpu: '1' });
+});
+
+test('a write to the rest of a pod drops members of disabled features from its status', () => {
+  const reported = {
+    name: 'a',
+    allocatedResources: { cpu: '1' },
+    allocatedResourcesStatus: [{ name: 'cpu' }],
+    resources: { limits: { cpu: '100u' } },
+    user: { linux: { uid: 1, gid: 1 } },
+    volumeMounts: [{ name: 'v', mountPath: '/v' }],
+  };
+  const next = changed(made(plainPod()), {
+    'status.containerStatuses': [reported],
+    'status.ephemeralContainerStatuses': [reported],
+    'status.resize': 'Proposed',
+    'status.resourceClaimStatuses': [{ name: 'c' }],
+  });
+  const old = updated(made(plainPod()), next, 'status');
+  expect(old['status']).toMatchObject({
+    resize: 'Proposed',
+    resourceClaimStatuses: [{ name: 'c' }],
+    containerStatuses: [{ ...reported, resources: { limits: { cpu: '1m' } } }],
+  });
+  for (const subresource of ['', 'ephemeralcontainers']) {
+    const { status } = updated(old, old, subresource) as { status?: object };
+    const kept = { name: 'a', volumeMounts: reported.volumeMounts };
+    expect(status).toMatchObject({
+      containerStatuses: [kept],
+      ephemeralContainerStatuses: [kept],
+    });
+    expect(Object.keys(status ?? {})).not.toContain('resize');
+    expect(Object.keys(status ?? {})).not.toContain('resourceClaimStatuses');
+    for (const name of ['allocatedResources', 'allocatedResourcesStatus', 'resources', 'user']) {
+      expect(status).not.toHaveProperty(`containerStatuses[0].${name}`);
+    }
+  }
 });
