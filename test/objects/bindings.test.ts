@@ -39,4 +39,6 @@ test('API-6: a Binding without a Pod, node, or matching namespace is refused', a
   expect(nowhere.status).toBe(422);
   expect(nowhere.body.message).toContain('target.name: Required value');
   expect((await server.get(at('bindings'))).status).toBe(405);
+  const unnamed = await server.post(at('bindings'), binding('', { metadata: {} }));
+  expect([unnamed.status, unnamed.body.message]).toEqual([400, 'Name parameter required.']);
 });

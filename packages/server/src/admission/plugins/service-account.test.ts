@@ -141,6 +141,17 @@ describe('ADM-1: an account that restricts its Pods to its Secrets', () => {
   });
 });
 
+test('ADM-1: a body for ephemeral containers may omit the rest of its Pod', async () => {
+  const plugin = serviceAccount(admissionTools({ serviceaccounts: [account('default')] }));
+  const at = { resource: 'pods', subresource: 'ephemeralcontainers', operation: 'UPDATE' } as const;
+  expect(await refusalOf(plugin.mutate, admissionCall({ ...at, object: pod() }))).toBeUndefined();
+  expect(await refusalOf(plugin.validate, admissionCall({ ...at, object: pod() }))).toBe(
+    'no service account specified for pod default/web',
+  );
+  const whole = pod({ serviceAccountName: 'default' });
+  expect(await refusalOf(plugin.validate, admissionCall({ ...at, object: whole }))).toBeUndefined();
+});
+
 describe('ADM-1: a mirror Pod', () => {
   const mirror = { [dialect.label('config.mirror')]: 'hash' };
 

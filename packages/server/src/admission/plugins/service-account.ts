@@ -39,6 +39,10 @@ export function serviceAccount(tools: AdmissionTools): AdmissionPlugin {
       if (call.operation === 'CREATE') checkMirror(call, pod);
       return;
     }
+    if (textAt(pod, 'spec', 'serviceAccountName') === '') {
+      const name = `${call.target.namespace}/${pod.metadata.name ?? ''}`;
+      throw refusal(call, `no service account specified for pod ${name}`);
+    }
     const account = await accountOf(tools, call, pod);
     if (!isTrue(account.metadata.annotations?.[enforcing])) return;
     const problem = isEphemeral
@@ -50,9 +54,10 @@ export function serviceAccount(tools: AdmissionTools): AdmissionPlugin {
     name: 'ServiceAccount',
     async mutate(call) {
       const pod = podOf(call);
-      const isMirror = pod !== undefined && Object.hasOwn(pod.metadata.annotations ?? {}, mirror);
-      if (pod === undefined || isMirror || call.operation !== 'CREATE') return validate(call);
+      // A body for `ephemeralcontainers` may have little else; validation sees the whole pod.
+      if (pod === undefined || call.operation !== 'CREATE') return;
       if (call.target.subresource !== '') return;
+      if (Object.hasOwn(pod.metadata.annotations ?? {}, mirror)) return validate(call);
       const spec = ensure(pod, 'spec');
       if (textAt(spec, 'serviceAccountName') === '') setAccount(spec, defaultAccount);
       const account = await accountOf(tools, call, pod);

@@ -55,6 +55,7 @@ async function bind(
   await admitVirtual(bindingCall, { object, options });
   // Admission may have changed the node.
   const node = nodeOf(object);
+  if (target.name === '') throw badRequest('Name parameter required.');
   const bindingTarget = { ...target, subresource: 'binding' };
   const permit = consequentPermit(bindingCall.permit, 'update', bindingTarget);
   await write(context.registry, {

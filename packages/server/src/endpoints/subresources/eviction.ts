@@ -183,6 +183,7 @@ function withDisruption(pod: ApiObject, now: string): ApiObject {
   const condition: JsonObject = {
     type,
     status: 'True',
+    lastProbeTime: null,
     lastTransitionTime: since ?? now,
     reason: 'EvictionByEvictionAPI',
     message: 'Eviction API: evicting',
@@ -275,26 +276,10 @@ function checkBudget(budget: ApiObject): void {
     const why = 'DisruptedPods map too big - too many evictions not confirmed by PDB controller';
     throw forbidden(resource, name, why);
   }
-  if (allowed === 0) throw tooManyDisruptions(whyNone(name, status), undefined);
-}
-
-/**
- * Explains a refusal; a failed computation of the status comes first, because it voids the numbers.
- */
-function whyNone(name: string, status: JsonObject | undefined): string {
-  const conditions = objectsAt(status, 'conditions');
-  const condition = conditions.find((one) => textAt(one, 'type') === allowedCondition);
-  const message = textAt(condition, 'status') === 'False' ? textAt(condition, 'message') : '';
-  const reason = textAt(condition, 'reason');
-  const refused = `The disruption budget ${name} does not allow evicting pods currently`;
-  if (message !== '' && reason === 'SyncFailed') {
-    return `${refused} because it failed sync: ${message}`;
-  }
-  const [current, desired] = [countAt(status, 'currentHealthy'), countAt(status, 'desiredHealthy')];
-  if (current <= desired) {
-    return `The disruption budget ${name} needs ${desired} healthy pods and has ${current} currently`;
-  }
-  return message === '' ? refused : `${refused} (${reason}): ${message}`;
+  if (allowed > 0) return;
+  const [healthy, desired] = [countAt(status, 'currentHealthy'), countAt(status, 'desiredHealthy')];
+  const why = `The disruption budget ${name} needs ${desired} healthy pods and has ${healthy} currently`;
+  throw tooManyDisruptions(why, undefined);
 }
 
 /** The status of a budget after one disruption; its condition changes with the last one. */
