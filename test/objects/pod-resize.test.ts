@@ -80,7 +80,7 @@ describe('VER-5: pods/resize', () => {
       },
     });
     expect(made.body.message).toContain(
-      'spec.containers[0].resizePolicy: Unsupported value: "disk": supported values: "cpu", "memory"',
+      'spec.containers[0].resizePolicy: Unsupported value: disk: supported values: "cpu", "memory"',
     );
     expect(made.body.message).toContain("must be 'NotRequired' when `restartPolicy` is 'Never'");
   });

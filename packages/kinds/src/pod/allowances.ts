@@ -64,6 +64,9 @@ export function allowancesOf(
         }),
       ),
     mountedLabels: allow.mountedLabels || spec.securityContext?.seLinuxChangePolicy != null,
+    sidecarResizePolicies: (spec.initContainers ?? []).some(
+      (one) => one.restartPolicy === 'Always' && (one.resizePolicy ?? []).length > 0,
+    ),
   };
 }
 

@@ -175,6 +175,13 @@ export function invalidUnshown(field: string, detail: string): FieldError {
   return { type: 'FieldValueInvalid', field, message: `Invalid value: ${detail}` };
 }
 
+/** Returns the error of `duplicate` for a value in Go's notation. */
+export const duplicateGo = (field: string, goText: string): FieldError => ({
+  type: 'FieldValueDuplicate',
+  field,
+  message: `Duplicate value: ${goText}`,
+});
+
 /** Returns the error of `notSupported` for a value in Go's notation. */
 export function notSupportedGo(
   field: string,

@@ -75,8 +75,11 @@ function projectedFiles(source: Stored<VolumeProjection>): readonly PlacedFile[]
     return filesOf(one, ofVolume === undefined ? shown : titleOf(shown, textAt(one, 'name')));
   }
   const token = source.serviceAccountToken;
-  if (token === undefined) return undefined;
-  return [{ path: token.path ?? '', source: 'ServiceAccountToken' }];
+  if (token !== undefined) return [{ path: token.path ?? '', source: 'ServiceAccountToken' }];
+  const bundle = source.clusterTrustBundle;
+  if (bundle === undefined) return undefined;
+  const title = titleOf('ClusterTrustBundle', bundle.name ?? bundle.signerName ?? '');
+  return [{ path: bundle.path ?? '', source: title }];
 }
 
 /** Describes the files whose paths overlap `earlierFiles`; adds the files to that list. */

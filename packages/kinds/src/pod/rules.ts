@@ -32,6 +32,8 @@ export interface Allowances {
   readonly zeroSleep: boolean;
   /** SELinux labels that a mount applies, rather than the node to each file. */
   readonly mountedLabels: boolean;
+  /** Resize policies of init containers that keep running. */
+  readonly sidecarResizePolicies: boolean;
 }
 
 /** Returns the allowances of a new object. */
@@ -46,6 +48,7 @@ export const newlyAllowed = (features: Features): Allowances => ({
   relaxedVariables: features.enabled('RelaxedEnvironmentVariableValidation'),
   zeroSleep: features.enabled('PodLifecycleSleepActionAllowZero'),
   mountedLabels: features.enabled('SELinuxMount'),
+  sidecarResizePolicies: false,
 });
 
 /** Returns the rules of the spec of a new template. */

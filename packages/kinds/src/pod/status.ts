@@ -20,7 +20,7 @@ import { validateIp } from '../core/addresses.ts';
 import type { ContainerUser, Pod, PodSpec, PodStatus } from '../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { annotationsOf } from './fields.ts';
+import { annotationsOf, duplicateGo } from './fields.ts';
 import { goStructs } from './go-text.ts';
 import { newlyAllowed, type PodPorts } from './rules.ts';
 import { validateAnnotationUpdate } from './update.ts';
@@ -170,12 +170,6 @@ function validateAddresses(status: Stored<PodStatus>, { list, type }: AddressLis
 
 const addressesOf = (status: Stored<PodStatus>, list: string) =>
   objectsAt(status, list).map((one) => textAt(one, 'ip'));
-
-const duplicateGo = (field: string, goText: string): FieldError => ({
-  type: 'FieldValueDuplicate',
-  field,
-  message: `Duplicate value: ${goText}`,
-});
 
 function validateFamilies(
   addresses: readonly string[],

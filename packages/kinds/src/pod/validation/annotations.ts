@@ -53,6 +53,7 @@ export function validatePodAnnotations(
     const detail = 'must set spec.nodeName if mirror pod annotation is set';
     errors.push(invalid(keyed(path, mirror), textAt(annotations, mirror), detail));
   }
+  appendAll(errors, validateTolerationsAnnotation(annotations, path, rules.dialect));
   const cost = deletionCostAnnotation(rules.dialect);
   if (!rules.allow.deletionCost && !isDeletionCost(annotations, rules.dialect)) {
     const detail = 'must be a 32bit integer';
@@ -60,7 +61,6 @@ export function validatePodAnnotations(
   }
   return [
     ...errors,
-    ...validateTolerationsAnnotation(annotations, path, rules.dialect),
     ...validateSeccompAnnotations(annotations, path, rules.dialect),
     ...validateAppArmorAnnotations(annotations, spec, at),
   ];

@@ -25,11 +25,13 @@ import { eachError } from '../../rules/checks.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
+  duplicateGo,
   forbidPresent,
   intAt,
   isSet,
   isTrue,
   notFoundValue,
+  notSupportedGo,
   pullPolicies,
   requireTexts,
   validateChoice,
@@ -72,6 +74,8 @@ interface ContainerContext {
   readonly volumes: Volumes;
   readonly claims: ClaimNames;
   readonly hostUsers: boolean;
+  /** The restart policy of the pod. */
+  readonly podPolicy: string;
 }
 
 /** Validates the regular, init, and ephemeral containers of a spec in steps. */
@@ -82,7 +86,14 @@ export function* validateContainers(
 ): Generator<void, FieldError[]> {
   const graceSeconds = wholeNumber(spec.terminationGracePeriodSeconds);
   const claims = claimNames(spec);
-  const context = { rules, volumes, claims, hostUsers: sharesUserNamespace(spec), graceSeconds };
+  const context = {
+    rules,
+    volumes,
+    claims,
+    hostUsers: sharesUserNamespace(spec),
+    podPolicy: spec.restartPolicy ?? '',
+    graceSeconds,
+  };
   return [
     ...(yield* validateRegularContainers(spec, `${path}.containers`, context)),
     ...(yield* validateInitContainers(spec, `${path}.initContainers`, context)),
@@ -111,9 +122,6 @@ function* validateRegularContainers(
     if (names.has(name)) found.push(duplicate(`${field}.name`, name));
     names.add(name);
     appendAll(found, validateHooksAndProbes(container, field, context));
-    const policies = container.resizePolicy ?? [];
-    const podPolicy = spec.restartPolicy ?? '';
-    appendAll(found, validateResizePolicy(policies, `${field}.resizePolicy`, podPolicy));
     const why = 'may not be set for non-init containers';
     appendAll(found, forbidPresent(container, ['restartPolicy'], { path: field, why }));
     return found;
@@ -142,6 +150,7 @@ function* validateCommon(
     ...validateChoiceIn(container, path, 'imagePullPolicy', pullPolicies),
     ...(yield* resourceErrorSteps(container.resources, `${path}.resources`, rules)),
     ...validateClaimUses(container.resources, `${path}.resources.claims`, context.claims),
+    ...validateResizePolicy(container.resizePolicy ?? [], `${path}.resizePolicy`, context),
     ...validateContainerSecurity(container.securityContext, `${path}.securityContext`, context),
   ];
 }
@@ -301,14 +310,15 @@ const restartPolicies = ['NotRequired', 'RestartContainer'];
 function validateResizePolicy(
   policies: readonly Stored<ContainerResizePolicy>[],
   path: string,
-  podPolicy: string,
+  { podPolicy }: { readonly podPolicy: string },
 ): FieldError[] {
   const seen = new Set<string>();
   return policies.flatMap((policy, index) => {
     const [name, restart] = [policy.resourceName ?? '', policy.restartPolicy ?? ''];
-    const errors = seen.has(name) ? [duplicate(`${path}[${index}]`, name)] : [];
+    const errors = seen.has(name) ? [duplicateGo(`${path}[${index}]`, name)] : [];
     seen.add(name);
-    appendAll(errors, validateChoice(path, name, resizable));
+    if (name === '') errors.push(required(path));
+    else if (!resizable.includes(name)) errors.push(notSupportedGo(path, name, resizable));
     appendAll(errors, validateChoice(path, restart, restartPolicies));
     if (podPolicy === 'Never' && restart !== 'NotRequired') {
       const detail = "must be 'NotRequired' when `restartPolicy` is 'Never'";
@@ -349,12 +359,6 @@ function* validateInitContainers(
     if (restart !== undefined && restart !== 'Always') {
       errors.push(notSupported(`${field}.restartPolicy`, restart, ['Always']));
     }
-    const policies = container.resizePolicy;
-    if ((container.resizePolicy ?? []).length > 0) {
-      errors.push(
-        invalid(`${field}.resizePolicy`, policies, 'must not be set for init containers'),
-      );
-    }
     if (names.has(name)) errors.push(duplicate(`${field}.name`, name));
     else if (name !== '') names.add(name);
     // kube-apiserver passes a list of only this container, so the path always says `[0]`.
@@ -364,6 +368,11 @@ function* validateInitContainers(
     } else {
       const why = 'may not be set for init containers without restartPolicy=Always';
       appendAll(errors, forbidPresent(container, hooksAndProbes, { path: field, why }));
+    }
+    const policies = container.resizePolicy ?? [];
+    if (policies.length > 0 && !context.rules.allow.sidecarResizePolicies) {
+      const detail = 'must not be set for init containers';
+      errors.push(invalid(`${field}.resizePolicy`, policies, detail));
     }
     return errors;
   });
@@ -412,6 +421,7 @@ export function validateImageSpacing(
 const refusedForEphemeral = [
   'ports',
   'resources',
+  'resizePolicy',
   'restartPolicy',
   'livenessProbe',
   'readinessProbe',
@@ -433,9 +443,9 @@ function refuseForEphemeral(container: Stored<EphemeralContainer>, path: string)
   ];
 }
 
-/** Whether a member is present; empty `ports` and `resources` count as absent. */
+/** Whether a member is present; empty lists and `resources` count as absent. */
 function isPresent(container: Stored<EphemeralContainer>, name: string): boolean {
-  if (name === 'ports') return listAt(container, name).length > 0;
+  if (Array.isArray(at(container, name))) return listAt(container, name).length > 0;
   if (name !== 'resources') return isSet(container, name);
   return Object.keys(objectAt(container, name) ?? {}).length > 0;
 }

@@ -134,9 +134,9 @@ const convertibleFields = new Set([
 /** Splits `metadata.labels['key']` into path and key; undefined for a path without a key. */
 function splitSubscript(path: string): { path: string; key: string } | undefined {
   if (!path.endsWith("']")) return undefined;
-  const open = path.indexOf("['");
-  if (open <= 0) return undefined;
-  return { path: path.slice(0, open), key: path.slice(open + 2, -2) };
+  const inner = path.slice(0, -2);
+  const open = inner.indexOf("['");
+  return open <= 0 ? undefined : { path: inner.slice(0, open), key: inner.slice(open + 2) };
 }
 
 /** Validates a reference to a field of the pod, which must be one of `allowed`. */

@@ -117,6 +117,11 @@ describe('annotations', () => {
       `metadata.annotations: Invalid value: "${tolerations}": json: cannot unmarshal string into Go struct field Toleration.TolerationSeconds of type int64`,
     ],
     [
+      { [at(tolerations)]: '{', [at(cost)]: 'x' },
+      `metadata.annotations: Invalid value: "${tolerations}": unexpected end of JSON input`,
+      `metadata.annotations[${cost}]: Invalid value: "x": must be a 32bit integer`,
+    ],
+    [
       { [at(tolerations)]: '{' },
       `metadata.annotations: Invalid value: "${tolerations}": unexpected end of JSON input`,
     ],
@@ -285,6 +290,10 @@ describe('environment', () => {
       `${from}.fieldRef.fieldPath: Unsupported value: "status.phase": ${supported('metadata.name', 'metadata.namespace', 'metadata.uid', 'spec.nodeName', 'spec.serviceAccountName', 'status.hostIP', 'status.hostIPs', 'status.podIP', 'status.podIPs')}`,
     ],
     [{ [env]: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: "metadata.labels['a/b']" } } }] }],
+    [
+      { [env]: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: "metadata.labels[']" } } }] },
+      `${from}.fieldRef.fieldPath: Invalid value: "metadata.labels[']": error converting fieldPath: field label not supported: metadata.labels[']`,
+    ],
     [
       { [env]: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: "metadata.name['a']" } } }] },
       `${from}.fieldRef.fieldPath: Invalid value: "metadata.name['a']": error converting fieldPath: field label does not support subscript: metadata.name['a']`,
