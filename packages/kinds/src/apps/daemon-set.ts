@@ -32,7 +32,7 @@ import {
 } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { same, sortedKeys } from '../rules/checks.ts';
+import { parseInt64, same, sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
@@ -144,10 +144,8 @@ export function fillDaemonSet(object: JsonObject): void {
 function checkTemplateGeneration({ metadata }: ApiObject): void {
   const count = metadata.annotations?.[templateGenerationAnnotation];
   if (count === undefined) return;
-  const [, digits] = /^\+?(-?\d{1,100})$/.exec(count) ?? [];
-  const number = digits === undefined ? undefined : BigInt(digits);
-  if (number !== undefined && BigInt.asIntN(64, number) === number) return;
-  const problem = number === undefined ? 'syntax' : 'range';
+  const problem = parseInt64(count);
+  if (typeof problem === 'bigint') return;
   const why = problemText({ code: 'number', parser: 'ParseInt', text: count, problem });
   const kind = 'DaemonSet';
   throw badRequest(problemText({ code: 'unfit body', kind, version: 'v1', expected: kind, why }));

@@ -1,10 +1,13 @@
 import {
+  type ApiObject,
+  badRequest,
   type Dialect,
   dnsSubdomain,
   type FieldError,
   forbiddenField,
   invalid,
   invalidGo,
+  problemText,
 } from '@wheelhouse/machinery';
 import { ageColumn, asStringColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
@@ -24,7 +27,7 @@ import {
 } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
-import { sameOrEmpty } from '../rules/checks.ts';
+import { parseInt64, sameOrEmpty } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
@@ -40,6 +43,7 @@ import {
 
 /** Deployment: keeps replicas of a pod running and replaces them gradually. */
 export function deployment(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  const fillPods = removingOldInitContainers(dialect, ['spec', 'template'], fillDefaults);
   return defineKind<Deployment>({
     dialect,
     features,
@@ -52,7 +56,10 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
     versions: [
       {
         version: 'v1',
-        defaults: removingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: (object) => {
+          readRollback(object);
+          fillPods(object);
+        },
         columns: [
           nameColumn,
           readyColumn,
@@ -99,6 +106,29 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
       },
     }),
   });
+}
+
+/** Annotation with the revision of a rollback, for which removed versions have a field. */
+const rollbackAnnotation = 'deprecated.deployment.rollback.to';
+
+/**
+ * Writes the revision of a rollback as a plain number, and removes an empty one. Throws a
+ * BadRequest if it is not an int64.
+ */
+function readRollback({ metadata }: ApiObject): void {
+  const text = metadata.annotations?.[rollbackAnnotation];
+  if (text === undefined) return;
+  const { [rollbackAnnotation]: _, ...others } = metadata.annotations ?? {};
+  const revision = text === '' ? undefined : parseInt64(text);
+  if (typeof revision === 'string') {
+    const parsing = problemText({ code: 'number', parser: 'ParseInt', text, problem: revision });
+    const why = `failed to parse annotation[${rollbackAnnotation}]=${text} as int64: ${parsing}`;
+    const kind = 'Deployment';
+    throw badRequest(problemText({ code: 'unfit body', kind, version: 'v1', expected: kind, why }));
+  }
+  if (revision !== undefined) others[rollbackAnnotation] = String(revision);
+  if (Object.keys(others).length > 0) metadata.annotations = others;
+  else delete metadata.annotations;
 }
 
 function fillDefaults(object: Stored<Deployment>): void {
@@ -176,11 +206,11 @@ function validateRolling(rolling: Stored<RollingUpdateDeployment>): FieldError[]
   return [...errors, ...validatePercentMax(maxUnavailable, field)];
 }
 
-/** Validates the rollback that an annotation requests; removed versions have a field for it. */
+/** Validates the rollback that an annotation requests. */
 function validateRollback(object: Stored<Deployment>): FieldError[] {
-  const text = object.metadata.annotations?.['deprecated.deployment.rollback.to'] ?? '';
-  return /^[+-]?\d+$/.test(text)
-    ? validateNonNegative({ version: Number(text) }, 'spec.rollback', 'version')
+  const version = parseInt64(object.metadata.annotations?.[rollbackAnnotation] ?? '');
+  return typeof version === 'bigint'
+    ? validateNonNegative({ version }, 'spec.rollback', 'version')
     : [];
 }
 

@@ -1,5 +1,6 @@
-import type { JsonObject } from '@wheelhouse/machinery';
+import { dialectOf, type JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
+import { foundErrors } from '../rules/checks.ts';
 import {
   type Changes,
   changed,
@@ -8,6 +9,7 @@ import {
   updated,
   updateErrors,
 } from '../rules/rules.suite.ts';
+import { statefulSet } from './stateful-set.ts';
 
 const template = () => ({
   metadata: { labels: { app: 'a' } },
@@ -274,4 +276,51 @@ test('rollingUpdate is defaulted only if the type of the update strategy is abse
   expect(strategyOf({})).toMatchObject({ updateStrategy: { rollingUpdate: { partition: 0 } } });
   const spec = strategyOf({ 'spec.updateStrategy': { type: 'RollingUpdate' } });
   expect(spec).toHaveProperty('updateStrategy', { type: 'RollingUpdate' });
+});
+
+const rollback = 'deprecated.deployment.rollback.to';
+
+test.each([
+  ['5', { [rollback]: '5', a: 'b' }],
+  ['+05', { [rollback]: '5', a: 'b' }],
+  ['', { a: 'b' }],
+])('a Deployment stores the rollback %j as a plain number', (text, annotations) => {
+  const { metadata } = made(
+    changed(of('Deployment'), { 'metadata.annotations': { [rollback]: text, a: 'b' } }),
+  );
+  expect(metadata.annotations).toEqual(annotations);
+});
+
+test.each([
+  ['x', 'parsing "x": invalid syntax'],
+  ['1.0', 'parsing "1.0": invalid syntax'],
+  ['+-5', 'parsing "+-5": invalid syntax'],
+  [`1${'0'.repeat(19)}`, `parsing "1${'0'.repeat(19)}": value out of range`],
+])('a Deployment refuses the rollback %j', (text, why) => {
+  const deployment = changed(of('Deployment'), { 'metadata.annotations': { [rollback]: text } });
+  expect(() => made(deployment)).toThrow(
+    'Deployment in version "v1" cannot be handled as a Deployment: failed to parse ' +
+      `annotation[${rollback}]=${text} as int64: strconv.ParseInt: ${why}`,
+  );
+});
+
+test.each([
+  [0, 'Invalid value: intstr.IntOrString{Type:0, IntVal:0, StrVal:""}: cannot be 0'],
+  [-1, 'Invalid value: -1: must be greater than or equal to 0'],
+  [
+    '101%',
+    'Invalid value: intstr.IntOrString{Type:1, IntVal:0, StrVal:"101%"}: must not be greater than 100%',
+  ],
+])('a StatefulSet refuses maxUnavailable %j', (maxUnavailable, error) => {
+  const { strategy } = statefulSet(dialectOf('kubernetes'), { enabled: () => true });
+  const rollingUpdate = { partition: 0, maxUnavailable };
+  const object = changed(made(of('StatefulSet')), {
+    'spec.updateStrategy': { type: 'RollingUpdate', rollingUpdate },
+  });
+  const user = { name: '', uid: '', groups: [], extra: {} };
+  const context = { user, nowMs: 0, dryRun: false, subresource: '' };
+  const errors = foundErrors(strategy.validateCreate?.(context, object));
+  expect(errors.map(({ field, message }) => `${field}: ${message}`)).toEqual([
+    `spec.updateStrategy.rollingUpdate.maxUnavailable: ${error}`,
+  ]);
 });

@@ -12,10 +12,14 @@ import {
 import { ageColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
-import type { StatefulSet, StatefulSetSpec } from '../gen/types/apps/v1.ts';
+import type {
+  RollingUpdateStatefulSetStrategy,
+  StatefulSet,
+  StatefulSetSpec,
+} from '../gen/types/apps/v1.ts';
 import { fillPodSpec, fillResources, removingOldInitContainers } from '../pod/defaults.ts';
 import { validateNonNegative } from '../pod/fields.ts';
-import { goSelector, goStrategy } from '../pod/go-text.ts';
+import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
   isValidSelector,
@@ -33,7 +37,15 @@ import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { exampleTemplate, readyColumn, validateCounts, wideColumns } from './workload.ts';
+import {
+  exampleTemplate,
+  isZero,
+  readyColumn,
+  validateCounts,
+  validateIntOrPercent,
+  validatePercentMax,
+  wideColumns,
+} from './workload.ts';
 
 /** StatefulSet: keeps replicas of a pod with stable names and their own storage running. */
 export function statefulSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
@@ -151,9 +163,7 @@ function validateStrategy(spec: Stored<StatefulSetSpec>): FieldError[] {
   const type = strategy.type ?? '';
   if (type === '') return [required(path)];
   if (type === 'RollingUpdate') {
-    return rolling === undefined
-      ? []
-      : validateNonNegative(rolling, `${path}.rollingUpdate`, 'partition');
+    return rolling === undefined ? [] : validateRolling(rolling, `${path}.rollingUpdate`);
   }
   if (type === 'OnDelete') {
     if (rolling === undefined) return [];
@@ -164,6 +174,21 @@ function validateStrategy(spec: Stored<StatefulSetSpec>): FieldError[] {
   }
   const shown = goStrategy('apps.StatefulSetUpdateStrategy', type, settingsType);
   return [invalidGo(path, () => shown, "must be 'RollingUpdate' or 'OnDelete'")];
+}
+
+function validateRolling(
+  rolling: Stored<RollingUpdateStatefulSetStrategy>,
+  path: string,
+): FieldError[] {
+  const { maxUnavailable } = rolling;
+  const field = `${path}.maxUnavailable`;
+  const isNone = maxUnavailable !== undefined && isZero(maxUnavailable);
+  return [
+    ...validateNonNegative(rolling, path, 'partition'),
+    ...validateIntOrPercent(maxUnavailable, field),
+    ...(isNone ? [invalidGo(field, () => goIntOrString(maxUnavailable), 'cannot be 0')] : []),
+    ...validatePercentMax(maxUnavailable, field),
+  ];
 }
 
 function validateRetention(spec: Stored<StatefulSetSpec>): FieldError[] {

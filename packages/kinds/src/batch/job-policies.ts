@@ -22,6 +22,7 @@ import type {
   SuccessPolicyRule,
 } from '../gen/types/batch/v1.ts';
 import { invalidUnshown, validateNonNegative } from '../pod/fields.ts';
+import { parseInt64 } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** Counts the indexes in a list such as `1,3-5,7`; `problem` is the error in an invalid list. */
@@ -59,7 +60,8 @@ function intervalOf(text: string, completions: number): Interval | string {
   }
   for (const limit of limits) {
     const shown = JSON.stringify(limit);
-    if (!isWhole(limit)) return `cannot convert string to integer for index: ${shown}`;
+    if (typeof parseInt64(limit) === 'string')
+      return `cannot convert string to integer for index: ${shown}`;
     if (Number(limit) >= completions) return `too large index: ${shown}`;
   }
   const [from = 0, to = from] = limits.map(Number);
@@ -68,8 +70,6 @@ function intervalOf(text: string, completions: number): Interval | string {
   }
   return { from, to };
 }
-
-const isWhole = (text: string) => /^[+-]?\d{1,15}$/.test(text);
 
 /** The first index that both lists contain, ignoring invalid parts; undefined if there is none. */
 export function firstShared(

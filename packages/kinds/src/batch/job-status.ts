@@ -177,7 +177,7 @@ function validateCompletion(change: Change): FieldError[] {
   if (
     has(status, 'Failed') &&
     !has(status, 'FailureTarget') &&
-    (conditionChanged(change, 'Failed') || targetChanged)
+    (conditionChanged(change, 'Failed') || isChanged(change, 'failedIndexes'))
   ) {
     const detail = 'cannot set Failed=True condition without the FailureTarget=true condition';
     errors.push(invalidUnshown(conditionsPath, detail));
@@ -317,9 +317,8 @@ function validateProgress(change: Change): FieldError[] {
   if (!mayShrink) decreased('succeeded');
   const ends = [status, old].map((one) => textAt(one, 'completionTime'));
   if (ends.every((end) => end !== '') && ends[0] !== ends[1]) {
-    errors.push(
-      invalidGo('status.completionTime', () => goTime(ends[0] ?? ''), 'field is immutable'),
-    );
+    const detail = 'completionTime cannot be mutated';
+    errors.push(invalidGo('status.completionTime', () => goTime(ends[0] ?? ''), detail));
   }
   const startChanged = isSet(old, 'startTime') && isChanged(change, 'startTime');
   const resumes = has(old, 'Suspended') && has(status, 'Suspended', 'False');

@@ -31,34 +31,45 @@ import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateFailurePolicy, validateSuccessPolicy } from './job-policies.ts';
 
-/** The labels that a Job's pods have, those with older names first. */
-export function ownLabels(object: Stored<Job>, dialect: Dialect): Readonly<Record<string, string>> {
+type Labels = Readonly<Record<string, string>>;
+
+/** The labels of a Job's pods: those with unprefixed names, then those with a domain. */
+export function ownLabels(object: Stored<Job>, dialect: Dialect): readonly [Labels, Labels] {
   const { uid = '', name = '' } = object.metadata;
-  return {
-    'controller-uid': uid,
-    'job-name': name,
-    [dialect.label('controller-uid', 'batch')]: uid,
-    [dialect.label('job-name', 'batch')]: name,
-  };
+  return [
+    { 'controller-uid': uid, 'job-name': name },
+    { [dialect.label('controller-uid', 'batch')]: uid, [dialect.label('job-name', 'batch')]: name },
+  ];
 }
 
-/** Validates a Job except its metadata. */
-export function* validateJob(object: Stored<Job>, rules: PodRules): Generator<void, FieldError[]> {
+/**
+ * Validates a Job except its metadata.
+ * @param old the Job that it replaces; pods need the labels with a domain only if `old` has them
+ */
+export function* validateJob(
+  object: Stored<Job>,
+  old: Stored<Job> | undefined,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
+  const [short, prefixed] = ownLabels(object, rules.dialect);
+  const hadLabels = Object.keys(prefixed).every(
+    (key) => old?.spec?.template?.metadata?.labels?.[key] !== undefined,
+  );
+  const expected = old === undefined || hadLabels ? { ...short, ...prefixed } : short;
   return [
-    ...validateGenerated(object, rules.dialect),
+    ...validateGenerated(object, expected),
     ...(yield* validateOwnSpec(object, rules)),
     ...validateHostnames(object.metadata.name ?? '', spec),
   ];
 }
 
 /** Validates that the labels of a Job with a generated selector are the generated ones. */
-function validateGenerated(object: Stored<Job>, dialect: Dialect): FieldError[] {
+function validateGenerated(object: Stored<Job>, expected: Labels): FieldError[] {
   const selector = object.spec?.selector;
   if (object.spec?.manualSelector === true || selector === undefined) return [];
   const path = 'spec.template.metadata';
   const labels = object.spec?.template?.metadata?.labels;
-  const expected = ownLabels(object, dialect);
   const errors = Object.entries(expected).flatMap(([key, value]) => {
     const detail = `must be '${value}'`;
     const field = keyed(`${path}.labels`, key);
@@ -132,7 +143,7 @@ export function* validateJobSpec(
   ];
 }
 
-const managerLengthMax = 63;
+const managerBytesMax = 63;
 const pathFormat = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
 
 /** Validates the name of the Job's controller (`domain/path`). */
@@ -156,7 +167,8 @@ function validateManager(spec: Stored<JobSpec>, field: string): FieldError[] {
       errors.push(invalid(field, path, detail));
     }
   }
-  return manager.length > managerLengthMax ? [...errors, tooLong(field, managerLengthMax)] : errors;
+  if (Buffer.byteLength(manager) > managerBytesMax) errors.push(tooLong(field, managerBytesMax));
+  return errors;
 }
 
 /** Upper bounds that limit the size of the index lists in a status. */
@@ -255,7 +267,7 @@ export function* validateJobUpdate(
 ): Generator<void, FieldError[]> {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
   return [
-    ...(yield* validateJob(object, rules)),
+    ...(yield* validateJob(object, old, rules)),
     ...(yield* validateOwnSpec(object, rules)),
     ...validateCompletions(spec, before),
     ...validateSelectorUnchanged(object, old),

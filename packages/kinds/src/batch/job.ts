@@ -67,7 +67,7 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
         separateLabels(object, templateLabels(object));
       },
       validateCreate: (_, object) =>
-        validateJob(object, templateRules({ dialect, features }, undefined)),
+        validateJob(object, undefined, templateRules({ dialect, features }, undefined)),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
           ? validateJobStatus(object, old, features)
@@ -163,10 +163,10 @@ function generateSelector(object: Stored<Job>, dialect: Dialect): void {
   const spec = ensure(object, 'spec');
   if (spec.manualSelector === true) return;
   object.metadata.uid ??= randomUuid();
-  const expected = ownLabels(object, dialect);
+  const [short, prefixed] = ownLabels(object, dialect);
   const labels = ensure(ensure(ensure(spec, 'template'), 'metadata'), 'labels');
   // Existing labels are validated, not replaced.
-  for (const [key, value] of Object.entries(expected)) labels[key] ??= value;
+  for (const [key, value] of Object.entries({ ...short, ...prefixed })) labels[key] ??= value;
   const own = dialect.label('controller-uid', 'batch');
   ensure(ensure(spec, 'selector'), 'matchLabels')[own] ??= object.metadata.uid;
   // kube-apiserver defaults the labels when it next reads the Job, so clients always see them.

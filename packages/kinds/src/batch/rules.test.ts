@@ -71,6 +71,11 @@ describe('a Job', () => {
       'spec.managedBy: Invalid value: "me": must be a domain-prefixed path (such as "acme.io/foo")',
     ],
     [
+      { 'spec.managedBy': `a.b/${'é'.repeat(30)}` },
+      `spec.managedBy: Invalid value: "${'é'.repeat(30)}": Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')`,
+      'spec.managedBy: Too long: may not be more than 63 bytes',
+    ],
+    [
       { 'spec.podReplacementPolicy': 'Odd' },
       'spec.podReplacementPolicy: Unsupported value: "Odd": supported values: "Failed", "TerminatingOrFailed"',
     ],
@@ -181,6 +186,15 @@ describe('changes of a Job', () => {
     const image = { 'spec.template.spec.containers[0].image': 'other' };
     expect(change({ 'spec.suspend': true }, image)).toEqual(refused);
   });
+  test('pods need the labels with a domain only if those of the old Job have them', () => {
+    const manual = { 'spec.manualSelector': true, 'spec.selector': { matchLabels: { a: 'b' } } };
+    const old = made(changed(job(), { ...manual, 'spec.template.metadata.labels': { a: 'b' } }));
+    expect(updateErrors(old, changed(old, { 'spec.manualSelector': false }))).toEqual([
+      "spec.template.metadata.labels[controller-uid]: Required value: must be 'u'",
+      "spec.template.metadata.labels[job-name]: Required value: must be 'j'",
+      expect.stringMatching(/^spec\.selector: .*`selector` not auto-generated$/),
+    ]);
+  });
   test('mode, policies, and manager are immutable', () => {
     expect(change(success, { 'spec.successPolicy': undefined })).toEqual([
       'spec.successPolicy: Invalid value: "null": field is immutable',
@@ -266,6 +280,24 @@ describe("a Job's status", () => {
       { ...complete, conditions: is('SuccessCriteriaMet') },
       'status.completionTime: Invalid value: 2030-01-01 00:01:00 +0000 UTC: cannot set completionTime when there is no Complete=True condition',
       'status.conditions: Invalid value: cannot disable the terminal Complete=True condition',
+    ],
+    [
+      {},
+      { startTime: at(0), conditions: is('Failed', 'FailureTarget') },
+      { startTime: at(0), conditions: is('Failed') },
+      'status.conditions: Invalid value: cannot disable the terminal FailureTarget=True condition',
+    ],
+    [
+      {},
+      complete,
+      { ...complete, completionTime: at(2) },
+      'status.completionTime: Invalid value: 2030-01-01 00:02:00 +0000 UTC: completionTime cannot be mutated',
+    ],
+    [
+      { ...indexed, 'spec.backoffLimitPerIndex': 1 },
+      {},
+      { failedIndexes: '1234567890123456' },
+      'status.failedIndexes: Invalid value: "1234567890123456": error parsing failedIndexes: too large index: "1234567890123456"',
     ],
     [
       {},

@@ -1,5 +1,6 @@
 import { problemText } from '@wheelhouse/machinery';
 import { goDurationError, parseGoDuration } from '@wheelhouse/schema';
+import { parseInt64 } from '../rules/checks.ts';
 
 let zoneNames: ReadonlySet<string> | undefined;
 
@@ -205,8 +206,7 @@ function integerOf(text: string): number | string {
     const why = problemText({ code: 'number', parser: 'Atoi', text, problem });
     return `failed to parse int from ${text}: ${why}`;
   };
-  if (!/^[+-]?[0-9]+$/.test(text)) return refused('syntax');
-  const value = BigInt(text.replace('+', ''));
-  if (BigInt.asIntN(64, value) !== value) return refused('range');
+  const value = parseInt64(text);
+  if (typeof value === 'string') return refused(value);
   return value < 0 ? `negative number (${value}) not allowed: ${text}` : Number(value);
 }
