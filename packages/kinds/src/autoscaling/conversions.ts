@@ -7,14 +7,15 @@ import {
   jsonObject,
   parseJson,
 } from '@wheelhouse/machinery';
-import { DecodeError, decodeTyped } from '@wheelhouse/schema';
+import { DecodeError, decodeTyped, type Schema } from '@wheelhouse/schema';
 import { at, textAt } from '../cells.ts';
 import type {
   HorizontalPodAutoscaler,
   HorizontalPodAutoscalerBehavior,
   MetricSpec,
 } from '../gen/types/autoscaling/v2.ts';
-import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { goNames } from '../rules/old-annotations.ts';
 import { schemaOf } from '../schema-of.ts';
 import type { Stored } from '../stored.ts';
 
@@ -59,7 +60,7 @@ export function toFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
   const conditions = objectsAt(status, 'conditions');
   delete status['currentMetrics'];
   delete status['conditions'];
-  const used = current.map((one) => cpuShare(one, 'current')).find((one) => one !== undefined);
+  const used = current.map((one) => cpuShare(one, 'current')).findLast((one) => one !== undefined);
   if (used !== undefined) status['currentCPUUtilizationPercentage'] = used;
   if (current.length > 0) {
     const older = shaped('MetricStatus', current.map(statusToOlder));
@@ -247,8 +248,15 @@ export function fromFirstVersion(object: ApiObject, dialect: Dialect): ApiObject
 function listIn(object: ApiObject, key: string, type: string): JsonObject[] | undefined {
   const list = parsed(object, key);
   if (!Array.isArray(list)) return undefined;
+  const schema = schemaOf(`autoscaling.v1.${type}`);
+  const items = list.map((item) => decodedAs(schema, item));
+  return items.every((item) => item !== undefined) ? items : undefined;
+}
+
+/** Decodes a value of an annotation; undefined if its type is wrong. */
+function decodedAs(schema: Schema, value: JsonValue): JsonObject | undefined {
   try {
-    return shaped(type, list);
+    return decodeTyped(schema)(goNames(value, schema));
   } catch (error) {
     if (error instanceof DecodeError) return undefined;
     throw error;
@@ -367,21 +375,11 @@ const currentFrom: MetricPart = ({ currentAverageUtilization, currentAverageValu
 function behaviorFromAnnotation(object: ApiObject, dialect: Dialect): void {
   const value = parsed(object, keyOf(dialect, 'behavior'));
   if (!isObject(value)) return;
-  const behavior = jsonObject(behaviorFrom(value));
+  const schema = schemaOf('autoscaling.v2.HorizontalPodAutoscalerBehavior');
+  const behavior: Stored<HorizontalPodAutoscalerBehavior> = decodedAs(schema, value) ?? {};
+  // Only behavior in its own field has default policies.
+  for (const rules of [behavior.scaleUp, behavior.scaleDown]) fillAbsent(rules, { policies: [] });
   if (Object.keys(behavior).length > 0) ensure(object, 'spec')['behavior'] = behavior;
-}
-
-function behaviorFrom(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(behaviorFrom);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([, member]) => member !== null && member !== undefined)
-      .map(([name, member]) => [
-        name.charAt(0).toLowerCase() + name.slice(1),
-        behaviorFrom(member ?? null),
-      ]),
-  );
 }
 
 /** Converts the current form to `v2beta1`, which has all metrics but no behavior. */

@@ -275,4 +275,49 @@ describe('v1', () => {
     expect(stored.metadata.annotations).toEqual({ other: 'x' });
     expect(stored['spec']).toMatchObject({ metrics: [{ type: 'Resource' }], minReplicas: 1 });
   });
+
+  const storedFrom = (name: string, text: string) => {
+    const annotations = { [`autoscaling.alpha.svc.io/${name}`]: text };
+    return decoded(def, { ...good, metadata: { annotations } }, { version: 'v1' });
+  };
+
+  test.each([
+    ['of other members', { foo: 1 }],
+    ['without rules', { ScaleUp: null }],
+    ['with rules of a wrong type', { ScaleUp: 5 }],
+    ['with a policy of a wrong type', { ScaleUp: { Policies: [5] } }],
+    ['with a fraction', { ScaleUp: { StabilizationWindowSeconds: 5.5 } }],
+    ['beyond 32 bits', { ScaleUp: { StabilizationWindowSeconds: 2 ** 32 } }],
+  ])('ignores behavior %s', (_, behavior) => {
+    expect(storedFrom('behavior', JSON.stringify(behavior))['spec']).not.toHaveProperty('behavior');
+  });
+
+  test('fills no policies into behavior that an annotation holds', () => {
+    const window = { stabilizationwindowseconds: 5, other: 1 };
+    const texts = [window, { Policies: null }].map((rules) => JSON.stringify({ scaleup: rules }));
+    const [first, second] = texts.map((text) => storedFrom('behavior', text)['spec']);
+    expect(first).toMatchObject({
+      behavior: { scaleUp: { stabilizationWindowSeconds: 5, selectPolicy: 'Max', policies: [] } },
+    });
+    expect(second).toMatchObject({ behavior: { scaleUp: { policies: [] } } });
+    expect(storedFrom('behavior', '{"ScaleUp":{"Policies":[null]}}')['spec']).toMatchObject({
+      behavior: { scaleUp: { policies: [{ type: '', value: 0, periodSeconds: 0 }] } },
+    });
+  });
+
+  test('reads member names of annotations in any letter case', () => {
+    const metrics = [{ TYPE: 'Pods', Pods: { MetricName: 'm', targetAverageValue: '1' } }];
+    expect(storedFrom('metrics', JSON.stringify(metrics))['spec']).toMatchObject({
+      metrics: [{ type: 'Pods', pods: { metric: { name: 'm' } } }],
+    });
+  });
+
+  test('shows the last of several uses of cpu', () => {
+    const used = (averageUtilization: number) => ({
+      type: 'Resource',
+      resource: { name: 'cpu', current: { averageUtilization } },
+    });
+    const { flat } = roundTrip(mutated(good, { 'status.currentMetrics': [used(10), used(20)] }));
+    expect(flat['status']).toMatchObject({ currentCPUUtilizationPercentage: 20 });
+  });
 });

@@ -6,7 +6,7 @@ import {
   type JsonValue,
   setMember,
 } from '@wheelhouse/machinery';
-import { DecodeError, decodeTyped, type Property, type Schema } from '@wheelhouse/schema';
+import { DecodeError, decodeTyped, type Property, resolved, type Schema } from '@wheelhouse/schema';
 
 /** JSON in annotations that fields have replaced, which kube-apiserver still validates. */
 
@@ -62,8 +62,9 @@ export type Annotated = { readonly items: readonly JsonObject[] } | { readonly p
 export function annotatedList(type: keyof typeof untagged, annotation: string): Annotated {
   const items = untagged[type];
   return read(() => {
-    const named = goNames(decodeJson(Buffer.from(annotation)).value, items);
-    const decoded = decodeTyped({ type: 'array', items })(named) as unknown;
+    const list: Schema = { type: 'array', items };
+    const named = goNames(decodeJson(Buffer.from(annotation)).value, list);
+    const decoded = decodeTyped(list)(named) as unknown;
     return (Array.isArray(decoded) ? decoded : []).map(fieldNames);
   });
 }
@@ -88,20 +89,21 @@ function read(items: () => readonly JsonObject[]): Annotated {
   }
 }
 
-/** Go matches field names in any letter case. */
-function goNames(list: JsonValue, type: Schema): JsonValue {
-  if (!Array.isArray(list)) return list;
-  const names = new Map(
-    [...(type.properties?.keys() ?? [])].map((name) => [name.toLowerCase(), name]),
-  );
-  return list.map((item) => {
-    if (!isObject(item)) return item;
-    const named: JsonObject = {};
-    for (const [name, value] of Object.entries(item)) {
-      setMember(named, names.get(name.toLowerCase()) ?? name, value ?? null);
-    }
-    return named;
-  });
+/** Returns the value with the member names of its type, which Go matches in any letter case. */
+export function goNames(value: JsonValue, type: Schema): JsonValue {
+  const { properties, items } = resolved(type);
+  if (Array.isArray(value)) {
+    return items === undefined ? value : value.map((item) => goNames(item, items));
+  }
+  if (!isObject(value) || properties === undefined) return value;
+  const names = new Map([...properties.keys()].map((name) => [name.toLowerCase(), name]));
+  const named: JsonObject = {};
+  for (const [written, member = null] of Object.entries(value)) {
+    const name = names.get(written.toLowerCase()) ?? written;
+    const schema = properties.get(name)?.schema;
+    setMember(named, name, schema === undefined ? member : goNames(member, schema));
+  }
+  return named;
 }
 
 function fieldNames(item: JsonObject): JsonObject {
