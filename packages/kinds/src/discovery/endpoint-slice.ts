@@ -194,10 +194,14 @@ const addressRules: Readonly<Record<string, AddressRule>> = {
     const name = address.replace(/\.$/, '');
     const messages = dnsSubdomain(name);
     if (messages.length > 0) return [invalid(field, name, messages.join(','))];
-    if (name.includes('.')) return [];
-    return [
-      invalid(field, name, 'should be a domain with at least two segments separated by dots'),
-    ];
+    const labels = name.split('.');
+    if (labels.length < 2) {
+      return [
+        invalid(field, name, 'should be a domain with at least two segments separated by dots'),
+      ];
+    }
+    const [wrong] = labels.filter((label) => dnsLabel(label).length > 0);
+    return wrong === undefined ? [] : [invalid(field, wrong, dnsLabel(wrong).join(','))];
   },
 };
 

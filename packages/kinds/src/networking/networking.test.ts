@@ -371,6 +371,13 @@ describe('EndpointSlice', () => {
       ],
     ],
     [
+      { addressType: 'FQDN', 'endpoints.0.addresses': [`a.${'x'.repeat(64)}.b`] },
+      [
+        `endpoints[0].addresses[0]: Invalid value: "${'x'.repeat(64)}": ` +
+          'must be no more than 63 characters',
+      ],
+    ],
+    [
       { 'endpoints.0.addresses': [] },
       ['endpoints[0].addresses: Required value: must contain at least 1 address'],
     ],

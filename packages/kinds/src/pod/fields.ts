@@ -21,14 +21,13 @@ import { eachError, mapBytes, sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** Upper bound of the characters of a driver's name. */
-const driverNameMax = 63;
+const driverNameBytesMax = 63;
 
 /** Validates the name of a CSI driver: a short DNS subdomain in any letter case. */
 export function validateDriverName(name: string, field: string): FieldError[] {
   return [
     ...(name === '' ? [required(field)] : []),
-    ...(name.length > driverNameMax ? [tooLong(field, driverNameMax)] : []),
+    ...(Buffer.byteLength(name) > driverNameBytesMax ? [tooLong(field, driverNameBytesMax)] : []),
     ...dnsSubdomain(name.toLowerCase()).map((message) => invalid(field, name, message)),
   ];
 }

@@ -13,7 +13,7 @@ import { defineKind, statusSubresource } from '../define.ts';
 import type { PodDisruptionBudget } from '../gen/types/policy/v1.ts';
 import { validateNonNegative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { validateConditions } from '../rules/checks.ts';
+import { same, validateConditions } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -29,6 +29,7 @@ export function podDisruptionBudget(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
+        defaults: (object) => dropReservedLabel(object, dialect),
         columns: [
           nameColumn,
           limitColumn('Min Available', 'minAvailable', 'Pods that must remain available.'),
@@ -61,6 +62,21 @@ export function podDisruptionBudget(dialect: Dialect): ResourceDef {
       spec: { minAvailable: 1, selector: { matchLabels: { app: 'example' } } },
     }),
   });
+}
+
+/**
+ * Removes the requirements on a label by which `v1beta1` selects all pods or none. A selector that
+ * consists of the one that matches no pod keeps it.
+ */
+function dropReservedLabel(object: Stored<PodDisruptionBudget>, dialect: Dialect): void {
+  const selector = object.spec?.selector;
+  const label = dialect.label('deprecated-v1beta1-empty-selector-match', 'pdb');
+  const requirements = selector?.matchExpressions ?? [];
+  const kept = requirements.filter(({ key }) => key !== label);
+  if (selector === undefined || kept.length === requirements.length) return;
+  if (same(selector, { matchExpressions: [{ key: label, operator: 'Exists' }] })) return;
+  if (kept.length === 0) delete selector.matchExpressions;
+  else selector.matchExpressions = kept;
 }
 
 const limitColumn = (name: string, member: string, description: string) =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createErrors, kindOf, mutated, type Row, rowTitle } from '../kind-harness.ts';
+import { createErrors, decoded, kindOf, mutated, type Row, rowTitle } from '../kind-harness.ts';
 
 const def = kindOf('PodDisruptionBudget');
 const good = { spec: { minAvailable: 1, selector: { matchLabels: { a: 'b' } } } };
@@ -23,4 +23,15 @@ const rows: readonly Row[] = [
 ];
 test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
   expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
+});
+
+test('requirements on the label of v1beta1 selectors are dropped from other selectors', () => {
+  const key = 'pdb.svc.io/deprecated-v1beta1-empty-selector-match';
+  const none = { key, operator: 'Exists' };
+  const other = { key: 'a', operator: 'Exists' };
+  const selectorOf = (...matchExpressions: { key: string; operator: string }[]) =>
+    decoded(def, { spec: { selector: { matchExpressions } } })['spec'];
+  expect(selectorOf(none, other)).toEqual({ selector: { matchExpressions: [other] } });
+  expect(selectorOf({ key, operator: 'DoesNotExist' })).toEqual({ selector: {} });
+  expect(selectorOf(none)).toEqual({ selector: { matchExpressions: [none] } });
 });

@@ -74,12 +74,12 @@ function validate(object: Stored<CSINode>): FieldError[] {
   });
 }
 
-const nodeIdLengthMax = 256;
+const nodeIdBytesMax = 256;
 
 function validateNodeId(id: string, field: string): FieldError[] {
   if (id === '') return [required(field)];
-  if (id.length <= nodeIdLengthMax) return [];
-  return [invalid(field, id, `must be ${nodeIdLengthMax} characters or less`)];
+  if (Buffer.byteLength(id) <= nodeIdBytesMax) return [];
+  return [invalid(field, id, `must be ${nodeIdBytesMax} characters or less`)];
 }
 
 function validateTopologyKeys(driver: Stored<CSINodeDriver>, path: string): FieldError[] {

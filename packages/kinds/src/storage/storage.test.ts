@@ -136,6 +136,10 @@ describe('CSINode', () => {
       [`${at}.nodeID: Invalid value: "${'x'.repeat(257)}": must be 256 characters or less`],
     ],
     [
+      { 'spec.drivers.0.nodeID': 'é'.repeat(129) },
+      [`${at}.nodeID: Invalid value: "${'é'.repeat(129)}": must be 256 characters or less`],
+    ],
+    [
       { 'spec.drivers.0.allocatable': { count: -1 } },
       [`${at}.allocatable.count: Invalid value: -1: must be greater than or equal to 0`],
     ],
