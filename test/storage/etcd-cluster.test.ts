@@ -1,3 +1,4 @@
+import { silentLogger } from '@wheelhouse/machinery';
 import {
   hasEtcd,
   startTestCluster,
@@ -149,6 +150,31 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
 });
 
 describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
+  test(
+    'STORE-2, HEALTH-2: a server waits for the store while it starts',
+    async () => {
+      const etcd = await untilEnd(startTestEtcd());
+      const { header } = await etcd.request('maintenance/status', {});
+      const { member_id: memberID } = header as { member_id: string };
+      const alarm = { memberID, alarm: 'NOSPACE' };
+      await etcd.request('maintenance/alarm', { action: 'ACTIVATE', ...alarm });
+      const waiting: unknown[] = [];
+      const warn = (msg: string, more?: object) => {
+        if (msg === 'the start waits for the store') waiting.push(more);
+      };
+      const starting = withServer({ ...onEtcd(etcd), logger: { ...silentLogger, warn } });
+      await eventually(async () => waiting.length > 0, 'the start to wait');
+      expect(waiting[0]).toEqual({ error: 'etcdserver: mvcc: database space exceeded' });
+      await etcd.request('maintenance/alarm', { action: 'DEACTIVATE', ...alarm });
+      const server = await starting;
+      expect((await server.get('/readyz')).status).toBe(200);
+      expect((await server.get('/api/v1/namespaces/default')).status).toBe(200);
+      const roles = '/apis/rbac.authorization.svc.io/v1/clusterroles';
+      expect((await server.get(`${roles}/cluster-admin`)).status).toBe(200);
+    },
+    timeoutMs,
+  );
+
   test(
     'STORE-2, TRUST-8: out of space, writes report it, reads continue, and deletions help',
     async () => {

@@ -1,6 +1,7 @@
+import { serviceUnavailable, silentLogger } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
-import { expect, test } from 'vitest';
-import { headStart } from './start-hooks.ts';
+import { describe, expect, test, vi } from 'vitest';
+import { headStart, untilStored } from './start-hooks.ts';
 
 async function isOpen(port: Promise<void>): Promise<boolean> {
   let open = false;
@@ -27,4 +28,44 @@ test('the port waits no longer than the hooks take', async () => {
 test('the port opens even when a hook fails', async () => {
   const failed = Promise.reject(new Error('no store'));
   expect(await isOpen(headStart(failed, new FakeClock()))).toBe(true);
+});
+
+describe('work on an unavailable store', () => {
+  const options = (clock: FakeClock, isShuttingDown = () => false) => ({
+    clock,
+    logger: silentLogger,
+    isShuttingDown,
+  });
+  const outage = () => Promise.reject(serviceUnavailable('the store is unavailable'));
+
+  test('is repeated each second until it succeeds', async () => {
+    const clock = new FakeClock();
+    let attempts = 0;
+    const done = untilStored(async () => {
+      attempts += 1;
+      if (attempts < 4) await outage();
+    }, options(clock));
+    await vi.waitFor(() => {
+      clock.advance(1000);
+      expect(attempts).toBe(4);
+    });
+    await done;
+  });
+
+  test('fails after half a minute with the last error', async () => {
+    const clock = new FakeClock();
+    const run = vi.fn(async () => {
+      clock.advance(30_000);
+      await outage();
+    });
+    await expect(untilStored(run, options(clock))).rejects.toThrow('the store is unavailable');
+    expect(run).toHaveBeenCalledTimes(1);
+  });
+
+  test('fails at once with any other error, and during a shutdown', async () => {
+    const broken = () => Promise.reject(new TypeError('broken'));
+    await expect(untilStored(broken, options(new FakeClock()))).rejects.toThrow('broken');
+    const ending = options(new FakeClock(), () => true);
+    await expect(untilStored(outage, ending)).rejects.toThrow('the store is unavailable');
+  });
 });

@@ -4,7 +4,9 @@ import {
   type Clock,
   type Dialect,
   type DialectName,
+  type Logger,
   nextTurn,
+  pause,
   StatusError,
 } from '@wheelhouse/machinery';
 import { requiredKind } from '../../catalogue/catalogue.ts';
@@ -117,7 +119,12 @@ function startTasks(options: StartHookOptions, isShuttingDown: () => boolean) {
   const { clock, storageWaitMs } = config;
   const around = { config, dialect, api };
   const parts = { registry: api.registry, snapshot: api.catalogue.snapshot(), dialect };
-  const namespaces = once(() => createSystemNamespaces(parts));
+  /** Repeats work on a store that other servers share, whose cluster may be electing a leader. */
+  const lasting = (run: () => Promise<void>): Promise<void> =>
+    api.registry.store.sharing === 'shared'
+      ? untilStored(run, { ...config, isShuttingDown })
+      : run();
+  const namespaces = once(() => lasting(() => createSystemNamespaces(parts)));
   return {
     informers: () =>
       storageWaitMs === undefined
@@ -125,12 +132,14 @@ function startTasks(options: StartHookOptions, isShuttingDown: () => boolean) {
         : waitAtMost({ task: api.informersReady(), clock, timeMs: storageWaitMs }),
     customKinds: () => api.customKindsReady(),
     namespaces,
-    priorities: () => createSystemPriorities(parts),
+    priorities: () => lasting(() => createSystemPriorities(parts)),
     aggregation: () => api.aggregation.start(),
     trust: () => api.aggregation.publishTrust(namespaces()),
-    roles: () => createDefaultRoles(around, namespaces()),
-    flowObjects: () => createFlowObjects({ ...around, flowControl: options.flowControl }),
-    apiServices: () => createOwnApiServices({ ...around, customKindsReady: api.customKindsReady }),
+    roles: () => lasting(() => createDefaultRoles(around, namespaces())),
+    flowObjects: () =>
+      lasting(() => createFlowObjects({ ...around, flowControl: options.flowControl })),
+    apiServices: () =>
+      lasting(() => createOwnApiServices({ ...around, customKindsReady: api.customKindsReady })),
     identityLease: async () => {
       await namespaces();
       await announced(options, isShuttingDown);
@@ -139,16 +148,46 @@ function startTasks(options: StartHookOptions, isShuttingDown: () => boolean) {
       const tracking = tokenTracking(around);
       if (tracking === undefined) return;
       await namespaces();
-      await createTrackingRecord(tracking);
+      await lasting(() => createTrackingRecord(tracking));
     },
     admission: () => admissionReady(options),
     serviceNumbers: () => serviceNumbersRead(options),
     /** The only task that needs the port. */
     service: async () => {
       const [port] = await Promise.all([api.address.port, namespaces()]);
-      await createOwnService({ ...around, port, peers: options.peers });
+      await lasting(() => createOwnService({ ...around, port, peers: options.peers }));
     },
   };
+}
+
+/** How long start hooks wait for a store that is unavailable, and the pause between attempts. */
+const storeWaitMs = 30_000;
+const storeRetryMs = 1000;
+
+/**
+ * Runs the work of a start hook, again each second while the store is unavailable, for at most 30
+ * seconds like kube-apiserver. Rejects with the error of the last attempt.
+ */
+export async function untilStored(
+  run: () => Promise<void>,
+  options: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly isShuttingDown: () => boolean;
+  },
+): Promise<void> {
+  const { clock, logger, isShuttingDown } = options;
+  const endMs = clock.monotonic() + storeWaitMs;
+  for (;;) {
+    try {
+      return await run();
+    } catch (error) {
+      const isOutage = error instanceof StatusError && error.code >= 500;
+      if (!isOutage || isShuttingDown() || clock.monotonic() >= endMs) throw error;
+      logger.warn('the start waits for the store', { error: error.message });
+    }
+    await pause(clock, { ms: storeRetryMs });
+  }
 }
 
 /**
