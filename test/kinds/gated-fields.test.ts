@@ -233,6 +233,25 @@ describe('VER-5: gates that are on', () => {
     });
   });
 
+  test('VER-5: a log may be of one stream', async () => {
+    await withGates(['PodLogsQuerySplitStreams=true'], async (server, namespace) => {
+      await server.post(pods(namespace), pod('a', {}));
+      const logOf = async (query: string) => {
+        const { status, body } = await server.get(`${pods(namespace)}/a/log?${query}`);
+        const causes: readonly { field: string; message: string }[] = body?.details?.causes ?? [];
+        return [status, ...causes.map(({ field, message }) => `${field}: ${message}`)];
+      };
+      expect(await logOf('')).toEqual([204]);
+      expect(await logOf('stream=Stderr')).toEqual([204]);
+      expect(await logOf('stream=All&tailLines=1')).toEqual([204]);
+      expect(await logOf('stream=Odd&tailLines=1')).toEqual([
+        422,
+        'stream: Unsupported value: "Odd": supported values: "All", "Stderr", "Stdout"',
+        '[]: Forbidden: `tailLines` and specific `stream` are mutually exclusive for now',
+      ]);
+    });
+  });
+
   test('VER-5: claims keep the fields of enabled gates', async () => {
     const group = 'resource.k8s.io/v1beta1';
     const request = { name: 'r', deviceClassName: 'c', adminAccess: true };

@@ -43,6 +43,16 @@ describe('VER-5: pods/resize', () => {
       image: 'i',
       resources: { requests: { cpu: '200m' } },
     });
+    const policy = { resourceName: 'cpu', restartPolicy: 'NotRequired' };
+    const ephemeralContainers = [{ name: 'e', image: 'i', resizePolicy: [policy] }];
+    const added = await server.patch(
+      `${pods('a')}/ephemeralcontainers`,
+      { spec: { ephemeralContainers } },
+      'merge',
+    );
+    expect(added.body.message).toContain(
+      'spec.ephemeralContainers[0].resizePolicy: Forbidden: cannot be set for an Ephemeral Container',
+    );
     const plain = await server.patch(
       pods('a'),
       { spec: { containers: [{ name: 'c', resources: { requests: { cpu: '300m' } } }] } },
@@ -61,6 +71,14 @@ describe('VER-5: pods/resize', () => {
     await podOf(name, { requests: { cpu: '100m', memory: '1Mi' } });
     const answer = await resized(name, resources);
     expect([answer.status, answer.body.message]).toEqual([422, expect.stringContaining(why)]);
+  });
+
+  test('VER-5: another spelling of the same resources proposes nothing', async () => {
+    await podOf('same', { requests: { cpu: '100m', memory: '1Gi' } });
+    const answer = await resized('same', { requests: { memory: '1073741824' } });
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body.spec.containers[0].resources.requests.memory).toBe('1073741824');
+    expect(answer.body.status).not.toHaveProperty('resize');
   });
 
   test('VER-5: refuses invalid policies', async () => {

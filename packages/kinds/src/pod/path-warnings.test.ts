@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { changed, createWarnings, plainPod } from '../rules/rules.suite.ts';
+import { pathWarnings } from './path-warnings.ts';
 
 const item = (path: string) => ({ key: 'k', path });
 const configMap = (...paths: string[]) => ({ name: 'c', items: paths.map(item) });
@@ -32,3 +33,17 @@ test.each(rows.map(([volume, ...warnings]) => [volume, warnings] as const))(
     expect(createWarnings(pod)).toEqual(warnings);
   },
 );
+
+test('certificate bundles are files too', () => {
+  const sources = [
+    { clusterTrustBundle: { name: 'a', path: 'x' } },
+    { clusterTrustBundle: { signerName: 'example.com/b', path: 'x/y' } },
+    { configMap: { name: 'without-items' } },
+  ];
+  const signer = '"x/y" (ClusterTrustBundle "example.com/b")';
+  expect(pathWarnings({ volumes: [{ name: 'v', projected: { sources } }] })).toEqual([
+    `${projected}: overlapping paths: ${signer} with "x" (ClusterTrustBundle "a")`,
+    `${projected}: overlapping paths: ${signer} with "x" (ClusterTrustBundle "a")`,
+    `${projected}: overlapping paths: ${signer} with ${signer}`,
+  ]);
+});

@@ -4,18 +4,20 @@ import {
   type Dialect,
   formatTime,
   type JsonObject,
+  runInOnePiece,
   setMember,
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { Pod, PodCondition, PodStatus, SeccompProfile } from '../gen/types/core/v1.ts';
 import type { StrategyContext } from '../resource-def.ts';
-import { keyed, same, sameOrEmpty } from '../rules/checks.ts';
+import { keyed, same } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { qualityOfService } from './amounts.ts';
 import { fillAddresses } from './defaults.ts';
 import { annotationsOf, optionalText } from './fields.ts';
 import { eachContainer } from './references.ts';
+import { sameSemantically } from './update.ts';
 import { mergeLabelKeys } from './validation/affinity.ts';
 import { appArmorPrefix } from './validation/annotations.ts';
 import { validateAppArmorProfile } from './validation/security.ts';
@@ -139,7 +141,9 @@ function prepareResize(object: Stored<Pod>, old: Stored<Pod>): void {
     const now = requested.get(container.name ?? '');
     if (now === undefined) continue;
     const before = container.resources;
-    isResized ||= now.resources?.requests !== undefined && !sameOrEmpty(before, now.resources);
+    isResized ||=
+      now.resources?.requests !== undefined &&
+      !runInOnePiece(sameSemantically({ resources: before }, { resources: now.resources }));
     if (now.resources === undefined) delete container.resources;
     else container.resources = now.resources;
     if (now.resizePolicy === undefined) delete container.resizePolicy;

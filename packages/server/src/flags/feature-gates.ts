@@ -52,8 +52,7 @@ const alwaysOn = names(`
 /** Behavior this server does not have. */
 const alwaysOff = names(`
   APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
-  InPlacePodVerticalScalingAllocatedStatus LoggingBetaOptions
-  PodLogsQuerySplitStreams PortForwardWebsockets ResourceHealthStatus
+  LoggingBetaOptions PortForwardWebsockets
   TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
   UnknownVersionInteroperabilityProxy UserNamespacesPodSecurityStandards
   WatchCacheInitializationPostStartHook WatchFromStorageWithoutResourceVersion

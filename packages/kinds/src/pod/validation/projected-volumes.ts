@@ -182,9 +182,12 @@ function* validateKeyedFiles(
   ];
 }
 
-/** Rejects a file at the path of an earlier one; `shown` is the value in the error. */
 function validateUniquePath(file: string, place: ProjectionPlace, shown = file): FieldError[] {
-  if (file === '') return [];
+  return file === '' ? [] : conflictOf(file, place, shown);
+}
+
+/** Rejects a file at the path of an earlier one; `shown` is the value in the error. */
+function conflictOf(file: string, place: ProjectionPlace, shown = file): FieldError[] {
   if (place.paths.has(file)) return [invalid(place.path, shown, 'conflicting duplicate paths')];
   place.paths.add(file);
   return [];
@@ -225,7 +228,7 @@ function validateTrust(
     ...validateBundleChoice(trust, path),
     ...(file === '' ? [required(`${path}.path`)] : []),
     ...validatePlainPath(`${path}.path`, file),
-    ...validateUniquePath(file, place),
+    ...conflictOf(file, place),
   ];
 }
 

@@ -10,6 +10,7 @@ import {
   type JsonObject,
   member,
   notFound,
+  notSupported,
   parseGoTime,
   problemText,
   StatusError,
@@ -31,7 +32,10 @@ import { writeContext } from '../write.ts';
 /**
  * Validates log options before the pod is looked up, as kube-apiserver does. Throws 400 and 422.
  */
-function checkLogOptions(query: URLSearchParams, pod: string): void {
+function checkLogOptions(
+  query: URLSearchParams,
+  { pod, stream }: { readonly pod: string; readonly stream: string | undefined },
+): void {
   const read = (name: string) => ({ name, value: optionalInteger(query, name) });
   const [tail, limit, since] = [read('tailLines'), read('limitBytes'), read('sinceSeconds')];
   const sinceTime = optionalText(query, 'sinceTime');
@@ -44,11 +48,28 @@ function checkLogOptions(query: URLSearchParams, pod: string): void {
     ...(isTwofold
       ? [forbiddenField('[]', 'at most one of `sinceTime` or `sinceSeconds` may be specified')]
       : atLeast(since, 1, 'must be greater than 0')),
-    // Selecting a single stream requires a feature gate that is off.
-    ...(query.has('stream') ? [forbiddenField('stream', 'may not be specified')] : []),
+    ...(stream === undefined ? refuseStream(query) : validateStream(stream, tail.value)),
   ];
   if (errors.length > 0) throw invalidObject({ group: '', kind: 'PodLogOptions' }, pod, errors);
 }
+
+const streams = ['All', 'Stderr', 'Stdout'];
+
+const refuseStream = (query: URLSearchParams): FieldError[] =>
+  query.has('stream') ? [forbiddenField('stream', 'may not be specified')] : [];
+
+function validateStream(stream: string, tailLines: number | undefined): FieldError[] {
+  const errors = streams.includes(stream) ? [] : [notSupported('stream', stream, streams)];
+  if (stream === 'All' || tailLines === undefined) return errors;
+  const why = '`tailLines` and specific `stream` are mutually exclusive for now';
+  return [...errors, forbiddenField('[]', why)];
+}
+
+/** The requested stream; undefined if the feature of selecting one is disabled. */
+const streamOf = ({ info, context }: ApiCall): string | undefined =>
+  context.features.enabled('PodLogsQuerySplitStreams')
+    ? (info.query.get('stream') ?? 'All')
+    : undefined;
 
 function atLeast(
   { name, value }: { readonly name: string; readonly value: number | undefined },
@@ -64,7 +85,8 @@ export async function podLogEndpoint(call: ApiCall): Promise<void> {
   const skips = isTrue(info.query.get('insecureSkipTLSVerifyBackend') ?? 'false');
   const verification = skips ? 'skipped' : 'as configured';
   context.metrics.podLogs.countRequest(verification);
-  checkLogOptions(info.query, target.name);
+  const stream = streamOf(call);
+  checkLogOptions(info.query, { pod: target.name, stream });
   const spec = await podSpec(call);
   const requested = info.query.get('container') ?? '';
   const container = containerOf(spec, { pod: target.name, container: requested });
@@ -76,13 +98,15 @@ export async function podLogEndpoint(call: ApiCall): Promise<void> {
   }
   await context.kubelets.log(call, {
     place: await kubeletOf(call, node),
-    target: `/containerLogs/${target.namespace}/${target.name}/${container}${logQuery(info.query)}`,
+    target:
+      `/containerLogs/${target.namespace}/${target.name}/${container}` +
+      logQuery(info.query, stream),
     verification,
   });
 }
 
 /** Log options as parameters of the kubelet. */
-function logQuery(query: URLSearchParams): string {
+function logQuery(query: URLSearchParams, stream: string | undefined): string {
   const params = new URLSearchParams();
   for (const name of ['follow', 'previous', 'timestamps']) {
     if (isTrue(query.get(name) ?? 'false')) params.set(name, 'true');
@@ -91,6 +115,7 @@ function logQuery(query: URLSearchParams): string {
     const value = optionalText(query, name);
     if (value !== undefined) params.set(name, value);
   }
+  if (stream !== undefined) params.set('stream', stream);
   return queryText(params);
 }
 
