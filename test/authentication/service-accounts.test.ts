@@ -165,7 +165,7 @@ describe('keys', () => {
       return answer.body.status;
     };
     expect((await ask('off')).authenticated).toBe(true);
-    expect((await ask('required')).error).toContain('has been invalidated');
+    expect((await ask('required')).error).toContain('serviceaccounts "robot" not found');
   });
 });
 

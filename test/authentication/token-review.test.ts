@@ -66,7 +66,7 @@ describe('TokenReview', () => {
     await server.remove(account);
     const later = await review({ token });
     expect(later.body.status.authenticated).toBeUndefined();
-    expect(later.body.status.error).toContain('service account token has been invalidated');
+    expect(later.body.status.error).toContain('serviceaccounts "robot" not found');
   });
 
   test('AUTHN-10: the answer has the requested audiences that the token has', async () => {

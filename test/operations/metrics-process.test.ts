@@ -103,15 +103,24 @@ test('OPS-1: uses of service account tokens are counted', async () => {
   const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'a' } };
   await server.post(accounts, account);
-  const request = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec: {} };
-  const issued = await server.post(`${accounts}/a/token`, request);
-  const { token } = issued.body.status;
+  const containers = [{ name: 'c', image: 'i' }];
+  const pod = { metadata: { name: 'p' }, spec: { serviceAccountName: 'a', containers } };
+  await server.post(`/api/v1/namespaces/${namespace}/pods`, pod);
+  const tokenFor = async (spec: object): Promise<string> => {
+    const kind = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest' };
+    return (await server.post(`${accounts}/a/token`, { ...kind, spec })).body.status.token;
+  };
+  // Only tokens that admission puts into pods are extended, and counted.
+  const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name: 'p' };
+  const token = await tokenFor({ expirationSeconds: 3607, boundObjectRef });
+  const plain = await tokenFor({});
   const name = 'serviceaccount_valid_tokens_total';
   const before = await scrape();
   expect(sample(before, name)).toBe(0);
   await server.get('/version', { token });
   await server.get('/version', { token });
   await server.get('/version', { token: `${token}x` });
+  expect((await server.get('/version', { token: plain })).status).toBe(200);
   const text = await scrape();
   expect(sample(text, name)).toBe(2);
   expect(sample(text, 'serviceaccount_legacy_tokens_total')).toBe(0);

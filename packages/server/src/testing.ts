@@ -48,7 +48,12 @@ export { FetchError, fetchText } from './gates/authn/jwt/fetch.ts';
 export { Provider } from './gates/authn/jwt/provider.ts';
 export { readToken } from './gates/authn/jwt/token.ts';
 export { validateAuthentication } from './gates/authn/jwt/validate.ts';
-export { readSigningKey, type SigningKey } from './gates/authn/service-account-token.ts';
+export {
+  readSigningKey,
+  type SigningKey,
+  signClaims,
+  tokenPayload,
+} from './gates/authn/service-account-token.ts';
 export { createWebhookTokenAuthenticator } from './gates/authn/webhook-token.ts';
 export {
   AbacPolicyError,

@@ -236,14 +236,19 @@ function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: Cac
   const entryOf = async (resource: Resource, at: Place) => {
     const def = catalogue.snapshot().builtin('', resource);
     if (def === undefined) return undefined;
-    const entry = await caches.of(def).get(objectKey(at.namespace, at.name), undefined);
-    return entry === undefined || entry.index.deleting ? undefined : entry;
+    return caches.of(def).get(objectKey(at.namespace, at.name), undefined);
   };
   return {
-    uidOf: async (resource: Resource, at: Place) => (await entryOf(resource, at))?.index.uid,
+    async find(resource: Resource, at: Place) {
+      const entry = await entryOf(resource, at);
+      if (entry === undefined) return undefined;
+      const { uid, deleting = false } = entry.index;
+      if (!deleting) return { uid, deletedMs: undefined };
+      return { uid, deletedMs: Date.parse(decodeEntry(entry).metadata.deletionTimestamp ?? '') };
+    },
     async secretAt(at: Place) {
       const entry = await entryOf('secrets', at);
-      return entry === undefined ? undefined : decodeEntry(entry);
+      return entry === undefined || entry.index.deleting ? undefined : decodeEntry(entry);
     },
     async isListedBy(secretName: string, at: Place) {
       const entry = await entryOf('serviceaccounts', at);

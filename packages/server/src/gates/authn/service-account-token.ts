@@ -156,6 +156,12 @@ export class TokenError extends Error {
   }
 }
 
+/**
+ * How far the clocks of servers may differ: a token is valid this long before and after the times
+ * in its claims.
+ */
+export const leewaySeconds = 60;
+
 /** Longest accepted token. */
 export const tokenLengthMax = 16 * 1024;
 
@@ -224,9 +230,12 @@ function validateClaims(
   if (typeof expires !== 'number' || typeof notBefore !== 'number') {
     throw new TokenError('the token has no validity period');
   }
-  if (options.nowSeconds > expires) throw new TokenError('service account token has expired');
-  if (options.nowSeconds < notBefore)
+  if (options.nowSeconds > expires + leewaySeconds) {
+    throw new TokenError('service account token has expired');
+  }
+  if (options.nowSeconds < notBefore - leewaySeconds) {
     throw new TokenError('service account token is not valid yet');
+  }
   const audience = payload['aud'];
   const audiences = (Array.isArray(audience) ? audience : [audience]).filter(
     (one): one is string => typeof one === 'string',

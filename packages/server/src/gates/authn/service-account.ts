@@ -4,12 +4,13 @@ import {
   type Clock,
   type Counter,
   isObject,
+  type MaybePromise,
   type UserInfo,
 } from '@wheelhouse/machinery';
 import type { Authenticator, Credentials } from './contract.ts';
 import { addAuditAnnotation, addWarning, bearerToken, isSameSecret } from './credentials.ts';
 import {
-  type ObjectName,
+  leewaySeconds,
   type SigningKey,
   signClaims,
   signedClaims,
@@ -19,13 +20,21 @@ import {
   verifyToken,
 } from './service-account-token.ts';
 
+/** An object that a token depends on. */
+interface TokenObject {
+  readonly uid: string;
+  /** Its deletionTimestamp in milliseconds since the epoch; undefined if it is not being deleted. */
+  readonly deletedMs: number | undefined;
+}
+
+type TokenResource = 'serviceaccounts' | 'pods' | 'secrets' | 'nodes';
+
 /** The current objects that a token depends on. */
 export interface TokenObjects {
-  /** The uid of an object that is not being deleted; undefined if there is none. */
-  uidOf(
-    resource: 'serviceaccounts' | 'pods' | 'secrets' | 'nodes',
+  find(
+    resource: TokenResource,
     at: { namespace: string; name: string },
-  ): Promise<string | undefined>;
+  ): Promise<TokenObject | undefined>;
 }
 
 /**
@@ -43,7 +52,7 @@ export function createServiceAccountAuthenticator(options: {
   /** The feature gates that disable claims; absent: all claims are used. */
   readonly features?: Features;
   readonly clock: Clock;
-  /** Counts valid tokens. */
+  /** Counts uses of valid tokens that should be replaced later, before they expire. */
   readonly used?: Counter;
   /** Reports uses of valid tokens that should have been replaced. */
   readonly stale?: {
@@ -67,16 +76,13 @@ export function createServiceAccountAuthenticator(options: {
     verified.put(token, claims);
     return claims;
   };
-  const userFor = (claims: TokenClaims) => {
-    if (options.lookup !== 'off') return lookUp(options, claims);
-    options.used?.add(1);
-    return userOf(claims, options);
+  const userFor = (claims: TokenClaims, exchange?: Credentials): MaybePromise<UserInfo> => {
+    if (options.lookup === 'off') return acceptedUser(claims, options, exchange);
+    return checkObjects(claims, options).then(() => acceptedUser(claims, options, exchange));
   };
   const authenticate = (exchange: Credentials, token: string) => {
     const claims = verify(token, audiences);
-    if (claims === undefined) return undefined;
-    recordStaleUse(exchange, claims, options);
-    return userFor(claims);
+    return claims === undefined ? undefined : userFor(claims, exchange);
   };
   return {
     name: 'service-account',
@@ -98,21 +104,38 @@ export function createServiceAccountAuthenticator(options: {
   };
 }
 
-/** Records and counts the use of a token that should have been replaced. */
+type AccountOptions = Parameters<typeof createServiceAccountAuthenticator>[0];
+
+/** The user of a valid token, whose use is counted, and recorded if it should be replaced by now. */
+function acceptedUser(
+  claims: TokenClaims,
+  options: AccountOptions,
+  exchange: Credentials | undefined,
+): UserInfo {
+  const { warnAfter } = claims;
+  if (warnAfter !== undefined) {
+    const late = Math.floor(options.clock.now() / 1000) - warnAfter;
+    if (late <= 0) options.used?.add(1);
+    else recordStaleUse({ claims, late, exchange }, options);
+  }
+  return userOf(claims, options);
+}
+
 function recordStaleUse(
-  exchange: Credentials,
-  { warnAfter, namespace, serviceAccount }: TokenClaims,
-  {
-    stale,
-    clock,
-  }: Pick<Parameters<typeof createServiceAccountAuthenticator>[0], 'clock' | 'stale'>,
+  use: {
+    readonly claims: TokenClaims;
+    /** Seconds. */
+    readonly late: number;
+    readonly exchange: Credentials | undefined;
+  },
+  { stale }: AccountOptions,
 ): void {
-  if (warnAfter === undefined || stale === undefined) return;
-  const late = Math.floor(clock.now() / 1000) - warnAfter;
-  if (late <= 0) return;
+  if (stale === undefined) return;
+  const { namespace, serviceAccount } = use.claims;
   const subject = `system:serviceaccount:${namespace}:${serviceAccount.name}`;
-  const value = `subject: ${subject}, seconds after warning threshold: ${late}`;
-  addAuditAnnotation(exchange, { key: stale.annotation, value });
+  const value = `subject: ${subject}, seconds after warning threshold: ${use.late}`;
+  if (use.exchange !== undefined)
+    addAuditAnnotation(use.exchange, { key: stale.annotation, value });
   stale.used.add(1);
 }
 
@@ -121,42 +144,55 @@ function quotedList(texts: readonly string[]): string {
   return `[${texts.map((text) => JSON.stringify(text)).join(' ')}]`;
 }
 
-async function lookUp(
-  options: {
-    readonly objects: TokenObjects;
-    readonly labelDomain: string;
-    readonly features?: Features;
-    readonly used?: Counter;
-  },
-  claims: TokenClaims,
-): Promise<UserInfo> {
+/**
+ * Throws TokenError unless the account and the bound object exist with the uids of the claims. An
+ * object that is being deleted counts until shortly after its deletionTimestamp, so that a pod can
+ * use its token until it has terminated.
+ */
+async function checkObjects(claims: TokenClaims, options: AccountOptions): Promise<void> {
   const { namespace, serviceAccount } = claims;
   const isOfNode = claims.node !== undefined && claims.pod === undefined;
   const gate = 'ServiceAccountTokenNodeBindingValidation';
-  if (isOfNode && options.features?.enabled(gate) === false) {
+  const invalidBeforeMs = options.clock.now() - leewaySeconds * 1000;
+  const find = async (resource: TokenResource, at: { namespace: string; name: string }) => {
+    const object = await options.objects.find(resource, at);
+    const isDeleted = object?.deletedMs !== undefined && object.deletedMs < invalidBeforeMs;
+    return { object, isDeleted };
+  };
+  const account = await find('serviceaccounts', { namespace, name: serviceAccount.name });
+  if (account.object === undefined) {
+    throw new TokenError(`serviceaccounts ${JSON.stringify(serviceAccount.name)} not found`);
+  }
+  if (account.object.uid !== serviceAccount.uid) {
     throw new TokenError(
-      `token is bound to a Node object but the ${gate} feature gate is disabled`,
+      `service account UID (${account.object.uid}) does not match claim (${serviceAccount.uid})`,
     );
   }
-  const bound: readonly [
-    'serviceaccounts' | 'pods' | 'secrets' | 'nodes',
-    ObjectName | undefined,
-  ][] = [
-    ['serviceaccounts', serviceAccount],
-    ['pods', claims.pod],
-    ['secrets', claims.secret],
-    ['nodes', claims.pod === undefined ? claims.node : undefined],
-  ];
-  for (const [resource, object] of bound) {
-    if (object === undefined) continue;
-    const at = { namespace: resource === 'nodes' ? '' : namespace, name: object.name };
-    const uid = await options.objects.uidOf(resource, at);
-    if (uid === undefined || uid !== object.uid) {
-      throw new TokenError(`service account token has been invalidated: ${resource}`);
-    }
+  if (account.isDeleted) {
+    throw new TokenError(`service account ${namespace}/${serviceAccount.name} has been deleted`);
   }
-  options.used?.add(1);
-  return userOf(claims, options);
+  const bound = [
+    { kind: 'secret', resource: 'secrets', claim: claims.secret },
+    { kind: 'pod', resource: 'pods', claim: claims.pod },
+    { kind: 'node', resource: 'nodes', claim: isOfNode ? claims.node : undefined },
+  ] as const;
+  for (const { kind, resource, claim } of bound) {
+    if (claim === undefined) continue;
+    if (kind === 'node' && options.features?.enabled(gate) === false) {
+      throw new TokenError(
+        `token is bound to a Node object but the ${gate} feature gate is disabled`,
+      );
+    }
+    const at = { namespace: kind === 'node' ? '' : namespace, name: claim.name };
+    const { object, isDeleted } = await find(resource, at);
+    if (object === undefined) throw invalidated();
+    if (object.uid !== claim.uid) {
+      throw new TokenError(
+        `${kind} UID (${object.uid}) does not match service account ${kind} ref claim (${claim.uid})`,
+      );
+    }
+    if (isDeleted) throw invalidated();
+  }
 }
 
 /** Users by the claims of verified tokens, so that all requests of a token have one user value. */
@@ -232,7 +268,7 @@ class VerifiedTokens {
   get(token: string, nowSeconds: number): TokenClaims | undefined {
     this.#clearIfKeysChanged();
     const claims = this.#verified.get(token);
-    if (claims === undefined || nowSeconds <= claims.expires) return claims;
+    if (claims === undefined || nowSeconds <= claims.expires + leewaySeconds) return claims;
     this.#verified.delete(token);
     return undefined;
   }
@@ -338,8 +374,8 @@ export function createLegacyTokenAuthenticator(options: LegacyTokenOptions): Aut
     if (!isSameSecret(storedToken, token))
       throw new TokenError("token does not match server's copy");
     const at = { namespace, name: serviceAccount.name };
-    const uid = await objects.uidOf('serviceaccounts', at);
-    if (uid !== serviceAccount.uid) throw invalidated();
+    const account = await objects.find('serviceaccounts', at);
+    if (account?.uid !== serviceAccount.uid || account.deletedMs !== undefined) throw invalidated();
     options.onUse?.(secret);
     const isMarked = (secret.metadata.labels?.[options.invalidLabel] ?? '') !== '';
     if (isMarked) {
