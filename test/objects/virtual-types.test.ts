@@ -92,6 +92,17 @@ describe('token', () => {
     }
   });
 
+  test('API-6: metadata that only the server sets is ignored', async () => {
+    const at = await makeAccount();
+    const set = { uid: 'mine', deletionTimestamp: '2020-01-01T00:00:00Z', selfLink: '/x' };
+    const metadata = { ...set, deletionGracePeriodSeconds: 1, resourceVersion: '1' };
+    const path = `${at}/serviceaccounts/robot/token`;
+    const { status, body } = await server.post(path, { ...tokenRequest({}), metadata });
+    expect(status).toBe(201);
+    const { managedFields: _, creationTimestamp: __, ...rest } = body.metadata;
+    expect(rest).toEqual({ name: 'robot', namespace: at.split('/').at(-1), resourceVersion: '1' });
+  });
+
   test('API-6: a token of a deleted or recreated account is refused', async () => {
     const at = await makeAccount();
     const path = `${at}/serviceaccounts/robot`;

@@ -284,8 +284,13 @@ describe('API-4: methods and verbs', () => {
     expect((await server.get(`${maps}/one?${query}`)).body.kind).toBe('ConfigMap');
   });
 
-  test('API-4: writes across all namespaces are 405', async () => {
+  test('API-4: writes across all namespaces are 405, or 404 if the kind has no lists', async () => {
     expect((await server.post('/api/v1/configmaps', configMap('x'))).status).toBe(405);
+    const reviews = '/apis/authorization.svc.io/v1/localsubjectaccessreviews';
+    for (const path of ['/api/v1/bindings', reviews]) {
+      expect((await server.get(path)).status, path).toBe(404);
+      expect((await server.post(path, {})).status, path).toBe(404);
+    }
     expect((await server.remove('/api/v1/configmaps')).status).toBe(405);
     expect((await server.get(`${maps}/one`)).status).toBe(200);
   });

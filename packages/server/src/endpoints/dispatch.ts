@@ -116,6 +116,8 @@ function checkShape(info: RequestInfo, def: ResourceDef): void {
   if (isNamespaced && info.namespace === '' && info.parts.length > 1) throw pathNotFound();
   // Objects of virtual kinds are only posted and have no names.
   if (def.isVirtual === true && info.parts.length > 1) throw pathNotFound();
+  // They cannot be listed across namespaces, either.
+  if (def.isVirtual === true && isNamespaced && info.namespace === '') throw pathNotFound();
   // Segments after `proxy` are the forwarded path.
   if (info.parts.length > 3 && info.subresource !== 'proxy') throw pathNotFound();
 }

@@ -1,5 +1,12 @@
 import { schemaOf, subresourcesOf, type VersionDef } from '@wheelhouse/kinds';
-import { type ApiObject, badRequest, isObject, type Pace } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  badRequest,
+  isObject,
+  jsonObject,
+  type Pace,
+  setMember,
+} from '@wheelhouse/machinery';
 import type { Target } from '../../registry/contract.ts';
 import { parseCreateOptions, type WriteOptions } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
@@ -61,12 +68,27 @@ function checkNamespace({ namespace }: Target, { metadata }: ApiObject): void {
   );
 }
 
-/** Records the field manager in an object that is never stored, as for all other objects. */
+/** Removes the metadata that only the server sets from an object that is never stored. */
+export function wipeMetadata({ metadata }: ApiObject): void {
+  if (metadata.creationTimestamp !== undefined) {
+    setMember(jsonObject(metadata), 'creationTimestamp', null);
+  }
+  delete metadata.uid;
+  delete metadata.deletionTimestamp;
+  delete metadata.deletionGracePeriodSeconds;
+  delete metadata.selfLink;
+}
+
+/**
+ * Wipes the metadata of an object that is never stored, and records its field manager, as for all
+ * other objects.
+ */
 export async function recordFields(
   call: ApiCall,
   { object, options, pace }: VirtualRequest & { readonly pace?: Pace | undefined },
   target: Target = call.target,
 ): Promise<void> {
+  wipeMetadata(object);
   delete object.metadata.managedFields;
   await call.context.registry.fieldManager.recordUpdate({
     target,

@@ -16,7 +16,12 @@ import { groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { parseCreateOptions } from '../../request/options.ts';
 import { decodeBody, decodeObject } from '../body/decode-object.ts';
-import { admitVirtual, type VirtualRequest, virtualRequest } from '../body/virtual-body.ts';
+import {
+  admitVirtual,
+  type VirtualRequest,
+  virtualRequest,
+  wipeMetadata,
+} from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
 import { writeContext } from '../write.ts';
 
@@ -36,6 +41,7 @@ export async function bindingsEndpoint(call: ApiCall): Promise<void> {
   const body = await decodeBody(call);
   const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
   checkPathAgreement(target, object);
+  wipeMetadata(object);
   const def = context.catalogue.snapshot().builtin('', 'pods');
   const [version] = def?.versions ?? [];
   if (def === undefined || version === undefined) throw new Error('the catalogue has no pods');
