@@ -44,6 +44,32 @@ describe('flags of identity', () => {
     );
   });
 
+  test.each([
+    ['', 'service-account-issuer should not be an empty string'],
+    ['https://a', 'service-account-issuer "https://a" is already specified'],
+    [
+      ':a',
+      `service-account-issuer ":a" contained a ':' but was not a valid URL: parse ":a": missing protocol scheme`,
+    ],
+  ])('AUTHN-6: the issuer %j is refused', (issuer, message) => {
+    const given = ['--service-account-issuer=https://a', `--service-account-issuer=${issuer}`];
+    expect(() => configOf(...given)).toThrow(message);
+  });
+
+  test('AUTHN-6: an issuer may contain commas', () => {
+    const { serviceAccounts } = configOf('--service-account-issuer=a,b');
+    expect(serviceAccounts?.acceptedIssuers).toEqual(['a,b']);
+  });
+
+  test('AUTHZ-9: a gate of the node authorizer depends on another', () => {
+    const off = 'AuthorizeWithSelectors=false';
+    expect(() => configOf(`--feature-gates=${off}`)).toThrow(
+      'AuthorizeNodeWithSelectors feature requires AuthorizeWithSelectors feature to be enabled',
+    );
+    const both = `--feature-gates=${off},AuthorizeNodeWithSelectors=false`;
+    expect(configOf(both).featureGates?.enabled('AuthorizeWithSelectors')).toBe(false);
+  });
+
   test('AUTHN-9: front-proxy flags', () => {
     expect(configOf().authentication.requestHeader).toBeUndefined();
     const { requestHeader } = configOf(

@@ -92,6 +92,11 @@ function authorizationSettings(
   values: Values,
   { specifiedFlags, gates }: CommandLine,
 ): AuthorizationSettings {
+  if (gates.enabled('AuthorizeNodeWithSelectors') && !gates.enabled('AuthorizeWithSelectors')) {
+    throw new FlagError(
+      'AuthorizeNodeWithSelectors feature requires AuthorizeWithSelectors feature to be enabled',
+    );
+  }
   const policyFile = values['authorization-policy-file'];
   const policy = policyFile === '' ? {} : { policyFile };
   const configFile = values['authorization-config'];

@@ -1,3 +1,4 @@
+import { parseGoUrl } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
 import { isHttpsUrl } from '../../endpoints/issuer-discovery.ts';
 import type { FeatureGates } from '../../flags/feature-gates.ts';
@@ -48,7 +49,7 @@ const serviceAccountFlags = {
   },
   'service-account-issuer': {
     group: 'Authentication',
-    type: 'list',
+    type: 'each',
     default: '',
     help: 'Issuers of service account tokens: new tokens name the first, all are accepted.',
   },
@@ -124,6 +125,7 @@ function checkNodeBinding(gates: FeatureGates): void {
 
 function accountsOf(values: Values): Accounts {
   const issuers = values['service-account-issuer'];
+  checkIssuers(issuers);
   const [issuer] = issuers;
   const audiences = values['api-audiences'];
   const signingKeyFile = values['service-account-signing-key-file'];
@@ -140,6 +142,22 @@ function accountsOf(values: Values): Accounts {
     ...(signingKeyFile === '' ? {} : { signingKeyFile }),
     lookup: values['service-account-lookup'] ? 'required' : 'off',
   };
+}
+
+function checkIssuers(issuers: readonly string[]): void {
+  for (const [index, issuer] of issuers.entries()) {
+    const url = issuer.includes(':') ? parseGoUrl(issuer) : undefined;
+    const shown = JSON.stringify(issuer);
+    if (typeof url === 'string') {
+      throw new FlagError(
+        `service-account-issuer ${shown} contained a ':' but was not a valid URL: ${url}`,
+      );
+    }
+    if (issuer === '') throw new FlagError('service-account-issuer should not be an empty string');
+    if (issuers.indexOf(issuer) < index) {
+      throw new FlagError(`service-account-issuer ${shown} is already specified`);
+    }
+  }
 }
 
 type Values = FlagValues<typeof serviceAccountFlags>;
