@@ -214,7 +214,7 @@ describe('bindings', () => {
   test('AUTHZ-5: a missing role can be bound only with the verb bind', async () => {
     const gone = await server.post(bindings_(), bind('n', 'gone', 'Role'), as('writer'));
     expect(gone.status).toBe(404);
-    expect(gone.body.message).toBe(`roles.${rbacGroup} "gone" not found`);
+    expect(gone.body.message).toBe(`rolebindings.${rbacGroup} "gone" not found`);
     const dangling = await server.post(bindings_(), bind('n', 'gone', 'Role'), as('root'));
     expect(dangling.status).toBe(201);
   });

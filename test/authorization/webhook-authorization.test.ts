@@ -90,6 +90,24 @@ describe('AUTHZ-2: the review that a webhook receives', () => {
     expect((await older.get('/api/v1/nodes', amy)).status).toBe(403);
   });
 
+  test('AUTHZ-2: names the version of impersonated values that belong to a group', async () => {
+    const headers = {
+      'impersonate-user': 'jane',
+      'impersonate-group': 'devs',
+      'impersonate-uid': '7',
+      'impersonate-extra-a': '1',
+    };
+    expect((await server.get('/version', { headers, ...amy })).status).toBe(200);
+    const reviewed = service.received.map(({ text }) => JSON.parse(text).spec.resourceAttributes);
+    const own = { verb: 'impersonate', group: 'authentication.svc.io', version: 'v1' };
+    expect(reviewed.slice(0, 4)).toEqual([
+      { verb: 'impersonate', resource: 'users', name: 'jane' },
+      { verb: 'impersonate', resource: 'groups', name: 'devs' },
+      { ...own, resource: 'userextras', subresource: 'a', name: '1' },
+      { ...own, resource: 'uids', name: '7' },
+    ]);
+  });
+
   test.each([
     [
       'fieldSelector=spec.nodeName%3Dn1%2Cstatus.phase!%3DFailed',

@@ -157,7 +157,7 @@ async function impersonate(options: {
       verb: 'impersonate',
       isResourceRequest: true,
       group,
-      version: 'v1',
+      version: group === '' ? '' : 'v1',
       resource,
       subresource: extraKey,
       namespace,
