@@ -52,10 +52,13 @@ export interface ConfigurationFormat {
   readonly group: string;
   /** Schemas by version. */
   readonly versions: Readonly<Record<string, Schema>>;
+  /** Receives unknown and duplicate members, which are then no errors. */
+  readonly onStrictProblems?: (problems: string) => void;
 }
 
 /**
- * Decodes a configuration file in JSON or YAML; unknown and duplicate members are errors.
+ * Decodes a configuration file in JSON or YAML; unknown and duplicate members are errors unless
+ * `onStrictProblems` receives them.
  * @returns the decoded object and the version in its `apiVersion`
  * @throws ConfigurationError for an invalid file
  */
@@ -78,7 +81,10 @@ export async function decodeConfiguration(
     const object = decodeTyped(whole)(document, unknown);
     for (const path of unknown.paths) strict.push(problemText({ code: 'unknown field', path }));
     if (strict.length === 0) return { version, object };
-    throw new ConfigurationError(problemText({ code: 'strict', problems: strict }));
+    const problems = problemText({ code: 'strict', problems: strict });
+    if (expected.onStrictProblems === undefined) throw new ConfigurationError(problems);
+    expected.onStrictProblems(problems);
+    return { version, object };
   } catch (error) {
     if (error instanceof YamlError || error instanceof DecodeError) {
       throw new ConfigurationError(error.message);

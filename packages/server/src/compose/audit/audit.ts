@@ -61,7 +61,8 @@ async function readPolicy(file: string, config: ServerConfig): Promise<DecideAud
     );
   }
   try {
-    return auditPolicy(await loadAuditPolicy(text, dialectOf(config.dialect)));
+    const warn = (message: string) => config.logger.warn(message);
+    return auditPolicy(await loadAuditPolicy(text, { dialect: dialectOf(config.dialect), warn }));
   } catch (error) {
     const why = errorText(error);
     throw new Error(`loading audit policy file: ${why}: from file ${file}`);

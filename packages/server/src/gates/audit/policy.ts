@@ -169,12 +169,18 @@ export const auditPolicyFormat = {
 
 /**
  * Reads and validates an audit policy in YAML or JSON (OPS-2). Rejects with a ConfigurationError
- * that lists all errors in one line, in kube-apiserver's wording.
+ * that lists all errors in one line, in kube-apiserver's wording. Unknown and duplicate members are
+ * ignored, with a warning.
  */
-export async function loadAuditPolicy(text: string, dialect: Dialect): Promise<Policy> {
+export async function loadAuditPolicy(
+  text: string,
+  { dialect, warn }: { readonly dialect: Dialect; readonly warn: (message: string) => void },
+): Promise<Policy> {
   const { object } = await decodeConfiguration(text, {
     ...auditPolicyFormat,
     group: dialect.group(auditPolicyFormat.group),
+    onStrictProblems: (problems) =>
+      warn(`Audit policy contains errors, falling back to lenient decoding: ${problems}`),
   });
   const rules = objectsOf(member(object, 'rules'));
   const errors = [
