@@ -260,6 +260,51 @@ describe('node ports', () => {
     expect((await make(server, namespace, 'b', heir)).status).toBe(201);
   });
 
+  test('another type releases the ports of remaining and removed entries', async () => {
+    const namespace = await freshNamespace(server);
+    const [web, more] = [
+      { name: 'web', port: 80, nodePort: 30210 },
+      { name: 'more', port: 81, nodePort: 30211 },
+    ];
+    await make(server, namespace, 'a', { type: 'NodePort', ports: [web, more] });
+    const plain = { spec: { type: 'ClusterIP', ports: [web] } };
+    const changed = await server.patch(at(namespace, 'a'), plain, 'merge');
+    expect(changed.status, changed.text).toBe(200);
+    expect(changed.body.spec.ports).toEqual([
+      { name: 'web', protocol: 'TCP', port: 80, targetPort: 80 },
+    ]);
+    const heir = { type: 'NodePort', ports: [web, more] };
+    expect((await make(server, namespace, 'b', heir)).status).toBe(201);
+  });
+
+  test('another type clears the addresses of a load balancer', async () => {
+    const namespace = await freshNamespace(server);
+    await make(server, namespace, 'a', { type: 'LoadBalancer' });
+    const status = { loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } };
+    const balanced = await server.patch(`${at(namespace, 'a')}/status`, { status }, 'merge');
+    expect(balanced.body.status.loadBalancer.ingress).toEqual([{ ip: '192.0.2.1', ipMode: 'VIP' }]);
+    const labeled = { metadata: { labels: { a: 'b' } } };
+    const same = await server.patch(at(namespace, 'a'), labeled, 'merge');
+    expect(same.body.status.loadBalancer.ingress).toHaveLength(1);
+    const other = await server.patch(at(namespace, 'a'), { spec: { type: 'NodePort' } }, 'merge');
+    expect(other.body.status).toEqual({ loadBalancer: {} });
+  });
+
+  test('a dry run reports ports after the highest one that it requests', async () => {
+    const namespace = await freshNamespace(server);
+    const [web, more] = [
+      { name: 'web', port: 80 },
+      { name: 'more', port: 81 },
+    ];
+    const nodePorts = async (...ports: JsonObject[]) => {
+      const path = `${at(namespace)}?dryRun=All`;
+      const made = await server.post(path, service('a', { type: 'NodePort', ports }));
+      return made.body.spec.ports.map(({ nodePort }: { nodePort: number }) => nodePort);
+    };
+    expect(await nodePorts(web, more)).toEqual([32769, 32770]);
+    expect(await nodePorts({ ...web, nodePort: 30220 }, more)).toEqual([30220, 30221]);
+  });
+
   test('a load balancer may do without, and has a health check port when it is local', async () => {
     const namespace = await freshNamespace(server);
     const none = { type: 'LoadBalancer', allocateLoadBalancerNodePorts: false };

@@ -77,7 +77,9 @@ export function service(dialect: Dialect, options: ServiceOptions): ResourceDef 
       prepareForUpdate: (context, object, old) => {
         if (context.subresource === 'status') return;
         dropInternalTrafficPolicy(object);
-        dropTypeDependent(asService(object).spec, asService(old).spec);
+        const { spec } = asService(object);
+        dropTypeDependent(spec, asService(old).spec);
+        if (spec.type !== 'LoadBalancer') object.status = { ...object.status, loadBalancer: {} };
       },
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'

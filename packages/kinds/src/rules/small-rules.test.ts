@@ -69,10 +69,11 @@ const service = (spec: object) => of('v1', 'Service', { spec: { ports: [{ port: 
 test('ignored members of a Service and ambiguous addresses cause warnings', () => {
   const lasts = 'was accepted, but will be invalid in a future Kubernetes release';
   const balanced = { type: 'LoadBalancer', loadBalancerIP: '010.0.0.1' };
-  const ranges = ['010.0.0.0/8', ' 10.0.0.0/8', '2001:DB8::/32'];
-  expect(
-    createWarnings(service({ ...balanced, loadBalancerSourceRanges: ranges, externalName: 'e' })),
-  ).toEqual([
+  const ranges = ['010.0.0.0/8', ' 10.0.0.0/8', '2001:DB8::/32', '::ffff:192.0.2.0/120'];
+  const mapped = { externalIPs: ['::ffff:192.0.2.1', '::ffff:c000:201'] };
+  const spec = { ...balanced, ...mapped, loadBalancerSourceRanges: ranges, externalName: 'e' };
+  expect(createWarnings(service(spec))).toEqual([
+    'spec.externalIPs[1]: IPv6 address "::ffff:c000:201" is not in RFC 5952 canonical format ("::ffff:192.0.2.1"), which may cause controller apply-loops',
     `spec.loadBalancerIP: IP address ${lasts}: ParseAddr("010.0.0.1"): IPv4 field has octet with leading zero`,
     `spec.loadBalancerSourceRanges[0]: IP prefix ${lasts}: netip.ParsePrefix("010.0.0.0/8"): ParseAddr("010.0.0.0"): IPv4 field has octet with leading zero`,
     `spec.loadBalancerSourceRanges[1]: IP prefix ${lasts}: netip.ParsePrefix(" 10.0.0.0/8"): ParseAddr(" 10.0.0.0"): unexpected character (at " 10.0.0.0")`,

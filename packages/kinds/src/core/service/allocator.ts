@@ -49,8 +49,8 @@ const reasons = {
   unready: 'allocator not ready',
 } as const;
 
-/** The node port that a dry run reports. */
-const dryPort = 32768;
+/** The first node port that a dry run reports unless it requests some. */
+const firstDryPort = 32769;
 
 /**
  * Returns a Service's `allocate`, which allocates addresses and ports, determines their families,
@@ -106,7 +106,8 @@ class AllocationAttempt {
   readonly #isDry: boolean;
   readonly #meter: NumberMeter | undefined;
   readonly #dryPorts = new Set<number>();
-  #highestDryPort = dryPort - 1;
+  /** 0 if the dry run has taken no port. */
+  #highestDryPort = 0;
 
   constructor(options: {
     ranges: ServiceRanges;
@@ -256,17 +257,18 @@ class AllocationAttempt {
     throw this.#invalid([invalid(`spec.ports[${index}].nodePort`, port, why)]);
   }
 
-  #anyPort(): number {
+  /** @param what the port's name in kube-apiserver's error */
+  #anyPort(what = 'nodePort'): number {
     if (this.#isDry) return this.#anyDryPort();
     const index = pickFree(this.#ranges.nodePorts, (key) => this.#ledger.isHeld(key));
     this.#meter?.port('dynamic', index === undefined ? 'failed' : 'taken');
-    if (index === undefined) throw internalError(`failed to allocate a nodePort: ${reasons.full}`);
+    if (index === undefined) throw internalError(`failed to allocate a ${what}: ${reasons.full}`);
     this.#take(this.#ranges.nodePorts.keyOf(index));
     return this.#ranges.nodePorts.first + index;
   }
 
   #anyDryPort(): number {
-    const port = this.#highestDryPort + 1;
+    const port = this.#highestDryPort === 0 ? firstDryPort : this.#highestDryPort + 1;
     this.#takeDryPort(port);
     return port;
   }
@@ -300,7 +302,7 @@ class AllocationAttempt {
     if (!needsHealthCheck(spec) || (old !== undefined && needsHealthCheck(old))) return;
     const { healthCheckNodePort: requestedPort = 0 } = spec;
     if (requestedPort === 0) {
-      spec.healthCheckNodePort = this.#anyPort();
+      spec.healthCheckNodePort = this.#anyPort('HealthCheck NodePort 0');
       return;
     }
     const why = this.#takePort(requestedPort);

@@ -65,7 +65,7 @@ function keepNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
  */
 export function dropTypeDependent(spec: ServiceSpec, old: ServiceSpec): void {
   if (!isExternalName(old) && isExternalName(spec)) dropAddresses(spec, old);
-  if (mayHaveNodePorts(old) && !mayHaveNodePorts(spec) && sameNodePorts(spec, old)) {
+  if (mayHaveNodePorts(old) && !mayHaveNodePorts(spec) && addsNoNodePort(spec, old)) {
     for (const port of spec.ports ?? []) delete port.nodePort;
   }
   if (needsHealthCheck(old) && !needsHealthCheck(spec))
@@ -88,9 +88,9 @@ function dropAddresses(spec: ServiceSpec, old: ServiceSpec): void {
   dropIfSame(spec, old, 'ipFamilyPolicy');
 }
 
-function sameNodePorts(one: ServiceSpec, other: ServiceSpec): boolean {
-  const [left, right] = [new Set(nodePortsOf(one)), new Set(nodePortsOf(other))];
-  return left.size === right.size && [...left].every((port) => right.has(port));
+function addsNoNodePort(spec: ServiceSpec, old: ServiceSpec): boolean {
+  const before = new Set(nodePortsOf(old));
+  return nodePortsOf(spec).every((port) => before.has(port));
 }
 
 function dropIfSame(spec: ServiceSpec, old: ServiceSpec, name: keyof ServiceSpec): void {

@@ -6,7 +6,7 @@ import {
   duplicate,
   type FieldError,
   forbiddenField,
-  formatIpAddress,
+  formatStrictly,
   inRange,
   invalid,
   type JsonObject,
@@ -358,8 +358,8 @@ function addressWarnings(field: string, text: string): readonly string[] {
   if (why !== undefined) return [`${field}: IP address ${willBeInvalid}: ${why}`];
   const address = parseIpAddress(text);
   if (address === undefined || !text.includes(':')) return [];
-  const canonical = formatIpAddress(address);
-  if (address.family === 4 || canonical === text) return [];
+  const canonical = formatStrictly(text, address);
+  if (canonical === text) return [];
   const how = `is not in RFC 5952 canonical format (${JSON.stringify(canonical)})`;
   const text6 = JSON.stringify(text);
   return [`${field}: IPv6 address ${text6} ${how}, ${applyLoops}`];
@@ -375,7 +375,7 @@ function rangeWarnings(field: string, text: string): readonly string[] {
     const parseError = `netip.ParsePrefix(${JSON.stringify(text)}): ${why}`;
     return [`${field}: IP prefix ${willBeInvalid}: ${parseError}`];
   }
-  const canonical = `${formatIpAddress(parseIpAddress(address) ?? range.base)}/${bits}`;
+  const canonical = `${formatStrictly(address, range.address)}/${bits}`;
   if (!address.includes(':') || canonical === text) return [];
   const how = `is not in RFC 5952 canonical format (${JSON.stringify(canonical)})`;
   return [`${field}: IPv6 prefix ${JSON.stringify(text)} ${how}, ${applyLoops}`];
