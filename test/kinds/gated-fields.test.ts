@@ -2,6 +2,7 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
 import {
+  type Answer,
   eventually,
   freshNamespace,
   startTestServer,
@@ -275,6 +276,54 @@ describe('VER-5: gates that are on', () => {
       const [kept] = made.body.spec.devices.requests;
       expect('adminAccess' in kept).toBe(gate === 'true');
     }
+  });
+
+  test('VER-5: volumes and claims have classes of attributes', async () => {
+    await withGates(['VolumeAttributesClass=true'], async (server, namespace) => {
+      const causes = ({ body }: Answer) =>
+        (body.details?.causes ?? []).map(
+          (cause: { field: string; message: string }) => `${cause.field}: ${cause.message}`,
+        );
+      const modes = { accessModes: ['ReadWriteOnce'] };
+      const volume = (spec: JsonObject): JsonObject => ({
+        apiVersion: 'v1',
+        kind: 'PersistentVolume',
+        metadata: { name: 'a' },
+        spec: { capacity: { storage: '1Gi' }, ...modes, ...spec },
+      });
+      const [volumes, source] = ['/api/v1/persistentvolumes', { hostPath: { path: '/d' } }];
+      const empty = await server.post(
+        volumes,
+        volume({ ...source, volumeAttributesClassName: '' }),
+      );
+      expect(causes(empty)).toEqual([
+        'spec.volumeAttributesClassName: Required value: an empty string is disallowed',
+        'spec.csi: Required value: has to be specified when using volumeAttributesClassName',
+      ]);
+      const csi = { driver: 'a.b', volumeHandle: 'h' };
+      await server.post(volumes, volume({ csi, volumeAttributesClassName: 'fast' }));
+      const removal = { spec: { volumeAttributesClassName: null } };
+      expect(causes(await server.patch(`${volumes}/a`, removal, 'merge'))).toEqual([
+        'spec.volumeAttributesClassName: Forbidden: update from non-nil value to nil is forbidden',
+      ]);
+      const claims = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`;
+      const claim = (volumeAttributesClassName: string): JsonObject => ({
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { name: 'a' },
+        spec: { ...modes, resources: { requests: { storage: '1Gi' } }, volumeAttributesClassName },
+      });
+      expect(causes(await server.post(claims, claim('A_')))).toEqual([
+        expect.stringMatching(/^spec\.volumeAttributesClassName: Invalid value: "A_": /),
+      ]);
+      await server.post(claims, claim('fast'));
+      const change = { spec: { volumeAttributesClassName: 'slow' } };
+      expect(causes(await server.patch(`${claims}/a`, change, 'merge'))).toEqual([
+        expect.stringContaining('spec is immutable after creation'),
+      ]);
+      await server.patch(`${claims}/a/status`, { status: { phase: 'Bound' } }, 'merge');
+      expect((await server.patch(`${claims}/a`, change, 'merge')).status).toBe(200);
+    });
   });
 
   test('VER-5: alpha fields are kept, and autoscalers may scale to zero', async () => {

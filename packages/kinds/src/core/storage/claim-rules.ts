@@ -44,13 +44,18 @@ import {
 export function validateEphemeral(
   source: Stored<EphemeralVolumeSource>,
   path: string,
+  { rules }: { readonly rules: { readonly features: Features } },
 ): FieldError[] {
   const template = source.volumeClaimTemplate;
   const field = `${path}.volumeClaimTemplate`;
   if (template === undefined) return [required(field)];
   return [
     ...validateTemplateMetadata(template.metadata, `${field}.metadata`),
-    ...validateClaimSpec(template.spec ?? {}, `${field}.spec`),
+    ...validateClaimSpec(template.spec ?? {}, `${field}.spec`, {
+      groups: 'validated',
+      // Unlike a claim, a template keeps the class if the feature is disabled.
+      classes: rules.features.enabled('VolumeAttributesClass') ? 'validated' : 'accepted',
+    }),
   ];
 }
 
@@ -73,10 +78,12 @@ export function validateTemplateMetadata(
 /** kube-apiserver derives the name from that of the Go field. */
 const goMember = (name: string) => (name === 'uid' ? 'uID' : name);
 
-/** Errors that an update may keep. */
+/** Which parts of a claim are validated. */
 interface ClaimTolerance {
-  /** Whether the API group of a data source is validated; it is unless the old claim had one. */
+  /** The API group of a data source: validated unless the old claim had one. */
   readonly groups: 'validated' | 'accepted';
+  /** The name of the volume attributes class; absent: validated. */
+  readonly classes?: 'validated' | 'accepted';
 }
 
 /** Validates the spec of a claim or of a claim's template. */
@@ -93,11 +100,14 @@ export function validateClaimSpec(
     ...validateLabelSelector(selector, `${path}.selector`),
     ...validateAccessModes(spec, modes),
     ...validateRequest(spec, keyed(`${path}.resources`, 'storage')),
-    ...validateClassName(spec, `${path}.storageClassName`),
+    ...validateClassName(spec.storageClassName, `${path}.storageClassName`),
     ...validateVolumeMode(spec, `${path}.volumeMode`),
     ...validateDataSource(spec.dataSource, `${path}.dataSource`, tolerance),
     ...validateDataSource(spec.dataSourceRef, `${path}.dataSourceRef`, tolerance),
     ...validateSourcesAgree(spec, path),
+    ...(tolerance.classes === 'accepted'
+      ? []
+      : validateClassName(spec.volumeAttributesClassName, `${path}.volumeAttributesClassName`)),
   ];
 }
 
@@ -106,10 +116,8 @@ function validateRequest(spec: Stored<PersistentVolumeClaimSpec>, field: string)
   return size === undefined ? [required(field)] : validatePositiveQuantity(size, field);
 }
 
-function validateClassName(spec: Stored<PersistentVolumeClaimSpec>, field: string): FieldError[] {
-  const name = spec.storageClassName ?? '';
-  return name === '' ? [] : ruleErrors(field, name, dnsSubdomain);
-}
+const validateClassName = (name = '', field: string): FieldError[] =>
+  name === '' ? [] : ruleErrors(field, name, dnsSubdomain);
 
 const claimKind = 'PersistentVolumeClaim';
 
@@ -145,7 +153,9 @@ function validateSourcesAgree(spec: Stored<PersistentVolumeClaimSpec>, path: str
     const detail = 'may not be specified when dataSourceRef.namespace is specified';
     return [invalid(path, `${path}.dataSource`, detail)];
   }
-  if (sourceParts.every((part) => sameOrEmpty(plain[part], any[part]))) return [];
+  // An empty API group differs from an absent one.
+  const isSame = (any.apiGroup ?? undefined) === (plain.apiGroup ?? undefined);
+  if (isSame && any.kind === plain.kind && any.name === plain.name) return [];
   return [invalid(path, `${path}.dataSource`, 'must match dataSourceRef')];
 }
 
@@ -216,11 +226,14 @@ export function validateClaimUpdate(
   appendAll(errors, validateClassChange({ object, old, now, before, dialect }));
   const requests = now.resources?.requests;
   const size = old.spec?.resources?.requests?.['storage'];
-  if ((object.status?.phase ?? '') === 'Bound' && requests !== undefined) {
+  const isBound = object.status?.phase === 'Bound';
+  if (isBound && requests !== undefined) {
     if (size === undefined) delete requests['storage'];
     else requests['storage'] = size;
   }
-  now.volumeAttributesClassName = before.volumeAttributesClassName;
+  if (isBound && now.volumeAttributesClassName !== undefined) {
+    now.volumeAttributesClassName = before.volumeAttributesClassName;
+  }
   if (!sameOrEmpty(now, before)) {
     const difference = runInOnePiece(goDifference('core.PersistentVolumeClaimSpec', before, now));
     errors.push(forbiddenField('spec', `${immutableSpec}\n${difference}`));
@@ -278,17 +291,27 @@ function validateImmutableMembers(
 ): FieldError[] {
   const of = (one: Stored<PersistentVolumeClaim>, name: string) => at(one, 'spec', name);
   const errors = immutable('volumeMode', of(object, 'volumeMode'), of(old, 'volumeMode'));
-  const name = 'volumeAttributesClassName';
-  if (sameOrEmpty(of(object, name), of(old, name))) return errors;
-  const refuse = (detail: string) => [...errors, forbiddenField(`spec.${name}`, detail)];
-  if (!features.enabled('VolumeAttributesClass')) {
-    return refuse('update is forbidden when the VolumeAttributesClass feature gate is disabled');
-  }
-  if (of(old, name) === undefined) return errors;
-  if (of(object, name) === undefined)
-    return refuse('update from non-nil value to nil is forbidden');
-  if (of(object, name) !== '') return errors;
-  return refuse('update from non-nil value to an empty string is forbidden');
+  const [now, before] = [object, old].map((one) => one.spec?.volumeAttributesClassName);
+  appendAll(errors, validateAttributesClassUnchanged(now, before, features));
+  if (now !== '' || (before ?? '') === '') return errors;
+  const detail = 'update from non-nil value to an empty string is forbidden';
+  return [...errors, forbiddenField('spec.volumeAttributesClassName', detail)];
+}
+
+/** Rejects a changed class without the feature, and a removed class. */
+export function validateAttributesClassUnchanged(
+  now: string | undefined,
+  before: string | undefined,
+  features: Features,
+): FieldError[] {
+  if (now === before) return [];
+  const refuse = (detail: string) => forbiddenField('spec.volumeAttributesClassName', detail);
+  const isDisabled = !features.enabled('VolumeAttributesClass');
+  const gate = 'the VolumeAttributesClass feature gate';
+  return [
+    ...(isDisabled ? [refuse(`update is forbidden when ${gate} is disabled`)] : []),
+    ...(now === undefined ? [refuse('update from non-nil value to nil is forbidden')] : []),
+  ];
 }
 
 /** Validates `status` of a claim: its quantities and states of resizing. */

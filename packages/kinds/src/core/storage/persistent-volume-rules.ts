@@ -29,9 +29,10 @@ import { goDifference, goQuantity } from '../../pod/go-text.ts';
 import { newPodRules } from '../../pod/rules.ts';
 import { validateNodeSelector } from '../../pod/validation/affinity.ts';
 import { persistentIscsi, sourceRule } from '../../pod/validation/volume-sources.ts';
-import { immutable, keyed, reportedTwice, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
+import { immutable, keyed, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
+import { type ClaimPorts, validateAttributesClassUnchanged } from './claim-rules.ts';
 import {
   validateAccessModes,
   validateNotNegativeQuantity,
@@ -40,7 +41,12 @@ import {
 } from './volumes.ts';
 
 /** Validates a PersistentVolume except its metadata. */
-export function validateVolume(object: Stored<PersistentVolume>, dialect: Dialect): FieldError[] {
+export const validateVolume = (object: Stored<PersistentVolume>, dialect: Dialect) => [
+  ...validateMembers(object, dialect),
+  ...validateMountOptions(object, dialect),
+];
+
+function validateMembers(object: Stored<PersistentVolume>, dialect: Dialect): FieldError[] {
   const spec = object.spec ?? {};
   const volume = object.metadata.name ?? '';
   return [
@@ -51,7 +57,7 @@ export function validateVolume(object: Stored<PersistentVolume>, dialect: Dialec
     ...validateNodeAffinity(spec),
     ...validateVolumeSource(spec, 'spec', { volume, dialect }),
     ...validateRest(spec),
-    ...validateMountOptions(object, dialect),
+    ...validateAttributesClass(spec),
   ];
 }
 
@@ -250,6 +256,20 @@ function validateRest(spec: Stored<PersistentVolumeSpec>): FieldError[] {
   return [...errors, ...validateVolumeMode(spec, 'spec.volumeMode')];
 }
 
+/** Validates the class of attributes, which only volumes of CSI drivers have. */
+function validateAttributesClass(spec: Stored<PersistentVolumeSpec>): FieldError[] {
+  const { volumeAttributesClassName: name, csi } = spec;
+  if (name === undefined) return [];
+  const field = 'spec.volumeAttributesClassName';
+  const noDriver = required('spec.csi', 'has to be specified when using volumeAttributesClassName');
+  return [
+    ...(name === ''
+      ? [required(field, 'an empty string is disallowed')]
+      : ruleErrors(field, name, dnsSubdomain)),
+    ...(csi === undefined ? [noDriver] : []),
+  ];
+}
+
 /** Sources that support the annotation with mount options, which `mountOptions` replaces. */
 const mountedWithOptions = [
   'awsElasticBlockStore',
@@ -317,12 +337,13 @@ export function validateInlineVolume(
 export function validateVolumeUpdate(
   object: Stored<PersistentVolume>,
   old: Stored<PersistentVolume>,
-  dialect: Dialect,
+  { dialect, features }: ClaimPorts,
 ): FieldError[] {
   const spec = object.spec ?? {};
   const before = old.spec ?? {};
-  const errors = reportedTwice(validateVolume(object, dialect));
-  const [source, oldSource] = [sourceOf(withoutNewSecrets(spec, before)), sourceOf(before)];
+  // kube-apiserver reports errors in members twice, but those in mount options once.
+  const errors = [...validateVolume(object, dialect), ...validateMembers(object, dialect)];
+  const [source, oldSource] = [sourceOf(withoutNewSecret(spec, before)), sourceOf(before)];
   if (!sameOrEmpty(source, oldSource)) {
     const difference = runInOnePiece(
       goDifference('core.PersistentVolumeSource', oldSource, source),
@@ -335,7 +356,8 @@ export function validateVolumeUpdate(
   if (affinity !== undefined && !isSameAffinity(spec.nodeAffinity, affinity, dialect)) {
     errors.push(changedAffinity(spec));
   }
-  return errors;
+  const [name, oldName] = [spec.volumeAttributesClassName, before.volumeAttributesClassName];
+  return [...errors, ...validateAttributesClassUnchanged(name, oldName, features)];
 }
 
 const sourceOf = (spec: JsonObject): JsonObject =>
@@ -345,17 +367,14 @@ const sourceOf = (spec: JsonObject): JsonObject =>
       .map((name) => [name, spec[name]]),
   );
 
-/** Removes the secrets for expanding a volume that the old one lacks; an update may add them. */
-function withoutNewSecrets(
+/** Removes the controller's secret for expanding a volume if the old one lacks it. */
+function withoutNewSecret(
   spec: Stored<PersistentVolumeSpec>,
   before: Stored<PersistentVolumeSpec>,
 ): JsonObject {
-  const driver = spec.csi;
-  if (driver === undefined || before.csi === undefined) return spec;
-  const csi = { ...driver };
-  for (const name of ['controllerExpandSecretRef', 'nodeExpandSecretRef'] as const) {
-    if (before.csi[name] === undefined) delete csi[name];
-  }
+  if (spec.csi === undefined || before.csi === undefined) return spec;
+  if (before.csi.controllerExpandSecretRef !== undefined) return spec;
+  const { controllerExpandSecretRef: _, ...csi } = spec.csi;
   return { ...spec, csi };
 }
 

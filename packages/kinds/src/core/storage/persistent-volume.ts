@@ -49,7 +49,9 @@ export function persistentVolume(
       },
       validateCreate: (_, object) => validateVolume(object, dialect),
       validateUpdate: (context, object, old) =>
-        context.subresource === 'status' ? [] : validateVolumeUpdate(object, old, dialect),
+        context.subresource === 'status'
+          ? []
+          : validateVolumeUpdate(object, old, { dialect, features }),
       warnings: (object) => volumeWarnings(object, dialect),
       deleteAnswers: 'object',
     },

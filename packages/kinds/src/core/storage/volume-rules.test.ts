@@ -67,6 +67,27 @@ test('a deprecated node label may be replaced only by its new name', () => {
   expect(change('topology.kubernetes.io/region')).toHaveLength(1);
 });
 
+test('an update may add only the secret with which the controller expands a volume', () => {
+  const driver = { 'spec.hostPath': undefined, 'spec.csi': { driver: 'a.b', volumeHandle: 'h' } };
+  const old = made(volume(driver));
+  const secret = { name: 's', namespace: 'n' };
+  const add = (name: string) => updateErrors(old, changed(old, { [`spec.csi.${name}`]: secret }));
+  expect(add('controllerExpandSecretRef')).toEqual([]);
+  expect(add('nodeExpandSecretRef')).toEqual([
+    expect.stringContaining('spec.persistentvolumesource is immutable after creation'),
+  ]);
+});
+
+test('an update reports unsupported mount options once', () => {
+  const old = made(volume());
+  const options = { 'metadata.annotations': { 'volume.beta.kubernetes.io/mount-options': 'ro' } };
+  expect(updateErrors(old, changed(old, { ...options, 'spec.accessModes': [] }))).toEqual([
+    'spec.accessModes: Required value',
+    expect.stringContaining('may not specify mount options for this volume type'),
+    'spec.accessModes: Required value',
+  ]);
+});
+
 test('deprecated members of volumes cause warnings', () => {
   const label = 'beta.kubernetes.io/os';
   const changes = {
@@ -106,6 +127,14 @@ test('a data source in another namespace is dropped entirely', () => {
   const spec = made(claim({ 'spec.dataSourceRef': source }))['spec'];
   expect(spec).not.toHaveProperty('dataSourceRef');
   expect(spec).not.toHaveProperty('dataSource');
+});
+
+test('an empty API group of a data source differs from an absent one', () => {
+  const source = { kind: 'PersistentVolumeClaim', name: 'o' };
+  const both = { 'spec.dataSource': { ...source, apiGroup: '' }, 'spec.dataSourceRef': source };
+  expect(createErrors(claim(both))).toEqual([
+    'spec: Invalid value: "spec.dataSource": must match dataSourceRef',
+  ]);
 });
 
 test('resources and resize states in the status of a claim are validated', () => {
