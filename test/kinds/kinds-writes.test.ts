@@ -256,9 +256,27 @@ describe('validation', () => {
 
   test('API-4: a new Node drops fields of disabled features', async () => {
     const status = { features: { supplementalGroupsPolicy: true } };
-    const made = await server.post(`/api/v1/nodes${dryRun}`, { metadata: { name: 'a' }, status });
+    const made = await server.post('/api/v1/nodes', { metadata: { name: 'featured' }, status });
     expect(made.status, made.text).toBe(201);
     expect(made.body.status.features).toBeUndefined();
+    const path = '/api/v1/nodes/featured/status';
+    const reported = await server.patch(path, { status }, 'merge');
+    expect(reported.body.status.features, 'an update of status').toEqual(status.features);
+  });
+
+  test('API-4: a write that validating admission rejects has the warnings of its kind', async () => {
+    const own = await freshNamespace(server);
+    const path = (resource: string) => `/api/v1/namespaces/${own}/${resource}`;
+    const hard = { services: '0' };
+    await server.post(path('resourcequotas'), { metadata: { name: 'none' }, spec: { hard } });
+    const status = { hard, used: { services: '0' } };
+    await server.patch(path('resourcequotas/none/status'), { status }, 'merge');
+    const spec = { externalName: 'ignored', ports: [{ port: 80 }] };
+    const refused = await server.post(path('services'), { metadata: { name: 'a' }, spec });
+    expect(refused.status, refused.text).toBe(403);
+    expect(refused.warnings).toEqual([
+      'spec.externalName is ignored when spec.type is not "ExternalName"',
+    ]);
   });
 });
 

@@ -167,7 +167,6 @@ function dropNodeConfig(object: Stored<Node>, old?: Stored<Node>): void {
     delete object.spec?.configSource;
   }
   if (old?.status?.config === undefined) delete object.status?.config;
-  if (old === undefined) delete object.status?.features;
 }
 
 /** Validates a new Node except its metadata. */

@@ -44,7 +44,7 @@ const tables = {
     { gates: ['ServiceTrafficDistribution'], drop: ['spec.trafficDistribution'] },
     { gates: ['LoadBalancerIPMode'], drop: ['status.loadBalancer.ingress[].ipMode'] },
   ],
-  Node: [{ gates: ['SupplementalGroupsPolicy'], drop: ['status.features'] }],
+  Node: [{ gates: ['SupplementalGroupsPolicy'], drop: ['status.features'], on: 'create' }],
   PersistentVolume: [
     { gates: ['VolumeAttributesClass'], drop: ['spec.volumeAttributesClassName'] },
   ],

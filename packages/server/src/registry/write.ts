@@ -253,16 +253,17 @@ async function prepareAndStore(registry: Registry, step: Step): Promise<Outcome>
   if (validated instanceof Promise) await validated;
   if (pace !== undefined) await pace.pause();
 
-  // Run validating admission.
-  const validation = admissionOf(registry, plan).validate(validatingCall(step));
-  if (validation !== undefined) await validation;
-  if (pace?.over) await pace.pause();
-  // A status update did not write the fields that warnings concern.
+  // Warn. A status update did not write the fields that warnings concern.
   const warnings = subresource === 'status' ? [] : strategy.warnings?.(stored, before?.old);
   for (const [index, text] of (warnings ?? []).entries()) {
     if (index % warningsPerStep === 0 && pace?.over) await pace.pause();
     context.warn(text);
   }
+  if (pace?.over) await pace.pause();
+
+  // Run validating admission.
+  const validation = admissionOf(registry, plan).validate(validatingCall(step));
+  if (validation !== undefined) await validation;
   if (pace?.over) await pace.pause();
 
   // Store.
