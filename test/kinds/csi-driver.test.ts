@@ -332,6 +332,14 @@ describe('generation', () => {
     expect(own.body.metadata.generation).toBe(2);
     const same = await server.patch(at, { spec: { replicas: 2 } }, 'merge');
     expect(same.body.metadata.generation).toBe(2);
+    const limited = (memory: string) => {
+      const containers = [{ name: 'c', resources: { limits: { memory } } }];
+      return server.patch(at, { spec: { template: { spec: { containers } } } }, 'strategic');
+    };
+    expect((await limited('1Gi')).body.metadata.generation).toBe(3);
+    const { body } = await limited('1073741824');
+    expect(body.spec.template.spec.containers[0].resources.limits.memory).toBe('1073741824');
+    expect(body.metadata.generation).toBe(3);
   });
 
   test('META-8: does not exist for kinds without a status', async () => {

@@ -354,7 +354,7 @@ describe('requests that need a node', () => {
     const unknown = 'no preferred addresses found; known addresses: []';
     const addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];
     for (const name of ['exec', 'attach', 'portforward', 'log']) {
-      expect(await statusOf(`p/${name}`)).toEqual([404, 'NotFound', 'nodes "a-node" not found']);
+      expect(await statusOf(`p/${name}`)).toEqual([404, 'NotFound', 'pods "a-node" not found']);
     }
     await server.post('/api/v1/nodes', node);
     expect(await statusOf('p/exec')).toEqual([500, '', unknown]);

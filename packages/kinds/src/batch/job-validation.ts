@@ -7,7 +7,6 @@ import {
   type FieldError,
   invalid,
   invalidGo,
-  type JsonObject,
   notSupported,
   required,
   selects,
@@ -26,7 +25,7 @@ import {
   validateSelectorUnchanged,
 } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
-import { keyed, sameOrEmpty } from '../rules/checks.ts';
+import { keyed, same, sameOrEmpty } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateFailurePolicy, validateSuccessPolicy } from './job-policies.ts';
@@ -302,17 +301,9 @@ function validateTemplateChange(spec: Stored<JobSpec>, old: Stored<Job>): FieldE
   const isWaiting = before.suspend === true && old.status?.startTime === undefined;
   const expected = cloneJson(ensure(before, 'template'));
   if (isWaiting) copySchedulingDirectives(expected, template);
-  if (sameTemplate(template, expected)) return [];
+  if (same(template, expected)) return [];
   return [invalid('spec.template', template, 'field is immutable')];
 }
-
-const sameTemplate = (one: Stored<PodTemplateSpec>, other: Stored<PodTemplateSpec>) =>
-  (['metadata', 'spec'] as const).every((part) => {
-    const left: JsonObject = one[part] ?? {};
-    const right: JsonObject = other[part] ?? {};
-    const names = new Set([...Object.keys(left), ...Object.keys(right)]);
-    return [...names].every((name) => sameOrEmpty(left[name], right[name]));
-  });
 
 function copySchedulingDirectives(
   into: Stored<PodTemplateSpec>,

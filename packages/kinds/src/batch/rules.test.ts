@@ -186,6 +186,15 @@ describe('changes of a Job', () => {
     const image = { 'spec.template.spec.containers[0].image': 'other' };
     expect(change({ 'spec.suspend': true }, image)).toEqual(refused);
   });
+  test('the template may spell quantities differently, but have no new empty member', () => {
+    const limits = 'spec.template.spec.containers[0].resources.limits';
+    const large = { [limits]: { memory: '1Gi' } };
+    expect(change(large, { [limits]: { memory: '1073741824' } })).toEqual([]);
+    const refused = [expect.stringMatching(/^spec\.template: Invalid value: .*is immutable$/)];
+    expect(change(large, { [limits]: { memory: '1G' } })).toEqual(refused);
+    expect(change({}, { 'spec.template.spec.affinity': {} })).toEqual(refused);
+    expect(change({}, { 'spec.template.spec.nodeSelector': {} })).toEqual([]);
+  });
   test('pods need the labels with a domain only if those of the old Job have them', () => {
     const manual = { 'spec.manualSelector': true, 'spec.selector': { matchLabels: { a: 'b' } } };
     const old = made(changed(job(), { ...manual, 'spec.template.metadata.labels': { a: 'b' } }));

@@ -9,13 +9,12 @@ import {
   type JsonObject,
   type JsonValue,
   member,
-  parseQuantity,
   required,
   Stride,
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import type { NodeSelectorTerm, Pod, PodSpec, Toleration } from '../gen/types/core/v1.ts';
-import { same } from '../rules/checks.ts';
+import { type MemberPlace, same } from '../rules/checks.ts';
 import { ensure, objectsAt, wholeNumber } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { allowancesOf } from './allowances.ts';
@@ -180,10 +179,6 @@ function validateRemovedGates(spec: Stored<PodSpec>, old: Stored<PodSpec>): Fiel
   });
 }
 
-/** The maps of quantities in a pod's spec, and its other quantities. */
-const quantityMaps = new Set(['limits', 'requests', 'overhead']);
-const quantities = new Set(['emptyDir.sizeLimit', 'resourceFieldRef.divisor']);
-
 /**
  * Compares in steps as Go's semantic equality does: null and an empty list equal an absent member,
  * and quantities are compared by value. An empty object differs from an absent one, because the
@@ -204,13 +199,13 @@ export function* sameSemantically(
 
 function* sameMember(
   [left, right]: readonly [JsonValue | undefined, JsonValue | undefined],
-  at: { stride: Stride; holder: string; name: string },
+  at: MemberPlace & { stride: Stride },
 ): Generator<void, boolean> {
-  const { stride, holder, name } = at;
+  const { stride, name } = at;
   const isLight = stride.weigh(left) === 'light';
   if (stride.isOver) yield;
   // Most values are equal, and one call for a small value takes less time than its steps.
-  if (left === right || (isLight && same(left, right))) return true;
+  if (left === right || (isLight && same(left, right, at))) return true;
   if (isObject(left) && isObject(right)) {
     return yield* sameSemantically(left, right, { stride, holder: name });
   }
@@ -221,19 +216,11 @@ function* sameMember(
     }
     return true;
   }
-  if (isAbsent(left) && isAbsent(right)) return true;
-  const isQuantity = quantityMaps.has(holder) || quantities.has(`${holder}.${name}`);
-  return isQuantity && quantityAt(left) === quantityAt(right);
+  return isAbsent(left) && isAbsent(right);
 }
 
 const isAbsent = (value: JsonValue | undefined): boolean =>
   value === undefined || value === null || (Array.isArray(value) && value.length === 0);
-
-/** The amount of a quantity, or the value itself if it is none. */
-function quantityAt(value: JsonValue | undefined): JsonValue | undefined {
-  const quantity = parseQuantity(typeof value === 'string' ? value : '');
-  return 'error' in quantity ? value : quantity.nano;
-}
 
 const mutableFields =
   'pod updates may not change fields other than `spec.containers[*].image`,' +

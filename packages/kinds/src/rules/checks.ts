@@ -10,6 +10,7 @@ import {
   type JsonObject,
   type JsonValue,
   notSupported,
+  parseQuantity,
   qualifiedName,
   required,
   ruleErrors,
@@ -77,15 +78,48 @@ function validateReason(reason: string, field: string): FieldError[] {
   ];
 }
 
-/** Equal as JSON values; absent equals undefined. */
-export function same(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
+/** Where a value is: the name of its member, and the name of the member with the object. */
+export interface MemberPlace {
+  readonly holder: string;
+  readonly name: string;
+}
+
+const anywhere: MemberPlace = { holder: '', name: '' };
+
+/**
+ * Equal as JSON values, except that quantities are compared by value; absent equals undefined.
+ * @param place of the values; quantities are recognized by it
+ */
+export function same(
+  one: JsonValue | undefined,
+  other: JsonValue | undefined,
+  place: MemberPlace = anywhere,
+): boolean {
   if (one === other) return true;
+  const { name: holder } = place;
   if (Array.isArray(one) && Array.isArray(other)) {
-    return one.length === other.length && one.every((item, index) => same(item, other[index]));
+    const at = { holder: '', name: holder };
+    return one.length === other.length && one.every((item, index) => same(item, other[index], at));
   }
-  if (!isObject(one) || !isObject(other)) return false;
+  if (!isObject(one) || !isObject(other)) return isQuantity(place) && sameAmount(one, other);
   const names = new Set([...Object.keys(one), ...Object.keys(other)]);
-  return [...names].every((name) => same(own(one, name), own(other, name)));
+  return [...names].every((name) => {
+    const [left, right] = [own(one, name), own(other, name)];
+    return left === right || same(left, right, { holder, name });
+  });
+}
+
+/** The maps of quantities in specs, and other members that are quantities. */
+const quantityMaps = new Set(['limits', 'requests', 'overhead']);
+const quantities = new Set(['emptyDir.sizeLimit', 'resourceFieldRef.divisor']);
+
+const isQuantity = ({ holder, name }: MemberPlace) =>
+  quantityMaps.has(holder) || quantities.has(`${holder}.${name}`);
+
+function sameAmount(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
+  if (typeof one !== 'string' || typeof other !== 'string') return false;
+  const [left, right] = [parseQuantity(one), parseQuantity(other)];
+  return 'nano' in left && 'nano' in right && left.nano === right.nano;
 }
 
 const own = (object: { [member: string]: JsonValue | undefined }, name: string) =>

@@ -218,13 +218,14 @@ const isNamed = (wanted: string) => (one: { readonly name: string }) => one.name
 
 /** The address of a node's kubelet. Throws 404, and 500 for a node without a suitable address. */
 export async function kubeletOf(
-  { context }: ApiCall,
+  { context, target }: ApiCall,
   name: string,
 ): Promise<KubeletRequest['place']> {
   const nodes = context.catalogue.snapshot().builtin('', 'nodes');
   const entry =
     nodes && (await context.registry.caches.of(nodes).get(objectKey('', name), undefined));
-  if (entry === undefined) throw notFound({ group: '', resource: 'nodes' }, name);
+  // kube-apiserver names the resource of the request.
+  if (entry === undefined) throw notFound(groupResourceOf(target.def), name);
   const node = decodeEntry(entry);
   const addresses = objectsAt(node, 'status', 'addresses').map((one) => ({
     type: textAt(one, 'type'),
