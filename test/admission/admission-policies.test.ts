@@ -75,6 +75,30 @@ describe('ADM-3: validations', () => {
     expect([status, body.code, body.reason]).toEqual([code, code, reason]);
   });
 
+  test('ADM-3: the object of a token request is complete', async () => {
+    const resourceRules = [
+      {
+        apiGroups: [''],
+        apiVersions: ['v1'],
+        operations: ['CREATE'],
+        resources: ['serviceaccounts/token'],
+      },
+    ];
+    const members = [
+      'object.metadata.name',
+      'object.metadata.namespace',
+      'string(has(object.metadata.creationTimestamp))',
+      'string(object.spec.audiences.size())',
+      'object.status.token',
+    ].join(' + " " + ');
+    const noToken = { expression: 'false', messageExpression: members };
+    await kit.bound({ validations: [noToken] }, {}, { resourceRules });
+    const path = `/api/v1/namespaces/${kit.namespace}/serviceaccounts`;
+    await server.post(path, { metadata: { name: 'robot' } });
+    const refused = await server.post(`${path}/robot/token`, { spec: {} });
+    expect(refused.body.message).toMatch(`denied request: robot ${kit.namespace} true 1`);
+  });
+
   test('ADM-3: the first failed validation is reported, for every operation', async () => {
     await kit.bound({
       validations: [

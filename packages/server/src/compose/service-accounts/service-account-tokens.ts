@@ -163,21 +163,21 @@ function tokenIssuer(
     ...(legacyKey === undefined
       ? {}
       : { issueLegacy: (request) => signLegacyToken(legacyKey, request, legacyForm) }),
+    audiences,
     async issue(request) {
       const nowSeconds = Math.floor(clock.now() / 1000);
       const { bound } = request;
       const boundTo = (resource: string) =>
         bound?.resource === resource ? { name: bound.name, uid: bound.uid } : undefined;
-      const named = request.audiences.length > 0 ? request.audiences : audiences;
       const seconds = Math.min(request.expirationSeconds, maxSeconds);
       const isExtended =
         bound?.resource === 'pods' &&
         seconds === projectedSeconds &&
         extension === 'on' &&
-        named.every((one) => audiences.includes(one));
+        request.audiences.every((one) => audiences.includes(one));
       const due = nowSeconds + seconds;
       const claims = {
-        audiences: named,
+        audiences: request.audiences,
         issuer,
         notBefore: nowSeconds,
         expires: isExtended ? nowSeconds + Math.min(yearSeconds, extensionSecondsMax) : due,
@@ -193,7 +193,6 @@ function tokenIssuer(
       return {
         token,
         credentialId: hasIds ? `JTI=${claims.tokenId}` : undefined,
-        audiences: named,
         expirationSeconds: seconds,
         expiresMs: due * 1000,
       };

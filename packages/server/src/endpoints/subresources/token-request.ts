@@ -46,10 +46,10 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
   const accounts = context.registry.caches.of(target.def);
   const account = await accounts.get(objectKey(target.namespace, target.name), undefined);
   if (account === undefined) throw notFound(groupResourceOf(target.def), target.name);
+  const audiences = completeRequest(call, object);
   const spec = specOf(object);
   const seconds = expirationOf(object, spec);
   await admission.validate();
-  const audiences = Array.isArray(spec.audiences) ? spec.audiences.map(String) : [];
   const issued = await context.tokens.issue({
     namespace: target.namespace,
     serviceAccount: { name: target.name, uid: account.index.uid },
@@ -67,23 +67,30 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
   const value: JsonObject = {
     kind: 'TokenRequest',
     apiVersion: object.apiVersion,
-    metadata: {
-      ...jsonObject(object.metadata ?? {}),
-      name: target.name,
-      namespace: target.namespace,
-      creationTimestamp: formatTime(context.clock.now()),
-    },
-    spec: {
-      ...spec,
-      audiences: [...issued.audiences],
-      expirationSeconds: issued.expirationSeconds,
-    },
+    metadata: jsonObject(object.metadata),
+    spec: { ...spec, expirationSeconds: issued.expirationSeconds },
     status: { token: issued.token, expirationTimestamp: formatTime(issued.expiresMs) },
   };
   await sendValue(call, { status: 201, value });
 }
 
 const specOf = (object: ApiObject): JsonObject => (isObject(object.spec) ? object.spec : {});
+
+/**
+ * Sets the metadata, the default audiences, and an empty status, which validating admission sees.
+ * Returns the audiences.
+ */
+function completeRequest({ context, target }: ApiCall, object: ApiObject): readonly string[] {
+  object.metadata.name = target.name;
+  object.metadata.namespace = target.namespace;
+  object.metadata.creationTimestamp = formatTime(context.clock.now());
+  object.status = { token: '', expirationTimestamp: null };
+  const { audiences } = specOf(object);
+  const stated = Array.isArray(audiences) ? audiences.map(String) : [];
+  const named = stated.length > 0 ? stated : [...context.tokens.audiences];
+  object.spec = { ...specOf(object), audiences: named };
+  return named;
+}
 
 /** Throws 422 if the body names another account than the path. */
 function checkName({ target }: ApiCall, object: ApiObject): void {

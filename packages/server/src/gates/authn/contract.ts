@@ -63,11 +63,12 @@ export interface TokenIssuer {
     readonly secretName: string;
     readonly serviceAccount: { readonly name: string; readonly uid: string };
   }): string;
+  /** The server's own audiences, which tokens have that request none. */
+  readonly audiences: readonly string[];
   issue(request: {
     readonly namespace: string;
     readonly serviceAccount: { readonly name: string; readonly uid: string };
     readonly bound: BoundObject | undefined;
-    /** Empty: the server's own. */
     readonly audiences: readonly string[];
     /** The server may issue a shorter token. */
     readonly expirationSeconds: number;
@@ -75,7 +76,6 @@ export interface TokenIssuer {
     readonly token: string;
     /** Identifies the token without revealing it. */
     readonly credentialId: string | undefined;
-    readonly audiences: readonly string[];
     readonly expirationSeconds: number;
     /** Wall time, milliseconds since the epoch. */
     readonly expiresMs: number;
