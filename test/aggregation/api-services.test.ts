@@ -23,6 +23,23 @@ const apiService = (spec: object, name = 'v1.metrics.example.com'): ApiObject =>
 });
 const service = { namespace: 'default', name: 'metrics' };
 
+/** A definition of a cluster-scoped kind by its name, such as `things.example.org`. */
+function definitionOf(name: string): ApiObject {
+  const [plural = '', ...domain] = name.split('.');
+  const schema = { openAPIV3Schema: { type: 'object' } };
+  return {
+    apiVersion: 'apiextensions.svc.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name },
+    spec: {
+      group: domain.join('.'),
+      scope: 'Cluster',
+      names: { plural, kind: `${plural.charAt(0).toUpperCase()}${plural.slice(1, -1)}` },
+      versions: [{ name: 'v1', served: true, storage: true, schema }],
+    },
+  };
+}
+
 async function read(name: string): Promise<ResponseBody> {
   return eventually(async () => {
     const answer = await server.get(`${services}/${name}`);
@@ -66,18 +83,7 @@ test('every served group version has a local APIService', async () => {
 
 test('APIServices of custom kinds are created and deleted with their definitions', async () => {
   const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
-  const schema = { openAPIV3Schema: { type: 'object' } };
-  const made = await server.post(definitions, {
-    apiVersion: 'apiextensions.svc.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: 'things.example.org' },
-    spec: {
-      group: 'example.org',
-      scope: 'Cluster',
-      names: { plural: 'things', kind: 'Thing' },
-      versions: [{ name: 'v1', served: true, storage: true, schema }],
-    },
-  });
+  const made = await server.post(definitions, definitionOf('things.example.org'));
   expect(made.status, made.text).toBe(201);
   const { metadata, spec } = await read('v1.example.org');
   expect(metadata.labels).toEqual({ 'kube-aggregator.svc.io/automanaged': 'true' });
@@ -87,12 +93,24 @@ test('APIServices of custom kinds are created and deleted with their definitions
   await eventually(gone, 'the APIService to go');
 });
 
-test('a changed local APIService is corrected', async () => {
+test('a changed APIService of a custom kind is corrected, one of a built-in kind is kept', async () => {
+  const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
+  const definition = definitionOf('gadgets.example.net');
+  expect((await server.post(definitions, definition)).status).toBe(201);
+  await read('v1.example.net');
   await read('v1.batch');
-  const changed = { spec: { versionPriority: 3 } };
-  expect((await server.patch(`${services}/v1.batch`, changed, 'merge')).status).toBe(200);
-  const right = async () => (await read('v1.batch')).spec.versionPriority === 15;
-  await eventually(right, 'the priority to be put right');
+  const changed = { spec: { groupPriorityMinimum: 1 } };
+  for (const name of ['v1.batch', 'v1.example.net']) {
+    expect((await server.patch(`${services}/${name}`, changed, 'merge')).status).toBe(200);
+  }
+  const rankOf = async (name: string) => (await read(name)).spec.groupPriorityMinimum;
+  await eventually(async () => (await rankOf('v1.example.net')) === 1000, 'the correction');
+  expect(await rankOf('v1.batch')).toBe(1);
+  const isLast = async () => (await server.get('/apis')).body.groups.at(-1)?.name === 'batch';
+  await eventually(isLast, 'discovery by the changed rank');
+  const back = { spec: { groupPriorityMinimum: 17_400 } };
+  await server.patch(`${services}/v1.batch`, back, 'merge');
+  await eventually(async () => !(await isLast()), 'the previous order');
 });
 
 test('ADM-4: an APIService without its Service is unavailable', async () => {

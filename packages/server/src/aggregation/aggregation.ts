@@ -39,7 +39,10 @@ import { createTransports, type Transport, type Transports } from './transport.t
 /** The sources of the merged discovery documents. */
 interface DiscoverySource {
   readonly snapshot: CatalogueSnapshot;
-  /** The APIServices that users created, including those for this server's own group versions. */
+  /**
+   * The APIServices that users created or changed, including those for this server's own group
+   * versions.
+   */
   readonly registrations: readonly ApiRegistration[];
   /** Returns the rank of a built-in group version; undefined for other versions. */
   readonly priorityOf: (group: string, version: string) => Priority | undefined;

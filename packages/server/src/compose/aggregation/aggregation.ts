@@ -9,6 +9,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Aggregation } from '../../aggregation/aggregation.ts';
 import { requiredKind } from '../../catalogue/catalogue.ts';
+import { customPriority, prioritiesOf } from '../../controllers/aggregation/api-services.ts';
 import { listContent, listEntries } from '../../controllers/tools.ts';
 import type { AggregationPort, AggregationSlot } from '../../endpoints/call.ts';
 import { openProxyCertificate } from '../../files/followed-files.ts';
@@ -84,7 +85,7 @@ export interface AggregationHost {
 
 /**
  * Follows the APIServices that this server does not manage: those of other servers, and those that
- * users created. Throws when the client certificate for other servers cannot be read.
+ * users created or whose ranks they changed. Throws when the client certificate for other servers cannot be read.
  */
 export function createAggregationHost(options: Base & ObjectApi): AggregationHost {
   const { dialect, catalogue, registry, metrics } = options;
@@ -98,6 +99,7 @@ class Host implements AggregationHost {
   readonly slot: { active: AggregationPort | undefined } = { active: undefined };
   readonly #sources: AggregationSources;
   readonly #automanaged: string;
+  readonly #rankOf: ReturnType<typeof prioritiesOf>;
   readonly #foreign = new Map<string, ApiObject>();
   #closers: { close(): void }[] = [];
   #loading: Promise<void> | undefined;
@@ -114,12 +116,16 @@ class Host implements AggregationHost {
     const certificate = files && openProxyCertificate(files, { ...config, changed });
     this.#sources = { ...sources, certificate };
     this.#automanaged = sources.dialect.label('automanaged', 'kube-aggregator');
+    this.#rankOf = prioritiesOf(sources.dialect);
   }
 
   async start(): Promise<void> {
     const { registry, apiServices } = this.#sources;
-    const { records } = await registry.store.range({ prefix: apiServices.storage.prefix });
-    if (records.some(({ value }) => !this.#isOwn(value))) await this.#followOnce();
+    const { prefix } = apiServices.storage;
+    const { records } = await registry.store.range({ prefix });
+    const isOwn = ({ key, value }: (typeof records)[number]) =>
+      this.#isOwn(key.slice(prefix.length), value);
+    if (!records.every(isOwn)) await this.#followOnce();
   }
 
   followAfter(ready: Promise<void>): void {
@@ -192,16 +198,22 @@ class Host implements AggregationHost {
 
   #note(entry: Entry): void {
     const { name } = entry.index;
-    if (this.#isOwn(entry.json)) this.#foreign.delete(name);
+    if (this.#isOwn(name, entry.json)) this.#foreign.delete(name);
     else this.#foreign.set(name, decodeEntry(entry));
   }
 
   /**
-   * Whether this server manages an APIService. Most are, so the bytes are searched without
-   * decoding.
+   * Whether this server manages an APIService, and nobody changed its rank. Most are, so the bytes
+   * are searched without decoding.
    */
-  #isOwn(json: Buffer): boolean {
-    return json.includes(`"${this.#automanaged}":"`) && !json.includes('"service":');
+  #isOwn(name: string, json: Buffer): boolean {
+    if (!json.includes(`"${this.#automanaged}":"`) || json.includes('"service":')) return false;
+    const point = name.indexOf('.');
+    const rank = this.#rankOf(name.slice(point + 1), name.slice(0, point)) ?? customPriority;
+    return Object.entries(rank).every(
+      ([field, value]) =>
+        json.includes(`"${field}":${value},`) || json.includes(`"${field}":${value}}`),
+    );
   }
 
   async #update(): Promise<void> {

@@ -86,8 +86,9 @@ export interface ApiServicesOptions extends ControllerTools {
 
 /**
  * Maintains an APIService for each group version that this server serves. Those of built-in groups
- * are created at startup, so a deleted one is recreated by the next start; those of custom kinds
- * follow the kinds. An APIService without the label belongs to its author and is not changed.
+ * are created and updated once, at startup, so a deleted or changed one is restored by the next
+ * start; those of custom kinds follow the kinds. An APIService without the label belongs to its
+ * author and is not changed.
  */
 export function startApiServices(options: ApiServicesOptions): { close(): Promise<void> } {
   const { apiServices, catalogue, caches } = options;
@@ -128,8 +129,8 @@ interface DesiredService {
 class Registrar {
   readonly #options: ApiServicesOptions;
   readonly #label: string;
-  /** Names created since startup, which are not recreated after a deletion. */
-  #created: Set<string> | undefined;
+  /** Names reconciled since startup; built-in ones are left alone from then on. */
+  #reconciled: Set<string> | undefined;
 
   constructor(options: ApiServicesOptions) {
     this.#options = options;
@@ -151,8 +152,8 @@ class Registrar {
     const all = { def: apiServices, namespace: '' };
     const entries = await listEntries(caches, all, { unreadable: 'omitted' });
     const present = new Map(entries.map((entry) => [entry.key, decodeEntry(entry)]));
-    const isFirst = this.#created === undefined;
-    this.#created ??= new Set();
+    const isFirst = this.#reconciled === undefined;
+    this.#reconciled ??= new Set();
     for (const [name, one] of desired) await this.#ensure(name, one, present.get(name));
     for (const [name, one] of present) {
       if (!desired.has(name)) await this.#removeStale(name, one, isFirst);
@@ -198,18 +199,19 @@ class Registrar {
   async #ensure(name: string, desired: DesiredService, found: ApiObject | undefined) {
     const { spec, management } = desired;
     const { apiServices, writer } = this.#options;
-    const created = this.#created as Set<string>;
+    const reconciled = this.#reconciled as Set<string>;
     const place = { def: apiServices, namespace: '', name };
+    if (management === 'onstart' && reconciled.has(name)) return;
     if (found === undefined) {
-      if (management === 'onstart' && created.has(name)) return;
-      created.add(name);
+      reconciled.add(name);
       const { at, object } = this.#objectFor(name, desired);
       await writer.create(at, object);
       return;
     }
-    created.add(name);
-    if (this.#managementOf(found) === undefined || jsonEqual(found['spec'], spec)) return;
-    await writer.change(place, (current) => ({ ...current, spec }));
+    if (this.#managementOf(found) !== undefined && !jsonEqual(found['spec'], spec)) {
+      await writer.change(place, (current) => ({ ...current, spec }));
+    }
+    reconciled.add(name);
   }
 
   async #removeStale(name: string, found: ApiObject, isFirst: boolean): Promise<void> {
@@ -220,7 +222,8 @@ class Registrar {
     }
   }
 
-  #managementOf(object: ApiObject): string | undefined {
-    return object.metadata.labels?.[this.#label];
+  #managementOf(object: ApiObject): Management | undefined {
+    const value = object.metadata.labels?.[this.#label];
+    return value === 'onstart' || value === 'true' ? value : undefined;
   }
 }
