@@ -101,7 +101,7 @@ function filledSecret(
   const { dialect, issue, caPem, serviceAccount } = options;
   const { name: secretName = '', namespace = '' } = secret.metadata;
   const data = isObject(secret.data) ? secret.data : {};
-  const token = data['token'] ?? base64(issue({ namespace, secretName, serviceAccount }));
+  const token = data['token'] || base64(issue({ namespace, secretName, serviceAccount }));
   const authority = caPem === undefined ? {} : { 'ca.crt': base64(caPem) };
   const uid = { [dialect.label('service-account.uid')]: serviceAccount.uid };
   const annotations = { ...secret.metadata.annotations, ...uid };

@@ -58,6 +58,23 @@ describe('AUTHZ-7: default roles', () => {
     expect(reconcile({ existing: changed, desired, dialect }).action).toBe('none');
   });
 
+  test('a role that should have its own rules loses its aggregation rule', () => {
+    const desired = role('system:basic-user');
+    const aggregationRule = { clusterRoleSelectors: [{ matchLabels: { a: 'b' } }] };
+    const existing = { ...structuredClone(desired), rules: [], aggregationRule };
+    const { rules } = desired;
+    const object: unknown = expect.objectContaining({ rules });
+    const result = reconcile({ existing, desired, dialect });
+    expect(result).toEqual({ action: 'update', object });
+    expect(result).not.toHaveProperty('object.aggregationRule');
+    const aggregated = role('admin');
+    const more = { ...aggregated, aggregationRule: { clusterRoleSelectors: [{}] } };
+    const { clusterRoleSelectors } = aggregated.aggregationRule as { clusterRoleSelectors: [] };
+    expect(reconcile({ existing: more, desired: aggregated, dialect })).toMatchObject({
+      object: { aggregationRule: { clusterRoleSelectors: [{}, ...clusterRoleSelectors] } },
+    });
+  });
+
   test('a default binding of another role is recreated, and missing subjects are restored', () => {
     const desired = defaults.clusterRoleBindings[0]!;
     const other = { ...desired, roleRef: { ...(desired.roleRef as object), name: 'other' } };

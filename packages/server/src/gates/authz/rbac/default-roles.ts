@@ -393,9 +393,9 @@ type Reconciliation =
 
 /**
  * Compares a stored default role or binding with the desired one (AUTHZ-7): adds missing
- * permissions, subjects, labels, and annotations, and keeps additions by users. An object whose
- * autoupdate annotation is `false` stays as it is, and a binding of another role is recreated,
- * because its roleRef is immutable.
+ * permissions, subjects, labels, and annotations, and keeps additions by users, except for an
+ * aggregation rule of a role that has none. An object whose autoupdate annotation is `false` stays
+ * as it is, and a binding of another role is recreated, because its roleRef is immutable.
  */
 export function reconcile(options: {
   readonly existing: ApiObject | undefined;
@@ -410,8 +410,11 @@ export function reconcile(options: {
   if (isBinding && !jsonEqual(existing.roleRef, desired.roleRef)) {
     return { action: 'recreate', object: desired };
   }
+  const { aggregationRule, ...base } = existing;
+  const isAggregated = aggregationRule !== undefined && desired.aggregationRule !== undefined;
   const object: ApiObject = {
-    ...existing,
+    ...base,
+    ...(isAggregated ? { aggregationRule } : {}),
     ...(isBinding ? withSubjects(existing, desired) : withRules(existing, desired)),
     metadata: {
       ...existing.metadata,
@@ -436,8 +439,6 @@ function withSubjects(existing: ApiObject, desired: ApiObject): JsonObject {
 
 function withRules(existing: ApiObject, desired: ApiObject): JsonObject {
   if (isObject(desired.aggregationRule)) return withSelectors(existing, desired.aggregationRule);
-  // A controller owns the rules of an aggregated role and would revert additions.
-  if (existing.aggregationRule !== undefined) return {};
   const existingRules = rulesOf(existing);
   const missing = list(desired.rules).filter(
     (rule) => isObject(rule) && !ruleEscalation(existingRules, rulesOf({ rules: [rule] })).covered,
