@@ -326,6 +326,37 @@ test.each(Object.entries(placements))('the %s of a large Pod are validated in st
   expect(steps).toBeGreaterThan(findingsOf(podOf({})).steps + 3);
 });
 
+const jobOf = (spec: JsonObject): ApiObject => {
+  const template = { spec: { containers: [{ name: 'a', image: 'i' }], restartPolicy: 'Never' } };
+  const metadata = { name: 'wide' };
+  const filled = { template, manualSelector: true, ...spec };
+  return made({ apiVersion: 'batch/v1', kind: 'Job', metadata, spec: filled });
+};
+const autoscalerOf = (spec: JsonObject): ApiObject => {
+  const metadata = { name: 'wide' };
+  return made({ apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata, spec });
+};
+const many = repeated(1_000, () => ({}));
+const lists: Readonly<Record<string, ApiObject>> = {
+  'failure rules of a Job': jobOf({ podFailurePolicy: { rules: many } }),
+  'patterns of a failure rule': jobOf({ podFailurePolicy: { rules: [{ onPodConditions: many }] } }),
+  'success rules of a Job': jobOf({
+    completionMode: 'Indexed',
+    completions: 1,
+    successPolicy: { rules: many },
+  }),
+  'metrics of an autoscaler': autoscalerOf({ metrics: many }),
+  'scaling policies of an autoscaler': autoscalerOf({
+    behavior: { scaleDown: { policies: many } },
+  }),
+};
+
+test.each(Object.entries(lists))('TRUST-2: the %s are validated in steps', (_, object) => {
+  const { errors, steps } = findingsOf(object);
+  expect(errors.length).toBeGreaterThanOrEqual(1_000);
+  expect(steps).toBeGreaterThan(10);
+});
+
 test('TRUST-2: rules around those of a kind run for large objects, too', () => {
   const containers = repeated(1_000, (at) => ({
     name: `c${at}`,

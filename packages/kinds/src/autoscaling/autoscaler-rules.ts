@@ -29,6 +29,7 @@ import type {
 import { validateNonNegative } from '../pod/fields.ts';
 import { goQuantity } from '../pod/go-text.ts';
 import { validateResourceName } from '../pod/validation/resources.ts';
+import { eachError } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -43,16 +44,16 @@ interface AutoscalerRules {
 }
 
 /** Validates a HorizontalPodAutoscaler except its metadata. */
-export function validateAutoscaler(
+export function* validateAutoscaler(
   object: Stored<HorizontalPodAutoscaler>,
   rules: AutoscalerRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const spec = object.spec ?? {};
   return [
     ...validateReplicas(spec, rules.minReplicasMin),
     ...validateReference(spec.scaleTargetRef ?? {}, 'spec.scaleTargetRef'),
-    ...validateMetrics(spec, rules),
-    ...validateBehavior(spec.behavior, 'spec.behavior'),
+    ...(yield* validateMetrics(spec, rules)),
+    ...(yield* validateBehavior(spec.behavior, 'spec.behavior')),
   ];
 }
 
@@ -93,12 +94,12 @@ function validateReference(
   });
 }
 
-function validateMetrics(
+function* validateMetrics(
   spec: Stored<HorizontalPodAutoscalerSpec>,
   rules: AutoscalerRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const metrics = spec.metrics ?? [];
-  const errors = metrics.flatMap((metric, index) =>
+  const errors = yield* eachError(metrics, (metric, index) =>
     validateMetric(metric, `spec.metrics[${index}]`, rules.dialect),
   );
   const canScaleFromZero = metrics.some(({ type }) => type === 'Object' || type === 'External');
@@ -270,14 +271,17 @@ function validateIdentifier(source: JsonObject, path: string): FieldError[] {
 function validateBehavior(
   behavior: Stored<HorizontalPodAutoscalerBehavior> | undefined,
   path: string,
-): FieldError[] {
-  return (['scaleUp', 'scaleDown'] as const).flatMap((name) => {
+): Generator<void, FieldError[]> {
+  return eachError(['scaleUp', 'scaleDown'] as const, (name) => {
     const rules = behavior?.[name];
     return rules === undefined ? [] : validateScaling(rules, `${path}.${name}`);
   });
 }
 
-function validateScaling(rules: Stored<HPAScalingRules>, path: string): FieldError[] {
+function* validateScaling(
+  rules: Stored<HPAScalingRules>,
+  path: string,
+): Generator<void, FieldError[]> {
   const errors = validateWindow(rules, `${path}.stabilizationWindowSeconds`);
   const select = rules.selectPolicy;
   const selectPolicies = ['Disabled', 'Max', 'Min'];
@@ -290,7 +294,9 @@ function validateScaling(rules: Stored<HPAScalingRules>, path: string): FieldErr
   }
   return [
     ...errors,
-    ...policies.flatMap((policy, index) => validatePolicy(policy, `${path}.policies[${index}]`)),
+    ...(yield* eachError(policies, (policy, index) =>
+      validatePolicy(policy, `${path}.policies[${index}]`),
+    )),
   ];
 }
 

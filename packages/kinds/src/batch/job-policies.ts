@@ -22,7 +22,7 @@ import type {
   SuccessPolicyRule,
 } from '../gen/types/batch/v1.ts';
 import { invalidUnshown, validateNonNegative } from '../pod/fields.ts';
-import { parseInt64 } from '../rules/checks.ts';
+import { eachError, parseInt64 } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** Counts the indexes in a list such as `1,3-5,7`; `problem` is the error in an invalid list. */
@@ -97,7 +97,10 @@ export function firstShared(
 const rulesMax = 20;
 
 /** Validates the rules for failed pods. */
-export function validateFailurePolicy(spec: Stored<JobSpec>, path: string): FieldError[] {
+export function* validateFailurePolicy(
+  spec: Stored<JobSpec>,
+  path: string,
+): Generator<void, FieldError[]> {
   const policy = spec.podFailurePolicy;
   if (policy === undefined) return [];
   const rules = policy.rules ?? [];
@@ -109,24 +112,24 @@ export function validateFailurePolicy(spec: Stored<JobSpec>, path: string): Fiel
   const errors = rules.length > rulesMax ? [tooMany(`${path}.rules`, rules.length, rulesMax)] : [];
   return [
     ...errors,
-    ...rules.flatMap((rule, index) =>
+    ...(yield* eachError(rules, (rule, index) =>
       validateFailureRule(rule, `${path}.rules[${index}]`, { spec, names }),
-    ),
+    )),
   ];
 }
 
-function validateFailureRule(
+function* validateFailureRule(
   rule: Stored<PodFailurePolicyRule>,
   path: string,
   of: { spec: Stored<JobSpec>; names: ReadonlySet<string> },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const codes = rule.onExitCodes;
   const patterns = rule.onPodConditions ?? [];
   const errors = validateAction(rule.action ?? '', `${path}.action`, of.spec);
   if (codes !== undefined) {
     appendAll(errors, validateExitCodes(codes, `${path}.onExitCodes`, of.names));
   }
-  appendAll(errors, validatePatterns(patterns, `${path}.onPodConditions`));
+  appendAll(errors, yield* validatePatterns(patterns, `${path}.onPodConditions`));
   const hasPatterns = patterns.length > 0;
   if (codes !== undefined && hasPatterns) {
     const detail = 'specifying both OnExitCodes and OnPodConditions is not supported';
@@ -199,25 +202,33 @@ const patternsMax = 20;
 
 const statuses = ['False', 'True', 'Unknown'];
 
-function validatePatterns(
+function* validatePatterns(
   patterns: readonly Stored<PodFailurePolicyOnPodConditionsPattern>[],
   path: string,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const errors = patterns.length > patternsMax ? [tooMany(path, patterns.length, patternsMax)] : [];
-  patterns.forEach((pattern, index) => {
-    const field = `${path}[${index}]`;
-    const status = pattern.status ?? '';
-    appendAll(errors, ruleErrors(`${field}.type`, pattern.type ?? '', qualifiedName));
-    if (status === '') errors.push(required(`${field}.status`, validValues(statuses)));
-    else if (!statuses.includes(status)) {
-      errors.push(notSupported(`${field}.status`, status, statuses));
-    }
-  });
-  return errors;
+  const ofEach = yield* eachError(patterns, (pattern, index) =>
+    validatePattern(pattern, `${path}[${index}]`),
+  );
+  return [...errors, ...ofEach];
+}
+
+function validatePattern(
+  pattern: Stored<PodFailurePolicyOnPodConditionsPattern>,
+  path: string,
+): FieldError[] {
+  const status = pattern.status ?? '';
+  const errors = ruleErrors(`${path}.type`, pattern.type ?? '', qualifiedName);
+  if (status === '') return [...errors, required(`${path}.status`, validValues(statuses))];
+  if (statuses.includes(status)) return errors;
+  return [...errors, notSupported(`${path}.status`, status, statuses)];
 }
 
 /** Validates the rules by which a Job succeeds before all its pods have succeeded. */
-export function validateSuccessPolicy(spec: Stored<JobSpec>, path: string): FieldError[] {
+export function* validateSuccessPolicy(
+  spec: Stored<JobSpec>,
+  path: string,
+): Generator<void, FieldError[]> {
   const policy = spec.successPolicy;
   if (policy === undefined) return [];
   if ((spec.completionMode ?? '') !== 'Indexed') {
@@ -235,7 +246,9 @@ export function validateSuccessPolicy(spec: Stored<JobSpec>, path: string): Fiel
   const completions = spec.completions ?? 0;
   return [
     ...errors,
-    ...rules.flatMap((rule, index) => validateSuccessRule(rule, `${field}[${index}]`, completions)),
+    ...(yield* eachError(rules, (rule, index) =>
+      validateSuccessRule(rule, `${field}[${index}]`, completions),
+    )),
   ];
 }
 
