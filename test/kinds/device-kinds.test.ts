@@ -151,6 +151,56 @@ describe('claims of devices', () => {
     expect((await change('reserved', status)).status).toBe(200);
   });
 
+  test('VER-5: a write to the status of a claim keeps its metadata', async () => {
+    await create('labeled');
+    const metadata = { labels: { a: 'b' }, annotations: { a: 'b' }, finalizers: ['a.b/c'] };
+    const body = { metadata, status: { allocation: allocation('d') } };
+    const answer = await server.patch(statusOf('labeled'), body, 'merge');
+    expect([answer.status, answer.body.status.allocation]).toMatchObject([200, allocation('d')]);
+    for (const member of Object.keys(metadata)) {
+      expect(answer.body.metadata).not.toHaveProperty(member);
+    }
+  });
+
+  test('VER-5: a deleted claim takes no consumer that differs in any member', async () => {
+    await create('ending');
+    const pod = { resource: 'pods', name: 'p', uid: 'u' };
+    await change('ending', { allocation: allocation('d'), reservedFor: [pod] });
+    const path = `${pathOf('resourceclaims')}/ending`;
+    await server.patch(path, { metadata: { finalizers: ['a.b/c'] } }, 'merge');
+    await server.remove(path);
+    const renamed = await change('ending', { reservedFor: [{ ...pod, name: 'q' }] });
+    expect(causesOf(renamed)).toEqual([
+      'status.reservedFor: Forbidden: new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set',
+    ]);
+    expect((await change('ending', { reservedFor: [] })).status).toBe(200);
+  });
+
+  test('VER-5: an update validates claims and classes as new objects too', async () => {
+    await create('changed');
+    const parameters = { text: 'x'.repeat(11_000) };
+    const config = [{ opaque: { driver: 'd.example.com', parameters } }];
+    const claim = `${pathOf('resourceclaims')}/changed`;
+    const changed = await server.patch(claim, { spec: { devices: { config } } }, 'merge');
+    const tooLong = 'Too long: may not be more than 10240 bytes';
+    expect(causesOf(changed)).toContain(`spec.devices.config[0].opaque.parameters: ${tooLong}`);
+    const path = pathOf('deviceclasses');
+    await server.post(path, body('deviceclasses', { metadata: { name: 'c' }, spec: {} }));
+    const causes = causesOf(await server.patch(`${path}/c`, { spec: { config } }, 'merge'));
+    expect(causes).toEqual(Array(2).fill(`spec.config[0].opaque.parameters: ${tooLong}`));
+  });
+
+  test('VER-5: addresses of devices are compared with their host part', async () => {
+    await create('addressed');
+    const { request: _, ...device } = result('d');
+    const networkData = { ips: ['10.0.0.1/24', '10.0.0.2/24', '10.0.0.1/24'] };
+    const status = { allocation: allocation('d'), devices: [{ ...device, networkData }, device] };
+    expect(causesOf(await change('addressed', status))).toEqual([
+      'status.devices[0].networkData.ips[2]: Duplicate value: "10.0.0.1/24"',
+      'status.devices[1].deviceID: Duplicate value: d.example.com/p/d',
+    ]);
+  });
+
   test('VER-5: device status is removed on deallocation', async () => {
     await create('reported');
     const { request: _, ...device } = result('d');
@@ -158,7 +208,7 @@ describe('claims of devices', () => {
     const devices = [{ ...device, networkData }];
     const early = await change('reported', { devices });
     expect(causesOf(early)).toEqual([
-      'status.devices[0]: Invalid value: "d.example.com/p/d": must be an allocated device in the claim',
+      'status.devices[0]: Invalid value: d.example.com/p/d: must be an allocated device in the claim',
     ]);
     const bad = [{ ...device, networkData: { ips: ['10.0.0.1'] }, data: [1] }];
     const refused = causesOf(
@@ -198,7 +248,11 @@ describe('ResourceSlices', () => {
     const removed = await server.remove(`${path}?fieldSelector=spec.nodeName%3Dn1`);
     expect(removed.status).toBe(200);
     expect(itemNames(await server.get(path))).toEqual(['three']);
-    expect((await select('spec.pool.name=p')).status).toBe(400);
+    const unknown = await select('spec.pool.name=p', first);
+    expect([unknown.status, unknown.body.message]).toEqual([
+      400,
+      'field label not supported for resource.k8s.io/v1alpha3, Kind=ResourceSlice: spec.pool.name',
+    ]);
   });
 
   test('VER-5: a slice keeps its driver, pool, and node, and its generation grows', async () => {
@@ -238,6 +292,9 @@ describe('ResourceSlices', () => {
       const made = body('deviceclasses', { metadata: { name: 'named' }, spec });
       return server.post(`${pathOf('deviceclasses')}?dryRun=All`, made);
     };
+    expect(causesOf(await select(''))[0]).toMatch(
+      /ERROR: <input>:1:0: Syntax error: .*IDENTIFIER}$/,
+    );
     const named = 'cel.bind(dra, device.attributes["dra.example.com"], dra.one && dra.other)';
     expect((await select(named)).status).toBe(201);
     expect(causesOf(await select('cel.bind(x.y, 1, true)')).join('')).toContain(

@@ -26,6 +26,8 @@ function showIssues(source: string, issues: readonly Issue[]): string {
 const lineBytesMax = 16_384;
 
 function showIssue(source: string, { at, message }: Issue, reader: LineReader): string {
+  // cel-go has no position in an empty text.
+  if (source === '') return `ERROR: <input>:1:0: ${message}`;
   reader.advance(at);
   const shown = `ERROR: <input>:${reader.line}:${reader.column}: ${message}`;
   const { text } = reader;

@@ -227,8 +227,8 @@ function keepMember(object: ApiObject, old: ApiObject, name: string): void {
   else object[name] = structuredClone(old[name]);
 }
 
-/** A write to status keeps all metadata except managed fields. */
-function keepMetadata({ metadata }: ApiObject, { metadata: old }: ApiObject): void {
+/** Restores all metadata except managed fields, which a write to status cannot change. */
+export function keepMetadata({ metadata }: ApiObject, { metadata: old }: ApiObject): void {
   const { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences } = old;
   const kept = { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences };
   for (const [name, value] of Object.entries(kept)) {

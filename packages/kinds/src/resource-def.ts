@@ -253,7 +253,7 @@ export interface Strategy<O = ApiObject> {
    */
   readonly fieldLabels?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** The error for an unknown field label, if it differs from that of other kinds. */
-  readonly unknownFieldMessage?: (label: string) => string;
+  readonly unknownFieldMessage?: (label: string, version: string) => string;
   /** Called with the last stored form of a removed object, before the response. */
   readonly afterRemoval?: (object: O) => Promise<void>;
 }

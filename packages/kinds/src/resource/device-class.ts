@@ -31,8 +31,13 @@ export function deviceClass(dialect: Dialect, options: AdmissionKindOptions): Re
     strategy: {
       validateName: dnsSubdomain,
       deleteAnswers: 'object',
+      extraMetadataChecks: { '': ['whole', 'change'] },
       validateCreate: (_, object) => validate(object, undefined, check),
-      validateUpdate: (_, object, old) => validate(object, old, check),
+      *validateUpdate(_, object, old) {
+        // kube-apiserver validates the whole object both on its own and as part of the change.
+        const errors = yield* validate(object, undefined, check);
+        return [...errors, ...(yield* validate(object, old, check))];
+      },
     },
     example: () => ({
       apiVersion: `${dialect.group('resource')}/v1beta1`,

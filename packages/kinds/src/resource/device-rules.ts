@@ -42,8 +42,8 @@ const expressionBytesMax = 10 * 1024;
 /** About a tenth of a second for each device that a scheduler evaluates. */
 const expressionCostMax = 1_000_000;
 const parametersBytesMax = 10 * 1024;
-const identifierLengthMax = 32;
-const poolNameLengthMax = 253;
+const identifierBytesMax = 32;
+const poolNameBytesMax = 253;
 
 /** Upper bound of the requests of a claim, and of the results of an allocation. */
 export const requestsMax = 32;
@@ -63,6 +63,8 @@ interface ItemRules<Item, ItemErrors> {
   readonly key?: (item: Item) => string;
   /** The member with the key, for the path of errors; absent if the item is the key. */
   readonly member?: string;
+  /** Returns the error of a repeated key, if it shows the key in another form. */
+  readonly repeated?: (path: string, key: string) => FieldError;
 }
 
 /** Validates each item of a list, their number, and that their keys are unique. */
@@ -80,7 +82,7 @@ function* validateItemSteps<Item>(
   path: string,
   rules: ItemRules<Item, Findings>,
 ): Generator<void, FieldError[]> {
-  const { max, item, key, member = '' } = rules;
+  const { max, item, key, member = '', repeated: errorOf = duplicate } = rules;
   const errors = yield* eachError(
     list,
     (one, index) => item(one, `${path}[${index}]`),
@@ -91,7 +93,7 @@ function* validateItemSteps<Item>(
   const isRepeated = repeats(list.map(key));
   const at = member === '' ? '' : `.${member}`;
   const repeated = list.flatMap((one, index) =>
-    isRepeated[index] === true ? [duplicate(`${path}[${index}]${at}`, key(one))] : [],
+    isRepeated[index] === true ? [errorOf(`${path}[${index}]${at}`, key(one))] : [],
   );
   return [...errors, ...repeated];
 }
@@ -100,7 +102,7 @@ function* validateItemSteps<Item>(
 export function validatePoolName(name: string, path: string): FieldError[] {
   if (name === '') return [required(path)];
   return [
-    ...(name.length > poolNameLengthMax ? [tooLong(path, poolNameLengthMax)] : []),
+    ...(Buffer.byteLength(name) > poolNameBytesMax ? [tooLong(path, poolNameBytesMax)] : []),
     ...name.split('/').flatMap((part) => ruleErrors(path, part, dnsSubdomain)),
   ];
 }
@@ -113,7 +115,7 @@ const identifierDetail =
 
 function validateIdentifier(name: string, path: string): FieldError[] {
   return [
-    ...(name.length > identifierLengthMax ? [tooLong(path, identifierLengthMax)] : []),
+    ...(Buffer.byteLength(name) > identifierBytesMax ? [tooLong(path, identifierBytesMax)] : []),
     ...(identifier.test(name) ? [] : [typeInvalid(path, name, identifierDetail)]),
   ];
 }

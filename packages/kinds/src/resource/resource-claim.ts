@@ -5,7 +5,7 @@ import {
   type FieldError,
   forbiddenField,
   formatIpAddress,
-  invalid,
+  invalidGo,
   notSupported,
   parseIpBlock,
   required,
@@ -17,7 +17,7 @@ import type { AdmissionKindOptions } from '../admissionregistration/expressions.
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { validateCidr } from '../core/addresses.ts';
 import { validateTemplateMetadata } from '../core/storage/claim-rules.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, keepMetadata } from '../define.ts';
 import type { Features } from '../features/features.ts';
 import type {
   AllocatedDeviceStatus,
@@ -30,7 +30,7 @@ import type {
 } from '../gen/types/resource/v1beta1.ts';
 import { validateDriverName } from '../pod/fields.ts';
 import { validateNodeSelector } from '../pod/validation/affinity.ts';
-import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import type { ResourceDef } from '../resource-def.ts';
 import { immutable, validateConditions } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
@@ -69,13 +69,20 @@ export function resourceClaim(
       validateName: dnsSubdomain,
       hasStatus: true,
       deleteAnswers: 'object',
-      prepareForUpdate: dropDeallocated,
+      extraMetadataChecks: { '': ['whole', 'change'] },
+      prepareForUpdate(context, object, old) {
+        if (context.subresource !== 'status') return;
+        // The fields of the metadata that a client sends still belong to its manager.
+        keepMetadata(object, old);
+        dropDeallocated(object, old);
+      },
       validateCreate: (_, object) => validateParts(object, 'new'),
       *validateUpdate(context, object, old) {
         if (context.subresource === 'status') return validateStatus(object, old);
         return [
-          ...(yield* validateParts(object, 'stored')),
+          ...(yield* validateParts(object, 'new')),
           ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
+          ...(yield* validateParts(object, 'stored')),
         ];
       },
     },
@@ -98,12 +105,7 @@ function claimState(object: Stored<ResourceClaim>): string {
 }
 
 /** Removes the status of devices that are no longer allocated. */
-function dropDeallocated(
-  context: StrategyContext,
-  object: Stored<ResourceClaim>,
-  old: Stored<ResourceClaim>,
-): void {
-  if (context.subresource !== 'status') return;
+function dropDeallocated(object: Stored<ResourceClaim>, old: Stored<ResourceClaim>): void {
   const status = object.status;
   const devices = status?.devices ?? [];
   if (status === undefined || devices.length === 0) return;
@@ -128,9 +130,9 @@ function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim
   const allocated = allocatedDevices(object);
   const path = 'status.reservedFor';
   const [allocation, before] = [object, old].map((one) => objectAt(one, 'status', 'allocation'));
-  const oldConsumerUids = new Set((old.status?.reservedFor ?? []).map((one) => one.uid ?? ''));
+  const oldConsumers = new Set((old.status?.reservedFor ?? []).map(consumerId));
   const isDeleted = object.metadata.deletionTimestamp !== undefined;
-  const isNew = isDeleted && consumers.some((one) => !oldConsumerUids.has(one.uid ?? ''));
+  const isNew = isDeleted && consumers.some((one) => !oldConsumers.has(consumerId(one)));
   const lateDetail =
     'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set';
   const unallocated = 'may not be specified when `allocated` is not set';
@@ -148,6 +150,11 @@ function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim
       item: (device, itemPath) => validateDeviceStatus(device, itemPath, allocated),
       key: deviceId,
       member: 'deviceID',
+      repeated: (field, id) => ({
+        type: 'FieldValueDuplicate',
+        field,
+        message: `Duplicate value: ${id}`,
+      }),
     }),
     ...(consumers.length > 0 ? misplaced : []),
     ...(allocation !== undefined && before !== undefined
@@ -157,6 +164,11 @@ function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim
         : validateAllocation(object)),
   ];
 }
+
+const consumerId = (consumer: Stored<ResourceClaimConsumerReference>): string =>
+  JSON.stringify(
+    (['apiGroup', 'resource', 'name', 'uid'] as const).map((member) => consumer[member] ?? ''),
+  );
 
 function validateConsumer(
   consumer: Stored<ResourceClaimConsumerReference>,
@@ -181,7 +193,9 @@ function validateDeviceStatus(
     ...validateDriverName(device.driver ?? '', `${path}.driver`),
     ...validatePoolName(device.pool ?? '', `${path}.pool`),
     ...ruleErrors(`${path}.device`, device.device ?? '', dnsLabel),
-    ...(allocated.has(id) ? [] : [invalid(path, id, 'must be an allocated device in the claim')]),
+    ...(allocated.has(id)
+      ? []
+      : [invalidGo(path, () => id, 'must be an allocated device in the claim')]),
     ...(conditions.length > conditionsMax
       ? [tooMany(`${path}.conditions`, conditions.length, conditionsMax)]
       : []),
@@ -205,7 +219,7 @@ function validateNetworkData(
     Buffer.byteLength(textAt(data, member)) > max ? [tooLong(`${path}.${member}`, max)] : [];
   const canonical = (text: string) => {
     const block = parseIpBlock(text);
-    return block === undefined ? '' : `${formatIpAddress(block.base)}/${block.prefixBits}`;
+    return block === undefined ? '' : `${formatIpAddress(block.address)}/${block.prefixBits}`;
   };
   return [
     ...long('interfaceName', interfaceNameBytesMax),
@@ -278,11 +292,13 @@ export function resourceClaimTemplate(
     strategy: {
       validateName: dnsSubdomain,
       deleteAnswers: 'object',
+      extraMetadataChecks: { '': ['whole', 'change'] },
       validateCreate: (_, object) => validateParts(object, 'new'),
       *validateUpdate(_, object, old) {
         return [
-          ...(yield* validateParts(object, 'stored')),
+          ...(yield* validateParts(object, 'new')),
           ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
+          ...(yield* validateParts(object, 'stored')),
         ];
       },
     },

@@ -74,6 +74,9 @@ export function resourceSlice(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       deleteAnswers: 'object',
+      unknownFieldMessage: (label, version) =>
+        `field label not supported for ${dialect.group('resource')}/${version}, ` +
+        `Kind=ResourceSlice: ${label}`,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => validate(object, old),
     },
@@ -198,7 +201,7 @@ function shortened(name: string): string {
   return `${name.slice(0, Math.ceil(rest / 2))}...${name.slice(name.length - tail)}`;
 }
 
-const valueLengthMax = 64;
+const valueBytesMax = 64;
 
 const number = '(0|[1-9]\\d*)';
 const preRelease = '(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)';
@@ -212,8 +215,8 @@ function validateAttribute(attribute: Stored<DeviceAttribute>, path: string): Fi
     (member) => attribute[member] !== undefined,
   );
   const long = (member: string) =>
-    textAt(attribute, member).length > valueLengthMax
-      ? [tooLong(`${path}.${member}`, valueLengthMax)]
+    Buffer.byteLength(textAt(attribute, member)) > valueBytesMax
+      ? [tooLong(`${path}.${member}`, valueBytesMax)]
       : [];
   const text = attribute.version ?? '';
   // The length bounds the time of the pattern; longer texts are invalid in any case.

@@ -232,7 +232,7 @@ function storedLabel(target: Offering, label: string): string {
   const stored = own.get(label);
   if (stored !== undefined) return stored;
   throw badRequest(
-    def.strategy.unknownFieldMessage?.(label) ??
+    def.strategy.unknownFieldMessage?.(label, version.version) ??
       (isPlain
         ? `${JSON.stringify(label)} is not a known field selector: ` +
           `only "${nameLabel}", "${namespaceLabel}"`
