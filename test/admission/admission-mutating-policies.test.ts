@@ -277,6 +277,24 @@ describe('ADM-3: mutating policies', () => {
       { reinvocationPolicy: 'Odd' },
       'spec.reinvocationPolicy: Unsupported value: "Odd": supported values: "IfNeeded", "Never"',
     ],
+    [
+      'a variable that is not declared',
+      { mutations: [labels('"a": variables.a')] },
+      "undefined field 'a'",
+    ],
+    [
+      'an expression between spaces',
+      { mutations: [apply('  1 ')] },
+      'Invalid value: "1": must evaluate to Object but got int',
+    ],
+    [
+      'a deletion before a wrong condition',
+      {
+        matchConstraints: { resourceRules: [{ ...pods, operations: ['DELETE'] }] },
+        matchConditions: [{ name: 'a', expression: '' }],
+      },
+      'supported values: "*", "CONNECT", "CREATE", "UPDATE", spec.matchConditions[0].expression: Required value',
+    ],
   ])('ADM-3: %s is refused', async (_, spec, wanted) => {
     const whole = { mutations: [labels('"a": "b"')], ...spec };
     const message = await kit.policy(whole).catch((error: Error) => error.message);

@@ -45,6 +45,8 @@ test('VER-5: a PUT creates a candidate, whose Lease is immutable', async () => {
 
 test.each<[JsonObject, string]>([
   [{ binaryVersion: '1.32' }, '"1.32": must be a valid semantic version'],
+  [{ binaryVersion: '1.32.0-a.01' }, '"1.32.0-a.01": must be a valid semantic version'],
+  [{ binaryVersion: '1.32.0+a..b' }, '"1.32.0+a..b": must be a valid semantic version'],
   [{ binaryVersion: '1.30.0' }, 'must be greater than or equal to `emulationVersion`'],
   [{ emulationVersion: '' }, 'spec.emulationVersion: Required value: must be specified when'],
   [{ strategy: 'Newest' }, 'spec.strategy.strategy: Unsupported value: "Newest"'],

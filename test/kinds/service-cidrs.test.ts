@@ -208,6 +208,32 @@ describe('VER-5: rules of ServiceCIDRs and IPAddresses', () => {
     expect(answer.body.message).toContain(message);
   });
 
+  test('VER-5: every endpoint writes status, and status keeps its metadata', async () => {
+    await server.post(ranges, range('written', '10.88.0.0/16'));
+    const conditions = [
+      {
+        type: 'Custom',
+        status: 'True',
+        reason: 'R',
+        message: 'm',
+        lastTransitionTime: '2030-01-01T00:00:00Z',
+      },
+    ];
+    const body = { metadata: { labels: { a: 'b' } }, status: { conditions } };
+    const whole = await server.patch(`${ranges}/written?fieldManager=m`, body, 'merge');
+    expect(whole.body).toMatchObject({ metadata: { labels: { a: 'b' } }, status: { conditions } });
+    const { managedFields } = whole.body.metadata;
+    expect(managedFields.find(({ manager }) => manager === 'm')?.fieldsV1).toMatchObject({
+      'f:status': { 'f:conditions': { 'k:{"type":"Custom"}': { 'f:status': {} } } },
+    });
+    const changed = { metadata: { labels: { a: 'c' } }, spec: { cidrs: [] } };
+    const status = await server.patch(`${ranges}/written/status`, changed, 'merge');
+    expect([status.status, status.body]).toMatchObject([
+      200,
+      { metadata: { labels: { a: 'b' } }, spec: { cidrs: ['10.88.0.0/16'] } },
+    ]);
+  });
+
   test('VER-5: ranges and owners are immutable', async () => {
     await server.post(ranges, range('fixed', '172.16.0.0/24'));
     const spec = { cidrs: ['172.16.1.0/24'] };

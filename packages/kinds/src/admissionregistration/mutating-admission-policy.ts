@@ -114,13 +114,13 @@ function* validatePolicy(
   },
 ): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
-  const scope = policyScope(spec, options.check);
+  // kube-apiserver declares the name `variables` even if there are none.
+  const scope = { ...policyScope(spec, options.check), variables: true };
   const mutations = spec.mutations ?? [];
   const field = 'spec.reinvocationPolicy';
   const policy = spec.reinvocationPolicy ?? '';
   return [
-    ...(yield* validatePolicyBasis(object, { ...options, scope })),
-    ...(yield* validateOperations(spec.matchConstraints, 'spec.matchConstraints')),
+    ...(yield* validatePolicyBasis(object, { ...options, scope, validateOperations })),
     ...(mutations.length === 0
       ? [required('spec.mutations', 'mutations must contain at least one item')]
       : yield* eachError(
@@ -194,8 +194,8 @@ function* validatePatch(
   { resultType }: { readonly resultType: string },
   scope: PolicyScope,
 ): Generator<void, FieldError[]> {
-  const expression = patch.expression ?? '';
-  if (expression.trim() === '') return [required(field)];
+  const expression = (patch.expression ?? '').trim();
+  if (expression === '') return [required(field)];
   const { check, own } = scope;
   const use = {
     field,

@@ -57,6 +57,11 @@ interface PolicyOptions {
   readonly check?: ExpressionChecker | undefined;
   /** Absent on create. */
   readonly old?: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>;
+  /** Validates the operations of the constraints further. */
+  readonly validateOperations?: (
+    match: Stored<MatchResources> | undefined,
+    path: string,
+  ) => Generator<void, FieldError[]>;
 }
 
 /** The context in which the expressions of one policy are validated. */
@@ -97,7 +102,7 @@ export function policyScope(
 /** Validates the fields that both kinds of policy share: all but validations and mutations. */
 export function* validatePolicyBasis(
   object: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>,
-  { scope, old }: PolicyOptions & { readonly scope: PolicyScope },
+  { scope, old, validateOperations }: PolicyOptions & { readonly scope: PolicyScope },
 ): Generator<void, FieldError[]> {
   const spec = object.spec ?? {};
   const conditions = spec.matchConditions ?? [];
@@ -111,6 +116,9 @@ export function* validatePolicyBasis(
     ...validateFailurePolicy(spec),
     ...validateParamKind(spec.paramKind, 'spec.paramKind'),
     ...(yield* validateConstraints(spec.matchConstraints, 'spec.matchConstraints')),
+    ...(validateOperations === undefined
+      ? []
+      : yield* validateOperations(spec.matchConstraints, 'spec.matchConstraints')),
     ...(areUnchanged
       ? []
       : yield* validateMatchConditions(conditions, 'spec.matchConditions', scope)),

@@ -5,6 +5,8 @@ import {
   duplicate,
   type FieldError,
   invalid,
+  type NameRule,
+  qualifiedName,
   repeats,
   required,
   ruleErrors,
@@ -40,6 +42,7 @@ export function storageVersion(dialect: Dialect): ResourceDef {
     scope: 'Cluster',
     versions: [{ version: 'v1alpha1', columns }],
     strategy: {
+      extraMetadataChecks: { '': [], status: [] },
       validateName,
       hasStatus: true,
       resetFields: { '': ['status'], status: ['metadata', 'spec'] },
@@ -79,7 +82,7 @@ function validateStatus(object: Stored<StorageVersion>): FieldError[] {
   const path = 'status.storageVersions';
   const isRepeated = repeats(servers.map((one) => one.apiServerID ?? ''));
   const conditions = object.status?.conditions ?? [];
-  const sameType = repeats(conditions.map((one) => one.type ?? ''));
+  const lastIndex = new Map<string, number>();
   const needed = (condition: Stored<StorageVersionCondition>, member: string, field: string) =>
     textAt(condition, member) === ''
       ? [required(`${field}.${member}`, `${member} cannot be empty`)]
@@ -98,11 +101,13 @@ function validateStatus(object: Stored<StorageVersion>): FieldError[] {
     ...conditions.flatMap((condition, index) => {
       const field = `status[${index}]`;
       const type = condition.type ?? '';
-      const detail = 'the type of the condition is not unique';
+      const before = lastIndex.get(type);
+      lastIndex.set(type, index);
+      const detail = `the type of the condition is not unique, it also appears in conditions[${before}]`;
       return [
-        ...(sameType[index] === true ? [invalid(`${field}.type`, type, detail)] : []),
-        ...needed(condition, 'type', field),
-        ...needed(condition, 'status', field),
+        ...(before === undefined ? [] : [invalid(`${field}.type`, type, detail)]),
+        ...ruleErrors(`${field}.type`, type, qualifiedName),
+        ...ruleErrors(`${field}.status`, condition.status ?? '', qualifiedName),
         ...needed(condition, 'reason', field),
         ...needed(condition, 'message', field),
       ];
@@ -142,13 +147,20 @@ function validateServer(server: Stored<ServerStorageVersion>, path: string): Fie
   ];
 }
 
+const apiVersionForm =
+  'an apiVersion is a DNS-1035 label, which must consist of lower case alphanumeric characters or ' +
+  "'-', start with an alphabetic character, and end with an alphanumeric character (e.g. " +
+  "'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?') with an " +
+  "optional DNS subdomain prefix and '/' (e.g. 'example.com/MyVersion')";
+
 function apiVersionProblem(apiVersion: string): string | undefined {
   const parts = apiVersion.split('/');
-  const [group = '', version = ''] = parts.length === 1 ? [undefined, parts[0]] : parts;
-  if (parts.length > 2) return 'must be a version with an optional group and / before it';
+  if (parts.length > 2) return apiVersionForm;
+  const problemsOf = (name: 'group' | 'version', text: string, rule: NameRule) =>
+    (text === '' ? ['must be non-empty'] : rule(text)).map((one) => `${name} part: ${one}`);
   const problems = [
-    ...(parts.length === 2 ? dnsSubdomain(group).map((one) => `group part: ${one}`) : []),
-    ...dns1035Label(version).map((one) => `version part: ${one}`),
+    ...(parts.length === 2 ? problemsOf('group', parts[0] ?? '', dnsSubdomain) : []),
+    ...problemsOf('version', parts.at(-1) ?? '', dns1035Label),
   ];
   return problems.length === 0 ? undefined : problems.join(',');
 }

@@ -30,7 +30,8 @@ Af8EBTADAQH/MAoGCCqGSM49BAMCA0kAMEYCIQDvmmp6Tn7hn9UlG22tMPJqbz9e
 
 /** ClusterTrustBundle: trusted certificate authorities, possibly of one signer. */
 export function clusterTrustBundle(dialect: Dialect): ResourceDef {
-  const signerColumn = column('SignerName', signerOf, {
+  const signer = (object: Stored<ClusterTrustBundle>) => signerOf(object) || '<none>';
+  const signerColumn = column('SignerName', signer, {
     description: 'Signer of the certificates that the bundle verifies.',
   });
   const kind = 'ClusterTrustBundle';
@@ -43,6 +44,7 @@ export function clusterTrustBundle(dialect: Dialect): ResourceDef {
     versions: [{ version: 'v1alpha1', columns: [nameColumn, signerColumn] }],
     storage: { fieldsOf: (object) => ({ 'spec.signerName': signerOf(object) }) },
     strategy: {
+      extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: pathSegment,
       validateCreate: (_, object) => [
         ...validateNames(object),

@@ -91,10 +91,12 @@ function validate(object: Stored<LeaseCandidate>): FieldError[] {
   return [...errors, ...validateStrategy(member('strategy'), emulationVersion)];
 }
 
-const number = '(0|[1-9]\\d{0,9})';
-const identifiers = '[0-9A-Za-z.-]{1,256}';
+const number = '(0|[1-9]\\d{0,19})';
+const identifier = '(?:0|[1-9]\\d{0,19}|\\d*[A-Za-z-][0-9A-Za-z-]*)';
+const build = '[0-9A-Za-z-]+';
 const pattern = new RegExp(
-  `^${number}\\.${number}\\.${number}(?:-(${identifiers}))?(?:\\+${identifiers})?$`,
+  `^${number}\\.${number}\\.${number}(?:-(${identifier}(?:\\.${identifier})*))?` +
+    `(?:\\+${build}(?:\\.${build})*)?$`,
 );
 
 /** Parses `1.32.0` with an optional pre-release and build; undefined for other texts. */

@@ -4,6 +4,7 @@ import {
   type FieldError,
   formatStrictly,
   goQuoted,
+  invalid,
   invalidGo,
   type NameRule,
   parseIpAddress,
@@ -90,9 +91,10 @@ function validate(object: Stored<IPAddress>): FieldError[] {
 function validateUnchanged(object: Stored<IPAddress>, old: Stored<IPAddress>): FieldError[] {
   const parent = object.spec?.parentRef ?? undefined;
   if (sameOrEmpty(parent, old.spec?.parentRef ?? undefined)) return [];
+  if (parent === undefined) return [invalid('spec.parentRef', 'null', 'field is immutable')];
   const shown = () => {
     const members = (['group', 'resource', 'namespace', 'name'] as const).map(
-      (name) => `${name[0]?.toUpperCase()}${name.slice(1)}:${goQuoted(parent?.[name] ?? '')}`,
+      (name) => `${name[0]?.toUpperCase()}${name.slice(1)}:${goQuoted(parent[name] ?? '')}`,
     );
     return `networking.ParentReference{${members.join(', ')}}`;
   };

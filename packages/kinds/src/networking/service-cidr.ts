@@ -13,7 +13,7 @@ import {
   strictAddressProblem,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, keepMetadata, statusSubresource } from '../define.ts';
 import type { ServiceCIDR } from '../gen/types/networking/v1beta1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { goStrings, same } from '../rules/checks.ts';
@@ -40,11 +40,17 @@ export function serviceCidr(dialect: Dialect): ResourceDef {
       { version: 'v1beta1', columns },
       { version: 'v1alpha1', columns },
     ],
-    keepsStatusOnCreate: true,
+    // Every endpoint writes the status, as in kube-apiserver.
+    subresources: [statusSubresource],
     strategy: {
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
-      hasStatus: true,
+      prepareForUpdate({ subresource }, object, old) {
+        if (subresource !== 'status') return;
+        if (old.spec === undefined) delete object.spec;
+        else object.spec = structuredClone(old.spec);
+        keepMetadata(object, old);
+      },
       validateCreate: (_, object) => validate(object),
       validateUpdate: ({ subresource }, object, old) =>
         subresource === 'status'
@@ -55,7 +61,6 @@ export function serviceCidr(dialect: Dialect): ResourceDef {
                 ? []
                 : [invalidGo(field, () => goStrings(cidrsOf(object)), 'field is immutable')]),
             ],
-      resetFields: { '': ['status'], status: ['spec'] },
     },
     example: () => ({
       apiVersion: `${dialect.group('networking')}/v1beta1`,

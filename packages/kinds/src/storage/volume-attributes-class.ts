@@ -31,7 +31,12 @@ export function volumeAttributesClass(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       deleteAnswers: 'object',
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...validateImmutable(object, old)],
+      extraMetadataChecks: { '': ['whole', 'change', 'whole'] },
+      validateUpdate(_, object, old) {
+        const errors = validate(object);
+        // kube-apiserver validates the whole object both on its own and as part of the change.
+        return [...errors, ...validateImmutable(object, old), ...errors];
+      },
     },
     example: () => ({
       apiVersion: `${dialect.group('storage')}/v1beta1`,

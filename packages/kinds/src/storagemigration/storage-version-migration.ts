@@ -2,15 +2,18 @@ import {
   type Dialect,
   dnsSubdomain,
   type FieldError,
+  goQuoted,
   invalid,
   type JsonObject,
+  problemText,
   required,
 } from '@wheelhouse/machinery';
 import { column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { StorageVersionMigration } from '../gen/types/storagemigration/v1alpha1.ts';
+import { negative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { validateConditions } from '../rules/checks.ts';
+import { parseInt64, validateConditions } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /**
@@ -28,8 +31,9 @@ export function storageVersionMigration(dialect: Dialect): ResourceDef {
     kind: 'StorageVersionMigration',
     resource: 'storageversionmigrations',
     scope: 'Cluster',
-    versions: [{ version: 'v1alpha1', columns: [nameColumn, resourceColumn] }],
+    versions: [{ version: 'v1alpha1', columns: [{ ...nameColumn, format: '' }, resourceColumn] }],
     strategy: {
+      extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       resetFields: { '': ['status'], status: ['metadata', 'spec'] },
@@ -109,14 +113,15 @@ function validateRevision(
   const path = 'status.resourceVersion';
   const [text, before] = [object, old].map((one) => textAt(one, 'status', 'resourceVersion'));
   const value = text ?? '';
-  const isNumber = value === '' || /^[+-]?\d{1,18}$/.test(value);
-  const isNegative = isNumber && Number(value) < 0;
+  const revision = value === '' ? 0n : parseInt64(value);
   const isChanged = before !== '' && before !== value;
-  const unparsed = `failed to parse resource version ${JSON.stringify(value)}`;
-  const negative = 'must be greater than or equal to 0';
+  const unparsed = (problem: 'syntax' | 'range') => {
+    const why = problemText({ code: 'number', parser: 'ParseInt', text: value, problem });
+    return invalid(path, value, `failed to parse resource version ${goQuoted(value)}: ${why}`);
+  };
   return [
-    ...(isNumber ? [] : [invalid(path, value, unparsed)]),
-    ...(isNegative ? [invalid(path, Number(value), negative)] : []),
+    ...(typeof revision === 'string' ? [unparsed(revision)] : []),
+    ...(typeof revision === 'bigint' && revision < 0n ? [invalid(path, revision, negative)] : []),
     ...(isChanged ? [invalid(path, value, 'resourceVersion cannot be updated')] : []),
   ];
 }
