@@ -100,6 +100,9 @@ describe('plugins that run by default', async () => {
       expect(await refusal(core('pods'), pod('p', spec))).toBe(
         'pods "p" is forbidden: the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod spec; priority admission controller computed Never from the given PriorityClass name',
       );
+      expect(await refusal(core('pods'), pod('p', { preemptionPolicy: '' }))).toBe(
+        'pods "p" is forbidden: the string value of PreemptionPolicy () must not be provided in pod spec; priority admission controller computed PreemptLowerPriority from the given PriorityClass name',
+      );
     });
 
     test('ADM-1: an update without the number keeps it', async () => {

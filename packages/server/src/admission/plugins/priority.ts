@@ -71,11 +71,11 @@ async function setPriority(
   spec.priority = value;
   const policy = found === undefined ? 'PreemptLowerPriority' : textAt(found, 'preemptionPolicy');
   if (policy === '') return;
-  const givenPolicy = spec.preemptionPolicy ?? '';
-  if (givenPolicy !== '' && givenPolicy !== policy) {
+  const podPolicy = spec.preemptionPolicy ?? undefined;
+  if (podPolicy !== undefined && podPolicy !== policy) {
     throw refusal(
       call,
-      `the string value of PreemptionPolicy (${givenPolicy}) must not be provided in pod spec; priority admission controller computed ${policy} from the given PriorityClass name`,
+      `the string value of PreemptionPolicy (${podPolicy}) must not be provided in pod spec; priority admission controller computed ${policy} from the given PriorityClass name`,
     );
   }
   spec.preemptionPolicy = policy;
