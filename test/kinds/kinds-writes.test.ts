@@ -333,4 +333,23 @@ describe('deletion', () => {
     expect(body.metadata).toHaveProperty('deletionTimestamp');
     expect(body.metadata).not.toHaveProperty('deletionGracePeriodSeconds');
   });
+
+  test('DEL-4: of a Namespace again changes nothing until it is finalized', async () => {
+    const metadata = { name: 'deleted-again', finalizers: ['example.com/kept'] };
+    const path = '/api/v1/namespaces/deleted-again';
+    await server.post('/api/v1/namespaces', {
+      metadata,
+      spec: { finalizers: ['example.com/own'] },
+    });
+    await server.remove(path);
+    const again = await server.remove(`${path}?propagationPolicy=Foreground`);
+    expect(again.body.metadata.finalizers).toEqual(metadata.finalizers);
+    expect(again.body.metadata).not.toHaveProperty('deletionGracePeriodSeconds');
+    await server.put(`${path}/finalize`, { metadata, spec: {} });
+    const last = await server.remove(`${path}?propagationPolicy=Background`);
+    expect(last.body.metadata).toMatchObject({
+      finalizers: ['example.com/kept'],
+      deletionGracePeriodSeconds: 0,
+    });
+  });
 });

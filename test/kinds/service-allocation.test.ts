@@ -346,7 +346,7 @@ describe('exactness', () => {
       const refused = made.find(({ status }) => status !== 201);
       expect(refused?.status).toBe(500);
       expect(refused?.body.message).toMatch(
-        /^Internal error occurred: failed to allocate a serviceIP for Service "s\d+": range is full$/,
+        /^Internal error occurred: failed to allocate a serviceIP: range is full$/,
       );
       await one.remove(at(namespace));
       const again = await Promise.all(names.slice(0, 14).map((name) => make(one, namespace, name)));

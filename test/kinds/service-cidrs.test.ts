@@ -140,7 +140,7 @@ describe('VER-5: additional ranges', async () => {
     const full = await small.post(at(namespace), service('full'));
     expect([full.status, full.body.message]).toEqual([
       500,
-      'Internal error occurred: failed to allocate a serviceIP for Service "full": range is full',
+      'Internal error occurred: failed to allocate a serviceIP: range is full',
     ]);
     await small.post(ranges, range('more', '192.168.7.0/28', 'fd00:7::/112'));
     await isReady(small, 'more');

@@ -58,11 +58,8 @@ export function namespace(dialect: Dialect): ResourceDef {
       },
       hasStatus: true,
       deleteAnswers: 'object',
-      beforeDelete: (_, object) => {
-        object.status = { ...object.status, phase: 'Terminating' };
-        return 'finalize';
-      },
-      mayRemove: (object) => (object.spec?.finalizers ?? []).length === 0,
+      beforeDelete,
+      mayRemove: isFinalized,
     },
     example: () => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'example' } }),
   });
@@ -96,6 +93,17 @@ function prepareForUpdate(
   if (old.spec === undefined) delete object.spec;
   else object.spec = old.spec;
 }
+
+/** Marks a Namespace; later deletions change nothing until it has no `spec.finalizers`. */
+function beforeDelete(_: StrategyContext, object: Stored<Namespace>) {
+  if (object.metadata.deletionTimestamp === undefined) {
+    object.status = { ...object.status, phase: 'Terminating' };
+    return 'finalize';
+  }
+  return isFinalized(object) ? 'proceed' : 'marked';
+}
+
+const isFinalized = (object: Stored<Namespace>) => (object.spec?.finalizers ?? []).length === 0;
 
 const garbageCollectorFinalizers = new Set(['orphan', 'foregroundDeletion']);
 

@@ -81,7 +81,7 @@ export function markForDeletion(
     // An object that waits for more than the finalizers in its metadata gets no grace period.
     if (options.isGraceful) metadata.deletionGracePeriodSeconds = grace;
     if ((metadata.generation ?? 0) > 0) metadata.generation = (metadata.generation ?? 0) + 1;
-  }
+  } else if (options.isGraceful) metadata.deletionGracePeriodSeconds = 0;
   setFinalizers(object, finalizersFor(metadata.finalizers ?? [], plan));
 }
 

@@ -191,9 +191,7 @@ class AllocationAttempt {
       return pool.addressOf(index);
     }
     const why = this.#isDry ? reasons.unready : reasons.full;
-    throw internalError(
-      `failed to allocate a serviceIP for Service ${JSON.stringify(this.#name)}: ${why}`,
-    );
+    throw internalError(`failed to allocate a serviceIP: ${why}`);
   }
 
   #namedAddress(pools: readonly AddressPool[], ip: string, spec: ServiceSpec): string {
