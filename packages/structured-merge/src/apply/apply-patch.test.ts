@@ -5,7 +5,7 @@ import { refreshLastApplied } from './apply-patch.ts';
 const annotation = 'example.com/last-applied';
 const kind = { apiVersion: 'v1', lastApplied: { annotation, manager: 'tool' } };
 
-test('SSA-1: a refreshed last-applied annotation is escaped as by kubectl', () => {
+test('SSA-1: a refreshed last-applied annotation has the escapes of kubectl', () => {
   const object: ApiObject = {
     apiVersion: 'v1',
     kind: 'Thing',

@@ -15,6 +15,7 @@ import {
   runInOnePiece,
   StatusError,
   shownPathMax,
+  textOf,
   truncateText,
 } from '@wheelhouse/machinery';
 import { FoundPaths } from '@wheelhouse/schema';
@@ -127,8 +128,6 @@ function checkPatch(kind: TrackedKind, patch: JsonObject): void {
   }
 }
 
-const textOf = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
-
 /** `apps/v1, Kind=Deployment`; for the core group `/v1, Kind=Pod`. */
 export function describeKind(object: JsonObject): string {
   const apiVersion = textOf(object['apiVersion']);
@@ -144,12 +143,10 @@ export function describe(object: JsonObject): string {
   return `${name}; ${describeKind(object)}`;
 }
 
-const asBadRequest = (what: () => string, error: unknown): unknown =>
-  error instanceof TypedError ? badRequest(`${what()}: ${error.message}`) : error;
-
 /**
  * Runs work in steps and turns a TypedError into a 400, since some client sent the object.
  * kube-apiserver answers it with a 500 of the same message.
+ * @param what returns the prefix of the message
  */
 function* explainingSteps<T>(
   what: () => string,
@@ -158,7 +155,7 @@ function* explainingSteps<T>(
   try {
     return yield* steps();
   } catch (error) {
-    throw asBadRequest(what, error);
+    throw error instanceof TypedError ? badRequest(`${what()}: ${error.message}`) : error;
   }
 }
 
@@ -172,21 +169,21 @@ function* ownersForApply(
   try {
     managed = decodeManaged(live.metadata.managedFields);
   } catch (error) {
-    const why = errorText(error);
-    const message = `failed to decode managed fields: ${why}`;
+    const message = `failed to decode managed fields: ${errorText(error)}`;
     throw new StatusError({ code: 500, reason: '', message, cause: error });
   }
   if (managed.managers.size > 0) return managed;
-  const write = { live: undefined, object: live, manager: beforeFirstApply, nowMs };
-  const sized = size === undefined ? write : { ...write, size };
+  const creation = { live: undefined, object: live, manager: beforeFirstApply, nowMs };
+  const update = size === undefined ? creation : { ...creation, size };
   return yield* explainingSteps(
     () => 'failed to create manager for existing fields',
-    () => takeChanges(kind, sized, noManaged),
+    () => takeChanges(kind, update, noManaged),
   );
 }
 
 interface Merging {
   readonly apply: AppliedPatch;
+  /** The owners before the apply. */
   readonly before: Managed;
   readonly applied: TypedObject;
   readonly force: boolean;
@@ -204,18 +201,16 @@ function* mergeApplied(kind: TrackedKind, merging: Merging): Generator<void, Mer
   } catch (error) {
     if (!(error instanceof ConflictsError)) throw error;
     const { conflicts } = error;
-    const isUpgrade = merging.apply.manager === kind.lastApplied.manager;
-    const allowed = isUpgrade ? allowedBy(kind, merging) : undefined;
+    const { live, manager } = merging.apply;
+    const allowed =
+      live !== undefined && manager === kind.lastApplied.manager
+        ? allowedConflicts(kind, { live, type: merging.applied.type })
+        : undefined;
     if (allowed === undefined) throw applyConflict(conflicts);
     const forbidden = conflicts.filter(({ path }) => !hasPath(allowed, path));
     if (forbidden.length > 0) throw applyConflict(forbidden);
     return yield* mergeOnce(kind, { ...merging, force: true });
   }
-}
-
-function allowedBy(kind: TrackedKind, { apply: { live }, applied }: Merging) {
-  if (live === undefined) return undefined;
-  return allowedConflicts(kind, { live: asApiObject(withoutOwners(live)), type: applied.type });
 }
 
 function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged> {
@@ -271,13 +266,14 @@ interface ShownConflict {
  * there are more conflicts than a response may list (TRUST-3), a final line counts the others.
  */
 function applyConflict(conflicts: readonly Conflict[]): StatusError {
-  const conflictsShown: ShownConflict[] = [];
+  const shownConflicts: ShownConflict[] = [];
   const { items, omitted } = boundedList(conflicts, ({ manager, path }) => {
-    const listed = { manager, path: truncateText(showPath(path), shownPathMax) };
-    conflictsShown.push(listed);
-    return listed.path + listed.path + managerText(manager);
+    const shown = { manager, path: truncateText(showPath(path), shownPathMax) };
+    shownConflicts.push(shown);
+    // The answer names the path twice: in the message and in a cause.
+    return shown.path + shown.path + managerText(manager);
   });
-  const listed = conflictsShown.slice(0, items.length);
+  const listed = shownConflicts.slice(0, items.length);
   return new StatusError({
     code: 409,
     reason: 'Conflict',
@@ -327,11 +323,11 @@ function managerText(identity: string): string {
 /** The paths of all undeclared members: `spec.ports[0].odd`. */
 function undeclaredMembers(type: ValueType, value: JsonValue): FoundPaths {
   const found = new FoundPaths();
-  search(type, value, { path: '', found });
+  findUndeclared(type, value, { path: '', found });
   return found;
 }
 
-function search(
+function findUndeclared(
   type: ValueType,
   value: JsonValue,
   { path, found }: { readonly path: string; readonly found: FoundPaths },
@@ -340,7 +336,7 @@ function search(
   if (list !== undefined && Array.isArray(value)) {
     const element = list.element.get();
     for (const [index, item] of value.entries()) {
-      search(element, item, { path: `${path}[${index}]`, found });
+      findUndeclared(element, item, { path: `${path}[${index}]`, found });
     }
   } else if (map !== undefined && isObject(value)) {
     for (const [name, item] of Object.entries(value)) {
@@ -348,7 +344,7 @@ function search(
       const member = memberType(map, name);
       const below = path === '' ? name : `${path}.${name}`;
       if (member === undefined) found.add(below);
-      else search(member, item, { path: below, found });
+      else findUndeclared(member, item, { path: below, found });
     }
   }
 }
@@ -369,13 +365,13 @@ function allowedConflicts(
   kind: AnnotatedKind,
   { live, type }: { readonly live: ApiObject; readonly type: ValueType },
 ): FieldSet | undefined {
-  const recorded = live.metadata.annotations?.[kind.lastApplied.annotation] ?? '';
-  if (recorded === '') return undefined;
+  const record = live.metadata.annotations?.[kind.lastApplied.annotation] ?? '';
+  if (record === '') return undefined;
   try {
-    const last = parseJson(recorded);
+    const last = parseJson(record);
     if (!isObject(last) || last['apiVersion'] !== kind.apiVersion) return undefined;
     validateTyped(type, last, { allowDuplicates: false });
-    const { modified, added, removed } = compare(type, last, live);
+    const { modified, added, removed } = compare(type, last, withoutOwners(live));
     const named = toFieldSet(type, last);
     return difference(difference(difference(named, modified), added), removed);
   } catch (error) {
@@ -392,9 +388,9 @@ export function refreshLastApplied(
   const name = kind.lastApplied.annotation;
   const { annotations } = object.metadata;
   if ((annotations?.[name] ?? '') === '') return;
-  const recorded = { ...annotations, [name]: recordOf(patch, name) };
-  if (sizeOf(recorded) > annotationsBytesMax) delete recorded[name];
-  object.metadata.annotations = recorded;
+  const refreshed = { ...annotations, [name]: recordOf(patch, name) };
+  if (sizeOf(refreshed) > annotationsBytesMax) delete refreshed[name];
+  object.metadata.annotations = refreshed;
 }
 
 function sizeOf(annotations: Readonly<Record<string, string>>): number {

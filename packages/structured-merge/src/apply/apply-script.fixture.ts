@@ -1,5 +1,6 @@
 import {
   type ApiObject,
+  asApiObject,
   type JsonObject,
   type JsonValue,
   StatusError,
@@ -8,7 +9,7 @@ import type { Schema } from '@wheelhouse/schema';
 import { applyPatch } from './apply-patch.ts';
 import { recordUpdate, type TrackedKind } from './field-manager.ts';
 
-/** Short forms of schemas for tests. */
+/** Schemas for tests. */
 export const text: Schema = { type: 'string' };
 export const number: Schema = { type: 'number' };
 export const object = (properties: Readonly<Record<string, Schema>>, more: Partial<Schema> = {}) =>
@@ -37,7 +38,7 @@ const metadataSchema: Schema = object({
   annotations: mapOf(text),
 });
 
-/** One write of a script; `fields` are the members beside apiVersion, kind and metadata. */
+/** One write of a script; `fields` are the members other than apiVersion, kind, and metadata. */
 export interface Write {
   readonly op: 'apply' | 'force' | 'update';
   readonly by: string;
@@ -46,10 +47,10 @@ export interface Write {
   readonly version?: string;
 }
 
-/** An object that scripts write to, and the schemas of its versions, which may change. */
+/** An object to which tests write, and the schemas of its versions, which tests may change. */
 export interface Script {
   readonly schemas: Map<string, Schema>;
-  /** Turns the members of an object of one version into another's; absent: they are the same. */
+  /** Converts an object's members to another version; by default, they are the same. */
   readonly convert?: (fields: JsonObject, version: string) => JsonObject;
   live: ApiObject | undefined;
   nowMs: number;
@@ -80,7 +81,7 @@ function convertThing(script: Script, from: JsonObject, apiVersion: string): Jso
   return { ...converted, apiVersion };
 }
 
-/** Does one write; a refused one leaves the object as it was and throws. */
+/** Performs one write. A rejected write throws and does not change the object. */
 export function write(script: Script, step: Write): ApiObject {
   script.nowMs += 60_000;
   const { nowMs } = script;
@@ -88,9 +89,7 @@ export function write(script: Script, step: Write): ApiObject {
   const kind = kindOf(script, version);
   const stored = script.live;
   const live =
-    stored === undefined
-      ? undefined
-      : (convertThing(script, stored, kind.apiVersion) as unknown as ApiObject);
+    stored === undefined ? undefined : asApiObject(convertThing(script, stored, kind.apiVersion));
   const body: ApiObject = {
     ...structuredClone(step.fields),
     apiVersion: kind.apiVersion,
@@ -110,13 +109,13 @@ export function write(script: Script, step: Write): ApiObject {
   return script.live;
 }
 
-/** The members beside apiVersion, kind and metadata. */
+/** The members other than apiVersion, kind, and metadata. */
 export function fieldsOf(script: Script): JsonObject {
   const { apiVersion: _, kind: __, metadata: ___, ...fields } = script.live!;
   return fields;
 }
 
-/** Who owns what: manager name to FieldsV1 as JSON text. */
+/** The FieldsV1 of each manager as JSON text, by manager name. */
 export function owners(script: Script): Record<string, string> {
   const entries = script.live?.metadata.managedFields ?? [];
   return Object.fromEntries(
@@ -124,7 +123,7 @@ export function owners(script: Script): Record<string, string> {
   );
 }
 
-/** The paths a write conflicts over, as `manager path`; empty when it went through. */
+/** The message and path of each conflict of a write; empty if the write succeeds. */
 export function conflictsOf(run: () => unknown): string[] {
   try {
     run();

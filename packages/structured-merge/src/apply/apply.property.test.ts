@@ -105,8 +105,8 @@ test('no manager owns a path that the object lacks', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 6 }), (steps) => {
       const script = scriptOf(schema);
-      for (const one of steps) {
-        write(script, one);
+      for (const step of steps) {
+        write(script, step);
         const present = namedPaths(setOfFields(fieldsOf(script)));
         for (const entry of script.live?.metadata.managedFields ?? []) {
           for (const path of pathsOf(decodeFields(entry.fieldsV1))) {
@@ -121,13 +121,13 @@ test('no manager owns a path that the object lacks', () => {
 
 /** The paths of a set, including their prefixes. */
 function namedPaths(set: FieldSet): Set<string> {
-  const found = new Set<string>();
+  const paths = new Set<string>();
   for (const path of pathsOf(set)) {
     for (let length = 1; length <= path.length; length += 1) {
-      found.add(path.slice(0, length).join(' '));
+      paths.add(path.slice(0, length).join(' '));
     }
   }
-  return found;
+  return paths;
 }
 
 test('appliers of different fields commute', () => {
@@ -135,22 +135,22 @@ test('appliers of different fields commute', () => {
     fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
       const left = { data: one['data'] ?? { k: 'v' } } as JsonObject;
       const right = { items: other['items'] ?? [{ name: 'n' }] } as JsonObject;
-      const forth = scriptOf(schema);
-      write(forth, { op: 'apply', by: 'x', fields: left });
-      write(forth, { op: 'apply', by: 'y', fields: right });
-      const back = scriptOf(schema);
-      write(back, { op: 'apply', by: 'y', fields: right });
-      write(back, { op: 'apply', by: 'x', fields: left });
-      expect(fieldsOf(forth)).toEqual(fieldsOf(back));
+      const leftFirst = scriptOf(schema);
+      write(leftFirst, { op: 'apply', by: 'x', fields: left });
+      write(leftFirst, { op: 'apply', by: 'y', fields: right });
+      const rightFirst = scriptOf(schema);
+      write(rightFirst, { op: 'apply', by: 'y', fields: right });
+      write(rightFirst, { op: 'apply', by: 'x', fields: left });
+      expect(fieldsOf(leftFirst)).toEqual(fieldsOf(rightFirst));
       for (const by of ['x', 'y']) {
-        expect(setsEqual(ownedBy(forth, by), ownedBy(back, by))).toBe(true);
+        expect(setsEqual(ownedBy(leftFirst, by), ownedBy(rightFirst, by))).toBe(true);
       }
     }),
     runs,
   );
 });
 
-test('sets survive encoding, and the laws of set algebra hold', () => {
+test('a set is equal to its decoded encoding, and set operations obey the laws of set algebra', () => {
   fc.assert(
     fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
       const a = setOfFields(one);
@@ -168,7 +168,7 @@ test('sets survive encoding, and the laws of set algebra hold', () => {
   );
 });
 
-test('TRUST-2: set operations in steps have the same results as those at once', () => {
+test('TRUST-2: set operations have the same results in steps and in one piece', () => {
   fc.assert(
     fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
       const [left, right] = [setOfFields(one), setOfFields(other)];
@@ -189,7 +189,7 @@ test('TRUST-2: set operations in steps have the same results as those at once', 
 });
 
 test('TRUST-2: operations on large sets pause every thousand nodes', () => {
-  const many = (from: number) =>
+  const largeSet = (from: number) =>
     setOfFields({
       data: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`k${i + from}`, 'v'])),
     });
@@ -198,8 +198,8 @@ test('TRUST-2: operations on large sets pause every thousand nodes', () => {
     for (let step = work.next(); step.done !== true; step = work.next()) pauses += 1;
     return pauses;
   };
-  const [one, other] = [many(0), many(5000)];
-  // Each iterates one set; a set that is modified is copied first.
+  const [one, other] = [largeSet(0), largeSet(5000)];
+  // Each operation iterates over one set; a set that it changes is copied first.
   expect(pausesOf(intersectionSteps(one, other))).toBe(10);
   expect(pausesOf(unionSteps(one, other))).toBe(25);
   expect(pausesOf(differenceSteps(one, other))).toBe(25);

@@ -36,7 +36,7 @@ const schema: Schema = object({
   free: { type: 'object', preserveUnknownFields: true },
 });
 
-/** A script of writes, then the object and its owners as FieldsV1 text. */
+/** A sequence of writes, and the resulting object and owners as FieldsV1 text. */
 interface Case {
   readonly name: string;
   readonly steps: readonly Write[];
@@ -50,7 +50,7 @@ const update = (by: string, fields: JsonObject): Write => ({ op: 'update', by, f
 
 const cases: readonly Case[] = [
   {
-    name: 'owns what it names, item keys included',
+    name: 'an applier owns the fields of its body, including the keys of items',
     steps: [apply('a', { items: [{ name: 'x', value: 1 }], tags: ['t'], data: { k: 'v' } })],
     fields: { items: [{ name: 'x', value: 1 }], tags: ['t'], data: { k: 'v' } },
     owners: {
@@ -58,7 +58,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: 'gives up what it names no longer, and that goes',
+    name: 'a field that its only applier omits is removed',
     steps: [
       apply('a', { data: { k: 'v', l: 'w' }, tags: ['t'] }),
       apply('a', { data: { k: 'v' } }),
@@ -67,7 +67,7 @@ const cases: readonly Case[] = [
     owners: { a: '{"f:data":{"f:k":{}}}' },
   },
   {
-    name: 'shares what another names too, and that stays',
+    name: 'a shared field that one of its appliers omits stays',
     steps: [
       apply('a', { tags: ['t', 'u'] }),
       apply('b', { tags: ['u'] }),
@@ -77,7 +77,7 @@ const cases: readonly Case[] = [
     owners: { a: '{"f:tags":{"v:\\"t\\"":{}}}', b: '{"f:tags":{"v:\\"u\\"":{}}}' },
   },
   {
-    name: 'keeps what others put into an item it drops',
+    name: 'an item that its applier omits keeps the fields of other appliers',
     steps: [
       apply('a', { items: [{ name: 'x', value: 1 }] }),
       apply('b', { items: [{ name: 'x', inner: ['i'] }] }),
@@ -89,7 +89,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: 'an update takes over what it changes',
+    name: 'an update takes over the fields that it changes',
     steps: [
       apply('a', { spec: { replicas: 1, note: 'n' } }),
       update('b', { spec: { replicas: 2, note: 'n' } }),
@@ -98,7 +98,7 @@ const cases: readonly Case[] = [
     owners: { a: '{"f:spec":{"f:note":{}}}', b: '{"f:spec":{"f:replicas":{}}}' },
   },
   {
-    name: 'a forced apply moves what conflicts and nothing else',
+    name: 'a forced apply takes over the conflicting fields and no others',
     steps: [
       apply('a', { spec: { replicas: 1, note: 'n' } }),
       force('b', { spec: { replicas: 2 } }),
@@ -107,7 +107,7 @@ const cases: readonly Case[] = [
     owners: { a: '{"f:spec":{"f:note":{}}}', b: '{"f:spec":{"f:replicas":{}}}' },
   },
   {
-    name: 'the key of a list item may be a default',
+    name: 'a list item may omit a key that has a default',
     steps: [apply('a', { ports: [{ port: 80, name: 'x' }] })],
     fields: { ports: [{ port: 80, name: 'x' }] },
     owners: {
@@ -124,7 +124,7 @@ const cases: readonly Case[] = [
     owners: { b: '{"f:rows":{},"f:whole":{}}' },
   },
   {
-    name: 'untyped objects merge per member, their lists as a whole',
+    name: 'untyped objects are merged by member, and their lists are replaced as a whole',
     steps: [apply('a', { free: { x: { y: 1 }, l: [1] } }), apply('b', { free: { x: { z: 2 } } })],
     fields: { free: { x: { y: 1, z: 2 }, l: [1] } },
     owners: {
@@ -133,7 +133,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: 'the applied order of items holds, others keep their place before shared ones',
+    name: 'items have the applied order, and other items stay before the shared ones they preceded',
     steps: [update('u', { tags: ['a', 'b', 'c', 'd'] }), apply('a', { tags: ['d', 'x', 'b'] })],
     fields: { tags: ['a', 'c', 'd', 'x', 'b'] },
     owners: {
@@ -142,7 +142,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: 'duplicates an update stored are owned as one, and an apply replaces them',
+    name: 'duplicates that an update stored are owned as one item, and an apply replaces them',
     steps: [
       update('u', {
         items: [
@@ -160,7 +160,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-/** The encoding of a set with one leaf. */
+/** The expected owners in encoded form: an item that is a leaf has no `.` member. */
 const normalized = (expected: Readonly<Record<string, string>>) =>
   Object.fromEntries(
     Object.entries(expected).map(([name, fields]) => [
@@ -217,23 +217,23 @@ describe('conflicts', () => {
 });
 
 describe('invalid bodies', () => {
-  const refused = (fields: JsonObject) => () => write(scriptOf(schema), apply('a', fields));
-  test("duplicates, unknown members, and wrong types have kube-apiserver's messages", () => {
+  const applying = (fields: JsonObject) => () => write(scriptOf(schema), apply('a', fields));
+  test("duplicates, unknown members, and wrong types are rejected with kube-apiserver's messages", () => {
     const prefix = 'failed to create typed patch object (/a; example.com/v1, Kind=Thing): ';
-    expect(refused({ ports: [{ port: 80 }, { port: 80, protocol: 'TCP' }] })).toThrow(
+    expect(applying({ ports: [{ port: 80 }, { port: 80, protocol: 'TCP' }] })).toThrow(
       `${prefix}.ports: duplicate entries for key [port=80,protocol="TCP"]`,
     );
-    expect(refused({ nothing: 1 })).toThrow(`${prefix}.nothing: field not declared in schema`);
-    expect(refused({ items: [{ value: 1 }] })).toThrow(
+    expect(applying({ nothing: 1 })).toThrow(`${prefix}.nothing: field not declared in schema`);
+    expect(applying({ items: [{ value: 1 }] })).toThrow(
       `${prefix}.items: element 0: associative list with keys has an element that omits key field "name" (and doesn't have default value)`,
     );
-    expect(refused({ spec: { replicas: 'x' } })).toThrow(
+    expect(applying({ spec: { replicas: 'x' } })).toThrow(
       `${prefix}.spec.replicas: expected numeric (int or float), got string`,
     );
-    expect(refused({ spec: 'x' })).toThrow(`${prefix}.spec: expected map, got &{x}`);
+    expect(applying({ spec: 'x' })).toThrow(`${prefix}.spec: expected map, got &{x}`);
   });
 
-  test('managedFields and another kind are rejected with 400', () => {
+  test('managedFields are rejected', () => {
     const script = scriptOf(schema);
     expect(() => write(script, { ...apply('a', {}), metadata: { managedFields: [] } })).toThrow(
       'metadata.managedFields must be nil',
@@ -255,7 +255,7 @@ describe('versions', () => {
     return script;
   };
 
-  test('fields are tracked in the version they were written in', () => {
+  test('owned fields are recorded in the version of the write', () => {
     const script = start();
     write(script, apply('a', { spec: { replicas: 1 } }));
     const other: Write = { ...apply('b', { spec: { count: 2 } }), version: 'v2' };
@@ -264,7 +264,7 @@ describe('versions', () => {
     expect(owners(script)).toEqual({ b: '{"f:spec":{"f:count":{}}}' });
   });
 
-  test('managers of a removed version disappear', () => {
+  test('managers of a removed version are dropped', () => {
     const script = start();
     write(script, { ...apply('old', { spec: { count: 1 } }), version: 'v2' });
     script.live = { ...script.live!, apiVersion: 'example.com/v1', spec: { replicas: 1 } };
@@ -293,8 +293,8 @@ describe('managedFields in requests', () => {
   test('MF-3: one empty entry resets the owners, an empty list and malformed entries do not', () => {
     const script = scriptOf(schema);
     write(script, apply('a', { text: 'x' }));
-    for (const given of [[], [{ manager: 'm' }]]) {
-      write(script, withOwners(given));
+    for (const entries of [[], [{ manager: 'm' }]]) {
+      write(script, withOwners(entries));
       expect(Object.keys(owners(script))).toEqual(['a']);
     }
     write(script, withOwners([{}]));
@@ -316,7 +316,7 @@ describe('managedFields in requests', () => {
   });
 });
 
-test('kubectl takes over unchanged fields of client-side apply', () => {
+test('an apply by kubectl takes over unchanged fields of its client-side apply', () => {
   const script = scriptOf(schema);
   const last = JSON.stringify({
     apiVersion: 'example.com/v1',

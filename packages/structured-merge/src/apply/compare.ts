@@ -28,7 +28,7 @@ import {
   scalarProblem,
   TypedError,
 } from './validate-typed.ts';
-import { asMember } from './value-fields.ts';
+import { asMember, isEmptyObject } from './value-fields.ts';
 import {
   fitting,
   itemElement,
@@ -58,21 +58,27 @@ export function filterComparison(
   };
 }
 
-/** The differences at and below one place; undefined means none. */
-export interface Changes {
+/** The differences at and below one place; an undefined member means none of its type. */
+interface Changes {
   removed?: FieldNode | undefined;
   modified?: FieldNode | undefined;
   added?: FieldNode | undefined;
 }
 
 /** The differences below one place, by path element, under construction. */
-export interface Growing {
+interface GrowingChanges {
   removed: GrowingFieldSet | undefined;
   modified: GrowingFieldSet | undefined;
   added: GrowingFieldSet | undefined;
 }
 
-export interface Sides {
+const noChanges = (): GrowingChanges => ({
+  removed: undefined,
+  modified: undefined,
+  added: undefined,
+});
+
+interface Sides {
   readonly left: JsonValue | undefined;
   readonly right: JsonValue | undefined;
   /** Set if the sides have different shapes, both allowed by the type. */
@@ -98,9 +104,10 @@ function comparisonOf(changes: Changes | undefined, place: Place): Comparison {
   };
 }
 
-type Kind = 'map' | 'scalar' | 'list' | undefined;
+/** The shape by which a value is compared. */
+type ShapeKind = 'map' | 'scalar' | 'list' | undefined;
 
-export function kindOf(type: ValueType): Kind {
+function kindOf(type: ValueType): ShapeKind {
   if (type.map !== undefined) return 'map';
   if (type.scalar !== undefined) return 'scalar';
   return type.list === undefined ? undefined : 'list';
@@ -114,8 +121,8 @@ function compareAt(type: ValueType, sides: Sides, place: Place): Changes | undef
   if (right === undefined) return compareKind(leftType, sides, place);
   if (left === undefined || leftType === rightType) return compareKind(rightType, sides, place);
   const mixed: Sides = { ...sides, isMixed: true };
-  const one = compareKind(leftType, mixed, place);
-  return joinChanges(one, compareKind(rightType, mixed, place));
+  const leftChanges = compareKind(leftType, mixed, place);
+  return joinChanges(leftChanges, compareKind(rightType, mixed, place));
 }
 
 function joinChanges(one: Changes | undefined, other: Changes | undefined): Changes | undefined {
@@ -136,13 +143,13 @@ function compareKind(type: ValueType, sides: Sides, place: Place): Changes | und
   if (kind === 'map') return compareMaps(type.map!, sides, place);
   if (kind === 'list') return compareLists(type.list!, sides, place);
   if (kind === 'scalar') {
-    const one = scalarProblem(type.scalar!, sides.left, 'lhs: ');
-    const other = scalarProblem(type.scalar!, sides.right, 'rhs: ');
-    const misfits = [one, other].filter((problem) => problem !== undefined);
-    if (misfits.length === 0 || (sides.isMixed === true && misfits.length === 1)) {
+    const leftProblem = scalarProblem(type.scalar!, sides.left, 'lhs: ');
+    const rightProblem = scalarProblem(type.scalar!, sides.right, 'rhs: ');
+    const problems = [leftProblem, rightProblem].filter((problem) => problem !== undefined);
+    if (problems.length === 0 || (sides.isMixed === true && problems.length === 1)) {
       return leafChanges(sides);
     }
-    complain(place, ...misfits);
+    complain(place, ...problems);
     return ownChanges({}, sides);
   }
   complain(place, 'schema error: invalid atom: inlined');
@@ -156,11 +163,8 @@ function leafChanges({ left, right }: Sides): Changes | undefined {
   return jsonEqual(left, right) ? undefined : { modified: leafNode };
 }
 
-/** Adds the part itself to the changes if it was added or removed. */
-export function ownChanges(
-  changes: Changes | undefined,
-  { left, right }: Sides,
-): Changes | undefined {
+/** The changes with the part itself if it was added or removed. */
+function ownChanges(changes: Changes | undefined, { left, right }: Sides): Changes | undefined {
   if (left === undefined) return { ...changes, added: asMember(changes?.added) };
   if (right === undefined) return { ...changes, removed: asMember(changes?.removed) };
   return changes;
@@ -169,34 +173,27 @@ export function ownChanges(
 function compareMaps(map: MapShape, sides: Sides, place: Place): Changes | undefined {
   const left = isObject(sides.left) ? sides.left : undefined;
   const right = isObject(sides.right) ? sides.right : undefined;
-  if (map.atomic || (isEmptyMap(left) && isEmptyMap(right))) return leafChanges(sides);
-  const growing: Growing = { removed: undefined, modified: undefined, added: undefined };
+  if (map.atomic || (isEmptyObject(left) && isEmptyObject(right))) return leafChanges(sides);
+  const growing = noChanges();
   compareMembers(map, { left, right, growing }, place);
   return ownChanges(changesOf(growing), sides);
-}
-
-function isEmptyMap(object: JsonObject | undefined): boolean {
-  if (object !== undefined) {
-    for (const name in object) if (object[name] !== undefined) return false;
-  }
-  return true;
 }
 
 interface MapSides {
   readonly left: JsonObject | undefined;
   readonly right: JsonObject | undefined;
-  readonly growing: Growing;
+  readonly growing: GrowingChanges;
 }
 
 function compareMembers(map: MapShape, sides: MapSides, place: Place): void {
   const { left, right, growing } = sides;
-  const visit = (name: string, one: JsonValue | undefined, other: JsonValue | undefined) => {
-    if (one === other) return;
+  const visit = (name: string, before: JsonValue | undefined, after: JsonValue | undefined) => {
+    if (before === after) return;
     const type = memberType(map, name);
     const there = belowField(place, name);
     if (type === undefined) complain(there, 'field not declared in schema');
     else {
-      const changes = compareAt(type, { left: one, right: other }, there);
+      const changes = compareAt(type, { left: before, right: after }, there);
       if (changes !== undefined) collect(growing, fieldElement(name), changes);
     }
   };
@@ -213,8 +210,8 @@ function compareMembers(map: MapShape, sides: MapSides, place: Place): void {
   }
 }
 
-export function collect(
-  growing: Growing,
+function collect(
+  growing: GrowingChanges,
   element: PathElement,
   changes: Changes | undefined,
 ): void {
@@ -235,7 +232,7 @@ function grown(
   return growing;
 }
 
-export function changesOf({ removed, modified, added }: Growing): Changes | undefined {
+function changesOf({ removed, modified, added }: GrowingChanges): Changes | undefined {
   if (removed === undefined && modified === undefined && added === undefined) return undefined;
   return {
     removed: nodeOf(false, removed),
@@ -248,78 +245,81 @@ function compareLists(list: ListShape, sides: Sides, place: Place): Changes | un
   const left = Array.isArray(sides.left) ? sides.left : [];
   const right = Array.isArray(sides.right) ? sides.right : [];
   if (list.atomic || (left.length === 0 && right.length === 0)) return leafChanges(sides);
-  const growing: Growing = { removed: undefined, modified: undefined, added: undefined };
+  const growing = noChanges();
   const before = itemsByElement(list, left, place);
   const after = itemsByElement(list, right, place);
   const type = list.element.get();
-  for (const [element, one] of before) {
-    const items: ItemSides = { one, other: after.get(element) ?? none };
+  for (const [element, leftItems] of before) {
+    const items: ItemSides = { leftItems, rightItems: after.get(element) ?? noItems };
     collect(growing, element, compareItems(type, items, below(place, element)));
   }
-  for (const [element, other] of after) {
+  for (const [element, rightItems] of after) {
     if (before.has(element)) continue;
-    const items: ItemSides = { one: none, other };
+    const items: ItemSides = { leftItems: noItems, rightItems };
     collect(growing, element, compareItems(type, items, below(place, element)));
   }
   return ownChanges(changesOf(growing), sides);
 }
 
-export const none: readonly JsonValue[] = [];
+const noItems: readonly JsonValue[] = [];
 
 function itemsByElement(
   list: ListShape,
   items: readonly JsonValue[],
   place: Place,
 ): Map<PathElement, JsonValue[]> {
-  const found = new Map<PathElement, JsonValue[]>();
-  for (const [index, item] of items.entries()) addItem(found, { list, item, index }, place);
-  return found;
+  const byElement = new Map<PathElement, JsonValue[]>();
+  for (const [index, item] of items.entries()) addItem(byElement, { list, item, index }, place);
+  return byElement;
 }
 
 /** Groups an item with those of the same path element, or reports that it has none. */
-export function addItem(
-  found: Map<PathElement, JsonValue[]>,
+function addItem(
+  byElement: Map<PathElement, JsonValue[]>,
   { list, item, index }: { list: ListShape; item: JsonValue; index: number },
   place: Place,
 ): void {
   const element = itemElement(list, item);
   if (typeof element !== 'string') {
-    complain(place, `element ${index}: ${element.why}`);
+    complain(place, `element ${index}: ${element.problem}`);
     return;
   }
-  const same = found.get(element);
-  if (same === undefined) found.set(element, [item]);
-  else same.push(item);
+  const items = byElement.get(element);
+  if (items === undefined) byElement.set(element, [item]);
+  else items.push(item);
 }
 
 /**
  * The items of both sides with the same path element: at most one per side, unless a stored object
  * contains duplicates.
  */
-export interface ItemSides {
-  readonly one: readonly JsonValue[];
-  readonly other: readonly JsonValue[];
+interface ItemSides {
+  readonly leftItems: readonly JsonValue[];
+  readonly rightItems: readonly JsonValue[];
 }
 
 function compareItems(
   type: ValueType,
-  { one, other }: ItemSides,
+  { leftItems, rightItems }: ItemSides,
   place: Place,
 ): Changes | undefined {
-  const [left] = one;
-  const [right] = other;
-  if (one.length <= 1 && other.length <= 1) return compareAt(type, { left, right }, place);
-  if (one.length >= 2 && other.length >= 2) {
-    return jsonEqual([...one], [...other]) ? undefined : { modified: leafNode };
+  const [left] = leftItems;
+  const [right] = rightItems;
+  if (leftItems.length <= 1 && rightItems.length <= 1) {
+    return compareAt(type, { left, right }, place);
+  }
+  if (leftItems.length >= 2 && rightItems.length >= 2) {
+    return jsonEqual([...leftItems], [...rightItems]) ? undefined : { modified: leafNode };
   }
   // Duplicates are owned as one leaf; the content of a single item is added or removed with it.
-  if (one.length >= 2) {
-    const came =
+  if (leftItems.length >= 2) {
+    const addedItem =
       right === undefined ? undefined : compareAt(type, { left: undefined, right }, place);
-    return { ...came, removed: asMember(came?.removed) };
+    return { ...addedItem, removed: asMember(addedItem?.removed) };
   }
-  const went = left === undefined ? undefined : compareAt(type, { left, right: undefined }, place);
-  return { ...went, added: asMember(went?.added) };
+  const removedItem =
+    left === undefined ? undefined : compareAt(type, { left, right: undefined }, place);
+  return { ...removedItem, added: asMember(removedItem?.added) };
 }
 
 /** Number of values that are compared between two pauses, about a millisecond of work. */
@@ -335,7 +335,7 @@ export function* compareSteps(
   right: JsonValue,
 ): Generator<void, Comparison> {
   const place = rootPlace();
-  const changes = yield* changesAt(
+  const changes = yield* compareAtSteps(
     type,
     { left, right },
     { place, stride: new Stride(valuesPerStep) },
@@ -343,7 +343,8 @@ export function* compareSteps(
   return comparisonOf(changes, place);
 }
 
-interface At {
+/** The state of a walk in steps. */
+interface Walk {
   readonly place: Place;
   readonly stride: Stride;
 }
@@ -351,75 +352,81 @@ interface At {
 const isContainer = (value: JsonValue | undefined) => typeof value === 'object' && value !== null;
 
 /** `compareAt` in steps. */
-function* changesAt(type: ValueType, sides: Sides, at: At): Generator<void, Changes | undefined> {
+function* compareAtSteps(
+  type: ValueType,
+  sides: Sides,
+  at: Walk,
+): Generator<void, Changes | undefined> {
   const { left, right } = sides;
   if (!isContainer(left) && !isContainer(right)) return compareAt(type, sides, at.place);
   if (left === right) return undefined;
   const leftType = fitting(type, left);
   const rightType = fitting(type, right);
-  if (right === undefined) return yield* changesOfKind(leftType, sides, at);
+  if (right === undefined) return yield* compareKindSteps(leftType, sides, at);
   if (left === undefined || leftType === rightType) {
-    return yield* changesOfKind(rightType, sides, at);
+    return yield* compareKindSteps(rightType, sides, at);
   }
   const mixed: Sides = { ...sides, isMixed: true };
-  const one = yield* changesOfKind(leftType, mixed, at);
-  return joinChanges(one, yield* changesOfKind(rightType, mixed, at));
+  const leftChanges = yield* compareKindSteps(leftType, mixed, at);
+  return joinChanges(leftChanges, yield* compareKindSteps(rightType, mixed, at));
 }
 
 /** `compareKind` in steps. */
-function* changesOfKind(
+function* compareKindSteps(
   type: ValueType,
   sides: Sides,
-  at: At,
+  at: Walk,
 ): Generator<void, Changes | undefined> {
   const kind = kindOf(type);
   const { map, list } = type;
   if (kind === 'map' && map !== undefined && !map.atomic) {
     const left = isObject(sides.left) ? sides.left : undefined;
     const right = isObject(sides.right) ? sides.right : undefined;
-    if (isEmptyMap(left) && isEmptyMap(right)) return compareKind(type, sides, at.place);
-    return ownChanges(changesOf(yield* memberChanges(map, { left, right }, at)), sides);
+    if (isEmptyObject(left) && isEmptyObject(right)) return compareKind(type, sides, at.place);
+    return ownChanges(changesOf(yield* memberChangesSteps(map, { left, right }, at)), sides);
   }
   if (kind === 'list' && list !== undefined && !list.atomic) {
     const left = Array.isArray(sides.left) ? sides.left : [];
     const right = Array.isArray(sides.right) ? sides.right : [];
     if (left.length > 0 || right.length > 0) {
-      return ownChanges(changesOf(yield* itemChanges(list, { left, right }, at)), sides);
+      return ownChanges(changesOf(yield* itemChangesSteps(list, { left, right }, at)), sides);
     }
   }
   return compareKind(type, sides, at.place);
 }
 
-const nothing = (): Growing => ({ removed: undefined, modified: undefined, added: undefined });
-
-function* memberChanges(
+function* memberChangesSteps(
   map: MapShape,
   {
     left,
     right,
   }: { readonly left: JsonObject | undefined; readonly right: JsonObject | undefined },
-  { place, stride }: At,
-): Generator<void, Growing> {
-  const growing = nothing();
+  { place, stride }: Walk,
+): Generator<void, GrowingChanges> {
+  const growing = noChanges();
   for (const name of namesOf(left, right)) {
     stride.count();
     if (stride.isOver) yield;
-    const one = left === undefined ? undefined : member(left, name);
-    const other = right === undefined ? undefined : member(right, name);
-    if (one === other) continue;
+    const before = left === undefined ? undefined : member(left, name);
+    const after = right === undefined ? undefined : member(right, name);
+    if (before === after) continue;
     const type = memberType(map, name);
     const there = belowField(place, name);
     if (type === undefined) {
       complain(there, 'field not declared in schema');
       continue;
     }
-    const sides: Sides = { left: one, right: other };
-    collect(growing, fieldElement(name), yield* changesAt(type, sides, { place: there, stride }));
+    const sides: Sides = { left: before, right: after };
+    collect(
+      growing,
+      fieldElement(name),
+      yield* compareAtSteps(type, sides, { place: there, stride }),
+    );
   }
   return growing;
 }
 
-/** The members of one object, then those that only the other one has. */
+/** The names of the left object's members, then those that only the right object has. */
 function* namesOf(left: JsonObject | undefined, right: JsonObject | undefined): Generator<string> {
   if (left !== undefined) yield* Object.keys(left);
   if (right === undefined) return;
@@ -428,43 +435,44 @@ function* namesOf(left: JsonObject | undefined, right: JsonObject | undefined): 
   }
 }
 
-function* itemChanges(
+function* itemChangesSteps(
   list: ListShape,
-  sides: { readonly left: readonly JsonValue[]; readonly right: readonly JsonValue[] },
-  { place, stride }: At,
-): Generator<void, Growing> {
-  const growing = nothing();
-  const before = yield* itemsIn(list, sides.left, { place, stride });
-  const after = yield* itemsIn(list, sides.right, { place, stride });
+  { left, right }: { readonly left: readonly JsonValue[]; readonly right: readonly JsonValue[] },
+  { place, stride }: Walk,
+): Generator<void, GrowingChanges> {
+  const growing = noChanges();
+  const before = yield* itemsByElementSteps(list, left, { place, stride });
+  const after = yield* itemsByElementSteps(list, right, { place, stride });
   const type = list.element.get();
   const elements = [...before.keys()];
   for (const element of after.keys()) if (!before.has(element)) elements.push(element);
   for (const element of elements) {
     stride.count();
     if (stride.isOver) yield;
-    const one = before.get(element) ?? none;
-    const other = after.get(element) ?? none;
+    const leftItems = before.get(element) ?? noItems;
+    const rightItems = after.get(element) ?? noItems;
     const there = below(place, element);
-    const isPlain = one.length <= 1 && other.length <= 1;
-    const changes = isPlain
-      ? yield* changesAt(type, { left: one[0], right: other[0] }, { place: there, stride })
-      : compareItems(type, { one, other }, there);
+    const areUnique = leftItems.length <= 1 && rightItems.length <= 1;
+    const sides: Sides = { left: leftItems[0], right: rightItems[0] };
+    const changes = areUnique
+      ? yield* compareAtSteps(type, sides, { place: there, stride })
+      : compareItems(type, { leftItems, rightItems }, there);
     collect(growing, element, changes);
   }
   return growing;
 }
 
 /** `itemsByElement` in steps. */
-function* itemsIn(
+function* itemsByElementSteps(
   list: ListShape,
   items: readonly JsonValue[],
-  { place, stride }: At,
+  { place, stride }: Walk,
 ): Generator<void, Map<PathElement, JsonValue[]>> {
-  const found = new Map<PathElement, JsonValue[]>();
+  const byElement = new Map<PathElement, JsonValue[]>();
   for (const [index, item] of items.entries()) {
-    addItem(found, { list, item, index }, place);
+    addItem(byElement, { list, item, index }, place);
     stride.count();
     if (stride.isOver) yield;
   }
-  return found;
+  return byElement;
 }

@@ -206,8 +206,8 @@ function* trackUpdate(
   // the owners still owns its own changes, unlike in kube-apiserver (MF-3).
   const isUntracked = before.managers.size === 0 && before !== resetManaged;
   if (isUntracked && (live?.metadata.uid ?? '') !== '') return noManaged;
-  // The request's list has been read. With the same list on both sides, neither object needs a
-  // copy.
+  // The owners in the request have been read. With the same list on both sides, neither object
+  // needs a copy.
   if (isOfOneVersion(kind, before)) {
     jsonObject(object.metadata)['managedFields'] = live?.metadata.managedFields;
   }
@@ -217,6 +217,7 @@ function* trackUpdate(
 /** A temporary manager that owns the changes of the current write. */
 const currentOperation = 'current-operation';
 
+/** The owners after a write whose changes its manager takes over. */
 export function* takeChanges(
   kind: TrackedKind,
   update: RecordedUpdate,
@@ -242,20 +243,21 @@ export function* takeChanges(
   return { managers, times: new Map(before.times).set(identity, formatTime(nowMs)) };
 }
 
-/** Identities of managers that have written through an endpoint, by name. */
-type KnownIdentities = Record<'Apply' | 'Update', Map<string, string>>;
-const knownIdentities = new WeakMap<TrackedKind, KnownIdentities>();
+/** Identities of managers by operation and name. */
+type Identities = Record<'Apply' | 'Update', Map<string, string>>;
+const identitiesOf = new WeakMap<TrackedKind, Identities>();
 const identitiesMax = 256;
 
+/** The identity of a manager that writes through an endpoint, cached. */
 export function identityFor(
   kind: TrackedKind,
   name: string,
   operation: 'Apply' | 'Update',
 ): string {
-  let identities = knownIdentities.get(kind);
+  let identities = identitiesOf.get(kind);
   if (identities === undefined) {
     identities = { Apply: new Map(), Update: new Map() };
-    knownIdentities.set(kind, identities);
+    identitiesOf.set(kind, identities);
   }
   const byName = identities[operation];
   let identity = byName.get(name);
@@ -275,14 +277,14 @@ export function strip(owned: VersionedSet | undefined): VersionedSet | undefined
   return set.size === 0 ? undefined : { ...owned, set };
 }
 
-/** Stores owners in an object, or the live object's list if it is equivalent. */
+/** Sets an object's managedFields to owners, or to the live object's list if it is equivalent. */
 export function* storeOwners(options: {
-  live: ApiObject | undefined;
-  object: ApiObject;
-  owners: Managed;
+  readonly live: ApiObject | undefined;
+  readonly object: ApiObject;
+  readonly owners: Managed;
   /** The owners before the write, usually those of the live object. */
-  before: Managed;
-  size: 'large' | undefined;
+  readonly before: Managed;
+  readonly size: 'large' | undefined;
 }): Generator<void, void> {
   const { live, object, owners, before, size } = options;
   const stored = live?.metadata.managedFields;
@@ -333,8 +335,8 @@ export function withoutOwners(object: ApiObject): JsonObject {
 }
 
 /**
- * The object without managedFields, if necessary. If both sides have the same list, the comparison
- * skips it, so it need not be removed unless a conversion would copy it.
+ * The object, without managedFields if owners use several versions. The live object and the new one
+ * have the same list, which the comparison skips; only a conversion would copy it.
  */
 export function comparable(kind: TrackedKind, object: ApiObject, before: Managed): JsonObject {
   return isOfOneVersion(kind, before) ? object : withoutOwners(object);
@@ -351,7 +353,7 @@ function typeFor(kind: TrackedKind, apiVersion: string): ValueType | undefined {
   return schema === undefined ? undefined : resourceType(schema, kind.metadataSchema);
 }
 
-/** Types of the requests' versions, which each write needs several times. */
+/** The types of requests' versions, which each write needs several times. */
 const ownTypes = new WeakMap<TrackedKind, ValueType>();
 
 function ownType(kind: TrackedKind): ValueType {
@@ -363,10 +365,12 @@ function ownType(kind: TrackedKind): ValueType {
   return type;
 }
 
+/** An object in the version of the request. */
 export function typedObject(kind: TrackedKind, value: JsonObject): TypedObject {
   return { value, type: ownType(kind), apiVersion: kind.apiVersion };
 }
 
+/** The live object in the version of the request; before a create, the zero object. */
 export function typedLive(kind: TrackedKind, live: JsonObject | undefined): TypedObject {
   if (live !== undefined) return typedObject(kind, live);
   return typedObject(kind, zeroObject(kind.schemaFor(kind.apiVersion) ?? {}));
@@ -374,15 +378,15 @@ export function typedLive(kind: TrackedKind, live: JsonObject | undefined): Type
 
 /** The conversions of one write, each cached. */
 export function portOf(kind: TrackedKind): UpdaterPort {
-  let made: Map<JsonValue, Map<string, TypedObject | undefined>> | undefined;
+  let conversions: Map<JsonValue, Map<string, TypedObject | undefined>> | undefined;
   return {
     convert(object, apiVersion) {
       if (object.apiVersion === apiVersion) return object;
-      made ??= new Map();
-      let byVersion = made.get(object.value);
+      conversions ??= new Map();
+      let byVersion = conversions.get(object.value);
       if (byVersion === undefined) {
         byVersion = new Map();
-        made.set(object.value, byVersion);
+        conversions.set(object.value, byVersion);
       }
       if (!byVersion.has(apiVersion))
         byVersion.set(apiVersion, convertTyped(kind, object, apiVersion));

@@ -31,19 +31,18 @@ export interface FieldNode {
 export type GrowingFieldSet = Map<PathElement, FieldNode>;
 
 export const emptySet: FieldSet = new Map();
-const leaf: FieldNode = { member: true, children: undefined };
 
 /** The node of a path that is in the set and has nothing below it. */
-export const leafNode: FieldNode = leaf;
+export const leafNode: FieldNode = { member: true, children: undefined };
 
 /** A node with these parts; undefined if it would be empty. */
 export function nodeOf(member: boolean, children: FieldSet | undefined): FieldNode | undefined {
   const below = children === undefined || children.size === 0 ? undefined : children;
-  if (below === undefined) return member ? leaf : undefined;
+  if (below === undefined) return member ? leafNode : undefined;
   return { member, children: below };
 }
 
-/** The set of some paths; empty paths are ignored. */
+/** The set of the paths; empty paths are ignored. */
 export function setOf(paths: Iterable<FieldPath>): FieldSet {
   let set: FieldSet = emptySet;
   for (const path of paths) set = union(set, pathSet(path));
@@ -52,7 +51,7 @@ export function setOf(paths: Iterable<FieldPath>): FieldSet {
 
 function pathSet(path: FieldPath): FieldSet {
   if (path.length === 0) return emptySet;
-  let node: FieldNode = leaf;
+  let node: FieldNode = leafNode;
   for (let at = path.length - 1; at > 0; at -= 1) {
     node = { member: false, children: new Map([[path[at]!, node]]) };
   }
@@ -122,16 +121,16 @@ export function intersection(one: FieldSet, other: FieldSet): FieldSet {
   return result.size === 0 ? emptySet : result;
 }
 
-/** How the node of one set is subtracted from that of another. */
-type Taking = (node: FieldNode, taken: FieldNode) => FieldNode | undefined;
+/** How the node of one set is subtracted from that of another; undefined if nothing is left. */
+type SubtractNode = (node: FieldNode, subtracted: FieldNode) => FieldNode | undefined;
 
-function takeAway(one: FieldSet, other: FieldSet, taking: Taking): FieldSet {
+function subtract(one: FieldSet, other: FieldSet, subtractNode: SubtractNode): FieldSet {
   if (one.size === 0 || other.size === 0) return one;
   let result: GrowingFieldSet | undefined;
-  for (const [element, taken] of other) {
+  for (const [element, subtracted] of other) {
     const node = one.get(element);
     if (node === undefined) continue;
-    const kept = taking(node, taken);
+    const kept = subtractNode(node, subtracted);
     if (kept === node) continue;
     result ??= new Map(one);
     if (kept === undefined) result.delete(element);
@@ -140,31 +139,32 @@ function takeAway(one: FieldSet, other: FieldSet, taking: Taking): FieldSet {
   return result ?? one;
 }
 
-function rest(node: FieldNode, member: boolean, children: FieldSet | undefined) {
+/** A node with these parts, or the node itself if it already has them. */
+function changedNode(node: FieldNode, member: boolean, children: FieldSet | undefined) {
   if (member === node.member && children === node.children) return node;
   return nodeOf(member, children);
 }
 
-const takeExact: Taking = (node, taken) => {
+const subtractPaths: SubtractNode = (node, subtracted) => {
   const children =
-    node.children === undefined || taken.children === undefined
+    node.children === undefined || subtracted.children === undefined
       ? node.children
-      : difference(node.children, taken.children);
-  return rest(node, node.member && !taken.member, children);
+      : difference(node.children, subtracted.children);
+  return changedNode(node, node.member && !subtracted.member, children);
 };
 
-const takeWhole: Taking = (node, taken) => {
-  if (taken.member) return undefined;
+const subtractSubtrees: SubtractNode = (node, subtracted) => {
+  if (subtracted.member) return undefined;
   const children =
-    node.children === undefined || taken.children === undefined
+    node.children === undefined || subtracted.children === undefined
       ? node.children
-      : recursiveDifference(node.children, taken.children);
-  return rest(node, node.member, children);
+      : recursiveDifference(node.children, subtracted.children);
+  return changedNode(node, node.member, children);
 };
 
 /** The paths of the first set that are not in the other. */
 export function difference(one: FieldSet, other: FieldSet): FieldSet {
-  return one === other ? emptySet : takeAway(one, other, takeExact);
+  return one === other ? emptySet : subtract(one, other, subtractPaths);
 }
 
 /** Whether `outer` contains all paths of `inner`. */
@@ -181,18 +181,7 @@ export function containsSet(outer: FieldSet, inner: FieldSet): boolean {
 
 /** The paths of the first set that are neither in the other set nor below one of its paths. */
 export function recursiveDifference(one: FieldSet, other: FieldSet): FieldSet {
-  return takeAway(one, other, takeWhole);
-}
-
-/** The paths of a set that are not prefixes of others. */
-export function leaves(set: FieldSet): FieldSet {
-  const result: GrowingFieldSet = new Map();
-  for (const [element, node] of set) {
-    const children = node.children === undefined ? undefined : leaves(node.children);
-    const kept = nodeOf(node.member && node.children === undefined, children);
-    if (kept !== undefined) result.set(element, kept);
-  }
-  return result;
+  return subtract(one, other, subtractSubtrees);
 }
 
 /** Whether the path itself is in the set. */
@@ -245,9 +234,9 @@ export function* pathsOf(set: FieldSet, prefix: FieldPath = []): Generator<Field
  * The fields that writes through an endpoint may own: all except some paths and everything below
  * them, or only those that start with one of some patterns, in which `*` matches any path element.
  */
-export type FieldFilter =
-  | { readonly exclude: FieldSet }
-  | { readonly include: readonly (readonly (PathElement | '*')[])[] };
+export type FieldFilter = { readonly exclude: FieldSet } | { readonly include: readonly Pattern[] };
+
+type Pattern = readonly (PathElement | '*')[];
 
 /** The part of a set that passes a filter. */
 export function filterSet(set: FieldSet, filter: FieldFilter | undefined): FieldSet {
@@ -256,15 +245,13 @@ export function filterSet(set: FieldSet, filter: FieldFilter | undefined): Field
   return includeMatches(set, filter.include);
 }
 
-type Pattern = readonly (PathElement | '*')[];
-
 function includeMatches(set: FieldSet, patterns: readonly Pattern[]): FieldSet {
   if (patterns.some((pattern) => pattern.length === 0)) return set;
   const result: GrowingFieldSet = new Map();
   for (const [element, node] of set) {
-    const fitting = patterns.filter(([head]) => head === '*' || head === element);
-    if (fitting.length === 0) continue;
-    const next = fitting.map((pattern) => pattern.slice(1));
+    const matching = patterns.filter(([head]) => head === '*' || head === element);
+    if (matching.length === 0) continue;
+    const next = matching.map((pattern) => pattern.slice(1));
     const children = node.children === undefined ? undefined : includeMatches(node.children, next);
     addNode(result, element, nodeOf(node.member, children));
   }
@@ -272,7 +259,7 @@ function includeMatches(set: FieldSet, patterns: readonly Pattern[]): FieldSet {
 }
 
 /** A modifiable copy of a set. */
-function* copied(set: FieldSet, stride: Stride): Generator<void, GrowingFieldSet> {
+function* copySteps(set: FieldSet, stride: Stride): Generator<void, GrowingFieldSet> {
   const copy: GrowingFieldSet = new Map();
   for (const [element, node] of set) {
     copy.set(element, node);
@@ -282,29 +269,29 @@ function* copied(set: FieldSet, stride: Stride): Generator<void, GrowingFieldSet
   return copy;
 }
 
-/** What becomes of a node for a path element that another set has; undefined removes it. */
-type ChangeNode = (
+/** Combines the nodes of two sets for the same path element; undefined removes the node. */
+type CombineNodes = (
   node: FieldNode | undefined,
-  by: FieldNode,
+  otherNode: FieldNode,
   stride: Stride,
 ) => Generator<void, FieldNode | undefined>;
 
-/** Applies a change to the nodes of a set for the path elements that another set has. */
-function* changedBy(
+/** Combines the nodes of a set with those that another set has for the same path elements. */
+function* combineSteps(
   one: FieldSet,
   other: FieldSet,
-  { stride, change }: { readonly stride: Stride; readonly change: ChangeNode },
+  { stride, combine }: { readonly stride: Stride; readonly combine: CombineNodes },
 ): Generator<void, FieldSet> {
   const changes: [PathElement, FieldNode | undefined][] = [];
-  for (const [element, by] of other) {
+  for (const [element, otherNode] of other) {
     stride.count();
     if (stride.isOver) yield;
     const node = one.get(element);
-    const changed = yield* change(node, by, stride);
+    const changed = yield* combine(node, otherNode, stride);
     if (changed !== node) changes.push([element, changed]);
   }
   if (changes.length === 0) return one;
-  const result = yield* copied(one, stride);
+  const result = yield* copySteps(one, stride);
   for (const [element, node] of changes) {
     stride.count();
     if (stride.isOver) yield;
@@ -325,18 +312,16 @@ export function* unionSteps(
 ): Generator<void, FieldSet> {
   if (one === other || other.size === 0) return one;
   if (one.size === 0) return other;
-  return yield* changedBy(one, other, { stride, change: joinedNode });
+  return yield* combineSteps(one, other, { stride, combine: joinNodes });
 }
 
-const joinedNode: ChangeNode = function* (node, by, stride) {
-  if (node === undefined || node === by) return by;
+const joinNodes: CombineNodes = function* (node, otherNode, stride) {
+  if (node === undefined || node === otherNode) return otherNode;
   const children =
-    node.children === undefined || by.children === undefined
-      ? (node.children ?? by.children)
-      : yield* unionSteps(node.children, by.children, stride);
-  const member = node.member || by.member;
-  if (member === node.member && children === node.children) return node;
-  return { member, children };
+    node.children === undefined || otherNode.children === undefined
+      ? (node.children ?? otherNode.children)
+      : yield* unionSteps(node.children, otherNode.children, stride);
+  return changedNode(node, node.member || otherNode.member, children);
 };
 
 /** `intersection` in steps. */
@@ -371,14 +356,14 @@ export function* differenceSteps(
 ): Generator<void, FieldSet> {
   if (one === other) return emptySet;
   if (one.size === 0 || other.size === 0) return one;
-  return yield* changedBy(one, other, { stride, change: reducedNode });
+  return yield* combineSteps(one, other, { stride, combine: subtractNodes });
 }
 
-const reducedNode: ChangeNode = function* (node, by, stride) {
+const subtractNodes: CombineNodes = function* (node, subtracted, stride) {
   if (node === undefined) return undefined;
   const children =
-    node.children === undefined || by.children === undefined
+    node.children === undefined || subtracted.children === undefined
       ? node.children
-      : yield* differenceSteps(node.children, by.children, stride);
-  return rest(node, node.member && !by.member, children);
+      : yield* differenceSteps(node.children, subtracted.children, stride);
+  return changedNode(node, node.member && !subtracted.member, children);
 };

@@ -5,6 +5,7 @@ import {
   type JsonValue,
   type ManagedFieldsEntry,
   Stride,
+  textOf,
 } from '@wheelhouse/machinery';
 import {
   addNode,
@@ -49,11 +50,11 @@ export interface ManagerIdentity {
 /** The identity as a text, by which owners are keyed and conflicts are sorted. */
 export function identityOf(identity: ManagerIdentity): string {
   const { manager, operation, apiVersion, subresource } = identity;
-  const ofVersion = operation === 'Update' && apiVersion !== '';
+  const hasVersion = operation === 'Update' && apiVersion !== '';
   return (
     (manager === '' ? '{' : `{"manager":${quoted(manager)},`) +
     `"operation":"${operation}"` +
-    (ofVersion ? `,"apiVersion":${quoted(apiVersion)}` : '') +
+    (hasVersion ? `,"apiVersion":${quoted(apiVersion)}` : '') +
     (subresource === '' ? '}' : `,"subresource":${quoted(subresource)}}`)
   );
 }
@@ -77,8 +78,6 @@ export function parseIdentity(identity: string): Partial<ManagerIdentity> {
   return parsed;
 }
 
-const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
-
 /**
  * Decodes `metadata.managedFields`. Throws an Error with kube-apiserver's message if an entry is
  * malformed.
@@ -87,8 +86,8 @@ export function decodeManaged(entries: JsonValue | undefined): Managed {
   if (entries === undefined || entries === null) return noManaged;
   if (!Array.isArray(entries)) throw new Error('managedFields must be a list');
   if (entries.length === 0) return noManaged;
-  const cachedMeaning = (entries as WrittenList)[meaning];
-  if (cachedMeaning !== undefined) return cachedMeaning;
+  const cachedOwners = (entries as ListWithOwners)[decodedOwners];
+  if (cachedOwners !== undefined) return cachedOwners;
   const managers = new Map<string, VersionedSet>();
   const times = new Map<string, string>();
   const byIdentity = new Map<string, ManagedFieldsEntry>();
@@ -103,8 +102,8 @@ export function decodeManaged(entries: JsonValue | undefined): Managed {
  * The decoded form of a list, cached on the list itself under a symbol that encoders ignore. A
  * WeakMap with the lists of all objects would burden the garbage collector.
  */
-const meaning = Symbol('owners');
-type WrittenList = JsonValue[] & { readonly [meaning]?: Managed };
+const decodedOwners = Symbol('owners');
+type ListWithOwners = JsonValue[] & { readonly [decodedOwners]?: Managed };
 
 interface GrowingManaged {
   readonly managers: Map<string, VersionedSet>;
@@ -120,20 +119,20 @@ function decodeEntry(
   if (operation !== 'Apply' && operation !== 'Update') {
     throw new Error('operation must be `Apply` or `Update`');
   }
-  const apiVersion = text(entry['apiVersion']);
+  const apiVersion = textOf(entry['apiVersion']);
   if (apiVersion === '') throw new Error('apiVersion must not be empty');
-  const fieldsType = text(entry['fieldsType']);
+  const fieldsType = textOf(entry['fieldsType']);
   if (fieldsType === '') throw new Error(`missing fieldsType in managed fields entry ${index}`);
   if (fieldsType !== 'FieldsV1') {
-    const quoted = JSON.stringify(fieldsType);
-    throw new Error(`invalid fieldsType ${quoted} in managed fields entry ${index}`);
+    const type = JSON.stringify(fieldsType);
+    throw new Error(`invalid fieldsType ${type} in managed fields entry ${index}`);
   }
-  const manager = text(entry['manager']);
-  const subresource = text(entry['subresource']);
+  const manager = textOf(entry['manager']);
+  const subresource = textOf(entry['subresource']);
   const identity = identityOf({ manager, operation, apiVersion, subresource });
   const set = decodeFields(entry['fieldsV1'] ?? {});
   into.managers.set(identity, { set, apiVersion, applied: operation === 'Apply' });
-  const time = text(entry['time']);
+  const time = textOf(entry['time']);
   if (time !== '') into.times.set(identity, time);
   into.written.set(identity, entry as ManagedFieldsEntry);
 }
@@ -158,18 +157,22 @@ export function encodeManaged(
   if (entries.length > 1) entries.sort(compareEntries);
   const list: JsonValue = entries;
   const value: Managed = { managers, times, entries: list, written: byIdentity };
-  Object.defineProperty(list, meaning, { value });
+  Object.defineProperty(list, decodedOwners, { value });
   return entries;
 }
 
-/** The previous entry, or at least its encoded fields, if they are unchanged. */
-function entryFor(of: {
+/** The entry of an owner: the previous one, or one with its encoded fields, if unchanged. */
+function entryFor({
+  identity,
+  owned,
+  time,
+  before,
+}: {
   readonly identity: string;
   readonly owned: VersionedSet;
   readonly time: string | undefined;
   readonly before: Managed;
 }): ManagedFieldsEntry {
-  const { identity, owned, time, before } = of;
   const writtenEntry = before.written?.get(identity);
   const isSameSet = writtenEntry !== undefined && before.managers.get(identity)?.set === owned.set;
   if (isSameSet && writtenEntry.apiVersion === owned.apiVersion && writtenEntry.time === time)
@@ -247,6 +250,7 @@ export function capUpdates(managed: Managed): Managed {
   );
   const managers = new Map(managed.managers);
   const times = new Map(managed.times);
+  /** The oldest entry of each version. */
   const firsts = new Map<string, string>();
   for (const [identity, owned] of updaters) {
     if (count <= updateManagersMax) break;
@@ -256,26 +260,27 @@ export function capUpdates(managed: Managed): Managed {
       firsts.set(apiVersion, identity);
       continue;
     }
-    joinOld({ managers, times }, { first, identity, owned });
+    mergeOldUpdate({ managers, times }, { first, identity, owned });
     count -= 1;
   }
   return { managers, times };
 }
 
-function joinOld(
+/** Moves the fields of an old Update entry to the manager of old updates of its version. */
+function mergeOldUpdate(
   { managers, times }: GrowingManaged,
   { first, identity, owned }: { first: string; identity: string; owned: VersionedSet },
 ): void {
   const { apiVersion } = owned;
   const manager = oldUpdatesManager;
-  const bucket = identityOf({ manager, operation: 'Update', apiVersion, subresource: '' });
-  const present = managers.get(bucket) ?? managers.get(first)!;
-  if (!managers.has(bucket)) managers.delete(first);
-  managers.set(bucket, { ...owned, set: union(owned.set, present.set) });
-  if (identity !== bucket) managers.delete(identity);
+  const oldIdentity = identityOf({ manager, operation: 'Update', apiVersion, subresource: '' });
+  const present = managers.get(oldIdentity) ?? managers.get(first)!;
+  if (!managers.has(oldIdentity)) managers.delete(first);
+  managers.set(oldIdentity, { ...owned, set: union(owned.set, present.set) });
+  if (identity !== oldIdentity) managers.delete(identity);
   const time = times.get(identity);
-  if (time === undefined) times.delete(bucket);
-  else times.set(bucket, time);
+  if (time === undefined) times.delete(oldIdentity);
+  else times.set(oldIdentity, time);
 }
 
 /**
@@ -357,8 +362,8 @@ function* readSteps(
     const element = elementOf(name);
     if (element === undefined) continue;
     const below = fields[name];
-    const isBare = below === null || below === undefined;
-    const node = isBare ? leafNode : yield* readSteps(below, { depth: depth + 1, stride });
+    const isLeaf = below === null || below === undefined;
+    const node = isLeaf ? leafNode : yield* readSteps(below, { depth: depth + 1, stride });
     addNode(children, element, node);
   }
   return nodeOf(member || children.size === 0, children)!;
@@ -379,7 +384,7 @@ export function decodeFields(fields: JsonValue): FieldSet {
   return decodeText(fields);
 }
 
-/** Sets by the text of their encoding, oldest first; writers mostly own the same fields. */
+/** Sets by the text of their encoding, oldest first; the field sets of writers recur often. */
 const byText = new Map<string, FieldSet>();
 const textCharactersMax = 512 * 1024;
 const allCharactersMax = 4 * 1024 * 1024;
@@ -403,7 +408,7 @@ function decodeText(fields: JsonObject): FieldSet {
 
 function readNode(fields: JsonValue | undefined, depth: number): FieldNode {
   if (depth > depthMax) throw new Error('exceeded max depth');
-  if (fields === null || fields === undefined) return { member: true, children: undefined };
+  if (fields === null || fields === undefined) return leafNode;
   if (!isObject(fields)) throw new Error('expected an object of fields');
   let member = false;
   const children: GrowingFieldSet = new Map();

@@ -18,6 +18,7 @@ import {
   scalarProblem,
   TypedError,
 } from './validate-typed.ts';
+import { isEmptyObject } from './value-fields.ts';
 import {
   fitting,
   itemElement,
@@ -109,28 +110,22 @@ function mergeAt(type: ValueType, sides: Sides, place: Place): JsonValue | undef
   return mergeKind(rightType, sides, place);
 }
 
+/** The partial value if there is one, otherwise the live one. */
 const preferred = ({ left, right }: Sides) => (right === undefined ? left : right);
 
 function mergeKind(type: ValueType, sides: Sides, place: Place): JsonValue | undefined {
   if (type.map !== undefined) return mergeMaps(type.map, sides, place);
   if (type.scalar !== undefined) {
-    const one = scalarProblem(type.scalar, sides.left, 'lhs: ');
-    const other = scalarProblem(type.scalar, sides.right, 'rhs: ');
-    if (one === undefined || other === undefined) return preferred(sides);
-    complain(place, one, other);
+    const leftProblem = scalarProblem(type.scalar, sides.left, 'lhs: ');
+    const rightProblem = scalarProblem(type.scalar, sides.right, 'rhs: ');
+    if (leftProblem === undefined || rightProblem === undefined) return preferred(sides);
+    complain(place, leftProblem, rightProblem);
     return undefined;
   }
   if (type.list !== undefined) return mergeLists(type.list, sides, place);
   complain(place, 'schema error: invalid atom: inlined');
   return undefined;
 }
-
-const isEmptyObject = (object: JsonObject | undefined) => {
-  if (object !== undefined) {
-    for (const name in object) if (object[name] !== undefined) return false;
-  }
-  return true;
-};
 
 function mergeMaps(map: MapShape, sides: Sides, place: Place): JsonValue | undefined {
   const left = isObject(sides.left) ? sides.left : undefined;
@@ -262,13 +257,8 @@ function* mergeListsSteps(
   if (place.problems.length > problemsBefore) return undefined;
   const type = list.element.get();
   const items: JsonValue[] = [];
-  for (const { element, left: one, right: other } of interleaved({
-    present,
-    applied,
-    live: left,
-  })) {
-    const item = { left: one, right: other };
-    const there = below(place, element);
+  for (const item of interleaved({ present, applied, live: left })) {
+    const there = below(place, item.element);
     const merged = areLight(item, stride)
       ? mergeAt(type, item, there)
       : yield* mergeAtSteps(type, item, { place: there, stride });
@@ -291,31 +281,31 @@ function indexItems(
   items: readonly JsonValue[],
   { place, allowDuplicates }: { place: Place; allowDuplicates: boolean },
 ): IndexedItems {
-  const found = noItems();
+  const indexed = noItems();
   for (const [index, item] of items.entries()) {
-    addItem(found, { list, index, item }, { place, allowDuplicates });
+    addItem(indexed, { list, index, item }, { place, allowDuplicates });
   }
-  return found;
+  return indexed;
 }
 
 const noItems = (): IndexedItems => ({ order: [], byElement: new Map() });
 
 function addItem(
   { order, byElement }: IndexedItems,
-  of: { readonly list: ListShape; readonly index: number; readonly item: JsonValue },
+  { list, index, item }: { list: ListShape; index: number; item: JsonValue },
   { place, allowDuplicates }: { place: Place; allowDuplicates: boolean },
 ): void {
-  const element = itemElement(of.list, of.item);
+  const element = itemElement(list, item);
   if (typeof element !== 'string') {
-    complain(place, `element ${of.index}: ${element.why}`);
+    complain(place, `element ${index}: ${element.problem}`);
     return;
   }
-  const again = byElement.has(element);
-  if (again && !allowDuplicates) {
+  const isDuplicate = byElement.has(element);
+  if (isDuplicate && !allowDuplicates) {
     complain(place, `duplicate entries for key ${showElement(element)}`);
     return;
   }
-  byElement.set(element, again ? null : of.item);
+  byElement.set(element, isDuplicate ? null : item);
   order.push(element);
 }
 
@@ -326,13 +316,13 @@ function* indexItemsSteps(
   options: { place: Place; stride: Stride; allowDuplicates: boolean },
 ): Generator<void, IndexedItems> {
   const { stride } = options;
-  const found = noItems();
+  const indexed = noItems();
   for (const [index, item] of items.entries()) {
-    addItem(found, { list, index, item }, options);
+    addItem(indexed, { list, index, item }, options);
     stride.count();
     if (stride.isOver) yield;
   }
-  return found;
+  return indexed;
 }
 
 /**
@@ -346,12 +336,12 @@ function interleave(
   place: Place,
 ): JsonValue[] {
   const type = list.element.get();
-  const out: JsonValue[] = [];
-  for (const { element, left, right } of interleaved(lists)) {
-    const item = mergeAt(type, { left, right }, below(place, element));
-    if (item !== undefined) out.push(item);
+  const items: JsonValue[] = [];
+  for (const item of interleaved(lists)) {
+    const merged = mergeAt(type, item, below(place, item.element));
+    if (merged !== undefined) items.push(merged);
   }
-  return out;
+  return items;
 }
 
 /** One item of a merged list. */
@@ -359,7 +349,7 @@ interface ItemSides extends Sides {
   readonly element: PathElement;
 }
 
-/** The items of a merged list in order. */
+/** The items of both sides, in the order of the merged list. */
 function* interleaved(lists: {
   present: IndexedItems;
   applied: IndexedItems;

@@ -17,7 +17,7 @@ const entry = (more: Partial<ManagedFieldsEntry>): ManagedFieldsEntry => ({
 const both = { 'f:spec': { 'f:paused': {}, 'f:replicas': {} } };
 const replicas = { 'f:spec': { 'f:replicas': {} } };
 
-test('SSA-10: a Scale shows the owners of the replicas in its own version', () => {
+test('SSA-10: the managedFields of a Scale list the owners of the replicas in its own version', () => {
   const owners = [
     entry({ manager: 'a', fieldsV1: both }),
     entry({ manager: 'b', fieldsV1: { 'f:data': {} } }),

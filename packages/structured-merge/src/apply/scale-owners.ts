@@ -79,8 +79,8 @@ export function ownersFromScale(
 }
 
 /**
- * Encodes owners as a new list without a cached meaning, because these identities differ from those
- * of its entries.
+ * Encodes owners as a new list without cached owners, because these identities differ from those
+ * that its entries decode to.
  */
 function asWritten(managed: Managed): ManagedFieldsEntry[] | undefined {
   const entries = encodeManaged(managed);

@@ -32,7 +32,7 @@ function stored(): ApiObject {
   return live;
 }
 
-/** A pace at which every step takes a whole slice; counts the pauses. */
+/** A pace that pauses after every step and counts the pauses. */
 function slowPace() {
   const pace = {
     over: true,
@@ -45,7 +45,7 @@ function slowPace() {
   return pace;
 }
 
-test('TRUST-2: an update pauses between its steps, with the same result', async () => {
+test('TRUST-2: an update that pauses between its steps has the same result', async () => {
   const live = stored();
   const whole = thing('y');
   recordUpdate(kind, { live, object: whole, manager: 'second', nowMs });
@@ -60,7 +60,7 @@ test('TRUST-2: an update pauses between its steps, with the same result', async 
   expect(pace.pauses).toBeGreaterThanOrEqual(10);
 });
 
-test('TRUST-2: an apply pauses between its steps, with the same result and conflicts', async () => {
+test('TRUST-2: an apply that pauses between its steps has the same result and conflicts', async () => {
   const live = stored();
   const apply = { live, patch: thing('z'), manager: 'second', nowMs };
   const pace = slowPace();
@@ -90,10 +90,10 @@ test('TRUST-2: owners of many fields are read, compared, and written in many ste
     ...thing(value),
     items: Array.from({ length: count }, (_, index) => ({ name: `i${index % 7}-${index}`, value })),
   });
-  const recorded = (steps: Generator<void, unknown>) => {
-    let turns = 0;
-    while (steps.next().done !== true) turns += 1;
-    return turns;
+  const countPauses = (steps: Generator<void, unknown>) => {
+    let pauses = 0;
+    while (steps.next().done !== true) pauses += 1;
+    return pauses;
   };
   const live = wide('x');
   recordUpdate(kind, { live: undefined, object: live, manager: 'first', nowMs });
@@ -102,13 +102,13 @@ test('TRUST-2: owners of many fields are read, compared, and written in many ste
   recordUpdate(kind, { live: stored, object: whole, manager: 'second', nowMs });
   const parts = wide('y');
   const update = { live: structuredClone(live), object: parts, manager: 'second', nowMs } as const;
-  const turns = recorded(recordSteps(kind, { ...update, size: 'large' }));
+  const pauses = countPauses(recordSteps(kind, { ...update, size: 'large' }));
   expect(JSON.stringify(parts)).toBe(JSON.stringify(whole));
   // Each item has at least three fields, and each step of a pass handles 250 of them.
-  expect(turns).toBeGreaterThan((3 * count * 3) / 250);
+  expect(pauses).toBeGreaterThan((3 * count * 3) / 250);
 });
 
-test('TRUST-2: an apply of many fields takes many steps, with the same result', () => {
+test('TRUST-2: an apply of many fields takes many steps and has the same result', () => {
   const items = (value: string) =>
     Array.from({ length: 2_000 }, (_, index) => ({ name: `i${index}`, value }));
   const live = stored();
@@ -119,14 +119,14 @@ test('TRUST-2: an apply of many fields takes many steps, with the same result', 
     patch: { ...thing('z'), items: items('z') },
     size: 'large',
   });
-  let turns = 0;
+  let pauses = 0;
   let step = work.next();
-  for (; step.done !== true; step = work.next()) turns += 1;
+  for (; step.done !== true; step = work.next()) pauses += 1;
   expect(step.value).toEqual(whole);
-  expect(turns).toBeGreaterThan((3 * 2_000 * 2) / 250);
+  expect(pauses).toBeGreaterThan((3 * 2_000 * 2) / 250);
 });
 
-test('TRUST-2: large applies in steps remove fields and reject invalid bodies like small ones', () => {
+test('TRUST-2: applies in steps remove fields and reject invalid bodies like those in one piece', () => {
   const items = (count: number, more: (index: number) => JsonObject = () => ({})) =>
     Array.from({ length: count }, (_, index) => ({
       name: `i${index}`,

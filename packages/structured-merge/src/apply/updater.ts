@@ -175,18 +175,23 @@ function* gainSteps(before: FieldSet, changes: Comparison): Generator<void, Fiel
   return yield* unionSteps(yield* unionSteps(kept, changes.modified), changes.added);
 }
 
-/** The fields of another manager after a change, and those that the writer takes from it. */
-interface Lost {
+/** The fields of another manager after a change. */
+interface Remainder {
+  /** The fields that the writer takes from the manager. */
   readonly taken: FieldSet;
+  /** The fields that the manager keeps. */
   readonly set: FieldSet;
 }
 
-function lose(before: FieldSet, { removed, modified, added }: Comparison): Lost {
+function lose(before: FieldSet, { removed, modified, added }: Comparison): Remainder {
   const taken = intersection(before, union(modified, added));
   return { taken, set: difference(difference(before, taken), removed) };
 }
 
-function* loseSteps(before: FieldSet, { removed, modified, added }: Comparison) {
+function* loseSteps(
+  before: FieldSet,
+  { removed, modified, added }: Comparison,
+): Generator<void, Remainder> {
   const taken = yield* intersectionSteps(before, yield* unionSteps(modified, added));
   const left = yield* differenceSteps(before, taken);
   return { taken, set: yield* differenceSteps(left, removed) };
@@ -223,19 +228,19 @@ export function* applyConfiguration(
     size === 'large'
       ? yield* toFieldSetSteps(applied.type, applied.value)
       : toFieldSet(applied.type, applied.value);
-  const named = filterSet(whole, port.filterFor(apiVersion));
-  managers.set(manager, { set: named, apiVersion, applied: true });
+  const set = filterSet(whole, port.filterFor(apiVersion));
+  managers.set(manager, { set, apiVersion, applied: true });
   yield;
   const pruning = last === undefined ? undefined : { managers, manager, last };
   const object = pruning === undefined ? merged : yield* prune(port, merged, pruning);
   yield;
   const moved = yield* moveOwnership(port, { live, object, managers, manager, size }, { force });
   yield;
-  const same =
+  const isSame =
     size === 'large'
       ? yield* jsonEqualSteps(live.value, object.value)
       : jsonEqual(live.value, object.value);
-  return { object: same ? undefined : object, managers: moved.managers };
+  return { object: isSame ? undefined : object, managers: moved.managers };
 }
 
 function reconcileManagers(
@@ -275,13 +280,13 @@ function* moveOwnership(
   { force }: { force: boolean },
 ): Generator<void, Moved> {
   const { live, object, managers, manager } = change;
-  const own = object.apiVersion;
-  const differing =
+  const { apiVersion } = object;
+  const unfiltered =
     change.size === 'large'
       ? yield* compareSteps(live.type, live.value, object.value)
       : compare(live.type, live.value, object.value);
-  const comparison = filterComparison(differing, port.filterFor(own));
-  const comparisons = new Map<string, Comparison>([[own, comparison]]);
+  const comparison = filterComparison(unfiltered, port.filterFor(apiVersion));
+  const comparisons = new Map<string, Comparison>([[apiVersion, comparison]]);
   const conflicts: Conflict[] = [];
   const result = new Map<string, VersionedSet>();
   for (const [other, owned] of managers) {
@@ -320,13 +325,13 @@ function* comparisonFor(
   const after = before === undefined ? undefined : port.convert(object, version);
   if (before === undefined || after === undefined) return undefined;
   yield;
-  const differing =
+  const differences =
     size === 'large'
       ? yield* compareSteps(before.type, before.value, after.value)
       : compare(before.type, before.value, after.value);
-  const found = filterComparison(differing, port.filterFor(version));
-  comparisons.set(version, found);
-  return found;
+  const comparison = filterComparison(differences, port.filterFor(version));
+  comparisons.set(version, comparison);
+  return comparison;
 }
 
 interface Pruning {
@@ -350,13 +355,13 @@ function* prune(
   if (last.set.size === 0 || retainsAll(last, now, apiVersion)) return merged;
   const whole = port.convert(merged, last.apiVersion);
   if (whole === undefined) return merged;
-  const bare = yield* removeFrom(whole, withNamedFields(last.set, whole.type));
+  const withoutLast = yield* removeFrom(whole, withNamedFields(last.set, whole.type));
   yield;
-  const kept = yield* addBackOwned(port, { whole, bare }, managers);
+  const withOwned = yield* addBackOwned(port, { whole, pruned: withoutLast }, managers);
   yield;
-  const pruned = yield* addBackUnowned(port, { whole, bare: kept }, last);
+  const withUnowned = yield* addBackUnowned(port, { whole, pruned: withOwned }, last);
   yield;
-  return port.convert(pruned, apiVersion) ?? merged;
+  return port.convert(withUnowned, apiVersion) ?? merged;
 }
 
 /**
@@ -371,16 +376,16 @@ function* removeFrom(object: TypedObject, paths: FieldSet): Generator<void, Type
   return { ...object, value: yield* removeItemsSteps(object.type, object.value, paths) };
 }
 
-/** The object before pruning, and its current remainder. */
-interface Halves {
+/** An object before and after pruning. */
+interface PruningStages {
   readonly whole: TypedObject;
-  readonly bare: TypedObject;
+  readonly pruned: TypedObject;
 }
 
 /** Restores fields that any manager owns, including the applier's new ones, version by version. */
 function* addBackOwned(
   port: UpdaterPort,
-  halves: Halves,
+  stages: PruningStages,
   managers: Managers,
 ): Generator<void, TypedObject> {
   const byVersion = new Map<string, FieldSet>();
@@ -389,30 +394,31 @@ function* addBackOwned(
     byVersion.set(apiVersion, union(byVersion.get(apiVersion) ?? emptySet, set));
   }
   // The pruned version comes first, because conversions may need fields that it restores.
-  const first = halves.whole.apiVersion;
+  const first = stages.whole.apiVersion;
   const versions = [...byVersion.keys()].filter((version) => version !== first);
   if (byVersion.has(first)) versions.unshift(first);
-  let current = halves;
+  let current = stages;
   for (const version of versions) {
     const whole = port.convert(current.whole, version);
-    const bare = whole === undefined ? undefined : port.convert(current.bare, version);
-    if (whole === undefined || bare === undefined) continue;
+    const pruned = whole === undefined ? undefined : port.convert(current.pruned, version);
+    if (whole === undefined || pruned === undefined) continue;
     yield;
-    current = { whole, bare: yield* keepOwned(whole, bare, byVersion.get(version)!) };
+    const owned = byVersion.get(version)!;
+    current = { whole, pruned: yield* keepOwned({ whole, pruned }, owned) };
   }
-  return current.bare;
+  return current.pruned;
 }
 
 function* namedSetOf({ type, value }: TypedObject): Generator<void, FieldSet> {
   return withNamedFields(yield* toFieldSetSteps(type, value), type);
 }
 
+/** The object before pruning, reduced to what is left and what is owned. */
 function* keepOwned(
-  whole: TypedObject,
-  bare: TypedObject,
+  { whole, pruned }: PruningStages,
   owned: FieldSet,
 ): Generator<void, TypedObject> {
-  const present = yield* namedSetOf(bare);
+  const present = yield* namedSetOf(pruned);
   yield;
   const keep = union(present, withNamedFields(owned, whole.type));
   yield;
@@ -426,19 +432,19 @@ function* keepOwned(
 /** Restores removed items that the applier never owned (dangling items). */
 function* addBackUnowned(
   port: UpdaterPort,
-  halves: Halves,
+  stages: PruningStages,
   last: VersionedSet,
 ): Generator<void, TypedObject> {
-  const { whole } = halves;
-  const bare = port.convert(halves.bare, last.apiVersion);
-  if (bare === undefined) return whole;
+  const { whole } = stages;
+  const pruned = port.convert(stages.pruned, last.apiVersion);
+  if (pruned === undefined) return whole;
   const all = yield* namedSetOf(whole);
   yield;
-  const left = withNamedFields(yield* toFieldSetSteps(bare.type, bare.value), whole.type);
+  const left = withNamedFields(yield* toFieldSetSteps(pruned.type, pruned.value), whole.type);
   yield;
-  const gone = difference(all, left);
+  const removed = difference(all, left);
   yield;
-  const dangling = intersection(gone, withNamedFields(last.set, whole.type));
+  const removedOwned = intersection(removed, withNamedFields(last.set, whole.type));
   yield;
-  return yield* removeFrom(whole, dangling);
+  return yield* removeFrom(whole, removedOwned);
 }

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { type JsonObject, type JsonValue, objectsOf } from '@wheelhouse/machinery';
 import { emptySet, type FieldSet, hasPath, union } from './field-set.ts';
 import { decodeFields, encodeFields } from './managed-fields.ts';
 import type { FieldPath } from './path-element.ts';
@@ -13,7 +13,7 @@ export function ownersOf(
   entries: JsonValue | undefined,
   { operation, path }: { readonly operation: Operation; readonly path: FieldPath },
 ): readonly string[] {
-  const owners = entriesOf(entries).filter(
+  const owners = objectsOf(entries).filter(
     (entry) => entry['operation'] === operation && hasPath(readableFields(entry), path),
   );
   return [...new Set(owners.map(({ manager }) => String(manager ?? '')))];
@@ -29,7 +29,7 @@ export function upgradeOwners(
   entries: JsonValue | undefined,
   { from, to }: { readonly from: readonly string[]; readonly to: string },
 ): JsonObject[] | undefined {
-  const original = entriesOf(entries);
+  const original = objectsOf(entries);
   const upgraded = from.reduce((list, manager) => upgradeOwner(list, { manager, to }), original);
   return upgraded === original ? undefined : upgraded;
 }
@@ -45,8 +45,11 @@ function upgradeOwner(
   const target = applier ?? newest;
   // Of updates in several versions, only those in the applier's version are transferred; the others
   // lose their owner.
-  const same = entries.find((one) => isOld(one) && one['apiVersion'] === target['apiVersion']);
-  const old = same === undefined ? emptySet : decodeFields(same['fieldsV1'] ?? {});
+  const oldInSameVersion = entries.find(
+    (entry) => isOld(entry) && entry['apiVersion'] === target['apiVersion'],
+  );
+  const old =
+    oldInSameVersion === undefined ? emptySet : decodeFields(oldInSameVersion['fieldsV1'] ?? {});
   const fieldsV1 = encodeFields(union(decodeFields(target['fieldsV1'] ?? {}), old));
   const merged: JsonObject = { ...target, manager: to, operation: 'Apply', fieldsV1 };
   return entries
@@ -64,9 +67,6 @@ function isOwner(
     (entry['subresource'] ?? '') === ''
   );
 }
-
-const entriesOf = (entries: JsonValue | undefined): JsonObject[] =>
-  Array.isArray(entries) ? entries.filter(isObject) : [];
 
 function readableFields(entry: JsonObject): FieldSet {
   try {

@@ -40,7 +40,7 @@ function showProblem({ path, message }: TypedProblem): string {
   return path === '' ? message : `${path}: ${message}`;
 }
 
-/** Renders a single problem as it is, several as a list. */
+/** A single problem as it is, or several as a list. */
 function showProblems(problems: readonly TypedProblem[]): string {
   if (problems.length === 1) return showProblem(problems[0]!);
   return ['errors:', ...problems.map((problem) => `  ${showProblem(problem)}`)].join('\n');
@@ -108,7 +108,7 @@ export function* validateTypedSteps(
   if (place.problems.length > 0) throw new TypedError(place.problems);
 }
 
-/** A walk in steps. */
+/** The state of a walk in steps. */
 interface Stepping {
   readonly walk: Walk;
   readonly stride: Stride;
@@ -165,18 +165,19 @@ interface Walk extends ValidationOptions {
   readonly place: Place;
 }
 
+/** The walk at another place. */
 const into = ({ allowDuplicates }: Walk, place: Place): Walk => ({ allowDuplicates, place });
 
 function validateValue(type: ValueType, value: JsonValue, walk: Walk): void {
   const { map, scalar, list } = fitting(type, value);
   if (map !== undefined) validateMap(map, value, walk);
   else if (scalar !== undefined) {
-    const why = scalarProblem(scalar, value, '');
-    if (why !== undefined) complain(walk.place, why);
+    const problem = scalarProblem(scalar, value, '');
+    if (problem !== undefined) complain(walk.place, problem);
   } else if (list !== undefined) validateList(list, value, walk);
 }
 
-/** Fast path for valid scalars, which need no place for errors. */
+/** Whether a value is a valid scalar: a fast path that needs no place for errors. */
 function isValidScalar(type: ValueType, value: JsonValue): boolean {
   const { scalar } = type;
   return (
@@ -240,13 +241,12 @@ function validateItems(list: ListShape, items: readonly JsonValue[], walk: Walk)
  */
 function itemOf(
   list: ListShape,
-  of: { readonly index: number; readonly item: JsonValue; readonly seen: Set<string> },
+  { index, item, seen }: { index: number; item: JsonValue; seen: Set<string> },
   walk: Walk,
 ): PathElement | undefined {
-  const { index, item, seen } = of;
   const element = itemElement(list, item);
   if (typeof element !== 'string') {
-    complain(walk.place, `element ${index}: ${element.why}`);
+    complain(walk.place, `element ${index}: ${element.problem}`);
     return undefined;
   }
   if (seen.has(element) && !walk.allowDuplicates) {
@@ -256,7 +256,10 @@ function itemOf(
   return element;
 }
 
-/** Why a value is not a scalar of this type; undefined if it is one or null. */
+/**
+ * The problem of a value that is not a scalar of this type; undefined if it is one or null.
+ * @param prefix begins the message: `lhs: ` and `rhs: ` when two values are compared
+ */
 export function scalarProblem(
   scalar: ScalarShape,
   value: JsonValue | undefined,

@@ -13,7 +13,7 @@ import {
   leafNode,
   nodeOf,
 } from './field-set.ts';
-import { fieldElement, fieldNameOf } from './path-element.ts';
+import { fieldElement, fieldNameOf, type PathElement } from './path-element.ts';
 import {
   fitting,
   itemElement,
@@ -58,8 +58,8 @@ function* nodeForSteps(
     }
     return nodeOf(false, set);
   }
-  const isItems = map === undefined && scalar === undefined && list?.atomic === false;
-  if (!isItems || !Array.isArray(value)) return nodeFor(type, value);
+  const hasItems = map === undefined && scalar === undefined && list?.atomic === false;
+  if (!hasItems || !Array.isArray(value)) return nodeFor(type, value);
   const set: GrowingFieldSet = new Map();
   const inner = list.element.get();
   for (const item of value) {
@@ -99,22 +99,25 @@ function membersSet(map: MapShape, object: JsonObject): FieldSet {
 function addMember(
   set: GrowingFieldSet,
   map: MapShape,
-  of: {
+  {
+    name,
+    value,
+    below,
+  }: {
     readonly name: string;
     readonly value: JsonValue;
     readonly below: FieldNode | undefined;
   },
 ): void {
-  const isMember = isEmptyMember(of.value) || !map.fields.has(of.name);
-  const node = isMember ? asMember(of.below) : of.below;
-  if (node !== undefined) set.set(fieldElement(of.name), node);
+  const isEmpty = value === null || (isObject(value) && isEmptyObject(value));
+  const node = isEmpty || !map.fields.has(name) ? asMember(below) : below;
+  if (node !== undefined) set.set(fieldElement(name), node);
 }
 
-/** Whether a value is null or an empty object. */
-function isEmptyMember(value: JsonValue): boolean {
-  if (value === null) return true;
-  if (!isObject(value)) return false;
-  for (const name in value) if (value[name] !== undefined) return false;
+/** Whether an object has no members; one that is undefined counts as absent. */
+export function isEmptyObject(object: JsonObject | undefined): boolean {
+  if (object === undefined) return true;
+  for (const name in object) if (object[name] !== undefined) return false;
   return true;
 }
 
@@ -124,7 +127,7 @@ export function asMember(node: FieldNode | undefined): FieldNode {
   return node.member ? node : { member: true, children: node.children };
 }
 
-/** Duplicate items occur once, without their content. */
+/** The set of a list's items. Duplicate items occur once, without their content. */
 function itemsSet(list: ListShape, items: readonly JsonValue[]): FieldSet {
   const set: GrowingFieldSet = new Map();
   const type = list.element.get();
@@ -162,14 +165,15 @@ export function withNamedFields(set: FieldSet, type: ValueType | undefined): Fie
   return result;
 }
 
-type Mode = 'remove' | 'extract';
-
 /**
  * The value without the members and list items in the set. A part that loses all its content
  * becomes null; atomic parts below a path of the set are removed as a whole.
  */
 function removeItems(type: ValueType, value: JsonValue, paths: FieldSet): JsonValue {
-  return walk(type, value, { paths, mode: 'remove' });
+  const { map, scalar, list } = fitting(type, value);
+  if (map !== undefined) return isObject(value) ? removeFromMap(map, value, paths) : null;
+  if (scalar !== undefined) return value;
+  return list !== undefined && Array.isArray(value) ? removeFromList(list, value, paths) : null;
 }
 
 /** `removeItems` in steps, for large values. */
@@ -180,10 +184,10 @@ export function* removeItemsSteps(
 ): Generator<void, JsonValue> {
   const stride = new Stride();
   if (stride.weigh(value) === 'light') return removeItems(type, value, paths);
-  return yield* walkSteps(type, value, { paths, stride });
+  return yield* removeSteps(type, value, { paths, stride });
 }
 
-function* walkSteps(
+function* removeSteps(
   type: ValueType,
   value: JsonValue,
   at: { readonly paths: FieldSet; readonly stride: Stride },
@@ -198,106 +202,81 @@ function* walkSteps(
     for (const name of Object.keys(value)) {
       const part = value[name];
       if (part === undefined) continue;
-      const of = { type: memberType(map, name), value: part, element: fieldElement(name) };
-      const left = yield* pickSteps(of, at);
-      if (left !== undefined) setMember(kept, name, left);
-      if (left !== undefined) count += 1;
+      const item = { type: memberType(map, name), value: part, element: fieldElement(name) };
+      const remainder = yield* remainderSteps(item, at);
+      if (remainder === undefined) continue;
+      setMember(kept, name, remainder);
+      count += 1;
     }
     return count > 0 ? kept : null;
   }
-  if (!isList || !Array.isArray(value)) {
-    return walk(type, value, { paths, mode: 'remove' });
-  }
+  if (!isList || !Array.isArray(value)) return removeItems(type, value, paths);
   const inner = list.element.get();
   const kept: JsonValue[] = [];
   for (const item of value) {
     const element = itemElement(list, item);
     if (typeof element !== 'string') continue;
-    const left = yield* pickSteps({ type: inner, value: item, element }, at);
-    if (left !== undefined) kept.push(left);
+    const remainder = yield* remainderSteps({ type: inner, value: item, element }, at);
+    if (remainder !== undefined) kept.push(remainder);
   }
   return kept.length > 0 ? kept : null;
 }
 
-/** `pick` in steps. */
-function* pickSteps(
-  of: {
-    readonly type: ValueType | undefined;
-    readonly value: JsonValue;
-    readonly element: string;
-  },
+/** A member or list item, and its type if its container declares one. */
+interface Item {
+  readonly type: ValueType | undefined;
+  readonly value: JsonValue;
+  readonly element: PathElement;
+}
+
+/** `remainderOf` in steps. */
+function* remainderSteps(
+  item: Item,
   { paths, stride }: { readonly paths: FieldSet; readonly stride: Stride },
 ): Generator<void, JsonValue | undefined> {
-  const { type, value, element } = of;
+  const { type, value, element } = item;
   const isLight = stride.weigh(value) === 'light';
   if (stride.isOver) yield;
   const node = paths.get(element);
   const hasDeeperPaths = type !== undefined && node?.children !== undefined && !node.member;
   if (!isLight && hasDeeperPaths)
-    return yield* walkSteps(type, value, { paths: node.children, stride });
-  return pick(type, value, { picking: { paths, mode: 'remove' }, element });
+    return yield* removeSteps(type, value, { paths: node.children, stride });
+  return remainderOf(item, paths);
 }
 
-interface Picking {
-  readonly paths: FieldSet;
-  readonly mode: Mode;
-}
-
-function walk(type: ValueType, value: JsonValue, picking: Picking): JsonValue {
-  const { map, scalar, list } = fitting(type, value);
-  if (map !== undefined) return isObject(value) ? walkMap(map, value, picking) : null;
-  if (scalar !== undefined) return value;
-  return list !== undefined && Array.isArray(value) ? walkList(list, value, picking) : null;
-}
-
-function walkMap(map: MapShape, object: JsonObject, picking: Picking): JsonValue {
-  const names = Object.keys(object).filter((name) => object[name] !== undefined);
-  if (names.length === 0) return null;
-  if (map.atomic) return picking.mode === 'extract' ? object : null;
+function removeFromMap(map: MapShape, object: JsonObject, paths: FieldSet): JsonValue {
+  if (map.atomic) return null;
   const kept: JsonObject = {};
   let count = 0;
-  for (const name of names) {
-    const type = memberType(map, name);
-    const value = pick(type, object[name]!, { picking, element: fieldElement(name) });
+  for (const name of Object.keys(object)) {
+    const value = object[name];
     if (value === undefined) continue;
-    setMember(kept, name, value);
+    const item = { type: memberType(map, name), value, element: fieldElement(name) };
+    const remainder = remainderOf(item, paths);
+    if (remainder === undefined) continue;
+    setMember(kept, name, remainder);
     count += 1;
   }
   return count > 0 ? kept : null;
 }
 
-function walkList(list: ListShape, items: readonly JsonValue[], picking: Picking): JsonValue {
-  if (items.length === 0) return null;
-  if (list.atomic) return picking.mode === 'extract' ? [...items] : null;
+function removeFromList(list: ListShape, items: readonly JsonValue[], paths: FieldSet): JsonValue {
+  if (list.atomic) return null;
   const type = list.element.get();
   const kept: JsonValue[] = [];
   for (const item of items) {
     const element = itemElement(list, item);
     if (typeof element !== 'string') continue;
-    const value = pick(type, item, { picking, element });
-    if (value !== undefined) kept.push(value);
+    const remainder = remainderOf({ type, value: item, element }, paths);
+    if (remainder !== undefined) kept.push(remainder);
   }
   return kept.length > 0 ? kept : null;
 }
 
-/** The remainder of a member or item; undefined if it is removed. */
-function pick(
-  type: ValueType | undefined,
-  value: JsonValue,
-  { picking, element }: { picking: Picking; element: string },
-): JsonValue | undefined {
-  const { paths, mode } = picking;
+/** The remainder of a member or list item; undefined if it is removed. */
+function remainderOf({ type, value, element }: Item, paths: FieldSet): JsonValue | undefined {
   const node = paths.get(element);
-  if (node?.member === true && mode === 'remove') return undefined;
-  if (type === undefined) return mode === 'remove' ? value : undefined;
-  if (node?.children !== undefined) return walk(type, value, { paths: node.children, mode });
-  if (mode === 'remove') return value;
-  return node === undefined ? undefined : extractLeaf(type, value);
-}
-
-/** The value of a leaf of the set: the whole value if it is atomic, otherwise only its presence. */
-function extractLeaf(type: ValueType, value: JsonValue): JsonValue {
-  const { map, scalar, list } = fitting(type, value);
-  const whole = map?.atomic ?? (scalar !== undefined || list?.atomic === true);
-  return whole ? value : walk(type, value, { paths: emptySet, mode: 'extract' });
+  if (node?.member === true) return undefined;
+  if (type === undefined || node?.children === undefined) return value;
+  return removeItems(type, value, node.children);
 }

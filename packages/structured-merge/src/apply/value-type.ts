@@ -28,8 +28,8 @@ export interface MapShape {
   readonly element: LazyType | undefined;
   readonly atomic: boolean;
   /**
-   * Whether the map has no declarations and allows any member, in which case changes of topology
-   * below are ignored.
+   * Whether the map declares nothing and allows any member. Ownership of what is below it does not
+   * depend on the schema, so it is never reconciled.
    */
   readonly deduced: boolean;
 }
@@ -55,7 +55,7 @@ export interface KeyPrefix {
   readonly prefix: string;
 }
 
-/** A lazily compiled type, because schemas may be recursive. */
+/** A type that is compiled when it is first needed, because schemas may be recursive. */
 export interface LazyType {
   get(): ValueType;
 }
@@ -102,22 +102,22 @@ export function resourceType(schema: Schema, metadataSchema: Schema): ValueType 
   const own = compile(at, { preserve: false, metadata });
   const fields = new Map(own.map?.fields);
   addResourceFields(fields, metadata);
-  const base: MapShape = own.map ?? { ...deducedType.map!, fields };
-  const type: ValueType = { map: { ...base, fields, deduced: false } };
+  const type: ValueType = { map: { ...(own.map ?? deducedType.map!), fields, deduced: false } };
   resources.set(at, type);
   return type;
 }
 
 function lazily(make: () => ValueType): LazyType {
-  let made: ValueType | undefined;
+  let type: ValueType | undefined;
   return {
     get() {
-      made ??= make();
-      return made;
+      type ??= make();
+      return type;
     },
   };
 }
 
+/** The compiled types of a schema. */
 interface Compiled {
   plain?: ValueType;
   /** For a schema below one that preserves unknown fields, which applies to everything below. */
@@ -171,7 +171,7 @@ function build(schema: Schema, inherited: Inherited): ValueType {
   }
 }
 
-/** Whether kube-apiserver treats a schema as a plain string, unlike times and quantities. */
+/** Whether kube-apiserver requires strings for a schema, unlike for times and quantities. */
 function isPlainString(schema: Schema): boolean {
   return schema.format === undefined || schema.format === '' || schema.format === 'byte';
 }
@@ -192,11 +192,11 @@ function mapShape(schema: Schema, inherited: Inherited): MapShape {
   const fields = new Map<string, FieldShape>();
   for (const [name, property] of schema.properties ?? []) {
     const field = property.schema;
-    const written = property.omitEmpty !== true && property.pointer !== true;
+    const isAlwaysWritten = property.omitEmpty !== true && property.pointer !== true;
     fields.set(name, {
       type: lazily(() => compile(field, inherited)),
       get default() {
-        return keyDefault(field, written);
+        return keyDefault(field, isAlwaysWritten);
       },
     });
   }
@@ -232,13 +232,14 @@ function elementOf(schema: Schema, inherited: Inherited): LazyType | undefined {
 const isBare = (schema: Schema) => Object.keys(resolved(schema)).length === 0;
 
 /**
- * The default of a key. Built-in fields that are always serialized default to their zero values.
+ * The default of a key of list maps. Built-in fields that are always serialized default to their
+ * zero values.
  */
-function keyDefault(schema: Schema, written: boolean): JsonValue | undefined {
+function keyDefault(schema: Schema, isAlwaysWritten: boolean): JsonValue | undefined {
   const at = resolved(schema);
   if (at.default !== undefined) return at.default;
   if (schema.default !== undefined) return schema.default;
-  if (at.typed !== true || !written) return undefined;
+  if (at.typed !== true || !isAlwaysWritten) return undefined;
   if (at.type === 'string') return at.format === undefined ? '' : undefined;
   if (at.type === 'integer' || at.type === 'number') return 0;
   return at.type === 'boolean' ? false : undefined;
@@ -283,6 +284,7 @@ function narrowings(type: ValueType): Record<'map' | 'scalar' | 'list', ValueTyp
   return narrowedTypes;
 }
 
+/** Whether a type has exactly one shape. */
 const isSingle = (type: ValueType) =>
   Number(type.map !== undefined) +
     Number(type.scalar !== undefined) +
@@ -306,8 +308,8 @@ export function memberType(map: MapShape, name: string): ValueType | undefined {
   return (map.fields.get(name)?.type ?? map.element)?.get();
 }
 
-/** The path element of a list item, or why it has none. */
-type ItemElement = PathElement | { readonly why: string };
+/** The path element of a list item, or the reason that it has none. */
+type ItemElement = PathElement | { readonly problem: string };
 
 /** The path element of an item of a set or list map. */
 export function itemElement(list: ListShape, item: JsonValue | undefined): ItemElement {
@@ -317,25 +319,25 @@ export function itemElement(list: ListShape, item: JsonValue | undefined): ItemE
 
 function setElement(item: JsonValue): ItemElement {
   if (isObject(item)) {
-    return { why: "associative list without keys has an element that's a map type" };
+    return { problem: "associative list without keys has an element that's a map type" };
   }
   if (Array.isArray(item)) {
-    return { why: 'not supported: associative list with lists as elements' };
+    return { problem: 'not supported: associative list with lists as elements' };
   }
   if (item === null) {
-    return { why: "associative list without keys has an element that's an explicit null" };
+    return { problem: "associative list without keys has an element that's an explicit null" };
   }
   return valueElement(item);
 }
 
 function keyedElement(list: ListShape, item: JsonValue): ItemElement {
-  if (item === null) return { why: 'associative list with keys may not have a null element' };
+  if (item === null) return { problem: 'associative list with keys may not have a null element' };
   if (!isObject(item)) {
-    return { why: 'associative list with keys may not have non-map elements' };
+    return { problem: 'associative list with keys may not have non-map elements' };
   }
   const cachedElements = elementsOf(list);
-  const before = cachedElements.get(item);
-  if (before !== undefined) return before;
+  const cachedElement = cachedElements.get(item);
+  if (cachedElement !== undefined) return cachedElement;
   const element = encodeKeys(list, item);
   if (typeof element === 'string') cachedElements.set(item, element);
   return element;
@@ -367,7 +369,7 @@ function encodeKeys(list: ListShape, item: JsonObject): ItemElement {
   for (const { name, prefix } of list.sortedKeys) {
     const keyValue = member(item, name);
     const value = keyValue === undefined ? defaultOf(list, name) : keyValue;
-    if (value === undefined) return { why: whyUnkeyed(list, item) };
+    if (value === undefined) return { problem: missingKeyProblem(list, item) };
     if (text.length > 3) text += ',';
     text += prefix + encodeValue(value);
   }
@@ -380,13 +382,13 @@ function defaultOf(list: ListShape, name: string): JsonValue | undefined {
 }
 
 /** The error for an item that lacks a key; it names the first one in order of declaration. */
-function whyUnkeyed(list: ListShape, item: JsonObject): string {
+function missingKeyProblem(list: ListShape, item: JsonObject): string {
   const absent = list.keys.find(
     (name) => member(item, name) === undefined && defaultOf(list, name) === undefined,
   );
   if (list.element.get().map === undefined) {
-    const why = 'associative list may not have non-map types';
-    return `couldn't find default value for ${absent}: ${why}`;
+    const reason = 'associative list may not have non-map types';
+    return `couldn't find default value for ${absent}: ${reason}`;
   }
   return (
     `associative list with keys has an element that omits key field ${JSON.stringify(absent)}` +

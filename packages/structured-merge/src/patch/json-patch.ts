@@ -60,8 +60,8 @@ export type JsonPatchRules = 'exact' | 'lenient';
 export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
   if (!Array.isArray(body)) {
     const type = 'jsonpatch.Patch';
-    const why = problemText({ code: 'misfit', what: goValue(body), type });
-    throw new PatchError('malformed', why);
+    const message = problemText({ code: 'misfit', what: goValue(body), type });
+    throw new PatchError('malformed', message);
   }
   if (body.length > jsonPatchOperationsMax) {
     const message = `The allowed maximum operations in a JSON patch is ${jsonPatchOperationsMax}, got ${body.length}`;
@@ -69,15 +69,15 @@ export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
   }
   return body
     .map((operation) => (isObject(operation) ? operation : {}))
-    .map((one) => ({
-      op: text(one, 'op') ?? 'unknown',
-      path: text(one, 'path'),
-      from: text(one, 'from'),
-      value: member(one, 'value'),
+    .map((operation) => ({
+      op: textMember(operation, 'op') ?? 'unknown',
+      path: textMember(operation, 'path'),
+      from: textMember(operation, 'from'),
+      value: member(operation, 'value'),
     }));
 }
 
-function text(operation: JsonObject, name: string): string | undefined {
+function textMember(operation: JsonObject, name: string): string | undefined {
   const value = member(operation, name);
   return typeof value === 'string' ? value : undefined;
 }
@@ -160,13 +160,14 @@ function checkForm({ op, path, from, value }: JsonPatchOperation): void {
 
 function change(state: State, operation: { op: string; path: string; value: JsonValue }): void {
   const { op, path, value } = operation;
-  const place = find(state, path, op);
-  if (op === 'add' || op === 'remove') shift(state, place);
+  const place = placeAt(state, path, op);
+  if (op === 'add' || op === 'remove') chargeShift(state, place);
   if (op === 'add') add(place, path, cloneJson(value));
   else if (op === 'remove') remove(place, `error in remove for path: '${path}': `);
   else replace(place, path, cloneJson(value));
 }
 
+/** A member or list item, which may be absent. */
 interface Place {
   readonly holder: JsonObject | JsonArray;
   readonly key: string;
@@ -174,14 +175,15 @@ interface Place {
 }
 
 /** Charges for the items that move when a list gains or loses one. */
-function shift({ work, rules }: State, { holder, key }: Place): void {
+function chargeShift({ work, rules }: State, { holder, key }: Place): void {
   if (!Array.isArray(holder)) return;
   const index = indexOf(key, rules) ?? holder.length;
   const moved = index < 0 ? -index : Math.max(0, holder.length - index);
   work.spend(1 + Math.floor(Math.min(moved, holder.length) / itemsPerStep));
 }
 
-function find({ root, rules }: State, path: string, op: string): Place {
+/** The place at a path. Throws PatchError if its holder does not exist. */
+function placeAt({ root, rules }: State, path: string, op: string): Place {
   const missing = () =>
     refuse(
       `${op} operation does not apply: doc is missing path: ${JSON.stringify(path)}: missing value`,
@@ -234,11 +236,12 @@ function indexIn({ key, rules }: Place, length: number): number {
   return index < 0 ? index + length : index;
 }
 
-function framed<T>(frame: string, action: () => T): T {
+/** Runs an action and prepends a prefix to the message of its PatchError. */
+function withPrefix<T>(prefix: string, action: () => T): T {
   try {
     return action();
   } catch (error) {
-    if (error instanceof PatchError) throw refuse(frame + error.message);
+    if (error instanceof PatchError) throw refuse(prefix + error.message);
     throw error;
   }
 }
@@ -253,7 +256,7 @@ function add(place: Place, path: string, value: JsonValue, op = 'add'): void {
     holder.push(value);
     return;
   }
-  framed(`error in ${op} for path: '${path}': `, () => {
+  withPrefix(`error in ${op} for path: '${path}': `, () => {
     if (indexOf(key, rules) === undefined) {
       throw refuse(`value was not a proper array index: '${key}': ${syntaxError(key)}`);
     }
@@ -261,9 +264,10 @@ function add(place: Place, path: string, value: JsonValue, op = 'add'): void {
   });
 }
 
-function remove(place: Place, frame: string): void {
+/** Removes a value; `prefix` begins the message of an error. */
+function remove(place: Place, prefix: string): void {
   const { holder, key } = place;
-  framed(frame, () => {
+  withPrefix(prefix, () => {
     if (Array.isArray(holder)) holder.splice(indexIn(place, holder.length), 1);
     else if (Object.hasOwn(holder, key)) delete holder[key];
     else throw refuse(`Unable to remove nonexistent key: ${key}: missing value`);
@@ -283,11 +287,11 @@ function replace(place: Place, path: string, value: JsonValue): void {
 function test(state: State, path: string, value: JsonValue): void {
   let actual: JsonValue | undefined = state.root;
   if (path !== '') {
-    const place = find(state, path, 'test');
+    const place = placeAt(state, path, 'test');
     const { holder, key } = place;
     if (Array.isArray(holder)) {
-      const frame = `error in test for path: '${path}': `;
-      actual = framed(frame, () => holder[indexIn(place, holder.length)]);
+      const prefix = `error in test for path: '${path}': `;
+      actual = withPrefix(prefix, () => holder[indexIn(place, holder.length)]);
     } else actual = member(holder, key);
   }
   if (!jsonEqual(actual ?? null, value)) throw refuse(`testing value ${path} failed: test failed`);
@@ -302,25 +306,27 @@ function transfer(state: State, operation: JsonPatchOperation): void {
   }
   if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
   if (from === '' && op === 'copy' && state.rules === 'exact') {
-    accountFor(state, state.root);
+    chargeCopy(state, state.root);
     put(state, { op, path, value: cloneJson(state.root) });
     return;
   }
-  const source = find(state, from, op);
+  const source = placeAt(state, from, op);
   const value = valueToTransfer(source, { op, from });
   if (op === 'move') {
-    shift(state, source);
+    chargeShift(state, source);
     remove(source, '');
-  } else accountFor(state, value);
+  } else chargeCopy(state, value);
   put(state, { op, path, value: op === 'move' ? value : cloneJson(value) });
 }
 
 function valueToTransfer(source: Place, { op, from }: { op: string; from: string }): JsonValue {
   const { holder, key, rules } = source;
-  const frame = op === 'move' ? `path: '${key}'` : `from: '${from}'`;
-  return framed(`error in ${op} for ${frame}: `, () => {
-    const at = Array.isArray(holder) ? holder[indexIn(source, holder.length)] : member(holder, key);
-    if (at !== undefined) return at;
+  const origin = op === 'move' ? `path: '${key}'` : `from: '${from}'`;
+  return withPrefix(`error in ${op} for ${origin}: `, () => {
+    const value = Array.isArray(holder)
+      ? holder[indexIn(source, holder.length)]
+      : member(holder, key);
+    if (value !== undefined) return value;
     // A lenient copy of an absent value is null, as in kube-apiserver's library.
     if (op === 'copy' && rules === 'lenient') return null;
     throw refuse(`Unable to ${op} nonexistent key: ${key}: missing value`);
@@ -336,25 +342,28 @@ function put(
     state.root = value;
     return;
   }
-  const place = find(state, path, op);
-  shift(state, place);
+  const place = placeAt(state, path, op);
+  chargeShift(state, place);
   add(place, path, value, op);
 }
 
-/** Copies of copies grow exponentially, so they are limited before memory runs out. */
-function accountFor(state: State, value: JsonValue): void {
-  const open: (JsonValue | undefined)[] = [value];
-  while (open.length > 0) {
-    const one = open.pop();
-    if (typeof one !== 'object' || one === null) {
-      state.copied += typeof one === 'string' ? one.length + 2 : String(one).length;
-    } else if (Array.isArray(one)) {
-      state.copied += 1 + one.length;
-      for (const item of one) open.push(item);
+/**
+ * Charges for a copy. Copies of copies grow exponentially, so they are limited before memory runs
+ * out.
+ */
+function chargeCopy(state: State, value: JsonValue): void {
+  const unvisited: (JsonValue | undefined)[] = [value];
+  while (unvisited.length > 0) {
+    const part = unvisited.pop();
+    if (typeof part !== 'object' || part === null) {
+      state.copied += typeof part === 'string' ? part.length + 2 : String(part).length;
+    } else if (Array.isArray(part)) {
+      state.copied += 1 + part.length;
+      for (const item of part) unvisited.push(item);
     } else {
-      for (const name of Object.keys(one)) {
+      for (const name of Object.keys(part)) {
         state.copied += name.length + 4;
-        open.push(one[name]);
+        unvisited.push(part[name]);
       }
       state.copied += 1;
     }

@@ -3,24 +3,30 @@ import { expect, test } from 'vitest';
 import { applyMergePatch, mergePatchBetween, threeWayMergePatch } from './merge-patch.ts';
 
 test.each<[string, JsonObject, JsonObject, JsonObject, JsonObject]>([
-  ['nothing to do', { a: 1 }, { a: 1 }, { a: 1, theirs: 2 }, {}],
+  ['nothing if nothing changes', { a: 1 }, { a: 1 }, { a: 1, theirs: 2 }, {}],
   ['a change', { a: 1 }, { a: 2 }, { a: 1, theirs: 2 }, { a: 2 }],
   ['a deletion', { a: { b: 1, c: 1 } }, { a: { c: 1 } }, { a: { b: 1, c: 1 } }, { a: { b: null } }],
-  ['a list whole', {}, { a: [1] }, { a: [1, 2] }, { a: [1] }],
-  ['a null that is new', {}, { a: null }, { a: 1 }, { a: null }],
-  ['a null that was there', { a: null }, { a: null }, { a: 1 }, {}],
+  ['a whole list', {}, { a: [1] }, { a: [1, 2] }, { a: [1] }],
+  ['a new null', {}, { a: null }, { a: 1 }, { a: null }],
+  ['nothing for an unchanged null', { a: null }, { a: null }, { a: 1 }, {}],
   ['an object with a null', {}, { a: { b: null } }, {}, { a: { b: null } }],
   ['an empty object', {}, { a: {} }, {}, { a: {} }],
-  ['an object for a text', { a: 'x' }, { a: { b: 1 } }, { a: 'x' }, { a: { b: 1 } }],
-  ['nulls within a list', {}, { a: [{ b: null, c: 1 }, null] }, {}, { a: [{ c: 1 }, null] }],
+  ['an object that replaces a string', { a: 'x' }, { a: { b: 1 } }, { a: 'x' }, { a: { b: 1 } }],
   [
-    'a deletion beside a change',
+    'a list without the nulls of its objects',
+    {},
+    { a: [{ b: null, c: 1 }, null] },
+    {},
+    { a: [{ c: 1 }, null] },
+  ],
+  [
+    'a deletion and a change in one object',
     { a: { b: 1 } },
     { a: { c: 1 } },
     { a: { b: 1, d: 1 } },
     { a: { b: null, c: 1 } },
   ],
-])('CLIENT-1: a custom kind is applied by what differs: %s', (_, last, desired, live, patch) => {
+])('CLIENT-1: the three-way merge patch contains %s', (_, last, desired, live, patch) => {
   const before = structuredClone([last, desired, live]);
   expect(threeWayMergePatch({ last, desired, live })).toEqual(patch);
   expect([last, desired, live]).toEqual(before);

@@ -38,8 +38,7 @@ function* patchSteps(
     stride.count();
     if (stride.isOver) yield;
     const value = member(base, name);
-    if (value !== undefined && !Object.hasOwn(patch, name)) setMember(merged, name, value);
-    else if (value !== undefined && patch[name] !== null) setMember(merged, name, value);
+    if (value !== undefined && member(patch, name) !== null) setMember(merged, name, value);
   }
   for (const name of Object.keys(patch)) {
     const value = member(patch, name);
@@ -47,8 +46,8 @@ function* patchSteps(
     stride.count();
     if (stride.isOver) yield;
     const isScalar = typeof value !== 'object';
-    const made = isScalar ? value : yield* patchSteps(member(base, name), value, stride);
-    setMember(merged, name, made);
+    const patched = isScalar ? value : yield* patchSteps(member(base, name), value, stride);
+    setMember(merged, name, patched);
   }
   return merged;
 }
@@ -101,8 +100,8 @@ export function mergePatchBetween(before: JsonObject, after: JsonObject): JsonOb
     const value = after[name];
     const previous = member(before, name);
     if (value === undefined || jsonEqual(previous, value)) continue;
-    const nested = isObject(value) && isObject(previous);
-    setMember(patch, name, nested ? mergePatchBetween(previous, value) : value);
+    const areObjects = isObject(value) && isObject(previous);
+    setMember(patch, name, areObjects ? mergePatchBetween(previous, value) : value);
   }
   return patch;
 }
@@ -127,8 +126,8 @@ function withoutDeletions(patch: JsonObject): JsonObject {
     if (value === undefined || value === null) continue;
     const inner =
       isObject(value) && Object.keys(value).length > 0 ? withoutDeletions(value) : value;
-    const emptied = inner !== value && Object.keys(inner).length === 0;
-    if (!emptied) setMember(kept, name, Array.isArray(inner) ? withoutNulls(inner) : inner);
+    const isEmptied = inner !== value && Object.keys(inner).length === 0;
+    if (!isEmptied) setMember(kept, name, Array.isArray(inner) ? withoutNulls(inner) : inner);
   }
   return kept;
 }
@@ -145,13 +144,14 @@ function deletionsOf(patch: JsonObject): JsonObject {
   return kept;
 }
 
-function overlaid(under: JsonObject, over: JsonObject): JsonObject {
-  const both: JsonObject = { ...under };
-  for (const [name, value] of Object.entries(over)) {
-    const below = member(both, name);
+/** Merges two patches; where both set a member, the second wins. */
+function overlaid(first: JsonObject, second: JsonObject): JsonObject {
+  const merged: JsonObject = { ...first };
+  for (const [name, value] of Object.entries(second)) {
+    const previous = member(merged, name);
     if (value === undefined) continue;
-    const nested = isObject(value) && isObject(below);
-    setMember(both, name, nested ? overlaid(below, value) : value);
+    const areObjects = isObject(value) && isObject(previous);
+    setMember(merged, name, areObjects ? overlaid(previous, value) : value);
   }
-  return both;
+  return merged;
 }

@@ -14,20 +14,16 @@ import {
   type FieldMerging,
   listMergingOf,
   mergingOf,
-  noMergeKey,
   retainKeysMember,
 } from './strategic-fields.ts';
 import { itemKind } from './strategic-merge.ts';
+import { requiredKey } from './strategic-order.ts';
 
 /**
- * Whether two strategic merge patches of one kind conflict by setting a field differently. Merged
+ * Whether two strategic merge patches of one type conflict by setting a field differently. Merged
  * lists of scalars never conflict. Throws StrategicMergeError if the patches cannot be compared.
  */
 export function patchesConflict(schema: Schema, one: JsonObject, other: JsonObject): boolean {
-  return membersConflict(schema, one, other);
-}
-
-function membersConflict(schema: Schema, one: JsonObject, other: JsonObject): boolean {
   return Object.entries(one).some(([name, value]) => {
     const otherValue = member(other, name);
     if (name === directiveMember || name === retainKeysMember) return false;
@@ -49,7 +45,7 @@ function objectsConflict(
 ): boolean {
   // A directive concerns the whole object.
   if (member(one, directiveMember) !== member(other, directiveMember)) return true;
-  return strategy !== 'replace' && membersConflict(schema, one, other);
+  return strategy !== 'replace' && patchesConflict(schema, one, other);
 }
 
 function listsConflict(
@@ -63,9 +59,9 @@ function listsConflict(
   if (kind !== 'map') return !jsonEqual(sortedScalars(one), sortedScalars(other));
   const { schema } = field;
   return one.some((item, at) => {
-    const beside = other[at];
-    if (!isObject(item) || !isObject(beside)) return true;
-    return objectsConflict({ schema, strategy: undefined }, item, beside);
+    const otherItem = other[at];
+    if (!isObject(item) || !isObject(otherItem)) return true;
+    return objectsConflict({ schema, strategy: undefined }, item, otherItem);
   });
 }
 
@@ -75,23 +71,21 @@ function itemsConflict(
   one: readonly JsonValue[],
   other: readonly JsonValue[],
 ): boolean {
-  const beside = byKey(other, mergeKey);
+  const otherItems = byKey(other, mergeKey);
   return [...byKey(one, mergeKey)].some(([key, item]) => {
-    const otherItem = beside.get(key);
+    const otherItem = otherItems.get(key);
     if (otherItem === undefined) return false;
     return objectsConflict({ schema, strategy: undefined }, item, otherItem);
   });
 }
 
 function byKey(items: readonly JsonValue[], mergeKey: string): ReadonlyMap<string, JsonObject> {
-  const found = new Map<string, JsonObject>();
+  const itemsByKey = new Map<string, JsonObject>();
   for (const item of items) {
     if (!isObject(item)) throw badType('map', item);
-    const key = member(item, mergeKey);
-    if (key === undefined) throw noMergeKey(item, mergeKey);
-    found.set(goPlain(key), item);
+    itemsByKey.set(goPlain(requiredKey(item, mergeKey)), item);
   }
-  return found;
+  return itemsByKey;
 }
 
 function sortedScalars(items: readonly JsonValue[]): JsonValue[] {

@@ -47,14 +47,14 @@ interface Case {
 }
 
 const cases: Record<string, Case> = {
-  'nothing to do': {
+  'nothing changes': {
     last: { text: 'x' },
     desired: { text: 'x' },
     live: { text: 'x' },
     patch: {},
     after: { text: 'x' },
   },
-  'a field of somebody else stays': {
+  'a field of another client stays': {
     last: {},
     desired: { labels: { a: '1' } },
     live: { text: 'theirs', labels: { a: '2', b: '2' } },
@@ -68,28 +68,28 @@ const cases: Record<string, Case> = {
     patch: { text: null, labels: { a: null } },
     after: { labels: { b: '1', c: '1' } },
   },
-  'a null is sent on': {
+  'a null is kept': {
     last: {},
     desired: { text: null },
     live: { text: 'x' },
     patch: { text: null },
     after: {},
   },
-  'a list without strategy is set whole': {
+  'a list without a strategy is set as a whole': {
     last: { plain: ['a'] },
     desired: { plain: ['b'] },
     live: { plain: ['a', 'theirs'] },
     patch: { plain: ['b'] },
     after: { plain: ['b'] },
   },
-  'an object that is replaced is sent whole, changed or not': {
+  'an object with strategy replace is set as a whole, even if it does not change': {
     last: {},
     desired: { whole: { name: 'n' } },
     live: { whole: { name: 'n', value: 'theirs' } },
     patch: { whole: { name: 'n' } },
     after: { whole: { name: 'n' } },
   },
-  'an item of somebody else stays where it stood': {
+  'an item of another client keeps its place': {
     last: { items: [a, b] },
     desired: { items: [a, { ...b, value: 'new' }] },
     live: { items: [a, { name: 'theirs' }, b] },
@@ -99,14 +99,14 @@ const cases: Record<string, Case> = {
     },
     after: { items: [a, { name: 'theirs' }, { ...b, value: 'new' }] },
   },
-  'an item goes by a directive, after those that are set': {
+  'an item is deleted by a directive after the items that are set': {
     last: { items: [a, b] },
     desired: { items: [c, b] },
     live: { items: [a, b, { name: 'theirs' }] },
     patch: { $setElementOrder_items: keys('c', 'b'), items: [c, gone('a')] },
     after: { items: [{ name: 'theirs' }, c, b] },
   },
-  'a field of an item goes while another is set': {
+  'one field of an item is deleted and another is set': {
     last: { items: [{ ...a, words: ['x'] }] },
     desired: { items: [{ name: 'a', words: ['y'] }] },
     live: { items: [{ ...a, words: ['x'] }] },
@@ -124,14 +124,14 @@ const cases: Record<string, Case> = {
     },
     after: { items: [{ name: 'a', words: ['y'] }] },
   },
-  'only the order of items changed': {
+  'only the order of items changes': {
     last: { items: [a, b] },
     desired: { items: [b, a] },
     live: { items: [a, b] },
     patch: { $setElementOrder_items: keys('b', 'a') },
     after: { items: [b, a] },
   },
-  'a list that is new needs no order': {
+  'a new list has no order directive': {
     last: {},
     desired: { items: [b, a], words: ['z', 'y'] },
     live: {},
@@ -145,14 +145,14 @@ const cases: Record<string, Case> = {
     patch: { items: null, words: null },
     after: {},
   },
-  'the items of a list that should be empty are deleted': {
+  'the applied items of a list that becomes empty are deleted': {
     last: { items: [a], words: ['x'] },
     desired: { items: [], words: [] },
     live: { items: [a, b], words: ['x', 'theirs'] },
     patch: { items: [gone('a')], $deleteFromPrimitiveList_words: ['x'] },
     after: { items: [b], words: ['theirs'] },
   },
-  'scalars come and go': {
+  'scalars are added and deleted': {
     last: { words: ['x', 'y'] },
     desired: { words: ['z', 'y'] },
     live: { words: ['theirs', 'x', 'y'] },
@@ -163,21 +163,21 @@ const cases: Record<string, Case> = {
     },
     after: { words: ['z', 'theirs', 'y'] },
   },
-  'scalars out of order are ordered, though the server has them so': {
+  'unsorted scalars have an order directive even if nothing changes': {
     last: { words: ['y', 'x'] },
     desired: { words: ['y', 'x'] },
     live: { words: ['y', 'x'] },
     patch: { $setElementOrder_words: ['y', 'x'] },
     after: { words: ['y', 'x'] },
   },
-  'members that are to be alone are named': {
+  'the members of an object with strategy retainKeys are listed': {
     last: { spec: { name: 'n', value: '1' } },
     desired: { spec: { name: 'n' } },
     live: { spec: { name: 'n', value: '1', words: ['theirs'] } },
     patch: { spec: { value: null, $retainKeys: ['name'] } },
     after: { spec: { name: 'n' } },
   },
-  'members of items that are to be alone are named': {
+  'the members of items with strategy retainKeys are listed': {
     last: { alone: [a] },
     desired: { alone: [{ name: 'a', words: ['w'] }] },
     live: { alone: [a] },
@@ -189,7 +189,7 @@ const cases: Record<string, Case> = {
   },
 };
 
-/** An underscore in the cases stands for a slash in a name, which avoids quotes. */
+/** Replaces underscores in the names of directives by slashes, which would need quotes above. */
 function withSlashes<T extends JsonObject>(patch: T): T {
   return JSON.parse(
     JSON.stringify(patch).replaceAll(/"(\$\w+?)_(\w+)":/g, (_, head, name) => `"${head}/${name}":`),
@@ -199,9 +199,9 @@ function withSlashes<T extends JsonObject>(patch: T): T {
 describe('CLIENT-1: the patch of a client-side apply', () => {
   test.each(Object.entries(cases))('%s', (_, { last = {}, desired, live, patch, after }) => {
     const before = structuredClone([last, desired, live]);
-    const made = threeWayStrategicPatch(schema, { last, desired, live });
-    expect(made).toEqual(withSlashes(patch));
-    expect(strategicMerge(schema, live, made)).toEqual(after);
+    const actual = threeWayStrategicPatch(schema, { last, desired, live });
+    expect(actual).toEqual(withSlashes(patch));
+    expect(strategicMerge(schema, live, actual)).toEqual(after);
     expect([last, desired, live]).toEqual(before);
     // A second apply changes nothing.
     const again = threeWayStrategicPatch(schema, { last: desired, desired, live: after });
@@ -212,12 +212,12 @@ describe('CLIENT-1: the patch of a client-side apply', () => {
     ['an item without its key', { items: [a] }, { items: [{ value: '1' }] }, 'merge key: name'],
     ['mixed items', { words: ['x'] }, { words: [a] }, 'list element types are not identical'],
     ['a list of lists', { words: [['x']] }, { words: [['y']] }, 'lists of lists'],
-    ['a field the kind has not', { x: { y: '1' } }, { x: { y: '2' } }, 'json field "x"'],
-  ])('refuses %s', (_, live, desired, message) => {
+    ['a field that the kind does not have', { x: { y: '1' } }, { x: { y: '2' } }, 'json field "x"'],
+  ])('cannot contain %s', (_, live, desired, message) => {
     expect(() => threeWayStrategicPatch(schema, { last: {}, desired, live })).toThrow(message);
   });
 
-  test('allows an unknown field that does not change', () => {
+  test('may omit an unknown field that does not change', () => {
     const both = { x: { y: '1' }, z: ['1'] };
     expect(threeWayStrategicPatch(schema, { last: both, desired: both, live: both })).toEqual({});
   });

@@ -11,21 +11,19 @@ import {
 import type { Schema } from '@wheelhouse/schema';
 import {
   badDirectiveValue,
-  badType,
   deleteListPrefix,
   directiveMember,
   elementOrderPrefix,
   type FieldMerging,
   listMergingOf,
   mergingOf,
-  noMergeKey,
   retainKeysMember,
 } from './strategic-fields.ts';
 import { combinePatches, itemKind } from './strategic-merge.ts';
-import { identityOfItem, isDeletion, positions } from './strategic-order.ts';
+import { identityOfItem, isDeletion, positions, requiredKey } from './strategic-order.ts';
 
 /** The differences that a patch includes. */
-interface DiffWay {
+interface DiffScope {
   /** Deletions of members that only the first object has. */
   readonly deletions: boolean;
   /** Members that are new or different in the second object. */
@@ -34,7 +32,7 @@ interface DiffWay {
   readonly order: boolean;
 }
 
-const wholly: DiffWay = { deletions: true, changes: true, order: true };
+const allDifferences: DiffScope = { deletions: true, changes: true, order: true };
 
 /**
  * The strategic merge patch that transforms `before` into `after`, both of a built-in kind. Empty
@@ -47,8 +45,8 @@ export function strategicPatchBetween(
   after: JsonObject,
   { ordered = true }: { readonly ordered?: boolean } = {},
 ): JsonObject {
-  const way = { ...wholly, order: ordered };
-  return diffObjects(schema, { before, after, way, retains: false });
+  const scope = { ...allDifferences, order: ordered };
+  return diffObjects(schema, { before, after, scope, retains: false });
 }
 
 /** The three objects of a client-side apply. */
@@ -66,18 +64,20 @@ export interface ThreeWayObjects {
  * `live`, and deletes what `last` set and `desired` omits. It leaves everything else alone, and
  * contains the same directives as kubectl's. Throws StrategicMergeError.
  */
-export function threeWayStrategicPatch(schema: Schema, ways: ThreeWayObjects): JsonObject {
-  const { last, desired, live } = ways;
+export function threeWayStrategicPatch(
+  schema: Schema,
+  { last, desired, live }: ThreeWayObjects,
+): JsonObject {
   const added = diffObjects(schema, {
     before: live,
     after: desired,
-    way: { ...wholly, deletions: false },
+    scope: { ...allDifferences, deletions: false },
     retains: false,
   });
   const deleted = diffObjects(schema, {
     before: last,
     after: desired,
-    way: { ...wholly, changes: false },
+    scope: { ...allDifferences, changes: false },
     retains: false,
   });
   return combinePatches(schema, deleted, added);
@@ -86,81 +86,81 @@ export function threeWayStrategicPatch(schema: Schema, ways: ThreeWayObjects): J
 interface ObjectPair {
   readonly before: JsonObject;
   readonly after: JsonObject;
-  readonly way: DiffWay;
+  readonly scope: DiffScope;
   /** Whether the patch lists the members to retain. */
   readonly retains: boolean;
 }
 
 function diffObjects(schema: Schema, pair: ObjectPair): JsonObject {
-  const { before, after, way } = pair;
+  const { before, after, scope } = pair;
   const patch: JsonObject = {};
   for (const [name, value] of Object.entries(after)) {
-    const had = member(before, name);
+    const previous = member(before, name);
     if (value === undefined) continue;
-    if (had === undefined) {
-      if (way.changes) setMember(patch, name, value);
+    if (previous === undefined) {
+      if (scope.changes) setMember(patch, name, value);
     } else if (name === directiveMember) {
-      if (typeof had !== 'string' || typeof value !== 'string') throw badDirectiveValue();
-      if (had !== value) patch[name] = value;
-    } else diffMember(schema, patch, { name, had, value, way });
+      if (typeof previous !== 'string' || typeof value !== 'string') throw badDirectiveValue();
+      if (previous !== value) patch[name] = value;
+    } else diffMember(schema, patch, { name, previous, value, scope });
   }
-  if (way.deletions) {
+  if (scope.deletions) {
     for (const name of Object.keys(before)) {
       if (before[name] !== undefined && member(after, name) === undefined) {
         setMember(patch, name, null);
       }
     }
   }
-  if (pair.retains) noteRetained(patch, pair);
+  if (pair.retains) addRetainKeys(patch, pair);
   return patch;
 }
 
 /** Adds `$retainKeys` if anything changes. */
-function noteRetained(patch: JsonObject, { before, after }: ObjectPair): void {
-  const named = (object: JsonObject) =>
+function addRetainKeys(patch: JsonObject, { before, after }: ObjectPair): void {
+  const setMembers = (object: JsonObject) =>
     Object.keys(object).filter((name) => object[name] !== undefined && object[name] !== null);
-  const kept = named(after);
-  const leaves = named(before).some((name) => !Object.hasOwn(after, name));
-  if (kept.length > 0 && (leaves || Object.keys(patch).length > 0)) {
-    patch[retainKeysMember] = kept.sort(compareText);
+  const retained = setMembers(after);
+  const removesMembers = setMembers(before).some((name) => !Object.hasOwn(after, name));
+  if (retained.length > 0 && (removesMembers || Object.keys(patch).length > 0)) {
+    patch[retainKeysMember] = retained.sort(compareText);
   }
 }
 
 interface MemberPair {
   readonly name: string;
-  readonly had: JsonValue;
+  readonly previous: JsonValue;
   readonly value: JsonValue;
-  readonly way: DiffWay;
+  readonly scope: DiffScope;
 }
 
 function diffMember(schema: Schema, patch: JsonObject, pair: MemberPair): void {
-  const { name, had, value, way } = pair;
-  if (isObject(had) && isObject(value)) {
-    const field = knownMerging(() => mergingOf(schema, name), pair);
+  const { name, previous, value, scope } = pair;
+  if (isObject(previous) && isObject(value)) {
+    const field = mergingIfChanged(() => mergingOf(schema, name), pair);
     if (field === undefined) return;
     if (field.strategy === 'replace') {
-      if (way.changes) setMember(patch, name, value);
+      if (scope.changes) setMember(patch, name, value);
       return;
     }
     const { retains, schema: inner } = field;
-    const nested = diffObjects(inner, { before: had, after: value, way, retains });
+    const nested = diffObjects(inner, { before: previous, after: value, scope, retains });
     if (Object.keys(nested).length > 0) setMember(patch, name, nested);
-  } else if (Array.isArray(had) && Array.isArray(value)) {
-    const field = knownMerging(() => listMergingOf(schema, name), pair);
+  } else if (Array.isArray(previous) && Array.isArray(value)) {
+    const field = mergingIfChanged(() => listMergingOf(schema, name), pair);
     if (field?.strategy === 'merge') {
-      noteLists(patch, name, diffLists(field, { before: had, after: value, way }));
-    } else if (field !== undefined && way.changes && !jsonEqual(had, value)) {
+      addListDiff(patch, name, diffLists(field, { before: previous, after: value, scope }));
+    } else if (field !== undefined && scope.changes && !jsonEqual(previous, value)) {
       setMember(patch, name, value);
     }
-  } else if (way.changes && !jsonEqual(had, value)) setMember(patch, name, value);
+  } else if (scope.changes && !jsonEqual(previous, value)) setMember(patch, name, value);
 }
 
-/** The merge strategy of a field. An unknown field is allowed as long as it does not change. */
-function knownMerging(look: () => FieldMerging, pair: MemberPair): FieldMerging | undefined {
+/** How a field is merged. An unknown field is allowed, and undefined, if it does not change. */
+function mergingIfChanged(lookUp: () => FieldMerging, pair: MemberPair): FieldMerging | undefined {
   try {
-    return look();
+    return lookUp();
   } catch (error) {
-    if (jsonEqual(pair.had, pair.value)) return undefined;
+    if (jsonEqual(pair.previous, pair.value)) return undefined;
     throw error;
   }
 }
@@ -168,7 +168,7 @@ function knownMerging(look: () => FieldMerging, pair: MemberPair): FieldMerging 
 interface ListPair {
   readonly before: readonly JsonValue[];
   readonly after: readonly JsonValue[];
-  readonly way: DiffWay;
+  readonly scope: DiffScope;
 }
 
 /** The parts of a patch for one list. */
@@ -179,83 +179,77 @@ interface ListDiff {
   readonly order: readonly JsonValue[];
 }
 
-function noteLists(patch: JsonObject, name: string, diff: ListDiff): void {
+function addListDiff(patch: JsonObject, name: string, diff: ListDiff): void {
   if (diff.items.length > 0) setMember(patch, name, [...diff.items]);
   if (diff.deleted.length > 0) patch[`${deleteListPrefix}/${name}`] = [...diff.deleted];
   if (diff.order.length > 0) patch[`${elementOrderPrefix}/${name}`] = [...diff.order];
 }
 
 function diffLists(field: FieldMerging, pair: ListPair): ListDiff {
-  const { before, after, way } = pair;
-  if (before.length === 0) return { items: way.changes ? after : [], deleted: [], order: [] };
+  const { before, after, scope } = pair;
+  if (before.length === 0) return { items: scope.changes ? after : [], deleted: [], order: [] };
   const kind = itemKind([before, after]);
   return kind === 'map' ? diffItems(field, pair) : diffScalars(pair);
 }
 
-function diffScalars({ before, after, way }: ListPair): ListDiff {
+function diffScalars({ before, after, scope }: ListPair): ListDiff {
   const sorted = sortedBy(before, goPlain);
   const added: JsonValue[] = [];
   const deleted: JsonValue[] = [];
-  for (const { one, other } of pairs(sorted, sortedBy(after, goPlain), goPlain)) {
-    if (other === undefined && way.deletions && one !== undefined) deleted.push(one);
-    if (one === undefined && way.changes && other !== undefined) added.push(other);
+  for (const { left, right } of pairs(sorted, sortedBy(after, goPlain), goPlain)) {
+    if (right === undefined && scope.deletions && left !== undefined) deleted.push(left);
+    if (left === undefined && scope.changes && right !== undefined) added.push(right);
   }
   const places = positions(after, '');
   added.sort((one, other) => (places.get(one) ?? 0) - (places.get(other) ?? 0));
   // kube-apiserver has sorted the list at this point, so clients see an order directive for it.
   const differs =
-    (way.deletions && deleted.length > 0) || (way.changes && !jsonEqual(sorted, [...after]));
+    (scope.deletions && deleted.length > 0) || (scope.changes && !jsonEqual(sorted, [...after]));
   return {
     items: added,
     deleted: [...new Set(deleted)],
-    order: way.order && differs ? after : [],
+    order: scope.order && differs ? after : [],
   };
 }
 
 function diffItems(field: FieldMerging, pair: ListPair): ListDiff {
-  const { before, after, way } = pair;
+  const { before, after, scope } = pair;
   const { mergeKey, schema, retains } = field;
   const keyText = (item: JsonValue) => goPlain(identityOfItem(item, mergeKey));
   const changed: JsonValue[] = [];
   const deletions: JsonValue[] = [];
   const keyOf = (item: JsonValue | undefined) => requiredKey(item, mergeKey);
-  for (const { one, other } of pairs(sortedBy(before, keyText), sortedBy(after, keyText), (item) =>
-    goPlain(keyOf(item)),
-  )) {
-    if (isObject(one) && isObject(other)) {
-      const nested = diffObjects(schema, { before: one, after: other, way, retains });
+  const requiredKeyText = (item: JsonValue) => goPlain(keyOf(item));
+  const lists = [sortedBy(before, keyText), sortedBy(after, keyText)] as const;
+  for (const { left, right } of pairs(...lists, requiredKeyText)) {
+    if (isObject(left) && isObject(right)) {
+      const nested = diffObjects(schema, { before: left, after: right, scope, retains });
       if (Object.keys(nested).length === 0) continue;
-      setMember(nested, mergeKey, keyOf(other));
+      setMember(nested, mergeKey, keyOf(right));
       changed.push(nested);
-    } else if (other !== undefined) {
-      if (way.changes) changed.push(other);
-    } else if (way.deletions) {
+    } else if (right !== undefined) {
+      if (scope.changes) changed.push(right);
+    } else if (scope.deletions) {
       const deletion: JsonObject = { [directiveMember]: 'delete' };
-      setMember(deletion, mergeKey, keyOf(one));
+      setMember(deletion, mergeKey, keyOf(left));
       deletions.push(deletion);
     }
   }
   const items = [...inOrderOf(changed, after, mergeKey), ...deletions];
-  const reordered = way.changes && !sameOrder(pair, mergeKey);
-  const ordered = way.order && (items.length > 0 || reordered);
+  const isReordered = scope.changes && !sameOrder(pair, mergeKey);
+  const isOrdered = scope.order && (items.length > 0 || isReordered);
   return {
     items,
     deleted: [],
-    order: ordered ? after.map((item) => keyAlone(item, mergeKey)) : [],
+    order: isOrdered ? after.map((item) => onlyKey(item, mergeKey)) : [],
   };
 }
 
-function keyAlone(item: JsonValue, mergeKey: string): JsonObject {
-  const alone: JsonObject = {};
-  setMember(alone, mergeKey, identityOfItem(item, mergeKey) ?? null);
-  return alone;
-}
-
-function requiredKey(item: JsonValue | undefined, mergeKey: string): JsonValue {
-  if (!isObject(item)) throw badType('map', item);
-  const key = member(item, mergeKey);
-  if (key === undefined) throw noMergeKey(item, mergeKey);
-  return key;
+/** An item reduced to its merge key. */
+function onlyKey(item: JsonValue, mergeKey: string): JsonObject {
+  const reduced: JsonObject = {};
+  setMember(reduced, mergeKey, identityOfItem(item, mergeKey) ?? null);
+  return reduced;
 }
 
 /** Items in the order of another list, followed by deletions. */
@@ -286,32 +280,30 @@ function sortedBy(items: readonly JsonValue[], textOf: (item: JsonValue) => stri
 
 /** Iterates over two sorted lists in parallel and pairs items with the same text. */
 function* pairs(
-  ones: readonly JsonValue[],
-  others: readonly JsonValue[],
+  leftItems: readonly JsonValue[],
+  rightItems: readonly JsonValue[],
   textOf: (item: JsonValue) => string,
-): Generator<{ readonly one?: JsonValue; readonly other?: JsonValue }> {
-  let left = 0;
-  let right = 0;
-  while (left < ones.length || right < others.length) {
-    const one = ones[left];
-    const other = others[right];
-    const order = compareOrAbsent(one, other, textOf);
-    if (order <= 0) left += 1;
-    if (order >= 0) right += 1;
-    yield {
-      ...(order <= 0 && one !== undefined ? { one } : {}),
-      ...(order >= 0 && other !== undefined ? { other } : {}),
-    };
+): Generator<{ readonly left?: JsonValue | undefined; readonly right?: JsonValue | undefined }> {
+  let leftAt = 0;
+  let rightAt = 0;
+  while (leftAt < leftItems.length || rightAt < rightItems.length) {
+    const left = leftItems[leftAt];
+    const right = rightItems[rightAt];
+    const order = compareOrAbsent(left, right, textOf);
+    if (order <= 0) leftAt += 1;
+    if (order >= 0) rightAt += 1;
+    yield { left: order <= 0 ? left : undefined, right: order >= 0 ? right : undefined };
   }
 }
 
+/** Compares the texts of two items, which may throw; an absent item comes last. */
 function compareOrAbsent(
-  one: JsonValue | undefined,
-  other: JsonValue | undefined,
+  left: JsonValue | undefined,
+  right: JsonValue | undefined,
   textOf: (item: JsonValue) => string,
 ): number {
-  const left = one === undefined ? undefined : textOf(one);
-  const right = other === undefined ? undefined : textOf(other);
-  if (left === undefined) return 1;
-  return right === undefined ? -1 : compareText(left, right);
+  const leftText = left === undefined ? undefined : textOf(left);
+  const rightText = right === undefined ? undefined : textOf(right);
+  if (leftText === undefined) return 1;
+  return rightText === undefined ? -1 : compareText(leftText, rightText);
 }

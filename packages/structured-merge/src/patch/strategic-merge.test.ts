@@ -34,18 +34,28 @@ const a = { name: 'a', value: '1' };
 const b = { name: 'b', value: '2' };
 
 const cases: readonly [string, JsonObject, JsonObject, JsonObject][] = [
-  ['null deletes', { labels: { x: '1', y: '2' } }, { labels: { x: null } }, { labels: { y: '2' } }],
-  ['absent nulls are dropped', {}, { labels: { x: null, y: '1' } }, { labels: { y: '1' } }],
-  ['lists without strategy replace', { plain: [a] }, { plain: [b] }, { plain: [b] }],
-  ['objects may replace', { whole: a }, { whole: { other: 'o' } }, { whole: { other: 'o' } }],
   [
-    'items merge by key',
+    'null deletes a member',
+    { labels: { x: '1', y: '2' } },
+    { labels: { x: null } },
+    { labels: { y: '2' } },
+  ],
+  ['absent nulls are dropped', {}, { labels: { x: null, y: '1' } }, { labels: { y: '1' } }],
+  ['lists without a strategy are replaced', { plain: [a] }, { plain: [b] }, { plain: [b] }],
+  [
+    'objects with strategy replace are replaced',
+    { whole: a },
+    { whole: { other: 'o' } },
+    { whole: { other: 'o' } },
+  ],
+  [
+    'items are merged by key',
     { items: [a, b] },
     { items: [{ name: 'b', other: 'o' }] },
     { items: [a, { ...b, other: 'o' }] },
   ],
   [
-    'items go by directive',
+    'items are deleted by directive',
     { items: [a, b] },
     { items: [{ name: 'a', $patch: 'delete' }] },
     { items: [b] },
@@ -69,31 +79,31 @@ const cases: readonly [string, JsonObject, JsonObject, JsonObject][] = [
     { labels: {} },
   ],
   [
-    'scalars merge as a set',
+    'scalars are merged as a set',
     { words: ['x', 'y'] },
     { words: ['y', 'z'] },
     { words: ['x', 'y', 'z'] },
   ],
   [
-    'scalars are deleted',
+    'scalars are deleted by directive',
     { words: ['x', 'y'] },
     { '$deleteFromPrimitiveList/words': ['x'] },
     { words: ['y'] },
   ],
   [
-    'order is set',
+    'items are ordered by directive',
     { items: [a, b] },
     { '$setElementOrder/items': [{ name: 'b' }, { name: 'a' }] },
     { items: [b, a] },
   ],
   [
-    'others keep their place before items of the order',
+    'items outside the order stay before the ordered items they preceded',
     { words: ['x', 'y', 'z'] },
     { '$setElementOrder/words': ['z', 'x'] },
     { words: ['y', 'z', 'x'] },
   ],
   [
-    'keys not retained go',
+    'members that $retainKeys omits are removed',
     { spec: { name: 'n', value: 'v' } },
     { spec: { $retainKeys: ['name'], name: 'm' } },
     { spec: { name: 'm' } },
@@ -140,18 +150,18 @@ describe('PATCH-3: strategic merge', () => {
     ],
     ['lists of lists', { words: [] }, { words: [['x']] }, 'lists of lists are not supported'],
     [
-      'a bad order',
+      'a malformed order directive',
       { words: ['x'] },
       { $setElementOrder: ['x'] },
       'invalid patch format of setElementOrder list',
     ],
     [
-      'keys it does not retain',
+      'members that $retainKeys omits',
       { spec: a },
       { spec: { $retainKeys: ['name'], value: 'v' } },
       'invalid patch format of retainKeys',
     ],
-  ])('refuses %s', (_, object, patch, message) => {
+  ])('rejects %s', (_, object, patch, message) => {
     expect(() => merge(object, patch)).toThrow(message);
   });
 });

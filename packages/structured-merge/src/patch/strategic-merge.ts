@@ -29,21 +29,25 @@ import {
   mixedItems,
   noItems,
   noKeyDeclared,
-  noMergeKey,
   orderDiffers,
   retainKeysDiffer,
   retainKeysMember,
 } from './strategic-fields.ts';
-import { identityOfItem, inOrder, isDeletion } from './strategic-order.ts';
+import {
+  identityOfItem,
+  inOrder,
+  isDeletion,
+  requiredIdentity,
+  requiredKey,
+} from './strategic-order.ts';
 
 /**
  * The mode of a merge: into an object, which executes the directives; into another patch, which
- * inherits the directives and nulls; or into an object while removing executed parts from the
- * patch.
+ * keeps the directives and nulls; or into an object while removing executed parts from the patch.
  */
-type Into = 'object' | 'patch' | 'object-spending';
+type Into = 'object' | 'patch' | 'object-consuming';
 
-/** A merge in steps. */
+/** The state of a merge in steps. */
 interface Merging {
   readonly into: Into;
   readonly stride: Stride;
@@ -76,9 +80,9 @@ export function* remainingPatchSteps(
   object: JsonObject,
   patch: JsonObject,
 ): Generator<void, JsonObject> {
-  const left = yield* cloneJsonSteps(patch);
-  yield* mergeInto({ into: 'object-spending', stride: new Stride() }, schema, object, left);
-  return left;
+  const remainder = yield* cloneJsonSteps(patch);
+  yield* mergeInto({ into: 'object-consuming', stride: new Stride() }, schema, object, remainder);
+  return remainder;
 }
 
 /**
@@ -97,7 +101,7 @@ function* mergeInto(
 ): Generator<void, JsonObject> {
   const { into, stride } = merging;
   const directive = member(patch, directiveMember);
-  const rest: JsonObject = into === 'object-spending' ? patch : { ...patch };
+  const rest: JsonObject = into === 'object-consuming' ? patch : { ...patch };
   if (directive !== undefined) return followDirective(directive, rest);
   const merged: JsonObject = { ...object };
   if (into === 'patch') moveRetainKeys(merged, rest);
@@ -116,7 +120,7 @@ function* mergeInto(
       yield* mergeMember(merging, schema, { merged, name, value });
     } else if (into === 'patch') setMember(merged, name, value);
     else {
-      const field = fieldBehind(name, deleteListPrefix);
+      const field = fieldOfDirective(name, deleteListPrefix);
       yield* deleteFromList(merging, schema, { merged, name: field, value });
     }
   }
@@ -148,7 +152,7 @@ function followDirective(directive: JsonValue, rest: JsonObject): JsonObject {
 }
 
 /** `$setElementOrder/finalizers` -> `finalizers`. */
-function fieldBehind(name: string, prefix: string): string {
+function fieldOfDirective(name: string, prefix: string): string {
   const slash = name.indexOf('/');
   if (slash >= 0 && name.slice(0, slash) === prefix) return name.slice(slash + 1);
   throw prefix === deleteListPrefix ? badPrimitiveList() : badElementOrder();
@@ -192,9 +196,9 @@ function* mergeMember(
   const present = member(merged, name);
   if (isObject(present) && isObject(value)) {
     const field = mergingOf(schema, name);
-    const replaced = field.strategy === 'replace';
-    const made = replaced ? value : yield* mergeInto(merging, field.schema, present, value);
-    setMember(merged, name, made);
+    const isReplaced = field.strategy === 'replace';
+    const result = isReplaced ? value : yield* mergeInto(merging, field.schema, present, value);
+    setMember(merged, name, result);
   } else if (Array.isArray(present) && Array.isArray(value)) {
     const field = listMergingOf(schema, name);
     const isMerged = field.strategy === 'merge';
@@ -222,17 +226,14 @@ function* deleteFromList(
     setMember(merged, name, yield* mergeLists(merging, field, present, value));
     return;
   }
-  const gone = new Set(value);
-  setMember(
-    merged,
-    name,
-    present.filter((item) => !gone.has(item)),
-  );
+  const deleted = new Set(value);
+  const remaining = present.filter((item) => !deleted.has(item));
+  setMember(merged, name, remaining);
 }
 
 /**
- * The value that results from merging into nothing: without directives and without nulls in
- * objects. Undefined if the whole value is a directive.
+ * The value that results from merging into nothing: without directives and, if `dropNulls`, without
+ * nulls in objects. Undefined if the whole value is a directive.
  */
 function* withoutDirectives(
   value: JsonValue,
@@ -250,8 +251,8 @@ function* withoutDirectives(
   stride.count();
   if (stride.isOver) yield;
   if (!isObject(value)) return value;
-  const bare: JsonObject = into === 'object-spending' ? value : { ...value };
-  if (options.dropNulls) leaveOutNulls(bare);
+  const bare: JsonObject = into === 'object-consuming' ? value : { ...value };
+  if (options.dropNulls) deleteNulls(bare);
   if (Object.hasOwn(bare, directiveMember)) return undefined;
   for (const [name, item] of Object.entries(bare)) {
     if (typeof item !== 'object' && item !== undefined) continue;
@@ -262,7 +263,7 @@ function* withoutDirectives(
   return bare;
 }
 
-function leaveOutNulls(object: JsonObject): void {
+function deleteNulls(object: JsonObject): void {
   for (const [name, item] of Object.entries(object)) if (item === null) delete object[name];
 }
 
@@ -290,7 +291,7 @@ function kindOfItem(item: JsonValue): ItemKind {
   return typeof item === 'boolean' ? 'boolean' : 'number';
 }
 
-/** Merges and orders lists with strategy `merge`. */
+/** Merges a list into another by strategy `merge`, and orders the result. */
 function* mergeLists(
   merging: Merging,
   field: FieldMerging,
@@ -317,31 +318,25 @@ function followItemDirectives(
   mergeKey: string,
 ): { readonly kept: readonly JsonValue[]; readonly patchItems: readonly JsonValue[] } {
   const patchItems: JsonValue[] = [];
-  const gone = new Set<JsonValue>();
-  let replaced = false;
+  const deletedKeys = new Set<JsonValue>();
+  let isReplaced = false;
   for (const item of patch) {
     if (!isObject(item)) continue;
     const directive = member(item, directiveMember);
     if (directive === undefined) patchItems.push(item);
-    else if (directive === 'replace') replaced = true;
+    else if (directive === 'replace') isReplaced = true;
     else if (directive === 'merge') throw mergeDirectiveInList();
-    else if (directive === 'delete') gone.add(requiredKey(item, mergeKey));
+    else if (directive === 'delete') deletedKeys.add(requiredKey(item, mergeKey));
     else throw badDirective(directive, item);
   }
-  if (replaced) return { kept: patchItems, patchItems: [] };
-  if (gone.size === 0) return { kept: live, patchItems };
+  if (isReplaced) return { kept: patchItems, patchItems: [] };
+  if (deletedKeys.size === 0) return { kept: live, patchItems };
   const kept = live.filter((item, index) => {
     if (!isObject(item)) throw itemIsNoMap(index);
     const key = member(item, mergeKey);
-    return key === undefined || !gone.has(key);
+    return key === undefined || !deletedKeys.has(key);
   });
   return { kept, patchItems };
-}
-
-function requiredKey(item: JsonObject, mergeKey: string): JsonValue {
-  const key = member(item, mergeKey);
-  if (key === undefined) throw noMergeKey(item, mergeKey);
-  return key;
 }
 
 function* mergeItems(
@@ -393,7 +388,7 @@ function* mergeOrderedList(
   const order = rest[name];
   delete rest[name];
   if (!Array.isArray(order)) throw badType('[]', order);
-  const field = fieldBehind(name, elementOrderPrefix);
+  const field = fieldOfDirective(name, elementOrderPrefix);
   const live = listMember(merged, field);
   const patchItems = listMember(rest, field);
   const fieldMerging = listMergingOf(schema, field);
@@ -403,7 +398,7 @@ function* mergeOrderedList(
   const list = yield* mergeForOrder(merging, fieldMerging, { live, patchItems });
   itemKind([live ?? [], patchItems ?? []]);
   yield;
-  const before = patchItems === undefined ? live : freedPlaces(fieldMerging, live, patchItems);
+  const before = patchItems === undefined ? live : liveForOrder(fieldMerging, live, patchItems);
   setMember(merged, field, inOrder(list, order, { live: before ?? [], mergeKey }));
   delete rest[field];
 }
@@ -413,20 +408,20 @@ function* mergeOrderedList(
  * new items counts as if it had been at the end of the live list. kube-apiserver does this, and it
  * affects the resulting order.
  */
-function freedPlaces(
+function liveForOrder(
   { strategy, mergeKey }: FieldMerging,
   live: readonly JsonValue[] | undefined,
   patchItems: readonly JsonValue[],
 ): readonly JsonValue[] | undefined {
   if (strategy !== 'merge' || mergeKey === '' || live === undefined) return live;
-  const left = followItemDirectives(live, patchItems, mergeKey);
-  const freed = live.length - left.kept.length;
-  if (freed <= 0 || left.patchItems.length === 0) return live;
-  const keptIdentities = new Set(left.kept.map((item) => identityOfItem(item, mergeKey)));
-  const fresh = left.patchItems.filter(
+  const remaining = followItemDirectives(live, patchItems, mergeKey);
+  const deletedCount = live.length - remaining.kept.length;
+  if (deletedCount <= 0 || remaining.patchItems.length === 0) return live;
+  const keptIdentities = new Set(remaining.kept.map((item) => identityOfItem(item, mergeKey)));
+  const newItems = remaining.patchItems.filter(
     (item) => !keptIdentities.has(identityOfItem(item, mergeKey)),
   );
-  return [...left.kept, ...fresh.slice(0, freed)];
+  return [...remaining.kept, ...newItems.slice(0, deletedCount)];
 }
 
 function listMember(object: JsonObject, name: string): JsonValue[] | undefined {
@@ -470,16 +465,8 @@ function checkOrder(
     while (at < items.length && isDirective(items[at]!)) at += 1;
     const item = items[at];
     if (item === undefined) return;
-    if (identityInOrder(item, mergeKey) === identityInOrder(ordered, mergeKey)) at += 1;
+    if (requiredIdentity(item, mergeKey) === requiredIdentity(ordered, mergeKey)) at += 1;
   }
   // kube-apiserver does not skip directives after the last item of the order.
   if (at < items.length) throw orderDiffers([...patchItems], [...order]);
-}
-
-function identityInOrder(item: JsonValue, mergeKey: string): JsonValue | undefined {
-  if (mergeKey === '') return item;
-  if (!isObject(item)) throw badType('map', item);
-  const identity = identityOfItem(item, mergeKey);
-  if (identity === undefined) throw noMergeKey(item, mergeKey);
-  return identity;
 }

@@ -10,44 +10,50 @@ export function identityOfItem(
   return isObject(item) ? member(item, mergeKey) : undefined;
 }
 
-/** First position of each item. */
+/** The first position of each item, by identity. */
 export function positions(list: readonly JsonValue[], mergeKey: string) {
-  const found = new Map<JsonValue | undefined, number>();
+  const byIdentity = new Map<JsonValue | undefined, number>();
   for (const [index, item] of list.entries()) {
     const identity = identityOfItem(item, mergeKey);
-    if (!found.has(identity)) found.set(identity, index);
+    if (!byIdentity.has(identity)) byIdentity.set(identity, index);
   }
-  return found;
+  return byIdentity;
 }
 
 /** Splits a merged list into the items in `order` and the others. */
-export function partition(
+function partition(
   merged: readonly JsonValue[],
   order: readonly JsonValue[],
   mergeKey: string,
 ): { readonly ordered: JsonValue[]; readonly others: JsonValue[] } {
   const positionsInOrder = positions(order, mergeKey);
-  const noMap = mergeKey === '' ? -1 : order.findIndex((item) => !isObject(item));
+  const firstNonMap = mergeKey === '' ? -1 : order.findIndex((item) => !isObject(item));
   const ordered: JsonValue[] = [];
   const others: JsonValue[] = [];
   for (const item of merged) {
     const place = positionsInOrder.get(requiredIdentity(item, mergeKey));
     // kube-apiserver's search for an item fails if an earlier item is not a map.
-    if (noMap >= 0 && (place === undefined || place > noMap)) throw itemIsNoMap(noMap);
+    if (firstNonMap >= 0 && (place === undefined || place > firstNonMap)) {
+      throw itemIsNoMap(firstNonMap);
+    }
     if (place !== undefined) ordered.push(item);
     else others.push(item);
   }
-  if (noMap >= 0 && merged.length > 0) throw badType('map', order[noMap]);
+  if (firstNonMap >= 0 && merged.length > 0) throw badType('map', order[firstNonMap]);
   return { ordered, others };
 }
 
-function requiredIdentity(item: JsonValue, mergeKey: string): JsonValue {
-  if (mergeKey === '') return item;
+/** The merge key of an item. Throws StrategicMergeError if the item has none. */
+export function requiredKey(item: JsonValue | undefined, mergeKey: string): JsonValue {
   if (!isObject(item)) throw badType('map', item);
-  const identity = member(item, mergeKey);
-  if (identity === undefined) throw noMergeKey(item, mergeKey);
-  return identity;
+  const key = member(item, mergeKey);
+  if (key === undefined) throw noMergeKey(item, mergeKey);
+  return key;
 }
+
+/** The identity of an item. Throws StrategicMergeError if the item lacks the merge key. */
+export const requiredIdentity = (item: JsonValue, mergeKey: string): JsonValue =>
+  mergeKey === '' ? item : requiredKey(item, mergeKey);
 
 /**
  * Sorts a merged list: items in `order` keep that order, the others keep the order of the object.
@@ -64,19 +70,20 @@ export function inOrder(
   const before = positions(live, mergeKey);
   const left = sortBy(others, before, mergeKey);
   const right = sortBy(ordered, positions(order, mergeKey), mergeKey);
-  const out: JsonValue[] = [];
+  const sorted: JsonValue[] = [];
   let leftAt = 0;
   let rightAt = 0;
   while (leftAt < left.length && rightAt < right.length) {
-    const one = before.get(identityOfItem(left[leftAt], mergeKey));
-    const other = before.get(identityOfItem(right[rightAt], mergeKey));
-    if (one !== undefined && other !== undefined && one < other) out.push(left[leftAt++]!);
-    else out.push(right[rightAt++]!);
+    const leftPlace = before.get(identityOfItem(left[leftAt], mergeKey));
+    const rightPlace = before.get(identityOfItem(right[rightAt], mergeKey));
+    if (leftPlace !== undefined && rightPlace !== undefined && leftPlace < rightPlace) {
+      sorted.push(left[leftAt++]!);
+    } else sorted.push(right[rightAt++]!);
   }
-  return [...out, ...left.slice(leftAt), ...right.slice(rightAt)];
+  return [...sorted, ...left.slice(leftAt), ...right.slice(rightAt)];
 }
 
-/** Moves deletions to the end. */
+/** Sorts items by position; unknown items come first, and deletions last. */
 function sortBy(
   items: readonly JsonValue[],
   order: ReadonlyMap<JsonValue | undefined, number>,
