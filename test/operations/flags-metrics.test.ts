@@ -48,7 +48,7 @@ describe('metrics by flags', () => {
     const file = path('wrong.yaml');
     writeFileSync(file, '- a\n');
     const flag = `--allow-metric-labels-manifest=${file}`;
-    await refuses('is no map of texts', '--storage-backend=memory', flag);
+    await refuses('is not a map of strings', '--storage-backend=memory', flag);
   });
 
   test.each([

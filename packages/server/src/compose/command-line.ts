@@ -29,7 +29,7 @@ import { serviceNetworkFeature } from './service-network/settings.ts';
 import { servingFeature } from './serving/settings.ts';
 import { encryptionFeature, storageFeature } from './storage/settings.ts';
 
-/** All features that users configure. `settingsOf` names what the flags of each become. */
+/** All features that users configure. `settingsOf` converts the flags of each to settings. */
 const features = [
   servingFeature,
   limitFeature,
@@ -68,7 +68,7 @@ const flagGroups = [
   'Logs',
 ];
 
-type Intersection<Union> = (Union extends unknown ? (one: Union) => void : never) extends (
+type Intersection<Union> = (Union extends unknown ? (member: Union) => void : never) extends (
   all: infer All,
 ) => void
   ? All
@@ -113,7 +113,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   if (parsed.help) return { kind: 'help' };
   if (parsed.version !== undefined) return { kind: 'version', form: parsed.version };
   const { specifiedFlags } = parsed;
-  const values = placed(parsed.values, specifiedFlags);
+  const values = withDataDirectory(parsed.values, specifiedFlags);
   checkPairs(serverFlags, values);
   const { gates, warnings } = readGates(values);
   const messages: string[] = [...parsed.warnings, ...warnings];
@@ -172,12 +172,13 @@ function shownValue(name: string, value: Values[keyof Values]): string {
 }
 
 /**
- * The values with the data directory in place: flags of kube-apiserver alone name etcd and a
- * certificate directory, so the server writes nothing outside the latter (PLANE-1).
+ * The values with the data directory below the certificate directory if the store is etcd and no
+ * flag names a data directory. A command line of kube-apiserver names only the latter two, and the
+ * server must not write elsewhere (PLANE-1).
  */
-function placed(values: Values, specifiedFlags: ReadonlySet<string>): Values {
-  const isElsewhere = specifiedFlags.has('etcd-servers') || values['storage-backend'] === 'etcd3';
-  if (specifiedFlags.has('data-dir') || !isElsewhere || values['cert-dir'] === '') return values;
+function withDataDirectory(values: Values, specifiedFlags: ReadonlySet<string>): Values {
+  const usesEtcd = specifiedFlags.has('etcd-servers') || values['storage-backend'] === 'etcd3';
+  if (specifiedFlags.has('data-dir') || !usesEtcd || values['cert-dir'] === '') return values;
   return { ...values, 'data-dir': join(values['cert-dir'], values['data-dir']) };
 }
 

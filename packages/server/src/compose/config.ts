@@ -41,8 +41,8 @@ export interface FeatureSettings
     AuditingSettings {}
 
 /**
- * Everything a server is started with: `command-line.ts` derives the features' part from flags;
- * tests and embedding programs write it by hand.
+ * The configuration of a server. `command-line.ts` derives the settings of features from flags;
+ * tests and embedding programs provide them directly.
  */
 export interface ServerConfig extends FeatureSettings {
   /** The values of all flags as text, by name; absent without a command line. */
@@ -62,8 +62,8 @@ interface Embedding {
   /** Observes every request. */
   readonly tap?: RequestTap;
   /**
-   * The clock that decides which connections are idle or slow; the configuration's clock when
-   * absent. A separate clock keeps connections unaffected by a clock that jumps.
+   * The clock that determines which connections are idle or slow; defaults to `clock` of the
+   * configuration. With a separate clock, connections are not affected if `clock` jumps.
    */
   readonly connectionClock?: Clock;
   /** Receives the served kinds before the server listens. */

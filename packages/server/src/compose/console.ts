@@ -47,8 +47,8 @@ const builtAt = ['console', '../console', '../../dist/console'];
 function consoleDirectory(): string {
   if (typeof bundleDirectory === 'string') return join(bundleDirectory, 'console');
   const places = builtAt.map((place) => fileURLToPath(new URL(place, import.meta.url)));
-  const found = places.find((place) => existsSync(join(place, 'index.html')));
-  return found ?? places[places.length - 1]!;
+  const existing = places.find((place) => existsSync(join(place, 'index.html')));
+  return existing ?? places[places.length - 1]!;
 }
 
 /** The files embedded in the single executable (`scripts/executable.mjs`). */
@@ -63,8 +63,8 @@ const asset = (name: string): Buffer =>
 
 /**
  * Answers requests for the console's files ahead of all gates, since the files are the same for
- * everybody, and leaves other requests to `answer`. The files are read on first use. Returns
- * `answer` itself when the console is off.
+ * all users, and passes other requests to `answer`. The files are read on first use. Returns
+ * `answer` itself if the console is off.
  */
 export function withConsole(
   { console, logger }: ConsoleSettings & { readonly logger: Logger },
@@ -82,7 +82,7 @@ export function withConsole(
   return (exchange) => {
     if (!isBelowRoot(exchange.url)) return answer(exchange);
     files ??= open();
-    return files.then((one) => one.answer(exchange));
+    return files.then((staticFiles) => staticFiles.answer(exchange));
   };
 }
 

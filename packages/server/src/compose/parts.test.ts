@@ -3,7 +3,7 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { beginAfter, OpenParts, Port } from './parts.ts';
 
-test('parts close in reverse order, all of them, once', async () => {
+test('close closes all parts once, in reverse order, and rejects with the first error', async () => {
   const closed: string[] = [];
   const parts = new OpenParts();
   parts.add({ close: () => void closed.push('first') });
@@ -16,7 +16,7 @@ test('parts close in reverse order, all of them, once', async () => {
   expect(closed).toEqual(['last', 'first']);
 });
 
-test('a port returns the connected part, and throws before', () => {
+test('a port returns the connected part, and throws before it is connected', () => {
   const port = new Port<string>('the part');
   expect(port.get).toThrow('the part is used before it is connected');
   port.connect('it');
@@ -26,24 +26,24 @@ test('a port returns the connected part, and throws before', () => {
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** A background part that logs its start and its close. */
-function scene(pauseMs: number | undefined) {
+function setup(pauseMs: number | undefined) {
   const clock = new FakeClock();
   const lines: string[] = [];
   let isReady: () => void = () => {};
-  let fails: (error: unknown) => void = () => {};
+  let fail: (error: unknown) => void = () => {};
   const ready = new Promise<void>((resolve, reject) => {
-    [isReady, fails] = [resolve, reject];
+    [isReady, fail] = [resolve, reject];
   });
   const background = beginAfter(ready, { clock, logger: silentLogger, pauseMs }, async () => {
     lines.push('begun');
     await turn();
     return { close: async () => void lines.push('closed') };
   });
-  return { clock, lines, background, isReady, fails };
+  return { clock, lines, background, isReady, fail };
 }
 
-test('it starts when everything is ready and the pause is over, and is then closed', async () => {
-  const { clock, lines, background, isReady } = scene(50);
+test('background work starts when the server is ready and the pause is over', async () => {
+  const { clock, lines, background, isReady } = setup(50);
   clock.advance(1000);
   isReady();
   await turn();
@@ -55,17 +55,17 @@ test('it starts when everything is ready and the pause is over, and is then clos
   expect(lines).toEqual(['begun', 'closed']);
 });
 
-test('without a pause it starts at once', async () => {
-  const { lines, background, isReady } = scene(undefined);
+test('background work without a pause starts when the server is ready', async () => {
+  const { lines, background, isReady } = setup(undefined);
   isReady();
   await turn();
   expect(lines).toEqual(['begun']);
   await background.close();
 });
 
-test('closing early prevents the start', async () => {
+test('background work that is closed before its start never starts', async () => {
   for (const isPausing of [false, true]) {
-    const { clock, lines, background, isReady } = scene(50);
+    const { clock, lines, background, isReady } = setup(50);
     if (isPausing) isReady();
     await turn();
     await background.close();
@@ -77,9 +77,9 @@ test('closing early prevents the start', async () => {
   }
 });
 
-test('what never becomes ready does not start and can be closed', async () => {
-  const { clock, lines, background, fails } = scene(0);
-  fails(new Error('no store'));
+test('background work of a server that does not become ready can be closed', async () => {
+  const { clock, lines, background, fail } = setup(0);
+  fail(new Error('no store'));
   await turn();
   clock.advance(1000);
   await background.close();

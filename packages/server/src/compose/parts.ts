@@ -28,9 +28,9 @@ export class OpenParts {
 }
 
 /**
- * Stands in for a part that is built from its own dependents: the kinds of the registry allocate
- * Service numbers, and the allocator reads the registry. `connect` is called once, before the first
- * request.
+ * A reference to a part that is built from its own dependents: the kinds of the registry allocate
+ * Service numbers, and the allocator reads the registry. `connect` must be called once, before the
+ * first request.
  */
 export class Port<Part> {
   readonly #name: string;
@@ -52,7 +52,7 @@ export class Port<Part> {
   };
 }
 
-/** Work that runs beside the requests. */
+/** Work in the background of requests. */
 export interface Background {
   close(): Promise<void>;
 }
@@ -64,8 +64,10 @@ export interface LateBackground extends Background {
 }
 
 /**
- * Starts background work once the server is ready, after a pause that leaves the first clients
- * undisturbed. `close` stops the work, started or not. Logs an error if the work cannot start.
+ * Starts background work after the server is ready and a pause, in which the first clients are
+ * served. `close` stops the work, whether it has started or not. Logs an error if the work cannot
+ * start.
+ * @param options.pauseMs the pause in milliseconds; undefined for none
  */
 export function beginAfter(
   ready: Promise<void>,

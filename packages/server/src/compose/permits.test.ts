@@ -12,7 +12,7 @@ afterEach(async () => {
 });
 
 /** The registry of a server on a memory store, and a ConfigMap in it. */
-async function scene() {
+async function setup() {
   const { api, def: defOf, close } = await openTestApi();
   closers.push(close);
   const def = defOf('configmaps');
@@ -36,8 +36,8 @@ const map = (name: string) => ({
   metadata: { name, namespace: 'default' },
 });
 
-test('AUTHZ-1: the registry refuses a permit for another target', async () => {
-  const { registry, target } = await scene();
+test('AUTHZ-1: the registry rejects a permit for another target', async () => {
+  const { registry, target } = await setup();
   const { authorize } = createAuthorization({ chain: { list: [alwaysAllow] } });
   const user = { name: 'ada', uid: '', groups: [], extra: {} };
   const contextFor = async (method: string, url: string) => {
@@ -48,21 +48,21 @@ test('AUTHZ-1: the registry refuses a permit for another target', async () => {
     return { ...serverContext, permit: permitted };
   };
   const maps = '/api/v1/namespaces/default/configmaps';
-  const one = { ...target, name: 'one' };
+  const targetOne = { ...target, name: 'one' };
   const options = {
     gracePeriodSeconds: undefined,
     propagationPolicy: undefined,
     preconditions: undefined,
   };
-  const wrong = ['GET one', 'PUT other', 'POST', 'DELETE other', 'DELETE', 'PATCH other'];
-  for (const request of wrong) {
+  const otherTargets = ['GET one', 'PUT other', 'POST', 'DELETE other', 'DELETE', 'PATCH other'];
+  for (const request of otherTargets) {
     const [method = '', name] = request.split(' ');
     const context = await contextFor(method, name === undefined ? maps : `${maps}/${name}`);
     const plans = {
-      delete: { operation: 'delete', target: one, context, options },
+      delete: { operation: 'delete', target: targetOne, context, options },
       update: {
         operation: 'update',
-        target: one,
+        target: targetOne,
         context,
         transform: () => ({ ...map('one'), data: { changed: 'yes' } }),
         source: 'body',
@@ -80,13 +80,13 @@ test('AUTHZ-1: the registry refuses a permit for another target', async () => {
     }
   }
   const context = await contextFor('DELETE', `${maps}/one`);
-  const deletion = { operation: 'delete', admission: 'done', target: one } as const;
+  const deletion = { operation: 'delete', admission: 'done', target: targetOne } as const;
   const { effect } = await write(registry, { ...deletion, context, options });
   expect(effect).toBe('removed');
 });
 
 test('AUTHZ-1: a PUT that creates needs a permit to create as well', async () => {
-  const { registry, target } = await scene();
+  const { registry, target } = await setup();
   const { authorize } = createAuthorization({ chain: { list: [alwaysAllow] } });
   const user = { name: 'ada', uid: '', groups: [], extra: {} };
   const info = parseRequest('PUT', '/api/v1/namespaces/default/configmaps/two');

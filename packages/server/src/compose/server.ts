@@ -91,7 +91,7 @@ async function build(
   const serving = parts.add(openServingTls(config));
   const numbers = serviceNumberPort(config);
   const metrics = createMetrics({ config, allowedLabels: await readAllowedLabels(config) });
-  const { registry: metricRegistry, lookAt } = metrics;
+  const { registry: metricRegistry, beforeRender } = metrics;
   const tracing = parts.add(await openTracing(config));
   await checkEgress(config);
   const base = { config, dialect, metrics, tracing };
@@ -125,11 +125,11 @@ async function build(
   numbers.connect(services);
   metrics.countObjects(api);
   metrics.measureSize(store);
-  if (space !== undefined) lookAt(alarmUpdater(metricRegistry, space));
+  if (space !== undefined) beforeRender(alarmUpdater(metricRegistry, space));
   metrics.countInFlight(api.flow.gate);
   const limitBytes = config.limits.memoryBytes ?? 0;
   const memory = parts.add(
-    createServerMemory({ limitBytes, clock, logger, registry: metricRegistry, lookAt }),
+    createServerMemory({ limitBytes, clock, logger, registry: metricRegistry, beforeRender }),
   );
   const occupancy = new LoopOccupancy(systemClock);
   const loop = { clock: systemClock, occupancy, registry: metricRegistry, logger };
@@ -233,20 +233,20 @@ function openHealth({ config, metrics }: Base) {
 /** Loads tracing only if it is configured. */
 async function openTracing(config: ServerConfig): Promise<Tracing | undefined> {
   if (config.tracing === undefined) return undefined;
-  const loaded = await import('./observability/tracing.ts');
-  return loaded.openTracing(config.tracing, config);
+  const module = await import('./observability/tracing.ts');
+  return module.openTracing(config.tracing, config);
 }
 
 async function checkEgress(config: ServerConfig): Promise<void> {
   if (config.egressFile === undefined) return;
-  const loaded = await import('../aggregation/egress.ts');
-  await loaded.checkEgress(config.egressFile, config);
+  const module = await import('../aggregation/egress.ts');
+  await module.checkEgress(config.egressFile, config);
 }
 
 /** Loads the audit log only if it is configured. */
 async function openAudit({ config, metrics }: Base): Promise<AuditGate | undefined> {
   const auditMetrics = createAuditMetrics(metrics.registry);
   if (config.audit === undefined) return undefined;
-  const loaded = await import('./audit/audit.ts');
-  return loaded.openAudit(config.audit, { config, metrics: auditMetrics });
+  const module = await import('./audit/audit.ts');
+  return module.openAudit(config.audit, { config, metrics: auditMetrics });
 }

@@ -35,7 +35,10 @@ export interface TestApi {
   close(): Promise<void>;
 }
 
-/** Opens the API of a server on a memory store with a fake clock; `change` replaces settings. */
+/**
+ * Opens the API of a server on a memory store with a fake clock.
+ * @param change settings that replace those of the test server
+ */
 export async function openTestApi(change: Partial<ServerConfig> = {}): Promise<TestApi> {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-api-'));
   const clock = new FakeClock();
@@ -50,9 +53,9 @@ export async function openTestApi(change: Partial<ServerConfig> = {}): Promise<T
   const built = { config, dialect, store, health, kinds, metrics, authorizers };
   const api = await openApi(built, parts);
   const def = (resource: string, group = '') => {
-    const found = api.catalogue.snapshot().builtin(group, resource);
-    if (found === undefined) throw new Error(`there is no resource ${resource} in "${group}"`);
-    return found;
+    const kind = api.catalogue.snapshot().builtin(group, resource);
+    if (kind === undefined) throw new Error(`there is no resource ${resource} in "${group}"`);
+    return kind;
   };
   return {
     api,
@@ -63,7 +66,7 @@ export async function openTestApi(change: Partial<ServerConfig> = {}): Promise<T
     def,
     async create(object, { resource, group }) {
       const kind = def(resource, group);
-      const version = kind.versions.find((one) => one.served);
+      const version = kind.versions.find(({ served }) => served);
       if (version === undefined) throw new Error(`${resource} is not served`);
       const namespace = object.metadata.namespace ?? '';
       const target = { def: kind, version, namespace, name: '', subresource: '' };

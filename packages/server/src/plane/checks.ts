@@ -1,18 +1,16 @@
 import { X509Certificate } from 'node:crypto';
 import { isObject } from '@wheelhouse/machinery';
 
-/**
- * Validates what programs pass to a plane. JavaScript programs have no types, and a misspelled
- * member would otherwise be ignored: an option without effect, a fault for every request, a filter
- * that matches everything.
- */
+// Validates the arguments that programs pass to a plane. JavaScript programs have no types, and a
+// misspelled member would otherwise be ignored: an option without effect, a fault for every
+// request, a filter that matches everything.
 
 /** A fault that cannot be added; the message describes the problem. */
 export class FaultRuleError extends Error {
   override name = 'FaultRuleError';
 }
 
-/** Describes the expected value, or returns undefined for a valid one. */
+/** Returns the problem of a value; undefined if the value is valid. */
 type Check = (value: unknown) => string | undefined;
 
 const listOf = (items: string, isItem: (item: unknown) => boolean): Check => {
@@ -86,9 +84,8 @@ const shapes = {
 } satisfies Record<string, Record<string, Check>>;
 
 /**
- * Describes the first invalid member of a value: an unknown one, or one of another type. An
- * undefined member counts as absent.
- * @returns a message that names the member, or undefined
+ * Returns a message about the first member of a value that is unknown or has the wrong type;
+ * undefined if there is none. An undefined member counts as absent.
  */
 export function problemOf(shape: keyof typeof shapes, value: unknown): string | undefined {
   if (!isObject(value)) return `the ${shape} must be an object`;
@@ -105,7 +102,7 @@ export function problemOf(shape: keyof typeof shapes, value: unknown): string | 
   return undefined;
 }
 
-/** Throws TypeError for an invalid member. */
+/** Throws TypeError for a member that is unknown or has the wrong type. */
 export function checkMembers(shape: keyof typeof shapes, value: unknown): void {
   const problem = problemOf(shape, value);
   if (problem !== undefined) throw new TypeError(problem);

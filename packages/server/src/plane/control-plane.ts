@@ -41,7 +41,7 @@ import type {
 interface PlaneAddress {
   readonly url: string;
   readonly caPem: string;
-  /** The token of the plane itself, whose requests are neither recorded nor disturbed. */
+  /** The token of the plane itself, whose requests are neither recorded nor affected by faults. */
   readonly ownToken: string;
   readonly dialect: Dialect;
   readonly webhooks: WebhookEndpoint | undefined;
@@ -60,12 +60,12 @@ class PlaneClients {
     this.#address = address;
   }
 
-  /** A client with a token; opens no connection before its first request. */
+  /** Returns a client with a token, which connects with its first request. */
   of(token: string): PlaneClient {
-    let opened: Promise<PlaneClient> | undefined;
+    let openedClient: Promise<PlaneClient> | undefined;
     const client = () => {
-      opened ??= this.#open(token);
-      return opened;
+      openedClient ??= this.#open(token);
+      return openedClient;
     };
     return {
       request: async (request) => (await client()).request(request),
@@ -90,10 +90,10 @@ class PlaneClients {
     return installManifests(client, manifests, { dialect, kinds, redirect });
   }
 
-  /** Ends all connections. The stopped plane refuses later requests. */
+  /** Ends all connections. */
   close(): void {
     this.#closed = true;
-    for (const one of this.#opened.splice(0)) one.close();
+    for (const client of this.#opened.splice(0)) client.close();
   }
 
   async #open(token: string): Promise<PlaneClient> {
@@ -146,7 +146,7 @@ class PlaneUsers {
   }
 }
 
-/** File systems limit names to 255 bytes, and the file first has a longer temporary name. */
+/** File systems limit names to 255 bytes, and the temporary name of a new file is longer. */
 const fileNameLengthMax = 200;
 
 function fileNameOf(user: string): string {
@@ -155,7 +155,7 @@ function fileNameOf(user: string): string {
   return createHash('sha256').update(user).digest('hex');
 }
 
-/** Writes the kubeconfig of a user under a name derived from any user name. */
+/** Writes the kubeconfig of a user and returns its path. */
 function writeUserKubeconfig(options: {
   readonly directory: string;
   readonly name: string;
@@ -181,7 +181,7 @@ const asyncDispose: typeof Symbol.asyncDispose =
 
 const ownClients = new WeakMap<ControlPlane, PlaneClient>();
 
-/** The client of the plane itself, whose requests are neither recorded nor disturbed by faults. */
+/** Returns the client of the plane itself, whose requests are neither recorded nor affected by faults. */
 export function ownClientOf(plane: ControlPlane): PlaneClient {
   const client = ownClients.get(plane);
   if (client === undefined)
@@ -190,12 +190,12 @@ export function ownClientOf(plane: ControlPlane): PlaneClient {
 }
 
 /**
- * Starts a control plane for a test or a program (CLIENT-3, PLANE-2): on memory, on a free port of
- * loopback, with its own CA and administrator, and nothing shared with others in the process.
- * Resolves when the plane is ready and its definitions, webhooks, and objects are installed.
- * Rejects with TypeError for an unknown option or one of another type, with FlagError for a wrong
- * flag, and with ManifestError, which names file and line, for a manifest that cannot be read or
- * installed; then nothing is left running.
+ * Starts a control plane for a test or a program (CLIENT-3, PLANE-2). It stores its objects in
+ * memory, listens on a free port of the loopback interface, has its own CA and administrator, and
+ * shares nothing with other planes of the process. Resolves when the plane is ready and its
+ * definitions, webhooks, and objects are installed. Rejects with TypeError for an unknown option or
+ * one of the wrong type, with FlagError for an invalid flag, and with ManifestError, which names
+ * file and line, for a manifest that cannot be read or installed; then nothing is left running.
  */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   checkMembers('options of a plane', options);
@@ -321,32 +321,29 @@ function planeOf(parts: {
     parts;
   const { url, caPem = '' } = server;
   const kubeconfig = join(directory, 'kubeconfig');
-  const authority = caPem === '' ? {} : { caPem };
-  const credential = { token };
   writeAdminKubeconfig({
     path: kubeconfig,
     server: url,
-    ...authority,
-    credential,
+    ...(caPem === '' ? {} : { caPem }),
+    credential: { token },
     context: 'wheelhouse',
   });
   const client = clients.of(token);
-  let stopped = false;
+  let isStopped = false;
   const stop = async (): Promise<void> => {
-    stopped = true;
+    isStopped = true;
     clients.close();
     await server.stop();
     discard();
   };
   const user = (name: string, groups: readonly string[] = []): PlaneUser => {
-    if (stopped) throw new Error('the control plane has stopped');
+    if (isStopped) throw new Error('the control plane has stopped');
     const userToken = users.add(name, groups);
-    const at = { directory, name, token: userToken, url, caPem };
     return {
       name,
       groups,
       token: userToken,
-      kubeconfig: writeUserKubeconfig(at),
+      kubeconfig: writeUserKubeconfig({ directory, name, token: userToken, url, caPem }),
       client: clients.of(userToken),
     };
   };
@@ -378,19 +375,20 @@ const pollMs = 5;
 /** Takes snapshots of a plane's store and returns to them (PLANE-3). */
 class Snapshots {
   readonly #checkpoints = new WeakMap<PlaneSnapshot, Checkpoint>();
+  /** Prefix of the keys that are restored last. */
   readonly #last: string;
   #store: CheckpointedStore | undefined;
   #quiet: Promise<void> | undefined;
   #settled: Promise<void> = Promise.resolve();
 
   constructor(dialect: Dialect) {
-    // Definitions are removed after their objects, so that watchers see each object removed.
+    // Definitions are removed after their objects, so that watchers see the removal of each object.
     this.#last = definitionsPrefix(dialect.group('apiextensions'));
   }
 
   readonly take = async (): Promise<PlaneSnapshot> => {
     const store = this.#open();
-    // Otherwise each restore would undo what controllers write at the start: default accounts.
+    // Otherwise each restore would undo the first writes of controllers, such as default accounts.
     this.#quiet ??= this.#settled.then(() => untilQuiet(store));
     await this.#quiet;
     const checkpoint = store.checkpoint();
@@ -412,7 +410,7 @@ class Snapshots {
     this.#store = store;
   };
 
-  /** Takes no snapshot before `settled` resolves. */
+  /** Delays snapshots until `settled` resolves. */
   waitFor(settled: Promise<void>): void {
     this.#settled = settled;
   }
@@ -423,15 +421,16 @@ class Snapshots {
   }
 }
 
+/** Resolves when the store has not been written for a while, or after `quietWithinMs`. */
 async function untilQuiet(store: CheckpointedStore): Promise<void> {
   const startMs = performance.now();
   let revision = await store.currentRevision();
   let sinceMs = startMs;
   while (performance.now() < Math.min(sinceMs + quietMs, startMs + quietWithinMs)) {
     await pause(programClock, { ms: pollMs });
-    const now = await store.currentRevision();
-    if (now === revision) continue;
-    revision = now;
+    const current = await store.currentRevision();
+    if (current === revision) continue;
+    revision = current;
     sinceMs = Math.max(performance.now(), sinceMs);
   }
 }

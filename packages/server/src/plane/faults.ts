@@ -4,12 +4,12 @@ import type { RequestInfo } from '../request/parse-request.ts';
 import { FaultRuleError, problemOf } from './checks.ts';
 import type { Fault, FaultRule } from './types.ts';
 
-/** Returns the resources of a kind's name. */
+/** Returns the resources of the kinds with a name. */
 type FindKind = (kind: string) => readonly { group: string; resource: string }[];
 
 const verbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
 
-/** The verbs that an effect can apply to; the first two effects apply to all. */
+/** The verbs that an effect can apply to. */
 const verbsOf: Readonly<Record<FaultRule['effect'], readonly string[]>> = {
   refuse: verbs,
   delay: verbs,
@@ -31,19 +31,19 @@ export class ArmedFault implements Fault {
   /** Throws FaultRuleError for a rule that can never apply. */
   constructor(
     rule: FaultRule,
-    of: { seed: number; find: FindKind; discard: (fault: ArmedFault) => void },
+    options: { seed: number; find: FindKind; discard: (fault: ArmedFault) => void },
   ) {
     const problem = problemOf('members of a fault', rule);
     if (problem !== undefined) throw new FaultRuleError(problem);
     checkNumbers(rule);
     this.rule = rule;
     this.#verbs = verbsFor(rule);
-    this.#resources = resourcesFor(rule, of.find);
-    this.#random = seededRandom(of.seed);
-    this.#discard = of.discard;
+    this.#resources = resourcesFor(rule, options.find);
+    this.#random = seededRandom(options.seed);
+    this.#discard = options.discard;
   }
 
-  /** Whether the rule applies to a request; if so, counts it. */
+  /** Returns whether the rule applies to a request, and counts it if so. */
   applies({ info, user }: TappedRequest): boolean {
     const { user: name, namespace, subresource, probability = 1, times, effect } = this.rule;
     if (times !== undefined && this.hits >= times) return false;
@@ -54,7 +54,7 @@ export class ArmedFault implements Fault {
       (namespace === undefined || namespace === info.namespace) &&
       (this.rule.name === undefined || this.rule.name === info.name) &&
       (subresource === undefined || subresource === info.subresource);
-    if (!matches || (effect === 'expire' && !asksForHistory(info))) return false;
+    if (!matches || (effect === 'expire' && !continuesFromVersion(info))) return false;
     if (probability < 1 && this.#random() >= probability) return false;
     this.hits += 1;
     return true;
@@ -65,7 +65,7 @@ export class ArmedFault implements Fault {
   }
 }
 
-/** The error that a rule answers with; undefined for other effects. */
+/** Returns the error that a rule causes; undefined for effects that cause none. */
 export function errorOfFault(rule: FaultRule, info: RequestInfo): StatusError | undefined {
   const { group, resource, name } = info;
   switch (rule.effect) {
@@ -90,7 +90,7 @@ export function errorOfFault(rule: FaultRule, info: RequestInfo): StatusError | 
   }
 }
 
-/** Waits on the plane's clock, or until the client disconnects. */
+/** Resolves after a delay on the plane's clock, or when the client disconnects. */
 export function delayed(clock: Clock, delayMs: number, { exchange }: TappedRequest): Promise<void> {
   return new Promise((resolve) => {
     const timer = clock.after(delayMs, resolve);
@@ -115,7 +115,7 @@ const reasons: Readonly<Record<number, ConstructorParameters<typeof StatusError>
 };
 
 /** Whether a request continues from a version: only such a request can receive 410 Expired. */
-function asksForHistory({ query }: RequestInfo): boolean {
+function continuesFromVersion({ query }: RequestInfo): boolean {
   const version = query.get('resourceVersion') ?? '';
   return (version !== '' && version !== '0') || (query.get('continue') ?? '') !== '';
 }
@@ -129,9 +129,9 @@ function verbsFor({ effect, verb }: FaultRule): ReadonlySet<string> {
   }
   const possible = verbsOf[effect];
   if (verb === undefined) return new Set(possible);
-  const requested = typeof verb === 'string' ? [verb] : verb;
-  const impossible = requested.find((one) => !possible.includes(one));
-  if (impossible === undefined) return new Set(requested);
+  const requestedVerbs = typeof verb === 'string' ? [verb] : verb;
+  const impossible = requestedVerbs.find((requested) => !possible.includes(requested));
+  if (impossible === undefined) return new Set(requestedVerbs);
   throw new FaultRuleError(
     `a fault with the effect ${effect} cannot apply to the verb ${JSON.stringify(impossible)}; ` +
       `it applies to ${possible.join(', ')}`,
@@ -139,16 +139,18 @@ function verbsFor({ effect, verb }: FaultRule): ReadonlySet<string> {
 }
 
 /**
- * The resources of a kind as `resource.group`; undefined for all. Throws FaultRuleError for a kind
- * that the plane does not serve.
+ * Returns the resources of a rule's kind as `resource.group`; undefined for all. Throws
+ * FaultRuleError for a kind that the plane does not serve.
  */
 export function resourcesFor(
   { kind }: { readonly kind?: string },
   find: FindKind,
 ): ReadonlySet<string> | undefined {
   if (kind === undefined) return undefined;
-  const found = find(kind);
-  if (found.length > 0) return new Set(found.map((one) => `${one.resource}.${one.group}`));
+  const resources = find(kind);
+  if (resources.length > 0) {
+    return new Set(resources.map(({ resource, group }) => `${resource}.${group}`));
+  }
   throw new FaultRuleError(
     `a fault for kind ${JSON.stringify(kind)}, which the plane does not serve`,
   );
@@ -159,17 +161,17 @@ function checkNumbers(rule: FaultRule): void {
   const delay = rule.effect === 'delay' ? rule.delayMs : 0;
   const after = rule.effect === 'cut' ? (rule.afterMs ?? 0) : 0;
   const status = rule.effect === 'refuse' ? (rule.status ?? 503) : 503;
-  const wrong =
+  const problem =
     (!(probability >= 0 && probability <= 1) && 'probability must be between 0 and 1') ||
     (!(Number.isInteger(times) && times > 0) && 'times must be a positive integer') ||
     (!(delay >= 0 && Number.isFinite(delay)) && 'delayMs must be a number of milliseconds') ||
     (!(after >= 0 && Number.isFinite(after)) && 'afterMs must be a number of milliseconds') ||
     (!(Number.isInteger(status) && status >= 400 && status <= 599) &&
       'status must be one of a failure, 400 to 599');
-  if (wrong !== false) throw new FaultRuleError(`a fault's ${wrong}`);
+  if (problem !== false) throw new FaultRuleError(`a fault's ${problem}`);
 }
 
-/** Numbers in [0, 1) that depend only on the seed (mulberry32). */
+/** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
 function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -3,7 +3,7 @@ import { type KindFinder, objectPath, referenceOf, UnknownKind } from './plane-c
 import { isDefinition, type Manifest, ManifestError, otherDialect } from './sources.ts';
 import type { ManifestObject, PlaneClient } from './types.ts';
 
-/** The plane as an installation needs it. */
+/** The dependencies of an installation. */
 interface Installer {
   readonly dialect: Dialect;
   readonly kinds: KindFinder;
@@ -13,7 +13,7 @@ interface Installer {
 
 const fieldManager = 'wheelhouse';
 const applyType = 'application/apply-patch+yaml';
-/** Definitions installed concurrently. */
+/** Maximum number of definitions that are installed concurrently. */
 const parallelMax = 8;
 const establishedWithinMs = 10_000;
 const pollMs = 2;
@@ -29,22 +29,23 @@ export async function installManifests(
   installer: Installer,
 ): Promise<ManifestObject[]> {
   const results = new Map<Manifest, ManifestObject>();
-  const isEarly = (one: Manifest) => isDefinition(one.object, installer.dialect);
-  const [early, others] = split(manifests, isEarly);
+  const [definitions, others] = split(manifests, ({ object }) =>
+    isDefinition(object, installer.dialect),
+  );
   const [namespaces, rest] = split(others, ({ object }) => isNamespace(object));
-  for (let from = 0; from < early.length; from += parallelMax) {
-    const batch = early.slice(from, from + parallelMax);
+  for (let from = 0; from < definitions.length; from += parallelMax) {
+    const batch = definitions.slice(from, from + parallelMax);
     await Promise.all(
-      batch.map(async (one) => {
-        await applyOne(client, one, installer);
-        results.set(one, await untilEstablished(client, one, installer.kinds));
+      batch.map(async (definition) => {
+        await applyManifest(client, definition, installer);
+        results.set(definition, await untilEstablished(client, definition, installer.kinds));
       }),
     );
   }
-  for (const one of [...namespaces, ...rest]) {
-    results.set(one, await applyOne(client, one, installer));
+  for (const manifest of [...namespaces, ...rest]) {
+    results.set(manifest, await applyManifest(client, manifest, installer));
   }
-  return manifests.map((one) => results.get(one) as ManifestObject);
+  return manifests.map((manifest) => results.get(manifest) as ManifestObject);
 }
 
 function isNamespace({ apiVersion, kind }: ManifestObject): boolean {
@@ -58,7 +59,7 @@ function split<T>(items: readonly T[], isFirst: (item: T) => boolean): [T[], T[]
   return [first, second];
 }
 
-async function applyOne(
+async function applyManifest(
   client: PlaneClient,
   { object, place }: Manifest,
   installer: Installer,
@@ -77,28 +78,19 @@ async function applyOne(
       body,
     });
   } catch (cause) {
-    throw refused({ object, place, cause, dialect: installer.dialect });
+    const hint = cause instanceof UnknownKind ? otherDialect(object, installer.dialect) : '';
+    const what = `${object.kind} ${object.metadata?.name ?? ''}`;
+    const message = `${what} cannot be applied: ${errorText(cause)}${hint}`;
+    throw new ManifestError({ ...placeParts(place), message, cause });
   }
 }
 
-function refused(failed: {
-  readonly object: ManifestObject;
-  readonly place: string;
-  readonly cause: unknown;
-  readonly dialect: Dialect;
-}): ManifestError {
-  const { object, place, cause, dialect } = failed;
-  const why = errorText(cause);
-  const hint = cause instanceof UnknownKind ? otherDialect(object, dialect) : '';
-  const message = `${object.kind} ${object.metadata?.name ?? ''} cannot be applied: ${why}${hint}`;
-  return new ManifestError({ ...placeParts(place), message, cause });
-}
-
+/** The file and the line of a manifest's place. */
 function placeParts(place: string): { file?: string; line?: number } {
   const [, file, line] = /^(.*):(\d+)$/.exec(place) ?? [];
   if (file !== undefined) return { file, line: Number(line) };
-  const [, alone] = /^line (\d+)$/.exec(place) ?? [];
-  return alone === undefined ? {} : { line: Number(alone) };
+  const [, onlyLine] = /^line (\d+)$/.exec(place) ?? [];
+  return onlyLine === undefined ? {} : { line: Number(onlyLine) };
 }
 
 /** Waits until a definition's kind is served. Rejects at once if its names are taken. */
@@ -115,8 +107,8 @@ async function untilEstablished(
     if (conditions.get('Established')?.status === 'True') return current;
     const names = conditions.get('NamesAccepted');
     if (names?.status === 'False' || performance.now() > end) {
-      const why = names?.status === 'False' ? names.message : 'it was not established in time';
-      const message = `definition ${object.metadata?.name} cannot be served: ${why}`;
+      const reason = names?.status === 'False' ? names.message : 'it was not established in time';
+      const message = `definition ${object.metadata?.name} cannot be served: ${reason}`;
       throw new ManifestError({ ...placeParts(place), message });
     }
     await pause(programClock, { ms: pollMs });
@@ -127,5 +119,5 @@ function conditionsOf(object: ManifestObject) {
   const { status } = object;
   const list = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
   const conditions = list as { type: string; status: string; message?: string }[];
-  return new Map(conditions.map((one) => [one.type, one]));
+  return new Map(conditions.map((condition) => [condition.type, condition]));
 }

@@ -21,9 +21,7 @@ import type {
   TypedObject,
 } from './types.ts';
 
-/**
- * Finds the resource that serves a kind, querying discovery again after the served kinds change.
- */
+/** Finds the resources of kinds, and queries discovery again after the served kinds change. */
 export class KindFinder {
   readonly #config: ClientConfig;
   readonly #catalogue: () => unknown;
@@ -36,7 +34,7 @@ export class KindFinder {
     this.#catalogue = catalogue;
   }
 
-  /** Rejects with an error that names the kind when the server does not serve it. */
+  /** Returns the resource of a kind. Rejects with UnknownKind if the plane does not serve it. */
   async find(reference: Pick<ManifestObject, 'apiVersion' | 'kind'>) {
     if (!isObject(reference)) throw new TypeError('an object with apiVersion and kind is needed');
     const { apiVersion, kind } = reference;
@@ -45,8 +43,8 @@ export class KindFinder {
       this.#discovered = current;
       this.#mapper = this.#discover();
     }
-    const found = (await this.#mapper).byKind(apiVersion, kind);
-    if (found !== undefined) return found;
+    const resource = (await this.#mapper).byKind(apiVersion, kind);
+    if (resource !== undefined) return resource;
     throw new UnknownKind(`the plane serves no kind ${kind} in ${apiVersion}`);
   }
 
@@ -70,7 +68,7 @@ type Install = (
   sources: readonly ManifestSource[],
 ) => Promise<ManifestObject[]>;
 
-/** Creates the client of one user. `close` ends its connections. */
+/** Creates a client of one user. `close` ends its connections. */
 export function createPlaneClient(options: {
   readonly config: ClientConfig;
   readonly kinds: KindFinder;
@@ -108,7 +106,7 @@ export function createPlaneClient(options: {
   return { ...client, close: () => http?.close() };
 }
 
-/** Names the object of a manifest. Throws if it has no name. */
+/** Returns the reference of a manifest's object. Throws if the object has no name. */
 export function referenceOf(object: TypedObject): ObjectReference {
   const { apiVersion, kind, metadata = {} } = object;
   const { name, namespace } = metadata;
@@ -117,8 +115,8 @@ export function referenceOf(object: TypedObject): ObjectReference {
 }
 
 /**
- * The path of one object. Throws for a reference without a name, whose path would be that of the
- * collection.
+ * Returns the path of an object. Throws TypeError for a reference without a name, whose path would
+ * be that of the collection.
  */
 export function objectPath(resource: ApiResource, reference: ObjectReference): string {
   const { namespace = 'default', name, kind } = reference;
@@ -145,21 +143,22 @@ async function send<T extends object>(http: HttpClient, planeRequest: PlaneReque
       accept: 'application/json',
       ...(body === undefined ? {} : { 'content-type': contentType }),
     },
-    body: bodyOf(body),
+    body: encodeBody(body),
     signal: planeRequest.signal,
   });
   if (answer.status >= 400) throw errorOf(answer.status, answer.body);
-  const object = parsed<T>(answer.body);
+  const object = parseObject<T>(answer.body);
   if (object === undefined) throw errorOf(answer.status, answer.body);
   return object;
 }
 
-function bodyOf(body: unknown): Buffer | string | undefined {
+function encodeBody(body: unknown): Buffer | string | undefined {
   if (body === undefined || typeof body === 'string') return body;
   return encodeJson(body);
 }
 
-function parsed<T extends object>(body: Buffer): T | undefined {
+/** Returns the object that a body contains; undefined if it is not JSON or not an object. */
+function parseObject<T extends object>(body: Buffer): T | undefined {
   try {
     const value: unknown = parseWrittenJson(body);
     return isObject(value) ? (value as T) : undefined;

@@ -20,14 +20,14 @@ import type {
   WatchFilter,
 } from './types.ts';
 
-/** Longer paths are cut, to bound the memory of a recorded request. */
+/** Longer paths are truncated, to bound the memory of a recorded request. */
 const pathLengthMax = 2048;
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 interface Entry {
   readonly recorded: Writable<RecordedRequest>;
-  /** Present while the request is in flight: provides the status once it is known. */
+  /** Present while the request is in flight; provides the status of the answer. */
   exchange: Exchange | undefined;
 }
 
@@ -43,11 +43,6 @@ class RequestRecorder {
   constructor(options: { readonly clock: Clock; readonly max: number }) {
     this.#clock = options.clock;
     this.#max = options.max;
-  }
-
-  /** The number of requests so far; the `sequence` of the next one is greater. */
-  get sequence(): number {
-    return this.#sequence;
   }
 
   begin(request: {
@@ -115,10 +110,10 @@ class RequestRecorder {
         status: recorded.status ?? exchange?.responseCode,
       }))
       .filter(
-        (one) =>
-          one.sequence > since &&
-          (verbs === undefined || verbs.includes(one.verb)) &&
-          conditions.every(([name, value]) => value === undefined || one[name] === value),
+        (request) =>
+          request.sequence > since &&
+          (verbs === undefined || verbs.includes(request.verb)) &&
+          conditions.every(([name, value]) => value === undefined || request[name] === value),
       );
   }
 
@@ -131,7 +126,7 @@ function apiVersionOf({ group, version }: RequestInfo): string {
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** The user of the plane's own requests, which are neither recorded nor disturbed. */
+/** The user of the plane's own requests, which are neither recorded nor affected by faults. */
 export const planeUser = 'system:wheelhouse-plane';
 
 interface OpenWatch {
@@ -165,7 +160,7 @@ export class PlaneTap implements RequestTap {
   /** The kinds that the plane serves now; undefined while it starts. */
   readonly catalogue = (): CatalogueSnapshot | undefined => this.#snapshot?.();
 
-  /** The faults as tests control them. */
+  /** Returns the interface through which tests control faults. */
   faults(): PlaneFaults {
     return {
       seed: this.#seed,
@@ -183,7 +178,7 @@ export class PlaneTap implements RequestTap {
     const kind = this.#kindOf(info);
     this.recorder.begin({ exchange, info, user, kind });
     if (info.verb === 'watch') this.#requests.set(exchange, request);
-    return this.#faults.length === 0 ? undefined : this.#strike(request, this.#faults);
+    return this.#faults.length === 0 ? undefined : this.#applyFaults(request, this.#faults);
   }
 
   named(exchange: Exchange, name: string): void {
@@ -220,7 +215,7 @@ export class PlaneTap implements RequestTap {
     // Each rule has its own generator, so that rules do not affect each other's outcomes.
     const seed = this.#seed + this.#added;
     const discard = (fault: ArmedFault) => {
-      this.#faults = this.#faults.filter((one) => one !== fault);
+      this.#faults = this.#faults.filter((active) => active !== fault);
     };
     const fault = new ArmedFault(rule, { seed, find: (kind) => this.#find(kind), discard });
     this.#added += 1;
@@ -229,7 +224,7 @@ export class PlaneTap implements RequestTap {
   }
 
   /** Applies the faults in the order in which they were added; delays add up. */
-  #strike(request: TappedRequest, faults: readonly ArmedFault[]): MaybePromise<void> {
+  #applyFaults(request: TappedRequest, faults: readonly ArmedFault[]): MaybePromise<void> {
     const { exchange, info } = request;
     for (const [at, fault] of faults.entries()) {
       if (!fault.applies(request)) continue;
@@ -237,7 +232,8 @@ export class PlaneTap implements RequestTap {
       this.recorder.setFault(exchange, rule.effect);
       if (rule.effect === 'delay') {
         const rest = faults.slice(at + 1);
-        return delayed(this.#clock, rule.delayMs, request).then(() => this.#strike(request, rest));
+        const delay = delayed(this.#clock, rule.delayMs, request);
+        return delay.then(() => this.#applyFaults(request, rest));
       }
       const error = errorOfFault(rule, info);
       if (rule.effect === 'cut') this.#outcomes.set(exchange, { cutAfterMs: rule.afterMs ?? 0 });
@@ -268,7 +264,7 @@ export class PlaneTap implements RequestTap {
     return this.#snapshot?.().find(group, version, resource)?.def.kind ?? '';
   }
 
-  /** `Widget`, of any group, or `Widget.example.com`. */
+  /** Finds the resources of `Widget` in any group, or of `Widget.example.com`. */
   #find(kindName: string): readonly { group: string; resource: string }[] {
     const dot = kindName.indexOf('.');
     const kind = dot < 0 ? kindName : kindName.slice(0, dot);

@@ -26,7 +26,7 @@ export interface Manifest {
 export class ManifestError extends Error {
   /** The file as the caller named it; undefined for texts and objects. */
   readonly file: string | undefined;
-  /** Counted from 1; undefined if the error concerns the whole file. */
+  /** The line, from 1; undefined if the error concerns the whole file. */
   readonly line: number | undefined;
 
   constructor(options: {
@@ -59,35 +59,35 @@ const extensions = new Set(['.json', '.yaml', '.yml']);
 
 /** Reads all objects of the sources in order, with lists expanded. Rejects with ManifestError. */
 export async function readSources(sources: readonly ManifestSource[]): Promise<Manifest[]> {
-  const found: Manifest[] = [];
+  const manifests: Manifest[] = [];
   for (const source of sources) {
-    if (typeof source !== 'string') appendAll(found, manifestsOf(source, {}));
-    else if (source.includes('\n')) appendAll(found, await readDocuments(source, undefined));
+    if (typeof source !== 'string') appendAll(manifests, manifestsOf(source, {}));
+    else if (source.includes('\n')) appendAll(manifests, await readDocuments(source, undefined));
     else {
       for (const file of filesAt(source)) {
-        appendAll(found, await readDocuments(readText(file), file));
+        appendAll(manifests, await readDocuments(readText(file), file));
       }
     }
   }
-  return found;
+  return manifests;
 }
 
 /**
  * Reads the definitions of custom kinds among the objects of the sources. Rejects with
- * ManifestError, also for a source without any.
+ * ManifestError, even if only one source contains none.
  */
 export async function readDefinitions(
   sources: readonly ManifestSource[],
   dialect: Dialect,
 ): Promise<Manifest[]> {
-  const found: Manifest[] = [];
+  const allDefinitions: Manifest[] = [];
   for (const source of sources) {
     const manifests = await readSources([source]);
     const definitions = manifests.filter(({ object }) => isDefinition(object, dialect));
-    if (definitions.length === 0) throw withoutDefinitions(source, { manifests, dialect });
-    appendAll(found, definitions);
+    if (definitions.length === 0) throw noDefinitions(source, { manifests, dialect });
+    appendAll(allDefinitions, definitions);
   }
-  return found;
+  return allDefinitions;
 }
 
 /** Whether an object defines a custom kind. */
@@ -96,17 +96,17 @@ export function isDefinition({ apiVersion, kind }: ManifestObject, dialect: Dial
   return kind === 'CustomResourceDefinition' && group === dialect.group('apiextensions');
 }
 
-function withoutDefinitions(
+function noDefinitions(
   source: ManifestSource,
-  among: { readonly manifests: readonly Manifest[]; readonly dialect: Dialect },
+  { manifests, dialect }: { readonly manifests: readonly Manifest[]; readonly dialect: Dialect },
 ): ManifestError {
   const file = typeof source === 'string' && !source.includes('\n') ? source : undefined;
-  const hints = among.manifests.map(({ object }) => otherDialect(object, among.dialect));
-  const hint = hints.find((one) => one !== '') ?? '';
+  const hints = manifests.map(({ object }) => otherDialect(object, dialect));
+  const hint = hints.find((text) => text !== '') ?? '';
   return new ManifestError({ file, message: `contains no CustomResourceDefinition${hint}` });
 }
 
-/** Suggests the other dialect, the most likely reason for an unknown group. */
+/** Returns a hint at the other dialect if it has the object's group; otherwise an empty text. */
 export function otherDialect({ apiVersion }: ManifestObject, dialect: Dialect): string {
   const group = parseApiVersion(apiVersion)?.group ?? '';
   const other = dialectNames.find(
@@ -142,10 +142,10 @@ function codeOf(error: unknown): string {
   return code === 'ENOENT' ? 'no such file or directory' : (code ?? message);
 }
 
-/** The documents of one text, each parsed alone, to bound the memory for a stream. */
+/** Reads the documents of a text, each parsed separately, to bound the memory. */
 async function readDocuments(text: string, file: string | undefined): Promise<Manifest[]> {
   const { parseYaml } = await loadYaml();
-  const found: Manifest[] = [];
+  const manifests: Manifest[] = [];
   for (const { document, line: first } of documentsOf(text)) {
     let value: JsonValue;
     try {
@@ -153,13 +153,13 @@ async function readDocuments(text: string, file: string | undefined): Promise<Ma
     } catch (cause) {
       throw parseFailure({ cause, file, first });
     }
-    if (value !== null)
-      appendAll(found, manifestsOf(value, { file, line: firstLineOf(document, first) }));
+    if (value === null) continue;
+    appendAll(manifests, manifestsOf(value, { file, line: firstLineOf(document, first) }));
   }
-  return found;
+  return manifests;
 }
 
-/** Splits at `---`, which content may follow. Lines count from 1. */
+/** Splits a text at `---`, after which content may follow on the same line. Lines count from 1. */
 function documentsOf(text: string): readonly { document: string; line: number }[] {
   const documents: { document: string; line: number }[] = [];
   let lines: string[] = [];
@@ -183,16 +183,19 @@ function firstLineOf(document: string, first: number): number {
   return first + Math.max(at, 0);
 }
 
-/** Converts the decoder's line, which counts from the beginning of the document. */
-function parseFailure(failed: {
+/** The error for a document that cannot be parsed. The parser counts lines within the document. */
+function parseFailure({
+  cause,
+  file,
+  first,
+}: {
   cause: unknown;
   file: string | undefined;
   first: number;
 }): ManifestError {
-  const { cause, file, first } = failed;
-  const said = errorText(cause);
-  const [, line = '1'] = /\bline (\d+)/.exec(said) ?? [];
-  const message = `cannot be parsed: ${said.replace(/^(yaml: )?(line \d+: )?/, '')}`;
+  const text = errorText(cause);
+  const [, line = '1'] = /\bline (\d+)/.exec(text) ?? [];
+  const message = `cannot be parsed: ${text.replace(/^(yaml: )?(line \d+: )?/, '')}`;
   return new ManifestError({ message, file, line: first + Number(line) - 1, cause });
 }
 

@@ -3,7 +3,7 @@
  * and Node.js, so that the declaration files of the package need nothing else.
  */
 
-/** An object of the API, as in a manifest. */
+/** An API object, as in a manifest. */
 export interface ManifestObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -20,7 +20,7 @@ export interface ManifestObject {
   readonly [member: string]: unknown;
 }
 
-/** The minimum that a type must have for the client to write objects of it. */
+/** The members that a type needs for the client to write objects of it. */
 export interface TypedObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -28,9 +28,9 @@ export interface TypedObject {
 }
 
 /**
- * A source of objects: an object, or a text. A text with a line break is YAML or JSON itself; any
- * other is the path of a file, or of a directory whose `.yaml`, `.yml`, and `.json` files are read
- * in order of their names, without subdirectories. Texts may contain several documents.
+ * A source of objects: an object or a string. A string with a line break is YAML or JSON; any other
+ * string is the path of a file, or of a directory whose `.yaml`, `.yml`, and `.json` files are read
+ * in order of their names, without subdirectories. YAML and JSON may contain several documents.
  */
 export type ManifestSource = string | ManifestObject;
 
@@ -38,7 +38,7 @@ export type ManifestSource = string | ManifestObject;
 export interface ObjectReference {
   readonly apiVersion: string;
   readonly kind: string;
-  /** `default` when absent; ignored for kinds without namespaces. */
+  /** Defaults to `default`; ignored for kinds without namespaces. */
   readonly namespace?: string;
   readonly name: string;
 }
@@ -47,46 +47,58 @@ export interface ObjectReference {
 export interface CollectionReference {
   readonly apiVersion: string;
   readonly kind: string;
-  /** All namespaces when absent. */
+  /** Defaults to all namespaces. */
   readonly namespace?: string;
+  /** A label selector such as `app=web,tier!=cache`; defaults to all objects. */
   readonly labelSelector?: string;
+  /** A field selector such as `metadata.name=a`; defaults to all objects. */
   readonly fieldSelector?: string;
 }
 
 /** A request that the other functions of a client do not cover. */
 export interface PlaneRequest {
-  /** `GET` when absent. */
+  /** Defaults to `GET`. */
   readonly method?: string;
-  /** Below the server's address: `/api/v1/namespaces/default/pods/a/status`. */
+  /** The path on the server: `/api/v1/namespaces/default/pods/a/status`. */
   readonly path: string;
+  /** Query parameters, which are added to those in `path`. */
   readonly query?: Readonly<Record<string, string>>;
-  /** Sent as JSON; a string is sent unchanged. */
+  /** A string is sent unchanged, any other value as JSON. */
   readonly body?: unknown;
-  /** `application/json` when absent. */
+  /** The media type of the body; defaults to `application/json`. */
   readonly contentType?: string;
+  /** Aborts the request. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * A client of one user. Rejects at once with `ApiError` when the server answers with a failure; it
- * never retries, so that a test sees every answer. A type argument declares the type of the answer
+ * A client of one user. A method rejects with `ApiError` if the server answers with an error
+ * status; the client never retries, so that a test sees every answer. Methods that take a kind
+ * reject if the plane does not serve it. A type argument declares the type of the answer
  * (`get<Deployment>`, with a type of `wheelhouse/types` or your own), which the client does not
  * check.
  */
 export interface PlaneClient {
-  /** Sends a request and returns the decoded body of its answer. */
+  /** Sends a request and returns the decoded body of the answer. */
   request<T extends object = ManifestObject>(request: PlaneRequest): Promise<T>;
+  /** Returns an object. */
   get<T extends object = ManifestObject>(reference: ObjectReference): Promise<T>;
-  /** Returns the items of a list, sorted by namespace and name. */
+  /** Returns the objects of a collection, sorted by namespace and name. */
   list<T extends object = ManifestObject>(reference: CollectionReference): Promise<T[]>;
+  /** Creates an object, in namespace `default` unless it names another, and returns it as stored. */
   create<T extends TypedObject = ManifestObject>(object: NoInfer<T>): Promise<T>;
-  /** PUTs an object; with a `resourceVersion` only over that version. */
+  /**
+   * Replaces an object (PUT) and returns it as stored. With a `metadata.resourceVersion`, rejects
+   * with a 409 if the stored object has another.
+   */
   replace<T extends TypedObject = ManifestObject>(object: NoInfer<T>): Promise<T>;
+  /** Deletes an object. An object with finalizers exists until they are removed. */
   delete(reference: ObjectReference): Promise<void>;
   /**
-   * Applies objects on the server, as field manager `wheelhouse` and with force. Definitions of
-   * custom kinds come first and are established before the rest, then namespaces, then everything
-   * else in the order of the sources. Errors name the file and the line of the object.
+   * Applies objects (server-side apply) as field manager `wheelhouse`, with force. Definitions of
+   * custom kinds come first and are established before the rest, then namespaces, then all other
+   * objects in the order of the sources. Rejects with ManifestError, which names the file and the
+   * line of the object.
    * @returns the objects as stored, in the order of the sources
    */
   apply(...sources: readonly ManifestSource[]): Promise<ManifestObject[]>;
@@ -98,7 +110,7 @@ export interface PlaneUser {
   readonly groups: readonly string[];
   /** A bearer token. */
   readonly token: string;
-  /** Path of a kubeconfig file; gone after `stop`. */
+  /** Path of a kubeconfig file for this user; `stop` removes it. */
   readonly kubeconfig: string;
   readonly client: PlaneClient;
 }
@@ -106,17 +118,17 @@ export interface PlaneUser {
 /** How webhooks are called. */
 export interface WebhookOptions {
   /**
-   * Where the program under test serves its webhooks: `127.0.0.1:9443`. When absent, a free port of
-   * loopback, which `ControlPlane.webhooks` reports.
+   * The address at which the program under test serves its webhooks, such as `127.0.0.1:9443`.
+   * Defaults to a free port of the loopback interface, which `ControlPlane.webhooks` reports.
    */
   readonly address?: string;
-  /** The CAs to trust, as PEM. When absent the plane issues a certificate and its key. */
+  /** The CAs to trust, as PEM. By default, the plane issues a certificate and its key. */
   readonly caPem?: string;
   /** Webhook configurations to install before the plane is ready. */
   readonly configurations?: readonly ManifestSource[];
 }
 
-/** Where to serve webhooks, and with which certificate. */
+/** The address and the certificate for serving webhooks. */
 export interface WebhookEndpoint {
   readonly host: string;
   readonly port: number;
@@ -136,48 +148,51 @@ export interface PlaneSnapshot {
   readonly resourceVersion: string;
 }
 
-/** What `ControlPlane.restore` has done. */
+/** The result of `ControlPlane.restore`. */
 export interface RestoredPlane {
-  /** The plane's resourceVersion afterwards. */
+  /** The plane's resourceVersion after the restore. */
   readonly resourceVersion: string;
-  /** How many objects were written or deleted. */
+  /** Number of objects that were written or deleted. */
   readonly changes: number;
 }
 
-/** The requests that a fault applies to; without members, all that its effect can apply to. */
+/**
+ * The requests that a fault applies to, among those that its effect can apply to. An absent member
+ * matches every request.
+ */
 export interface FaultMatch {
   /** The user's name, after impersonation. */
   readonly user?: string;
-  /** `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`. */
+  /** `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, or `deletecollection`. */
   readonly verb?: string | readonly string[];
   /** `Widget`, of any group, or `Widget.example.com`. */
   readonly kind?: string;
   readonly namespace?: string;
-  /** Name of the object; requests to create one have none. */
+  /** The name of the object; requests that create an object have none. */
   readonly name?: string;
   readonly subresource?: string;
-  /** The probability that the fault applies to a matching request, from 0 to 1; 1 when absent. */
+  /** The probability that the fault applies to a matching request, from 0 to 1; defaults to 1. */
   readonly probability?: number;
-  /** Maximum number of requests that it applies to; no limit when absent. */
+  /** Maximum number of requests that the fault applies to; unlimited by default. */
   readonly times?: number;
 }
 
-/** What a fault does. */
+/** The effect of a fault, and the requests that it applies to. */
 export type FaultRule = FaultMatch &
   (
     | {
-        /** Answers with a failure: 503 unless `status` is another. */
+        /** Rejects the request with an error status from 400 to 599, by default 503. */
         readonly effect: 'refuse';
         readonly status?: number;
         readonly message?: string;
       }
-    /** Answers writes with 409 Conflict. */
+    /** Rejects updates, patches, and deletions with 409 Conflict. */
     | { readonly effect: 'conflict' }
-    /** Answers with 429 and Retry-After. */
+    /** Rejects the request with 429 and `Retry-After`, by default 1 second. */
     | { readonly effect: 'throttle'; readonly retryAfterSeconds?: number }
-    /** Waits on the plane's clock before the request is served. */
+    /** Delays the request by a time on the plane's clock. */
     | { readonly effect: 'delay'; readonly delayMs: number }
-    /** Ends watches like a lost connection, at once or later on the plane's clock. */
+    /** Ends watches like a lost connection, at once or after a time on the plane's clock. */
     | { readonly effect: 'cut'; readonly afterMs?: number }
     /** Answers 410 Expired to lists and watches that continue from a version. */
     | { readonly effect: 'expire' }
@@ -186,47 +201,48 @@ export type FaultRule = FaultMatch &
 /** An active fault. */
 export interface Fault {
   readonly rule: FaultRule;
-  /** How many requests it has applied to. */
+  /** Number of requests that the fault has applied to. */
   readonly hits: number;
+  /** Removes the fault; later requests are not affected. */
   remove(): void;
 }
 
-/** Which watches to end; all without members. */
+/** The watches to end; an absent member matches every watch. */
 export interface WatchFilter {
   readonly user?: string;
   readonly kind?: string;
   readonly namespace?: string;
 }
 
-/** Failures on demand (PLANE-5). */
+/** Injected failures (PLANE-5). */
 export interface PlaneFaults {
-  /** The seed of random decisions; the same seed and requests give the same faults. */
+  /** The seed of random decisions; the same seed and requests cause the same faults. */
   readonly seed: number;
   /**
-   * Adds a fault for later requests. Faults apply in the order in which they are added. Throws
-   * FaultRuleError for a rule that can never apply (an unknown kind, verb, or effect) and for an
-   * unknown member.
+   * Adds a fault for later requests. Faults apply in the order in which they were added. Throws
+   * FaultRuleError for an unknown member, and for a rule that can never apply because its kind,
+   * verb, or effect is unknown.
    */
   add(rule: FaultRule): Fault;
   /** Removes all faults. */
   clear(): void;
   /**
-   * Ends open watches now. Returns their number. Throws FaultRuleError for a kind that the plane
-   * does not serve.
+   * Ends open watches and returns their number. Throws FaultRuleError for a kind that the plane
+   * does not serve, and TypeError for an invalid filter.
    */
   cutWatches(filter?: WatchFilter): number;
 }
 
 /** A recorded request (PLANE-6). */
 export interface RecordedRequest {
-  /** Counts the plane's requests from 1. */
+  /** The number of the request on this plane, from 1. */
   readonly sequence: number;
   /** Time of arrival on the plane's clock, in milliseconds since the epoch. */
   readonly timeMs: number;
-  /** The user after impersonation; empty when the sender was not authenticated. */
+  /** The user after impersonation; empty if the sender was not authenticated. */
   readonly user: string;
   readonly verb: string;
-  /** Empty, like the following members up to `name`, for requests that do not concern objects. */
+  /** Empty, like the members up to `name`, for requests that do not concern objects. */
   readonly apiVersion: string;
   readonly kind: string;
   readonly resource: string;
@@ -237,11 +253,11 @@ export interface RecordedRequest {
   readonly path: string;
   /** Undefined until the request is answered. */
   readonly status: number | undefined;
-  /** The effect of the fault that applied to it. */
+  /** The effect of the fault that applied to the request, of several the last. */
   readonly fault: FaultRule['effect'] | undefined;
 }
 
-/** Which requests to return; a member that is absent allows anything. */
+/** The requests to return; an absent member matches every request. */
 export interface RecordedFilter {
   readonly user?: string;
   readonly verb?: string | readonly string[];
@@ -258,37 +274,37 @@ export interface RecordedFilter {
 
 /** A plane's clock (PLANE-4). */
 export interface PlaneClock {
-  /** Milliseconds since the epoch, as the plane sees them. */
+  /** Returns the plane's time in milliseconds since the epoch. */
   now(): number;
   /**
-   * Moves the plane's time forward: leases, tokens, the lifetime of Events, and the time of
-   * requests and watches follow. Everything due runs before this resolves; requests that it
-   * triggers may take a moment longer. Connections are not affected. Rejects with RangeError unless
-   * `byMs` is a finite number that is not negative and ends within the year 9999.
+   * Moves the plane's time forward. Leases, tokens, the lifetimes of Events, and the timeouts of
+   * requests and watches follow this clock; connections do not. Resolves after all due timers have
+   * run; requests that they trigger may still be in progress. Rejects with RangeError if `byMs` is
+   * negative or not finite, or if the new time is after the year 9999.
    */
   advance(byMs: number): Promise<void>;
 }
 
 /** Options of a control plane. */
 export interface ControlPlaneOptions {
-  /** Flags of `wheelhouse serve`, which override those of the plane. */
+  /** Flags of `wheelhouse serve`, such as `--authorization-mode=RBAC`; they override the defaults. */
   readonly flags?: readonly string[];
   /**
-   * Definitions of custom kinds, established when `startControlPlane` resolves. Other objects in
-   * the same files are ignored.
+   * Definitions of custom kinds, which are established when `startControlPlane` resolves. Other
+   * objects in these sources are ignored.
    */
   readonly crds?: readonly ManifestSource[];
   /** Objects to apply once the definitions and webhooks are installed. */
   readonly objects?: readonly ManifestSource[];
   /**
-   * Redirects the webhooks of definitions and webhook configurations that name a Service to a local
-   * address, over a certificate that they trust: in `crds`, `configurations`, `objects`, and in
-   * everything passed to `ControlPlane.apply`.
+   * Redirects webhooks that name a Service to a local address and lets the plane trust its
+   * certificate. Applies to definitions and webhook configurations in `crds`, `configurations`, and
+   * `objects`, and to those passed to `apply`.
    */
   readonly webhooks?: WebhookOptions;
-  /** The seed of the faults' random decisions; a random number when absent. */
+  /** The seed of the faults' random decisions; random by default. */
   readonly seed?: number;
-  /** Number of requests that `recorded` keeps; 10,000 when absent. */
+  /** Maximum number of requests that `recorded` returns; defaults to 10,000. */
   readonly recordedMax?: number;
 }
 
@@ -304,36 +320,40 @@ export interface ControlPlane {
   readonly kubeconfig: string;
   /** A client of that user. */
   readonly client: PlaneClient;
-  /** Where to serve webhooks; undefined without the option `webhooks`. */
+  /** The address for serving webhooks; undefined without the option `webhooks`. */
   readonly webhooks: WebhookEndpoint | undefined;
-  /** Applies objects like `PlaneClient.apply` of the administrator. */
+  /** Applies objects as the administrator; see `PlaneClient.apply`. */
   apply(...sources: readonly ManifestSource[]): Promise<ManifestObject[]>;
   /**
-   * Adds a user, who is authenticated at once and authorized by the plane's flags
+   * Adds a user. The token is valid at once; what the user may do depends on the plane's flags
    * (`--authorization-mode=RBAC`). A second call with the same name replaces the groups. Throws
-   * TypeError without a name, and Error once the plane has stopped.
+   * TypeError for an empty name, and Error after `stop`.
    */
   user(name: string, groups?: readonly string[]): PlaneUser;
   /**
-   * Takes a snapshot of all objects (PLANE-3) without copying them; it retains memory while the
-   * caller holds it. Rejects if the objects are not in memory (`--storage-backend`,
-   * `--etcd-servers`).
+   * Takes a snapshot of all objects (PLANE-3) without copying them. It occupies memory as long as
+   * the caller references it. Rejects if the plane stores its objects outside of memory
+   * (`--storage-backend`, `--etcd-servers`).
    */
   snapshot(): Promise<PlaneSnapshot>;
   /**
-   * Returns all objects to their state in the snapshot (PLANE-3), any number of times. Each
-   * difference is a regular change: resourceVersions grow, UIDs return, watchers are notified, and
-   * custom kinds follow their definitions. Await the test's own writes first: a request in flight
-   * ends after the restore. Rejects for a snapshot of another plane.
+   * Returns all objects to their state in a snapshot (PLANE-3), any number of times. Each
+   * difference is a regular change: resourceVersions increase, deleted objects return with their
+   * UIDs, watchers are notified, and the served custom kinds follow their definitions. Await the
+   * test's own writes first: a request in flight may end after the restore. Rejects for a snapshot
+   * of another plane.
    */
   restore(snapshot: PlaneSnapshot): Promise<RestoredPlane>;
   readonly clock: PlaneClock;
   readonly faults: PlaneFaults;
-  /** The most recent requests that match, oldest first. Throws TypeError for an unknown filter. */
+  /**
+   * Returns the most recent requests that match, oldest first. Throws TypeError for an invalid
+   * filter.
+   */
   recorded(filter?: RecordedFilter): RecordedRequest[];
-  /** Forgets the requests so far. */
+  /** Discards the recorded requests. */
   forgetRecorded(): void;
-  /** Stops serving, ends watches, and removes all files of the plane. */
+  /** Stops the server, ends watches, and removes all files of the plane. */
   stop(): Promise<void>;
   /** Like `stop`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;

@@ -18,9 +18,9 @@ const portMax = 65_535;
 const dayMs = 24 * 60 * 60 * 1000;
 
 /**
- * Decides where webhooks are served, and issues a certificate if the options contain no CAs.
- * Rejects if the address is not `host:port`.
- * @param at.directory receives `tls.crt` and `tls.key`
+ * Determines the address for serving webhooks, and issues a certificate if the options contain no
+ * CAs. Rejects if the address is not `host:port`.
+ * @param at.directory the directory of the plane; `webhooks` below it receives `tls.crt` and `tls.key`
  */
 export async function openWebhookEndpoint(
   options: WebhookOptions,
@@ -96,10 +96,10 @@ export function webhookRedirect(
     const isConfiguration =
       configurations.has(object.kind) && group === dialect.group('admissionregistration');
     if (!isConfiguration || !Array.isArray(object.webhooks)) return object;
-    const webhooks = object.webhooks.map((one: unknown) => {
-      if (!isObject(one)) return one;
-      const clientConfig = redirected(one.clientConfig);
-      return clientConfig === undefined ? one : { ...one, clientConfig };
+    const webhooks = object.webhooks.map((webhook: unknown) => {
+      if (!isObject(webhook)) return webhook;
+      const clientConfig = redirected(webhook.clientConfig);
+      return clientConfig === undefined ? webhook : { ...webhook, clientConfig };
     });
     return { ...object, webhooks };
   };

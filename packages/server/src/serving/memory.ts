@@ -40,7 +40,7 @@ export function createServerMemory(options: {
   readonly logger: Logger;
   readonly registry: MetricRegistry;
   /** Registers a function to call before metrics are rendered. */
-  readonly lookAt: (look: () => void) => void;
+  readonly beforeRender: (update: () => void) => void;
 }): ServerMemory {
   const { clock, logger } = options;
   let loggedMs = Number.NEGATIVE_INFINITY;
@@ -52,7 +52,7 @@ export function createServerMemory(options: {
   };
   const limitBytes = options.limitBytes > 0 ? options.limitBytes : defaultLimit();
   const budget = new MemoryBudget({ limitBytes, onShed });
-  options.lookAt(memoryLook(options.registry, budget));
+  options.beforeRender(memoryUpdater(options.registry, budget));
   return { budget, close: watchHeap({ budget, clock, logger }) };
 }
 
@@ -95,7 +95,7 @@ function watchHeap(of: {
   };
 }
 
-function memoryLook(registry: MetricRegistry, budget: MemoryBudget): () => void {
+function memoryUpdater(registry: MetricRegistry, budget: MemoryBudget): () => void {
   const used = registry.gauge({
     name: 'wheelhouse_memory_budget_used_bytes',
     help: 'Estimated bytes charged to clients, by purpose.',

@@ -38,10 +38,10 @@ const byStatus: Readonly<Record<number, string>> = {
   504: 'the server was unable to return a response in the time allotted, but may still be processing the request',
 };
 
-/** Bytes of an error response in text that its message may repeat. */
+/** Maximum number of bytes of an error response that the message repeats. */
 const shownBytesMax = 64 * 1024;
 
-/** kube-apiserver's message for an error response: that of its Status, or a text for its code. */
+/** The message for an error response: that of its Status, or kube-apiserver's text for its code. */
 async function serverResponseError(
   { status, bytes, isText }: Awaited<ReturnType<typeof send>>,
   clock: Clock,
@@ -83,7 +83,8 @@ const redirectsMax = 10;
 /** Redirect codes that keep the method and the body. */
 const repeatedRedirects: ReadonlySet<number> = new Set([307, 308]);
 
-interface Calling {
+/** The dependencies of all calls. */
+interface CallContext {
   readonly clock: Clock;
   readonly resolve: ResolveService;
   readonly credentials?: WebhookCredentials | undefined;
@@ -92,7 +93,7 @@ interface Calling {
 }
 
 /** One attempt of a call. */
-interface Shot {
+interface Attempt {
   readonly client: HttpClient;
   readonly path: string;
   readonly host: string | undefined;
@@ -114,7 +115,7 @@ export function createAdmissionWebhooks(options: {
   readonly credentials?: WebhookCredentials | undefined;
   readonly meter: ClientMeter;
 }): WebhookPort {
-  const calling: Calling = { ...options, clients: new Map() };
+  const context: CallContext = { ...options, clients: new Map() };
   return {
     async post({ address, body, timeoutMs, signal, headers, ...request }) {
       const { answerBytesMax = usualAnswerBytesMax } = request;
@@ -124,23 +125,23 @@ export function createAdmissionWebhooks(options: {
         isLate = true;
         ended.abort();
       });
-      const onLeft = () => ended.abort();
+      const onAbort = () => ended.abort();
       const release =
-        signal === undefined ? undefined : whenAborted(signal, { where: 'webhook' }, onLeft);
+        signal === undefined ? undefined : whenAborted(signal, { where: 'webhook' }, onAbort);
       const seconds = Math.ceil(timeoutMs / 1000);
       const url = `${shownUrl(address)}?timeout=${seconds}s`;
       try {
-        const target = await targetOf(address, calling);
+        const target = await targetOf(address, context);
         const path = `${target.path}?timeout=${seconds}s`;
-        const shot = { ...target, path, body, headers, signal: ended.signal, answerBytesMax };
-        return await persist(calling, shot);
+        const attempt = { ...target, path, body, headers, signal: ended.signal, answerBytesMax };
+        return await sendWithRetries(context, attempt);
       } catch (error) {
         if (error instanceof WebhookCallError) throw error;
-        const ending = isLate ? 'context deadline exceeded' : 'context canceled';
-        const why = ended.signal.aborted ? ending : undefined;
-        throw new WebhookCallError(`Post "${url}": ${why ?? goNetworkError(error)}`, {
+        const abortReason = isLate ? 'context deadline exceeded' : 'context canceled';
+        const reason = ended.signal.aborted ? abortReason : undefined;
+        throw new WebhookCallError(`Post "${url}": ${reason ?? goNetworkError(error)}`, {
           cause: error,
-          isCanceled: why === 'context canceled',
+          isCanceled: reason === 'context canceled',
         });
       } finally {
         release?.();
@@ -168,15 +169,15 @@ function pathOf(url: string): string {
 
 async function targetOf(
   address: WebhookAddress,
-  calling: Calling,
-): Promise<Pick<Shot, 'client' | 'path' | 'host' | 'named'>> {
+  context: CallContext,
+): Promise<Pick<Attempt, 'client' | 'path' | 'host' | 'named'>> {
   const { caPem } = address;
   if (address.service === undefined) {
     const url = new URL(address.url);
     const server = url.origin;
     const host = url.port === '' ? `${url.hostname}:443` : url.host;
     return {
-      client: clientFor({ server, caPem }, host, calling),
+      client: clientFor({ server, caPem }, host, context),
       path: pathOf(address.url),
       host: undefined,
       named: url.host,
@@ -184,11 +185,11 @@ async function targetOf(
   }
   const { namespace, name, path, port } = address.service;
   const tlsServerName = `${name}.${namespace}.svc`;
-  const at = await calling.resolve({ namespace, name, port });
+  const at = await context.resolve({ namespace, name, port });
   const server = `https://${isIPv6(at.host) ? `[${at.host}]` : at.host}:${at.port}`;
   const host = `${tlsServerName}:${port}`;
   return {
-    client: clientFor({ server, caPem, tlsServerName }, host, calling),
+    client: clientFor({ server, caPem, tlsServerName }, host, context),
     path: normalizePath(path),
     host,
     named: host,
@@ -199,7 +200,7 @@ async function targetOf(
 function clientFor(
   config: Pick<ClientConfig, 'server' | 'caPem' | 'tlsServerName'>,
   host: string,
-  { clients, credentials }: Calling,
+  { clients, credentials }: CallContext,
 ): HttpClient {
   const key = JSON.stringify([config, host]);
   const cached = clients.get(key);
@@ -222,41 +223,41 @@ function clientFor(
   return client;
 }
 
-async function persist(calling: Calling, first: Shot): Promise<Buffer> {
-  let shot = first;
+async function sendWithRetries(context: CallContext, first: Attempt): Promise<Buffer> {
+  let attempt = first;
   let retries = 0;
   let redirects = 0;
   for (;;) {
-    const { named: host, body } = shot;
+    const { named: host, body } = attempt;
     const call = { host, body };
-    const answer = await calling.meter.measure(call, () => send(shot, calling.clock));
+    const answer = await context.meter.measure(call, () => send(attempt, context.clock));
     const { status, bytes, retryAfter } = answer;
     if (status >= 200 && status < 300) return bytes;
-    const redirected = redirectedPath(shot, answer);
+    const redirected = redirectedPath(attempt, answer);
     if (redirected !== undefined) {
       redirects += 1;
       if (redirects > redirectsMax) {
         const url = `https://${host}${redirected}`;
         throw new WebhookCallError(`Post "${url}": stopped after ${redirectsMax} redirects`);
       }
-      shot = { ...shot, path: redirected };
+      attempt = { ...attempt, path: redirected };
       continue;
     }
     const seconds = /^\d{1,9}$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
-    const mayPass = status === 429 || status >= 500;
-    if (seconds === undefined || !mayPass || retries === retriesMax) {
-      const message = await serverResponseError(answer, calling.clock);
+    const isTemporary = status === 429 || status >= 500;
+    if (seconds === undefined || !isTemporary || retries === retriesMax) {
+      const message = await serverResponseError(answer, context.clock);
       throw new WebhookCallError(message, { code: status });
     }
-    calling.meter.countRetry(host, status);
+    context.meter.countRetry(host, status);
     retries += 1;
-    await pause(calling.clock, { ms: seconds * 1000, signal: shot.signal, where: 'webhook' });
+    await pause(context.clock, { ms: seconds * 1000, signal: attempt.signal, where: 'webhook' });
   }
 }
 
 /** The path that a redirect leads to, if it keeps the body and stays on the configured server. */
 function redirectedPath(
-  { named, path }: Shot,
+  { named, path }: Attempt,
   { status, location }: { readonly status: number; readonly location: string | undefined },
 ): string | undefined {
   const base = `https://${named}`;
@@ -266,8 +267,8 @@ function redirectedPath(
   return url.origin === new URL(base).origin ? url.pathname + url.search : undefined;
 }
 
-async function send(shot: Shot, clock: Clock) {
-  const { client, path, host, body, headers: more, signal, answerBytesMax } = shot;
+async function send(attempt: Attempt, clock: Clock) {
+  const { client, path, host, body, headers: more, signal, answerBytesMax } = attempt;
   const {
     status,
     headers,

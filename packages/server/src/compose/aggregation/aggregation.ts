@@ -26,7 +26,7 @@ import type { AggregationSources } from './open-aggregation.ts';
  * and reason.
  */
 function countUnavailable(
-  metrics: Pick<Metrics, 'registry' | 'lookAt'>,
+  metrics: Pick<Metrics, 'registry' | 'beforeRender'>,
   of: { readonly caches: CachePool; readonly apiServices: ResourceDef },
 ): Family<Counter> {
   const { registry } = metrics;
@@ -38,14 +38,14 @@ function countUnavailable(
     labels: ['name'],
   });
   const availability = new WeakMap<Entry, boolean>();
-  metrics.lookAt(async () => {
+  metrics.beforeRender(async () => {
     const at = { def: of.apiServices, namespace: '' };
     const list = await listContent(of.caches, at, { resourceVersion: '0' });
     unavailable.clear();
     for (const entry of list.entries()) {
-      const isThere = availability.get(entry) ?? isAvailable(entry);
-      availability.set(entry, isThere);
-      unavailable.of(entry.index.name).set(isThere ? 0 : 1);
+      const available = availability.get(entry) ?? isAvailable(entry);
+      availability.set(entry, available);
+      unavailable.of(entry.index.name).set(available ? 0 : 1);
     }
   });
   return registry.counter({
@@ -61,7 +61,10 @@ function isAvailable(entry: Entry): boolean {
   const conditions = isObject(status) ? status['conditions'] : undefined;
   if (!Array.isArray(conditions)) return false;
   return conditions.some(
-    (one) => isObject(one) && one['type'] === availableCondition && one['status'] === 'True',
+    (condition) =>
+      isObject(condition) &&
+      condition['type'] === availableCondition &&
+      condition['status'] === 'True',
   );
 }
 
@@ -70,8 +73,8 @@ export interface AggregationHost {
   /** Its port changes with the APIServices. */
   readonly slot: AggregationSlot;
   /**
-   * Resolves when all APIServices of other servers are known. Without any, the stored bytes show it
-   * and the start loads nothing.
+   * Resolves when all APIServices of other servers are loaded. If the stored bytes contain none,
+   * loads no code.
    */
   start(): Promise<void>;
   /** Follows the APIServices from `ready` on, if `start` did not already. */
@@ -177,7 +180,7 @@ class Host implements AggregationHost {
     this.#isClosed = true;
     this.slot.active = undefined;
     this.#timer?.stop();
-    for (const one of this.#closers.splice(0)) one.close();
+    for (const closer of this.#closers.splice(0)) closer.close();
     this.#sources.certificate?.close();
     await this.#trust?.close();
     await this.#loading?.catch(() => {});

@@ -13,7 +13,7 @@ import type { EntryIndex } from '../../watchcache/entry.ts';
 import { createServiceResolver } from '../../webhooks/service-address.ts';
 import type { ServerConfig } from '../config.ts';
 
-/** What the proxying part of the server is built from. */
+/** The dependencies of the proxying part of the server. */
 export interface AggregationSources {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
@@ -81,7 +81,7 @@ function factsOf(objects: ReturnType<typeof createObjectReader>, label: string):
 /** Reports changes of Services and of their endpoints. */
 function followServices(
   { dialect, catalogue, registry }: AggregationSources,
-  to: { readonly aggregation: Aggregation; readonly label: string },
+  { aggregation, label }: { readonly aggregation: Aggregation; readonly label: string },
 ): readonly { close(): void }[] {
   const snapshot = catalogue.snapshot();
   const follow = (def: ResourceDef | undefined, serviceOf: (index: EntryIndex) => string) => {
@@ -89,17 +89,17 @@ function followServices(
     const subscription = registry.caches.of(def).subscribe(({ previous, current }) => {
       const index = (current ?? previous)?.index;
       if (index === undefined) return;
-      to.aggregation.serviceChanged({ namespace: index.namespace, name: serviceOf(index) });
+      aggregation.serviceChanged({ namespace: index.namespace, name: serviceOf(index) });
     });
     return [subscription];
   };
-  const itself = ({ name }: EntryIndex) => name;
+  const ownName = ({ name }: EntryIndex) => name;
   return [
-    ...follow(snapshot.builtin('', 'services'), itself),
-    ...follow(snapshot.builtin('', 'endpoints'), itself),
+    ...follow(snapshot.builtin('', 'services'), ownName),
+    ...follow(snapshot.builtin('', 'endpoints'), ownName),
     ...follow(
       snapshot.builtin(dialect.group('discovery'), 'endpointslices'),
-      ({ labels }) => labels[to.label] ?? '',
+      ({ labels }) => labels[label] ?? '',
     ),
   ];
 }

@@ -10,15 +10,15 @@ function configOf(...args: string[]) {
 const file = import.meta.filename;
 
 describe('flags of aggregation', () => {
-  test('ADM-4: become settings', () => {
+  test('ADM-4: the flags become settings', () => {
     expect(configOf().aggregation).toEqual({ routing: 'any', redirects: 'rejected' });
-    const given = configOf(
+    const config = configOf(
       `--proxy-client-cert-file=${file}`,
       `--proxy-client-key-file=${file}`,
       '--enable-aggregator-routing',
       '--aggregator-reject-forwarding-redirect=false',
     );
-    expect(given.aggregation).toEqual({
+    expect(config.aggregation).toEqual({
       certificate: { certFile: file, keyFile: file },
       routing: 'endpoints',
       redirects: 'passed',
@@ -32,11 +32,11 @@ describe('flags of aggregation', () => {
       ['--requestheader-uid-headers=X-Remote-Uid'],
       '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled',
     ],
-  ])('ADM-4: %j stops the start', (args, why) => {
-    expect(() => configOf(...args)).toThrow(why);
+  ])('ADM-4: the start fails with %j', (args, message) => {
+    expect(() => configOf(...args)).toThrow(message);
   });
 
-  test('ADM-4: uid headers need their gate', () => {
+  test('ADM-4: UID headers require their feature gate', () => {
     const { authentication } = configOf(
       '--feature-gates=RemoteRequestHeaderUID=true',
       '--requestheader-client-ca-file=ca.crt',

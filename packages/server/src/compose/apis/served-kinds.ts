@@ -81,9 +81,9 @@ export function certificateMetrics(
   );
   return (issued) => {
     const { signerName } = issued;
-    const shown = signerName.startsWith(`${signerDomain}/`) ? signerName : 'other';
-    requested.of(shown).add(1);
-    if (isHonored(issued)) honored.of(shown).add(1);
+    const label = signerName.startsWith(`${signerDomain}/`) ? signerName : 'other';
+    requested.of(label).add(1);
+    if (isHonored(issued)) honored.of(label).add(1);
   };
 }
 
@@ -94,11 +94,11 @@ function isHonored({ certificate, requestedSeconds }: IssuedCertificate): boolea
   const [first] = pemBlocks(certificate).filter(({ type }) => type === 'CERTIFICATE');
   const der = first === undefined ? undefined : pemBytes(first);
   if (der === undefined) return false;
-  const wantedMs = requestedSeconds * 1000;
+  const requestedMs = requestedSeconds * 1000;
   try {
     const { notBeforeMs, notAfterMs } = readCertificate(der);
-    const differenceMs = Math.abs(wantedMs - (notAfterMs - notBeforeMs));
-    return differenceMs < slackMs + wantedMs / 20;
+    const differenceMs = Math.abs(requestedMs - (notAfterMs - notBeforeMs));
+    return differenceMs < slackMs + requestedMs / 20;
   } catch {
     // A certificate that cannot be parsed has no known duration.
     return false;
@@ -121,8 +121,8 @@ function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
   const webhooks = lazyWebhooks({ clock: config.clock, dialect, objects, registry, tracing });
   let metrics: Promise<ConversionMetrics> | undefined;
   const load = async (crd: Crd): Promise<Pick<ObjectConverter, 'convert'>> => {
-    metrics ??= import('../../registry/conversion/metrics.ts').then((room) =>
-      room.conversionMetrics(parts.metrics.registry),
+    metrics ??= import('../../registry/conversion/metrics.ts').then((module) =>
+      module.conversionMetrics(parts.metrics.registry),
     );
     const [{ webhookConverter }, { addressOf }] = await Promise.all([
       import('../../registry/conversion/webhook.ts'),

@@ -73,7 +73,7 @@ function logSink(settings: NonNullable<AuditSettings['log']>, parts: Parts): Aud
   const { reportLoss, apiVersion } = parts;
   const writer = settings.path === '-' ? standardOutput : openLog(settings, parts);
   const { format } = settings;
-  return fed(createLogSink({ writer, format, apiVersion, reportLoss }), settings, parts);
+  return withMode(createLogSink({ writer, format, apiVersion, reportLoss }), settings, parts);
 }
 
 function openLog(
@@ -105,11 +105,15 @@ async function webhookSink(
   });
   const { initialBackoffMs } = settings;
   const service = createWebhook({ client, timeoutMs: webhookTimeoutMs, clock });
-  return fed(createWebhookSink({ ...parts, service, initialBackoffMs, clock }), settings, parts);
+  return withMode(
+    createWebhookSink({ ...parts, service, initialBackoffMs, clock }),
+    settings,
+    parts,
+  );
 }
 
 /** Wraps a back end in its mode and limits. */
-function fed(
+function withMode(
   sink: AuditSink,
   { mode, batch, truncate }: AuditBackendSettings,
   { config, reportLoss }: Parts,

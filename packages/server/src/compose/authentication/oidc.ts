@@ -60,7 +60,7 @@ export async function openOidc(options: Options): Promise<OidcAuthentication> {
   const { oidc, configFile } = options.config.authentication;
   if (configFile !== undefined) return openFile(options, configFile);
   const algorithms = oidc?.signingAlgorithms ?? [];
-  const unknown = algorithms.find((one) => !signingAlgorithms.includes(one));
+  const unknown = algorithms.find((algorithm) => !signingAlgorithms.includes(algorithm));
   if (unknown !== undefined) {
     throw new Error(`oidc: unsupported signing alg: ${JSON.stringify(unknown)}`);
   }
@@ -130,11 +130,11 @@ async function openFile(options: Options, configFile: ConfigFile): Promise<OidcA
 /** Reads the file at the start, where any error rejects. */
 async function readFirst(options: Options, { path, anonymousFlag }: ConfigFile) {
   const file = JSON.stringify(path);
-  const loading = `failed to load authentication configuration from file ${file}`;
-  const text = inContext(loading, () => readConfigurationFile(path));
+  const errorPrefix = `failed to load authentication configuration from file ${file}`;
+  const text = inContext(errorPrefix, () => readConfigurationFile(path));
   const configuration = await readAuthenticationConfiguration(text, options.dialect).catch(
     (error: unknown) => {
-      throw new Error(`${loading}: ${errorText(error)}`);
+      throw new Error(`${errorPrefix}: ${errorText(error)}`);
     },
   );
   const { anonymous } = configuration;

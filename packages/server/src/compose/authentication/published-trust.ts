@@ -16,7 +16,7 @@ export function publishTrust(
   const { config, dialect, catalogue } = sources;
   const configMaps = requiredKind(catalogue.snapshot(), '', 'configmaps');
   const { clientCaFile, requestHeader } = config.authentication;
-  const tellsUids = (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID');
+  const publishesUids = (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID');
   const bundles = followBundles([clientCaFile, requestHeader?.clientCaFile], {
     config,
     changed: () => published.changed(),
@@ -34,7 +34,7 @@ export function publishTrust(
           : {
               ...requestHeader,
               clientCaPem: bundles.textOf(requestHeader.clientCaFile),
-              uidHeaders: tellsUids ? (requestHeader.uidHeaders ?? []) : undefined,
+              uidHeaders: publishesUids ? (requestHeader.uidHeaders ?? []) : undefined,
             },
     }),
     configMaps,
@@ -59,8 +59,8 @@ function followBundles(
   const follow = (file: string) => {
     const text = readConfigurationFile(file);
     texts.set(file, text);
-    const load = (now: string) => {
-      texts.set(file, now);
+    const load = (changedText: string) => {
+      texts.set(file, changedText);
       changed();
     };
     return followCertificates({ file, text, load, clock, logger });
@@ -69,7 +69,7 @@ function followBundles(
   return {
     textOf: (file) => texts.get(file) ?? '',
     stop() {
-      for (const one of followed) one.stop();
+      for (const file of followed) file.stop();
     },
   };
 }

@@ -49,7 +49,7 @@ export interface AuthorizerParts {
   close(): void;
 }
 
-/** Opens what the configured types need. Rejects when the policy file is missing or malformed. */
+/** Opens the authorizers of some types. Rejects if the policy file is missing or malformed. */
 export async function openAuthorizerParts(
   options: ReadingBase,
   types: ReadonlySet<AuthorizerType>,
@@ -121,7 +121,7 @@ async function openNodeAuthorizer({ config, dialect, catalogue, caches }: Readin
   return { authorizer: createNodeAuthorizer({ graph, dialect, nodesAndPods }), close };
 }
 
-/** Created even where RBAC does not decide, since escalation checks use it there too. */
+/** Creates RBAC's rules, which escalation checks use even if RBAC does not authorize requests. */
 function createRbac({ catalogue, caches, dialect }: ReadingBase) {
   const open = async () => {
     const source = await openRbacSource({ caches, snapshot: catalogue.snapshot(), dialect });

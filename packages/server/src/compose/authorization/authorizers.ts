@@ -62,8 +62,8 @@ export async function createAuthorizers(
   const types = new Set(authorizers.map(({ type }) => type));
   const parts = await openAuthorizerParts(options, types);
   const meter = createAuthorizationMetrics(base.metrics.registry, base.config.clock);
-  const build = (chosen: readonly ConfiguredAuthorizer[]) =>
-    buildChain(chosen, { ...options, parts, meter });
+  const build = (authorizers: readonly ConfiguredAuthorizer[]) =>
+    buildChain(authorizers, { ...options, parts, meter });
   let chain: Chain;
   try {
     chain = await build(authorizers);
@@ -105,20 +105,20 @@ async function buildChain(
   },
 ): Promise<Chain> {
   const { parts, meter } = options;
-  const chosen: AuthorizerPart[] = [];
-  const connected: { retire(): void; close(): void }[] = [];
+  const chainParts: AuthorizerPart[] = [];
+  const webhooks: { retire(): void; close(): void }[] = [];
   const list: Authorizer[] = [createPrivilegedGroupAuthorizer()];
-  const letGo = (how: 'retire' | 'close') => {
-    for (const one of connected) one[how]();
+  const disconnect = (how: 'retire' | 'close') => {
+    for (const webhook of webhooks) webhook[how]();
   };
   try {
-    for (const one of configured) {
-      const { type, name } = one;
+    for (const authorizer of configured) {
+      const { type, name } = authorizer;
       let part: AuthorizerPart | undefined;
-      if (one.type === 'Webhook') {
-        const made = await connectAuthorizer(one.webhook, { ...options, metrics: meter });
-        connected.push(made);
-        part = made;
+      if (authorizer.type === 'Webhook') {
+        const webhook = await connectAuthorizer(authorizer.webhook, { ...options, metrics: meter });
+        webhooks.push(webhook);
+        part = webhook;
       } else {
         part = parts.of(type);
       }
@@ -127,15 +127,15 @@ async function buildChain(
           `authorizer type ${type} is not allowed if it was not enabled at initial server startup`,
         );
       }
-      chosen.push(part);
+      chainParts.push(part);
       list.push(meter.measured(part.authorizer, { type, name }));
     }
   } catch (error) {
-    letGo('close');
+    disconnect('close');
     throw error;
   }
-  const retire = () => letGo('retire');
-  return { list, parts: chosen, retire, close: () => letGo('close') };
+  const retire = () => disconnect('retire');
+  return { list, parts: chainParts, retire, close: () => disconnect('close') };
 }
 
 /**
@@ -211,23 +211,23 @@ function followAuthorization(
   const requiredTypes = new Set(
     options.configured.authorizers.map(({ type }) => type).filter((type) => type !== 'Webhook'),
   );
-  let loaded = comparable(options.configured.authorizers);
-  let outdated = false;
+  let current = comparable(options.configured.authorizers);
+  let hasChanged = false;
   return followFile({
     file: file.path,
     text: file.text,
     clock,
     async load(text) {
       const configured = await readAuthorizers(text, { config, dialect, requiredTypes });
-      const found = comparable(configured);
-      outdated = found !== loaded;
-      if (!outdated) return;
-      loaded = found;
+      const next = comparable(configured);
+      hasChanged = next !== current;
+      if (!hasChanged) return;
+      current = next;
       exchange(await build(configured));
     },
     observe(outcome) {
-      // A text with the same meaning counts as no reload, as in kube-apiserver.
-      if (outcome.status === 'success' && !outdated) return;
+      // A file with the same authorizers is not counted as a reload, as in kube-apiserver.
+      if (outcome.status === 'success' && !hasChanged) return;
       count(outcome.status);
       if (outcome.status === 'success') logger.info('reloaded the authorization configuration');
       else {
@@ -325,14 +325,14 @@ function ofFlags(config: ServerConfig): (type: AuthorizerType) => ConfiguredAuth
   };
 }
 
-/** Why a configured file is unusable; undefined if it exists. */
+/** The problem of a configured file; undefined if it is a regular file. */
 function fileProblem(file: string): string | undefined {
   try {
     return statSync(file).isFile() ? undefined : 'must be a regular file';
   } catch (error) {
     const code = systemErrorCode(error);
-    const why = code === 'ENOENT' ? 'no such file or directory' : String(code);
-    return `error loading file: stat ${file}: ${why}`;
+    const reason = code === 'ENOENT' ? 'no such file or directory' : String(code);
+    return `error loading file: stat ${file}: ${reason}`;
   }
 }
 

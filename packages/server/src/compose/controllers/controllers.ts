@@ -147,7 +147,7 @@ function startIdentityControllers(
   return started;
 }
 
-/** Lets everyone read the ConfigMap that joining nodes begin with (AUTHN-5). */
+/** Lets all users read the ConfigMap that nodes need to join (AUTHN-5). */
 function openClusterInfo(options: Around): { close(): Promise<void> } {
   const { config, dialect, api } = options;
   if (!config.authorizationModes.includes('RBAC')) return { close: async () => {} };
@@ -179,7 +179,8 @@ function openClusterInfo(options: Around): { close(): Promise<void> } {
 }
 
 /**
- * Starts the selected controllers that complete what requests began: deletions and aggregations.
+ * Starts the selected controllers that follow up on requests: deletions, aggregated roles, checks
+ * of policies, and APIServices.
  */
 function startFollowUps(options: Around): { close(): Promise<void> }[] {
   const { config, dialect, api } = options;
@@ -271,7 +272,7 @@ export function startControllers(options: ControllerOptions): { close(): Promise
   };
 }
 
-type LedOptions = Omit<ControllerOptions, 'peers'> & {
+type ElectedOptions = Omit<ControllerOptions, 'peers'> & {
   /** Where servers on one store announce themselves. */
   readonly presence: Presence | undefined;
   readonly lease: IdentityLease | undefined;
@@ -281,34 +282,36 @@ type LedOptions = Omit<ControllerOptions, 'peers'> & {
  * Starts the controllers, in the leader only if servers share the store (STORE-2). Each server that
  * may run them stays in the endpoints of its own Service while it runs.
  */
-async function startLedControllers(around: LedOptions): Promise<{ close(): Promise<void> }> {
+async function startElectedControllers(
+  around: ElectedOptions,
+): Promise<{ close(): Promise<void> }> {
   const { config, presence, lease } = around;
   const settings = config.leaderElection;
-  const isListed = runsController(config, 'default-service-controller');
-  const address = isListed ? ownAddress(config) : undefined;
-  const announced = address === undefined ? undefined : presence?.announce(address);
+  const isAnnounced = runsController(config, 'default-service-controller');
+  const address = isAnnounced ? ownAddress(config) : undefined;
+  const announcement = address === undefined ? undefined : presence?.announce(address);
   lease?.start();
-  const led =
+  const work =
     settings === undefined
       ? startControllers({ ...around, peers: presence })
       : await elect(around, settings);
   return {
     async close() {
-      await announced?.close();
+      await announcement?.close();
       await lease?.close();
-      await led.close();
+      await work.close();
     },
   };
 }
 
 /** Starts the controllers once the server is ready; `close` stops them, started or not. */
-export function controllersAfter(ready: Promise<void>, around: LedOptions): LateBackground {
+export function controllersAfter(ready: Promise<void>, around: ElectedOptions): LateBackground {
   const { clock, logger, controllersPauseMs: pauseMs } = around.config;
-  return beginAfter(ready, { clock, logger, pauseMs }, () => startLedControllers(around));
+  return beginAfter(ready, { clock, logger, pauseMs }, () => startElectedControllers(around));
 }
 
 async function elect(
-  around: LedOptions,
+  around: ElectedOptions,
   settings: LeaderElectionSettings,
 ): Promise<{ close(): Promise<void> }> {
   const { config, dialect, api, presence } = around;

@@ -55,14 +55,14 @@ export async function startGatedControllers(options: Around): Promise<GatedContr
       for (const begin of late) started.push(beginAfter(ready, { clock, logger, pauseMs }, begin));
     },
     async close() {
-      await Promise.all(started.map((one) => one.close()));
+      await Promise.all(started.map((background) => background.close()));
     },
   };
 }
 
-/** The ServiceCIDR work of kube-apiserver itself; starts with the server. */
+/** The controllers of ServiceCIDRs that kube-apiserver itself runs; they start with the server. */
 interface ServiceRanges extends Background {
-  /** Resolves when the command line's ranges can be allocated from. */
+  /** Resolves when addresses can be allocated from the ranges of the command line. */
   readonly ready: Promise<void>;
 }
 
@@ -106,7 +106,7 @@ async function startServiceRanges(options: Around): Promise<ServiceRanges> {
   };
 }
 
-/** kube-apiserver's figures, which it has no flags for. */
+/** kube-apiserver's periods, which no flag changes. */
 const periods = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2000 };
 
 /**

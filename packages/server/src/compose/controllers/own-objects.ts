@@ -71,7 +71,7 @@ const ownUser = (dialect: Dialect): WriterIdentity => ({
   user: serverContext.user,
 });
 
-/** The dependencies of the controller that keeps the APIServices of served group versions. */
+/** The dependencies of the controller that maintains the APIServices of served group versions. */
 export function wiredRegistration(around: Around): ApiServicesOptions {
   const { dialect } = around;
   const { catalogue } = around.api;
@@ -107,15 +107,15 @@ interface OwnServiceOptions extends Around {
 export function startOwnService(
   options: OwnServiceOptions,
 ): { close(): Promise<void> } | undefined {
-  const wired = wiredService(options);
-  return wired === undefined ? undefined : startDefaultService(wired);
+  const service = wiredService(options);
+  return service === undefined ? undefined : startDefaultService(service);
 }
 
 /** Creates the server's own Service unless `--controllers` disables it. */
 export async function createOwnService(options: OwnServiceOptions): Promise<void> {
   if (!runsController(options.config, 'default-service-controller')) return;
-  const wired = wiredService(options);
-  if (wired !== undefined) await createDefaultService(wired);
+  const service = wiredService(options);
+  if (service !== undefined) await createDefaultService(service);
 }
 
 function wiredService(options: OwnServiceOptions) {

@@ -80,14 +80,14 @@ const ofApiServer: readonly ControllerName[] = [
  */
 export function controllerSelection(items: readonly string[]): (name: ControllerName) => boolean {
   return (name) => {
-    const found = selectable.find((one) => one.name === name);
-    if (found === undefined) return false;
+    const controller = selectable.find((candidate) => candidate.name === name);
+    if (controller === undefined) return false;
     for (const item of items) {
-      if (item === name || item === found.alias) return true;
-      if (item === `-${name}` || item === `-${found.alias}`) return false;
+      if (item === name || item === controller.alias) return true;
+      if (item === `-${name}` || item === `-${controller.alias}`) return false;
     }
     if (items.includes(apiServerItem) && ofApiServer.includes(name)) return true;
-    return items.includes('*') && found.byDefault === 'on';
+    return items.includes('*') && controller.byDefault === 'on';
   };
 }
 
@@ -198,7 +198,7 @@ const controllerFlags = {
  */
 const controllersPauseMs = 50;
 
-/** Servers that share a store share the controllers. */
+/** The flag by which servers share a store, and so the controllers. */
 type SharedStoreFlag = { readonly 'etcd-servers': FlagDefinition & { readonly type: 'list' } };
 
 /** The controllers, and the election among servers that share a store. */
@@ -209,9 +209,9 @@ export const controllerFeature: Feature<
 > = {
   flags: controllerFlags,
   settings(values, { specifiedFlags }) {
-    const stranger = unknownController(values.controllers);
-    if (stranger !== undefined) {
-      const name = JSON.stringify(stranger.replace(/^-/, ''));
+    const unknownName = unknownController(values.controllers);
+    if (unknownName !== undefined) {
+      const name = JSON.stringify(unknownName.replace(/^-/, ''));
       throw new FlagError(`--controllers: ${name} is not in the list of known controllers`);
     }
     const isShared = values['etcd-servers'].length > 0;
@@ -244,8 +244,9 @@ function leaderElectionOf(
   }: { readonly specifiedFlags: ReadonlySet<string>; readonly isShared: boolean },
 ): LeaderElectionSettings | undefined {
   if (!isShared) {
-    const idle = Object.keys(leaderElectionFlags).find((name) => specifiedFlags.has(name));
-    if (idle !== undefined) throw new FlagError(`--${idle} has no use without --etcd-servers`);
+    const uselessFlag = Object.keys(leaderElectionFlags).find((name) => specifiedFlags.has(name));
+    if (uselessFlag !== undefined)
+      throw new FlagError(`--${uselessFlag} has no use without --etcd-servers`);
     return undefined;
   }
   if (!values['leader-elect']) return undefined;

@@ -38,7 +38,7 @@ import type { StoreChecks } from '../storage/etcd.ts';
  */
 const headStartMs = 500;
 
-/** A check without the usual prefix, although a hook is behind it. */
+/** The check of a hook whose name lacks the usual prefix. */
 const autoregisterCompletion = 'autoregister-completion';
 
 /** Runs the start hooks, each with a health check of kube-apiserver's name (HEALTH-2). */
@@ -56,7 +56,7 @@ export interface StartHooks {
   beginShutdown(): void;
 }
 
-/** A check's name without its prefix, and the work behind it. */
+/** The name of a check without its prefix, and the work that the check reports. */
 export type Hook = readonly [name: string, run: () => Promise<unknown>];
 
 interface StartHookOptions {
@@ -77,6 +77,7 @@ interface StartHookOptions {
   readonly more: readonly Hook[];
 }
 
+/** Runs the start hooks and adds the checks of the hooks and of the store. */
 export function runStartHooks(options: StartHookOptions): StartHooks {
   const { dialect, health, config } = options;
   addStoreChecks(options);
@@ -87,9 +88,9 @@ export function runStartHooks(options: StartHookOptions): StartHooks {
   const around = { config, dialect, api, flowControl, informersReady: api.informersReady };
   const flow = dialect.name === 'kubernetes' ? flowHooks(around) : [];
   const pending = [...Object.entries(tasks), ...flow, ...options.more].map(([task, run]) => {
-    const ran = run();
-    for (const name of names[task] ?? [task]) addHook(health, name, ran);
-    return { task, ran };
+    const running = run();
+    for (const name of names[task] ?? [task]) addHook(health, name, running);
+    return { task, running };
   });
   if (dialect.name === 'kubernetes') addInformerSync(options);
   health.addReadyz({
@@ -98,9 +99,10 @@ export function runStartHooks(options: StartHookOptions): StartHooks {
       if (shuttingDown) throw new Error('process is shutting down');
     },
   });
-  const all = (of: typeof pending) => Promise.all(of.map(({ ran }) => ran)).then(() => {});
+  const all = (hooks: typeof pending) =>
+    Promise.all(hooks.map(({ running }) => running)).then(() => {});
   const done = all(pending);
-  // A server that cannot listen closes its store under the hooks; nobody awaits them then.
+  // A server that cannot listen closes its store while hooks run; nobody awaits them then.
   done.catch(() => {});
   return {
     done,
@@ -142,7 +144,7 @@ function startTasks(options: StartHookOptions, isShuttingDown: () => boolean) {
       lasting(() => createOwnApiServices({ ...around, customKindsReady: api.customKindsReady })),
     identityLease: async () => {
       await namespaces();
-      await announced(options, isShuttingDown);
+      await announce(options, isShuttingDown);
     },
     tokenTracking: async () => {
       const tracking = tokenTracking(around);
@@ -191,10 +193,10 @@ export async function untilStored(
 }
 
 /**
- * Stores the identity Lease. If the store refuses it, as on a full disk, the start goes ahead and a
- * later renewal stores it.
+ * Stores the identity Lease. If the store rejects it, for example because the disk is full, the
+ * start continues and a later renewal stores it.
  */
-async function announced(
+async function announce(
   { lease, config }: StartHookOptions,
   isShuttingDown: () => boolean,
 ): Promise<void> {
@@ -224,7 +226,7 @@ async function serviceNumbersRead({ services, config }: StartHookOptions): Promi
   }
 }
 
-/** The well-known names of the checks behind each task (HEALTH-2). */
+/** The well-known names of the checks of each task (HEALTH-2). */
 type HookNames = Readonly<Record<TaskName, readonly string[]>>;
 
 const commonNames: HookNames = {

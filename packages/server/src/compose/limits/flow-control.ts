@@ -36,14 +36,14 @@ export function createFlowControl(
   const { readsInFlightMax: readOnlyMax, writesInFlightMax: mutatingMax } = limits;
   const seatsTotal = [readOnlyMax, mutatingMax]
     .filter(Number.isFinite)
-    .reduce((sum, one) => sum + one, 0);
+    .reduce((sum, limit) => sum + limit, 0);
   if (flowControl?.type === 'max-in-flight' || seatsTotal <= 0) {
     const gate = limitInFlight({ readOnlyMax, mutatingMax });
     return { gate, debugPage: undefined, close() {} };
   }
   const flowMetrics = createFlowMetrics(metrics.registry);
   const kinds = new KindUsage(clock.monotonic());
-  const lookAtKinds = kinds.measureIn(metrics.registry);
+  const updateKinds = kinds.measureIn(metrics.registry);
   const fair = new FairFlowControl({
     clock,
     seatsTotal,
@@ -55,10 +55,10 @@ export function createFlowControl(
     levelSeriesOf: flowMetrics.levelSeriesOf,
     kinds,
   });
-  metrics.lookAt(() => {
+  metrics.beforeRender(() => {
     flowMetrics.refresh(fair.levels);
     const waiting = [...fair.levels.all()].reduce((sum, { set }) => sum + set.room, 0);
-    lookAtKinds(clock.monotonic(), { readOnly: readOnlyMax, mutating: mutatingMax, waiting });
+    updateKinds(clock.monotonic(), { readOnly: readOnlyMax, mutating: mutatingMax, waiting });
   });
   const wallMs = (monotonicMs: number) => clock.now() - clock.monotonic() + monotonicMs;
   return {
@@ -99,7 +99,7 @@ function objectCounter({
   };
 }
 
-/** kube-apiserver's names for the clients that read and maintain the objects. */
+/** kube-apiserver's names of the controllers that read and maintain the objects. */
 const consumer = 'api-priority-and-fairness-config-consumer-v1';
 const producer = 'api-priority-and-fairness-config-producer-v1';
 
@@ -179,7 +179,7 @@ export function followFlowObjects(
     ]);
     return {
       async close() {
-        await Promise.all(started.map((one) => one.close()));
+        await Promise.all(started.map((controller) => controller.close()));
       },
     };
   });
@@ -195,8 +195,8 @@ function followedDefs({
   api,
   flowControl,
 }: FlowObjectOptions): FlowDefs | undefined {
-  const { flowControl: chosen } = config;
-  const isIgnored = chosen?.type === 'priority-and-fairness' && chosen.objects === 'ignored';
+  const { flowControl: settings } = config;
+  const isIgnored = settings?.type === 'priority-and-fairness' && settings.objects === 'ignored';
   if (!(flowControl instanceof FairFlowControl) || isIgnored) return undefined;
   const snapshot = api.catalogue.snapshot();
   const group = dialect.group('flowcontrol.apiserver');
@@ -210,11 +210,11 @@ export function countingWatches(requests: RequestMetrics, watches: WatchCounts):
   return {
     ...requests,
     beginWatch(exchange, info, time) {
-      const over = requests.beginWatch(exchange, info, time);
-      if (info.verb !== 'watch') return over;
+      const end = requests.beginWatch(exchange, info, time);
+      if (info.verb !== 'watch') return end;
       const forget = watches.add(info);
       return () => {
-        over();
+        end();
         forget();
       };
     },

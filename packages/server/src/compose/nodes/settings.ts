@@ -3,9 +3,9 @@ import type { Feature } from '../feature.ts';
 
 /** Settings of connections to nodes. */
 export interface NodeSettings {
-  /** How kubelets are reached for logs and streams; without client certificates when absent. */
+  /** How to reach kubelets for logs and streams; by default without a client certificate. */
   readonly kubelets?: KubeletSettings;
-  /** An egress configuration; connections are direct when absent. */
+  /** Path of an egress configuration. */
   readonly egressFile?: string;
 }
 
@@ -13,7 +13,7 @@ export interface NodeSettings {
 interface KubeletSettings {
   /** Types of node addresses to use, the preferred type first. */
   readonly addressTypes?: readonly string[];
-  /** The kubelet port of nodes that report none; 10250 when absent. */
+  /** The kubelet port of nodes that report none; defaults to 10250. */
   readonly port?: number;
   readonly certificate?: { readonly certFile: string; readonly keyFile: string };
   /** The CA bundle for kubelets' certificates, which are not verified when this is absent. */

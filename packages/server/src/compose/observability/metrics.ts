@@ -35,7 +35,7 @@ export interface Metrics {
   requests(snapshot: () => CatalogueSnapshot): RequestMetrics;
   countInFlight(flowControl: Pick<FlowControl, 'inFlight' | 'inQueue'>): void;
   /** Registers a function to call before the metrics are rendered. */
-  lookAt(look: () => void): void;
+  beforeRender(update: () => void): void;
   countObjects(api: {
     readonly catalogue: { snapshot(): CatalogueSnapshot };
     readonly registry: { readonly caches: CachePool };
@@ -55,7 +55,7 @@ export interface Metrics {
 }
 
 /** Reads values when metrics are rendered, rather than counting events. */
-type Look = () => void | Promise<void>;
+type Update = () => void | Promise<void>;
 
 export function createMetrics(options: {
   readonly config: ServerConfig;
@@ -80,18 +80,18 @@ export function createMetrics(options: {
       labels: [],
     })
     .of();
-  const looks: Look[] = [addProcessMetrics(registry, clock)];
-  looks.push(registeredLook(registry, new Set(config.metrics?.disabled)));
+  const updates: Update[] = [addProcessMetrics(registry, clock)];
+  updates.push(registeredUpdater(registry, new Set(config.metrics?.disabled)));
   addFeatures(registry, config.featureGates ?? defaultGates);
   const others = new Map<string, MetricRegistry>();
   const cacheMeters = createCacheMeters(registry);
-  looks.push(cacheMeters.refresh);
+  updates.push(cacheMeters.refresh);
   return {
     registry,
     measured: (store, kinds) => meteredStore(store, { clock, ...storeObservers(registry, kinds) }),
     queues() {
       const meters = createQueueMeters(registry, clock);
-      looks.push(meters.refresh);
+      updates.push(meters.refresh);
       return meters;
     },
     cacheMeter: (def) => cacheMeters.of(typeOf(def)),
@@ -99,26 +99,26 @@ export function createMetrics(options: {
       const knownUsers = namedUsers(config);
       return createRequestMetrics({ registry, snapshot, clock, knownUsers });
     },
-    countInFlight: (flowControl) => looks.push(inFlightLook(registry, flowControl)),
-    lookAt: (look) => looks.push(look),
+    countInFlight: (flowControl) => updates.push(inFlightUpdater(registry, flowControl)),
+    beforeRender: (update) => updates.push(update),
     countObjects(api) {
       const { store } = config;
-      if (store.type !== 'etcd') looks.push(objectsLook(registry, api));
+      if (store.type !== 'etcd') updates.push(objectsUpdater(registry, api));
       else if (store.countMetricMs > 0) {
-        looks.push(atMostEvery(store.countMetricMs, clock, objectsLook(registry, api)));
+        updates.push(atMostEvery(store.countMetricMs, clock, objectsUpdater(registry, api)));
       }
     },
     measureSize(measured) {
       const { store } = config;
-      if (store.type !== 'etcd') looks.push(sizeUpdater(registry, measured));
+      if (store.type !== 'etcd') updates.push(sizeUpdater(registry, measured));
       else if (store.sizeMetricMs > 0) {
-        looks.push(atMostEvery(store.sizeMetricMs, clock, sizeUpdater(registry, measured)));
+        updates.push(atMostEvery(store.sizeMetricMs, clock, sizeUpdater(registry, measured)));
       }
     },
     serveAt: (path, other) => void others.set(path, other),
     paths: () => ['/metrics', ...others.keys()],
     answer(path) {
-      if (path === '/metrics') return answerOf(registry, looks);
+      if (path === '/metrics') return answerOf(registry, updates);
       const other = others.get(path);
       return other === undefined ? undefined : answerOf(other, []);
     },
@@ -132,14 +132,17 @@ function namedUsers({ dialect }: ServerConfig): readonly string[] {
   return ['admin', 'client', 'kube_proxy', 'kubelet', account];
 }
 
-async function answerOf(registry: MetricRegistry, looks: readonly Look[]): Promise<PlainAnswer> {
-  await Promise.all(looks.map((look) => look()));
+async function answerOf(
+  registry: MetricRegistry,
+  updates: readonly Update[],
+): Promise<PlainAnswer> {
+  await Promise.all(updates.map((update) => update()));
   const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
   return { status: 200, headers, body: registry.render() };
 }
 
 /** Counts the registered metrics and the hidden ones. */
-function registeredLook(registry: MetricRegistry, names: ReadonlySet<string>): Look {
+function registeredUpdater(registry: MetricRegistry, names: ReadonlySet<string>): Update {
   const registered = registry.counter({
     name: 'registered_metrics_total',
     help: 'Registered metrics, by stability level and deprecated version.',
@@ -186,10 +189,10 @@ function addFeatures(registry: MetricRegistry, gates: typeof defaultGates): void
   }
 }
 
-function inFlightLook(
+function inFlightUpdater(
   registry: MetricRegistry,
   flowControl: Parameters<Metrics['countInFlight']>[0],
-): Look {
+): Update {
   const inFlight = registry.gauge({
     name: 'apiserver_current_inflight_requests',
     help: 'Number of currently used inflight request limit of this apiserver per request kind.',
@@ -210,7 +213,10 @@ function inFlightLook(
   };
 }
 
-function objectsLook(registry: MetricRegistry, api: Parameters<Metrics['countObjects']>[0]): Look {
+function objectsUpdater(
+  registry: MetricRegistry,
+  api: Parameters<Metrics['countObjects']>[0],
+): Update {
   const family = registry.gauge({
     name: 'apiserver_storage_objects',
     help: 'Number of stored objects at the time of last check split by kind. In case of a fetching error, the value will be -1.',
@@ -240,13 +246,13 @@ function objectsLook(registry: MetricRegistry, api: Parameters<Metrics['countObj
 }
 
 /** Skips calls within `periodMs` of the last one. */
-function atMostEvery(periodMs: number, clock: Pick<Clock, 'monotonic'>, look: Look): Look {
+function atMostEvery(periodMs: number, clock: Pick<Clock, 'monotonic'>, update: Update): Update {
   let lastMs: number | undefined;
   return () => {
     const nowMs = clock.monotonic();
     if (lastMs !== undefined && nowMs - lastMs < periodMs) return undefined;
     lastMs = nowMs;
-    return look();
+    return update();
   };
 }
 
@@ -265,21 +271,22 @@ export async function readAllowedLabels(config: ServerConfig): Promise<AllowedLa
 }
 
 async function pairsOf(file: string): Promise<ReadonlyMap<string, string>> {
-  const wrong = (what: string) => new FlagError(`--allow-metric-labels-manifest: ${file}: ${what}`);
+  const invalid = (problem: string) =>
+    new FlagError(`--allow-metric-labels-manifest: ${file}: ${problem}`);
   const { decodeYaml } = await loadYaml();
   let value: unknown;
   try {
     ({ value } = await decodeYaml(readFileSync(file)));
   } catch (error) {
-    throw wrong(errorText(error));
+    throw invalid(errorText(error));
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw wrong('is no map of texts');
+    throw invalid('is not a map of strings');
   }
   const pairs = new Map<string, string>();
   for (const [key, texts] of Object.entries(value)) {
     checkLabelKey(key);
-    if (typeof texts !== 'string') throw wrong(`${key} is no text`);
+    if (typeof texts !== 'string') throw invalid(`${key} is not a string`);
     pairs.set(key, texts);
   }
   return pairs;

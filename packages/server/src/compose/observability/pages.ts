@@ -34,7 +34,7 @@ function unixDate(ms: number): string {
 
 const pad = (count: number) => String(count).padStart(2, '0');
 
-/** Creates the pages; `flags` is the command line, whose secrets are removed here. */
+/** Creates the pages. `/flagz` redacts the secrets in `config.flags`. */
 export function createZPages(config: ServerConfig): ZPages {
   const features: Features = config.featureGates ?? defaultGates;
   const beganMs = config.clock.now();
@@ -75,7 +75,7 @@ const shownFlag = (value: string) =>
 
 function flagsText(component: string, flags: ServerConfig['flags']): string {
   const lines = [...(flags ?? [])]
-    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .sort(([left], [right]) => (left < right ? -1 : 1))
     .map(([name, value]) => `${name}${delimiter}${shownFlag(value)}\n`);
   return `\n${component} flags\n${warning}\n\n${lines.join('')}`;
 }
@@ -110,10 +110,6 @@ interface DebugRequest {
 /** Renders the text of a path; undefined for other paths. */
 export type DebugPage = (request: DebugRequest) => string | undefined;
 
-const debugHeaders = {
-  'content-type': 'text/plain; charset=utf-8',
-};
-
 /** The answer of the first page that has one; undefined if none does. */
 export function debugAnswer(
   pages: readonly DebugPage[],
@@ -122,7 +118,7 @@ export function debugAnswer(
   if (!request.path.startsWith('/debug/')) return undefined;
   for (const page of pages) {
     const body = page(request);
-    if (body !== undefined) return { status: 200, headers: debugHeaders, body };
+    if (body !== undefined) return { status: 200, headers, body };
   }
   return undefined;
 }

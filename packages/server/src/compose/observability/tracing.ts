@@ -34,8 +34,8 @@ export interface Tracing {
 }
 
 /**
- * Starts tracing as a TracingConfiguration says. Throws a one-line error when the file is unusable;
- * an unreachable collector is no error.
+ * Starts tracing according to a TracingConfiguration. Rejects with a one-line error if the file is
+ * unusable; an unreachable collector is not an error.
  */
 export async function openTracing(
   { file }: { readonly file: string },
@@ -88,23 +88,23 @@ async function readSettings(
   });
   const rate = member(object, 'samplingRatePerMillion');
   const samplingRate = typeof rate === 'number' ? rate : 0;
-  const wrong = (field: string, value: unknown, why: string) =>
-    new ConfigurationError(`${field}: Invalid value: ${JSON.stringify(value)}: ${why}`);
+  const invalid = (field: string, value: unknown, problem: string) =>
+    new ConfigurationError(`${field}: Invalid value: ${JSON.stringify(value)}: ${problem}`);
   if (samplingRate < 0) {
-    throw wrong('samplingRatePerMillion', samplingRate, 'sampling rate must be positive');
+    throw invalid('samplingRatePerMillion', samplingRate, 'sampling rate must be positive');
   }
   if (samplingRate > samplingRateMax) {
-    const why = 'sampling rate per million must be less than or equal to one million';
-    throw wrong('samplingRatePerMillion', samplingRate, why);
+    const problem = 'sampling rate per million must be less than or equal to one million';
+    throw invalid('samplingRatePerMillion', samplingRate, problem);
   }
   const endpoint = member(object, 'endpoint');
   const address = typeof endpoint === 'string' && endpoint !== '' ? endpoint : 'localhost:4317';
   const collector = collectorAt(address);
-  if (typeof collector === 'string') throw wrong('endpoint', endpoint, collector);
+  if (typeof collector === 'string') throw invalid('endpoint', endpoint, collector);
   return { collector, samplingRate };
 }
 
-/** The address of an endpoint in gRPC's notation, or a description of its error. */
+/** The address of an endpoint in gRPC's notation, or a description of its problem. */
 function collectorAt(endpoint: string): CollectorAddress | string {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(endpoint)?.[1]?.toLowerCase();
   if (scheme === 'unix') return { socketPath: endpoint.slice('unix://'.length) };

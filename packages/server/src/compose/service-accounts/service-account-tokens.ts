@@ -63,7 +63,7 @@ export function createServiceAccountTokens(
   const { issuer, issuers, audiences, lookup } = accountSettings(config, dialect);
   const { keys, ...signing } =
     options.signer === undefined
-      ? ownSigning(config, options.signingKey)
+      ? ownSigning(config, options.signingKey ?? signingKey(config))
       : externalSigning(options.signer, config.logger);
   const { labelDomain } = dialect;
   const objects = tokenObjects({ catalogue, caches });
@@ -108,7 +108,7 @@ interface Signing {
   readonly maxSeconds: number | undefined;
 }
 
-function ownSigning(config: ServerConfig, key = signingKey(config)): Signing {
+function ownSigning(config: ServerConfig, key: SigningKey): Signing {
   const keys: readonly TokenKey[] = [key, ...verificationKeys(config)];
   return {
     keys: { current: () => keys },
@@ -174,7 +174,7 @@ function tokenIssuer(
         bound?.resource === 'pods' &&
         seconds === projectedSeconds &&
         extension === 'on' &&
-        request.audiences.every((one) => audiences.includes(one));
+        request.audiences.every((audience) => audiences.includes(audience));
       const due = nowSeconds + seconds;
       const claims = {
         audiences: request.audiences,

@@ -32,7 +32,7 @@ import { Port } from '../parts.ts';
 /**
  * Exposes how many addresses and ports are allocated, counted when metrics are rendered (OPS-1).
  */
-function serviceNumbersLook(
+function serviceNumbersUpdater(
   registry: MetricRegistry,
   services: Pick<ServiceNumbers, 'usage'>,
 ): () => Promise<void> {
@@ -197,7 +197,7 @@ export function createServiceNumbers(
       };
     },
   };
-  metrics.lookAt(serviceNumbersLook(metrics.registry, numbers));
+  metrics.beforeRender(serviceNumbersUpdater(metrics.registry, numbers));
   return numbers;
 }
 

@@ -81,8 +81,8 @@ function withFilters(config: ServerConfig, answer: OnExchange): OnExchange {
   const { strictTransport, allowedOrigins } = config.traffic ?? {};
   let filtered = answer;
   if (allowedOrigins !== undefined) {
-    const answered = createCrossOrigin(allowedOrigins);
-    filtered = (exchange) => (answered(exchange) ? undefined : answer(exchange));
+    const answersPreflight = createCrossOrigin(allowedOrigins);
+    filtered = (exchange) => (answersPreflight(exchange) ? undefined : answer(exchange));
   }
   if (strictTransport === undefined || config.listen.tls === 'plaintext') return filtered;
   const headers = { 'strict-transport-security': strictTransport };
@@ -94,7 +94,7 @@ function withFilters(config: ServerConfig, answer: OnExchange): OnExchange {
 
 /** Paths that are answered until the end of a shutdown, and when memory is short. */
 const servedToTheEnd = ['/readyz', '/livez', '/healthz', '/metrics'];
-const body = Buffer.from('The apiserver is shutting down, please try again later.\n');
+const shutdownBody = Buffer.from('The apiserver is shutting down, please try again later.\n');
 
 /** Whether a path is answered in any state of the server. */
 function isAlwaysServed(url: string): boolean {
@@ -110,10 +110,10 @@ export function refusalWhileStopping(exchange: Exchange) {
     'retry-after': '5',
     'x-content-type-options': 'nosniff',
   };
-  return { status: 429, headers, body };
+  return { status: 429, headers, body: shutdownBody };
 }
 
-const shared: ResponseHeaders = {
+const crossOriginHeaders: ResponseHeaders = {
   'access-control-allow-methods': 'POST, GET, OPTIONS, PUT, DELETE, PATCH',
   'access-control-allow-headers':
     'Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, If-Modified-Since',
@@ -134,7 +134,7 @@ function createCrossOrigin(patterns: readonly string[]): (exchange: Exchange) =>
   return (exchange) => {
     const origin = exchange.header('origin');
     if (origin === undefined || origin === '' || !isAllowed(origin)) return false;
-    const headers = { 'access-control-allow-origin': origin, ...shared };
+    const headers = { 'access-control-allow-origin': origin, ...crossOriginHeaders };
     if (exchange.method !== 'OPTIONS') {
       exchange.addHeaders?.(headers);
       return false;
@@ -153,16 +153,16 @@ export function originTest(patterns: readonly string[]): (origin: string) => boo
 
 function readPattern(pattern: string): (origin: string) => boolean {
   if (pattern === '') throw new FlagError('empty value in --cors-allowed-origins');
-  const wrong = (what: string) =>
-    new FlagError(`--cors-allowed-origins has an invalid regular expression: ${what}`);
+  const invalidPattern = (problem: string) =>
+    new FlagError(`--cors-allowed-origins has an invalid regular expression: ${problem}`);
   let compiled: Pattern;
   try {
     compiled = new Pattern(pattern);
   } catch (error) {
-    throw wrong(errorText(error));
+    throw invalidPattern(errorText(error));
   }
   if (/\^|\/\//.test(pattern) && /[$:]/.test(pattern)) return (origin) => compiled.test(origin);
-  throw wrong('regular expression does not pin to start/end of host in the origin header');
+  throw invalidPattern('regular expression does not pin to start/end of host in the origin header');
 }
 
 /** Callbacks that run once, when the server begins to end its streams. */
@@ -181,11 +181,13 @@ const stepMs = 25;
  * Creates the signal. With a grace period (`--shutdown-watch-termination-grace-period`) the
  * callbacks are spread over it, so that watchers do not all reconnect to another server at once.
  */
-export function createShutdownSignal(options: {
+export function createShutdownSignal({
+  clock,
+  graceMs = 0,
+}: {
   readonly clock: Clock;
-  readonly graceMs?: number | undefined;
+  readonly graceMs: number | undefined;
 }): ShutdownSignal {
-  const { clock, graceMs = 0 } = options;
   const callbacks = new Set<() => void>();
   const run = (atMost: number): void => {
     for (const callback of [...callbacks].slice(0, atMost)) {
@@ -201,11 +203,11 @@ export function createShutdownSignal(options: {
     fire() {
       if (graceMs <= 0) return run(callbacks.size);
       const perSecond = Math.max((callbacks.size * 1000) / graceMs, perSecondMin);
-      const atOnce = Math.ceil((perSecond * stepMs) / 1000);
-      const until = clock.monotonic() + graceMs;
-      run(atOnce);
+      const perStep = Math.ceil((perSecond * stepMs) / 1000);
+      const endMs = clock.monotonic() + graceMs;
+      run(perStep);
       const timer: Timer = clock.every(stepMs, () => {
-        run(clock.monotonic() >= until ? callbacks.size : atOnce);
+        run(clock.monotonic() >= endMs ? callbacks.size : perStep);
         if (callbacks.size === 0) timer.stop();
       });
     },
@@ -248,27 +250,29 @@ export interface ReportedAddress {
   listensOn(port: number): void;
 }
 
-/** The advertised or listening address, or one of the machine's addresses for a wildcard. */
+/** Creates the reported address: the advertised or listening one, or a local one for a wildcard. */
 export function createReportedAddress(config: ServerConfig): ReportedAddress {
   const { host, port } = config.listen;
   const isAny = host === '0.0.0.0' || host === '::';
   const family = host === '::' ? 'IPv6' : 'IPv4';
-  const said = config.advertiseAddress ?? (isAny ? reachableAddress(config, family) : host) ?? host;
-  const shown = said.includes(':') ? `[${said}]` : said;
-  let listened = port;
+  const advertised =
+    config.advertiseAddress ?? (isAny ? reachableAddress(config, family) : host) ?? host;
+  const hostInUrl = advertised.includes(':') ? `[${advertised}]` : advertised;
+  let actualPort = port;
   let resolvePort = (_port: number) => {};
   const listening = new Promise<number>((resolve) => {
     resolvePort = resolve;
   });
   if (port !== 0) resolvePort(port);
   const { externalHost } = config;
-  const reportedHost = externalHost === undefined ? shown : hostOf(externalHost);
+  const reportedHost = externalHost === undefined ? hostInUrl : hostOf(externalHost);
   return {
-    text: () => (reportedHost === undefined ? String(externalHost) : `${reportedHost}:${listened}`),
+    text: () =>
+      reportedHost === undefined ? String(externalHost) : `${reportedHost}:${actualPort}`,
     port: listening,
-    listensOn(actual) {
-      listened = actual;
-      resolvePort(actual);
+    listensOn(listenPort) {
+      actualPort = listenPort;
+      resolvePort(listenPort);
     },
   };
 }
@@ -279,9 +283,7 @@ function hostOf(text: string): string | undefined {
   return /:\d*$/.test(text) ? undefined : text;
 }
 
-/**
- * The address of this server in its own Service's endpoints; undefined if it does not belong there.
- */
+/** The address of this server in its own Service's endpoints; undefined if it has none there. */
 export function ownAddress(config: ServerConfig): string | undefined {
   const ranges = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
   if (config.listen.tls === 'plaintext' || 'error' in ranges) return undefined;
@@ -293,12 +295,12 @@ export function reachableAddress(
   config: ServerConfig,
   family: 'IPv4' | 'IPv6',
 ): string | undefined {
-  const said = [config.advertiseAddress, config.listen.host];
+  const configured = [config.advertiseAddress, config.listen.host];
   const own = Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     .filter((address) => address.family === family)
     .map(({ address }) => address);
-  return [...said, ...own].find((text) => text !== undefined && isReachable(text));
+  return [...configured, ...own].find((text) => text !== undefined && isReachable(text));
 }
 
 function isReachable(text: string): boolean {

@@ -98,10 +98,10 @@ export function openServingTls(config: ServerConfig): OpenServingTls {
         const pair = 'certFile' in source ? readPair(source) : {};
         server.replaceCertificate({ ...tls, ...pair, ...othersIn(config) });
       };
-      followed = texts.map((one) => followCertificates({ ...one, load, clock, logger }));
+      followed = texts.map((read) => followCertificates({ ...read, load, clock, logger }));
     },
     close() {
-      for (const one of followed) one.stop();
+      for (const file of followed) file.stop();
     },
   };
 }
@@ -128,12 +128,12 @@ function ownPair(config: ServerConfig, { certDir }: { readonly certDir: string }
   const advertised = config.advertiseAddress === undefined ? [] : [config.advertiseAddress];
   const local = ['localhost', '127.0.0.1', '::1', hostname()];
   const hosts = [...local, ...ownServiceHosts(config), ...listening, ...advertised];
-  const made = ensureServingCertificates({
+  const issued = ensureServingCertificates({
     certDir,
     hosts: [...new Set(hosts)],
     clock: config.clock,
   });
-  return { certificate: made.certificatePem, key: made.keyPem, caPem: made.caPem };
+  return { certificate: issued.certificatePem, key: issued.keyPem, caPem: issued.caPem };
 }
 
 function othersIn(config: ServerConfig): Pick<ServingTls, 'clientAuthorities' | 'named'> {
@@ -154,7 +154,7 @@ function bundleFiles({ authentication }: ServerConfig): readonly string[] {
   return [clientCaFile, requestHeader?.clientCaFile].filter((file) => file !== undefined);
 }
 
-/** A pair that a user placed in the certificate directory is used like one from flags. */
+/** The settings with the pair that a user placed in the certificate directory, if there is one. */
 export async function listenSettings(
   listen: ServerConfig['listen'],
 ): Promise<ServerConfig['listen']> {
@@ -221,11 +221,11 @@ export function ensureServingCertificates(options: {
   const now = options.clock.now();
   const ca = ensureCa(options.certDir, now);
   const files = filesOf(options.certDir, 'apiserver');
-  const kept = readOwnPair(files);
-  if (kept !== undefined && stillServes({ pair: kept, ca, hosts: options.hosts, now })) {
-    return { ...kept, caPem: ca.certificatePem };
+  const existing = readOwnPair(files);
+  if (existing !== undefined && stillServes({ pair: existing, ca, hosts: options.hosts, now })) {
+    return { ...existing, caPem: ca.certificatePem };
   }
-  const made = issueCertificate({
+  const issued = issueCertificate({
     commonName: serverName,
     usage: 'server',
     hosts: options.hosts,
@@ -233,18 +233,17 @@ export function ensureServingCertificates(options: {
     notAfter: Math.min(now + serverLifetimeMs, expiryOf(ca)),
     issuer: ca,
   });
-  const chained = { ...made, certificatePem: made.certificatePem + ca.certificatePem };
+  const chained = { ...issued, certificatePem: issued.certificatePem + ca.certificatePem };
   writePair(files, chained);
   return { ...chained, caPem: ca.certificatePem };
 }
 
-/** Issues a client certificate with the CA of `certDir` for `user` with `groups`. */
+/** Issues a client certificate for `user` with `groups`, which is valid for a year. */
 export function issueClientCertificate(options: {
   ca: IssuedCertificate;
   user: string;
   groups?: readonly string[];
   clock: Clock;
-  lifetimeMs?: number;
 }): IssuedCertificate {
   const now = options.clock.now();
   return issueCertificate({
@@ -252,7 +251,7 @@ export function issueClientCertificate(options: {
     organizations: options.groups ?? [],
     usage: 'client',
     notBefore: now - clockSkewMs,
-    notAfter: now + (options.lifetimeMs ?? serverLifetimeMs),
+    notAfter: now + serverLifetimeMs,
     issuer: options.ca,
   });
 }
@@ -270,16 +269,16 @@ export function ensureCa(certDir: string, now: number): IssuedCertificate {
       `${certFile} and ${keyFile} are not a CA that this server made, and are left alone: use another --cert-dir, or put apiserver.crt and apiserver.key next to them`,
     );
   }
-  const kept = readOwnPair(files);
-  if (kept !== undefined && isInForce(certificateOf(kept), now)) return kept;
-  const made = issueCertificate({
+  const existing = readOwnPair(files);
+  if (existing !== undefined && isInForce(certificateOf(existing), now)) return existing;
+  const issued = issueCertificate({
     commonName: `wheelhouse-ca@${Math.floor(now / 1000)}`,
     usage: 'ca',
     notBefore: now - clockSkewMs,
     notAfter: now + caLifetimeMs,
   });
-  writePair(files, made);
-  return made;
+  writePair(files, issued);
+  return issued;
 }
 
 function filesOf(certDir: string, name: string): PairFiles {

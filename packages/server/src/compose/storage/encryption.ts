@@ -63,11 +63,11 @@ export async function openEncryption(
   const read = createReader({ config, registry, reload, onRecovered: () => retry() });
   const text = await parsing(file, () => readConfigurationFile(file));
   const first = await read(text, file);
-  const sealed = encryptedStore(store, { resourceOf: keyTypes(kinds), choose: first.choose });
+  const encrypted = encryptedStore(store, { resourceOf: keyTypes(kinds), choose: first.choose });
   let current = first;
-  const retry = () => sealed.change(current.choose);
+  const retry = () => encrypted.change(current.choose);
   const checks = kmsChecks(() => current.kms, { reload });
-  if (reload === 'off') return { store: sealed, checks, stop: () => first.kms.close() };
+  if (reload === 'off') return { store: encrypted, checks, stop: () => first.kms.close() };
   const { clock } = config;
   /**
    * Plugins of the configuration in use, of a new one under test, and of old ones in their grace
@@ -90,7 +90,7 @@ export async function openEncryption(
     }
     const { kms } = current;
     current = next;
-    sealed.change(next.choose);
+    encrypted.change(next.choose);
     clock.after(kms.graceMs, () => disconnect(kms));
   };
   const followed = followFile({
@@ -106,7 +106,7 @@ export async function openEncryption(
     stopping.abort();
     for (const kms of connected) kms.close();
   };
-  return { store: sealed, checks: [...checks, reloadHook], stop };
+  return { store: encrypted, checks: [...checks, reloadHook], stop };
 }
 
 /** Reports the follower among the checks; passes once it runs. */
@@ -115,6 +115,7 @@ const reloadHook: HealthCheck = {
   run: () => {},
 };
 
+/** Runs work and names the file in its errors. */
 async function parsing<T>(file: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();

@@ -38,13 +38,13 @@ interface StoreCheck {
 /** An open store and what comes with it. */
 export interface OpenedStore {
   readonly store: Store;
-  /** Starts to discard history older than the retention. */
+  /** Starts to discard history that is older than the retention period. */
   startCompactor(): Compactor;
   /** Whether the store is writable; present if it has its own disk (TRUST-8). */
   readonly space?: StoreSpace;
   /** Coordination of several servers on one store; absent if there can be only one. */
   readonly shared?: SharedStore;
-  /** Closes the store, after releasing what this server holds there. */
+  /** Closes the store after releasing this server's claims. */
   close(): Promise<void>;
 }
 
@@ -76,7 +76,7 @@ const presenceStart = `${keyStart}/masterleases/`;
 const reservationStart = `${keyStart}/reservations/`;
 /** Time limit for the first contact with etcd; kube-apiserver's figure. */
 const startTimeoutMs = 20_000;
-/** Maximum time of a call, however long its request may take. */
+/** Maximum duration of a call, in milliseconds, regardless of the request's timeout. */
 const callTimeoutMaxMs = 15_000;
 
 /**
@@ -109,9 +109,9 @@ export async function openSharedStore(
   return {
     store,
     startCompactor: () =>
-      together(
-        stores.map((one) =>
-          startEtcdCompactor({ client: one.client, store: one, clock, logger, intervalMs }),
+      joinCompactors(
+        stores.map((etcd) =>
+          startEtcdCompactor({ client: etcd.client, store: etcd, clock, logger, intervalMs }),
         ),
       ),
     shared: {
@@ -152,13 +152,13 @@ function prefixOf(
   throw new Error(`--etcd-servers-overrides names ${group}/${resource}, which is not built in`);
 }
 
-function together(compactors: readonly Compactor[]): Compactor {
+function joinCompactors(compactors: readonly Compactor[]): Compactor {
   return {
     stop() {
-      for (const one of compactors) one.stop();
+      for (const compactor of compactors) compactor.stop();
     },
     async idle() {
-      await Promise.all(compactors.map((one) => one.idle()));
+      await Promise.all(compactors.map((compactor) => compactor.idle()));
     },
   };
 }
@@ -223,8 +223,8 @@ function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<Etcd
   const { clock, logger, eventTtlMs, limits } = config;
   const { servers, caFile, certFile, keyFile, leaseReuseMs } = settings;
   const events = { prefix: `${keyStart}/events/`, ttlMs: eventTtlMs, leaseReuseMs };
-  const present = { prefix: presenceStart, ttlMs: presenceMs, leaseReuseMs };
-  const reserved = { prefix: reservationStart, ttlMs: reservationMs, leaseReuseMs };
+  const presence = { prefix: presenceStart, ttlMs: presenceMs, leaseReuseMs };
+  const reservations = { prefix: reservationStart, ttlMs: reservationMs, leaseReuseMs };
   return openEtcdStore({
     connection: {
       servers,
@@ -236,7 +236,7 @@ function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<Etcd
     clock,
     logger,
     keys: { storePrefix: keyStart, etcdPrefix: settings.prefix },
-    expiring: [present, reserved, ...(eventTtlMs > 0 ? [events] : [])],
+    expiring: [presence, reservations, ...(eventTtlMs > 0 ? [events] : [])],
     // Half the timeout, since a read may wait for the one before it.
     callTimeoutMs: Math.min(limits.requestTimeoutMs / 2, callTimeoutMaxMs),
     startTimeoutMs,
@@ -245,10 +245,10 @@ function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<Etcd
 
 /** Lifetime of an announced address; kube-apiserver's figure. */
 const presenceMs = 15_000;
-const tellMs = 10_000;
+const announceIntervalMs = 10_000;
 const retryMs = 1000;
-/** Maximum time that a stopping server waits to withdraw its address. */
-const farewellMs = 2000;
+/** Maximum time in milliseconds that a stopping server waits to withdraw its address. */
+const withdrawTimeoutMs = 2000;
 
 interface PresenceOptions {
   readonly store: Store;
@@ -293,22 +293,22 @@ function announce(
         writing = undefined;
       });
   };
-  const take = async () => {
+  const withdraw = async () => {
     await writing;
     try {
-      const found = await store.get(key);
-      if (found !== undefined) await store.delete({ key, expect: found.modRevision });
+      const record = await store.get(key);
+      if (record !== undefined) await store.delete({ key, expect: record.modRevision });
     } catch (error) {
       logger.debug(2, 'the presence of this server is left to expire', { error: String(error) });
     }
   };
   tick();
-  const timer = clock.every(tellMs, tick);
+  const timer = clock.every(announceIntervalMs, tick);
   return {
     async close() {
       timer.stop();
-      const late = new Promise<void>((resolve) => clock.after(farewellMs, resolve));
-      await Promise.race([take(), late]);
+      const timeout = new Promise<void>((resolve) => clock.after(withdrawTimeoutMs, resolve));
+      await Promise.race([withdraw(), timeout]);
     },
   };
 }
@@ -316,19 +316,19 @@ function announce(
 function follow({ store, prefix, clock }: PresenceOptions, changed: () => void): { close(): void } {
   let watch: StoreWatch | undefined;
   let closed = false;
-  const again = () => {
+  const retry = () => {
     watch = undefined;
     clock.after(retryMs, () => {
-      if (!closed) open().catch(again);
+      if (!closed) open().catch(retry);
     });
   };
   const open = async () => {
     const after = await store.currentRevision(prefix);
-    watch = await store.watch({ prefix, after, onEvents: changed, onEnd: again });
+    watch = await store.watch({ prefix, after, onEvents: changed, onEnd: retry });
     if (closed) watch.close();
     else changed();
   };
-  open().catch(again);
+  open().catch(retry);
   return {
     close() {
       closed = true;

@@ -76,12 +76,12 @@ export async function openStorage(
 ): Promise<OpenedStore & Pick<Registry, 'isStale' | 'encodeAhead'>> {
   const { config, kinds, metrics } = options;
   const opened = await openStore(config, kinds);
-  const sealed = await sealedStore(opened, { ...options, registry: metrics.registry });
-  return encodedObjects(sealed, { config, kinds });
+  const encrypted = await withEncryption(opened, { ...options, registry: metrics.registry });
+  return encodedObjects(encrypted, { config, kinds });
 }
 
 /** Adds encryption at rest if configured; loads its code only then (STORE-3). */
-async function sealedStore(
+async function withEncryption(
   opened: OpenedStore,
   around: {
     readonly config: ServerConfig;
@@ -114,12 +114,12 @@ async function openStore(
   config: ServerConfig,
   kinds: readonly ResourceDef[],
 ): Promise<OpenedStore> {
-  const { store: chosen, clock, logger, compactionIntervalMs: intervalMs } = config;
-  if (chosen.type === 'etcd') {
+  const { store: storeSettings, clock, logger, compactionIntervalMs: intervalMs } = config;
+  if (storeSettings.type === 'etcd') {
     const { openSharedStore } = await import('./etcd.ts');
-    return openSharedStore(config, chosen, kinds);
+    return openSharedStore(config, storeSettings, kinds);
   }
-  const { store, space } = await openOwnStore(config, chosen);
+  const { store, space } = await openOwnStore(config, storeSettings);
   return {
     store,
     ...(space && { space }),
@@ -129,10 +129,10 @@ async function openStore(
 }
 
 /**
- * Refuses a store written in another dialect, whose objects could not be decoded. Throws a one-line
- * error.
+ * Throws a one-line error if a store was written in another dialect, since its objects cannot be
+ * decoded.
  */
-async function refuseOtherDialect(
+async function requireDialect(
   store: Pick<Store, 'get'>,
   { dialect, directory }: { readonly dialect: DialectName; readonly directory: string },
 ): Promise<void> {
@@ -152,23 +152,23 @@ async function refuseOtherDialect(
 
 async function openOwnStore(
   { clock, logger, embedding, dialect }: ServerConfig,
-  chosen: Exclude<ServerConfig['store'], { readonly type: 'etcd' }>,
+  storeSettings: Exclude<ServerConfig['store'], { readonly type: 'etcd' }>,
 ): Promise<Pick<OpenedStore, 'store' | 'space'>> {
-  if (chosen.type === 'memory') {
+  if (storeSettings.type === 'memory') {
     const { createMemoryStore } = await loadMemoryStore();
     const store = createMemoryStore();
     embedding?.onStore?.(store);
     return { store };
   }
   const { openEmbeddedStore } = await loadEmbeddedStore();
-  const { directory, quotaBytes } = chosen;
+  const { directory, quotaBytes } = storeSettings;
   const store = await openEmbeddedStore({
     directory,
     clock,
     logger,
     ...(quotaBytes !== undefined && { quotaBytes }),
   });
-  await refuseOtherDialect(store, { dialect, directory }).catch(async (error: unknown) => {
+  await requireDialect(store, { dialect, directory }).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });

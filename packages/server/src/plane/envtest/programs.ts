@@ -25,8 +25,8 @@ const probeTimeoutMs = 2000;
 /**
  * Converts envtest's flags for kube-apiserver to flags of `wheelhouse serve` (PLANE-1): the
  * Kubernetes dialect, no controllers, and objects in memory if the etcd is the stand-in. All files
- * go below the certificate directory. The caller's flags take precedence.
- * @returns `discard` removes a directory that was created elsewhere
+ * are stored below the certificate directory. The caller's flags take precedence.
+ * @returns the flags, and `discard`, which removes the temporary directory if one was created
  */
 export async function apiServerFlags(
   args: readonly string[],
@@ -40,10 +40,11 @@ export async function apiServerFlags(
   const rest = withoutEtcd(args);
   const dataDirFlag = valuesOf(args, 'data-dir').at(-1);
   const certDir = valuesOf(args, 'cert-dir').at(-1) ?? '';
-  const made = dataDirFlag === undefined && certDir === '' ? temporary() : undefined;
-  const dataDir = dataDirFlag ?? (made === undefined ? join(certDir, 'wheelhouse') : made);
+  const needsTemporary = dataDirFlag === undefined && certDir === '';
+  const temporary = needsTemporary ? mkdtempSync(join(tmpdir(), 'wheelhouse-envtest-')) : undefined;
+  const dataDir = dataDirFlag ?? temporary ?? join(certDir, 'wheelhouse');
   const discard = () => {
-    if (made !== undefined) rmSync(made, { recursive: true, force: true });
+    if (temporary !== undefined) rmSync(temporary, { recursive: true, force: true });
   };
   return {
     flags: [...flags, '--storage-backend=memory', ...rest, `--data-dir=${dataDir}`],
@@ -51,11 +52,7 @@ export async function apiServerFlags(
   };
 }
 
-function temporary(): string {
-  return mkdtempSync(join(tmpdir(), 'wheelhouse-envtest-'));
-}
-
-/** The values of a flag in both notations. */
+/** The values of a flag, given as `--name=value` or `--name value`. */
 function valuesOf(args: readonly string[], name: string): readonly string[] {
   return args.flatMap((arg, at) => {
     if (arg.startsWith(`--${name}=`)) return [arg.slice(name.length + 3)];
@@ -63,7 +60,7 @@ function valuesOf(args: readonly string[], name: string): readonly string[] {
   });
 }
 
-/** Removes the etcd flags and their values; a flag without a value stays, to be refused. */
+/** Removes the etcd flags and their values. A flag without a value stays and is rejected later. */
 function withoutEtcd(args: readonly string[]): readonly string[] {
   const kept: string[] = [];
   for (let at = 0; at < args.length; at += 1) {
@@ -160,18 +157,18 @@ const answers: Readonly<Record<string, unknown>> = {
 function answerAsEtcd(request: IncomingMessage, response: ServerResponse): void {
   request.resume();
   const path = itemAt((request.url ?? '').split('?', 1), 0);
-  const found = Object.hasOwn(answers, path) ? answers[path] : undefined;
+  const answer = Object.hasOwn(answers, path) ? answers[path] : undefined;
   response.setHeader('server', standInName);
   response.setHeader('content-type', 'application/json');
-  response.statusCode = found === undefined ? 404 : 200;
-  response.end(JSON.stringify(found ?? { error: 'nothing is stored here' }));
+  response.statusCode = answer === undefined ? 404 : 200;
+  response.end(JSON.stringify(answer ?? { error: 'nothing is stored here' }));
 }
 
-/** How to start this program again. */
+/** The commands that start the programs of this installation. */
 interface Launcher {
-  /** The words before `serve`. */
+  /** The command that takes the arguments of `wheelhouse`, such as `serve`. */
   readonly wheelhouse: readonly string[];
-  /** The words before the arguments of `svcctl`. */
+  /** The command that takes the arguments of `svcctl`. */
   readonly svcctl: readonly string[];
 }
 
@@ -202,7 +199,7 @@ export function writeEnvtestAssets(args: readonly string[], launcher: Launcher):
   };
   mkdirSync(path, { recursive: true });
   const files = Object.entries(programs).map(([name, words]) => [join(path, name), words] as const);
-  for (const [file] of files) refuseForeign(file);
+  for (const [file] of files) requireReplaceable(file);
   for (const [file, words] of files) {
     const line = [...words.map(quoted), '"$@"'].join(' ');
     writeFileSync(file, `#!/bin/sh\n${mark}\nexec ${line}\n`);
@@ -211,7 +208,7 @@ export function writeEnvtestAssets(args: readonly string[], launcher: Launcher):
   return `export KUBEBUILDER_ASSETS=${quoted(path)}\n`;
 }
 
-/** How the running program was started: by Node.js with a script, or as a single executable. */
+/** Returns the commands of the running installation: Node.js with a script, or one executable. */
 export function ownLauncher(): Launcher {
   if (isSea()) return { wheelhouse: [process.execPath], svcctl: [process.execPath, 'svcctl'] };
   const script = realpathSync(process.argv[1] ?? '');
@@ -219,7 +216,7 @@ export function ownLauncher(): Launcher {
   return { wheelhouse: [process.execPath, script], svcctl: [process.execPath, svcctl] };
 }
 
-function refuseForeign(file: string): void {
+function requireReplaceable(file: string): void {
   if (!existsSync(file) || readFileSync(file, 'utf8').includes(mark)) return;
   throw new FlagError(`${file} is there and was not written by envtest-assets: it is left alone`);
 }

@@ -14,9 +14,9 @@ const eventsMax = 20;
 const writingVerbs = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 
 /**
- * Describes a failed test: its last writes, and the Events about the objects it wrote or about its
- * namespace. Not affected by the test's faults, and not recorded.
- * @param test.since the last request before the test
+ * Describes a failed test: its last writes, and the Events about the objects that it wrote or in its
+ * namespace. The requests of the report are not recorded, and faults do not affect them.
+ * @param test.since `sequence` of the last request before the test
  */
 async function failureReport(
   plane: ControlPlane,
@@ -72,21 +72,21 @@ function eventLine(event: ManifestObject): string {
   return `${String(type ?? '')} ${String(reason ?? '')} ${subjectOf(event)}: ${String(message ?? '')}`;
 }
 
-/** Options of a preset's plane. */
+/** Options of the control plane of a test file. */
 export interface TestPlaneOptions extends ControlPlaneOptions {
   /**
    * How to isolate the tests of a file, which share one plane. `namespace`, the default: each test
-   * gets a new namespace. `snapshot`: after each test all objects return to their state before the
-   * first. `none`: tests see each other's objects.
+   * gets a new namespace. `snapshot`: after each test, all objects return to their state before the
+   * first test. `none`: tests see each other's objects.
    */
   readonly isolation?: 'namespace' | 'snapshot' | 'none';
 }
 
-/** The plane of a test file. */
+/** The control plane of a test file. */
 export interface TestPlane {
-  /** Throws outside of tests and their hooks. */
+  /** The running plane. Throws outside of tests and their hooks. */
   readonly plane: ControlPlane;
-  /** The namespace of the running test: `default` unless each has its own. */
+  /** The namespace of the current test; `default` unless `isolation` is `namespace`. */
   readonly namespace: string;
 }
 
@@ -107,8 +107,8 @@ export interface RunnerHooks {
 export function registerPlane(hooks: RunnerHooks, options: TestPlaneOptions): TestPlane {
   const { isolation = 'namespace' } = options;
   if (!isolations.includes(isolation)) {
-    const named = JSON.stringify(isolation);
-    throw new TypeError(`isolation ${named} is not one of ${isolations.join(', ')}`);
+    const value = JSON.stringify(isolation);
+    throw new TypeError(`isolation ${value} is not one of ${isolations.join(', ')}`);
   }
   const fixture = new Fixture(options);
   hooks.beforeAll(() => fixture.start());

@@ -14,9 +14,10 @@ interface JestGlobals {
 }
 
 /**
- * One control plane for the tests of a file, or of a `describe` block (PLANE-7). Call it where
- * hooks may be registered, and use what it returns in the tests. The package is made of ES modules,
- * so jest needs node's `--experimental-vm-modules`. Throws outside of jest.
+ * Runs one control plane for the tests of a file or of a `describe` block (PLANE-7). Call it where
+ * hooks may be registered, and use the result in the tests. The package consists of ES modules, so
+ * jest needs Node.js with `--experimental-vm-modules`. Throws outside of jest, and TypeError for an
+ * unknown `isolation`.
  */
 export function useControlPlane(options: TestPlaneOptions = {}): TestPlane {
   const { beforeAll, afterAll, beforeEach, afterEach } = globalThis as JestGlobals;

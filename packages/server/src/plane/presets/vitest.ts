@@ -4,8 +4,9 @@ import { registerPlane, type TestPlane, type TestPlaneOptions } from './fixture.
 export type { TestPlane, TestPlaneOptions } from './fixture.ts';
 
 /**
- * One control plane for the tests of a file, or of a `describe` block (PLANE-7). Call it where
- * hooks may be registered, and use what it returns in the tests.
+ * Runs one control plane for the tests of a file or of a `describe` block (PLANE-7). Call it where
+ * hooks may be registered, and use the result in the tests. Throws TypeError for an unknown
+ * `isolation`.
  */
 export function useControlPlane(options: TestPlaneOptions = {}): TestPlane {
   const hooks = {
