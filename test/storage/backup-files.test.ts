@@ -62,8 +62,8 @@ async function refused(bytes: Buffer | string): Promise<string> {
   return message.slice(from.length + 1);
 }
 
-describe('refused files', () => {
-  test('STORE-5: a truncated backup of any length', async () => {
+describe('backup files that a restore rejects', () => {
+  test('STORE-5: a backup that is truncated anywhere is rejected', async () => {
     const random = randomOf(seed);
     const lengths = Array.from({ length: 25 }, () => Math.floor(random() * validBytes.length));
     for (const length of [1, 18, 19, 20, 21, 60, ...lengths, validBytes.length - 1]) {
@@ -72,7 +72,7 @@ describe('refused files', () => {
     }
   });
 
-  test('STORE-5: a backup with a flipped bit anywhere', async () => {
+  test('STORE-5: a backup with a flipped bit is rejected', async () => {
     const random = randomOf(seed + 1);
     for (let round = 0; round < 60; round++) {
       const copy = Buffer.from(validBytes);
@@ -83,7 +83,7 @@ describe('refused files', () => {
     }
   });
 
-  test('STORE-5: a file that is not a backup, or has trailing bytes', async () => {
+  test('STORE-5: a file that is not a backup, or has trailing bytes, is rejected', async () => {
     const foreign = 'is not a backup of Wheelhouse';
     expect(await refused('')).toBe(foreign);
     expect(await refused('hello')).toBe(foreign);
@@ -102,7 +102,7 @@ describe('refused files', () => {
     expect(refusal(folder)).toContain('is not a file');
   });
 
-  test('STORE-5: a backup of a newer format', async () => {
+  test('STORE-5: a backup in a newer format is rejected', async () => {
     const rest = validBytes.subarray(validBytes.indexOf('\n'));
     const newer = Buffer.concat([Buffer.from('WHEELHOUSE-BACKUP 2'), rest]);
     expect(await refused(newer)).toBe(
@@ -111,11 +111,11 @@ describe('refused files', () => {
   });
 });
 
-describe('refused destinations', () => {
+describe('destinations that a restore rejects', () => {
   const restore = async (to: string): Promise<string> =>
     refusal(await wheelhouse('restore', '--from', file, '--data-dir', to));
 
-  test('STORE-5: a data directory that is or was in use, or is not empty', async () => {
+  test('STORE-5: a data directory that is or was in use, or is not empty, is rejected', async () => {
     const used = bench.at('old');
     expect(await restore(used)).toContain(`${used}/store is in use by process ${process.pid}`);
     const other = await bench.serve('other');
@@ -172,7 +172,7 @@ describe('refused destinations', () => {
     );
   });
 
-  test('STORE-5: missing and contradictory flags', async () => {
+  test('STORE-5: missing and contradictory flags are rejected', async () => {
     const to = bench.at('said');
     const wrong = async (...args: string[]) => refusal(await wheelhouse(...args));
     expect(await wrong('backup', '--data-dir', 'd')).toBe('--to must say which file to write');
@@ -209,7 +209,7 @@ describe('a full disk', () => {
     if (isMounted) execFileSync('umount', ['-l', mount], { stdio: 'ignore' });
   });
 
-  test('STORE-5: a backup without space leaves nothing behind', async ({ skip }) => {
+  test('STORE-5: a backup that runs out of space leaves no file', async ({ skip }) => {
     if (!isMounted) skip('mounting a small tmpfs is refused here');
     const to = join(mount, 'backup');
     const args = ['backup', '--kubeconfig', bench.kubeconfig(server), '--to', to];
@@ -217,7 +217,7 @@ describe('a full disk', () => {
     expect(readdirSync(mount)).toEqual([]);
   });
 
-  test('STORE-5: a restore without space leaves nothing behind', async ({ skip }) => {
+  test('STORE-5: a restore that runs out of space leaves no store', async ({ skip }) => {
     if (!isMounted) skip('mounting a small tmpfs is refused here');
     const to = join(mount, 'data');
     const message = refusal(await wheelhouse('restore', '--from', file, '--data-dir', to));
@@ -227,7 +227,7 @@ describe('a full disk', () => {
   });
 });
 
-test('STORE-5: a reader that stalls is cut off, and the server keeps working', async () => {
+test('STORE-5: a stalled reader is disconnected, and the server continues to serve requests', async () => {
   const clock = skippingClock();
   const slow = await untilEnd(
     bench.serve('slow', { clock, embedding: { connectionClock: systemClock } }),

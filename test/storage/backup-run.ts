@@ -40,9 +40,9 @@ export async function succeed(...args: readonly string[]): Promise<string> {
   return stdout;
 }
 
-/** A directory for data directories and backups, and servers that use them, until the test ends. */
+/** A folder for data directories and backups, and servers on them, which exist until the test ends. */
 export interface BackupBench {
-  /** An absolute path in the folder. */
+  /** Returns the absolute path of a name in the folder. */
   at(name: string): string;
   /** Starts a server on the data directory of that name, including its keys. */
   serve(dataDir: string, change?: ConfigChange): Promise<TestServer>;
@@ -50,6 +50,7 @@ export interface BackupBench {
   kubeconfig(server: TestServer, token?: string): string;
 }
 
+/** Creates a folder for the current test. */
 export function createBackupBench(): BackupBench {
   const folder = temporaryFolder();
   let kubeconfigs = 0;

@@ -72,7 +72,7 @@ async function backedUp(): Promise<{ file: string; objects: ApiObject[]; newest:
 }
 
 describe('contents', () => {
-  test('STORE-5: a restored server has every object exactly as it was backed up', async () => {
+  test('STORE-5: a restored server has every object in the state of the backup', async () => {
     const { file, objects, newest } = await backedUp();
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const said = await succeed('restore', '--from', file, '--data-dir', bench.at('new'));
@@ -89,7 +89,7 @@ describe('contents', () => {
     expect((await again.get(boats)).body.items).toHaveLength(1);
   });
 
-  test('STORE-5: a backup under writes is a snapshot of one moment', async () => {
+  test('STORE-5: a backup during writes is a consistent snapshot', async () => {
     const server = await bench.serve('old');
     const pairs = 30;
     const data = { filling: 'x'.repeat(100_000) };
@@ -244,7 +244,7 @@ describe('keys', () => {
       { token },
     );
 
-  test('STORE-5: a backup has no keys; with them restored, tokens and trust stay valid', async () => {
+  test('STORE-5: a backup contains no keys; if they are restored, tokens and certificates stay valid', async () => {
     const server = await bench.serve('old');
     const body = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
     await mustCreate(server, `${core}/serviceaccounts`, body);

@@ -61,7 +61,7 @@ function record(lines: readonly string[], acknowledged: Map<string, Acknowledged
   return newest;
 }
 
-/** The revision of a durable but unacknowledged deletion; 0 without one. */
+/** The revision of a durable but unacknowledged deletion; 0 if there is none. */
 async function deletedAfter(store: Store, key: string): Promise<number> {
   let revision = 0;
   const watch = await store.watch({
@@ -79,7 +79,7 @@ async function deletedAfter(store: Store, key: string): Promise<number> {
   return revision;
 }
 
-/** Reopens the directory, taking over the dead writer's lock, and compares its content. */
+/** Reopens the store, taking over the lock of the dead writer, and compares its content. */
 async function expectAcknowledged(
   acknowledged: Map<string, Acknowledged>,
   newest: number,
@@ -88,15 +88,15 @@ async function expectAcknowledged(
   try {
     expect(await store.currentRevision()).toBeGreaterThanOrEqual(newest);
     const { records } = await store.range({ prefix: '/' });
-    const found = new Map(records.map((one) => [one.key, one]));
-    for (const one of records) {
-      const [start, filler] = one.value.toString().split('.x');
+    const recordsByKey = new Map(records.map((stored) => [stored.key, stored]));
+    for (const stored of records) {
+      const [start, filler] = stored.value.toString().split('.x');
       const step = Number(start?.split('.')[2]);
       const length = filler === undefined ? 0 : filler.length + 1;
-      expect(length, `${one.key} is whole`).toBe(step % 3000);
+      expect(length, `${stored.key} is complete`).toBe(step % 3000);
     }
     for (const [key, { revision, text }] of acknowledged) {
-      const present = found.get(key);
+      const present = recordsByKey.get(key);
       if (present === undefined) {
         if (text !== '-') expect(await deletedAfter(store, key)).toBeGreaterThan(revision);
         continue;

@@ -137,7 +137,7 @@ async function checkHistory(session: Session, from: string, ledger: Ledger): Pro
   watch.close();
 }
 
-test('STORE-1: acknowledged writes survive kill -9, and versions only grow', async () => {
+test('STORE-1: acknowledged writes survive kill -9, and resourceVersions only increase', async () => {
   const ledger: Ledger = { objects: new Map(), removed: [], highest: 0n };
   let from = '';
   for (let round = 0; round < 4; round++) {
@@ -163,7 +163,7 @@ test('STORE-1: acknowledged writes survive kill -9, and versions only grow', asy
   session.close();
 }, 60_000);
 
-test('STORE-1: one process at a time holds a data directory', async () => {
+test('STORE-1: only one process at a time can use a data directory', async () => {
   const session = await open();
   await expect(startProcess(programs, { dataDir })).rejects.toThrow(/no line listening/);
   expect((await session.call('GET', collection))?.status).toBe(200);
@@ -181,7 +181,7 @@ function diskUse(directory: string): number {
   return bytes;
 }
 
-test('STORE-4: history expires after its retention, and disk use stays bounded', async () => {
+test('STORE-4: history expires after its retention period, and disk use stays bounded', async () => {
   const session = await open(['--etcd-compaction-interval=300ms']);
   const made = await session.call('POST', collection, configMap('old'));
   const oldest = made?.body.metadata.resourceVersion;

@@ -95,7 +95,7 @@ describe('values in the store', () => {
     expect((await again.get(`${core}/secrets`)).body.items).toHaveLength(1);
   });
 
-  test('STORE-3: keys rotate: old ones are read, and a write uses the new one', async () => {
+  test('STORE-3: after a key rotation, values of old keys are readable and writes use the new key', async () => {
     const [old, next] = [keyOf('old'), keyOf('new')];
     const first = await serverOf([
       { resources: ['secrets'], providers: [{ aesgcm: { keys: [old] } }] },
@@ -165,7 +165,7 @@ const problem =
 const corrupt = `StorageError: corrupt object, Code: 7, Key: ${secretKey}, ResourceVersion: 0, AdditionalErrorMsg: ${problem}`;
 
 describe('unreadable values', () => {
-  test('STORE-3: their reads and writes report corruption, others work', async () => {
+  test('STORE-3: reads and writes of unreadable values report corruption, and others succeed', async () => {
     const server = await withLostKey();
     const read = await server.get(`${core}/secrets/s`);
     expect(read.status).toBe(500);
@@ -201,7 +201,7 @@ describe('unreadable values', () => {
     });
   });
 
-  test('STORE-3: without a configuration sealed values are unreadable as well', async () => {
+  test('STORE-3: encrypted values are unreadable without a configuration', async () => {
     const first = await serverOf([
       { resources: ['secrets'], providers: [{ secretbox: { keys: [keyOf('k')] } }] },
     ]);
@@ -215,7 +215,7 @@ describe('unreadable values', () => {
     );
   });
 
-  test('STORE-3: reloading the file can bring a missing key', async () => {
+  test('STORE-3: a reloaded file can add a missing key', async () => {
     const [lost, own] = [keyOf('lost'), keyOf('own')];
     const rule = (...keys: JsonObject[]) => [
       { resources: ['secrets'], providers: [{ aesgcm: { keys } }] },
@@ -249,7 +249,7 @@ describe('unreadable values', () => {
 });
 
 describe.skipIf(!hasEtcd)('etcd', () => {
-  test('STORE-3: a server without the newest key reports what others wrote', async () => {
+  test('STORE-3: a server without the newest key reports the values of other servers as unreadable', async () => {
     const etcd = await untilEnd(startTestEtcd());
     const [old, next] = [keyOf('old'), keyOf('new')];
     const rule = (...keys: JsonObject[]) => [
@@ -288,7 +288,7 @@ describe('deleting unreadable objects', () => {
   const body = { apiVersion: 'v1', kind: 'DeleteOptions', [option]: true };
   const { gates } = readFeatureGates(['AllowUnsafeMalformedObjectDeletion=true']);
 
-  test('DEL-6: with its gate the option removes an unreadable object', async () => {
+  test('DEL-6: with its feature gate, the option removes an unreadable object', async () => {
     const audit = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
     const server = await withLostKey({ featureGates: gates, audit: audit.settings });
     expect((await server.remove(`${core}/secrets/s`)).status).toBe(500);
@@ -307,7 +307,7 @@ describe('deleting unreadable objects', () => {
     expect(event.annotations).toHaveProperty(['apiserver.svc.io/unsafe-delete-ignore-read-error']);
   });
 
-  test('DEL-6: it removes neither a readable nor a missing object', async () => {
+  test('DEL-6: the option removes neither a readable nor a missing object', async () => {
     const server = await withLostKey({ featureGates: gates });
     await server.post(`${core}/secrets`, secret('t'));
     const refused = await server.remove(`${core}/secrets/t`, body);
@@ -327,7 +327,7 @@ describe('deleting unreadable objects', () => {
     expect((await server.get(`${core}/secrets/s`)).status).toBe(500);
   });
 
-  test('DEL-6: it needs a verb of its own besides delete', async () => {
+  test('DEL-6: the option requires its own verb in addition to delete', async () => {
     const server = await withLostKey({ featureGates: gates });
     const rbac = '/apis/rbac.authorization.svc.io/v1';
     const grant = async (verbs: string[]) => {
@@ -376,7 +376,7 @@ describe('the configuration', () => {
   const identity = [{ identity: {} }];
   const keys = (...list: JsonObject[]) => [{ aescbc: { keys: list } }];
 
-  test('STORE-3: an invalid one stops the start with one line without secrets', async () => {
+  test('STORE-3: an invalid configuration stops the start with one line without secrets', async () => {
     const short = randomBytes(10).toString('base64');
     const cases: readonly (readonly [JsonObject[] | string, string])[] = [
       [[], 'resources: Required value: at least one resources is required'],
@@ -424,7 +424,7 @@ describe('the configuration', () => {
     }
   });
 
-  test('STORE-3: flags name it and whether it is reloaded', () => {
+  test('STORE-3: flags name the configuration file and enable its reloads', () => {
     const reads = (...args: string[]) => {
       const outcome = readOptions(args);
       return outcome.kind === 'options' ? outcome.options.config.encryption : undefined;

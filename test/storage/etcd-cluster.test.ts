@@ -99,7 +99,7 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
   );
 
   test(
-    'STORE-2: without a majority nothing is written, and with one everything resumes',
+    'STORE-2: without a majority, writes fail; with a majority, all operations resume',
     async () => {
       const { cluster, server } = await threeMembers();
       await server.post(maps, configMap('before'));
@@ -176,7 +176,7 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
   );
 
   test(
-    'STORE-2, TRUST-8: out of space, writes report it, reads continue, and deletions help',
+    'STORE-2, TRUST-8: without space, writes report it, reads continue, and deletions free space',
     async () => {
       const etcd = await untilEnd(startTestEtcd({ flags: ['--quota-backend-bytes=6000000'] }));
       const server = await withServer(onEtcd(etcd));
@@ -218,7 +218,7 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
   );
 
   test(
-    'STORE-2: an external compaction loses no change for watchers',
+    'STORE-2: watchers miss no change when another client compacts etcd',
     async () => {
       const etcd = await untilEnd(startTestEtcd());
       const line = await startLaggingLine(etcd);

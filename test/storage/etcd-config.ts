@@ -4,7 +4,7 @@ import type { ConfigChange } from '../support/harness.ts';
 
 let prefixes = 0;
 
-/** A server's configuration on an etcd with a unique key prefix; several servers may share it. */
+/** A configuration on an etcd with a unique key prefix, which several servers may share. */
 export function onEtcd(
   etcd: { readonly url: string },
   more: Partial<EtcdSettings> = {},
@@ -25,7 +25,7 @@ export function onEtcd(
   };
 }
 
-/** The same configuration through another address. */
+/** A configuration that reaches the same etcd through another address. */
 export function reachedBy(config: ConfigChange, url: string): ConfigChange {
   const { store } = config;
   if (store?.type !== 'etcd') throw new Error('not on etcd');
@@ -40,7 +40,7 @@ export const quickElection: LeaderElectionSettings = {
   name: 'test-controllers',
 };
 
-/** Forwards connections to an etcd until it is cut. */
+/** Starts a proxy that forwards connections to an etcd until `cut` closes it. */
 export async function startLine(
   etcd: { readonly url: string },
   host = '127.0.0.1',
@@ -49,14 +49,14 @@ export async function startLine(
   const sockets = new Set<Socket>();
   const server: Server = createServer((near) => {
     const far = connect(Number(target.port), target.hostname);
-    for (const [one, other] of [
+    for (const [from, to] of [
       [near, far],
       [far, near],
     ] as const) {
-      sockets.add(one);
-      one.pipe(other);
-      one.on('error', () => other.destroy());
-      one.on('close', () => other.destroy());
+      sockets.add(from);
+      from.pipe(to);
+      from.on('error', () => to.destroy());
+      from.on('close', () => to.destroy());
     }
   });
   await new Promise<void>((resolve) => server.listen(0, host, resolve));

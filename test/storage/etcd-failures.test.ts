@@ -18,7 +18,7 @@ const maps = '/api/v1/namespaces/default/configmaps';
 const leasePath = '/apis/coordination.svc.io/v1/namespaces/svc-system/leases/test-controllers';
 
 describe.skipIf(!hasEtcd)('failing etcd', () => {
-  test('STORE-2: while etcd is down requests fail at once, and then everything resumes', async () => {
+  test('STORE-2: requests fail at once while etcd is down, and succeed when it is back', async () => {
     const etcd = await untilEnd(startTestEtcd());
     const server = await withServer(onEtcd(etcd));
     await server.post(maps, configMap('before'));
@@ -87,7 +87,7 @@ describe.skipIf(!hasEtcd)('failing etcd', () => {
     await eventually(async () => (await server.get('/readyz')).status === 200);
   });
 
-  test('STORE-2: an etcd that does not answer at startup is one clear error', async () => {
+  test('STORE-2: the start fails with one clear error if etcd does not answer', async () => {
     const opening = openEtcdStore({
       connection: { servers: ['http://127.0.0.1:1'] },
       clock: systemClock,
@@ -97,7 +97,7 @@ describe.skipIf(!hasEtcd)('failing etcd', () => {
     await expect(opening).rejects.toThrow(/^etcd at http:\/\/127\.0\.0\.1:1 is not available: .+$/);
   });
 
-  test('STORE-2: a lost member is left for the next one', async () => {
+  test('STORE-2: a server switches to the next member if its member is lost', async () => {
     const etcd = await untilEnd(startTestEtcd());
     const line = await startLine(etcd);
     const config = onEtcd(etcd, { servers: [line.url, etcd.url] });
@@ -126,7 +126,7 @@ describe.skipIf(!hasEtcd)('leader election', () => {
   const holder = async (server: TestServer) =>
     (await server.get(leasePath)).body.spec?.holderIdentity as string | undefined;
 
-  test('STORE-2: controllers run on one server, and on another when it is lost', async () => {
+  test('STORE-2: controllers run on one server, and on another one if that server is lost', async () => {
     const line = await startLine(etcd);
     const config = { ...onEtcd(etcd), leaderElection: quickElection };
     const first = await withServer(reachedBy(config, line.url));
@@ -154,7 +154,7 @@ describe.skipIf(!hasEtcd)('leader election', () => {
     expect(spec?.renewTime).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
   });
 
-  test('STORE-2: a stopping server hands leadership over at once', async () => {
+  test('STORE-2: a stopping server releases its leadership at once', async () => {
     const slow = { leaseDurationMs: 60_000, renewDeadlineMs: 40_000, retryPeriodMs: 30_000 };
     const config = { ...onEtcd(etcd), leaderElection: { ...quickElection, ...slow } };
     const first = await startTestServer(config);
@@ -171,7 +171,7 @@ describe.skipIf(!hasEtcd)('leader election', () => {
 });
 
 describe.skipIf(!hasEtcd)('etcd over TLS', () => {
-  test('STORE-2: client certificates are sent, and unknown servers are not trusted', async () => {
+  test('STORE-2: the server sends its client certificate to etcd and rejects an unknown etcd', async () => {
     const directory = temporaryFolder();
     const authority = await issue({ subject: 'CN=etcd', authority: true, ...anyTime });
     const stranger = await issue({ subject: 'CN=stranger', authority: true, ...anyTime });
@@ -228,7 +228,7 @@ describe.skipIf(!hasEtcd)('etcd over TLS', () => {
 });
 
 describe.skipIf(!hasEtcd)('a renewed certificate', () => {
-  test('STORE-2: is used by the next connection to etcd without a restart', async () => {
+  test('STORE-2: the next connection to etcd uses a renewed certificate without a restart', async () => {
     const directory = temporaryFolder();
     const [first, second] = await Promise.all(
       ['CN=first', 'CN=second'].map((subject) => issue({ subject, authority: true, ...anyTime })),

@@ -6,13 +6,14 @@ const endStream = 1;
 const prefaceBytes = 24;
 const frameHeadBytes = 9;
 
-/** A proxy of an etcd (plain HTTP/2) that can hold back watch events. */
+/** A proxy of an etcd (plain HTTP/2) that can delay watch events. */
 export interface LaggingLine {
   readonly url: string;
-  /** Holds back the events of the open streams; later calls are answered. */
+  /** Holds back the events of the open streams; later calls are forwarded. */
   hold(): void;
-  /** Resolves when the next call begins after `hold`. */
+  /** Resolves when the first call after `hold` begins. */
   nextCall(): Promise<void>;
+  /** Forwards the events that were held back. */
   release(): void;
   /** Breaks all connections, including new ones, until `repair`. */
   disconnect(): void;
@@ -27,7 +28,10 @@ interface Frame {
   readonly bytes: Buffer;
 }
 
-/** Divides one direction of an HTTP/2 connection into frames. */
+/**
+ * Divides one direction of an HTTP/2 connection into frames.
+ * @param skip number of bytes before the first frame
+ */
 function frameReader(skip: number, onFrame: (frame: Frame) => void): (chunk: Buffer) => void {
   let rest = Buffer.alloc(0);
   let toSkip = skip;
@@ -49,6 +53,7 @@ function frameReader(skip: number, onFrame: (frame: Frame) => void): (chunk: Buf
   };
 }
 
+/** Starts the proxy on a free port of the loopback interface. */
 export async function startLaggingLine(etcd: { readonly url: string }): Promise<LaggingLine> {
   const target = new URL(etcd.url);
   const sockets = new Set<Socket>();
@@ -61,27 +66,27 @@ export async function startLaggingLine(etcd: { readonly url: string }): Promise<
       return;
     }
     const far = connect(Number(target.port), target.hostname);
-    const open = new Set<number>();
-    let held: Set<number> | undefined;
-    let kept: Buffer[] = [];
+    const openStreams = new Set<number>();
+    let heldStreams: Set<number> | undefined;
+    let heldFrames: Buffer[] = [];
     const hold = () => {
-      held = new Set(open);
+      heldStreams = new Set(openStreams);
     };
     const release = () => {
-      held = undefined;
-      for (const bytes of kept) near.write(bytes);
-      kept = [];
+      heldStreams = undefined;
+      for (const bytes of heldFrames) near.write(bytes);
+      heldFrames = [];
     };
     connections.add({ hold, release });
     const fromNear = frameReader(prefaceBytes, ({ type, stream }) => {
       if (type !== headersFrame) return;
-      open.add(stream);
-      if (held !== undefined) onCall();
+      openStreams.add(stream);
+      if (heldStreams !== undefined) onCall();
     });
     const fromFar = frameReader(0, ({ type, flags, stream, bytes }) => {
       const isEnd = (type === dataFrame || type === headersFrame) && (flags & endStream) !== 0;
-      if (isEnd) open.delete(stream);
-      if (type === dataFrame && held?.has(stream)) kept.push(bytes);
+      if (isEnd) openStreams.delete(stream);
+      if (type === dataFrame && heldStreams?.has(stream)) heldFrames.push(bytes);
       else near.write(bytes);
     });
     near.on('data', (chunk: Buffer) => {
@@ -89,13 +94,13 @@ export async function startLaggingLine(etcd: { readonly url: string }): Promise<
       far.write(chunk);
     });
     far.on('data', fromFar);
-    for (const [one, another] of [
+    for (const [from, to] of [
       [near, far],
       [far, near],
     ] as const) {
-      sockets.add(one);
-      one.on('error', () => another.destroy());
-      one.on('close', () => another.destroy());
+      sockets.add(from);
+      from.on('error', () => to.destroy());
+      from.on('close', () => to.destroy());
     }
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -103,14 +108,14 @@ export async function startLaggingLine(etcd: { readonly url: string }): Promise<
   return {
     url: `http://127.0.0.1:${port}`,
     hold() {
-      for (const one of connections) one.hold();
+      for (const connection of connections) connection.hold();
     },
     nextCall: () =>
       new Promise((resolve) => {
         onCall = resolve;
       }),
     release() {
-      for (const one of connections) one.release();
+      for (const connection of connections) connection.release();
     },
     disconnect() {
       isDisconnected = true;

@@ -51,7 +51,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     }
   }
 
-  test('STORE-2: an update on the latest version is no conflict, on an older one it is', async () => {
+  test('STORE-2: an update of the latest version succeeds, and one of an older version conflicts', async () => {
     const first = await known('updated');
     const put = (body: object) => behind.put(`${maps}/updated`, body);
     const { answer } = await whileLagging(
@@ -82,7 +82,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     expect((await set(behind, 'a')).body.metadata.resourceVersion).toBe(resourceVersion);
   });
 
-  test('STORE-2: errors are about the current object', async () => {
+  test('STORE-2: errors describe the current object', async () => {
     await known('locked');
     const change = (data: object) => behind.patch(`${maps}/locked`, { data }, 'merge');
     const locked = await whileLagging(
@@ -103,7 +103,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     expect(answer.body.metadata.uid).toBe(seen.body.metadata.uid);
   });
 
-  test('STORE-2: objects created, changed, or removed elsewhere can be deleted', async () => {
+  test('STORE-2: a deletion applies to objects that another server created, changed, or removed', async () => {
     const path = `${maps}/passing`;
     const made = await whileLagging(
       () => ahead.post(maps, configMap('passing')),
@@ -132,7 +132,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     expect(changed.answer.status, changed.answer.text).toBe(200);
   });
 
-  test('STORE-2: a dry run is about the current object, and writers lose nothing', async () => {
+  test('STORE-2: a dry run uses the current object, and no change of concurrent writers is lost', async () => {
     await known('counted', { n: '0' });
     const add = (server: TestServer, data: object, query = '') =>
       server.patch(`${maps}/counted${query}`, { data }, 'merge');

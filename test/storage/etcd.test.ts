@@ -65,7 +65,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     watch.close();
   });
 
-  test('STORE-2: two servers that start on an empty etcd share the objects they create', async () => {
+  test('STORE-2: two servers that start on an empty etcd share the initial objects', async () => {
     const fresh = await untilEnd(startTestEtcd());
     const errors: string[] = [];
     const error = (message: string, fields?: object) =>
@@ -121,7 +121,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect(refused?.body.message).toContain('provided IP is already allocated');
   });
 
-  test('STORE-2: a quota holds across servers, also while it is recounted', async () => {
+  test('STORE-2: a quota is enforced across servers, even while usage is recounted', async () => {
     const shared = {
       ...onEtcd(etcd),
       controllers: ['resourcequota-controller'],
@@ -154,7 +154,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     }
   });
 
-  test('STORE-2: shared objects are created once; kinds and permissions apply on both', async () => {
+  test('STORE-2: initial objects are created once, and kinds and permissions apply on both servers', async () => {
     const shared = onEtcd(etcd);
     const [one, other] = await Promise.all([withServer(shared), withServer(shared)]);
     for (const server of [one, other]) {
@@ -199,7 +199,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await eventually(async () => (await other.get(maps, user)).status === 403);
   });
 
-  test('STORE-2: lists page in order and expire after a compaction in etcd', async () => {
+  test('STORE-2: chunks of a list are in order and expire after a compaction in etcd', async () => {
     const config = { ...onEtcd(etcd), compactionIntervalMs: 500 };
     const server = await startTestServer(config);
     for (const name of ['c', 'a', 'b', 'aa']) await server.post(maps, configMap(name));
@@ -230,7 +230,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await server.stop();
   });
 
-  test('STORE-2: Events expire with leases, and oversized objects get etcd’s error', async () => {
+  test('STORE-2: Events expire by leases, and oversized objects are rejected with the error of etcd', async () => {
     const server = await withServer({ ...onEtcd(etcd), eventTtlMs: 1000 });
     const events = '/api/v1/namespaces/default/events';
     const watch = await server.watch(`${events}?watch=true`);
@@ -281,7 +281,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect(applied.body.message).toBe('etcdserver: request is too large');
   });
 
-  test('STORE-2: etcd’s checks and metrics have kube-apiserver’s names', async () => {
+  test('STORE-2: the checks and metrics of etcd have the names of kube-apiserver', async () => {
     const server = await withServer({ ...onEtcd(etcd), dialect: 'kubernetes' });
     await server.post(maps, configMap('a'));
     const ready = await server.get('/readyz?verbose');
@@ -297,7 +297,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect(text).toMatch(/^etcd_request_duration_seconds_count\{operation="create",type="conf/m);
   });
 
-  test('STORE-2: a resource can have its own etcd', async () => {
+  test('STORE-2: a resource can be stored in its own etcd', async () => {
     const second = await untilEnd(startTestEtcd());
     const overrides = [{ group: '', resource: 'configmaps', servers: [second.url] }];
     const server = await withServer(onEtcd(etcd, { overrides }));
@@ -338,7 +338,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await eventually(async () => (await listed()) === '192.0.2.2');
   });
 
-  test('STORE-2: a control plane inside a program can use etcd, too', async () => {
+  test('STORE-2: a control plane inside a program can use etcd', async () => {
     const flags = [`--etcd-servers=${etcd.url}`, '--etcd-prefix=/within'];
     const plane = await startControlPlane({ flags });
     const { calls, close } = connect(plane.url);

@@ -3,9 +3,9 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /*
- * A preloaded library that makes writes to files below a directory `store` fail. The first byte of
- * FAULT_FILE selects the fault: e input/output error, n no space, s half of a write and then no
- * space, f errors of syncs only.
+ * The source of a preloaded library that makes writes to files below a directory `store` fail. The
+ * first byte of FAULT_FILE selects the fault: e for input/output errors, n for no space, s for half
+ * of a write and then no space, f for errors of syncs only.
  */
 const source = String.raw`
 #define _GNU_SOURCE
@@ -96,7 +96,7 @@ export interface FailingDisk {
   heal(): void;
 }
 
-/** Undefined without a C compiler. */
+/** Builds a failing disk in a folder; undefined if there is no C compiler. */
 export function failingDisk(folder: string): FailingDisk | undefined {
   if (process.platform !== 'linux') return undefined;
   const code = join(folder, 'fault.c');
@@ -123,7 +123,7 @@ export interface SmallDisk {
   unmount(): void;
 }
 
-/** Undefined if this user may not mount. */
+/** Mounts a small disk; undefined if this user may not mount. */
 export function smallDisk(path: string, sizeBytes: number): SmallDisk | undefined {
   mkdirSync(path, { recursive: true });
   const args = ['-t', 'tmpfs', '-o', `size=${sizeBytes}`, 'tmpfs', path];
@@ -132,9 +132,9 @@ export function smallDisk(path: string, sizeBytes: number): SmallDisk | undefine
   return {
     path,
     fill() {
-      for (const piece of [2 ** 20, 4096]) {
+      for (const size of [2 ** 20, 4096]) {
         try {
-          for (;;) writeFileSync(filler, Buffer.alloc(piece), { flag: 'a' });
+          for (;;) writeFileSync(filler, Buffer.alloc(size), { flag: 'a' });
         } catch (error) {
           if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
         }

@@ -108,7 +108,7 @@ function mounted(skip: (note: string) => never, sizeBytes: number): SmallDisk {
 }
 
 describe('a full disk', () => {
-  test('TRUST-8: refuses growth, serves reads, allows deletions, and needs no restart', async ({
+  test('TRUST-8: a server on a full disk rejects growth, serves reads, allows deletions, and recovers', async ({
     skip,
   }) => {
     const disk = mounted(skip, 48 * 2 ** 20);
@@ -164,7 +164,7 @@ describe('a full disk', () => {
   });
 });
 
-test('TRUST-8: a quota raises an alarm that clears when there is room', async () => {
+test('TRUST-8: a full quota raises an alarm, which clears when space is free', async () => {
   const flags = ['--quota-backend-bytes=2000000'];
   const session = await open({ dataDir: join(folder, 'data'), flags });
   await createKept(session);

@@ -71,7 +71,7 @@ async function stored(name: string, change?: (value: Buffer) => Buffer): Promise
 const word = Buffer.from('hidden-word').toString('base64');
 
 describe('KMS v2', () => {
-  test('STORE-3: values are sealed with keys from a seed that the plugin encrypts once', async () => {
+  test('STORE-3: values are encrypted with keys from a seed that the plugin encrypts once', async () => {
     const server = await serverOf(rule(kms(), { identity: {} }));
     for (const name of ['a', 'b', 'c']) {
       expect((await server.post(`${core}/secrets`, secret(name))).status).toBe(201);
@@ -118,7 +118,7 @@ describe('KMS v2', () => {
     }
   });
 
-  test('STORE-3: a new key of the plugin seals later writes', async () => {
+  test('STORE-3: later writes use a new key of the plugin', async () => {
     const clock = quickClock(1);
     const server = await serverOf(rule(kms()), { clock });
     const made = await server.post(`${core}/secrets`, secret('a'));
@@ -134,7 +134,7 @@ describe('KMS v2', () => {
     expect((await stored('a')).includes('second')).toBe(true);
   });
 
-  test('HEALTH-2: healthz and readyz check the plugins, livez does not', async () => {
+  test('HEALTH-2: healthz and readyz check the plugins, and livez does not', async () => {
     const clock = quickClock(1);
     const server = await serverOf(rule(kms()), { clock });
     expect((await server.get('/readyz?verbose')).text).toContain('[+]kms-providers ok');
@@ -154,7 +154,7 @@ describe('KMS v2', () => {
     expect((await server.get('/healthz')).status).toBe(200);
   });
 
-  test('STORE-3: without its plugin a server starts and reads sealed values later', async () => {
+  test('STORE-3: a server starts without its plugin and reads encrypted values once it is back', async () => {
     const first = await serverOf(rule(kms()));
     await first.post(`${core}/secrets`, secret('a'));
     await first.stop();
@@ -188,7 +188,7 @@ describe('KMS v2', () => {
     plugin = await untilEnd(startKmsPlugin(join(directory, 'kms.sock')));
   });
 
-  test('STORE-3: a failing plugin stops writes after three minutes, but no reads', async () => {
+  test('STORE-3: a failing plugin stops writes after three minutes but no reads', async () => {
     const clock = quickClock(1);
     const server = await serverOf(rule(kms()), { clock });
     await server.post(`${core}/secrets`, secret('a'));
@@ -245,7 +245,7 @@ describe('KMS v2', () => {
       { failures: new Map([['Encrypt', 7]]) },
       'failed to encrypt DEK, error: rpc error: code = PermissionDenied desc = the vault is sealed',
     ],
-  ])('STORE-3: a plugin that gives %s is not well', async (_, change, message) => {
+  ])('STORE-3: a plugin that returns %s is unhealthy', async (_, change, message) => {
     Object.assign(plugin.state, change);
     const server = await serverOf(rule(kms()));
     const { status, text } = await server.get('/readyz/kms-providers');
@@ -270,7 +270,7 @@ describe('KMS v2', () => {
     );
   });
 
-  test('STORE-3: values that were changed or that the plugin rejects are unreadable', async () => {
+  test('STORE-3: modified values, and values that the plugin rejects, are unreadable', async () => {
     const server = await serverOf(rule(kms()));
     for (const name of ['a', 'b', 'c']) await server.post(`${core}/secrets`, secret(name));
     await server.stop();
@@ -310,7 +310,7 @@ describe('KMS v2', () => {
 });
 
 describe.skipIf(!hasEtcd)('etcd', () => {
-  test('STORE-3: servers with their own seeds read and watch each other’s values', async () => {
+  test('STORE-3: servers with different seeds read and watch each other’s values', async () => {
     const etcd = await untilEnd(startTestEtcd());
     const shared = onEtcd(etcd);
     const one = await serverOf(rule(kms()), shared);
@@ -334,7 +334,7 @@ describe('KMS v1', () => {
   const { gates } = readFeatureGates(['KMSv1=true']);
   const v1 = { apiVersion: 'v1' };
 
-  test('STORE-3: with its gate each write has a key that the plugin encrypts', async () => {
+  test('STORE-3: with its feature gate, the plugin encrypts a key for each write', async () => {
     const server = await serverOf(rule(kms(v1)), { featureGates: gates });
     for (const name of ['a', 'b']) await server.post(`${core}/secrets`, secret(name));
     expect(plugin.count('Version')).toBe(1);
@@ -358,7 +358,7 @@ describe('KMS v1', () => {
     expect(refused.body.message).toContain('code = Unavailable desc = the vault is sealed');
   });
 
-  test('STORE-3: calls to a plugin are bounded in number', async () => {
+  test('STORE-3: the number of concurrent calls to a plugin is bounded', async () => {
     const names = Array.from({ length: 150 }, (_, index) => `s${index}`);
     const server = await serverOf(rule(kms(v1)), { featureGates: gates });
     for (const name of names) {
@@ -386,7 +386,7 @@ describe('KMS v1', () => {
     expect((await alone.get(`${core}/secrets`)).status).toBe(500);
   });
 
-  test('STORE-3: without its gate, or with a wrong version, it stops the start', async () => {
+  test('STORE-3: the start fails without the feature gate or with a wrong version', async () => {
     await expect(serverOf(rule(kms(v1)))).rejects.toThrow(
       'error while building transformers: KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead. Set --feature-gates=KMSv1=true',
     );
@@ -435,7 +435,7 @@ describe('the configuration', () => {
       'kms.apiVersion: Invalid value: "v3": unsupported apiVersion',
     ],
     ['more', [kms({ key: 'x' })], 'unknown field "resources[0].providers[0].kms.key"'],
-  ])('STORE-3: %s ends the start', async (_, providers, message) => {
+  ])('STORE-3: the start fails with %s', async (_, providers, message) => {
     await expect(serverOf(rule(...providers))).rejects.toThrow(message);
     expect(plugin.calls).toEqual([]);
   });

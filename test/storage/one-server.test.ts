@@ -21,7 +21,7 @@ beforeEach(() => {
 const start = (host: string) =>
   untilEnd(startProcess(programs, { dataDir, within: container(host) }));
 
-test('CLIENT-2: objects of the other dialect are refused and kept', async () => {
+test('CLIENT-2: a data directory of the other dialect is rejected and not changed', async () => {
   const first = await untilEnd(startProcess(programs, { dataDir }));
   first.child.kill('SIGTERM');
   await first.exited;
@@ -32,12 +32,12 @@ test('CLIENT-2: objects of the other dialect are refused and kept', async () => 
   await again.logged('ready');
 });
 
-test('TRUST-7: servers in two containers do not share a directory, and a crash needs no cleanup', async ({
+test('TRUST-7: servers in two containers cannot share a directory, and a crash requires no cleanup', async ({
   skip,
 }) => {
   const [command = '', ...args] = container('probe');
   if (spawnSync(command, [...args, 'true']).status !== 0) {
-    skip('this user may not make PID and UTS namespaces here');
+    skip('this user may not create PID and UTS namespaces here');
   }
   const first = await start('first');
   const client = connect(first.url);

@@ -9,15 +9,15 @@ import { getCurrentTest } from 'vitest/suite';
  * block, after its last test. Functions run in reverse order. Tests, `beforeEach`, and top levels
  * may call this, but `beforeAll` may not.
  */
-export function atEnd(undo: () => unknown): void {
+export function atEnd(cleanUp: () => unknown): void {
   const register = getCurrentTest() === undefined ? afterAll : onTestFinished;
   register(async () => {
-    await undo();
+    await cleanUp();
   });
 }
 
 /** A resource that a test must stop or remove. */
-type Ending =
+type Endable =
   | { stop(): unknown }
   | { remove(): unknown }
   | { dispose(): unknown }
@@ -27,14 +27,16 @@ type Ending =
  * Ends a resource when the current test or file ends, as `atEnd` does; returns the resource. A
  * resource that fails to start is skipped.
  */
-export function untilEnd<Resource extends Ending | Promise<Ending>>(resource: Resource): Resource {
-  const started: Promise<Ending | undefined> = Promise.resolve(resource).catch(() => undefined);
+export function untilEnd<Resource extends Endable | Promise<Endable>>(
+  resource: Resource,
+): Resource {
+  const starting: Promise<Endable | undefined> = Promise.resolve(resource).catch(() => undefined);
   atEnd(async () => {
-    const ending = await started;
-    if (ending === undefined) return;
-    if ('stop' in ending) return ending.stop();
-    if ('remove' in ending) return ending.remove();
-    return 'dispose' in ending ? ending.dispose() : ending.close();
+    const started = await starting;
+    if (started === undefined) return;
+    if ('stop' in started) return started.stop();
+    if ('remove' in started) return started.remove();
+    return 'dispose' in started ? started.dispose() : started.close();
   });
   return resource;
 }

@@ -2,14 +2,14 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A credential plugin for tests: a program on disk whose output the test determines. */
+/** A credential plugin for tests: a program whose output the test determines. */
 export interface ExecPlugin {
   /** The program's file. */
   readonly command: string;
   readonly folder: string;
-  /** The output of the next runs: a string as it is, anything else as JSON. */
+  /** Sets the output of later runs: a string is printed unchanged, any other value as JSON. */
   answers(output: unknown): void;
-  /** JavaScript that the next runs execute first. */
+  /** Sets JavaScript that later runs execute first. */
   does(script: string): void;
   /** The input of each run so far. */
   runs(): readonly PluginCall[];
@@ -30,7 +30,7 @@ eval(readFileSync(join(__dirname, 'script'), 'utf8'));
 process.stdout.write(readFileSync(join(__dirname, 'answer'), 'utf8'));
 `;
 
-/** Writes the program to its own folder. */
+/** Writes the program to a new folder. */
 export function makeExecPlugin(): ExecPlugin {
   const folder = mkdtempSync(join(tmpdir(), 'exec-plugin-'));
   const file = (name: string) => join(folder, name);

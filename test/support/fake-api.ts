@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
 
 /** A request that the fake server received, for tests to inspect. */
-export interface SeenRequest {
+export interface ReceivedRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: http.IncomingHttpHeaders;
@@ -12,7 +12,7 @@ export interface SeenRequest {
 
 export interface FakeApi {
   readonly url: string;
-  readonly seen: SeenRequest[];
+  readonly received: ReceivedRequest[];
   readonly objects: Map<string, JsonObject>;
   close(): Promise<void>;
 }
@@ -60,16 +60,16 @@ function statusOf(code: number, reason: string, message: string, kind: string): 
   return { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message, details };
 }
 
-/** A fake server for tests: discovery, and objects by path, without any rules. */
+/** Starts a fake server for tests that serves discovery and objects by path, without any rules. */
 export async function startFakeApi(): Promise<FakeApi> {
-  const seen: SeenRequest[] = [];
+  const received: ReceivedRequest[] = [];
   const objects = new Map<string, JsonObject>();
   const server = http.createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const { method = '', url = '', headers } = request;
     const body = Buffer.concat(chunks).toString();
-    seen.push({ method, url, headers, body });
+    received.push({ method, url, headers, body });
     const { status, answer } = answerTo({ method, url, body, objects });
     response.writeHead(status, { 'content-type': 'application/json' });
     response.end(JSON.stringify(answer));
@@ -78,46 +78,46 @@ export async function startFakeApi(): Promise<FakeApi> {
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
-    seen,
+    received,
     objects,
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }
 
-interface Asked {
+interface FakeRequest {
   readonly method: string;
   readonly url: string;
   readonly body: string;
   readonly objects: Map<string, JsonObject>;
 }
 
-function answerTo(asked: Asked): { status: number; answer: JsonObject } {
-  const { method, objects } = asked;
-  const { pathname, searchParams } = new URL(asked.url, 'http://fake');
+function answerTo(request: FakeRequest): { status: number; answer: JsonObject } {
+  const { method, objects } = request;
+  const { pathname, searchParams } = new URL(request.url, 'http://fake');
   const head = { kind: 'APIGroupDiscoveryList', apiVersion: 'apidiscovery.svc.io/v2' };
   if (pathname === '/api') return { status: 200, answer: { ...head, ...core } };
   if (pathname === '/apis') return { status: 200, answer: { ...head, ...group } };
   const parts = pathname.split('/');
-  const found = objects.get(pathname);
-  if (method === 'GET' && found === undefined && !hasName(parts)) {
+  const stored = objects.get(pathname);
+  if (method === 'GET' && stored === undefined && !hasName(parts)) {
     const items = [...objects]
-      .filter(([key]) => key.startsWith(`${pathname}/`))
-      .map(([, one]) => one);
+      .filter(([path]) => path.startsWith(`${pathname}/`))
+      .map(([, object]) => object);
     return { status: 200, answer: { kind: 'ConfigMapList', apiVersion: 'v1', items } };
   }
-  if (method === 'POST') return create(asked, pathname);
-  if (found === undefined && !asked.url.includes('force=')) {
+  if (method === 'POST') return create(request, pathname);
+  if (stored === undefined && !request.url.includes('force=')) {
     const [kind = '', name = ''] = parts.slice(-2);
     const message = `${kind} ${JSON.stringify(name)} not found`;
     return { status: 404, answer: statusOf(404, 'NotFound', message, kind) };
   }
-  if (method === 'GET') return { status: 200, answer: found! };
+  if (method === 'GET') return { status: 200, answer: stored! };
   if (method === 'DELETE') {
     objects.delete(pathname);
     return { status: 200, answer: { kind: 'Status', apiVersion: 'v1', status: 'Success' } };
   }
-  const change = JSON.parse(asked.body) as JsonObject;
-  const changed = method === 'PATCH' ? merged(found ?? {}, change) : change;
+  const change = JSON.parse(request.body) as JsonObject;
+  const changed = method === 'PATCH' ? merged(stored ?? {}, change) : change;
   if (searchParams.get('dryRun') !== 'All') objects.set(pathname, changed);
   return { status: 200, answer: changed };
 }
@@ -128,7 +128,7 @@ function hasName(parts: readonly string[]): boolean {
   return (below[0] === 'namespaces' && below.length > 2 ? below.slice(2) : below).length > 1;
 }
 
-function create({ body, objects }: Asked, pathname: string) {
+function create({ body, objects }: FakeRequest, pathname: string) {
   const object = JSON.parse(body) as JsonObject;
   const name = isObject(object.metadata) ? String(object.metadata.name) : '';
   const path = `${pathname}/${name}`;
@@ -144,9 +144,10 @@ function create({ body, objects }: Asked, pathname: string) {
 function merged(target: JsonObject, patch: JsonObject): JsonObject {
   const result: JsonObject = { ...target };
   for (const [name, value] of Object.entries(patch)) {
-    const had = result[name];
+    const previous = result[name];
     if (value === null) delete result[name];
-    else result[name] = isObject(value) ? merged(isObject(had) ? had : {}, value) : value!;
+    else
+      result[name] = isObject(value) ? merged(isObject(previous) ? previous : {}, value) : value!;
   }
   return result;
 }

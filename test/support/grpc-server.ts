@@ -12,7 +12,7 @@ export interface GrpcCall {
 /** The answer to a call: a message, or a status other than 0. */
 export type GrpcAnswer = Buffer | { readonly status: number; readonly message: string };
 
-/** Serves unary gRPC calls on a Unix socket, or on a port of loopback. */
+/** Serves unary gRPC calls on a Unix socket, or on a port of the loopback interface. */
 export async function startGrpcServer(
   at: string | number,
   answerTo: (call: GrpcCall) => GrpcAnswer | Promise<GrpcAnswer>,
@@ -34,7 +34,7 @@ export async function startGrpcServer(
       const answer = await answerTo(call);
       if (stream.destroyed) return;
       if (Buffer.isBuffer(answer)) send(stream, answer);
-      else refuse(stream, answer);
+      else sendStatus(stream, answer);
     });
   });
   await new Promise<void>((resolve) => {
@@ -55,7 +55,7 @@ export async function startGrpcServer(
   };
 }
 
-function refuse(
+function sendStatus(
   stream: ServerHttp2Stream,
   { status, message }: { readonly status: number; readonly message: string },
 ): void {

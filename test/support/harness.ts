@@ -109,7 +109,7 @@ export interface ResponseBody
   preferredVersion: GroupVersionForDiscovery;
 }
 
-/** One answer; the body is decoded if it is JSON. */
+/** The answer to a request; the body is decoded if it is JSON. */
 export interface Answer<Body = ResponseBody> {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -126,12 +126,12 @@ export interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A watch that collects its frames. */
+/** A watch that collects its events. */
 export interface TestWatch {
   readonly events: { type: string; object: ResponseBody }[];
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Resolves when the events meet the condition; rejects after some seconds. */
+  /** Resolves when the events meet the condition; rejects after 50 seconds. */
   until(condition: (events: TestWatch['events']) => boolean, what?: string): Promise<void>;
   /** Resolves when the server has ended the stream. */
   readonly ended: Promise<void>;
@@ -201,9 +201,9 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
       'namespace-controller',
       'clusterrole-aggregation-controller',
     ],
-    // They need the controllers: one makes the account that pods run as, others let volumes go.
+    // These plugins depend on controllers that create the accounts of pods and release volumes.
     admission: { disabled: ['ServiceAccount', 'StorageObjectInUseProtection'] },
-    // The same holds for the objects of flow control, whose defaults rule without them.
+    // So do the objects of flow control, without which the defaults apply.
     flowControl: { type: 'priority-and-fairness', objects: 'ignored' },
     livezGracePeriodMs: 0,
     shutdownDelayMs: 0,
@@ -231,9 +231,9 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     remove();
     throw error;
   });
-  // Certificates of a server with another clock or address are of no use to others.
-  const isUsual = config.clock === systemClock && rest.listen === undefined;
-  if (isUsual) rememberCertificates(certDir, dialect);
+  // A server with another clock or address has certificates that other servers cannot use.
+  const isShareable = config.clock === systemClock && rest.listen === undefined;
+  if (isShareable) rememberCertificates(certDir, dialect);
   const client = connect(server.url);
   let stopped: Promise<void> | undefined;
   const stop = async () => {
@@ -253,11 +253,11 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
   };
 }
 
-/** Names of a list's items, in its order. */
+/** The names of a list's items, in order. */
 export const itemNames = ({ body }: Pick<Answer, 'body'>): string[] =>
   (body.items ?? []).map(({ metadata }) => metadata.name);
 
-/** A client of a running server's URL. */
+/** Creates a client of a running server. */
 export function connect(url: string) {
   let session: http2.ClientHttp2Session | undefined;
   const current = () => {
@@ -283,7 +283,7 @@ export function connect(url: string) {
       ...(bytes === undefined ? {} : { 'content-type': type ?? 'application/json' }),
       ...headers,
     };
-    // Said outright, as a DELETE counts as without body otherwise.
+    // Explicit, because Node.js assumes that a DELETE has no body.
     const stream = current().request(head, { endStream: bytes === undefined });
     if (bytes !== undefined) stream.end(bytes);
     return stream;
@@ -349,8 +349,10 @@ function answerOf<Body>(head: http2.IncomingHttpHeaders, bytes: Buffer): Answer<
   return { status: Number(head[':status']), headers: head, warnings, text, body };
 }
 
-const patienceMs = 50_000;
+/** Time in milliseconds after which a condition counts as not met. */
+const conditionTimeoutMs = 50_000;
 
+/** Collects the events of a watch. */
 function collect(stream: http2.ClientHttp2Stream): Promise<TestWatch> {
   const events: TestWatch['events'] = [];
   const waiting = new Set<() => void>();
@@ -362,7 +364,7 @@ function collect(stream: http2.ClientHttp2Stream): Promise<TestWatch> {
       events.push(JSON.parse(rest.slice(0, end)));
       rest = rest.slice(end + 1);
     }
-    for (const look of [...waiting]) look();
+    for (const check of [...waiting]) check();
   });
   const ended = new Promise<void>((resolve) => {
     stream.on('end', resolve);
@@ -371,19 +373,23 @@ function collect(stream: http2.ClientHttp2Stream): Promise<TestWatch> {
   });
   const until: TestWatch['until'] = (condition, what = 'the expected events') =>
     new Promise((resolve, reject) => {
-      const look = () => {
+      const check = () => {
         if (!condition(events)) return;
         clearTimeout(timer);
-        waiting.delete(look);
+        waiting.delete(check);
         resolve();
       };
       const timer = setTimeout(() => {
-        waiting.delete(look);
-        const seen = events.map((one) => `${one.type} ${one.object?.metadata?.name}`).join(', ');
-        reject(new Error(`${what} did not come in ${patienceMs} ms; seen: ${seen}`));
-      }, patienceMs);
-      waiting.add(look);
-      look();
+        waiting.delete(check);
+        const received = events.map(({ type, object }) => `${type} ${object?.metadata?.name}`);
+        reject(
+          new Error(
+            `${what}: not met in ${conditionTimeoutMs} ms; received ${received.join(', ')}`,
+          ),
+        );
+      }, conditionTimeoutMs);
+      waiting.add(check);
+      check();
     });
   return new Promise((resolve, reject) => {
     stream.on('error', reject);
@@ -401,38 +407,40 @@ function collect(stream: http2.ClientHttp2Stream): Promise<TestWatch> {
 }
 
 /**
- * Waits until `look` gives something, asking again every few milliseconds; bounded. `what` says in
- * the failure what was waited for; a function is asked at the end, so that it can say what is.
+ * Calls `check` every few milliseconds until it returns a value other than undefined and false;
+ * returns that value. Throws after 50 seconds.
+ * @param what names the condition in the error; a function is called only then, so that it can
+ *     describe the final state
  */
 export async function eventually<T>(
-  look: () => Promise<T | undefined | false>,
+  check: () => Promise<T | undefined | false>,
   what: string | (() => string) = 'the condition',
 ): Promise<T> {
-  const end = performance.now() + patienceMs;
+  const end = performance.now() + conditionTimeoutMs;
   for (;;) {
-    const found = await look();
-    if (found !== undefined && found !== false) return found;
+    const result = await check();
+    if (result !== undefined && result !== false) return result;
     if (performance.now() > end) {
-      const said = typeof what === 'string' ? what : what();
-      throw new Error(`${said} did not hold in ${patienceMs} ms`);
+      const condition = typeof what === 'string' ? what : what();
+      throw new Error(`${condition}: not met in ${conditionTimeoutMs} ms`);
     }
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
 
-/** A ConfigMap to send. */
+/** The body of a ConfigMap; `more` replaces members. */
 export function configMap(name: string, more: JsonObject = {}): JsonObject {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { a: '1' }, ...more };
 }
 
 let namespaces = 0;
 
-/** What sends a POST. */
+/** A client that sends POST requests. */
 export interface Posting {
   post(path: string, body: unknown, options?: RequestOptions): Promise<Answer>;
 }
 
-/** Makes a namespace of its own for a test. */
+/** Creates a namespace with a unique name; returns the name. */
 export async function freshNamespace(server: Posting): Promise<string> {
   namespaces += 1;
   const name = `t${namespaces}-${Math.random().toString(36).slice(2, 8)}`;

@@ -6,7 +6,7 @@ import * as x509 from '@peculiar/x509';
 
 x509.cryptoProvider.set(webcrypto as never);
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
-/** When certificates of tests are issued. */
+/** The time at which tests issue certificates. */
 export const issueClock = new FakeClock(Date.UTC(2030, 0, 1));
 const day = 24 * 3600 * 1000;
 
@@ -18,7 +18,7 @@ export interface Issued {
 
 let serial = 0;
 
-/** Issues a certificate, self-signed without an issuer. */
+/** Issues a certificate, which is self-signed if there is no issuer. */
 export async function issue(options: {
   readonly subject: string;
   readonly issuer?: Issued;
@@ -55,7 +55,7 @@ export async function issue(options: {
   return { certificate, keys };
 }
 
-/** A request over a connection that shows a chain. */
+/** A request over a connection with a chain of client certificates. */
 export function showing(...chain: Issued[]): Exchange {
   const certificates = chain.map(({ certificate }) => Buffer.from(certificate.rawData));
   const connection = { memo: new Map(), encrypted: true, peerCertificates: () => certificates };

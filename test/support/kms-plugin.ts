@@ -2,23 +2,23 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { bytes, many, message, nested, one, text } from '@wheelhouse/store';
 import { type GrpcAnswer, type GrpcCall, startGrpcServer } from './grpc-server.ts';
 
-/** What a test's KMS plugin answers, which a test may change at any time. */
+/** The behavior of a test's KMS plugin, which a test may change at any time. */
 export interface KmsPluginState {
-  /** The key that it encrypts with; it decrypts with all that it ever had. */
+  /** The name of the key with which Encrypt encrypts; Decrypt uses the key that the request names. */
   keyId: string;
-  /** The key that Status names, where it is not the one that Encrypt uses. */
+  /** The key that Status names; by default `keyId`. */
   statusKeyId: string | undefined;
   version: string;
   healthz: string;
-  /** Annotations of what it encrypts; `key.kms.example.com` is required to decrypt it. */
+  /** The annotations that Encrypt returns; Decrypt requires `key.kms.example.com`. */
   annotations: { key: string; value: Buffer }[];
-  /** Takes the place of what Decrypt gives. */
+  /** Replaces the result of Decrypt. */
   plaintext: Buffer | undefined;
-  /** Takes the place of what Encrypt gives. */
+  /** Replaces the result of Encrypt. */
   ciphertext: Buffer | undefined;
-  /** The status that calls of a method fail with. */
+  /** The gRPC status with which calls fail, by method. */
   failures: Map<string, number>;
-  /** A call of a method is answered when this resolves. */
+  /** Called before each answer, which waits until the promise resolves. */
   pace: (method: string) => Promise<void>;
 }
 
@@ -45,8 +45,8 @@ const v1 = {
   response: message({ data: one(1, bytes) }),
 };
 
-/** Encrypts what it is given with a key that is made of the key's name. */
-export function pluginCipher(keyId: string) {
+/** Creates a cipher with a key that is derived from the key's name. */
+function pluginCipher(keyId: string) {
   const key = Buffer.alloc(32, keyId);
   return {
     encrypt(plain: Buffer): Buffer {
@@ -62,7 +62,10 @@ export function pluginCipher(keyId: string) {
   };
 }
 
-/** Serves both versions of the KMS API on a Unix socket; `@` begins an abstract name. */
+/**
+ * Serves both versions of the KMS API on a Unix socket.
+ * @param path the path of the socket; `@` begins an abstract name
+ */
 export async function startKmsPlugin(path: string) {
   const state: KmsPluginState = {
     keyId: 'first',
@@ -77,7 +80,7 @@ export async function startKmsPlugin(path: string) {
   };
   let running = 0;
   let mostRunning = 0;
-  /** The calls so far, as `/v2.KeyManagementService/Status`. */
+  /** The paths of the calls so far, such as `/v2.KeyManagementService/Status`. */
   const calls: string[] = [];
   const listening = () =>
     startGrpcServer(path.replace(/^@/, '\0'), async (call) => {
@@ -92,12 +95,13 @@ export async function startKmsPlugin(path: string) {
   return {
     state,
     calls,
-    count: (method: string) => calls.filter((one) => one.endsWith(`/${method}`)).length,
-    /** How many calls there were at a time at most. */
+    /** Returns the number of calls of a method. */
+    count: (method: string) => calls.filter((called) => called.endsWith(`/${method}`)).length,
+    /** Maximum number of concurrent calls. */
     get mostRunning() {
       return mostRunning;
     },
-    /** How many servers are connected now. */
+    /** Number of servers that are connected now. */
     get connections() {
       return server.connections;
     },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { writeAdminKubeconfig } from '@wheelhouse/server/testing';
 import { adminToken, type TestServer } from './harness.ts';
 
-/** Whether kubectl is installed; tests that run it are skipped otherwise. */
+/** Whether kubectl is installed. Tests that run kubectl are skipped without it. */
 export const kubectlIsHere = spawnSync('kubectl', ['version', '--client']).status === 0;
 
 export interface Outcome {

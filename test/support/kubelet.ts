@@ -9,12 +9,12 @@ import type { TLSSocket } from 'node:tls';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
 
-/** A played kubelet: a server over TLS on loopback whose answers a test determines. */
+/** A fake kubelet: a server over TLS on the loopback interface whose answers a test determines. */
 export interface PlayedKubelet {
   readonly port: number;
-  /** The authority of its certificate, in PEM. */
+  /** The CA of its certificate, in PEM. */
   readonly caPem: string;
-  /** Its own key pair, which also serves as a client's. */
+  /** Its certificate and key, which can also identify a client. */
   readonly pair: { readonly certificatePem: string; readonly keyPem: string };
   /** The received requests, such as `GET /containerLogs/default/p/c?follow=true`. */
   readonly requests: string[];
@@ -35,7 +35,7 @@ export async function startKubelet(): Promise<PlayedKubelet> {
   const requests: string[] = [];
   let headers: IncomingMessage['headers'] = {};
   let clientFingerprint = '';
-  const note = (request: IncomingMessage) => {
+  const record = (request: IncomingMessage) => {
     requests.push(`${request.method} ${request.url}`);
     ({ headers } = request);
   };
@@ -52,11 +52,11 @@ export async function startKubelet(): Promise<PlayedKubelet> {
     socket.on('close', () => sockets.delete(socket));
   });
   server.on('request', (request, response) => {
-    note(request);
+    record(request);
     kubelet.answer(request, response);
   });
   server.on('upgrade', (request, socket, head) => {
-    note(request);
+    record(request);
     socket.on('error', () => {});
     kubelet.upgrade(request, socket, head);
   });

@@ -32,6 +32,6 @@ export class LongFilesFirst extends BaseSequencer {
       return index < 0 ? longFiles.length : index;
     };
     const sorted = await super.sort(files);
-    return sorted.toSorted((one, other) => rankOf(one) - rankOf(other));
+    return sorted.toSorted((left, right) => rankOf(left) - rankOf(right));
   }
 }

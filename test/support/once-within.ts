@@ -1,12 +1,10 @@
-/**
- * Number of rounds before a bound counts as violated, because the machine may be busy during some.
- */
+/** Number of rounds after which a bound counts as violated; the machine may be busy in some. */
 const roundsMax = 5;
 
 /**
- * Whether a round takes less than `ms` by its own measure. Repeats rounds until one does, up to
- * five times, so that bounds of the specification can be tested on a busy machine.
- * @param round resolves with its duration in milliseconds
+ * Runs up to five rounds and returns whether one of them took less than `ms` milliseconds, so that
+ * bounds of the specification can be tested on a busy machine.
+ * @param round resolves with the duration that it measured, in milliseconds
  */
 export async function onceWithin(
   ms: number,

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { PlayedKubelet } from './kubelet.ts';
 
-/** How a played container fails. */
+/** The failure of a played container. */
 export interface Failing {
   /** Sent instead of the status of a process. */
   status?: string | undefined;
@@ -25,7 +25,8 @@ export function playContainers(
 ): { readonly failing: Failing; readonly sizes: Sizes; protocols: readonly string[] } {
   const sockets = new WebSocketServer({
     noServer: true,
-    handleProtocols: (offered) => played.protocols.find((one) => offered.has(one)) ?? false,
+    handleProtocols: (offered) =>
+      played.protocols.find((protocol) => offered.has(protocol)) ?? false,
   });
   const sizes: Sizes = [];
   const failing: Failing = {};

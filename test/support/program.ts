@@ -5,9 +5,10 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-const patienceMs = 50_000;
+/** Time in milliseconds to wait for a line of a log. */
+const logTimeoutMs = 50_000;
 
-/** The programs as users have them: bundled from the current sources, with their launchers. */
+/** The programs in the form that users install: bundles of the current sources, with launchers. */
 export interface Programs {
   readonly wheelhouse: string;
   readonly svcctl: string;
@@ -61,32 +62,32 @@ export interface ServerProcess {
   /** The process's standard error so far. */
   log(): string;
   lines(): readonly LogLine[];
-  /** Resolves with the log line that has this message once it has been written. */
+  /** Resolves with the first log line with this message; rejects if the process ends without one. */
   logged(message: string): Promise<LogLine>;
-  /** Exit code, or the signal's name; null only when neither is known. */
+  /** Resolves with the exit code or the name of the signal; null if neither is known. */
   readonly exited: Promise<number | NodeJS.Signals | null>;
   /** Kills the process if it is still running, and removes its data. */
   remove(): Promise<void>;
 }
 
-/** Runs a program to its end. */
+/** Runs a program until it ends. */
 export function run(
   program: string,
   args: readonly string[],
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  const stdout = collected(child.stdout);
-  const stderr = collected(child.stderr);
+  const stdout = collectText(child.stdout);
+  const stderr = collectText(child.stderr);
   return new Promise((resolve) => {
     child.on('close', (code) => resolve({ code, stdout: stdout(), stderr: stderr() }));
   });
 }
 
 /**
- * Starts `wheelhouse serve` on a free port of loopback and waits until it is ready.
+ * Starts `wheelhouse serve` on a free port of the loopback interface and waits until it is ready.
  *
- * @param options.within a command, with its arguments, that runs the server's command
- * @param options.program the command in place of node and the bundle
+ * @param options.within a command with arguments that runs the server's command, such as `strace`
+ * @param options.program the command of the server; defaults to Node.js with the bundle
  */
 export async function startProcess(
   programs: Pick<Programs, 'wheelhouse'>,
@@ -108,24 +109,24 @@ export async function startProcess(
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, ...env },
   });
-  const log = collected(child.stderr);
+  const log = collectText(child.stderr);
   const exited = new Promise<number | NodeJS.Signals | null>((resolve) => {
     child.on('close', (code, signal) => resolve(code ?? signal));
   });
-  const lines = () => log().split('\n').slice(0, -1).map(parsed);
+  const lines = () => log().split('\n').slice(0, -1).map(parseLine);
   const logged = (message: string) =>
     new Promise<LogLine>((resolve, reject) => {
-      const look = () => {
-        const found = lines().find(({ msg }) => msg === message);
-        if (found === undefined) return;
+      const check = () => {
+        const line = lines().find(({ msg }) => msg === message);
+        if (line === undefined) return;
         clearTimeout(timer);
-        resolve(found);
+        resolve(line);
       };
       const fail = () => reject(new Error(`no line ${message} in the log:\n${log()}`));
-      const timer = setTimeout(fail, patienceMs);
-      child.stderr.on('data', look);
+      const timer = setTimeout(fail, logTimeoutMs);
+      child.stderr.on('data', check);
       child.on('close', () => setImmediate(fail));
-      look();
+      check();
     });
   const remove = async () => {
     child.kill('SIGKILL');
@@ -154,7 +155,7 @@ export async function startProcess(
   };
 }
 
-function collected(stream: NodeJS.ReadableStream): () => string {
+function collectText(stream: NodeJS.ReadableStream): () => string {
   let text = '';
   stream.setEncoding('utf8');
   stream.on('data', (chunk: string) => {
@@ -163,7 +164,7 @@ function collected(stream: NodeJS.ReadableStream): () => string {
   return () => text;
 }
 
-function parsed(line: string): LogLine {
+function parseLine(line: string): LogLine {
   try {
     return JSON.parse(line) as LogLine;
   } catch {

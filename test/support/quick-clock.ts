@@ -1,18 +1,18 @@
 import { type Clock, systemClock } from '@wheelhouse/machinery';
 
-/** A clock with shortened waits, which can be moved ahead. */
+/** A clock with shortened delays, which can be moved forward. */
 export interface QuickClock extends Clock {
-  /** Advances the displayed time; current waits keep their length. */
+  /** Advances the time; running timers keep their delay. */
   skip(ms: number): void;
-  /** Sets only the wall clock, as an operator or a resumed host does. */
+  /** Advances only the wall clock, as an operator or a resumed host does. */
   stepWall(ms: number): void;
-  /** The requested waits in milliseconds. */
+  /** The requested delays of timers in milliseconds. */
   readonly waits: number[];
   /** Number of runs of periodic tasks. */
   readonly ticks: number;
 }
 
-/** Creates a clock from the host's, whose waits are `factor` times shorter than requested. */
+/** Creates a clock from the host's whose delays are `factor` times shorter than requested. */
 export function quickClock(factor: number): QuickClock {
   let ahead = 0;
   let wallAhead = 0;

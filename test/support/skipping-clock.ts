@@ -1,60 +1,61 @@
 import { type Clock, systemClock, type Timer } from '@wheelhouse/machinery';
 import { eventually } from './harness.ts';
 
-/** The host's clock, which a test can move ahead. */
+/** The host's clock, which a test can move forward. */
 export interface SkippingClock extends Clock {
-  /** Advances time and runs the due timers. Requests in progress age, too. */
+  /** Advances time and runs the due timers. The timeouts of requests in progress advance, too. */
   skip(ms: number): void;
   /** Whether a timer with this delay is running. */
   isWaiting(delayMs: number): boolean;
 }
 
-interface Waiting {
+interface RunningTimer {
   readonly delayMs: number;
   readonly dueMs: number;
   readonly run: () => void;
   timer: Timer;
 }
 
+/** Creates a clock that starts at the host's time. */
 export function skippingClock(): SkippingClock {
   let aheadMs = 0;
-  const waiting = new Set<Waiting>();
+  const runningTimers = new Set<RunningTimer>();
   const monotonic = () => systemClock.monotonic() + aheadMs;
   return {
     monotonic,
     now: () => systemClock.now() + aheadMs,
     after(delayMs, task) {
       const run = () => {
-        one.timer.stop();
-        if (waiting.delete(one)) task();
+        running.timer.stop();
+        if (runningTimers.delete(running)) task();
       };
       const timer = systemClock.after(delayMs, run);
-      const one: Waiting = { delayMs, dueMs: monotonic() + delayMs, run, timer };
-      waiting.add(one);
+      const running: RunningTimer = { delayMs, dueMs: monotonic() + delayMs, run, timer };
+      runningTimers.add(running);
       return {
         stop: () => {
-          one.timer.stop();
-          waiting.delete(one);
+          running.timer.stop();
+          runningTimers.delete(running);
         },
       };
     },
     every: systemClock.every,
     skip(ms) {
       aheadMs += ms;
-      const inOrder = [...waiting].sort((one, other) => one.dueMs - other.dueMs);
-      for (const one of inOrder) {
-        one.timer.stop();
-        one.timer = systemClock.after(Math.max(0, one.dueMs - monotonic()), one.run);
+      const inOrder = [...runningTimers].sort((left, right) => left.dueMs - right.dueMs);
+      for (const running of inOrder) {
+        running.timer.stop();
+        running.timer = systemClock.after(Math.max(0, running.dueMs - monotonic()), running.run);
       }
     },
-    isWaiting: (delayMs) => [...waiting].some((one) => one.delayMs === delayMs),
+    isWaiting: (delayMs) => [...runningTimers].some((running) => running.delayMs === delayMs),
   };
 }
 
 /** Step by which time advances in milliseconds; short, so that timers fire in order. */
 const stepMs = 200;
 
-/** Advances a clock, without waiting, until a request is answered or fails. */
+/** Advances a clock until a pending request is answered or fails; returns its result. */
 export async function passing<T>(clock: SkippingClock, pending: Promise<T>): Promise<T> {
   let isOver = false;
   const end = () => {

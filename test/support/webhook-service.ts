@@ -61,14 +61,14 @@ const isPlain = (reply: object): reply is PlainReply =>
 export interface WebhookService {
   readonly url: string;
   readonly directory: string;
-  /** The authority that signed its certificate. */
+  /** The CA that issued its certificate, in PEM. */
   readonly caPem: string;
-  /** The service's own certificate, without that of its authority. */
+  /** The service's own certificate without that of the CA, in PEM. */
   readonly leafPem: string;
   readonly received: Received[];
   /** The reply to later calls, or a promise of it. */
   answer: (call: Received) => Reply;
-  /** Called whenever a client disconnects before it is answered. */
+  /** Called if a client disconnects before it is answered. */
   onGone: () => void;
   /** Writes a kubeconfig for this service; returns its path. */
   kubeconfig(change?: { readonly user?: object; readonly cluster?: object; path?: string }): string;
@@ -78,8 +78,8 @@ export interface WebhookService {
 }
 
 /**
- * Starts a service on a free port of loopback; its certificate is for these hosts. Services of the
- * same hosts share their certificate and its authority within a process.
+ * Starts a service on a free port of the loopback interface, with a certificate for these hosts.
+ * Within a process, services for the same hosts share their certificate and its CA.
  */
 export async function startWebhookService(
   hosts: readonly string[] = ['127.0.0.1'],

@@ -132,20 +132,20 @@ describe('CLIENT-1: svcctl', () => {
     expect((await ctl('apply -f - --field-manager=me', map('x'))).out).toBe(
       'configmap/x serverside-applied\n',
     );
-    const request = api.seen.at(-1)!;
+    const request = api.received.at(-1)!;
     expect(request.headers['content-type']).toBe('application/apply-patch+yaml');
     expect(request.url).toContain('fieldManager=me');
     expect(request.url).toContain('force=false');
   });
 
   test('dry runs contact the server only with --dry-run=server', async () => {
-    const writes = () => api.seen.filter((one) => one.method !== 'GET').length;
+    const writes = () => api.received.filter(({ method }) => method !== 'GET').length;
     expect((await ctl('create cm x --dry-run=client')).out).toBe('configmap/x created (dry run)\n');
     expect(writes()).toBe(0);
     const yaml = (await ctl('create cm x --from-literal=a=b --dry-run=client -o yaml')).out;
     expect(yaml).toBe('apiVersion: v1\ndata:\n  a: b\nkind: ConfigMap\nmetadata:\n  name: x\n');
     await ctl('create cm x --dry-run=server');
-    expect(api.seen.at(-1)!.url).toContain('dryRun=All');
+    expect(api.received.at(-1)!.url).toContain('dryRun=All');
   });
 
   test('time limits may be negative, or longer than a timer can run', async () => {
@@ -168,7 +168,7 @@ describe('CLIENT-1: svcctl', () => {
     expect((await ctl('config current-context')).out).toBe('c\n');
     expect((await ctl('config view')).out).not.toContain('very-secret');
     await ctl('get cm');
-    const request = api.seen.at(-1)!;
+    const request = api.received.at(-1)!;
     // The server of this test has no TLS, and credentials are never sent unencrypted.
     expect(request.headers.authorization).toBeUndefined();
     expect(request.url).toContain('/namespaces/team/configmaps');
