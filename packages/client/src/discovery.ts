@@ -5,7 +5,9 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  objectsOf,
   parseApiVersion,
+  textOf,
 } from '@wheelhouse/machinery';
 import { type ApiClient, ApiError } from './api-client.ts';
 
@@ -66,34 +68,31 @@ async function fetchRoot(client: ApiClient, path: string): Promise<JsonObject | 
   }
 }
 
-const objects = (value: JsonValue | undefined): JsonObject[] =>
-  Array.isArray(value) ? value.filter(isObject) : [];
 const texts = (value: JsonValue | undefined): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
-const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');
 
 function fromAggregated(root: JsonObject): Discovery {
   const resources: ApiResource[] = [];
   const groupVersions: string[] = [];
-  for (const item of objects(root.items)) {
-    const group = isObject(item.metadata) ? text(item.metadata.name) : '';
-    objects(item.versions).forEach((entry, index) => {
-      const version = text(entry.version);
+  for (const item of objectsOf(root.items)) {
+    const group = isObject(item.metadata) ? textOf(item.metadata.name) : '';
+    objectsOf(item.versions).forEach((entry, index) => {
+      const version = textOf(entry.version);
       groupVersions.push(apiVersionOf({ group, version }));
-      for (const one of objects(entry.resources)) {
-        const kind = isObject(one.responseKind) ? text(one.responseKind.kind) : '';
+      for (const one of objectsOf(entry.resources)) {
+        const kind = isObject(one.responseKind) ? textOf(one.responseKind.kind) : '';
         resources.push({
           group,
           version,
           preferred: index === 0,
-          resource: text(one.resource),
-          singular: text(one.singularResource),
+          resource: textOf(one.resource),
+          singular: textOf(one.singularResource),
           kind,
           namespaced: one.scope === 'Namespaced',
           verbs: texts(one.verbs),
           shortNames: texts(one.shortNames),
           categories: texts(one.categories),
-          subresources: objects(one.subresources).map((sub) => text(sub.subresource)),
+          subresources: objectsOf(one.subresources).map((sub) => textOf(sub.subresource)),
         });
       }
     });
@@ -109,11 +108,13 @@ async function fromUnaggregated(
   texts(root?.versions).forEach((version, index) => {
     versions.push({ group: '', version, preferred: index === 0, path: `/api/${version}` });
   });
-  for (const entry of objects(root?.groups)) {
-    const group = text(entry.name);
-    const preferred = isObject(entry.preferredVersion) ? text(entry.preferredVersion.version) : '';
-    for (const one of objects(entry.versions)) {
-      const version = text(one.version);
+  for (const entry of objectsOf(root?.groups)) {
+    const group = textOf(entry.name);
+    const preferred = isObject(entry.preferredVersion)
+      ? textOf(entry.preferredVersion.version)
+      : '';
+    for (const one of objectsOf(entry.versions)) {
+      const version = textOf(one.version);
       const path = `/apis/${group}/${version}`;
       versions.push({ group, version, preferred: version === preferred, path });
     }
@@ -130,19 +131,19 @@ function parseResourceList(
   groupVersion: { group: string; version: string; preferred: boolean },
   list: JsonObject,
 ): ApiResource[] {
-  const entries = objects(list.resources);
-  const names = entries.map((entry) => text(entry.name));
+  const entries = objectsOf(list.resources);
+  const names = entries.map((entry) => textOf(entry.name));
   return entries
-    .filter((entry) => !text(entry.name).includes('/'))
+    .filter((entry) => !textOf(entry.name).includes('/'))
     .map((entry) => {
-      const resource = text(entry.name);
+      const resource = textOf(entry.name);
       return {
         group: groupVersion.group,
         version: groupVersion.version,
         preferred: groupVersion.preferred,
         resource,
-        singular: text(entry.singularName),
-        kind: text(entry.kind),
+        singular: textOf(entry.singularName),
+        kind: textOf(entry.kind),
         namespaced: entry.namespaced === true,
         verbs: texts(entry.verbs),
         shortNames: texts(entry.shortNames),

@@ -2,26 +2,25 @@ import { parseWrittenJson } from '@wheelhouse/codec';
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { ApiClient } from './api-client.ts';
 
+/** Maximum number of objects of a page. */
+const pageSize = '500';
+
 /**
- * Reads a list in pages of `limit` objects (500) and yields the body of each page. Rejects with
+ * Reads a list in pages of at most 500 objects and yields the body of each page. Rejects with
  * ApiError, such as the 410 of an expired continue token.
  */
 export async function* listPages(
   client: ApiClient,
   options: {
     readonly path: string;
-    readonly query?: Readonly<Record<string, string | undefined>>;
-    readonly accept?: string;
-    readonly limit?: number;
+    readonly query: Readonly<Record<string, string | undefined>>;
   },
 ): AsyncGenerator<JsonObject> {
-  const limit = String(options.limit ?? 500);
   let token: string | undefined;
   do {
     const { object } = await client.send({
       path: options.path,
-      query: { ...options.query, limit, continue: token },
-      ...(options.accept === undefined ? {} : { accept: options.accept }),
+      query: { ...options.query, limit: pageSize, continue: token },
     });
     yield object;
     const next = isObject(object.metadata) ? object.metadata.continue : undefined;

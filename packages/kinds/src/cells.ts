@@ -59,13 +59,16 @@ export const asStringColumn = <O>(shown: ColumnDef<O>): ColumnDef<O> => ({
   type: 'string',
 });
 
+const shownValuesMax = 3;
+
 /**
  * The first values of a list, separated by commas, and the number of omitted ones
  * (`a,b,c + 2 more...`); empty for an empty list.
  */
-export function firstValues(values: readonly string[], max = 3): string {
-  const shown = values.slice(0, max).join(',');
-  return values.length > max ? `${shown} + ${values.length - max} more...` : shown;
+export function firstValues(values: readonly string[]): string {
+  const shown = values.slice(0, shownValuesMax).join(',');
+  const omitted = values.length - shownValuesMax;
+  return omitted > 0 ? `${shown} + ${omitted} more...` : shown;
 }
 
 /** Labels in one line, ordered by name. */

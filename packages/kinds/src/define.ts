@@ -191,7 +191,7 @@ function withStatus(
   return {
     resetFields: { '': ['status'], status: ['spec'] },
     ...strategy,
-    tracksGeneration: generation,
+
     prepareForCreate: (context, object) => {
       if (!options.keepsStatusOnCreate) object['status'] = emptyStatus(options.typeName);
       if (generation) object.metadata.generation = 1;
@@ -253,7 +253,7 @@ function countGeneration(object: ApiObject, old: ApiObject): void {
 function withGeneration(strategy: Strategy): Strategy {
   return {
     ...strategy,
-    tracksGeneration: true,
+
     prepareForCreate: (context, object) => {
       object.metadata.generation = 1;
       strategy.prepareForCreate?.(context, object);

@@ -70,75 +70,71 @@ ranges 2 []IDRange e o
 allowedRuntimeClassNames 1 []string
 defaultRuntimeClassName 2 *string e o`;
 
+/** The flags of a kind and of its list, in the format of `gen/`. */
+interface KindFlags {
+  readonly kind: string;
+  readonly list: string;
+}
+
+/** The types of one version of apiregistration. */
+const apiServiceFacts = (version: string, flags: KindFlags) =>
+  `
+@${version}
+#APIServiceList ${flags.list}
+^- meta.v1.TypeMeta
+metadata 1 meta.v1.ListMeta e
+items 2 []APIService
+${apiServiceTypes}
+#APIServiceCondition
+type 1 string t=${version}.APIServiceConditionType
+status 2 string t=${version}.ConditionStatus
+lastTransitionTime 3 meta.v1.Time e o
+reason 4 string e o
+message 5 string e o
+#APIServiceStatus
+conditions 1 []APIServiceCondition e o l=map k=type p=merge y=type
+#APIService ${flags.kind}
+^- meta.v1.TypeMeta
+metadata 1 meta.v1.ObjectMeta e
+spec 2 APIServiceSpec e
+status 3 APIServiceStatus e
+`.trimEnd();
+
+/** The types of `v1beta1` of a group that served PodSecurityPolicies. */
+const podSecurityPolicyFacts = (flags: KindFlags) => `
+@v1beta1
+#PodSecurityPolicy ${flags.kind}
+^- meta.v1.TypeMeta
+metadata 1 meta.v1.ObjectMeta e o
+spec 2 PodSecurityPolicySpec e o
+${podSecurityPolicyTypes}
+#PodSecurityPolicyList ${flags.list}
+^- meta.v1.TypeMeta
+metadata 1 meta.v1.ListMeta e o
+items 2 []PodSecurityPolicy
+`;
+
 /**
  * Facts about types that are not generated, in the format of `gen/`: groups in packages of their
  * own, and types that the release has removed.
  */
 export const factsByHand: Readonly<Record<string, string>> = {
-  apiregistration: `
-@v1
-#APIServiceList k
-^- meta.v1.TypeMeta
-metadata 1 meta.v1.ListMeta e
-items 2 []APIService
-${apiServiceTypes}
-#APIServiceCondition
-type 1 string t=v1.APIServiceConditionType
-status 2 string t=v1.ConditionStatus
-lastTransitionTime 3 meta.v1.Time e o
-reason 4 string e o
-message 5 string e o
-#APIServiceStatus
-conditions 1 []APIServiceCondition e o l=map k=type p=merge y=type
-#APIService k c i=1.10
-^- meta.v1.TypeMeta
-metadata 1 meta.v1.ObjectMeta e
-spec 2 APIServiceSpec e
-status 3 APIServiceStatus e
-@v1beta1
-#APIServiceList k i=1.7 d=1.19 r=apiregistration,v1,APIServiceList
-^- meta.v1.TypeMeta
-metadata 1 meta.v1.ListMeta e
-items 2 []APIService
-${apiServiceTypes}
-#APIServiceCondition
-type 1 string t=v1beta1.APIServiceConditionType
-status 2 string t=v1beta1.ConditionStatus
-lastTransitionTime 3 meta.v1.Time e o
-reason 4 string e o
-message 5 string e o
-#APIServiceStatus
-conditions 1 []APIServiceCondition e o l=map k=type p=merge y=type
-#APIService k c i=1.7 d=1.19 r=apiregistration,v1,APIService
-^- meta.v1.TypeMeta
-metadata 1 meta.v1.ObjectMeta e
-spec 2 APIServiceSpec e
-status 3 APIServiceStatus e
+  apiregistration: `${apiServiceFacts('v1', { kind: 'k c i=1.10', list: 'k' })}${apiServiceFacts(
+    'v1beta1',
+    {
+      kind: 'k c i=1.7 d=1.19 r=apiregistration,v1,APIService',
+      list: 'k i=1.7 d=1.19 r=apiregistration,v1,APIServiceList',
+    },
+  )}
 `,
-  policy: `
-@v1beta1
-#PodSecurityPolicy k c i=1.10 d=1.21 x=1.25
-^- meta.v1.TypeMeta
-metadata 1 meta.v1.ObjectMeta e o
-spec 2 PodSecurityPolicySpec e o
-${podSecurityPolicyTypes}
-#PodSecurityPolicyList k i=1.10 d=1.21 x=1.25
-^- meta.v1.TypeMeta
-metadata 1 meta.v1.ListMeta e o
-items 2 []PodSecurityPolicy
-`,
-  extensions: `
-@v1beta1
-#PodSecurityPolicy k c i=1.2 d=1.11 x=1.16 r=policy,v1beta1,PodSecurityPolicy
-^- meta.v1.TypeMeta
-metadata 1 meta.v1.ObjectMeta e o
-spec 2 PodSecurityPolicySpec e o
-${podSecurityPolicyTypes}
-#PodSecurityPolicyList k i=1.2 d=1.11 x=1.16 r=policy,v1beta1,PodSecurityPolicyList
-^- meta.v1.TypeMeta
-metadata 1 meta.v1.ListMeta e o
-items 2 []PodSecurityPolicy
-`,
+  policy: podSecurityPolicyFacts({
+    kind: 'k c i=1.10 d=1.21 x=1.25',
+    list: 'k i=1.10 d=1.21 x=1.25',
+  }),
+  extensions: podSecurityPolicyFacts({
+    kind: 'k c i=1.2 d=1.11 x=1.16 r=policy,v1beta1,PodSecurityPolicy',
+    list: 'k i=1.2 d=1.11 x=1.16 r=policy,v1beta1,PodSecurityPolicyList',
+  }),
 };
 
 /** Group names without the vendor suffix, for directories that exist only in this file. */

@@ -212,8 +212,7 @@ export interface Strategy<O = ApiObject> {
    * changes only through its subresource.
    */
   readonly hasStatus: boolean;
-  /** Whether `metadata.generation` counts changes of spec (META-8); absent: like `hasStatus`. */
-  readonly tracksGeneration?: boolean;
+
   /** The response to an immediate DELETE: a Status, or the removed object (DEL-1). */
   readonly deleteAnswers: 'status' | 'object';
   /** Returns the reason that the object of this name cannot be deleted; undefined if it can. */

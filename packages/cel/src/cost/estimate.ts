@@ -11,7 +11,7 @@ export interface Range {
 }
 
 /** The maximum count, which stands for no limit. */
-export const unbounded = 2 ** 64;
+const unbounded = 2 ** 64;
 
 const saturated = (value: number): number => Math.min(value, unbounded);
 
@@ -23,7 +23,7 @@ export function plus(one: Range, other: Range): Range {
   return { min: saturated(one.min + other.min), max: saturated(one.max + other.max) };
 }
 
-export function times(one: Range, other: Range): Range {
+function times(one: Range, other: Range): Range {
   return { min: product(one.min, other.min), max: product(one.max, other.max) };
 }
 
@@ -32,7 +32,7 @@ export function product(one: number, other: number): number {
 }
 
 /** Multiplies both bounds by a cost per unit and rounds up. */
-export function scaled(range: Range, perUnit: number): Range {
+function scaled(range: Range, perUnit: number): Range {
   const scale = (count: number) => saturated(Math.ceil(count * perUnit));
   return { min: scale(range.min), max: scale(range.max) };
 }

@@ -17,7 +17,7 @@ export const major = {
   primitive: 7,
 } as const;
 /** The break byte, which ends an item of indefinite length. */
-export const stop = 0xff;
+const stop = 0xff;
 
 /** Values of the additional information in a head: the size of the argument, or its absence. */
 export const info = {

@@ -43,13 +43,13 @@ const counts = ['replicas', ...parts, 'observedGeneration'];
 /**
  * Returns the strategy of a kind that keeps replicas of a pod template running.
  * @param own.validate validates the whole object
- * @param own.changed validates an update of immutable fields; absent: the kind has none
+ * @param own.changed validates an update of immutable fields
  */
 export function replicaStrategy(
   { dialect, features }: { readonly dialect: Dialect; readonly features: Features },
   own: {
     readonly validate: (object: ApiObject, rules: PodRules) => Generator<void, FieldError[]>;
-    readonly changed?: (object: ApiObject, old: ApiObject) => readonly FieldError[];
+    readonly changed: (object: ApiObject, old: ApiObject) => readonly FieldError[];
   },
 ) {
   return {
@@ -65,7 +65,7 @@ export function replicaStrategy(
         templateRules({ dialect, features }, templateOf(old)),
       );
       // kube-apiserver validates the whole object both on its own and as part of the change.
-      return [...errors, ...errors, ...(own.changed?.(object, old) ?? [])];
+      return [...errors, ...errors, ...own.changed(object, old)];
     },
     warnings: (object, old) => [
       ...nameWarnings(object, old),

@@ -26,7 +26,7 @@ import type { CrdScale } from './definition.ts';
 
 /**
  * Runs the CEL rules of a schema in steps. `warn` receives the errors that do not reject a change,
- * because the old object has them too; with `unforgiving` they reject it.
+ * because the old object has them too; with `unforgiving`, these errors also reject it.
  */
 type RuleValidator = (
   object: ApiObject,
@@ -48,7 +48,7 @@ export interface VersionRules {
   readonly rules: RuleValidator | undefined;
   /** Whether the schema has CEL rules, even if they do not run. */
   readonly hasRules: boolean;
-  /** `off`: a change may not keep values that break the schema; absent: it may. */
+  /** `off` if a change may not keep invalid values of the old object. */
   readonly ratcheting?: 'off';
 }
 
@@ -81,12 +81,13 @@ export function customStrategy(
       if (context.subresource === 'status') keepAllButStatus(object, old);
       else prepareSpecUpdate(rulesOf(context), object, old);
     },
-    validateCreate: (context, object) => validateNew(rulesOf(context), object),
+    validateCreate: (context, object) =>
+      validateObject(rulesOf(context), { object, old: undefined, warn: context.warn }),
     validateUpdate: (context, object, old) => {
       const rules = rulesOf(context);
       const change = { object, old, warn: context.warn };
       if (context.subresource === 'status') return validateStatusChange(rules, change);
-      return validateChange(rules, change);
+      return validateObject(rules, change);
     },
     warnings: (object, old) => finalizerWarnings(object, old, parts),
   };
@@ -95,27 +96,23 @@ export function customStrategy(
 /** Replaces the status by its defaults. */
 function dropStatus(rules: VersionRules, object: ApiObject): void {
   delete object['status'];
-  const { status } = defaultsOf(statusAlone(rules.schema));
+  const defaults: JsonObject = {};
+  applyDefaults(statusSchema(rules.schema))(defaults);
+  const { status } = defaults;
   if (status !== undefined) object['status'] = status;
-}
-
-function defaultsOf(schema: Schema): JsonObject {
-  const filled: JsonObject = {};
-  applyDefaults(schema)(filled);
-  return filled;
 }
 
 const statusSchemas = new WeakMap<Schema, Schema>();
 
-/** A schema of the status alone, because the other members are already defaulted. */
-function statusAlone(schema: Schema): Schema {
+/** A schema with only the status, because the other members already have their defaults. */
+function statusSchema(schema: Schema): Schema {
   const cachedSchema = statusSchemas.get(schema);
   if (cachedSchema !== undefined) return cachedSchema;
   const status = resolved(schema).properties?.get('status');
   const properties = new Map(status === undefined ? [] : [['status', status]]);
-  const alone: Schema = { type: 'object', properties };
-  statusSchemas.set(schema, alone);
-  return alone;
+  const onlyStatus: Schema = { type: 'object', properties };
+  statusSchemas.set(schema, onlyStatus);
+  return onlyStatus;
 }
 
 function prepareSpecUpdate(rules: VersionRules, object: ApiObject, old: ApiObject): void {
@@ -134,15 +131,15 @@ function withoutMeta(object: ApiObject): JsonObject {
   return rest;
 }
 
+const isTypeOrMetadata = (name: string) =>
+  name === 'metadata' || name === 'apiVersion' || name === 'kind';
+
+/** Restores everything but the status and the managed fields. */
 function keepAllButStatus(object: ApiObject, old: ApiObject): void {
   const { status } = object;
   const { managedFields } = object.metadata;
-  for (const name of Object.keys(object)) {
-    if (name !== 'metadata' && name !== 'apiVersion' && name !== 'kind') delete object[name];
-  }
-  for (const name of Object.keys(old)) {
-    if (name !== 'metadata' && name !== 'apiVersion' && name !== 'kind') object[name] = old[name];
-  }
+  for (const name of Object.keys(object)) if (!isTypeOrMetadata(name)) delete object[name];
+  for (const name of Object.keys(old)) if (!isTypeOrMetadata(name)) object[name] = old[name];
   object.metadata = { ...old.metadata };
   if (managedFields === undefined) delete object.metadata.managedFields;
   else object.metadata.managedFields = managedFields;
@@ -157,37 +154,26 @@ function validateTypeMeta(rules: VersionRules, object: ApiObject): readonly Fiel
   return [];
 }
 
-function* validateNew(
-  rules: VersionRules,
-  object: ApiObject,
-): Generator<void, readonly FieldError[]> {
-  const wrongType = validateTypeMeta(rules, object);
-  if (wrongType.length > 0) return wrongType;
-  const errors = [
-    ...(yield* validate(rules.schema)(object)),
-    ...scaleErrors(rules.scale, object),
-    ...validateEmbedded(rules.schema, object, rules.embedded),
-    ...validateUniqueness(rules.schema, object),
-  ];
-  return yield* withRules(rules, errors, { object, old: undefined });
-}
-
-/** A change, and a function that receives warnings about errors that do not reject it. */
-interface Change {
+/**
+ * A new object, or a change of an old one, and a function that receives warnings about errors that
+ * do not reject it.
+ */
+interface Change<Old = ApiObject | undefined> {
   readonly object: ApiObject;
-  readonly old: ApiObject;
+  readonly old: Old;
   readonly warn: StrategyContext['warn'];
 }
 
-function* validateChange(
+/** Validates the whole object; an update may keep the errors of the old object. */
+function* validateObject(
   rules: VersionRules,
   change: Change,
 ): Generator<void, readonly FieldError[]> {
   const { object, old } = change;
-  const wrongType = validateTypeMeta(rules, object);
-  if (wrongType.length > 0) return wrongType;
-  const wasUnique = validateUniqueness(rules.schema, old).length === 0;
-  const ratchet = rules.ratcheting === 'off' ? {} : { old };
+  const typeErrors = validateTypeMeta(rules, object);
+  if (typeErrors.length > 0) return typeErrors;
+  const wasUnique = old === undefined || validateUniqueness(rules.schema, old).length === 0;
+  const ratchet = old === undefined || rules.ratcheting === 'off' ? {} : { old };
   const errors = [
     ...(yield* validate(rules.schema)(object, ratchet)),
     ...scaleErrors(rules.scale, object),
@@ -200,11 +186,11 @@ function* validateChange(
 /** Validates only `status` by the schema; an update may keep the errors of the old status. */
 function* validateStatusChange(
   rules: VersionRules,
-  change: Change,
+  change: Change<ApiObject>,
 ): Generator<void, readonly FieldError[]> {
   const { object, old } = change;
-  const wrongType = validateTypeMeta(rules, object);
-  if (wrongType.length > 0) return wrongType;
+  const typeErrors = validateTypeMeta(rules, object);
+  if (typeErrors.length > 0) return typeErrors;
   const schema = resolved(rules.schema).properties?.get('status')?.schema;
   const status = object['status'];
   const errors: FieldError[] = [];
@@ -220,7 +206,8 @@ function* validateStatusChange(
   return yield* withRules(rules, errors, change);
 }
 
-const blocking: ReadonlySet<FieldError['type']> = new Set([
+/** Types of errors after which CEL rules do not run. */
+const blockingTypes: ReadonlySet<FieldError['type']> = new Set([
   'FieldValueNotSupported',
   'FieldValueRequired',
   'FieldValueTooLong',
@@ -231,13 +218,13 @@ const unchecked =
   'some validation rules were not checked because the object was invalid; ' +
   'correct the existing errors to complete validation';
 
-/** Runs the CEL rules, unless an error in the object's shape prevents that, which adds an error. */
+/** Adds the errors of the CEL rules, or an error that they were not checked. */
 function* withRules(
   rules: VersionRules,
   errors: readonly FieldError[],
-  change: { object: ApiObject; old: ApiObject | undefined; warn?: StrategyContext['warn'] },
+  change: Change,
 ): Generator<void, readonly FieldError[]> {
-  if (rules.hasRules && errors.some((error) => blocking.has(error.type))) {
+  if (rules.hasRules && errors.some((error) => blockingTypes.has(error.type))) {
     return [...errors, invalid('<nil>', 'null', unchecked)];
   }
   if (rules.rules === undefined) return errors;
@@ -257,8 +244,8 @@ function statusScaleErrors(scale: CrdScale | undefined, object: ApiObject): Fiel
   const errors = replicaErrors(scale.statusReplicasPath, object);
   const path = scale.labelSelectorPath ?? '';
   if (path === '') return errors;
-  const misfit = misfitParent(object, path);
-  if (misfit !== undefined) return [...errors, invalid(path, '', misfit)];
+  const problem = parentProblem(object, path);
+  if (problem !== undefined) return [...errors, invalid(path, '', problem)];
   const selector = valueAt(object, path);
   if (selector !== undefined && typeof selector !== 'string') {
     errors.push(invalid(path, '', accessorError(path, selector, 'string')));
@@ -267,8 +254,8 @@ function statusScaleErrors(scale: CrdScale | undefined, object: ApiObject): Fiel
 }
 
 function replicaErrors(path: string, object: ApiObject): FieldError[] {
-  const misfit = misfitParent(object, path);
-  if (misfit !== undefined) return [invalid(path, 0, misfit)];
+  const problem = parentProblem(object, path);
+  if (problem !== undefined) return [invalid(path, 0, problem)];
   const replicas = valueAt(object, path);
   if (replicas === undefined) return [];
   if (typeof replicas !== 'number' || !Number.isInteger(replicas)) {
@@ -282,7 +269,7 @@ function replicaErrors(path: string, object: ApiObject): FieldError[] {
 }
 
 /** The error for a value on the path that is present but not an object. */
-function misfitParent(object: JsonObject, path: string): string | undefined {
+function parentProblem(object: JsonObject, path: string): string | undefined {
   const names = stepsOf(path);
   let value: JsonValue | undefined = object;
   for (const [index, name] of names.entries()) {
@@ -301,8 +288,8 @@ const stepsOf = (path: string) => path.replace(/^\./, '').split('.');
 /** The value at a simple path (`.spec.replicas`); undefined if there is none. */
 const valueAt = (object: JsonObject, path: string) => at(object, ...stepsOf(path));
 
-function accessorError(path: string, value: JsonValue, want: string): string {
-  return `${path} accessor error: ${goPlain(value)} is of the type ${goTypeName(value)}, expected ${want}`;
+function accessorError(path: string, value: JsonValue, type: string): string {
+  return `${path} accessor error: ${goPlain(value)} is of the type ${goTypeName(value)}, expected ${type}`;
 }
 
 function finalizerWarnings(
@@ -314,13 +301,14 @@ function finalizerWarnings(
   },
 ): readonly string[] {
   const before = new Set(old?.metadata.finalizers ?? []);
-  const added = [...new Set(object.metadata.finalizers ?? [])].filter((one) => !before.has(one));
+  const finalizers = new Set(object.metadata.finalizers ?? []);
+  const added = [...finalizers].filter((finalizer) => !before.has(finalizer));
   return added.sort().flatMap((name) => {
     const at = `metadata.finalizers: ${JSON.stringify(name)}`;
     const warnings = parts.qualifiedName(name).map((message) => `${at}: ${message}`);
     if (name.includes('/') || parts.standardFinalizers.includes(name)) return warnings;
     const path = name.includes('.') ? ' including a path (/)' : '';
-    const why = 'to avoid accidental conflicts with other finalizer writers';
-    return [...warnings, `${at}: prefer a domain-qualified finalizer name${path} ${why}`];
+    const reason = 'to avoid accidental conflicts with other finalizer writers';
+    return [...warnings, `${at}: prefer a domain-qualified finalizer name${path} ${reason}`];
   });
 }

@@ -195,7 +195,7 @@ export function warningHeaders(warnings: BoundedTexts): string[] {
 }
 
 /** `299 - "text"`, quoted as in RFC 7234, without control characters. */
-export function warningHeader(text: string): string {
+function warningHeader(text: string): string {
   const clean = Array.from(text)
     .filter((character) => character >= ' ' && character !== '\u007f')
     .join('');

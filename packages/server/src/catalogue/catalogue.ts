@@ -67,7 +67,7 @@ interface Found {
  * paths of such a group to them: custom kinds of that group are omitted, so that none is served,
  * discovered, counted, or collected in place of a built-in kind (CRD-1).
  */
-export function snapshotOf(options: {
+function snapshotOf(options: {
   defs: readonly ResourceDef[];
   groupOrder: readonly string[];
   generation: number;

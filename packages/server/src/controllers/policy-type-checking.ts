@@ -12,8 +12,8 @@ import {
   type Clock,
   isObject,
   type JsonObject,
-  type JsonValue,
   runInSlices,
+  textOf,
 } from '@wheelhouse/machinery';
 import type { Property, Schema } from '@wheelhouse/schema';
 import { objectsOf, textsOf } from '../admission/matching/rules.ts';
@@ -121,8 +121,8 @@ async function checkTypes(
     const found: JsonObject[] = [];
     for (const [index, validation] of objectsOf(spec['validations']).entries()) {
       const at = `spec.validations[${index}]`;
-      const message = text(validation['messageExpression']);
-      appendAll(found, yield* check(text(validation['expression']), `${at}.expression`));
+      const message = textOf(validation['messageExpression']);
+      appendAll(found, yield* check(textOf(validation['expression']), `${at}.expression`));
       if (message === '') continue;
       appendAll(found, yield* check(message, `${at}.messageExpression`));
     }
@@ -153,8 +153,6 @@ function usesOf(
     return [{ shown: kind.text, use: { variables, resultTypes: [], own: { list }, typed } }];
   });
 }
-
-const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
 
 function paramsOf(spec: JsonObject, snapshot: CatalogueSnapshot): CheckedKind | undefined {
   const { paramKind } = spec;

@@ -212,8 +212,6 @@ const bucketsSeconds = [0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 
 /** Measures the delay of the event loop (TRUST-2). */
 interface LoopWatchdog {
-  /** The longest lag of the last half minute, in milliseconds. */
-  readonly worstLagMs: number;
   /** A health check that throws when the loop was recently blocked for more than 10 s. */
   check(): void;
   stop(): void;
@@ -258,6 +256,7 @@ export function watchEventLoop(options: {
     });
   };
   const timer = clock.every(periodMs, tick);
+  /** The longest lag of the last half minute, in milliseconds. */
   const worstLagMs = () => {
     const nowMs = clock.monotonic();
     const before = nowMs - worst.atMs > unhealthyForMs ? 0 : worst.lagMs;
@@ -265,9 +264,6 @@ export function watchEventLoop(options: {
     return Math.max(before, nowMs - dueMs);
   };
   return {
-    get worstLagMs() {
-      return worstLagMs();
-    },
     check() {
       const lagMs = worstLagMs();
       if (lagMs <= unhealthyLagMs) return;

@@ -295,7 +295,7 @@ export async function remove(
 /**
  * Whether an object must be removed: marked for deletion, no grace left, nothing keeps it (DEL-1).
  */
-export function isFinalized(strategy: Strategy, object: ApiObject): boolean {
+function isFinalized(strategy: Strategy, object: ApiObject): boolean {
   const { metadata } = object;
   return (
     metadata.deletionTimestamp !== undefined &&
@@ -421,7 +421,7 @@ function* sameSteps(stored: ApiObject, old: ApiObject): Generator<void, boolean>
 }
 
 /** `isSameButOwners` in steps. */
-export function* sameButOwnersSteps(object: ApiObject, other: ApiObject): Generator<void, boolean> {
+function* sameButOwnersSteps(object: ApiObject, other: ApiObject): Generator<void, boolean> {
   return (
     (yield* jsonEqualExceptSteps(object, other, 'metadata')) &&
     (yield* jsonEqualExceptSteps(object.metadata, other.metadata, 'managedFields'))

@@ -213,7 +213,7 @@ export function checkReadable(target: Target, object: ApiObject): void {
   ]);
 }
 
-export function invalidMeta(def: ResourceDef, name: string, errors: readonly FieldError[]): Error {
+function invalidMeta(def: ResourceDef, name: string, errors: readonly FieldError[]): Error {
   return invalidObject(groupKindOf(def), name, errors);
 }
 

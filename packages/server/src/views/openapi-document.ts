@@ -99,7 +99,7 @@ export interface OperationForm {
 }
 
 /** The kinds that a group version serves. */
-export function servedAt(
+function servedAt(
   snapshot: CatalogueSnapshot,
   { group, version }: GroupVersion,
 ): { def: ResourceDef; version: VersionDef }[] {

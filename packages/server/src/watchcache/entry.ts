@@ -139,7 +139,7 @@ export function spliceRevision(stored: Buffer, revision: Revision): Buffer {
 }
 
 /** Replaces the version that `spliceRevision` inserted. */
-export function replaceRevision(json: Buffer, revision: Revision): Buffer {
+function replaceRevision(json: Buffer, revision: Revision): Buffer {
   const before = versionOffset(json);
   const after = json.indexOf(quote, before + versionStart.length) + 2;
   return withVersion(json, { before, after }, revision);

@@ -76,7 +76,7 @@ export async function loadSnapshot(
  * Creates the entry of a stored value. Returns undefined for an unreadable value, which is logged
  * and reported, so that one damaged record does not affect others.
  */
-export function decodeEntry(
+function decodeEntry(
   options: LoaderOptions,
   record: Omit<Extract<StoreEvent, { readonly type: 'put' }>, 'type'>,
   key = keyBelow(options, record.key),

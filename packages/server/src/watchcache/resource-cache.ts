@@ -66,8 +66,7 @@ export interface ResourceCacheOptions {
   readonly historyMs?: number;
   /** Maximum number of changes that are kept. */
   readonly historyChangesMax?: number;
-  /** Maximum bytes of JSON in kept changes. */
-  readonly historyBytesMax?: number;
+
   /** A watcher that is further behind, in changes, is disconnected (WATCH-7). */
   readonly watchLagChangesMax?: number;
   /** Approximate interval of bookmarks in milliseconds; by default a minute. */
@@ -103,6 +102,9 @@ export function createResourceCache(options: ResourceCacheOptions): ResourceCach
   return new StoreBackedCache(options);
 }
 
+/** Maximum number of bytes of JSON in kept changes. */
+const historyBytesMax = 128 * 1024 * 1024;
+
 class StoreBackedCache implements ResourceCache {
   readonly #options: ResourceCacheOptions;
   readonly #follower: Follower;
@@ -121,7 +123,7 @@ class StoreBackedCache implements ResourceCache {
       limits: {
         historyMs,
         changesMax,
-        bytesMax: options.historyBytesMax ?? 128 * 1024 * 1024,
+        bytesMax: historyBytesMax,
       },
       retryMs: options.retryMs ?? 1000,
       onLoaded: (window) => this.#onLoaded(window),

@@ -239,7 +239,7 @@ function createFrame(
 }
 
 /** Whether a change's object has the watcher's namespace and name. */
-export function inScope(change: WindowChange, spec: WatchSpec): boolean {
+function inScope(change: WindowChange, spec: WatchSpec): boolean {
   const entry = change.current ?? change.previous;
   if (entry === undefined) return false;
   const { index } = entry;

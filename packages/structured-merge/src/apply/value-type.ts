@@ -134,7 +134,7 @@ interface Inherited {
 }
 
 /** The type of values of a built-in schema, compiled once. */
-export function typeOf(schema: Schema): ValueType {
+function typeOf(schema: Schema): ValueType {
   return compile(schema, { preserve: false, metadata: lazyDeduced });
 }
 

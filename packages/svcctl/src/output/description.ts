@@ -295,7 +295,7 @@ function describeAny(object: JsonObject): DescriptionLine[] {
 }
 
 /** The title of a field: `creationTimestamp` becomes `Creation Timestamp`, `uid` becomes `UID`. */
-export function titleOf(name: string): string {
+function titleOf(name: string): string {
   if (name === 'uid') return 'UID';
   const spaced = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2');
   return spaced.charAt(0).toUpperCase() + spaced.slice(1);

@@ -256,7 +256,7 @@ function columnsPrinter(session: Session, spec: string): Printer {
 }
 
 /** Returns the items of a list, or the object itself. */
-export function itemsOf(object: JsonObject): JsonObject[] {
+function itemsOf(object: JsonObject): JsonObject[] {
   const { items } = object;
   const isList = String(object.kind).endsWith('List');
   return isList && Array.isArray(items) ? items.filter(isObject) : [object];

@@ -106,7 +106,7 @@ function cellText(value: JsonValue | undefined): string {
 }
 
 /** `a=b,c=d`, or `<none>`. */
-export function labelsText(labels: JsonObject): string {
+function labelsText(labels: JsonObject): string {
   const pairs = Object.keys(labels)
     .sort()
     .map((name) => `${name}=${String(labels[name])}`);

@@ -21,7 +21,7 @@ import {
   sameFamilies,
 } from './spec.ts';
 
-export const families = ['IPv4', 'IPv6'] as const;
+const families = ['IPv4', 'IPv6'] as const;
 export type Family = (typeof families)[number];
 
 /** The address families of the server, its primary one first. */

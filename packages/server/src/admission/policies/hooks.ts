@@ -5,6 +5,7 @@ import {
   type JsonObject,
   type JsonValue,
   type LabelSelection,
+  textOf,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { isExempt } from '../matching/facts.ts';
@@ -171,7 +172,6 @@ interface ParamRef {
   readonly onNone: 'Allow' | 'Deny';
 }
 
-const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
 const specOf = (object: ApiObject): JsonObject => (isObject(object['spec']) ? object['spec'] : {});
 
 /** Reads a policy of either type. */
@@ -183,7 +183,7 @@ function policyOf(object: ApiObject): PolicyBasis {
     spec,
     match: matchOf(spec['matchConstraints']),
     paramKind: isObject(paramKind)
-      ? { apiVersion: text(paramKind['apiVersion']), kind: text(paramKind['kind']) }
+      ? { apiVersion: textOf(paramKind['apiVersion']), kind: textOf(paramKind['kind']) }
       : undefined,
     failurePolicy: spec['failurePolicy'] === 'Ignore' ? 'Ignore' : 'Fail',
     conditions: conditionsOf(spec['matchConditions']),
@@ -197,7 +197,7 @@ function bindingOf(object: ApiObject): Binding {
   const { matchResources, paramRef } = spec;
   return {
     name: object.metadata.name ?? '',
-    policyName: text(spec['policyName']),
+    policyName: textOf(spec['policyName']),
     match: isObject(matchResources) ? matchOf(matchResources) : undefined,
     paramRef: isObject(paramRef) ? paramRefOf(paramRef) : undefined,
     actions: textsOf(spec['validationActions']),
@@ -207,8 +207,8 @@ function bindingOf(object: ApiObject): Binding {
 function paramRefOf(reference: JsonObject): ParamRef {
   const { selector } = reference;
   return {
-    name: text(reference['name']),
-    namespace: text(reference['namespace']),
+    name: textOf(reference['name']),
+    namespace: textOf(reference['namespace']),
     selector: isObject(selector) ? selectorOf(selector) : undefined,
     onNone: reference['parameterNotFoundAction'] === 'Deny' ? 'Deny' : 'Allow',
   };

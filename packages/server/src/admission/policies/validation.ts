@@ -7,7 +7,7 @@ import {
   requestResourceName,
   type Value,
 } from '@wheelhouse/cel';
-import type { Clock, JsonObject, JsonValue, StatusReason } from '@wheelhouse/machinery';
+import { type Clock, type JsonObject, type StatusReason, textOf } from '@wheelhouse/machinery';
 import {
   Budget,
   type CompiledCondition,
@@ -68,7 +68,6 @@ export interface PolicyResult {
   readonly failed: readonly Decision[];
 }
 
-const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
 const costMax = 10_000_000;
 const messageBytesMax = 5 * 1024;
 const uncompiled = 'compilation error';
@@ -94,9 +93,9 @@ export function* compilePolicy(policy: PolicyBasis): Generator<void, CompiledPol
       compileValidation(one, scope, inMessage),
     ),
     annotations: yield* compileEach(specObjects(policy.spec, 'auditAnnotations'), function* (one) {
-      const expression = text(one['valueExpression']);
+      const expression = textOf(one['valueExpression']);
       const use = { ...scope, resultTypes: ['string', 'null_type'] };
-      return { key: text(one['key']), expression, program: yield* programOf(expression, use) };
+      return { key: textOf(one['key']), expression, program: yield* programOf(expression, use) };
     }),
   };
 }
@@ -108,17 +107,17 @@ function* compileValidation(
   scope: Scope,
   inMessage: Scope,
 ): Generator<void, CompiledValidation> {
-  const expression = text(validation['expression']);
-  const messageExpression = text(validation['messageExpression']);
+  const expression = textOf(validation['expression']);
+  const messageExpression = textOf(validation['messageExpression']);
   return {
     expression,
     program: yield* programOf(expression, { ...scope, resultTypes: ['bool'] }),
-    message: text(validation['message']),
+    message: textOf(validation['message']),
     messageProgram:
       messageExpression === ''
         ? undefined
         : yield* programOf(messageExpression, { ...inMessage, resultTypes: ['string'] }),
-    reason: (text(validation['reason']) || 'Invalid') as StatusReason,
+    reason: (textOf(validation['reason']) || 'Invalid') as StatusReason,
   };
 }
 

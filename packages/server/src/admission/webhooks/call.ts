@@ -7,12 +7,12 @@ import {
   internalError,
   isObject,
   type JsonObject,
-  type JsonValue,
   type MaybePromise,
   problemText,
   qualifiedName,
   StatusError,
   type StatusReason,
+  textOf,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
@@ -69,7 +69,7 @@ export async function callHook(invocation: Invocation, asking: CallContext): Pro
   try {
     verdict = verdictOf(answer, review, { phase: asking.phase, dialect });
   } catch (error) {
-    const why = `received invalid webhook response: ${textOf(error)}`;
+    const why = `received invalid webhook response: ${messageOf(error)}`;
     throw new HookFailure(hook.name, { why, code: 503 });
   }
   for (const [name, value] of verdict.auditAnnotations) {
@@ -112,14 +112,14 @@ async function post(
   } catch (error) {
     const isCall = error instanceof WebhookCallError;
     throw new HookFailure(hook.name, {
-      why: `failed to call webhook: ${textOf(error)}`,
+      why: `failed to call webhook: ${messageOf(error)}`,
       code: isCall ? error.code : 400,
       isCanceled: isCall && error.isCanceled,
     });
   }
 }
 
-function textOf(error: unknown): string {
+function messageOf(error: unknown): string {
   if (error instanceof JsonError) {
     return problemText({ code: 'no type', why: error.message });
   }
@@ -188,7 +188,7 @@ export function recordFailOpen(
 
 /** The error that a client receives for an unexpected one. */
 function unforeseen(error: unknown): StatusError {
-  return error instanceof StatusError ? error : internalError(textOf(error), error);
+  return error instanceof StatusError ? error : internalError(messageOf(error), error);
 }
 
 /** The webhook could not be called or its answer is unusable; the failure policy decides. */
@@ -226,8 +226,8 @@ class HookDenial extends StatusError {
     const deniedBy = `admission webhook ${JSON.stringify(name)} denied the request`;
     const status = result ?? {};
     const code = Number(status['code'] ?? 0);
-    const reason = text(status['reason']);
-    const why = text(status['message']) || reason;
+    const reason = textOf(status['reason']);
+    const why = textOf(status['message']) || reason;
     const { details } = status;
     super({
       code: code >= 400 && code <= 999 ? code : 400,
@@ -237,8 +237,6 @@ class HookDenial extends StatusError {
     });
   }
 }
-
-const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
 
 /** A hook to call, and the admission call in the version that the hook's rules name. */
 export interface Invocation {

@@ -4,6 +4,7 @@ import {
   type JsonObject,
   type JsonValue,
   type LabelSelection,
+  textOf,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { type OperationRule, objectsOf, rulesOf, selectorOf, textsOf } from '../matching/rules.ts';
@@ -39,14 +40,12 @@ export interface Hook {
 /** Calls all hooks for a request; throws the error that rejects it. */
 export type Dispatch = (call: AdmissionCall, hooks: readonly Hook[]) => Promise<void>;
 
-const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
-
 /** The webhooks of a configuration, in order. */
 export function hooksOf(configuration: ApiObject): readonly Hook[] {
   const name = configuration.metadata.name ?? '';
   const seen = new Map<string, number>();
   return objectsOf(configuration['webhooks']).map((webhook) => {
-    const own = text(webhook['name']);
+    const own = textOf(webhook['name']);
     const before = seen.get(own) ?? 0;
     seen.set(own, before + 1);
     return hookOf(webhook, { uid: `${name}/${own}/${before}`, configuration: name });
@@ -59,7 +58,7 @@ function hookOf(webhook: JsonObject, place: Pick<Hook, 'uid' | 'configuration'>)
   const seconds = webhook['timeoutSeconds'];
   return {
     ...place,
-    name: text(webhook['name']),
+    name: textOf(webhook['name']),
     address: addressOf(webhook['clientConfig']),
     rules: rulesOf(webhook['rules']),
     matchPolicy: webhook['matchPolicy'] === 'Exact' ? 'Exact' : 'Equivalent',
@@ -68,7 +67,7 @@ function hookOf(webhook: JsonObject, place: Pick<Hook, 'uid' | 'configuration'>)
     conditions: conditionsOf(webhook['matchConditions']),
     failurePolicy: webhook['failurePolicy'] === 'Ignore' ? 'Ignore' : 'Fail',
     timeoutMs: 1000 * (typeof seconds === 'number' ? seconds : defaultTimeoutSeconds),
-    knowsDryRuns: ['None', 'NoneOnDryRun'].includes(text(webhook['sideEffects'])),
+    knowsDryRuns: ['None', 'NoneOnDryRun'].includes(textOf(webhook['sideEffects'])),
     isReinvocable: webhook['reinvocationPolicy'] === 'IfNeeded',
     reviewVersions: textsOf(webhook['admissionReviewVersions']),
   };
@@ -77,24 +76,24 @@ function hookOf(webhook: JsonObject, place: Pick<Hook, 'uid' | 'configuration'>)
 /** Reads named expressions from an object. */
 export function conditionsOf(list: JsonValue | undefined): readonly NamedExpression[] {
   return objectsOf(list).map((condition) => ({
-    name: text(condition['name']),
-    expression: text(condition['expression']),
+    name: textOf(condition['name']),
+    expression: textOf(condition['expression']),
   }));
 }
 
 /** The address in a `clientConfig`; a CA bundle of only white space counts as absent. */
 export function addressOf(config: JsonValue | undefined): WebhookAddress {
   const clientConfig = isObject(config) ? config : {};
-  const bundle = Buffer.from(text(clientConfig['caBundle']), 'base64').toString('utf8');
+  const bundle = Buffer.from(textOf(clientConfig['caBundle']), 'base64').toString('utf8');
   const caPem = bundle.trim() === '' ? undefined : bundle;
   const service = clientConfig['service'];
-  if (!isObject(service)) return { url: text(clientConfig['url']), caPem };
+  if (!isObject(service)) return { url: textOf(clientConfig['url']), caPem };
   const port = service['port'];
   return {
     service: {
-      namespace: text(service['namespace']),
-      name: text(service['name']),
-      path: text(service['path']),
+      namespace: textOf(service['namespace']),
+      name: textOf(service['name']),
+      path: textOf(service['path']),
       port: typeof port === 'number' ? port : 443,
     },
     caPem,

@@ -10,6 +10,7 @@ import {
   type JsonValue,
   parseApiVersion,
   randomUuid,
+  textOf,
   type UserInfo,
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
@@ -157,7 +158,7 @@ export function verdictOf(
   const response = answer['response'];
   if (!isObject(response)) throw new Error('webhook response was absent');
   const { version } = review;
-  const patch = Buffer.from(text(response['patch']), 'base64');
+  const patch = Buffer.from(textOf(response['patch']), 'base64');
   const common = {
     allowed: response['allowed'] === true,
     result: isObject(response['status']) ? response['status'] : undefined,
@@ -184,20 +185,20 @@ function checkIdentity(
   response: JsonObject,
   at: { review: Review; dialect: Dialect },
 ): void {
-  const uid = text(response['uid']);
+  const uid = textOf(response['uid']);
   if (uid !== at.review.uid) {
     throw new Error(
       `expected response.uid=${JSON.stringify(at.review.uid)}, got ${JSON.stringify(uid)}`,
     );
   }
-  const { group = '', version = '' } = parseApiVersion(text(answer['apiVersion'])) ?? {};
+  const { group = '', version = '' } = parseApiVersion(textOf(answer['apiVersion'])) ?? {};
   const expected = showKind({
     group: at.dialect.group('admission'),
     version: 'v1',
     kind: 'AdmissionReview',
   });
-  const got = version === '' ? `/, Kind=${text(answer['kind'])}` : undefined;
-  const shown = got ?? showKind({ group, version, kind: text(answer['kind']) });
+  const got = version === '' ? `/, Kind=${textOf(answer['kind'])}` : undefined;
+  const shown = got ?? showKind({ group, version, kind: textOf(answer['kind']) });
   if (shown !== expected) throw new Error(`expected webhook response of ${expected}, got ${shown}`);
 }
 
@@ -224,9 +225,7 @@ function checkPatch(parts: {
   if (patchType === '') throw new Error('webhook returned invalid response.patchType of ""');
 }
 
-const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
-
 function annotationsOf(value: JsonValue | undefined): Verdict['auditAnnotations'] {
   if (!isObject(value)) return [];
-  return Object.keys(value).map((key) => [key, text(value[key])] as const);
+  return Object.keys(value).map((key) => [key, textOf(value[key])] as const);
 }

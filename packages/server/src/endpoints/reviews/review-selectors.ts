@@ -1,3 +1,4 @@
+import { textAt } from '@wheelhouse/kinds';
 import {
   appendAll,
   type FieldError,
@@ -163,11 +164,6 @@ function labelRequirement(requirement: JsonObject): LabelRequirement | undefined
 function requirementsOf(selector: JsonObject): readonly JsonObject[] {
   const list: JsonValue | undefined = member(selector, 'requirements');
   return Array.isArray(list) ? list.filter(isObject) : [];
-}
-
-function textAt(object: JsonObject, name: string): string {
-  const value = member(object, name);
-  return typeof value === 'string' ? value : '';
 }
 
 function valuesOf(requirement: JsonObject): readonly string[] {

@@ -1,4 +1,4 @@
-import { fromStorage, toStorage } from '@wheelhouse/kinds';
+import { fromStorage, textAt, toStorage } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   asApiObject,
@@ -278,11 +278,6 @@ function shownUser({ name, uid, groups, extra }: UserInfo): JsonObject {
 function objectAt(object: JsonObject, name: string): JsonObject {
   const value = member(object, name);
   return isObject(value) ? value : {};
-}
-
-function textAt(object: JsonObject, name: string): string {
-  const value = member(object, name);
-  return typeof value === 'string' ? value : '';
 }
 
 function stringsAt(object: JsonObject, name: string): readonly string[] {

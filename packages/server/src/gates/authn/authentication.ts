@@ -146,7 +146,7 @@ function pathOf({ url }: Exchange): string {
 }
 
 /** Counts a verdict on a token; authenticators return the same user value while they cache it. */
-export function countVerdict(tokens: TokenCacheMeter, user: UserInfo): void {
+function countVerdict(tokens: TokenCacheMeter, user: UserInfo): void {
   if (authenticatedUsers.has(user)) tokens.observeLookup('hit', 0);
   else tokens.countMiss('ok');
 }
@@ -157,7 +157,7 @@ const authenticatedUsers = new WeakMap<UserInfo, UserInfo>();
  * Adds `system:authenticated`, except to the anonymous user. The result is cached per user value,
  * because authenticators return the same value for every request with a credential.
  */
-export function withAuthenticatedGroup(user: UserInfo): UserInfo {
+function withAuthenticatedGroup(user: UserInfo): UserInfo {
   const cached = authenticatedUsers.get(user);
   if (cached !== undefined) return cached;
   const as = user.groups;

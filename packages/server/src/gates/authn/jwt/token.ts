@@ -1,5 +1,5 @@
 import { decodeJson, JsonError } from '@wheelhouse/codec';
-import { isObject, type JsonObject, member } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, member, textOf } from '@wheelhouse/machinery';
 
 /** A parsed but unverified JSON web token in compact form. */
 interface CompactToken {
@@ -82,19 +82,14 @@ export function readToken(text: string): UnverifiedToken | undefined {
   const token = readCompact(text, { lengthMax: tokenLengthMax });
   if (token === undefined) return undefined;
   const { header, claims } = token;
-  const issuer = textAt(claims, 'iss');
+  const issuer = textOf(member(claims, 'iss'));
   return {
     text,
-    algorithm: textAt(header, 'alg'),
-    keyId: textAt(header, 'kid'),
+    algorithm: textOf(member(header, 'alg')),
+    keyId: textOf(member(header, 'kid')),
     claims,
     issuer: issuer === 'accounts.google.com' ? `https://${issuer}` : issuer,
   };
-}
-
-function textAt(object: JsonObject, name: string): string {
-  const value = member(object, name);
-  return typeof value === 'string' ? value : '';
 }
 
 const notBeforeLeewayMs = 60_000;

@@ -180,7 +180,7 @@ export interface DefaultRbac {
 }
 
 /** The keys of the annotation and the labels on default objects. */
-export function defaultMarks(dialect: Dialect): {
+function defaultMarks(dialect: Dialect): {
   readonly autoupdate: string;
   readonly bootstrapping: string;
   readonly aggregateTo: (role: string) => string;

@@ -4,6 +4,7 @@ import {
   type PolicyRule,
   policyRule,
   rulesOf,
+  textAt,
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -11,7 +12,6 @@ import {
   type Dialect,
   forbidden,
   isObject,
-  type JsonObject,
   type MaybePromise,
   member,
   notFound,
@@ -88,8 +88,8 @@ async function checkRole({ port, clock, call, object }: Check): Promise<void> {
 async function checkBinding({ port, clock, call, object }: Check): Promise<void> {
   const value = member(object, 'roleRef');
   const roleRef = isObject(value) ? value : {};
-  const kind = textOf(roleRef, 'kind');
-  const name = textOf(roleRef, 'name');
+  const kind = textAt(roleRef, 'kind');
+  const name = textAt(roleRef, 'name');
   // Validation rejects references to other kinds.
   if (kind !== 'Role' && kind !== 'ClusterRole') return;
   const { namespace } = call.target;
@@ -142,9 +142,4 @@ function hasAggregation(object: ApiObject | undefined): boolean {
   if (!isObject(rule)) return false;
   const selectors = member(rule, 'clusterRoleSelectors');
   return Array.isArray(selectors) && selectors.length > 0;
-}
-
-function textOf(object: JsonObject, name: string): string {
-  const value = member(object, name);
-  return typeof value === 'string' ? value : '';
 }

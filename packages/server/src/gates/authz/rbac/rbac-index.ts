@@ -1,4 +1,4 @@
-import { type PolicyRule, rulesOf } from '@wheelhouse/kinds';
+import { type PolicyRule, rulesOf, textAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   isObject,
@@ -203,15 +203,10 @@ function slotKey(roleRef: { kind: string; name: string }, namespace: string): st
   return `${roleRef.kind}/${place}/${roleRef.name}`;
 }
 
-function text(object: JsonObject, name: string): string {
-  const value = member(object, name);
-  return typeof value === 'string' ? value : '';
-}
-
 function roleRefOf(binding: ApiObject): { kind: string; name: string } {
   const roleRef = member(binding, 'roleRef');
   if (!isObject(roleRef)) return { kind: '', name: '' };
-  return { kind: text(roleRef, 'kind'), name: text(roleRef, 'name') };
+  return { kind: textAt(roleRef, 'kind'), name: textAt(roleRef, 'name') };
 }
 
 function subjectsOf(binding: ApiObject): JsonObject[] {
@@ -228,9 +223,9 @@ function indexSubject(
   subject: JsonObject,
   bindingNamespace: string,
 ): { keys: string[]; shown: string; problem: string | undefined } {
-  const kind = text(subject, 'kind');
-  const name = text(subject, 'name');
-  const namespace = text(subject, 'namespace');
+  const kind = textAt(subject, 'kind');
+  const name = textAt(subject, 'name');
+  const namespace = textAt(subject, 'namespace');
   const shown = `${kind} ${JSON.stringify(name)}`;
   if (kind === 'ServiceAccount') {
     const home = namespace === '' ? bindingNamespace : namespace;
