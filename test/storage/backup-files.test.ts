@@ -227,7 +227,7 @@ describe('a full disk', () => {
   });
 });
 
-test('STORE-5: a stalled reader is disconnected, and the server continues to serve requests', async () => {
+test('STORE-5: a stalled reader is disconnected, and the server keeps serving', async () => {
   const clock = skippingClock();
   const slow = await untilEnd(
     bench.serve('slow', { clock, embedding: { connectionClock: systemClock } }),

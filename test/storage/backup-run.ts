@@ -40,7 +40,7 @@ export async function succeed(...args: readonly string[]): Promise<string> {
   return stdout;
 }
 
-/** A folder for data directories and backups, and servers on them, which exist until the test ends. */
+/** A folder for data directories and backups, and servers on them, until the test ends. */
 export interface BackupBench {
   /** Returns the absolute path of a name in the folder. */
   at(name: string): string;

@@ -244,7 +244,7 @@ describe('keys', () => {
       { token },
     );
 
-  test('STORE-5: a backup contains no keys; if they are restored, tokens and certificates stay valid', async () => {
+  test('STORE-5: a backup has no keys; if they are restored, tokens stay valid', async () => {
     const server = await bench.serve('old');
     const body = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
     await mustCreate(server, `${core}/serviceaccounts`, body);

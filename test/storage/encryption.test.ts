@@ -95,7 +95,7 @@ describe('values in the store', () => {
     expect((await again.get(`${core}/secrets`)).body.items).toHaveLength(1);
   });
 
-  test('STORE-3: after a key rotation, values of old keys are readable and writes use the new key', async () => {
+  test('STORE-3: after a key rotation, old values are readable and writes use the new key', async () => {
     const [old, next] = [keyOf('old'), keyOf('new')];
     const first = await serverOf([
       { resources: ['secrets'], providers: [{ aesgcm: { keys: [old] } }] },
@@ -165,7 +165,7 @@ const problem =
 const corrupt = `StorageError: corrupt object, Code: 7, Key: ${secretKey}, ResourceVersion: 0, AdditionalErrorMsg: ${problem}`;
 
 describe('unreadable values', () => {
-  test('STORE-3: reads and writes of unreadable values report corruption, and others succeed', async () => {
+  test('STORE-3: requests for unreadable values report corruption, and others succeed', async () => {
     const server = await withLostKey();
     const read = await server.get(`${core}/secrets/s`);
     expect(read.status).toBe(500);
@@ -249,7 +249,7 @@ describe('unreadable values', () => {
 });
 
 describe.skipIf(!hasEtcd)('etcd', () => {
-  test('STORE-3: a server without the newest key reports the values of other servers as unreadable', async () => {
+  test('STORE-3: a server without the newest key reports unreadable values', async () => {
     const etcd = await untilEnd(startTestEtcd());
     const [old, next] = [keyOf('old'), keyOf('new')];
     const rule = (...keys: JsonObject[]) => [

@@ -126,7 +126,7 @@ describe.skipIf(!hasEtcd)('leader election', () => {
   const holder = async (server: TestServer) =>
     (await server.get(leasePath)).body.spec?.holderIdentity as string | undefined;
 
-  test('STORE-2: controllers run on one server, and on another one if that server is lost', async () => {
+  test('STORE-2: controllers run on one server, and on another if it is lost', async () => {
     const line = await startLine(etcd);
     const config = { ...onEtcd(etcd), leaderElection: quickElection };
     const first = await withServer(reachedBy(config, line.url));
@@ -171,7 +171,7 @@ describe.skipIf(!hasEtcd)('leader election', () => {
 });
 
 describe.skipIf(!hasEtcd)('etcd over TLS', () => {
-  test('STORE-2: the server sends its client certificate to etcd and rejects an unknown etcd', async () => {
+  test('STORE-2: the server shows etcd its certificate and rejects an unknown etcd', async () => {
     const directory = temporaryFolder();
     const authority = await issue({ subject: 'CN=etcd', authority: true, ...anyTime });
     const stranger = await issue({ subject: 'CN=stranger', authority: true, ...anyTime });
@@ -228,7 +228,7 @@ describe.skipIf(!hasEtcd)('etcd over TLS', () => {
 });
 
 describe.skipIf(!hasEtcd)('a renewed certificate', () => {
-  test('STORE-2: the next connection to etcd uses a renewed certificate without a restart', async () => {
+  test('STORE-2: the next connection to etcd uses a renewed certificate', async () => {
     const directory = temporaryFolder();
     const [first, second] = await Promise.all(
       ['CN=first', 'CN=second'].map((subject) => issue({ subject, authority: true, ...anyTime })),

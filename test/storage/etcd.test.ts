@@ -154,7 +154,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     }
   });
 
-  test('STORE-2: initial objects are created once, and kinds and permissions apply on both servers', async () => {
+  test('STORE-2: initial objects are created once, and roles apply on both servers', async () => {
     const shared = onEtcd(etcd);
     const [one, other] = await Promise.all([withServer(shared), withServer(shared)]);
     for (const server of [one, other]) {
@@ -230,7 +230,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await server.stop();
   });
 
-  test('STORE-2: Events expire by leases, and oversized objects are rejected with the error of etcd', async () => {
+  test('STORE-2: Events expire by leases, and oversized objects get the error of etcd', async () => {
     const server = await withServer({ ...onEtcd(etcd), eventTtlMs: 1000 });
     const events = '/api/v1/namespaces/default/events';
     const watch = await server.watch(`${events}?watch=true`);

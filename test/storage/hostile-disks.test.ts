@@ -108,7 +108,7 @@ function mounted(skip: (note: string) => never, sizeBytes: number): SmallDisk {
 }
 
 describe('a full disk', () => {
-  test('TRUST-8: a server on a full disk rejects growth, serves reads, allows deletions, and recovers', async ({
+  test('TRUST-8: a full disk rejects growth, serves reads, and allows deletions', async ({
     skip,
   }) => {
     const disk = mounted(skip, 48 * 2 ** 20);

@@ -71,7 +71,7 @@ async function stored(name: string, change?: (value: Buffer) => Buffer): Promise
 const word = Buffer.from('hidden-word').toString('base64');
 
 describe('KMS v2', () => {
-  test('STORE-3: values are encrypted with keys from a seed that the plugin encrypts once', async () => {
+  test('STORE-3: values have keys from a seed that the plugin encrypts once', async () => {
     const server = await serverOf(rule(kms(), { identity: {} }));
     for (const name of ['a', 'b', 'c']) {
       expect((await server.post(`${core}/secrets`, secret(name))).status).toBe(201);
@@ -154,7 +154,7 @@ describe('KMS v2', () => {
     expect((await server.get('/healthz')).status).toBe(200);
   });
 
-  test('STORE-3: a server starts without its plugin and reads encrypted values once it is back', async () => {
+  test('STORE-3: a server starts without its plugin and reads values once it is back', async () => {
     const first = await serverOf(rule(kms()));
     await first.post(`${core}/secrets`, secret('a'));
     await first.stop();

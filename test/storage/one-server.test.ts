@@ -32,7 +32,7 @@ test('CLIENT-2: a data directory of the other dialect is rejected and not change
   await again.logged('ready');
 });
 
-test('TRUST-7: servers in two containers cannot share a directory, and a crash requires no cleanup', async ({
+test('TRUST-7: two containers cannot share a directory, and a crash needs no cleanup', async ({
   skip,
 }) => {
   const [command = '', ...args] = container('probe');

@@ -4,7 +4,7 @@ import { type GrpcAnswer, type GrpcCall, startGrpcServer } from './grpc-server.t
 
 /** The behavior of a test's KMS plugin, which a test may change at any time. */
 export interface KmsPluginState {
-  /** The name of the key with which Encrypt encrypts; Decrypt uses the key that the request names. */
+  /** The name of the key that Encrypt uses; Decrypt uses the key that the request names. */
   keyId: string;
   /** The key that Status names; by default `keyId`. */
   statusKeyId: string | undefined;

@@ -62,7 +62,7 @@ export interface ServerProcess {
   /** The process's standard error so far. */
   log(): string;
   lines(): readonly LogLine[];
-  /** Resolves with the first log line with this message; rejects if the process ends without one. */
+  /** Resolves with the first log line of this message; rejects if the process ends without it. */
   logged(message: string): Promise<LogLine>;
   /** Resolves with the exit code or the name of the signal; null if neither is known. */
   readonly exited: Promise<number | NodeJS.Signals | null>;

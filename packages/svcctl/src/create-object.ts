@@ -1,9 +1,11 @@
 import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
 import {
+  dryRunFlag,
   dryRunOf,
   dryRunSuffix,
   lastAppliedName,
+  managerFlag,
   objectPath,
   saveConfigFlag,
   withLastApplied,
@@ -19,6 +21,14 @@ import type { Session } from './session.ts';
 
 /** Flags of every command that creates an object. */
 export const createFlags: readonly FlagSpec[] = [...writeFlags, ...outputFlags, saveConfigFlag];
+
+/** Flags of commands that generate an object from others or from flags: run, expose, autoscale. */
+export const generatorFlags: readonly FlagSpec[] = [
+  ...outputFlags,
+  dryRunFlag,
+  managerFlag,
+  saveConfigFlag,
+];
 
 /** How an object is created and reported. */
 export interface Creation {

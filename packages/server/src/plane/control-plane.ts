@@ -181,7 +181,7 @@ const asyncDispose: typeof Symbol.asyncDispose =
 
 const ownClients = new WeakMap<ControlPlane, PlaneClient>();
 
-/** Returns the client of the plane itself, whose requests are neither recorded nor affected by faults. */
+/** Returns the plane's own client, whose requests are neither recorded nor affected by faults. */
 export function ownClientOf(plane: ControlPlane): PlaneClient {
   const client = ownClients.get(plane);
   if (client === undefined)

@@ -85,7 +85,7 @@ export interface PlaneClient {
   get<T extends object = ManifestObject>(reference: ObjectReference): Promise<T>;
   /** Returns the objects of a collection, sorted by namespace and name. */
   list<T extends object = ManifestObject>(reference: CollectionReference): Promise<T[]>;
-  /** Creates an object, in namespace `default` unless it names another, and returns it as stored. */
+  /** Creates an object, by default in namespace `default`, and returns it as stored. */
   create<T extends TypedObject = ManifestObject>(object: NoInfer<T>): Promise<T>;
   /**
    * Replaces an object (PUT) and returns it as stored. With a `metadata.resourceVersion`, rejects
@@ -287,7 +287,7 @@ export interface PlaneClock {
 
 /** Options of a control plane. */
 export interface ControlPlaneOptions {
-  /** Flags of `wheelhouse serve`, such as `--authorization-mode=RBAC`; they override the defaults. */
+  /** Flags of `wheelhouse serve`, which override those of the plane: `--authorization-mode=RBAC`. */
   readonly flags?: readonly string[];
   /**
    * Definitions of custom kinds, which are established when `startControlPlane` resolves. Other

@@ -218,7 +218,7 @@ describe('conflicts', () => {
 
 describe('invalid bodies', () => {
   const applying = (fields: JsonObject) => () => write(scriptOf(schema), apply('a', fields));
-  test("duplicates, unknown members, and wrong types are rejected with kube-apiserver's messages", () => {
+  test("duplicates, unknown members, and wrong types get kube-apiserver's messages", () => {
     const prefix = 'failed to create typed patch object (/a; example.com/v1, Kind=Thing): ';
     expect(applying({ ports: [{ port: 80 }, { port: 80, protocol: 'TCP' }] })).toThrow(
       `${prefix}.ports: duplicate entries for key [port=80,protocol="TCP"]`,

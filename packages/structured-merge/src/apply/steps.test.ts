@@ -126,7 +126,7 @@ test('TRUST-2: an apply of many fields takes many steps and has the same result'
   expect(pauses).toBeGreaterThan((3 * 2_000 * 2) / 250);
 });
 
-test('TRUST-2: applies in steps remove fields and reject invalid bodies like those in one piece', () => {
+test('TRUST-2: applies in steps and in one piece remove fields and reject invalid bodies', () => {
   const items = (count: number, more: (index: number) => JsonObject = () => ({})) =>
     Array.from({ length: count }, (_, index) => ({
       name: `i${index}`,

@@ -6,14 +6,14 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
-import { dryRunFlag, managerFlag, saveConfigFlag } from '../apply/writes.ts';
+
 import type { Command } from '../command.ts';
-import { createObject, newMetadata } from '../create-object.ts';
+import { createObject, generatorFlags, newMetadata } from '../create-object.ts';
 import { reportFailures, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { manifestFlags } from '../manifests.ts';
 import { listAt, nameOf, objectAt, textAt, withGroup } from '../objects.ts';
-import { outputFlags } from '../output/output.ts';
+
 import { checkSelected, fetchTarget, selectTargets } from '../selection.ts';
 import type { Session } from '../session.ts';
 
@@ -25,10 +25,7 @@ export const exposeCommand: Command = {
   usage: '(-f FILENAME | TYPE NAME) [--port=PORT] [--target-port=PORT] [--name=NAME] [--type=TYPE]',
   flags: [
     ...manifestFlags,
-    ...outputFlags,
-    dryRunFlag,
-    managerFlag,
-    saveConfigFlag,
+    ...generatorFlags,
     ...overrideFlags,
     { name: 'name', type: 'text', help: "Name of the service; the object's by default" },
     { name: 'port', type: 'text', help: "Port of the service; the object's by default" },
@@ -175,10 +172,13 @@ function portsOfObject(object: JsonObject, kind: Kind): ObjectPort[] {
   const [list, member] =
     kind === 'Service'
       ? [listAt(spec, 'ports'), 'port']
-      : [listAt(podSpec, 'containers').flatMap((one) => listAt(one, 'ports')), 'containerPort'];
-  return list.map((one) => ({
-    port: Number(one[member]),
-    protocol: textAt(one, 'protocol') || 'TCP',
+      : [
+          listAt(podSpec, 'containers').flatMap((container) => listAt(container, 'ports')),
+          'containerPort',
+        ];
+  return list.map((port) => ({
+    port: Number(port[member]),
+    protocol: textAt(port, 'protocol') || 'TCP',
   }));
 }
 
@@ -204,15 +204,16 @@ function portsOf(session: Session, object: JsonObject, kind: Kind): JsonObject[]
     const targetPort = targetFlag === '' ? port : target;
     const name = numbers.length > 1 ? `port-${at + 1}` : '';
     const protocols = protocol === '' ? protocolsOf(objectPorts, port) : [protocol];
-    return protocols.map((one) => {
-      const protocolName = `port-${at + 1}-${one.toLowerCase()}`;
+    return protocols.map((portProtocol) => {
+      const protocolName = `port-${at + 1}-${portProtocol.toLowerCase()}`;
       const portName = protocols.length > 1 ? protocolName : name;
-      return { ...(portName === '' ? {} : { name: portName }), port, protocol: one, targetPort };
+      const named = portName === '' ? {} : { name: portName };
+      return { ...named, port, protocol: portProtocol, targetPort };
     });
   });
 }
 
 function protocolsOf(objectPorts: readonly ObjectPort[], port: number): readonly string[] {
-  const found = objectPorts.filter((one) => one.port === port).map((one) => one.protocol);
-  return found.length === 0 ? ['TCP'] : found;
+  const samePorts = objectPorts.filter((objectPort) => objectPort.port === port);
+  return samePorts.length === 0 ? ['TCP'] : samePorts.map(({ protocol }) => protocol);
 }

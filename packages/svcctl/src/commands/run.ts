@@ -1,12 +1,11 @@
 import { type JsonObject, problemText } from '@wheelhouse/machinery';
 import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
-import { dryRunFlag, dryRunOf, managerFlag, saveConfigFlag } from '../apply/writes.ts';
+import { dryRunOf } from '../apply/writes.ts';
 import { isImageReference, parsePairs } from '../argument-values.ts';
 import type { Command } from '../command.ts';
-import { createObject, newMetadata } from '../create-object.ts';
+import { createObject, generatorFlags, newMetadata } from '../create-object.ts';
 import { CliError, usageError } from '../io.ts';
 import { nameOf, namespaceOf } from '../objects.ts';
-import { outputFlags } from '../output/output.ts';
 import { resourceOfObject, type Target, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
@@ -16,10 +15,7 @@ export const runCommand: Command = {
   usage:
     'NAME --image=IMAGE [--env=KEY=VALUE] [--port=PORT] [--command] -- [COMMAND] [ARGUMENTS...]',
   flags: [
-    ...outputFlags,
-    dryRunFlag,
-    managerFlag,
-    saveConfigFlag,
+    ...generatorFlags,
     ...overrideFlags,
     { name: 'image', type: 'text', help: 'Image of the container' },
     { name: 'image-pull-policy', type: 'text', help: 'Always, IfNotPresent, or Never' },

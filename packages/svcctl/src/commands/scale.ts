@@ -8,11 +8,11 @@ import {
   lastAppliedName,
   managerFlag,
   resourceVersionFlag,
-  saveConfigFlag,
   withLastApplied,
   writeQuery,
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
+import { generatorFlags } from '../create-object.ts';
 import { reportFailures, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { manifestFlags } from '../manifests.ts';
@@ -38,10 +38,7 @@ export const autoscaleCommand: Command = {
   usage: '(-f FILENAME | TYPE NAME | TYPE/NAME) [--min=MINPODS] --max=MAXPODS',
   flags: [
     ...manifestFlags,
-    ...outputFlags,
-    dryRunFlag,
-    managerFlag,
-    saveConfigFlag,
+    ...generatorFlags,
     { name: 'min', type: 'integer', help: 'Minimum number of Pods' },
     { name: 'max', type: 'integer', help: 'Maximum number of Pods; required' },
     {
@@ -175,17 +172,17 @@ export const scaleCommand: Command = {
     }
     const targets = await selectTargets(session, args);
     checkSelected(session, targets);
-    const found: { readonly object: JsonObject; readonly path: string }[] = [];
+    const scaled: { readonly object: JsonObject; readonly path: string }[] = [];
     for (const target of targets) {
       for (const object of await fetchTarget(session, target)) {
-        found.push({ object, path: targetPath(targetOf(target.resource, object), 'scale') });
+        scaled.push({ object, path: targetPath(targetOf(target.resource, object), 'scale') });
       }
     }
-    if (found.length === 0) throw new CliError('no objects passed to scale');
-    if (session.flags.has('resource-version') && found.length > 1) {
+    if (scaled.length === 0) throw new CliError('no objects passed to scale');
+    if (session.flags.has('resource-version') && scaled.length > 1) {
       throw new CliError('cannot use --resource-version with multiple resources');
     }
-    for (const { object, path } of found) {
+    for (const { object, path } of scaled) {
       if (dryRunOf(session) !== 'client') await scale(session, path, replicas);
       if (dryRunOf(session) === 'none') await waitForReplicas(session, { path, replicas, object });
       reportObject(session, object, `scaled${dryRunSuffix(session)}`);

@@ -14,8 +14,8 @@ const eventsMax = 20;
 const writingVerbs = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 
 /**
- * Describes a failed test: its last writes, and the Events about the objects that it wrote or in its
- * namespace. The requests of the report are not recorded, and faults do not affect them.
+ * Describes a failed test: its last writes, and the Events about the objects that it wrote or in
+ * its namespace. The requests of the report are not recorded, and faults do not affect them.
  * @param test.since `sequence` of the last request before the test
  */
 async function failureReport(
