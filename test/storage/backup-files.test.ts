@@ -264,8 +264,8 @@ test('STORE-5: a stalled reader is disconnected, and the server keeps serving', 
   expect(statSync(to).size).toBeGreaterThan(12_000_000);
 });
 
-describe.skipIf(!hasEtcd)('objects in etcd', () => {
-  test('STORE-5: are left to etcd’s own tool, which the error names', async () => {
+describe.skipIf(!hasEtcd)('a backup of objects in etcd', () => {
+  test('STORE-5: is rejected with an error that names the tool of etcd', async () => {
     const to = bench.at('etcd');
     const servers = '--etcd-servers=http://127.0.0.1:2379';
     const away = 'objects in etcd are kept by etcd’s own means'.replace('’', "'");

@@ -95,7 +95,7 @@ describe('values in the store', () => {
     expect((await again.get(`${core}/secrets`)).body.items).toHaveLength(1);
   });
 
-  test('STORE-3: after a key rotation, old values are readable and writes use the new key', async () => {
+  test('STORE-3: after a rotation, old values are readable and writes use the new key', async () => {
     const [old, next] = [keyOf('old'), keyOf('new')];
     const first = await serverOf([
       { resources: ['secrets'], providers: [{ aesgcm: { keys: [old] } }] },
