@@ -1,5 +1,6 @@
+import { isIPv4 } from 'node:net';
 import { readServiceRanges, type ServiceRangeTexts } from '@wheelhouse/kinds';
-import { FlagError, type FlagTable } from '../../flags/flags.ts';
+import { type FlagDefinition, FlagError, type FlagTable } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
 
 /** Settings of Service addresses and of the server's own Service. */
@@ -52,8 +53,15 @@ const serviceNetworkFlags = {
   },
 } as const satisfies FlagTable;
 
+/** The endpoints of the server's own Service have the advertised address. */
+type AdvertiseFlag = { readonly 'advertise-address': { readonly type: 'string' } & FlagDefinition };
+
 /** Addresses and ports of Services, and the Service of the server itself. */
-export const serviceNetworkFeature: Feature<typeof serviceNetworkFlags, ServiceNetworkSettings> = {
+export const serviceNetworkFeature: Feature<
+  typeof serviceNetworkFlags,
+  ServiceNetworkSettings,
+  AdvertiseFlag
+> = {
   flags: serviceNetworkFlags,
   settings(values, { gates }) {
     const isUnlimited =
@@ -73,10 +81,12 @@ export const serviceNetworkFeature: Feature<typeof serviceNetworkFlags, ServiceN
         `--apiserver-count should be a positive number, but value '${count}' provided`,
       );
     }
+    const endpoints = endpointsOf(values['endpoint-reconciler-type']);
+    if (endpoints === 'kept') checkFamily(ranges.addresses[0], values['advertise-address']);
     return {
       serviceRanges,
       ownService: {
-        endpoints: endpointsOf(values['endpoint-reconciler-type']),
+        endpoints,
         ...(nodePort === 0 ? {} : { nodePort }),
       },
     };
@@ -94,6 +104,16 @@ function endpointsOf(type: string): 'kept' | 'left alone' {
     );
   }
   throw new FlagError(`unknown endpoint reconciler type: ${type}`);
+}
+
+/** Throws if the advertised address cannot be an endpoint of the server's own Service. */
+function checkFamily(
+  primary: { readonly family: 'IPv4' | 'IPv6'; readonly text: string },
+  advertised: string,
+): void {
+  if (advertised === '' || isIPv4(advertised) === (primary.family === 'IPv4')) return;
+  const [range, address] = [primary.text, advertised].map((text) => JSON.stringify(text));
+  throw new FlagError(`service IP family ${range} must match public address family ${address}`);
 }
 
 function checkNodePort(
