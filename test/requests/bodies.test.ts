@@ -123,6 +123,16 @@ describe('invalid bodies', () => {
     );
   });
 
+  test('API-9: an apiVersion without a version is 400', async () => {
+    const body = { apiVersion: 'v1/', kind: 'ConfigMap', metadata: { name: 'x' } };
+    const answer = await server.post(maps, body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toBe(
+      'ConfigMap in version "" cannot be handled as a ConfigMap: ' +
+        `Object 'apiVersion' is missing in '${JSON.stringify(body)}'`,
+    );
+  });
+
   test('API-9: definitions of custom kinds are not known as other kinds are', async () => {
     const definition = { apiVersion: 'apiextensions.svc.io/v1', kind: 'CustomResourceDefinition' };
     const map = { apiVersion: 'v1', kind: 'ConfigMap' };

@@ -5,6 +5,7 @@ import {
   encodeCbor,
   encodeEnvelope,
   openEnvelope,
+  seal,
   WireReader,
 } from '@wheelhouse/codec';
 import { schemaOf } from '@wheelhouse/kinds';
@@ -147,6 +148,26 @@ describe('protobuf', () => {
     const options = { preconditions: { uid: 'other' } };
     const refused = await send('DELETE', 'configmaps/a', ['meta.v1.DeleteOptions', options]);
     expect(refused.status, refused.bytes.toString()).toBe(409);
+  });
+
+  test('CODEC-3: an unreadable object is 400 and named by its kind, if that is readable', async () => {
+    const path = '/api/v1/namespaces/default/configmaps';
+    const unrecognized = 'the object provided is unrecognized (must be of type ConfigMap): ';
+    const unfit = 'ConfigMap in version "v1" cannot be handled as a ConfigMap: ';
+    const type = { apiVersion: 'v1', kind: 'ConfigMap' };
+    for (const [body, message] of [
+      [Buffer.alloc(0), `${unrecognized}empty data (<empty>)`],
+      [Buffer.from('k8s\0'), `${unrecognized}empty body (6b387300)`],
+      [seal(type, Buffer.from([0xff])), `${unfit}unexpected EOF`],
+      [
+        seal({ ...type, kind: 'Nothing' }, Buffer.from([0xff])),
+        'Nothing in version "v1" cannot be handled as a ConfigMap: no kind "Nothing" is registered ' +
+          'for version "v1" in scheme "pkg/api/legacyscheme/scheme.go:30"',
+      ],
+    ] as const) {
+      const answer = await server.request('POST', path, { body, type: protobuf });
+      expect([answer.status, answer.body.message]).toEqual([400, message]);
+    }
   });
 
   test('CODEC-3: a list is available in protobuf, also for a JSON request', async () => {

@@ -32,11 +32,13 @@ export function isEnvelope(bytes: Buffer): boolean {
  * @throws ProtobufError
  */
 export function openEnvelope(body: Buffer): Envelope {
+  if (body.length === 0) throw new ProtobufError('empty data');
   if (!isEnvelope(body)) {
     throw new ProtobufError(
       'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]',
     );
   }
+  if (body.length === magic.length) throw new ProtobufError('empty body');
   let apiVersion = '';
   let kind = '';
   let raw: Buffer = Buffer.alloc(0);

@@ -47,15 +47,19 @@ export interface DecodedBody {
   readonly hasFraction?: true;
   /** Set when the body is CBOR, which has other decoding rules. */
   readonly cbor?: CborFindings;
+  /**
+   * Why a CBOR or protobuf body does not fit its kind; the value then has only apiVersion and kind.
+   */
+  readonly misfit?: string;
 }
+
+type Decoded = DecodedJson & Pick<DecodedBody, 'cbor' | 'yaml' | 'misfit'>;
 
 /**
  * Decodes a body; throws (or rejects with) JsonError, YamlError, ProtobufError, CborError, and
  * TooManyValues.
  */
-export type BodyDecoder = (
-  bytes: Buffer,
-) => MaybePromise<DecodedJson & Pick<DecodedBody, 'cbor' | 'yaml'>>;
+export type BodyDecoder = (bytes: Buffer) => MaybePromise<Decoded>;
 
 /**
  * Limits of a body. Everything after the decoder walks objects recursively, so the nesting limit is
@@ -97,36 +101,52 @@ export function decodeJsonBody(
 
 /**
  * Decodes a body in its envelope by the schema of the kind that the envelope names, or else of the
- * request's kind (CODEC-3).
+ * request's kind (CODEC-3). Throws ProtobufError for a malformed envelope.
  */
 function decodeProtobufBody(
   bytes: Buffer,
   { dialect, type, paceOf }: Expected,
-): MaybePromise<DecodedJson> {
+): MaybePromise<Decoded> {
   const envelope = openEnvelope(bytes);
   const { raw } = envelope;
   const apiVersion = envelope.apiVersion || type.apiVersion;
   const kind = envelope.kind || type.kind;
   const schema = schemaOfKind(dialect, { apiVersion, kind });
+  const withoutObject = (misfit: string): Decoded => ({
+    value: { apiVersion, kind },
+    duplicates: [],
+    misfit,
+  });
   if (schema === undefined) {
     const version = JSON.stringify(apiVersion);
-    throw new ProtobufError(
+    return withoutObject(
       `no kind ${JSON.stringify(kind)} is registered for version ${version} in protobuf`,
     );
   }
+  const afterError = (error: unknown): Decoded => {
+    if (error instanceof ProtobufError) return withoutObject(error.message);
+    throw error;
+  };
   const valuesMax = bodyValuesMax;
   const decodedOf = (message: JsonObject): DecodedJson => ({
     value: { ...message, apiVersion, kind },
     duplicates: [],
   });
   const pace = paceOf(bytes.length);
-  if (pace === undefined) return decodedOf(decodeMessage(schema, raw, { valuesMax }));
   function* steps(of: Schema): Generator<void, DecodedJson> {
     const message = yield* decodeMessageSteps(of, raw, { valuesMax });
     yield* checkValuesSteps(message);
     return decodedOf(message);
   }
-  return runAtPace(steps(schema), pace);
+  try {
+    const decoded =
+      pace === undefined
+        ? decodedOf(decodeMessage(schema, raw, { valuesMax }))
+        : runAtPace(steps(schema), pace);
+    return decoded instanceof Promise ? decoded.catch(afterError) : decoded;
+  } catch (error) {
+    return afterError(error);
+  }
 }
 
 /** What a decoder needs to know about the expected body: the schema, if its type is built in. */
@@ -167,8 +187,6 @@ export function decoderFor(
 
 /** What decoding a CBOR body found besides its value. */
 export interface CborFindings {
-  /** Why the body does not fit its kind; the value then has only apiVersion and kind. */
-  readonly misfit?: string;
   /** The unknown members; absent for custom kinds, whose own decoder finds them. */
   readonly unknown?: FoundPaths;
 }
@@ -193,7 +211,7 @@ const typeMeta: Schema = {
 function decodeCborBody(
   bytes: Buffer,
   schema: Schema | undefined,
-): DecodedJson & { readonly cbor: CborFindings } {
+): Decoded & { readonly cbor: CborFindings } {
   const type = schema === undefined ? undefined : typeOf(bytes);
   try {
     const { value, unknown } =
@@ -201,7 +219,7 @@ function decodeCborBody(
     return { value, duplicates: [], cbor: unknown === undefined ? {} : { unknown } };
   } catch (error) {
     if (!(error instanceof CborError)) throw error;
-    return { value: type ?? typeOf(bytes), duplicates: [], cbor: { misfit: error.message } };
+    return { value: type ?? typeOf(bytes), duplicates: [], cbor: {}, misfit: error.message };
   }
 }
 

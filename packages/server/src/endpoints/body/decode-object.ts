@@ -33,7 +33,7 @@ import type { Target } from '../../registry/contract.ts';
 import { groupKindOf } from '../../registry/registry.ts';
 import type { FieldValidation } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
-import { bodyLimits, type CborFindings, type DecodedBody, decoderFor, readingOf } from './body.ts';
+import { bodyLimits, type DecodedBody, decoderFor, readingOf } from './body.ts';
 import { Complaints, reportComplaints, shapeSteps } from './shape.ts';
 
 /** Reads the request's body and decodes it by its Content-Type; throws 400, 413, 415 (API-9). */
@@ -79,17 +79,17 @@ export async function decodeOptionsBody(
     ...readingOf(call),
   });
   let value: JsonValue;
-  let cbor: CborFindings | undefined;
+  let why: string | undefined;
   try {
     const decoded = await decode(bytes);
-    ({ value, cbor } = decoded);
+    value = decoded.value;
+    why = decoded.misfit ?? (decoded.cbor === undefined ? typeProblem(value) : undefined);
     if (decoded.hasFraction && schema !== undefined) await checkIntegers(call, schema, bytes);
   } catch (error) {
     if (!(error instanceof DecodeError)) throw badRequest(malformed(error));
-    const why = error.message;
-    throw badRequest(problemText({ code: 'unfit body', kind, version: 'v1', expected: kind, why }));
+    const unfit = { kind, version: 'v1', expected: kind, why: error.message };
+    throw badRequest(problemText({ code: 'unfit body', ...unfit }));
   }
-  const why = cbor === undefined ? typeProblem(value) : cbor.misfit;
   if (why !== undefined) throw badRequest(why);
   const options = (value ?? {}) as JsonObject;
   if (options.kind !== undefined && options.kind !== '' && options.kind !== kind) {
@@ -138,10 +138,10 @@ export function* objectSteps(
   const value = objectOf(target, body);
   const fail = (message: string) => cannotHandle(target, value, message);
   const isTyped = target.def.behavior.bodies === 'typed';
-  if (!isTyped && body.cbor?.misfit !== undefined) throw fail(body.cbor.misfit);
+  if (!isTyped && body.misfit !== undefined) throw fail(body.misfit);
   if (isTyped) checkStatedType(call, value, body);
   else checkExactType(target, value, body);
-  if (body.cbor?.misfit !== undefined) throw fail(body.cbor.misfit);
+  if (body.misfit !== undefined) throw fail(body.misfit);
   const complaints = new Complaints();
   complaints.repeated(body.repeated);
   if (body.cbor?.unknown !== undefined) complaints.unknownIn(body.cbor.unknown);
@@ -226,6 +226,9 @@ const exactType = (value: JsonObject) => ({
 function checkStatedType(call: ApiCall, value: JsonObject, body: DecodedBody): void {
   const { target } = call;
   const { kind, apiVersion } = body.cbor === undefined ? statedType(value) : exactType(value);
+  if (parseApiVersion(apiVersion)?.version === '') {
+    throw missingVersion(target, body, kind || target.def.kind);
+  }
   const isKindOther = kind !== '' && kind !== target.def.kind;
   const isVersionOther = apiVersion !== '' && apiVersion !== expectedVersion(target);
   const why = isKindOther || isVersionOther ? misfitKind(call, value) : undefined;
@@ -239,15 +242,17 @@ function checkExactType(target: Target, value: JsonObject, body: DecodedBody): v
   if (kind === '') {
     throw unrecognized(target, body.bytes, `Object 'Kind' is missing in '${wholeText(body)}'`);
   }
-  if (apiVersion === '' && body.cbor !== undefined) {
-    const why = `Object 'apiVersion' is missing in '${wholeText(body)}'`;
-    const expected = target.def.kind;
-    throw badRequest(problemText({ code: 'unfit body', kind, version: '', expected, why }));
-  }
+  if (apiVersion === '' && body.cbor !== undefined) throw missingVersion(target, body, kind);
   if (apiVersion !== expectedVersion(target)) throw otherVersion(target, apiVersion);
   if (kind === target.def.kind) return;
   const error = invalid('kind', kind, `must be ${target.def.kind}`);
   throw invalidObject({ ...groupKindOf(target.def), kind }, nameOf(value), [error]);
+}
+
+function missingVersion(target: Target, body: DecodedBody, kind: string): Error {
+  const why = `Object 'apiVersion' is missing in '${wholeText(body)}'`;
+  const expected = target.def.kind;
+  return badRequest(problemText({ code: 'unfit body', kind, version: '', expected, why }));
 }
 
 function otherVersion(target: Target, apiVersion: string): Error {
