@@ -391,6 +391,12 @@ describe('DEL-3: deletecollection', () => {
     expect((await server.remove(path)).status).toBe(200);
   });
 
+  test('DEL-3: the selection is validated before the body', async () => {
+    const path = '/api/v1/namespaces/default/configmaps?resourceVersionMatch=Exact';
+    const options = { type: 'application/unknown', body: Buffer.from('{') };
+    expect((await server.request('DELETE', path, options)).status).toBe(422);
+  });
+
   test('DEL-3: a resourceVersion spares objects that were created later', async () => {
     const own = await freshNamespace(server);
     const path = `/api/v1/namespaces/${own}/configmaps`;

@@ -272,6 +272,11 @@ describe('streams', () => {
     expect(kubelet.requests).toEqual([]);
   });
 
+  test('DRY-1: a dry run of a stream is 400', async () => {
+    const answer = await (await withPod()).get(`${pods}/p/exec?container=a&dryRun=All`);
+    expect([answer.status, answer.body.message]).toEqual([400, 'dryRun is not supported']);
+  });
+
   test('API-1: a kubelet’s refusal is returned, and another answer is 500', async () => {
     const server = await withPod();
     kubelet.upgrade = (_, socket) =>

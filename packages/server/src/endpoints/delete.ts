@@ -91,20 +91,21 @@ const parallelMax = 16;
 
 /**
  * DELETE of a collection: every object that the list would contain; an object that is already gone
- * is no error (DEL-3).
+ * is no error (DEL-3). The selection is validated before `removal` reads the body.
  */
 export async function deleteCollectionEndpoint(
   call: ApiCall,
-  options: { list: ListOptions; removal: DeleteOptions },
+  options: { list: ListOptions; removal: () => Promise<DeleteOptions> },
 ): Promise<void> {
   const { context, target } = call;
-  const { list, removal } = options;
+  const { list } = options;
+  const { filter, name } = checkedSelection(call, list);
+  const removal = await options.removal();
   if (removal.ignoreStoreReadError === true && context.unreadableDeletion === 'allowed') {
     const why = 'is not allowed with DELETECOLLECTION, try again after removing the option';
     const kind = { group: context.dialect.group('meta'), kind: 'DeleteOptions' };
     throw invalidObject(kind, '', [invalid(ignoreStoreReadError, true, why)]);
   }
-  const { filter, name } = checkedSelection(call, list);
   const found = await listShown(call, {
     namespace: target.namespace,
     ...(name === undefined ? {} : { name }),

@@ -154,7 +154,7 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
   delete: async (call) => deleteEndpoint(call, await removalOptions(call)),
   deletecollection: async (call) => {
     const list = parseListOptions(call.info.query, call.context.dialect);
-    return deleteCollectionEndpoint(call, { list, removal: await removalOptions(call) });
+    return deleteCollectionEndpoint(call, { list, removal: () => removalOptions(call) });
   },
 };
 

@@ -169,14 +169,15 @@ function streamQuery(object: JsonObject): string {
 
 /**
  * Runs admission for a connection (ADM-2) and returns its options; those in `fixed` do not come
- * from the query. Rejects with a StatusError.
+ * from the query. Rejects with a StatusError, and for a dry run, which a connection cannot be.
  */
 export async function admitStream(
   call: ApiCall,
   fixed: JsonObject = {},
 ): Promise<ApiObject & JsonObject> {
   const { registry, dialect } = call.context;
-  const { target } = call;
+  const { target, info } = call;
+  if (optionalText(info.query, 'dryRun') !== undefined) throw badRequest('dryRun is not supported');
   const object: ApiObject & JsonObject = { ...streamOptions(call), ...fixed };
   const operation = 'CONNECT' as const;
   const context = writeContext(call, parseCreateOptions(new URLSearchParams(), dialect));

@@ -23,8 +23,7 @@ type Destination = Pick<ProxiedRequest, 'scheme' | 'host' | 'port' | 'trust'>;
  * the Pod, to a Pod behind the Service, or to the Node. Rejects with 400, 404, and 503.
  */
 export async function proxyEndpoint(call: ApiCall): Promise<void> {
-  const { exchange, info, target, context } = call;
-  if ((info.query.get('dryRun') ?? '') !== '') throw badRequest('dryRun is not supported');
+  const { exchange, target, context } = call;
   const options = await admitStream(call, { path: pathBehind(call) });
   const destination = await destinationOf(call);
   // A cleaned path keeps its trailing slash, as in kube-apiserver.
