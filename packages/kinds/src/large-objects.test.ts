@@ -336,7 +336,18 @@ const autoscalerOf = (spec: JsonObject): ApiObject => {
   const metadata = { name: 'wide' };
   return made({ apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata, spec });
 };
+const networkPolicyOf = (rule: JsonObject): ApiObject => {
+  const metadata = { name: 'wide', namespace: 'default' };
+  const spec = { podSelector: {}, ingress: [rule] };
+  return made({ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata, spec });
+};
+const endpointSliceOf = (members: JsonObject): ApiObject => {
+  const metadata = { name: 'wide', namespace: 'default' };
+  const head = { apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', metadata };
+  return made({ ...head, addressType: 'IPv4', ...members });
+};
 const many = repeated(1_000, () => ({}));
+const wrongPorts = many.map(() => ({ protocol: '-', port: 0 }));
 const lists: Readonly<Record<string, ApiObject>> = {
   'failure rules of a Job': jobOf({ podFailurePolicy: { rules: many } }),
   'patterns of a failure rule': jobOf({ podFailurePolicy: { rules: [{ onPodConditions: many }] } }),
@@ -346,6 +357,16 @@ const lists: Readonly<Record<string, ApiObject>> = {
     successPolicy: { rules: many },
   }),
   'metrics of an autoscaler': autoscalerOf({ metrics: many }),
+  'ports of a NetworkPolicy': networkPolicyOf({ ports: wrongPorts }),
+  'peers of a NetworkPolicy': networkPolicyOf({ from: many }),
+  'blocks of a NetworkPolicy': networkPolicyOf({
+    from: [{ ipBlock: { cidr: '10.0.0.0/8', except: many.map(() => '-') } }],
+  }),
+  'addresses of an EndpointSlice': endpointSliceOf({
+    endpoints: [{ addresses: many.map(() => '-') }],
+  }),
+  'endpoints of an EndpointSlice': endpointSliceOf({ endpoints: many }),
+  'ports of an EndpointSlice': endpointSliceOf({ endpoints: [], ports: wrongPorts }),
   'scaling policies of an autoscaler': autoscalerOf({
     behavior: { scaleDown: { policies: many } },
   }),

@@ -1,5 +1,4 @@
 import {
-  appendAll,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
@@ -22,7 +21,7 @@ import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../gen/types/discovery/v1.ts';
 import { validateChoice, validateLabels } from '../pod/fields.ts';
 import type { ColumnDef, ResourceDef, StrategyContext } from '../resource-def.ts';
-import { immutable, sameOrEmpty } from '../rules/checks.ts';
+import { eachError, immutable, sameOrEmpty } from '../rules/checks.ts';
 import { fillAbsent, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -77,10 +76,10 @@ export function endpointSlice(dialect: Dialect, features: Features = defaultFeat
         dropTopology(context, object, old, nodeLabel);
       },
       validateCreate: (_, object) => validateEndpointSlice(object),
-      validateUpdate: (_, object, old) => [
-        ...validateEndpointSlice(object),
-        ...immutable('addressType', object.addressType, old.addressType),
-      ],
+      *validateUpdate(_, object, old) {
+        const errors = yield* validateEndpointSlice(object);
+        return [...errors, ...immutable('addressType', object.addressType, old.addressType)];
+      },
       warnings: (object, old) =>
         old === undefined && (object.addressType ?? '') === 'FQDN'
           ? ['spec.addressType: FQDN endpoints are deprecated']
@@ -143,28 +142,28 @@ function countGeneration(object: Stored<EndpointSlice>, old: Stored<EndpointSlic
 }
 
 /** Validates an EndpointSlice except its metadata. */
-function validateEndpointSlice(object: Stored<EndpointSlice>): FieldError[] {
+function* validateEndpointSlice(object: Stored<EndpointSlice>): Generator<void, FieldError[]> {
   return [
     ...validateChoice('addressType', object.addressType ?? '', ['FQDN', 'IPv4', 'IPv6']),
-    ...validateEndpoints(object),
-    ...validatePorts(object.ports ?? []),
+    ...(yield* validateEndpoints(object)),
+    ...(yield* validatePorts(object.ports ?? [])),
   ];
 }
 
 const endpointsMax = 1000;
 
-function validateEndpoints(object: Stored<EndpointSlice>): FieldError[] {
+function* validateEndpoints(object: Stored<EndpointSlice>): Generator<void, FieldError[]> {
   const endpoints = object.endpoints ?? [];
   if (endpoints.length > endpointsMax) {
     return [tooMany('endpoints', endpoints.length, endpointsMax)];
   }
   const addressType = object.addressType ?? '';
-  return endpoints.flatMap((endpoint, index) => {
+  return yield* eachError(endpoints, function* (endpoint, index) {
     const path = `endpoints[${index}]`;
     const nodeName = endpoint.nodeName;
     const hostname = endpoint.hostname;
     return [
-      ...validateAddresses(endpoint, `${path}.addresses`, addressType),
+      ...(yield* validateAddresses(endpoint, `${path}.addresses`, addressType)),
       ...optionalName(nodeName, `${path}.nodeName`, dnsSubdomain),
       ...validateTopology(endpoint, `${path}.deprecatedTopology`),
       ...optionalName(hostname, `${path}.hostname`, dnsLabel),
@@ -205,7 +204,11 @@ const addressRules: Readonly<Record<string, AddressRule>> = {
   },
 };
 
-function validateAddresses(endpoint: Stored<Endpoint>, path: string, type: string): FieldError[] {
+function* validateAddresses(
+  endpoint: Stored<Endpoint>,
+  path: string,
+  type: string,
+): Generator<void, FieldError[]> {
   const addresses = (endpoint.addresses ?? []).map(String);
   const errors: FieldError[] = [];
   if (addresses.length === 0) errors.push(required(path, 'must contain at least 1 address'));
@@ -213,10 +216,11 @@ function validateAddresses(endpoint: Stored<Endpoint>, path: string, type: strin
     errors.push(tooMany(path, addresses.length, addressesMax));
   }
   const rule = Object.hasOwn(addressRules, type) ? addressRules[type] : undefined;
-  addresses.forEach((address, index) => {
-    appendAll(errors, rule?.(`${path}[${index}]`, address) ?? []);
-  });
-  return errors;
+  if (rule === undefined) return errors;
+  const ofEach = yield* eachError(addresses, (address, index) =>
+    rule(`${path}[${index}]`, address),
+  );
+  return [...errors, ...ofEach];
 }
 
 const optionalName = (value: JsonValue | undefined, field: string, rule: typeof dnsLabel) =>
@@ -249,10 +253,10 @@ function validateHints(endpoint: Stored<Endpoint>, path: string): FieldError[] {
 
 const portsMax = 20000;
 
-function validatePorts(ports: readonly Stored<EndpointPort>[]): FieldError[] {
+function* validatePorts(ports: readonly Stored<EndpointPort>[]): Generator<void, FieldError[]> {
   if (ports.length > portsMax) return [tooMany('ports', ports.length, portsMax)];
   const names = new Set<string>();
-  return ports.flatMap((port, index) => {
+  return yield* eachError(ports, (port, index) => {
     const path = `ports[${index}]`;
     const name = port.name ?? '';
     const errors = name === '' ? [] : ruleErrors(`${path}.name`, name, dnsLabel);

@@ -27,7 +27,7 @@ import type {
 } from '../gen/types/networking/v1.ts';
 import { validatePortNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { goList, reportedTwice } from '../rules/checks.ts';
+import { eachError, goList, reportedTwice } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -53,7 +53,9 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validateNetworkPolicy(object),
-      validateUpdate: (_, object) => reportedTwice(validateNetworkPolicy(object)),
+      *validateUpdate(_, object) {
+        return reportedTwice(yield* validateNetworkPolicy(object));
+      },
     },
     example: () => ({
       apiVersion: `${dialect.group('networking')}/v1`,
@@ -77,12 +79,12 @@ function fillDefaults(object: Stored<NetworkPolicy>): void {
 }
 
 /** Validates a NetworkPolicy except its metadata. */
-function validateNetworkPolicy(object: Stored<NetworkPolicy>): FieldError[] {
+function* validateNetworkPolicy(object: Stored<NetworkPolicy>): Generator<void, FieldError[]> {
   const spec = object.spec ?? {};
   return [
     ...validateSelector(spec, 'spec', 'podSelector'),
-    ...validateRules(spec, { direction: 'ingress', peers: 'from' }),
-    ...validateRules(spec, { direction: 'egress', peers: 'to' }),
+    ...(yield* validateRules(spec, { direction: 'ingress', peers: 'from' })),
+    ...(yield* validateRules(spec, { direction: 'egress', peers: 'to' })),
     ...validateTypes(spec),
   ];
 }
@@ -99,14 +101,16 @@ function validateSelector(
 function validateRules(
   spec: Stored<NetworkPolicySpec>,
   names: { readonly direction: string; readonly peers: string },
-): FieldError[] {
-  return objectsAt(spec, names.direction).flatMap((rule, index) => {
+): Generator<void, FieldError[]> {
+  return eachError(objectsAt(spec, names.direction), function* (rule, index) {
     const path = `spec.${names.direction}[${index}]`;
     return [
-      ...objectsAt(rule, 'ports').flatMap((port, at) => validatePort(port, `${path}.ports[${at}]`)),
-      ...objectsAt(rule, names.peers).flatMap((peer, at) =>
+      ...(yield* eachError(objectsAt(rule, 'ports'), (port, at) =>
+        validatePort(port, `${path}.ports[${at}]`),
+      )),
+      ...(yield* eachError(objectsAt(rule, names.peers), (peer, at) =>
         validatePeer(peer, `${path}.${names.peers}[${at}]`),
-      ),
+      )),
     ];
   });
 }
@@ -142,13 +146,16 @@ function validateRange(port: Stored<NetworkPolicyPort>, path: string): FieldErro
   ];
 }
 
-function validatePeer(peer: Stored<NetworkPolicyPeer>, path: string): FieldError[] {
+function* validatePeer(
+  peer: Stored<NetworkPolicyPeer>,
+  path: string,
+): Generator<void, FieldError[]> {
   const block = peer.ipBlock;
   const selectors = (['podSelector', 'namespaceSelector'] as const).filter(
     (name) => peer[name] !== undefined,
   );
   const errors = selectors.flatMap((name) => validateSelector(peer, path, name));
-  if (block !== undefined) appendAll(errors, validateBlock(block, `${path}.ipBlock`));
+  if (block !== undefined) appendAll(errors, yield* validateBlock(block, `${path}.ipBlock`));
   if (block === undefined && selectors.length === 0) {
     errors.push(required(path, 'must specify a peer'));
   }
@@ -158,12 +165,12 @@ function validatePeer(peer: Stored<NetworkPolicyPeer>, path: string): FieldError
   return errors;
 }
 
-function validateBlock(block: Stored<IPBlock>, path: string): FieldError[] {
+function* validateBlock(block: Stored<IPBlock>, path: string): Generator<void, FieldError[]> {
   const cidr = block.cidr ?? '';
   if (cidr === '') return [required(`${path}.cidr`)];
   const whole = parseIpBlock(cidr);
   if (whole === undefined) return validateCidr(`${path}.cidr`, cidr);
-  return (block.except ?? []).flatMap((value, index) => {
+  return yield* eachError(block.except ?? [], (value, index) => {
     const field = `${path}.except[${index}]`;
     const text = String(value);
     const part = parseIpBlock(text);
