@@ -346,6 +346,8 @@ const endpointSliceOf = (members: JsonObject): ApiObject => {
   const head = { apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', metadata };
   return made({ ...head, addressType: 'IPv4', ...members });
 };
+const inStorage = (kind: string, members: JsonObject): ApiObject =>
+  made({ apiVersion: 'storage.k8s.io/v1', kind, metadata: { name: 'wide' }, ...members });
 const many = repeated(1_000, () => ({}));
 const wrongPorts = many.map(() => ({ protocol: '-', port: 0 }));
 const lists: Readonly<Record<string, ApiObject>> = {
@@ -367,6 +369,11 @@ const lists: Readonly<Record<string, ApiObject>> = {
   }),
   'endpoints of an EndpointSlice': endpointSliceOf({ endpoints: many }),
   'ports of an EndpointSlice': endpointSliceOf({ endpoints: [], ports: wrongPorts }),
+  'drivers of a CSINode': inStorage('CSINode', { spec: { drivers: many } }),
+  'expressions of a StorageClass': inStorage('StorageClass', {
+    provisioner: 'a.io/b',
+    allowedTopologies: [{ matchLabelExpressions: many }],
+  }),
   'scaling policies of an autoscaler': autoscalerOf({
     behavior: { scaleDown: { policies: many } },
   }),

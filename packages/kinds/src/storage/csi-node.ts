@@ -14,7 +14,7 @@ import { defineKind } from '../define.ts';
 import type { CSINode, CSINodeDriver } from '../gen/types/storage/v1.ts';
 import { validateDriverName, validateNonNegative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { reportedTwice, sameOrEmpty } from '../rules/checks.ts';
+import { eachError, reportedTwice, sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** CSINode: the storage drivers on a node. */
@@ -42,10 +42,9 @@ export function csiNode(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['whole', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [
-        ...reportedTwice(validate(object)),
-        ...validateImmutable(object, old),
-      ],
+      *validateUpdate(_, object, old) {
+        return [...reportedTwice(yield* validate(object)), ...validateImmutable(object, old)];
+      },
       allowUnconditionalUpdate: false,
       deleteAnswers: 'object',
     },
@@ -58,9 +57,9 @@ export function csiNode(dialect: Dialect): ResourceDef {
   });
 }
 
-function validate(object: Stored<CSINode>): FieldError[] {
+function validate(object: Stored<CSINode>): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return (object.spec?.drivers ?? []).flatMap((driver, index) => {
+  return eachError(object.spec?.drivers ?? [], (driver, index) => {
     const path = `spec.drivers[${index}]`;
     const name = driver.name ?? '';
     const errors = [

@@ -23,7 +23,7 @@ import type {
 import type { StorageClass } from '../gen/types/storage/v1.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { immutable, mapBytes, sameOrAbsent, sameOrEmpty } from '../rules/checks.ts';
+import { eachError, immutable, mapBytes, sameOrAbsent, sameOrEmpty } from '../rules/checks.ts';
 import { fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -67,7 +67,9 @@ export function storageClass(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...validateImmutable(object, old)],
+      *validateUpdate(_, object, old) {
+        return [...(yield* validate(object)), ...validateImmutable(object, old)];
+      },
       warnings: (object) => topologyWarnings(object, dialect),
       deleteAnswers: 'object',
     },
@@ -83,7 +85,7 @@ export function storageClass(dialect: Dialect): ResourceDef {
 const fillDefaults = (object: Stored<StorageClass>) =>
   fillAbsent(object, { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' });
 
-function validate(object: Stored<StorageClass>): FieldError[] {
+function* validate(object: Stored<StorageClass>): Generator<void, FieldError[]> {
   const provisioner = object.provisioner ?? '';
   return [
     ...(provisioner === ''
@@ -92,7 +94,7 @@ function validate(object: Stored<StorageClass>): FieldError[] {
     ...validateParameters(object.parameters),
     ...validateOptionalEnum(object, 'reclaimPolicy', ['Delete', 'Retain']),
     ...validateEnum(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
-    ...validateTopologies(object.allowedTopologies ?? []),
+    ...(yield* validateTopologies(object.allowedTopologies ?? [])),
   ];
 }
 
@@ -128,18 +130,18 @@ function validateEnum(
 }
 
 /** Validates terms that select a topology, and rejects equal ones. */
-function validateTopologies(terms: readonly Stored<TopologySelectorTerm>[]): FieldError[] {
+function validateTopologies(
+  terms: readonly Stored<TopologySelectorTerm>[],
+): Generator<void, FieldError[]> {
   // kube-apiserver starts with as many empty terms and reports each equal term once.
   const seen = new Map([['[]', terms.length]]);
   let pairs = 0;
-  return terms.flatMap((term, index) => {
+  return eachError(terms, function* (term, index) {
     const path = `allowedTopologies[${index}].matchLabelExpressions`;
     const expressions = term.matchLabelExpressions ?? [];
-    const shape = new Map(
-      expressions.map((one) => [one.key ?? '', (one.values ?? []).map(String).sort()]),
-    );
-    const errors = validateExpressions(expressions, path);
-    const identity = JSON.stringify([...shape].sort());
+    const errors = yield* validateExpressions(expressions, path);
+    yield;
+    const identity = identityOf(expressions);
     const equal = seen.get(identity) ?? 0;
     for (let count = 0; count < equal && pairs < pairErrorsMax; count += 1, pairs += 1) {
       errors.push(duplicate(path, ''));
@@ -149,12 +151,20 @@ function validateTopologies(terms: readonly Stored<TopologySelectorTerm>[]): Fie
   });
 }
 
+/** The keys and values that a term selects, as a text that does not depend on their order. */
+function identityOf(expressions: readonly Stored<TopologySelectorLabelRequirement>[]): string {
+  const shape = new Map(
+    expressions.map((one) => [one.key ?? '', (one.values ?? []).map(String).sort()]),
+  );
+  return JSON.stringify([...shape].sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
 function validateExpressions(
   expressions: readonly Stored<TopologySelectorLabelRequirement>[],
   path: string,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const keys = new Set<string>();
-  return expressions.flatMap((expression, index) => {
+  return eachError(expressions, (expression, index) => {
     const at = `${path}[${index}]`;
     const key = expression.key ?? '';
     const values = (expression.values ?? []).map(String);
