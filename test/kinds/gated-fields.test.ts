@@ -80,6 +80,8 @@ describe('VER-5: gates that are off', () => {
       expect(made.status, made.text).toBe(201);
       expect(made.body.spec.initContainers[0]).not.toHaveProperty('restartPolicy');
       expect(made.body.spec.containers[0]).not.toHaveProperty('lifecycle');
+      const idle = await server.post(pods(namespace), pod('b', {}, { lifecycle: { preStop: {} } }));
+      expect(idle.body.message).toContain('preStop: Required value: must specify a handler type');
       const template = {
         spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] },
       };

@@ -173,8 +173,9 @@ function podFields(path: string): readonly GatedFields[] {
     },
     {
       gates: ['PodLifecycleSleepAction'],
-      drop: [`${containers}.lifecycle.preStop|postStart.sleep`],
-      adjust: (object) => dropEmptyHandlers(specOf(object)),
+      drop: [],
+      usedBy: [`${containers}.lifecycle.preStop|postStart.sleep`],
+      adjust: (object) => dropSleeps(specOf(object)),
     },
     {
       gates: ['ImageVolume'],
@@ -190,14 +191,16 @@ function podFields(path: string): readonly GatedFields[] {
   ];
 }
 
-/** Removes handlers without an action. */
-function dropEmptyHandlers(spec: JsonObject | undefined): void {
+/** Removes pauses, and the handlers that have no other action. */
+function dropSleeps(spec: JsonObject | undefined): void {
   for (const { container } of eachContainer(spec, '')) {
     const lifecycle = objectAt(container, 'lifecycle');
     if (lifecycle === undefined) continue;
     for (const name of ['preStop', 'postStart']) {
       const handler = objectAt(lifecycle, name);
-      if (handler !== undefined && Object.keys(handler).length === 0) delete lifecycle[name];
+      if (handler === undefined || !isSet(handler, 'sleep')) continue;
+      delete handler['sleep'];
+      if (Object.keys(handler).length === 0) delete lifecycle[name];
     }
     if (Object.keys(lifecycle).length === 0) delete container['lifecycle'];
   }
