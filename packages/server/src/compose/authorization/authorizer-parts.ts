@@ -66,10 +66,12 @@ export async function openAuthorizerParts(
   const node = types.has('Node') ? await openNodeAuthorizer(options) : undefined;
   if (node !== undefined) {
     const { authorizer } = node;
-    const rulesFor = (user: UserInfo) => ({
-      rules: [],
-      errors: [authorizer.rulesProblem(user) ?? []].flat(),
-    });
+    const rulesFor = (user: UserInfo): RulesForUser => {
+      const problem = authorizer.rulesProblem(user);
+      return problem === undefined
+        ? { rules: [], errors: [], extent: 'whole' }
+        : { rules: [], errors: [problem], extent: 'partial' };
+    };
     parts.set('Node', { authorizer, rulesFor });
   }
   return {
@@ -82,14 +84,20 @@ export async function openAuthorizerParts(
   };
 }
 
+const wholeRules = (rules: RulesForUser['rules']): RulesForUser => ({
+  rules,
+  errors: [],
+  extent: 'whole',
+});
+
 const allRules = [
   policyRule({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }),
   policyRule({ verbs: ['*'], nonResourceURLs: ['*'] }),
 ];
 
 const fixedParts: readonly (readonly [AuthorizerType, AuthorizerPart])[] = [
-  ['AlwaysAllow', { authorizer: alwaysAllow, rulesFor: () => ({ rules: allRules, errors: [] }) }],
-  ['AlwaysDeny', { authorizer: alwaysDeny, rulesFor: () => ({ rules: [], errors: [] }) }],
+  ['AlwaysAllow', { authorizer: alwaysAllow, rulesFor: () => wholeRules(allRules) }],
+  ['AlwaysDeny', { authorizer: alwaysDeny, rulesFor: () => wholeRules([]) }],
 ];
 
 /** Reads the policy file once; kube-apiserver does not follow it either. */
@@ -104,7 +112,7 @@ async function openAbac({ config, dialect }: ReadingBase): Promise<AuthorizerPar
   const authorizer = createAbacAuthorizer(policies);
   return {
     authorizer,
-    rulesFor: (user, namespace) => ({ rules: authorizer.rulesFor(user, namespace), errors: [] }),
+    rulesFor: (user, namespace) => wholeRules(authorizer.rulesFor(user, namespace)),
   };
 }
 

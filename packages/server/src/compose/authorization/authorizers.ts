@@ -86,6 +86,7 @@ export async function createAuthorizers(
       return {
         rules: answers.flatMap(({ rules }) => rules),
         errors: answers.flatMap(({ errors }) => errors),
+        extent: answers.every(({ extent }) => extent === 'whole') ? 'whole' : 'partial',
       };
     },
     close() {
@@ -187,6 +188,7 @@ async function connectAuthorizer(
     rulesFor: () => ({
       rules: [],
       errors: ['webhook authorizer does not support user rule resolution'],
+      extent: 'partial',
     }),
     retire: webhook.retire,
     close: webhook.close,

@@ -1,6 +1,7 @@
 import { fromStorage, textAt, toStorage } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  aggregateText,
   asApiObject,
   badRequest,
   boundedList,
@@ -192,7 +193,7 @@ async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject
   const namespace = textAt(objectAt(object, 'spec'), 'namespace');
   if (namespace === '') throw badRequest('no namespace on request');
   const found = await call.context.reviews.rulesFor(call.user, namespace);
-  const { rules, errors } = boundedRules(found);
+  const { rules, errors, extent } = boundedRules(found);
   const lists = (named: Record<string, readonly string[]>): JsonObject =>
     Object.fromEntries(
       Object.entries(named).flatMap(([name, values]) =>
@@ -215,8 +216,8 @@ async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject
     status: {
       resourceRules,
       nonResourceRules,
-      incomplete: errors.length > 0,
-      ...(errors.length === 0 ? {} : { evaluationError: errors.join(', ') }),
+      incomplete: extent === 'partial',
+      ...(errors.length === 0 ? {} : { evaluationError: aggregateText(errors) }),
     },
   };
 }
@@ -225,7 +226,7 @@ async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject
 export const reviewedValuesMax = 100_000;
 
 /** Bounds the rules of a user to what one answer may contain; an error reports the omitted ones. */
-function boundedRules({ rules, errors }: RulesForUser): RulesForUser {
+function boundedRules({ rules, errors, extent }: RulesForUser): RulesForUser {
   let values = 0;
   let kept = 0;
   while (kept < rules.length) {
@@ -239,7 +240,11 @@ function boundedRules({ rules, errors }: RulesForUser): RulesForUser {
   const listed = boundedList(errors, (error) => error);
   const more = listed.omitted === 0 ? [] : [`${listed.omitted} more errors`];
   if (kept < rules.length) more.push(`${rules.length - kept} more rules are not listed`);
-  return { rules: rules.slice(0, kept), errors: [...listed.items, ...more] };
+  return {
+    rules: rules.slice(0, kept),
+    errors: [...listed.items, ...more],
+    extent: kept < rules.length ? 'partial' : extent,
+  };
 }
 
 async function tokenReview(call: ApiCall, object: ApiObject): Promise<JsonObject> {

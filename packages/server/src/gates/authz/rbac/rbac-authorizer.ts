@@ -16,6 +16,8 @@ export interface RbacSource {
 export interface RulesForUser {
   readonly rules: readonly PolicyRule[];
   readonly errors: readonly string[];
+  /** `partial`: an authorizer does not list its rules. A role that is missing has none. */
+  readonly extent: 'whole' | 'partial';
 }
 
 export interface RbacAuthorizer extends Authorizer {
@@ -82,12 +84,13 @@ export function createRbacAuthorizer(options: {
         return 'continue';
       });
       const rules = [...roles].flatMap((role) => role.rules ?? []);
-      return { rules, errors: [...errors] };
+      return { rules, errors: [...errors], extent: 'whole' };
     },
     rulesOfRole(roleRef, namespace) {
       const slot = index.role(roleRef, namespace) ?? { roleRef, rules: undefined, compiled: [] };
       const problem = unresolved(slot, dialect);
-      return { rules: slot.rules ?? [], errors: problem === undefined ? [] : [problem] };
+      const errors = problem === undefined ? [] : [problem];
+      return { rules: slot.rules ?? [], errors, extent: 'whole' };
     },
   };
 }
