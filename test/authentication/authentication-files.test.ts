@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import { silentLogger } from '@wheelhouse/machinery';
 import { type IssuedCertificate, issueCertificate } from '@wheelhouse/server/testing';
 import { expect, test } from 'vitest';
@@ -161,4 +162,14 @@ test('AUTHN-9: replaced front-proxy authorities apply, and are published', async
     const published = (await server.get(path)).body.data['requestheader-client-ca-file'];
     return proxies.every(({ certificatePem }) => published?.includes(certificatePem.trim()));
   }, 'the published authorities');
+  const { data } = (await server.get(path)).body;
+  await server.patch(
+    path,
+    { data: { 'requestheader-username-headers': null, more: 'x' } },
+    'merge',
+  );
+  const isBack = async () => isDeepStrictEqual((await server.get(path)).body.data, data);
+  await eventually(isBack, 'the restored content');
+  expect((await server.remove(path)).status).toBe(200);
+  await eventually(async () => (await server.get(path)).status === 200, 'the recreated object');
 });

@@ -489,6 +489,16 @@ describe('DEL-4: namespaces', () => {
     await isGone(`/api/v1/namespaces/${own}`);
   });
 
+  test('DEL-4: the namespace of node leases can be deleted, and is recreated', async () => {
+    const path = '/api/v1/namespaces/svc-node-lease';
+    const { uid } = (await server.get(path)).body.metadata;
+    expect((await server.remove(path)).status).toBe(200);
+    await eventually(async () => {
+      const { status, body } = await server.get(path);
+      return status === 200 && body.metadata.uid !== uid && body.status.phase === 'Active';
+    }, 'a new namespace');
+  });
+
   test.each(['default', 'svc-system', 'svc-public'])(
     'DEL-4: %s cannot be deleted',
     async (name) => {

@@ -25,6 +25,7 @@ import { startPolicyTypeChecking } from '../../controllers/policy-type-checking.
 import { startResourceQuotas } from '../../controllers/resource-quota.ts';
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
 import { startServiceCidrs } from '../../controllers/services/service-cidrs.ts';
+import { startSystemNamespaces } from '../../controllers/system-namespaces.ts';
 import { controllerTools, createObjectWriter } from '../../controllers/tools.ts';
 import {
   startClaimProtection,
@@ -37,7 +38,7 @@ import { beginAfter, type LateBackground } from '../parts.ts';
 import { addressKinds } from '../service-network/service-numbers.ts';
 import { ownAddress } from '../serving/listen.ts';
 import type { Presence } from '../storage/etcd.ts';
-import { startOwnService, tokenTracking, wiredRegistration } from './own-objects.ts';
+import { ownTools, startOwnService, tokenTracking, wiredRegistration } from './own-objects.ts';
 import { controllerSelection, type LeaderElectionSettings, runsController } from './settings.ts';
 
 /** Milliseconds between full recounts of quotas; kube-controller-manager's default. */
@@ -261,6 +262,9 @@ export function startControllers(options: ControllerOptions): { close(): Promise
     const own = startOwnService(options);
     if (own !== undefined) started.push(own);
   }
+  const { dialect } = options;
+  const namespaces = requiredKind(catalogue.snapshot(), '', 'namespaces');
+  started.push(startSystemNamespaces({ ...ownTools(options), namespaces, dialect }));
   const tracking = tokenTracking(options);
   if (tracking !== undefined) started.push(startLegacyTokenTracking(tracking));
   appendAll(started, startIdentityControllers(options));

@@ -19,6 +19,7 @@ import {
   startDefaultService,
 } from '../../controllers/services/default-service.ts';
 import {
+  type ControllerTools,
   controllerTools,
   createObjectWriter,
   type WriterIdentity,
@@ -39,8 +40,7 @@ export function ownLease(around: Around): IdentityLease | undefined {
     featureGates.enabled('APIServerIdentity') &&
     runsController(config, 'identity-lease-controller');
   if (!isOn || leases === undefined) return undefined;
-  const tools = controllerTools(around, ownUser(dialect));
-  return new IdentityLease({ ...tools, leases, dialect, hostname: hostname() });
+  return new IdentityLease({ ...ownTools(around), leases, dialect, hostname: hostname() });
 }
 
 /** The dependencies of legacy token tracking; undefined if `--controllers` disables it. */
@@ -49,7 +49,7 @@ export function tokenTracking(around: Around): LegacyTokenTracking | undefined {
   const configMaps = api.catalogue.snapshot().builtin('', 'configmaps');
   const isOn = runsController(config, 'legacy-token-tracking-controller');
   if (!isOn || configMaps === undefined) return undefined;
-  return { ...controllerTools(around, ownUser(dialect)), configMaps, dialect };
+  return { ...ownTools(around), configMaps, dialect };
 }
 
 /** Records uses of legacy tokens; undefined if `--controllers` disables it. */
@@ -70,6 +70,10 @@ const ownUser = (dialect: Dialect): WriterIdentity => ({
   controller: dialect.component('apiserver'),
   user: serverContext.user,
 });
+
+/** The tools of a controller of the server's own records. */
+export const ownTools = (around: Around): ControllerTools =>
+  controllerTools(around, ownUser(around.dialect));
 
 /** The dependencies of the controller that maintains the APIServices of served group versions. */
 export function wiredRegistration(around: Around): ApiServicesOptions {

@@ -13,6 +13,7 @@ import { requiredKind } from '../../catalogue/catalogue.ts';
 import type { IdentityLease } from '../../controllers/identity/identity-lease.ts';
 import { createTrackingRecord } from '../../controllers/identity/legacy-tokens.ts';
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
+import { systemNamespaces } from '../../controllers/system-namespaces.ts';
 import { storedVersion } from '../../controllers/tools.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
 import type { Health } from '../../observe/health.ts';
@@ -364,9 +365,6 @@ function addHook(health: Health, name: string, task: Promise<unknown>): void {
   health.add(check, { boot: true });
 }
 
-/** Suffixes of the namespaces that exist from the start, besides `default`. */
-const systemNamespaces = ['system', 'public', 'node-lease'];
-
 interface SystemObjects {
   readonly registry: Registry;
   readonly snapshot: CatalogueSnapshot;
@@ -375,14 +373,7 @@ interface SystemObjects {
 
 /** Creates the missing system namespaces; existing ones are unchanged. */
 function createSystemNamespaces({ registry, snapshot, dialect }: SystemObjects): Promise<void> {
-  const names = ['default', ...systemNamespaces.map((stem) => dialect.systemNamespace(stem))];
-  // The strategy would add this label, too late to record the server as its manager.
-  const label = dialect.label('metadata.name');
-  const namespaces = names.map((name) => ({
-    apiVersion: 'v1',
-    kind: 'Namespace',
-    metadata: { name, labels: { [label]: name } },
-  }));
+  const namespaces = systemNamespaces(dialect);
   return createMissing(registry, requiredKind(snapshot, '', 'namespaces'), namespaces);
 }
 

@@ -38,8 +38,9 @@ const recheckMs = 60_000;
 const slackMs = 5 * 60_000;
 
 /**
- * Maintains the ConfigMap and preserves the entries of other servers: at startup, every minute, and
- * when `changed` reports a new `trust`. `settled` resolves after the first pass.
+ * Maintains the ConfigMap and preserves the entries of other servers: at startup, every minute, when
+ * the ConfigMap changes, and when `changed` reports a new `trust`. `settled` resolves after the first
+ * pass.
  */
 export function startAuthenticationTrust(
   options: ControllerTools & {
@@ -52,8 +53,8 @@ export function startAuthenticationTrust(
   const place = { def: configMaps, namespace, name: trustName };
   const desired = (found: ApiObject | undefined) =>
     mergedTrust(options.trust(), { found: dataOf(found), nowMs: clock.now() });
+  const key = objectKey(namespace, trustName);
   const reconcile = async () => {
-    const key = objectKey(namespace, trustName);
     const entry = await caches.of(configMaps).get(key, undefined);
     const found = entry === undefined ? undefined : decodeEntry(entry);
     const data = desired(found);
@@ -78,8 +79,18 @@ export function startAuthenticationTrust(
       queue.addAfter('all', recheckMs);
     },
   });
+  const subscription = caches.of(configMaps).subscribe(({ previous, current }) => {
+    if ((current ?? previous)?.key === key) queue.add('all');
+  });
   queue.add('all');
-  return { settled, changed: () => queue.add('all'), close: () => queue.close() };
+  return {
+    settled,
+    changed: () => queue.add('all'),
+    close() {
+      subscription.close();
+      return queue.close();
+    },
+  };
 }
 
 function dataOf(object: ApiObject | undefined): JsonObject {
