@@ -204,6 +204,23 @@ describe('ImagePolicyWebhook', () => {
     expect(silent.body.message).toContain('one or more images rejected by webhook backend');
   });
 
+  test('ADM-1: ephemeral containers run only images that the webhook allows', async () => {
+    const server = await start({ denyTTL: -1 });
+    service.answer = () => verdict({ allowed: true });
+    await server.post(pods, pod('a'));
+    service.answer = () => verdict({ allowed: false, reason: 'no debugging' });
+    const ephemeralContainers = [{ name: 'd', image: 'debug:1' }];
+    const path = `${pods}/a/ephemeralcontainers`;
+    const refused = await server.patch(path, { spec: { ephemeralContainers } }, 'merge');
+    expect(refused.status, refused.text).toBe(403);
+    expect(refused.body.message).toBe(
+      'pods "a" is forbidden: image policy webhook backend denied one or more images: no debugging',
+    );
+    expect(service.received.at(-1)?.body).toMatchObject({
+      spec: { containers: [{ image: 'debug:1' }], namespace: 'default' },
+    });
+  });
+
   test('ADM-1: defaultAllow decides what a failing webhook means', async () => {
     const strict = await start({});
     const refused = await strict.post(pods, pod('a'));
@@ -312,7 +329,7 @@ describe('PodSecurity', () => {
     const open = await noted('POST', `/api/v1/namespaces/${namespace}/pods`, pod('f', privileged));
     expect(open.answer.status).toBe(201);
     expect(open.annotations).toEqual({
-      'pod-security.svc.io/enforce-policy': 'privileged:v1.30',
+      'pod-security.svc.io/enforce-policy': 'privileged:latest',
     });
   });
 
@@ -459,7 +476,7 @@ describe('pods', () => {
     expect(made.body.spec.tolerations).toEqual([toleration]);
     const other = { tolerations: [{ key: 'other', operator: 'Exists' }] };
     const refused = await server.post(pods, pod('b', other));
-    expect(refused.body.message).toContain('conflict with its namespace whitelist');
+    expect(refused.body.message).toContain('conflict with its cluster whitelist');
     const own = { 'scheduler.alpha.svc.io/tolerationsWhitelist': '' };
     const metadata = { annotations: own };
     await server.patch('/api/v1/namespaces/default', { metadata }, 'merge');

@@ -43,8 +43,7 @@ export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
   const prefix = `imagepolicywebhook.${dialect.group('image-policy')}`;
   const fails = (call: AdmissionCall, pod: ApiObject, error: unknown): void => {
     log('the image policy webhook failed', error);
-    if (policy.onFailure === 'deny')
-      throw refusal(call, 'the image policy webhook cannot be asked');
+    if (policy.onFailure === 'deny') throw refusal(call, 'the image policy webhook is unavailable');
     call.context.request?.annotate(`${prefix}/failed-open`, 'true');
     const annotations = pod.metadata.annotations ?? {};
     const name = `alpha.${dialect.group('image-policy')}/failed-open`;
@@ -53,11 +52,11 @@ export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
   return {
     name: 'ImagePolicyWebhook',
     async validate(call) {
-      const pod = writtenPod(call, ['CREATE', 'UPDATE']);
+      const pod = reviewedPod(call);
       if (pod === undefined) return;
       let verdict: Verdict;
       try {
-        const spec = reviewSpec(pod, call.target.namespace, dialect.group('image-policy'));
+        const spec = reviewSpec(pod, call.target, dialect.group('image-policy'));
         verdict = await ask(spec, call.context.request?.client);
       } catch (error) {
         fails(call, pod, error);
@@ -77,9 +76,20 @@ export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
   };
 }
 
-function reviewSpec(pod: ApiObject, namespace: string, domain: string): JsonObject {
+/** A new pod, or one that ephemeral containers are added to. */
+function reviewedPod(call: AdmissionCall): ApiObject | undefined {
+  const isEphemeral = call.target.subresource === 'ephemeralcontainers';
+  return isEphemeral ? call.object : writtenPod(call, ['CREATE', 'UPDATE']);
+}
+
+function reviewSpec(
+  pod: ApiObject,
+  { namespace, subresource }: AdmissionCall['target'],
+  domain: string,
+): JsonObject {
   const spec = specOf(pod);
-  const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
+  const members = subresource === '' ? ['containers', 'initContainers'] : ['ephemeralContainers'];
+  const containers = members.flatMap((member) => objectsAt(spec, member));
   const annotationEntries = Object.entries(pod.metadata.annotations ?? {}).filter(([key]) =>
     key.includes(`.${domain}/`),
   );

@@ -164,5 +164,7 @@ describe('ADM-1: bounds of a LimitRange', () => {
     const deletionTimestamp = '2030-01-01T00:00:00Z';
     const old = pod({}, { deletionTimestamp });
     expect(await admit(ranges, { object, old })).toBeUndefined();
+    const resize = { ...update, old, subresource: 'resize' };
+    expect(await admit(ranges, resize)).toBeUndefined();
   });
 });

@@ -59,9 +59,10 @@ export function limitRanger(tools: AdmissionTools): AdmissionPlugin {
  * are exempt.
  */
 function limited({ target, operation, object, old }: AdmissionCall): ApiObject | undefined {
-  if (target.def.resource === 'pods' && target.subresource === 'resize') return object;
-  if (target.subresource !== '' || operation === 'DELETE') return undefined;
-  if (target.def.resource === 'pods' && operation === 'UPDATE') return undefined;
+  const isPod = target.def.resource === 'pods';
+  const isResize = isPod && target.subresource === 'resize';
+  if (!isResize && target.subresource !== '') return undefined;
+  if (operation === 'DELETE' || (isPod && operation === 'UPDATE' && !isResize)) return undefined;
   return old?.metadata.deletionTimestamp === undefined ? object : undefined;
 }
 
@@ -234,7 +235,10 @@ function tooWide({ type, name, request, limit }: Compared, bound: Quantity): str
   if (limit === undefined || limit.nano === 0n) {
     return `${rule}, but no limit is specified or limit is 0`;
   }
-  const ratio = Number(limit.nano) / Number(request.nano);
-  if (ratio * 1e9 <= Number(bound.nano)) return undefined;
+  const ratio = milliOf(limit) / milliOf(request);
+  if (ratio * 1000 <= milliOf(bound)) return undefined;
   return `${rule}, but provided ratio is ${ratio.toFixed(6)}`;
 }
+
+/** Thousandths, since billionths of large amounts exceed the precision of a number. */
+const milliOf = ({ nano }: Quantity): number => Number(nano / 1_000_000n);

@@ -153,11 +153,10 @@ function referenced(pod: Stored<Pod>): string | undefined {
   if (configMapNames(spec).length > 0) return 'configmaps';
   if (projects('serviceAccountToken')) return 'serviceaccounts (via projected volumes)';
   if (projects('clusterTrustBundle')) return 'clustertrustbundles';
-  if ((spec?.resourceClaims ?? []).length > 0) return 'resourceclaims';
   if (volumes.some((volume) => volume.persistentVolumeClaim !== undefined)) {
     return 'persistentvolumeclaims';
   }
-  return undefined;
+  return (spec?.resourceClaims ?? []).length > 0 ? 'resourceclaims' : undefined;
 }
 
 const podStatus: Restrict = ({ call, node, refuse }) => {

@@ -14,14 +14,15 @@ const pod = (...ownerReferences: OwnerReference[]): ApiObject => ({
 
 /**
  * The refusal of a write of a Pod by a user with the `allowed` permissions, and the checked
- * accesses.
+ * accesses. `everything` is the permission to finalize objects of all kinds.
  */
 async function admit(write: Partial<WriteFixture>, ...allowed: string[]) {
   const asked: string[] = [];
   const decide = async ({ verb, resource, subresource, namespace, name }: Question) => {
     const what = [resource, subresource].filter((part) => (part ?? '') !== '').join('/');
-    asked.push(`${verb} ${what} ${namespace}/${name}`);
-    return { allowed: allowed.includes(verb), reason: 'no rule' };
+    asked.push(`${verb} ${what} ${namespace ?? ''}/${name}`);
+    const needed = resource === '*' ? 'everything' : verb;
+    return { allowed: allowed.includes(needed), reason: 'no rule' };
   };
   const plugin = ownerReferencesPermissionEnforcement(admissionTools({}, { decide }));
   const why = await refusalOf(plugin.validate, admissionCall({ resource: 'pods', ...write }));
@@ -53,7 +54,7 @@ describe('ADM-1: a writer of owner references', () => {
   test('must be able to change the finalizers of an owner that it blocks', async () => {
     expect(await admit({ object: pod(blocking) }, 'update')).toEqual({
       why: undefined,
-      asked: ['update replicasets/finalizers default/web'],
+      asked: ['update */finalizers /*', 'update replicasets/finalizers default/web'],
     });
     expect((await admit({ object: pod(blocking) })).why).toMatch(
       /^cannot set blockOwnerDeletion if/,
@@ -65,6 +66,7 @@ describe('ADM-1: a writer of owner references', () => {
     const { asked } = await admit(update(pod(blocking, other), pod(blocking)), 'delete', 'update');
     expect(asked).toEqual([
       'delete pods default/web-1',
+      'update */finalizers /*',
       'update replicasets/finalizers default/api',
     ]);
   });
@@ -78,7 +80,7 @@ describe('ADM-1: a writer of owner references', () => {
       blockOwnerDeletion: true,
     };
     const { asked } = await admit({ object: pod(node) }, 'update');
-    expect(asked).toEqual(['update nodes/finalizers /one']);
+    expect(asked).toEqual(['update */finalizers /*', 'update nodes/finalizers /one']);
   });
 
   test('cannot block an owner of an unknown kind', async () => {
@@ -86,6 +88,14 @@ describe('ADM-1: a writer of owner references', () => {
     expect((await admit({ object: pod(tab) }, 'update')).why).toMatch(
       /because cannot find RESTMapping for APIVersion example.com\/v1 Kind Tab: no matches/,
     );
+  });
+
+  test('may block any owner with permission to finalize everything', async () => {
+    const tab = { ...blocking, apiVersion: 'example.com/v1', kind: 'Tab' };
+    expect(await admit({ object: pod(tab) }, 'everything')).toEqual({
+      why: undefined,
+      asked: ['update */finalizers /*'],
+    });
   });
 
   test('needs no right as the server, or for the status of a Pod', async () => {

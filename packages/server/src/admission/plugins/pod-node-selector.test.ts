@@ -37,7 +37,9 @@ async function admit({ selector, configured = {}, nodeSelector }: Scene) {
     spec: nodeSelector === undefined ? {} : { nodeSelector },
   };
   const call = admissionCall({ resource: 'pods', object });
-  const why = (await refusalOf(mutate, call)) ?? (await refusalOf(validate, call));
+  // Both phases apply the same rules; the first refuses before the Pod is validated.
+  const why = await refusalOf(mutate, call);
+  expect(await refusalOf(validate, call)).toBe(why);
   return why ?? object['spec'];
 }
 

@@ -54,6 +54,7 @@ export function podNodeSelector(tools: AdmissionTools): AdmissionPlugin {
       const spec = specOf(pod);
       const selector = { ...wanted, ...nodeSelectorOf(spec) };
       if (Object.keys(selector).length > 0) spec['nodeSelector'] = selector;
+      checkAllowed(call, pod);
     },
     async validate(call) {
       const pod = writtenPod(call, ['CREATE']);

@@ -5,6 +5,12 @@ import type { AdmissionPlugin } from '../chain.ts';
 import { comparisonBudget, includes, mergeTolerations, specOf, writtenPod } from '../pods.ts';
 import type { AdmissionTools } from '../tools.ts';
 
+/** Tolerations, and whether they are those of the namespace or of the whole cluster. */
+interface Listed {
+  readonly list: readonly JsonObject[];
+  readonly scope: 'namespace' | 'cluster';
+}
+
 /**
  * Adds the tolerations of a namespace's annotation, or else of the configuration, to new pods, and
  * rejects tolerations that another annotation does not allow (ADM-1). Pods with requests also
@@ -20,32 +26,34 @@ export function podTolerationRestriction(tools: AdmissionTools): AdmissionPlugin
     effect: 'NoSchedule',
   };
   const { tolerations: cluster } = tools.configurations;
-  /** `otherwise` is the cluster default, for namespaces without the annotation. */
+  /** The tolerations of an annotation; `otherwise`, the cluster's, without the annotation. */
   const named = async (
     call: AdmissionCall,
     annotation: string,
     otherwise: readonly JsonObject[] = [],
-  ) => {
+  ): Promise<Listed> => {
     const { namespace } = call.target;
     const found = await objects.get('namespaces', { namespace: '', name: namespace });
     if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
     const own = found.metadata.annotations?.[annotation];
-    return own === undefined ? otherwise : parsed(own);
+    return own === undefined
+      ? { list: otherwise, scope: 'cluster' }
+      : { list: parsed(own), scope: 'namespace' };
   };
   const validate = async (call: AdmissionCall): Promise<void> => {
     const pod = writtenPod(call, ['CREATE', 'UPDATE']);
     const tolerations = pod === undefined ? [] : objectsAt(specOf(pod), 'tolerations');
     if (tolerations.length === 0) return;
-    const list = await named(call, allowed, cluster?.allowed);
+    const { list, scope } = await named(call, allowed, cluster?.allowed);
     const budget = comparisonBudget();
     const isAllowed = tolerations.every((one) => {
       budget.spend(list.length);
       return list.some((wider) => includes(wider, one));
     });
     if (list.length === 0 || isAllowed) return;
-    const why =
-      'pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist';
-    throw unexplained(why);
+    throw unexplained(
+      `pod tolerations (possibly merged with namespace default tolerations) conflict with its ${scope} whitelist`,
+    );
   };
   return {
     name: 'PodTolerationRestriction',
@@ -54,7 +62,9 @@ export function podTolerationRestriction(tools: AdmissionTools): AdmissionPlugin
       if (pod === undefined) return;
       const spec = specOf(pod);
       const extra = [
-        ...(call.operation === 'CREATE' ? await named(call, defaults, cluster?.defaults) : []),
+        ...(call.operation === 'CREATE'
+          ? (await named(call, defaults, cluster?.defaults)).list
+          : []),
         ...(qualityOfService(spec) === 'BestEffort' ? [] : [memoryPressure]),
       ];
       if (extra.length > 0) {

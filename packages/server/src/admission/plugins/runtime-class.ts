@@ -1,4 +1,4 @@
-import { objectsAt, type Stored, textAt } from '@wheelhouse/kinds';
+import { objectsAt, type Stored } from '@wheelhouse/kinds';
 import type { RuntimeClass } from '@wheelhouse/kinds/types/node/v1';
 import {
   type ApiObject,
@@ -67,8 +67,10 @@ function setOverhead(call: AdmissionCall, pod: ApiObject, found: ApiObject): voi
   if (overhead === undefined) return;
   const spec = specOf(pod);
   const own = spec['overhead'];
-  if (isObject(own) && !sameAmounts(own, overhead)) throw refusal(call, mismatch);
-  spec['overhead'] = { ...overhead };
+  const isSet = isObject(own) && Object.keys(own).length > 0;
+  if (isSet && !sameAmounts(own, overhead)) throw refusal(call, mismatch);
+  if (Object.keys(overhead).length > 0) spec['overhead'] = { ...overhead };
+  else delete spec['overhead'];
 }
 
 function sameAmounts(one: JsonValue | undefined, other: JsonObject): boolean {
@@ -100,8 +102,7 @@ function setScheduling(call: AdmissionCall, pod: ApiObject, found: Stored<Runtim
   }
   const selector = { ...own, ...added };
   if (Object.keys(selector).length > 0) spec['nodeSelector'] = selector;
-  if (scheduling.tolerations === undefined) return;
-  const copies = scheduling.tolerations.map((one) => ({ ...one }));
+  const copies = (scheduling.tolerations ?? []).map((one) => ({ ...one }));
   const merged = mergeTolerations(objectsAt(spec, 'tolerations'), copies);
-  if (merged.length > 0 || textAt(spec, 'tolerations') !== '') spec['tolerations'] = merged;
+  if (merged.length > 0) spec['tolerations'] = merged;
 }

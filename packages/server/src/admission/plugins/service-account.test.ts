@@ -25,6 +25,14 @@ const admit = async (object: ApiObject, ...accounts: ApiObject[]) => {
 };
 
 describe('ADM-1: the account of a new Pod', () => {
+  test('must not be removed by another plugin', async () => {
+    const { validate } = serviceAccount(admissionTools());
+    const call = admissionCall({ resource: 'pods', object: pod() });
+    expect(await refusalOf(validate, call)).toBe(
+      'no service account specified for pod default/web',
+    );
+  });
+
   test('is the default account, whose token is mounted in every container without one', async () => {
     const own = { name: 'mine', mountPath: tokenPath };
     const containers = [{ name: 'a' }, { name: 'b', volumeMounts: [own] }];

@@ -141,6 +141,22 @@ describe('ADM-1: a namespace under Pod Security', () => {
     ]);
   });
 
+  test('that is exempt gets a warning about the labels that have no effect', async () => {
+    const exempt = { namespaces: new Set(['default']) };
+    const text = (policy: string) =>
+      `namespace "default" is exempt from Pod Security, and the policy (${policy}) will be ignored`;
+    const levels = { enforce: 'baseline', audit: 'privileged', 'warn-version': 'v1.20' };
+    const object = namespace(levels);
+    const create = { resource, object, exempt };
+    const shown = 'enforce=baseline:latest, warn=baseline:v1.20';
+    expect((await admit(create)).warnings).toEqual([text(shown)]);
+    expect((await admit({ ...update({}, levels), exempt })).warnings).toEqual([text(shown)]);
+    expect((await admit({ ...update(levels, levels), exempt })).warnings).toEqual([]);
+    const open = namespace({ enforce: 'privileged' });
+    expect((await admit({ ...create, object: open })).warnings).toEqual([]);
+    expect((await admit({ resource, object })).warnings).toEqual([]);
+  });
+
   test('that becomes less restrictive gets no warnings', async () => {
     const stored = [pod(onHost)];
     const less = update({ enforce: 'restricted' }, { enforce: 'baseline' });

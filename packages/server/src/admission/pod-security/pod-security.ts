@@ -137,15 +137,17 @@ const openSettings: PodSecuritySettings = {
   exemptions: { usernames: nobody, namespaces: nobody, runtimeClasses: nobody },
 };
 
+/** The paths through which the spec of a pod is written. */
+const podSubresources: ReadonlySet<string> = new Set(['', 'ephemeralcontainers', 'resize']);
+
 async function checkPod(plugin: PodSecurity, call: AdmissionCall): Promise<void> {
-  const { subresource } = call.target;
-  if (subresource !== '' && subresource !== 'ephemeralcontainers') return;
+  if (!podSubresources.has(call.target.subresource)) return;
   const pod = call.object;
   if (pod === undefined || isExempt(plugin, call)) return;
   const { policy, errors } = await policyFor(plugin, call);
   const { enforce: standard } = policy;
   if (errors.length === 0 && isUnrestricted(standard, policy.warn, policy.audit)) {
-    annotate(plugin, call, { 'enforce-policy': standardText(standard) });
+    annotate(plugin, call, { 'enforce-policy': standardText(openPolicy.enforce) });
     plugin.metrics.evaluated(call, { decision: 'allow', mode: 'enforce', standard });
     return;
   }
@@ -297,9 +299,37 @@ async function checkNamespace(plugin: PodSecurity, call: AdmissionCall): Promise
   if (errors.length > 0 && (before === undefined || isNew)) {
     throw invalidObject(groupKindOf(target.def), nameOf(call), errors);
   }
-  if (before === undefined || !isStricter(policy.enforce, before.policy.enforce)) return;
-  if (settings.exemptions.namespaces.has(call.name)) return;
+  if (before !== undefined && !isStricter(policy.enforce, before.policy.enforce)) return;
+  if (settings.exemptions.namespaces.has(call.name)) {
+    warnOfExemption(plugin, call, policy);
+    return;
+  }
+  if (before === undefined) return;
   for (const text of await podWarnings(plugin, call.name, policy.enforce)) call.context.warn(text);
+}
+
+/** Warns that the labels of an exempt namespace have no effect. */
+function warnOfExemption({ tools, settings }: PodSecurity, call: AdmissionCall, policy: Policy) {
+  const modes = ['enforce', 'audit', 'warn'] as const;
+  const { defaults } = settings;
+  if (modes.every((mode) => isSame(policy[mode], defaults[mode]))) return;
+  if (isUnrestricted(policy.enforce, policy.audit, policy.warn)) return;
+  const labels = call.object?.metadata.labels ?? {};
+  const ignored = modes.filter((mode) => {
+    const own = [mode, `${mode}-version`].map((name) => tools.dialect.label(name, 'pod-security'));
+    return !isUnrestricted(policy[mode]) && own.some((label) => Object.hasOwn(labels, label));
+  });
+  const shown = ignored.map((mode) => `${mode}=${standardText(policy[mode])}`).join(', ');
+  const name = JSON.stringify(call.name);
+  call.context.warn(
+    `namespace ${name} is exempt from Pod Security, and the policy (${shown}) will be ignored`,
+  );
+}
+
+/** Whether two standards allow the same; versions of the privileged one do not differ. */
+function isSame(one: Standard, other: Standard): boolean {
+  if (one.level !== other.level) return false;
+  return one.level === 'privileged' || one.minor === other.minor;
 }
 
 function isStricter(now: Standard, before: Standard): boolean {
