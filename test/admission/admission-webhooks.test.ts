@@ -461,6 +461,7 @@ describe('ADM-2: mutation', () => {
     const asked = { kind: 'TokenRequest', spec: { audiences: ['x'], expirationSeconds: 3600 } };
     const token = await server.post(`${base}/serviceaccounts/a/token`, asked);
     expect(token.body.spec).toMatchObject({ audiences: ['x'], expirationSeconds: 700 });
+    expect(service.at('/token')[0]?.request.object.metadata).toMatchObject({ namespace });
   });
 
   test('ADM-2: a webhook changes the replicas of a Scale', async () => {

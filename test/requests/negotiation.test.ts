@@ -129,7 +129,9 @@ describe('the encoding of answers', () => {
         group,
         scope: 'Namespaced',
         names: { plural: 'refusals', kind: 'Refusal' },
-        versions: [{ name: 'v1', served: true, storage: true, schema }],
+        versions: [
+          { name: 'v1', served: true, storage: true, schema, subresources: { status: {} } },
+        ],
       },
     });
     const path = `/apis/${group}/v1/namespaces/${namespace}/refusals`;
@@ -145,6 +147,11 @@ describe('the encoding of answers', () => {
       code: 405,
       message: ` is not supported on resources of kind "refusals.${group}"`,
       details: { group, kind: 'refusals' },
+    });
+    const undeletable = await server.remove(`${path}/a/status`);
+    expect(undeletable.body).toMatchObject({
+      code: 405,
+      message: `delete is not supported on resources of kind "refusals.${group}"`,
     });
   });
 

@@ -82,10 +82,11 @@ export class BoundedTexts {
   }
 
   /**
-   * Adds a truncated text unless it is present. Beyond the limit, repeated texts are counted
-   * each time.
+   * Adds a truncated text unless it is empty or present. Beyond the limit, repeated texts are
+   * counted each time.
    */
   add(text: string): void {
+    if (text === '') return;
     this.#texts ??= new Set();
     const short = truncateText(text, shownTextMax);
     if (this.#texts.has(short)) return;

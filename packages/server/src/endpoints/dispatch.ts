@@ -85,8 +85,9 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
 }
 
 /** The 405 of a verb that the kind does not serve; some kinds name the verb, others the path. */
-function refusedMethod({ verb }: RequestInfo, def: ResourceDef): StatusError {
-  if (def.behavior.paths.unservedVerb === 'by path' || verb !== '') return methodNotAllowedOnPath();
+function refusedMethod({ verb, subresource }: RequestInfo, def: ResourceDef): StatusError {
+  const isByPath = def.behavior.paths.unservedVerb === 'by path';
+  if (isByPath || (verb !== '' && subresource === '')) return methodNotAllowedOnPath();
   return methodNotSupported(groupResourceOf(def), verb);
 }
 

@@ -158,8 +158,8 @@ function keepOwnersReadable(
 
 /**
  * The object after a webhook's patch, decoded and defaulted in the version that the webhook
- * received; undefined if the patch is empty. Throws HookFailure for an unreadable patch, and 500
- * for one that does not apply to the object.
+ * received; undefined if the patch is empty. Throws HookFailure for a patch of another type, and
+ * 500 for one that is unreadable or does not apply to the object.
  */
 async function patchedBy(
   verdict: Verdict,
@@ -167,7 +167,7 @@ async function patchedBy(
   clock: Pick<Clock, 'monotonic'>,
 ): Promise<{ readonly object: ApiObject; readonly operations: JsonValue } | undefined> {
   if (verdict.patch.length === 0) return undefined;
-  const { value, operations } = await readPatch(verdict, { name: hook.name, clock });
+  const { value, operations } = await readPatch(verdict.patch, clock);
   if (operations.length === 0) return undefined;
   const { object } = convertedCall;
   if (object === undefined) {
@@ -185,6 +185,10 @@ async function patchedBy(
       clock,
     );
     if (!isObject(patched)) throw new DecodeError('the patched object is not an object');
+    const { kind = object.kind } = patched;
+    if (kind !== object.kind) {
+      throw new DecodeError(`unable to convert from ${object.apiVersion}: unknown kind ${kind}`);
+    }
     return { object: reshaped(patched, { served, kind: convertedCall.kind }), operations: value };
   } catch (error) {
     const isRefused = error instanceof PatchError || error instanceof WorkExceeded;
@@ -196,17 +200,13 @@ async function patchedBy(
 }
 
 async function readPatch(
-  { patch }: Verdict,
-  { name, clock }: { readonly name: string; readonly clock: Pick<Clock, 'monotonic'> },
+  patch: Buffer,
+  clock: Pick<Clock, 'monotonic'>,
 ): Promise<{ value: JsonValue; operations: ReturnType<typeof parseJsonPatch> }> {
   try {
     const { value } = await decodeJsonInSlices(patch, { clock, limits: answerLimits });
     return { value, operations: parseJsonPatch(value) };
   } catch (error) {
-    const why = errorText(error);
-    throw new HookFailure(name, {
-      why: `received undecodable patch in webhook response: ${why}`,
-      code: 503,
-    });
+    throw internalError(errorText(error), error);
   }
 }

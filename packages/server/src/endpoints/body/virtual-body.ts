@@ -56,16 +56,19 @@ export async function virtualRequest(
   }
   const { fieldValidation } = options;
   const object = decodeObject({ ...call, target: body }, { body: decoded, fieldValidation });
-  checkNamespace(target, object);
+  fillNamespace(target, object);
   return { object, options, body };
 }
 
-function checkNamespace({ namespace }: Target, { metadata }: ApiObject): void {
+/** Sets the namespace of the path; throws 400 if the object names another one. */
+function fillNamespace({ namespace }: Target, { metadata }: ApiObject): void {
   const stated = metadata.namespace ?? '';
-  if (stated === '' || stated === namespace) return;
-  throw badRequest(
-    'the namespace of the provided object does not match the namespace sent on the request',
-  );
+  if (stated !== '' && stated !== namespace) {
+    throw badRequest(
+      'the namespace of the provided object does not match the namespace sent on the request',
+    );
+  }
+  metadata.namespace = namespace;
 }
 
 /** Removes the metadata that only the server sets from an object that is never stored. */
