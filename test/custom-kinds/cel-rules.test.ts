@@ -103,6 +103,58 @@ describe('verdicts', () => {
     ]);
   });
 
+  test('CRD-3: a messageExpression sees the old value if a rule of its schema uses it', async () => {
+    const text = { type: 'string', maxLength: 20 };
+    const messageExpression = "'was ' + oldSelf";
+    const kind = await kindWith(
+      object({
+        alone: { ...text, ...rules({ rule: "self != 'x'", messageExpression }) },
+        beside: {
+          ...text,
+          ...rules({ rule: "self != 'x'", messageExpression }, { rule: "oldSelf != 'y'" }),
+        },
+        optional: {
+          ...text,
+          ...rules({
+            rule: "self != 'x' || !oldSelf.hasValue()",
+            optionalOldSelf: true,
+            messageExpression: "oldSelf.hasValue() ? 'had a value' : ''",
+          }),
+        },
+      }),
+    );
+    expect(causesOf(await kind.create({ alone: 'x', beside: 'x' }))).toEqual([
+      `spec.alone: Invalid value: "string": failed rule: self != 'x'`,
+      `spec.beside: Invalid value: "string": failed rule: self != 'x'`,
+    ]);
+    await kind.create({ alone: 'a', beside: 'a', optional: 'a' });
+    expect(causesOf(await kind.update({ alone: 'x', beside: 'x', optional: 'x' }))).toEqual([
+      `spec.alone: Invalid value: "string": failed rule: self != 'x'`,
+      'spec.beside: Invalid value: "string": was a',
+      `spec.optional: Invalid value: "string": failed rule: self != 'x' || !oldSelf.hasValue()`,
+    ]);
+  });
+
+  test('CRD-3: a messageExpression makes at most 5,120 bytes', async () => {
+    const text = { type: 'string', maxLength: 20 };
+    const messageExpression = `'${'é'.repeat(3000)}'`;
+    const kind = await kindWith(
+      object({ a: { ...text, ...rules({ rule: "self != 'x'", messageExpression }) } }),
+    );
+    expect(causesOf(await kind.create({ a: 'x' }))).toEqual([
+      `spec.a: Invalid value: "string": failed rule: self != 'x'`,
+    ]);
+  });
+
+  test('CRD-3: a fieldPath may begin with the key of a map', async () => {
+    const map = { type: 'object', maxProperties: 5, additionalProperties: integer };
+    const rule = { rule: "self['x'] > 0", fieldPath: "['x']" };
+    const kind = await kindWith(object({ map: { ...map, ...rules(rule) } }));
+    expect(causesOf(await kind.create({ map: { x: 0 } }))).toEqual([
+      `spec.map.[x]: Invalid value: "object": failed rule: self['x'] > 0`,
+    ]);
+  });
+
   test('CRD-3: rules apply at any depth, to the values that exist', async () => {
     const item = {
       type: 'object',

@@ -29,7 +29,7 @@ import { CelCostError, CelError, Optional, type Value } from './values.ts';
 /** Cost limits of one rule and of all rules of an object. */
 const ruleCostMax = 1_000_000;
 const objectCostMax = 10_000_000;
-const messageLengthMax = 5120;
+const messageBytesMax = 5120;
 
 /** Called for a violation that an update did not introduce and that is therefore tolerated. */
 type Warn = (text: string) => void;
@@ -181,6 +181,10 @@ class RuleRun {
       if (!(error instanceof CelError)) throw error;
       self = error;
     }
+    const inMessages = new Map<string, Value>();
+    if (!(self instanceof CelError)) inMessages.set('self', self);
+    const isCompared = node.rules.some(({ usesOldSelf }) => usesOldSelf);
+    if (isCompared && old !== undefined) inMessages.set('oldSelf', old);
     for (const rule of node.rules) {
       if (rule.program === undefined) {
         if (rule.problem.isEmpty) continue;
@@ -200,6 +204,7 @@ class RuleRun {
           ['self', self],
           ['oldSelf', oldSelf],
         ]),
+        inMessages,
         node,
         place,
       });
@@ -237,21 +242,21 @@ class RuleRun {
       this.#left = -1;
       throw left <= ruleCostMax ? new OutOfBudget() : error;
     }
-    if (error !== undefined) throw error;
     this.#left -= cost;
+    if (error !== undefined) throw error;
     return value;
   }
 
   *#violation(
     rule: CompiledRule,
-    { variables, node, place }: RuleTarget,
+    { inMessages, node, place }: RuleTarget,
   ): Generator<void, FieldError> {
     // In kube-apiserver, a rule whose message does not compile is not compiled at all.
     const fieldPath = rule.problem === undefined ? rule.rule.fieldPath : undefined;
     const field = fieldPathOf(place.path, fieldPath, node.schema);
     const type = typeOf(node);
     const made =
-      rule.message === undefined ? undefined : yield* this.#made(rule.message, variables);
+      rule.message === undefined ? undefined : yield* this.#made(rule.message, inMessages);
     if (!(made instanceof CelError)) {
       return errorOf(rule, { field, type, detail: made ?? fixedMessage(rule) });
     }
@@ -272,7 +277,7 @@ class RuleRun {
       const value = yield* this.#evaluate(program, variables);
       if (typeof value !== 'string') return undefined;
       const message = value.trim();
-      const isShown = message !== '' && message.length <= messageLengthMax;
+      const isShown = message !== '' && Buffer.byteLength(message) <= messageBytesMax;
       return isShown && !message.includes('\n') ? message : undefined;
     } catch (error) {
       if (error instanceof CelCostError) return error;
@@ -287,6 +292,11 @@ type Variables = ReadonlyMap<string, Value>;
 /** The value that a rule validates. */
 interface RuleTarget {
   readonly variables: Variables;
+  /**
+   * The variables of message expressions: `oldSelf` is the old value itself, also for rules with
+   * `optionalOldSelf`, and absent if no rule of the schema uses it.
+   */
+  readonly inMessages: Variables;
   readonly node: RuleNode;
   readonly place: Place;
 }
@@ -356,10 +366,10 @@ function fieldPathOf(path: string, fieldPath: string | undefined, from: Schema):
   )) {
     const name = dotted ?? (quoted ?? '').replace(/\\(.)/g, '$1');
     const property: Schema | undefined = schema?.properties?.get(name)?.schema;
-    field =
-      property === undefined && schema?.additionalProperties !== undefined
-        ? keyPath(field, name)
-        : childPath(field, name);
+    const isKey = property === undefined && schema?.additionalProperties !== undefined;
+    // kube-apiserver appends the whole path with a dot, even if it begins with a key.
+    const parent = isKey && field === path && path !== '' ? `${path}.` : field;
+    field = isKey ? keyPath(parent, name) : childPath(field, name);
     schema = property ?? schema?.additionalProperties;
   }
   return nameOf(field);

@@ -245,15 +245,16 @@ export function nameErrors(names: Partial<CrdNames>, path: string): FieldError[]
   optional('singular', false);
   optional('kind', true);
   optional('listKind', true);
-  for (const name of ['shortNames', 'categories'] as const) {
+  const checkEach = (name: 'shortNames' | 'categories') =>
     (names[name] ?? []).forEach((value, index) => {
       check(indexPath(childPath(path, name), index), value, false);
     });
-  }
+  checkEach('shortNames');
   if ((names.kind ?? '') !== '' && names.kind === names.listKind) {
     const detail = 'kind and listKind may not be the same';
     errors.push(invalid(childPath(path, 'listKind'), names.listKind, detail));
   }
+  checkEach('categories');
   return errors;
 }
 

@@ -77,6 +77,10 @@ describe('a CustomResourceDefinition', () => {
       'spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"',
     ],
     [
+      crdWith({}, { generateName: 'thing-' }),
+      'metadata.generateName: Invalid value: "thing-": must be spec.names.plural+"."+spec.group',
+    ],
+    [
       crdWith({ preserveUnknownFields: true }),
       'spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
     ],

@@ -229,10 +229,14 @@ export function defaultCrd(crd: Crd): void {
   if ((crd.status?.storedVersions ?? []).length === 0) addStoredVersion(crd);
 }
 
+/** A prefix for generated names must be the whole name, too. */
 function nameErrors(crd: Crd): FieldError[] {
-  const name = crd.metadata.name ?? '';
-  if (name === '' || name === `${crd.spec.names.plural}.${crd.spec.group}`) return [];
-  return [invalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group')];
+  const required = `${crd.spec.names.plural}.${crd.spec.group}`;
+  return (['generateName', 'name'] as const).flatMap((member) => {
+    const name = crd.metadata[member] ?? '';
+    if (name === '' || name === required) return [];
+    return [invalid(`metadata.${member}`, name, 'must be spec.names.plural+"."+spec.group')];
+  });
 }
 
 function exampleCrd(group: string): ApiObject {
