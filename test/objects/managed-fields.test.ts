@@ -74,6 +74,21 @@ describe('entries', () => {
 });
 
 describe('writers', () => {
+  test('MF-2: a finalization of a Namespace does not own its status', async () => {
+    const name = `ns-${freshName()}`;
+    const path = `/api/v1/namespaces/${name}`;
+    await server.post('/api/v1/namespaces', {
+      metadata: { name },
+      spec: { finalizers: ['example.com/f'] },
+    });
+    const status = { conditions: [{ type: 'example.com/Ready', status: 'True' }] };
+    await server.patch(`${path}/status?fieldManager=reporter`, { status }, 'merge');
+    const body = { metadata: { name }, spec: { finalizers: [] } };
+    const finalized = await server.put(`${path}/finalize?fieldManager=finalizer`, body);
+    expect(managersOf(finalized)).not.toContain('finalizer/Update/finalize');
+    expect(ownedBy(finalized, 'reporter', 'Update')).toHaveProperty('f:status');
+  });
+
   test('MF-2: the server manages the labels of the namespaces that it makes', async () => {
     for (const name of ['default', 'svc-system', 'svc-public', 'svc-node-lease']) {
       const { body } = await server.get(`/api/v1/namespaces/${name}`);

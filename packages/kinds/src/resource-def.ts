@@ -191,7 +191,7 @@ export interface Strategy<O = ApiObject> {
   readonly validateCreate?: (context: StrategyContext, object: O) => Findings;
   readonly prepareForUpdate?: (context: StrategyContext, object: O, old: O) => void;
   readonly validateUpdate?: (context: StrategyContext, object: O, old: O) => Findings;
-  /** Warnings that accompany an accepted write. */
+  /** Warnings about a valid write; admission may still reject it. */
   readonly warnings?: (object: O, old: O | undefined) => readonly string[];
   /**
    * Validations of a changed object's metadata, by subresource, in addition to the two of every

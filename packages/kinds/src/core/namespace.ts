@@ -57,6 +57,7 @@ export function namespace(dialect: Dialect): ResourceDef {
         return [];
       },
       hasStatus: true,
+      resetFields: { '': ['status'], status: ['spec'], finalize: ['status'] },
       deleteAnswers: 'object',
       beforeDelete,
       mayRemove: isFinalized,
