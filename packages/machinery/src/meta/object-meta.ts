@@ -1,4 +1,3 @@
-import { canonicalJson } from '../base/json.ts';
 import { appendAll } from '../base/lists.ts';
 import {
   type FieldError,
@@ -77,16 +76,26 @@ export function dedupOwnerReferences(references: readonly OwnerReference[]): {
 } {
   const kept: OwnerReference[] = [];
   const duplicateUids: string[] = [];
+  const uids = new Set<string>();
+  const repeatedUids = new Set<string>();
+  for (const { uid } of references) {
+    if (uids.has(uid)) repeatedUids.add(uid);
+    uids.add(uid);
+  }
   const identities = new Set<string>();
   for (const reference of references) {
-    const identity = canonicalJson({ ...reference });
-    if (identities.has(identity)) duplicateUids.push(reference.uid);
-    else {
-      identities.add(identity);
-      kept.push(reference);
-    }
+    const identity = repeatedUids.has(reference.uid) ? identityOf(reference) : undefined;
+    if (identity !== undefined && identities.has(identity)) duplicateUids.push(reference.uid);
+    else kept.push(reference);
+    if (identity !== undefined) identities.add(identity);
   }
   return { kept, duplicateUids };
+}
+
+/** Returns a text that is the same for equal references only. */
+function identityOf(reference: OwnerReference): string {
+  const { apiVersion, kind, name, uid, controller, blockOwnerDeletion } = reference;
+  return JSON.stringify([apiVersion, kind, name, uid, controller, blockOwnerDeletion]);
 }
 
 const managerBytesMax = 128;
