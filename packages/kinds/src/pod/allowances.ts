@@ -1,13 +1,13 @@
-import { strictEnvironmentName } from '@wheelhouse/machinery';
-import { numberAt, textAt } from '../cells.ts';
+import { numberAt } from '../cells.ts';
 import type { Pod, PodSpec, PodTemplateSpec, VolumeProjection } from '../gen/types/core/v1.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { annotationsOf, validatePlainPath } from './fields.ts';
 import { eachContainer } from './references.ts';
 import { type Allowances, newlyAllowed, type PodPorts } from './rules.ts';
 import { validateAffinity } from './validation/affinity.ts';
 import { isDeletionCost } from './validation/annotations.ts';
+import { relaxedNames } from './validation/environment.ts';
 import { validateSpreadSelector } from './validation/placement.ts';
 import { validateResources } from './validation/resources.ts';
 import { validateSysctls } from './validation/security.ts';
@@ -48,13 +48,8 @@ export function allowancesOf(
     relaxedSearches:
       allow.relaxedSearches ||
       (spec.dnsConfig?.searches ?? []).some((one) => one === '.' || `${one}`.includes('_')),
-    relaxedVariables:
-      allow.relaxedVariables ||
-      eachContainer(spec, '').some(({ container }) =>
-        objectsAt(container, 'env').some(
-          (variable) => strictEnvironmentName(textAt(variable, 'name')).length > 0,
-        ),
-      ),
+    relaxedVariables: allow.relaxedVariables,
+    relaxedNames: allow.relaxedVariables ? allow.relaxedNames : relaxedNames(spec),
     zeroSleep:
       allow.zeroSleep ||
       eachContainer(spec, '').some(({ container }) =>

@@ -29,6 +29,8 @@ export interface Allowances {
   readonly relaxedSearches: boolean;
   /** Names of variables with almost any printable character. */
   readonly relaxedVariables: boolean;
+  /** Such names in the old object; a spec that keeps one of them may have others. */
+  readonly relaxedNames: ReadonlySet<string>;
   readonly zeroSleep: boolean;
   /** SELinux labels that a mount applies, rather than the node to each file. */
   readonly mountedLabels: boolean;
@@ -46,6 +48,7 @@ export const newlyAllowed = (features: Features): Allowances => ({
   deletionCost: !features.enabled('PodDeletionCost'),
   relaxedSearches: features.enabled('RelaxedDNSSearchValidation'),
   relaxedVariables: features.enabled('RelaxedEnvironmentVariableValidation'),
+  relaxedNames: new Set(),
   zeroSleep: features.enabled('PodLifecycleSleepActionAllowZero'),
   mountedLabels: features.enabled('SELinuxMount'),
   sidecarResizePolicies: false,

@@ -18,12 +18,14 @@ import type {
   EnvFromSource,
   EnvVar,
   ObjectFieldSelector,
+  PodSpec,
   ResourceFieldSelector,
   SecretKeySelector,
 } from '../../gen/types/core/v1.ts';
 import { eachError } from '../../rules/checks.ts';
-import { objectAt } from '../../rules/fill.ts';
+import { objectAt, objectsAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
+import { eachContainer } from '../references.ts';
 import type { PodRules } from '../rules.ts';
 
 /** Fields of the pod that a variable may expose. */
@@ -38,6 +40,20 @@ const variableFields = [
   'status.podIP',
   'status.podIPs',
 ];
+
+/**
+ * Returns the names of variables in a spec, and the prefixes of names, that only the relaxed rule
+ * allows.
+ */
+export function relaxedNames(spec: Stored<PodSpec>): ReadonlySet<string> {
+  const names = eachContainer(spec, '').flatMap(({ container }) => [
+    ...objectsAt(container, 'env').map((variable) => textAt(variable, 'name')),
+    ...objectsAt(container, 'envFrom').map((source) => textAt(source, 'prefix')),
+  ]);
+  const isRelaxed = (name: string) =>
+    strictEnvironmentName(name).length > 0 && environmentName(name).length === 0;
+  return new Set(names.filter(isRelaxed));
+}
 
 /** Validates the `env` of one container in steps. */
 export function validateEnvironment(

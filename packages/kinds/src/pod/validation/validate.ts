@@ -27,6 +27,7 @@ import {
 import type { Allowances, PodRules } from '../rules.ts';
 import { affinityErrorSteps } from './affinity.ts';
 import { validateContainers, validateHostNetworkPorts } from './containers.ts';
+import { relaxedNames } from './environment.ts';
 import { validateSchedulingGates, validateSpread, validateToleration } from './placement.ts';
 import { claimNames, validateClaims, validateClaimUses } from './resource-claims.ts';
 import { validateAnyResourceName, validateResources } from './resources.ts';
@@ -48,8 +49,9 @@ const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None
 export function* validatePodSpec(
   spec: Stored<PodSpec>,
   path: string,
-  rules: PodRules,
+  podRules: PodRules,
 ): Generator<void, FieldError[]> {
+  const rules = withKeptNames(spec, podRules);
   const grace = `${path}.terminationGracePeriodSeconds`;
   const { errors, volumes } = yield* validateVolumes(spec.volumes ?? [], `${path}.volumes`, rules);
   return [
@@ -75,6 +77,14 @@ export function* validatePodSpec(
     ...validateOverhead(spec, path, rules),
     ...validateSystem(spec, path),
   ];
+}
+
+/** Allows relaxed names of variables if the spec keeps one of the old object. */
+function withKeptNames(spec: Stored<PodSpec>, rules: PodRules): PodRules {
+  const { allow } = rules;
+  if (allow.relaxedVariables || allow.relaxedNames.size === 0) return rules;
+  const relaxedVariables = [...relaxedNames(spec)].some((name) => allow.relaxedNames.has(name));
+  return { ...rules, allow: { ...allow, relaxedVariables } };
 }
 
 /** Validates the resources of a pod as a whole, at `path` (`spec.resources`). */
