@@ -103,6 +103,36 @@ describe('VER-5: gates that are off', () => {
     });
   });
 
+  test('VER-5: fields of disabled features have no defaults', async () => {
+    const gates = ['JobBackoffLimitPerIndex', 'JobPodReplacementPolicy'];
+    const alsoOff = 'SELinuxMountReadWriteOncePod';
+    const off = [...gates, alsoOff].map((name) => `${name}=false`);
+    await withGates(off, async (server, namespace) => {
+      const onExitCodes = { operator: 'In', values: [1] };
+      const rules = ['FailIndex', 'FailJob'].map((action) => ({ action, onExitCodes }));
+      const template = {
+        spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] },
+      };
+      const job = await server.post(`/apis/batch/v1/namespaces/${namespace}/jobs`, {
+        metadata: { name: 'a' },
+        spec: { template, backoffLimitPerIndex: 1, podFailurePolicy: { rules } },
+      });
+      expect(job.status, job.text).toBe(201);
+      expect(job.body.spec).not.toHaveProperty('backoffLimitPerIndex');
+      expect(job.body.spec.podFailurePolicy.rules).toEqual([rules[1]]);
+      const [{ fieldsV1 }] = job.body.metadata.managedFields;
+      expect(fieldsV1['f:spec']).not.toHaveProperty('f:podReplacementPolicy');
+      const driver = await server.post('/apis/storage.k8s.io/v1/csidrivers', {
+        metadata: { name: 'a' },
+        spec: {},
+      });
+      expect(driver.status, driver.text).toBe(201);
+      expect(driver.body.spec).not.toHaveProperty('seLinuxMount');
+      const [{ fieldsV1: owned }] = driver.body.metadata.managedFields;
+      expect(owned['f:spec']).not.toHaveProperty('f:seLinuxMount');
+    });
+  });
+
   test('VER-5: without JobManagedBy its status rules do not apply', async () => {
     const changed = async (gates: readonly string[], status: JsonObject) => {
       let refusal: readonly string[] = [];
@@ -133,6 +163,12 @@ describe('VER-5: gates that are off', () => {
     expect(await changed([off], met)).toEqual([]);
     expect(await changed([off, alsoOff], met)).toEqual([
       'Invalid value: cannot set SuccessCriteriaMet to NonIndexed Job',
+      'Invalid value: cannot set SuccessCriteriaMet=True for Job without SuccessPolicy',
+    ]);
+    const both = { conditions: [is('SuccessCriteriaMet'), is('FailureTarget')] };
+    expect(await changed([off, alsoOff], both)).toEqual([
+      'Invalid value: cannot set SuccessCriteriaMet to NonIndexed Job',
+      'Invalid value: cannot set SuccessCriteriaMet=True and FailureTarget=true conditions',
       'Invalid value: cannot set SuccessCriteriaMet=True for Job without SuccessPolicy',
     ]);
   });
@@ -277,6 +313,14 @@ describe('VER-5: gates that are on', () => {
       expect(made.status, made.text).toBe(201);
       const [kept] = made.body.spec.devices.requests;
       expect('adminAccess' in kept).toBe(gate === 'true');
+      const result = { request: 'r', driver: 'a.b', pool: 'p', device: 'd', adminAccess: true };
+      const status = { allocation: { devices: { results: [result] } } };
+      const allocated = await server.patch(`${path}/a/status`, { status }, 'merge');
+      expect(allocated.status, allocated.text).toBe(200);
+      const adminAccess = gate === 'true' ? true : null;
+      expect(allocated.body.status.allocation.devices.results).toEqual([
+        { ...result, adminAccess },
+      ]);
     }
   });
 

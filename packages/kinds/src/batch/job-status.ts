@@ -53,8 +53,7 @@ export function validateJobStatus(
       features.enabled('JobPodReplacementPolicy') || has(change.old, 'SuccessCriteriaMet');
     return [
       ...validateCounts(change.status),
-      ...(mayMeetCriteria ? [] : validateCriteriaScope(change)),
-      ...validateSuccess(change),
+      ...validateSuccess(change, mayMeetCriteria),
       ...validateCriteria(change),
     ];
   }
@@ -64,7 +63,7 @@ export function validateJobStatus(
     ...validateFinished(change),
     ...validateIndexes(change),
     ...validatePodCounts(change),
-    ...validateSuccess(change),
+    ...validateSuccess(change, true),
     ...validateProgress(change),
     ...validateCriteria(change),
   ];
@@ -95,29 +94,22 @@ function validateCounts(status: Stored<JobStatus>): FieldError[] {
 
 const conditionsPath = 'status.conditions';
 
-/** Rejects the condition SuccessCriteriaMet of a Job without a success policy. */
-function validateCriteriaScope({ spec, status }: Change): FieldError[] {
-  if (!has(status, 'SuccessCriteriaMet')) return [];
-  const refuse = (detail: string) => invalidUnshown(conditionsPath, detail);
-  const isIndexed = textAt(spec, 'completionMode') === 'Indexed';
-  return [
-    ...(isIndexed ? [] : [refuse('cannot set SuccessCriteriaMet to NonIndexed Job')]),
-    ...(isSet(spec, 'successPolicy')
-      ? []
-      : [refuse('cannot set SuccessCriteriaMet=True for Job without SuccessPolicy')]),
-  ];
-}
-
-function validateSuccess({ spec, status }: Change): FieldError[] {
+/** Validates SuccessCriteriaMet, which only Jobs with a success policy have unless `mayMeet`. */
+function validateSuccess({ spec, status }: Change, mayMeet: boolean): FieldError[] {
   const isMet = has(status, 'SuccessCriteriaMet');
   const errors: FieldError[] = [];
+  const refuse = (detail: string) => errors.push(invalidUnshown(conditionsPath, detail));
+  if (isMet && !mayMeet && textAt(spec, 'completionMode') !== 'Indexed') {
+    refuse('cannot set SuccessCriteriaMet to NonIndexed Job');
+  }
   for (const other of ['Failed', 'FailureTarget']) {
     if (isMet && has(status, other)) errors.push(exclusive('SuccessCriteriaMet', other));
   }
+  if (isMet && !mayMeet && !isSet(spec, 'successPolicy')) {
+    refuse('cannot set SuccessCriteriaMet=True for Job without SuccessPolicy');
+  }
   if (isSet(spec, 'successPolicy') && !isMet && has(status, 'Complete')) {
-    const detail =
-      'cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True';
-    errors.push(invalidUnshown(conditionsPath, detail));
+    refuse('cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True');
   }
   return errors;
 }

@@ -32,7 +32,7 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
     versions: [
       {
         version: 'v1',
-        defaults: removingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: removingOldInitContainers(dialect, ['spec', 'template'], defaults(features)),
         columns: [
           nameColumn,
           column('Status', state, { description: 'Status of the job.' }),
@@ -91,7 +91,8 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
   });
 }
 
-function fillDefaults(object: Stored<Job>): void {
+/** Fills the defaults of a Job. */
+const defaults = (features: Features) => (object: Stored<Job>) => {
   const spec = ensure(object, 'spec');
   if (spec.completions === undefined && spec.parallelism === undefined) {
     spec.completions = 1;
@@ -103,14 +104,16 @@ function fillDefaults(object: Stored<Job>): void {
     completionMode: 'NonIndexed',
     suspend: false,
     manualSelector: false,
-    podReplacementPolicy: hasPolicy ? 'Failed' : 'TerminatingOrFailed',
   });
+  if (features.enabled('JobPodReplacementPolicy')) {
+    fillAbsent(spec, { podReplacementPolicy: hasPolicy ? 'Failed' : 'TerminatingOrFailed' });
+  }
   for (const rule of spec.podFailurePolicy?.rules ?? []) {
     for (const pattern of rule.onPodConditions ?? []) fill(pattern, { status: 'True' });
   }
   shareTemplateLabels(object);
   fillPodSpec(spec.template?.spec);
-}
+};
 
 /** A Job without labels shares those of its template, as one object, until it is prepared. */
 function shareTemplateLabels(object: Stored<Job>): void {

@@ -12,16 +12,6 @@ const preferredTerms = 'preferredDuringSchedulingIgnoredDuringExecution';
 
 const ofTemplate = podFields('spec.template.spec');
 
-/** The gated fields of a Job's spec at `path`. */
-const jobFields = (path: string): readonly GatedFields[] => [
-  ...podFields(`${path}.template.spec`),
-  { gates: ['JobManagedBy'], drop: [`${path}.managedBy`], on: 'create' },
-  { gates: ['JobSuccessPolicy'], drop: [`${path}.successPolicy`] },
-  { gates: ['JobBackoffLimitPerIndex'], drop: [`${path}.backoffLimitPerIndex`] },
-  { gates: ['JobBackoffLimitPerIndex'], drop: [`${path}.maxFailedIndexes`] },
-  { gates: ['JobPodReplacementPolicy'], drop: [`${path}.podReplacementPolicy`] },
-];
-
 const tables = {
   Pod: podFields('spec'),
   PodTemplate: podFields('template.spec'),
@@ -38,7 +28,15 @@ const tables = {
     },
     { gates: ['StatefulSetStartOrdinal'], drop: ['spec.ordinals'] },
   ],
-  Job: jobFields('spec'),
+  Job: [
+    ...ofTemplate,
+    { gates: ['JobManagedBy'], drop: ['spec.managedBy'], on: 'create' },
+    { gates: ['JobSuccessPolicy'], drop: ['spec.successPolicy'] },
+    { gates: ['JobBackoffLimitPerIndex'], drop: ['spec.backoffLimitPerIndex'] },
+    { gates: ['JobBackoffLimitPerIndex'], drop: ['spec.maxFailedIndexes'] },
+    { gates: ['JobBackoffLimitPerIndex'], drop: [], on: 'create', adjust: dropFailIndex },
+    { gates: ['JobPodReplacementPolicy'], drop: ['spec.podReplacementPolicy'] },
+  ],
   CronJob: podFields('spec.jobTemplate.spec.template.spec'),
   Service: [
     { gates: ['ServiceTrafficDistribution'], drop: ['spec.trafficDistribution'] },
@@ -76,6 +74,7 @@ const tables = {
       gates: ['DRAAdminAccess'],
       drop: ['status.allocation.devices.results[].adminAccess'],
       usedBy: ['spec.devices.requests[].adminAccess'],
+      adjust: nullAdminAccess,
     },
     { gates: ['DRAResourceClaimDeviceStatus'], drop: ['status.devices'] },
   ],
@@ -247,4 +246,18 @@ function resetProcMounts(spec: JsonObject | undefined, old: JsonObject | undefin
 function dropForeignSource(object: JsonObject): void {
   if (textAt(object, 'spec', 'dataSourceRef', 'namespace') === '') return;
   delete objectAt(object, 'spec')?.['dataSourceRef'];
+}
+
+/** Drops the rules of a Job that fail an index. */
+function dropFailIndex(object: JsonObject): void {
+  const policy = objectAt(object, 'spec', 'podFailurePolicy');
+  if (!Array.isArray(policy?.['rules'])) return;
+  const rules = objectsAt(policy, 'rules').filter(({ action }) => action !== 'FailIndex');
+  policy['rules'] = rules.length === 0 ? null : rules;
+}
+
+/** Allocated devices always contain `adminAccess`. */
+function nullAdminAccess(object: JsonObject): void {
+  const devices = objectAt(object, 'status', 'allocation', 'devices');
+  for (const result of objectsAt(devices, 'results')) result['adminAccess'] = null;
 }

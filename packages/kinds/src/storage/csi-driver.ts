@@ -57,7 +57,7 @@ export function csiDriver(dialect: Dialect, features: Features = defaultFeatures
     kind: 'CSIDriver',
     resource: 'csidrivers',
     scope: 'Cluster',
-    versions: [{ version: 'v1', defaults: (object) => fillDefaults(object), columns }],
+    versions: [{ version: 'v1', defaults: (object) => fillDefaults(object, features), columns }],
     strategy: {
       validateName: pathSegment,
       validateCreate: (_, object) => [
@@ -82,7 +82,7 @@ export function csiDriver(dialect: Dialect, features: Features = defaultFeatures
 
 type CsiDriver = Stored<CSIDriver>;
 
-function fillDefaults(object: CsiDriver): void {
+function fillDefaults(object: CsiDriver, features: Features): void {
   const { spec } = object;
   if (spec === undefined || spec === null) return;
   spec.attachRequired ??= true;
@@ -90,7 +90,7 @@ function fillDefaults(object: CsiDriver): void {
   spec.storageCapacity ??= false;
   spec.fsGroupPolicy ??= 'ReadWriteOnceWithFSType';
   spec.requiresRepublish ??= false;
-  spec.seLinuxMount ??= false;
+  if (features.enabled('SELinuxMountReadWriteOncePod')) spec.seLinuxMount ??= false;
   if ((spec.volumeLifecycleModes ?? []).length === 0) spec.volumeLifecycleModes = ['Persistent'];
 }
 
