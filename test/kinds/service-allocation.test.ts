@@ -192,6 +192,20 @@ describe('two families', () => {
       expect((await make(one, namespace, 'c', { clusterIP: secondary })).status).toBe(201);
     }));
 
+  test('a Service cannot become headless while it gets a second address', () =>
+    withSmall(async (one, namespace) => {
+      await make(one, namespace, 'a');
+      const headless = { clusterIP: 'None', ipFamilyPolicy: 'PreferDualStack' };
+      const refused = await one.patch(at(namespace, 'a'), { spec: headless }, 'merge');
+      const shown = expect.stringMatching(
+        /^spec\.clusterIPs\[0\]: Invalid value: \[\]string\{"None", "fd00::\w+"\}: may not change/,
+      );
+      expect(causes(refused)).toEqual([
+        shown,
+        expect.stringContaining("'None' must be the first and only value"),
+      ]);
+    }));
+
   test('a single-stack server refuses the other family', async () => {
     const namespace = await freshNamespace(server);
     const six = await make(server, namespace, 'a', { ipFamilies: ['IPv6'] });

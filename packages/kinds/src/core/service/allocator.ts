@@ -140,11 +140,11 @@ class AllocationAttempt {
 
   #allocateAddresses(spec: ServiceSpec, old: ServiceSpec | undefined): void {
     const { clusterIPs = [] } = spec;
-    if (isExternalName(spec) || clusterIPs[0] === noAddress) return;
+    if (isExternalName(spec)) return;
     // Has no address yet: new, formerly ExternalName, or older than this server's ranges.
     const isFresh = old === undefined || isExternalName(old) || clusterIPs.length === 0;
     if (isFresh) {
-      this.#allocateFrom(spec, 0);
+      if (clusterIPs[0] !== noAddress) this.#allocateFrom(spec, 0);
       return;
     }
     if (keepsDualStack(spec, old) || old.clusterIPs?.[0] === noAddress) return;
