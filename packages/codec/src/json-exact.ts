@@ -8,6 +8,7 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { JsonError } from './json-limits.ts';
+import { pairedSurrogatesSteps } from './surrogates.ts';
 import { TextWindows } from './text-windows.ts';
 
 const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
@@ -68,7 +69,7 @@ export function* spelledJsonSteps(
   limits: { readonly depthMax: number },
 ): Generator<void, SpelledJson> {
   const spellings = new Map<number, string>();
-  const rest = new TextWindows(bytes, 'utf8');
+  const rest = new TextWindows(yield* pairedSurrogatesSteps(bytes), 'utf8');
   const { depthMax } = limits;
   const { value } = yield* new ExactParser({ text: '', rest, depthMax, spellings }).steps();
   return { value, spellings };

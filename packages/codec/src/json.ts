@@ -17,6 +17,7 @@ import {
 import { exactJsonSteps, parseExactJson, syntaxErrorSteps } from './json-exact.ts';
 import { bodyValuesMax, JsonError, TooManyValues } from './json-limits.ts';
 import { countMembers, parseInPieces, stringEnd } from './json-pieces.ts';
+import { pairedSurrogatesSteps } from './surrogates.ts';
 import { isUtf8Steps } from './text-windows.ts';
 
 export { JsonError } from './json-limits.ts';
@@ -55,10 +56,11 @@ export interface DecodedJson {
 
 /**
  * Decodes a JSON text. 64-bit integers are exact: bigints if a number cannot represent them
- * (CODEC-8).
+ * (CODEC-8). Lone surrogates become U+FFFD.
  * @throws JsonError with the message of kube-apiserver's decoder, or TooManyValues
  */
-export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits): DecodedJson {
+export function decodeJson(json: Buffer, limits: JsonLimits = defaultJsonLimits): DecodedJson {
+  const bytes = runInOnePiece(pairedSurrogatesSteps(json));
   const scan = scanWithin(bytes, limits);
   const text = bytes.toString('utf8');
   const decoded = parseWhole(text, scan) ?? runInOnePiece(exactSteps(bytes, limits));
@@ -75,7 +77,8 @@ const wholeBytesMax = 2 * 1024 * 1024;
  * Does the work of `decodeJson` in steps, which parse at most a few thousand values each, and
  * decode a few megabytes unless one text has more (TRUST-2).
  */
-export function* decodeJsonSteps(bytes: Buffer, limits: JsonLimits): Generator<void, DecodedJson> {
+export function* decodeJsonSteps(json: Buffer, limits: JsonLimits): Generator<void, DecodedJson> {
+  const bytes = yield* pairedSurrogatesSteps(json);
   if (!(yield* isUtf8Steps(bytes))) throw notUtf8();
   const scan = yield* scanJsonSteps(bytes);
   checkScan(bytes, scan, limits);
