@@ -140,6 +140,13 @@ describe('discovery documents', () => {
 });
 
 describe('aggregated discovery', () => {
+  test('API-11: is served in YAML', async () => {
+    const form = 'g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';
+    const { headers, text } = await server.get('/api', { accept: `application/yaml;${form}` });
+    expect(headers['content-type']).toBe(`application/yaml;${form}`);
+    expect(text).toMatch(/^apiVersion: apidiscovery.svc.io\/v2\nitems:\n/);
+  });
+
   test.each([
     ['apidiscovery.svc.io', 'v2'],
     ['apidiscovery.k8s.io', 'v2'],

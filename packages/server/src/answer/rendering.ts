@@ -303,11 +303,8 @@ export function aggregatedFormOf(
   return undefined;
 }
 
-function formOf(
-  { parameters, subtype }: MediaRange,
-  encoding: ServedEncoding,
-): AggregatedForm | undefined {
-  if (parameters.get('as') !== 'APIGroupDiscoveryList' || subtype === 'yaml') return undefined;
+function formOf({ parameters }: MediaRange, encoding: ServedEncoding): AggregatedForm | undefined {
+  if (parameters.get('as') !== 'APIGroupDiscoveryList') return undefined;
   const group = parameters.get('g') ?? '';
   const version = (['v2', 'v2beta1'] as const).find((one) => one === parameters.get('v'));
   if (version === undefined || !acceptedDiscoveryGroups.includes(group)) return undefined;
