@@ -18,3 +18,14 @@ test('SSA-1: a refreshed last-applied annotation has the escapes of kubectl', ()
       '"kind":"Thing","metadata":{}}\n',
   );
 });
+
+test('SSA-1: a refreshed last-applied annotation keeps the other annotations, even none', () => {
+  for (const others of [{}, { b: '1' }]) {
+    const annotations = { [annotation]: '{}', ...others };
+    const object: ApiObject = { apiVersion: 'v1', kind: 'Thing', metadata: { annotations } };
+    refreshLastApplied(kind, { object, patch: { metadata: { annotations } } });
+    expect(JSON.parse(object.metadata.annotations?.[annotation] ?? '')).toEqual({
+      metadata: { annotations: others },
+    });
+  }
+});

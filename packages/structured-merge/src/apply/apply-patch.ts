@@ -406,13 +406,12 @@ function sizeOf(annotations: Readonly<Record<string, string>>): number {
  * members.
  */
 function recordOf(patch: JsonObject, annotation: string): string {
-  const metadata = isObject(patch['metadata']) ? patch['metadata'] : {};
-  const { [annotation]: _, ...annotations } = isObject(metadata['annotations'])
-    ? metadata['annotations']
-    : {};
-  const { annotations: __, ...rest } = metadata;
-  const bare = Object.keys(annotations).length === 0 ? rest : { ...rest, annotations };
-  return `${goEscaped(sortedJson({ ...patch, metadata: bare }))}\n`;
+  const { annotations, ...rest } = isObject(patch['metadata']) ? patch['metadata'] : {};
+  if (isObject(annotations)) {
+    const { [annotation]: _, ...others } = annotations;
+    rest['annotations'] = others;
+  }
+  return `${goEscaped(sortedJson({ ...patch, metadata: rest }))}\n`;
 }
 
 function sortedJson(value: JsonValue): string {
