@@ -280,6 +280,8 @@ test('VER-5: the feature metric has stage and state of each gate', async () => {
   const name = 'kubernetes_feature_enabled';
   expect(sample(text, name, { name: 'CBORServingAndStorage', stage: 'ALPHA' })).toBe(1);
   expect(sample(text, name, { name: 'APIListChunking', stage: '' })).toBe(1);
+  const streaming = { name: 'StreamingCollectionEncodingToJSON', stage: 'BETA' };
+  expect(sample(text, name, streaming)).toBe(0);
   expect(sample(text, name, { name: 'KMSv1', stage: 'DEPRECATED' })).toBe(0);
 });
 

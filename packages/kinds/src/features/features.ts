@@ -187,6 +187,8 @@ export const gateTable = {
   StorageVersionAPI: [alpha(20)],
   StorageVersionHash: [alpha(14), beta(15)],
   StorageVersionMigrator: [alpha(30)],
+  StreamingCollectionEncodingToJSON: [betaOff(32)],
+  StreamingCollectionEncodingToProtobuf: [betaOff(32)],
   StrictCostEnforcementForVAP: [betaOff(30), stable(32)],
   StrictCostEnforcementForWebhooks: [betaOff(30), stable(32)],
   StructuredAuthenticationConfiguration: [alpha(29), beta(30)],

@@ -46,6 +46,7 @@ const alwaysOn = names(`
   PDBUnhealthyPodEvictionPolicy PersistentVolumeLastPhaseTransitionTime PodDisruptionConditions
   PodSchedulingReadiness RemainingItemCount ResilientWatchCacheInitialization
   SeparateCacheWatchRPC StorageNamespaceIndex
+  StreamingCollectionEncodingToJSON StreamingCollectionEncodingToProtobuf
   WatchBookmark
 `);
 
