@@ -20,8 +20,7 @@ describe('OPS-1: /metrics', () => {
       '# HELP apiserver_request_total [STABLE] Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.\n# TYPE apiserver_request_total counter\n',
     );
     // The reference shows no stability for these.
-    const unmarked =
-      'process_[a-z_]+|apiserver_flowcontrol_(?:demand_seats|priority_level_(?:request|seat)_utilization|read_vs_write_current_requests)';
+    const unmarked = 'process_[a-z_]+';
     const comment = new RegExp(
       `^# (HELP ([a-z0-9_]+ \\[(ALPHA|BETA|STABLE)\\]|${unmarked}) .+|TYPE [a-z0-9_]+ [a-z]+)$`,
     );

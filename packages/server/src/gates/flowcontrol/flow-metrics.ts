@@ -140,9 +140,6 @@ function metricMaker(registry: MetricRegistry) {
     gauge: (...of: Parameters<typeof definition>) => registry.gauge(definition(...of)),
     histogram: (buckets: readonly number[], ...of: Parameters<typeof definition>) =>
       registry.histogram({ ...definition(...of), buckets }),
-    /** A time-weighted histogram, which kube-apiserver shows without a stability level. */
-    timed: (buckets: readonly number[], ...of: Parameters<typeof definition>) =>
-      registry.histogram({ ...definition(...of), buckets, shownStability: 'omitted' }),
   };
 }
 
@@ -323,23 +320,23 @@ class CountedSeries implements FlowSeries {
 
 /** Registers histograms of each level's use, weighted by time in nanoseconds. */
 function levelSeries(registry: MetricRegistry): (level: string) => LevelSeries {
-  const { timed } = metricMaker(registry);
+  const { histogram } = metricMaker(registry);
   const level = ['priority_level'];
-  const demand = timed(
+  const demand = histogram(
     demandBuckets,
     'demand_seats',
     'Demanded seats at each nanosecond, as a fraction of the nominal seats.',
     'ALPHA',
     level,
   );
-  const seats = timed(
+  const seats = histogram(
     seatPartBuckets,
     'priority_level_seat_utilization',
     'Seats in use at each nanosecond, as a fraction of the current limit.',
     'ALPHA',
     ['phase', ...level],
   );
-  const requests = timed(
+  const requests = histogram(
     requestPartBuckets,
     'priority_level_request_utilization',
     'Executing or waiting requests at each nanosecond, as a fraction of their limit.',
@@ -491,7 +488,6 @@ export class KindUsage {
       name: 'apiserver_flowcontrol_read_vs_write_current_requests',
       help: 'Executing or waiting requests at each nanosecond, as a fraction of the limit of their kind.',
       stability: 'ALPHA',
-      shownStability: 'omitted',
       labels: ['phase', 'request_kind'],
       buckets,
     });
