@@ -34,7 +34,7 @@ const elements: readonly (readonly [name: string, pattern: RegExp])[] = [
   ['-', /^-/],
   ['02', /^\d\d/],
   ['T', /^T/],
-  ['15', /^\d\d/],
+  ['15', /^\d\d?/],
   [':', /^:/],
   ['04', /^\d\d/],
   [':', /^:/],
@@ -51,7 +51,7 @@ const microElements: typeof elements = [
 ];
 
 const wellFormed =
-  /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
+  /^(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
 
 /**
  * Parses an RFC 3339 time. Returns Go's error message for a malformed one.

@@ -184,6 +184,11 @@ describe('a typed decoder', () => {
     expect(decode(value).error).toBe(message);
   });
 
+  test('normalizes times, whose hour may have one digit', () => {
+    const { object } = decode({ metadata: { creationTimestamp: '2024-01-01T1:00:00+01:00' } });
+    expect(object).toMatchObject({ metadata: { creationTimestamp: '2024-01-01T00:00:00Z' } });
+  });
+
   test('drops unknown members and reports them by path, in input order', () => {
     const { object, unknown } = decode({
       x: 1,
