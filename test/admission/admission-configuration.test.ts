@@ -409,6 +409,23 @@ describe('ResourceQuota', () => {
     expect((await server.post(claims, claim('dear', 'gold'))).status).toBe(201);
   });
 
+  test('ADM-1: a limited resource that an object does not use needs no quota', async () => {
+    const limited = { resource: 'services', matchContains: ['services.loadbalancers'] };
+    const server = await serverOf({ configFile: configFile([configuration([limited])]) });
+    const services = `/api/v1/namespaces/${await freshNamespace(server)}/services`;
+    const service = (name: string, type: string) => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name },
+      spec: { type, ports: [{ port: 80 }] },
+    });
+    expect((await server.post(services, service('a', 'ClusterIP'))).status).toBe(201);
+    const refused = await server.post(services, service('b', 'LoadBalancer'));
+    expect(refused.body.message).toBe(
+      'services "b" is forbidden: insufficient quota to consume: services.loadbalancers',
+    );
+  });
+
   test('ADM-1: pods of limited priority classes need a quota with that scope', async () => {
     const matchScopes = [{ scopeName: 'PriorityClass', operator: 'In', values: ['high'] }];
     const file = configFile([configuration([{ resource: 'pods', matchScopes }])]);

@@ -252,3 +252,23 @@ test('ADM-1: events never count, and quotas of other namespaces are independent'
     type: 'Normal',
   });
 });
+
+test('ADM-1: a custom kind counts even if its resource is named events', async () => {
+  const group = 'quota.example.com';
+  const schema = { openAPIV3Schema: { type: 'object' } };
+  await mustCreate(server, '/apis/apiextensions.svc.io/v1/customresourcedefinitions', {
+    metadata: { name: `events.${group}` },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: { plural: 'events', kind: 'Event' },
+      versions: [{ name: 'v1', served: true, storage: true, schema }],
+    },
+  });
+  const core = await withQuota({ [`count/events.${group}`]: '0' });
+  const path = `${core.replace('/api/v1', `/apis/${group}/v1`)}/events`;
+  await eventually(async () => (await server.get(path)).status === 200, 'the kind is served');
+  const event = { apiVersion: `${group}/v1`, kind: 'Event', metadata: { name: 'e' } };
+  const refused = await server.post(path, event);
+  expect(refused.body.message).toContain(`limited: count/events.${group}=0`);
+});

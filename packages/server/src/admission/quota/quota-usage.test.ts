@@ -142,6 +142,18 @@ describe('ADM-1: the usage of a claim', () => {
     });
   });
 
+  test('is its storage in whole bytes, or what its volume has if that is more', () => {
+    const stored = (size: string, allocated: string) => {
+      const status = { allocatedResources: { storage: allocated } };
+      const claim = { ...storage(size), status };
+      return usage('persistentvolumeclaims', claim)['requests.storage'];
+    };
+    expect(stored('1500m', '0')).toBe('2');
+    expect(stored('1.5Ki', '0')).toBe('1536');
+    expect(stored('1Gi', '2Gi')).toBe('2Gi');
+    expect(stored('2Gi', '1Gi')).toBe('2Gi');
+  });
+
   test('matches names of any class', () => {
     const suffix = `.storageclass.${dialect.group('storage')}`;
     const names = ['pods', 'requests.storage', `slow${suffix}/requests.storage`];

@@ -13,13 +13,18 @@ import {
   sumAmounts,
   textAt,
 } from '@wheelhouse/kinds';
-import type { Pod, PodSpec, ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
+import type {
+  PersistentVolumeClaim,
+  Pod,
+  PodSpec,
+  ResourceQuota,
+} from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   type Dialect,
   type JsonObject,
-  parseQuantity,
   type Quantity,
+  sumQuantities,
 } from '@wheelhouse/machinery';
 
 /** How objects of one resource count against quotas. */
@@ -121,8 +126,8 @@ function claimEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
       ]);
       const className =
         claim.metadata.annotations?.[older] ?? textAt(claim, 'spec', 'storageClassName');
-      const size = parseQuantity(String(at(claim, 'spec', 'resources', 'requests', 'storage')));
-      if ('nano' in size) usage.set('requests.storage', size);
+      const size = storageOf(claim);
+      if (size !== undefined) usage.set('requests.storage', size);
       if (className === '') return usage;
       for (const name of resources) {
         const amount = usage.get(name);
@@ -131,6 +136,17 @@ function claimEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
       return usage;
     },
   };
+}
+
+/** The storage that a claim requests, or its volume has if that is more, in whole bytes. */
+function storageOf(claim: Stored<PersistentVolumeClaim>): Quantity | undefined {
+  const requested = amountsOf(claim.spec?.resources?.requests).get('storage');
+  if (requested === undefined) return undefined;
+  const allocated = amountsOf(claim.status?.allocatedResources).get('storage');
+  const larger = allocated !== undefined && allocated.nano > requested.nano ? allocated : requested;
+  if (larger.nano % billion === 0n) return larger;
+  const bytes = larger.nano / billion + 1n;
+  return sumQuantities([{ nano: bytes * billion, text: larger.text }]);
 }
 
 const podNames = [

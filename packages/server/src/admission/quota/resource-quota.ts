@@ -27,9 +27,6 @@ import {
   scopesOf,
 } from './quota-usage.ts';
 
-/** Resources that no quota counts: they are transient or not stored. */
-const ignoredResources = new Set(['events', 'bindings']);
-
 /**
  * Enforces the quotas of a namespace (ADM-1): charges the usage of a write to each quota that
  * counts it before the object is stored, and rejects the write if a quota would be exceeded.
@@ -37,6 +34,10 @@ const ignoredResources = new Set(['events', 'bindings']);
  * one together. A dry run is checked and charges nothing.
  */
 export function resourceQuota(tools: AdmissionTools): AdmissionPlugin {
+  const eventGroups = ['', tools.dialect.group('events')];
+  /** Whether no quota counts a kind: it is transient or not stored. */
+  const isIgnored = ({ group, resource, isVirtual }: ResourceDef): boolean =>
+    isVirtual === true || (resource === 'events' && eventGroups.includes(group));
   const evaluators = new WeakMap<ResourceDef, QuotaEvaluator>();
   const evaluatorOf = (def: ResourceDef) => {
     const evaluator = evaluators.get(def) ?? quotaEvaluator(def, tools.dialect);
@@ -51,7 +52,7 @@ export function resourceQuota(tools: AdmissionTools): AdmissionPlugin {
       const isResize = def.resource === 'pods' && target.subresource === 'resize';
       if (namespace === '' || operation === 'DELETE') return undefined;
       if (target.subresource !== '' && !isResize) return undefined;
-      if (ignoredResources.has(def.resource)) return undefined;
+      if (isIgnored(def)) return undefined;
       const evaluator = evaluatorOf(def);
       if (operation === 'UPDATE' && !evaluator.grows && !isResize) return undefined;
       return charge(tools, call, evaluator);
@@ -151,9 +152,10 @@ function checkCovered(
   const { object } = call;
   if (object === undefined || limited.length === 0) return;
   const parts = limited.flatMap(({ matchContains }) => matchContains);
-  const uncovered = [...usageOf(tools, evaluator, object).keys()].filter(
-    (name) => !covered.has(name) && parts.some((part) => name.includes(part)),
-  );
+  const uncovered = [...usageOf(tools, evaluator, object)]
+    .filter(([name, { nano }]) => nano > 0n && !covered.has(name))
+    .map(([name]) => name)
+    .filter((name) => parts.some((part) => name.includes(part)));
   if (uncovered.length > 0) {
     throw refusal(call, `insufficient quota to consume: ${uncovered.sort().join(',')}`);
   }
