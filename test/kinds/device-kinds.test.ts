@@ -327,4 +327,14 @@ test('VER-5: trust bundles are selected by their signer, which is immutable', as
   expect(causesOf(tooLarge)).toEqual([
     'spec.trustBundle: Too long: may not be more than 1048576 bytes',
   ]);
+  const start = (metadata: JsonObject) =>
+    server.post(path, body('clustertrustbundles', { metadata, spec: { ...spec, signerName } }));
+  expect(causesOf(await start({}))).toEqual([
+    'metadata.name: Required value: name or generateName is required',
+  ]);
+  expect((await start({ generateName: 'example.com:s:x-' })).status).toBe(201);
+  expect(causesOf(await start({ generateName: 'x-' }))[0]).toBe(
+    'metadata.generateName: Invalid value: "x-": ClusterTrustBundle for signerName ' +
+      `${signerName} must be named with prefix example.com:s:`,
+  );
 });

@@ -139,7 +139,10 @@ describe('its budget', () => {
     await makePod(ready);
     await makeBudget('b', { disruptionsAllowed: 1, currentHealthy: 3, desiredHealthy: 2 });
     expect((await evict()).status).toBe(201);
-    const { status } = (await server.get(`${budgets}/b`)).body;
+    const { metadata, status } = (await server.get(`${budgets}/b`)).body;
+    expect(metadata.managedFields).toContainEqual(
+      expect.objectContaining({ manager: 'kube-apiserver', subresource: 'status' }),
+    );
     expect(Object.keys(status.disruptedPods)).toEqual(['p']);
     expect(status.disruptionsAllowed).toBe(0);
     expect(status.conditions).toMatchObject([

@@ -108,6 +108,26 @@ describe('invalid bodies', () => {
     expect(status).toBe(400);
   });
 
+  test('API-9: Events of both groups are the same kind', async () => {
+    const [core, events] = ['v1', 'events.svc.io/v1'];
+    const post = async (apiVersion: string, stated: string, kind: string) => {
+      const root = apiVersion === core ? '/api/v1' : `/apis/${apiVersion}`;
+      const body = { apiVersion: stated, kind, metadata: { name: 'x' } };
+      const answer = await server.post(`${root}/namespaces/${namespace}/events`, body);
+      expect(answer.status).toBe(400);
+      return answer.body.message;
+    };
+    for (const [path, stated] of [
+      [core, events],
+      [events, core],
+    ] as const) {
+      expect(await post(path, stated, 'Event')).toBe(
+        `the API version in the data (${stated}) does not match the expected API version (${path})`,
+      );
+    }
+    expect(await post(events, core, 'Pod')).toContain('converting (v1.Pod) to (core.Event)');
+  });
+
   test('API-9: a version that the path does not name is 400', async () => {
     const body = {
       apiVersion: 'autoscaling/v1',

@@ -197,7 +197,8 @@ export const builtinBehavior: KindBehavior = {
   },
   goTypeName({ group, kind, listKind }, of) {
     const [first = ''] = group.split('.');
-    const inPackage = first === '' || first === 'events' ? 'core' : first;
+    const ofGroup = first === '' || first === 'events' ? 'core' : first;
+    const inPackage = ofGroup === 'internal' ? 'apiserverinternal' : ofGroup;
     return `${inPackage}.${of === 'list' ? listKind : kind}`;
   },
 };

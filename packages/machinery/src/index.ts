@@ -244,6 +244,7 @@ export {
   wildcardSubdomain,
 } from './meta/names.ts';
 export {
+  asPrefix,
   dedupOwnerReferences,
   foregroundFinalizer,
   type MetadataPass,

@@ -1,10 +1,12 @@
 import { pemBlocks, pemBytes, readCertificate } from '@wheelhouse/codec';
 import {
+  asPrefix,
   type Dialect,
   dnsSubdomain,
   type FieldError,
   invalid,
   pathSegment,
+  ruleErrors,
   tooLong,
 } from '@wheelhouse/machinery';
 import { column, nameColumn } from '../cells.ts';
@@ -71,11 +73,13 @@ export function clusterTrustBundle(dialect: Dialect): ResourceDef {
 const signerOf = (object: Stored<ClusterTrustBundle>) => object.spec?.signerName ?? '';
 
 function validateNames(object: Stored<ClusterTrustBundle>): FieldError[] {
-  const [name, signer] = [object.metadata.name ?? '', signerOf(object)];
+  const { name = '', generateName = '' } = object.metadata;
+  const signer = signerOf(object);
+  const isPrefix = (text: string) => trustBundleNameProblems(text, signer, asPrefix(dnsSubdomain));
+  const isName = (text: string) => trustBundleNameProblems(text, signer);
   return [
-    ...trustBundleNameProblems(name, signer).map((detail) =>
-      invalid('metadata.name', name, detail),
-    ),
+    ...(generateName === '' ? [] : ruleErrors('metadata.generateName', generateName, isPrefix)),
+    ...(name === '' ? [] : ruleErrors('metadata.name', name, isName)),
     ...(signer === '' ? [] : signerNameErrors(signer, 'spec.signerName')),
   ];
 }
@@ -84,15 +88,19 @@ function validateNames(object: Stored<ClusterTrustBundle>): FieldError[] {
  * Validates the name of a bundle. A signer's bundle is named by the signer, with `:` for `/`,
  * followed by `:` and a DNS subdomain.
  */
-export function trustBundleNameProblems(name: string, signer: string): readonly string[] {
+export function trustBundleNameProblems(
+  name: string,
+  signer: string,
+  rule: (name: string) => readonly string[] = dnsSubdomain,
+): readonly string[] {
   if (signer === '') {
     return name.includes(':')
       ? ['ClusterTrustBundle without signer name must not have ":" in its name']
-      : dnsSubdomain(name);
+      : rule(name);
   }
   const prefix = `${signer.replaceAll('/', ':')}:`;
   return name.startsWith(prefix)
-    ? dnsSubdomain(name.slice(prefix.length))
+    ? rule(name.slice(prefix.length))
     : [`ClusterTrustBundle for signerName ${signer} must be named with prefix ${prefix}`];
 }
 

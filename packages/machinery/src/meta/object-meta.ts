@@ -184,8 +184,8 @@ function validatePrefix(
     : ruleErrors(`${path}.generateName`, generateName, asPrefix(validateName));
 }
 
-/** A generated suffix follows the prefix, so it may end with a dash. */
-function asPrefix(rule: MetaRules['validateName']): MetaRules['validateName'] {
+/** The rule for a prefix of names: a generated suffix follows it, so it may end with a dash. */
+export function asPrefix(rule: MetaRules['validateName']): MetaRules['validateName'] {
   return (prefix) =>
     rule(prefix.length > 1 && prefix.endsWith('-') ? `${prefix.slice(0, -2)}a` : prefix);
 }

@@ -323,8 +323,9 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
     const gv = JSON.stringify(apiVersion);
     return `no kind ${JSON.stringify(kind)} is registered for version ${gv} in scheme ${schemeName}`;
   }
-  if (kind === target.def.kind && group === target.def.group) return undefined;
-  const into = `${target.def.group.split('.', 1)[0] || 'core'}.${target.def.kind}`;
+  const { goTypeName } = target.def.behavior;
+  const into = goTypeName(target.def, 'object');
+  if (goTypeName({ group, kind, listKind: '' }, 'object') === into) return undefined;
   return `converting (${version}.${kind}) to (${into}): unknown conversion`;
 }
 

@@ -251,7 +251,12 @@ async function takeDisruption(
   await write(context.registry, {
     operation: 'update',
     target: status,
-    context: { ...disruption.context, permit: consequentPermit(call.permit, 'update', status) },
+    context: {
+      ...disruption.context,
+      // The server, not the client, counts disruptions.
+      fieldManager: context.dialect.component('apiserver'),
+      permit: consequentPermit(call.permit, 'update', status),
+    },
     transform: ({ current }) => {
       const object = asApiObject(current);
       checkBudget(object);
