@@ -130,7 +130,8 @@ const patchFields: Readonly<Record<string, Type>> = {
 function patchStructs(name: string): StructType | undefined {
   const type: Type = { name, args: [] };
   if (name === 'JSONPatch') {
-    const field = (one: string) => (Object.hasOwn(patchFields, one) ? patchFields[one] : undefined);
+    const field = (name: string) =>
+      Object.hasOwn(patchFields, name) ? patchFields[name] : undefined;
     return { type, field };
   }
   return dynamicObject.test(name) ? { type, field: () => dynType } : undefined;
@@ -143,11 +144,11 @@ const jsonPatches: Library = [
   ],
 ];
 
-let made: Functions | undefined;
+let patchFunctions: Functions | undefined;
 
 function functionsOfPatches(): Functions {
-  made ??= new Map([...standardFunctions(), ...functionsOf([jsonPatches])]);
-  return made;
+  patchFunctions ??= new Map([...standardFunctions(), ...functionsOf([jsonPatches])]);
+  return patchFunctions;
 }
 
 /**

@@ -103,7 +103,7 @@ class Checker {
   readonly #types = new Map<Expr, Type>();
   readonly #environment: Environment;
   readonly #pass: Pass<Expr, Type> | undefined;
-  readonly #known = new Substitution();
+  readonly #substitution = new Substitution();
   /** The types of the first elements of lists and maps that the pass has not finished. */
   readonly #joins = new Map<Expr, Joined>();
   /** Visited types that the pass has counted as work. */
@@ -133,7 +133,7 @@ class Checker {
   whole(expr: Expr): Type {
     // Subexpressions that the last pass has not finished report their issues again.
     this.#issues = this.#issues.filter(
-      (one) => one.expr === undefined || this.#types.has(one.expr),
+      (candidate) => candidate.expr === undefined || this.#types.has(candidate.expr),
     );
     this.#current = expr;
     try {
@@ -145,7 +145,7 @@ class Checker {
   }
 
   #finished(type: Type): Type {
-    return substituted(type, this.#known, 'dyn');
+    return substituted(type, this.#substitution, 'dyn');
   }
 
   /** The same, but dyn for a type that is too large. */
@@ -169,7 +169,7 @@ class Checker {
     this.#current = outer;
     this.#types.set(expr, type);
     if (pass !== undefined) {
-      const { visited } = this.#known;
+      const { visited } = this.#substitution;
       pass.finish(expr, type, 1 + (visited - this.#counted) / typesPerWork);
       this.#counted = visited;
     }
@@ -250,7 +250,7 @@ class Checker {
   }
 
   #resolved(type: Type): Type {
-    return substituted(type, this.#known, 'keep');
+    return substituted(type, this.#substitution, 'keep');
   }
 
   #field(target: Type, { at, field }: SelectExpr): Type {
@@ -279,8 +279,8 @@ class Checker {
     if (overloads === undefined) return this.#undeclared(expr.at, name);
     if (name === '_&&_' || name === '_||_') this.#mustAllBeBool(expr.args);
     const argumentTypes = receiver === undefined ? args : [receiver, ...args];
-    const found = this.#overload(expr, overloads, argumentTypes);
-    if (found !== undefined) return found;
+    const resultType = this.#overload(expr, overloads, argumentTypes);
+    if (resultType !== undefined) return resultType;
     if (name === '_&&_' || name === '_||_') return errorType;
     const shown = `(${args.map((arg) => this.#show(arg)).join(', ')})`;
     const applied = receiver === undefined ? shown : `${this.#show(receiver)}.${shown}`;
@@ -299,7 +299,7 @@ class Checker {
     for (const overload of overloads) {
       if (overload.isMember !== isMember || overload.params.length !== argumentTypes.length)
         continue;
-      const bindings = this.#known;
+      const bindings = this.#substitution;
       const { size } = bindings;
       const { params, result: type } = this.#instance(overload);
       if (!areAssignable(argumentTypes, params, bindings)) {
@@ -346,13 +346,13 @@ class Checker {
     const type = this.typeOf(expr, at.scope);
     if (!at.optional) return type;
     const inner = this.#newParameter();
-    if (isAssignable(type, optionalType(inner), this.#known)) return this.#resolved(inner);
+    if (isAssignable(type, optionalType(inner), this.#substitution)) return this.#resolved(inner);
     return this.#mismatch(expr, optionalType(inner), type);
   }
 
   /** The issue of a checked subexpression whose type is not the expected one. */
-  #mismatch(expr: Expr, wanted: Type, found: Type): Type {
-    const message = `expected type '${this.#show(wanted)}' but found '${this.#show(found)}'`;
+  #mismatch(expr: Expr, expected: Type, actual: Type): Type {
+    const message = `expected type '${this.#show(expected)}' but found '${this.#show(actual)}'`;
     this.#issues.push({ issue: { at: expr.at, message }, expr });
     return errorType;
   }
@@ -360,7 +360,10 @@ class Checker {
   /** The type of the elements so far; whether all have the same one is checked later. */
   #joined(before: Type | undefined, type: Type): Type {
     if (before === undefined) return type;
-    if (isAssignable(before, type, this.#known) || isAssignable(type, before, this.#known)) {
+    if (
+      isAssignable(before, type, this.#substitution) ||
+      isAssignable(type, before, this.#substitution)
+    ) {
       return moreGeneral(this.#resolved(before), this.#resolved(type));
     }
     return dynType;
@@ -376,10 +379,10 @@ class Checker {
     }
     for (const field of expr.fields) {
       const type = this.#element(field.value, { optional: field.optional, scope });
-      const wanted = struct.field(field.name);
-      if (wanted === undefined) this.#error(field.at, `undefined field '${field.name}'`);
-      else if (!isAssignable(type, wanted, this.#known)) {
-        const shown = `expected type of field '${field.name}' is '${this.#show(wanted)}'`;
+      const fieldType = struct.field(field.name);
+      if (fieldType === undefined) this.#error(field.at, `undefined field '${field.name}'`);
+      else if (!isAssignable(type, fieldType, this.#substitution)) {
+        const shown = `expected type of field '${field.name}' is '${this.#show(fieldType)}'`;
         this.#error(field.at, `${shown} but provided type is '${this.#show(type)}'`);
       }
     }
@@ -404,12 +407,12 @@ class Checker {
     const [key, value] = this.#elements(range, expr);
     const [first = '', second] = expr.variables;
     const isList = range.name === 'list';
-    const one = second === undefined && isList ? value : key;
-    let inner: Scope = { name: first, type: one, outer: scope };
+    const firstType = second === undefined && isList ? value : key;
+    let inner: Scope = { name: first, type: firstType, outer: scope };
     if (second !== undefined) inner = { name: second, type: value, outer: inner };
     if (expr.filter !== undefined) this.#mustBeBool(expr, this.typeOf(expr.filter, inner));
     const body = this.typeOf(expr.body, inner);
-    return this.#foldResult(expr, { body, range, one, key });
+    return this.#foldResult(expr, { body, range, firstType, key });
   }
 
   #elements(range: Type, expr: FoldExpr): [Type, Type] {
@@ -427,18 +430,21 @@ class Checker {
   #mustAllBeBool(exprs: readonly Expr[]): void {
     for (const expr of exprs) {
       const type = this.#types.get(expr) ?? dynType;
-      if (!isAssignable(type, boolType, this.#known)) this.#mismatch(expr, boolType, type);
+      if (!isAssignable(type, boolType, this.#substitution)) this.#mismatch(expr, boolType, type);
     }
   }
 
   #mustBeBool(expr: FoldExpr, type: Type): void {
-    if (isAssignable(type, boolType, this.#known)) return;
+    if (isAssignable(type, boolType, this.#substitution)) return;
     const shown = `${this.#show(type)}, dyn, dyn`;
     this.#error(expr.at, `found no matching overload for '_?_:_' applied to '(${shown})'`);
   }
 
-  #foldResult(expr: FoldExpr, types: { body: Type; range: Type; one: Type; key: Type }): Type {
-    const { body, range, one, key } = types;
+  #foldResult(
+    expr: FoldExpr,
+    types: { body: Type; range: Type; firstType: Type; key: Type },
+  ): Type {
+    const { body, range, firstType, key } = types;
     switch (expr.name) {
       case 'all':
       case 'exists':
@@ -448,7 +454,7 @@ class Checker {
         return boolType;
       case 'filter':
         this.#mustBeBool(expr, body);
-        return listType(one);
+        return listType(firstType);
       case 'sortBy':
         return range.name === 'list' ? range : listType(dynType);
       case 'map':

@@ -6,8 +6,8 @@ import { CelCostError, type Value } from './values.ts';
 
 function run(source: string, variables: Readonly<Record<string, Value>> = {}): Value {
   const types = new Map<string, Type>(Object.keys(variables).map((name) => [name, dynType]));
-  const made = compile(source, { functions: standardFunctions(), variables: types });
-  return made.program().run(new Map(Object.entries(variables)), 1_000_000).value;
+  const expression = compile(source, { functions: standardFunctions(), variables: types });
+  return expression.program().run(new Map(Object.entries(variables)), 1_000_000).value;
 }
 
 describe('true expressions', () => {

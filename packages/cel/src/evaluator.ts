@@ -106,8 +106,8 @@ export function* programSteps(expr: Expr, options: ProgramOptions): Generator<vo
   };
   const attempt: Program['attempt'] = (variables, costMax) => {
     const cost = Math.min(costMax, undivided.cost);
-    const made = measured(variables, { cost, work: undivided.work });
-    return made.error instanceof CelCostError ? undefined : made;
+    const measurement = measured(variables, { cost, work: undivided.work });
+    return measurement.error instanceof CelCostError ? undefined : measurement;
   };
   return {
     run(variables, costMax) {
@@ -618,23 +618,25 @@ function resolved({ name, declared, others, steps }: Call, frame: Frame) {
   const fits = (overload: Overload) => accepts(overload, args);
   const [only] = declared;
   const first = only !== undefined && accepts(only, args) ? only : undefined;
-  const found = first ?? declared.find(fits) ?? others.find(fits);
-  if (found === undefined) throw unknownCall(name, args);
-  return { found, args };
+  const overload = first ?? declared.find(fits) ?? others.find(fits);
+  if (overload === undefined) throw unknownCall(name, args);
+  return { overload, args };
 }
 
 function callStep(call: Call): Step {
   return (frame) => {
-    const { found, args } = resolved(call, frame);
-    return found.run(args, frame);
+    const { overload, args } = resolved(call, frame);
+    return overload.run(args, frame);
   };
 }
 
 /** The call in steps. */
 function callWork(call: Call): Work {
   return function* (frame) {
-    const { found, args } = resolved(call, frame);
-    return found.steps === undefined ? found.run(args, frame) : yield* found.steps(args, frame);
+    const { overload, args } = resolved(call, frame);
+    return overload.steps === undefined
+      ? overload.run(args, frame)
+      : yield* overload.steps(args, frame);
   };
 }
 

@@ -317,9 +317,9 @@ function transformedEntries(): Fold {
   const entries = new Map<string, readonly [Value, Value]>();
   return {
     take(_, result) {
-      const made = thrown(result);
-      if (!isMapValue(made)) throw noSuchOverload();
-      for (const key of made.keys()) putEntry(entries, key, made.get(key) ?? null);
+      const transformed = thrown(result);
+      if (!isMapValue(transformed)) throw noSuchOverload();
+      for (const key of transformed.keys()) putEntry(entries, key, transformed.get(key) ?? null);
       return undefined;
     },
     result: () => atOnce(new EntryMap(entries)),

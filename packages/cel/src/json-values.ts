@@ -106,7 +106,7 @@ class JsonMap implements MapValue {
   readonly objectType: string | undefined;
   readonly #json: JsonObject;
   readonly #schema: Schema;
-  readonly #made = new Map<string, Value>();
+  readonly #values = new Map<string, Value>();
   #keys: readonly Value[] | undefined;
   #size: number | undefined;
 
@@ -119,8 +119,8 @@ class JsonMap implements MapValue {
   /** A null member counts as absent, except in a map. */
   get(key: Value): Value | undefined {
     if (typeof key !== 'string') return undefined;
-    const made = this.#made.get(key);
-    if (made !== undefined) return made;
+    const cachedValue = this.#values.get(key);
+    if (cachedValue !== undefined) return cachedValue;
     const { properties, additionalProperties } = this.#schema;
     const name = properties === undefined ? key : this.#nameOf(key);
     const json = name === undefined ? undefined : member(this.#json, name);
@@ -128,7 +128,7 @@ class JsonMap implements MapValue {
     if (json === null && properties !== undefined) return undefined;
     const schema = properties?.get(name)?.schema ?? additionalProperties ?? {};
     const value = jsonToValue(json, schema);
-    this.#made.set(key, value);
+    this.#values.set(key, value);
     return value;
   }
 
@@ -194,8 +194,8 @@ class JsonMap implements MapValue {
         if (!this.#equalsUnknown(name, json, other)) yield undefined;
         continue;
       }
-      const found = memberOf(other, name);
-      yield found === undefined ? undefined : [jsonToValue(json, schema), found];
+      const otherValue = memberOf(other, name);
+      yield otherValue === undefined ? undefined : [jsonToValue(json, schema), otherValue];
     }
   }
 

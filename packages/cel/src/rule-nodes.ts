@@ -77,7 +77,7 @@ export function* compileRule(
   const environment: Environment = { functions: standardFunctions(), variables };
   const main = yield* compiled(rule.rule, environment, {
     member: 'rule',
-    wanted: 'bool',
+    typeName: 'bool',
     wrongType: 'cel expression must evaluate to a bool',
     head: 'compilation failed: ',
   });
@@ -102,7 +102,7 @@ export function* compileRule(
 function messageOf(rule: CelRule, environment: Environment) {
   return compiled(rule.messageExpression ?? '', environment, {
     member: 'messageExpression',
-    wanted: 'string',
+    typeName: 'string',
     wrongType: 'messageExpression must evaluate to a string',
     head: 'messageExpression compilation failed: ',
   });
@@ -111,25 +111,25 @@ function messageOf(rule: CelRule, environment: Environment) {
 function* compiled(
   source: string,
   environment: Environment,
-  at: Pick<RuleProblem, 'member'> & { wanted: string; wrongType: string; head: string },
+  at: Pick<RuleProblem, 'member'> & { typeName: string; wrongType: string; head: string },
 ): Generator<void, UsableExpression | RuleProblem> {
   const { member } = at;
-  let made: Compiled;
+  let expression: Compiled;
   try {
-    made = yield* compileSteps(source, environment);
+    expression = yield* compileSteps(source, environment);
   } catch (error) {
     if (error instanceof CelCompileError) return { member, detail: at.head + error.message };
     throw error;
   }
-  if (made.type.name !== at.wanted) return { member, detail: at.wrongType };
+  if (expression.type.name !== at.typeName) return { member, detail: at.wrongType };
   try {
-    const program = yield* made.programSteps();
-    return { program, used: made.used, costSteps: made.costSteps };
+    const program = yield* expression.programSteps();
+    return { program, used: expression.used, costSteps: expression.costSteps };
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
     const what = member === 'rule' ? 'program' : member;
     const detail = `${what} instantiation failed: ${error.message}`;
-    return { member, detail, used: made.used };
+    return { member, detail, used: expression.used };
   }
 }
 
@@ -276,16 +276,16 @@ function hasRules(schema: Schema): boolean {
   const before = withRules.get(plain);
   if (before !== undefined) return before;
   const { rules = [], items, additionalProperties, properties } = plain;
-  let found =
+  let isFound =
     rules.length > 0 ||
     (items !== undefined && hasRules(items)) ||
     (additionalProperties !== undefined && hasRules(additionalProperties));
   for (const property of properties?.values() ?? []) {
-    if (found) break;
-    found = hasRules(property.schema);
+    if (isFound) break;
+    isFound = hasRules(property.schema);
   }
-  withRules.set(plain, found);
-  return found;
+  withRules.set(plain, isFound);
+  return isFound;
 }
 
 /** Maximum number of values of a schema's parts, given the number of its own values. */

@@ -62,9 +62,9 @@ export function compileRules(schema: Schema, meter?: RuleMeter): RunRules {
   let node: RuleNode | undefined | 'unknown' = 'unknown';
   function* compiled() {
     const startMs = meter?.now() ?? 0;
-    const made = yield* ruleNode(schema);
-    if (made !== undefined) meter?.compiled(meter.now() - startMs);
-    return made;
+    const rules = yield* ruleNode(schema);
+    if (rules !== undefined) meter?.compiled(meter.now() - startMs);
+    return rules;
   }
   return function* (object, old, warn = () => {}) {
     if (node === 'unknown') node = yield* compiled();
@@ -89,13 +89,13 @@ export function* validateDefault(
 ): Generator<void, { readonly errors: readonly FieldError[]; readonly left: number }> {
   const node = yield* ruleNode(schema, at.isRoot);
   if (node === undefined) return { errors: [], left: at.budget };
-  const kept = new RuleRun({ budget: at.budget });
+  const update = new RuleRun({ budget: at.budget });
   const pair = correlate({ old: value, value, schema });
-  yield* kept.validate(node, { value, path: at.path, pair });
-  if (kept.errors.length > 0) return { errors: kept.errors, left: kept.left };
-  const made = new RuleRun({ budget: at.budget });
-  yield* made.validate(node, { value, path: at.path, pair: undefined });
-  return { errors: made.errors, left: Math.min(made.left, kept.left) };
+  yield* update.validate(node, { value, path: at.path, pair });
+  if (update.errors.length > 0) return { errors: update.errors, left: update.left };
+  const create = new RuleRun({ budget: at.budget });
+  yield* create.validate(node, { value, path: at.path, pair: undefined });
+  return { errors: create.errors, left: Math.min(create.left, update.left) };
 }
 
 interface Place {
@@ -255,15 +255,15 @@ class RuleRun {
     const fieldPath = rule.problem === undefined ? rule.rule.fieldPath : undefined;
     const field = fieldPathOf(place.path, fieldPath, node.schema);
     const type = typeOf(node);
-    const made =
-      rule.message === undefined ? undefined : yield* this.#made(rule.message, inMessages);
-    if (!(made instanceof CelError)) {
-      return errorOf(rule, { field, type, detail: made ?? fixedMessage(rule) });
+    const message =
+      rule.message === undefined ? undefined : yield* this.#messageOf(rule.message, inMessages);
+    if (!(message instanceof CelError)) {
+      return errorOf(rule, { field, type, detail: message ?? fixedMessage(rule) });
     }
     const source = goQuoted(rule.rule.messageExpression ?? '');
     const why =
-      made instanceof OutOfBudget
-        ? `messageExpression evaluation ${made.message}`
+      message instanceof OutOfBudget
+        ? `messageExpression evaluation ${message.message}`
         : `${noMore} due to call cost exceeds limit for messageExpression: ${source}`;
     return invalid(field, type, why);
   }
@@ -272,7 +272,10 @@ class RuleRun {
    * A message expression that fails, or whose result cannot be shown on one line, is replaced by
    * the fixed message; one that costs too much is not.
    */
-  *#made(program: Program, variables: Variables): Generator<void, string | CelError | undefined> {
+  *#messageOf(
+    program: Program,
+    variables: Variables,
+  ): Generator<void, string | CelError | undefined> {
     try {
       const value = yield* this.#evaluate(program, variables);
       if (typeof value !== 'string') return undefined;

@@ -8,7 +8,7 @@ const runLength = 256;
  */
 export function* sortSteps<Item>(
   items: readonly Item[],
-  order: (one: Item, other: Item) => number,
+  order: (left: Item, right: Item) => number,
   isStepOver: () => boolean,
 ): Generator<void, Item[]> {
   let runs: Item[][] = [];
@@ -19,8 +19,8 @@ export function* sortSteps<Item>(
   while (runs.length > 1) {
     const merged: Item[][] = [];
     for (let at = 0; at < runs.length; at += 2) {
-      const [one = [], other = []] = [runs[at], runs[at + 1]];
-      merged.push(yield* mergeSteps(one, other, { order, isStepOver }));
+      const [firstRun = [], secondRun = []] = [runs[at], runs[at + 1]];
+      merged.push(yield* mergeSteps(firstRun, secondRun, { order, isStepOver }));
     }
     runs = merged;
   }
@@ -29,22 +29,25 @@ export function* sortSteps<Item>(
 
 /** Merges two sorted lists; items of `one` precede equal items of `other`. */
 function* mergeSteps<Item>(
-  one: readonly Item[],
-  other: readonly Item[],
+  firstRun: readonly Item[],
+  secondRun: readonly Item[],
   {
     order,
     isStepOver,
-  }: { readonly order: (one: Item, other: Item) => number; readonly isStepOver: () => boolean },
+  }: {
+    readonly order: (left: Item, right: Item) => number;
+    readonly isStepOver: () => boolean;
+  },
 ): Generator<void, Item[]> {
   const merged: Item[] = [];
   let [left, right] = [0, 0];
-  while (left < one.length && right < other.length) {
+  while (left < firstRun.length && right < secondRun.length) {
     if (merged.length % runLength === 0 && isStepOver()) yield;
-    const [first, second] = [one[left] as Item, other[right] as Item];
+    const [first, second] = [firstRun[left] as Item, secondRun[right] as Item];
     const takesFirst = order(first, second) <= 0;
     merged.push(takesFirst ? first : second);
     if (takesFirst) left += 1;
     else right += 1;
   }
-  return merged.concat(one.slice(left), other.slice(right));
+  return merged.concat(firstRun.slice(left), secondRun.slice(right));
 }

@@ -11,13 +11,13 @@ const costMax = 1_000_000;
 
 /** The outcome of an expression in one piece and in steps, and the number of steps. */
 function outcomesOf(source: string, max = costMax) {
-  const made = compile(source, {
+  const expression = compile(source, {
     functions: standardFunctions(),
     variables: new Map(),
     bindings: 'known',
   }).program();
-  const atOnce = made.measure(new Map(), max);
-  const work = made.steps(new Map(), max);
+  const atOnce = expression.measure(new Map(), max);
+  const work = expression.steps(new Map(), max);
   for (let steps = 1; ; steps += 1) {
     const step = work.next();
     if (step.done === true) return { atOnce, inSteps: step.value, steps };

@@ -195,8 +195,8 @@ export const authorization: Library = [
   [`${resource}.labelSelector(string): ${resource}`, selects('labelSelector')],
   [`${path}.check(string): ${decision}`, check],
   [`${resource}.check(string): ${decision}`, check],
-  [`${decision}.allowed(): bool`, ([one]) => answerOf(one).allowed],
-  [`${decision}.reason(): string`, ([one]) => answerOf(one).reason],
-  [`${decision}.errored(): bool`, ([one]) => answerOf(one).error !== ''],
-  [`${decision}.error(): string`, ([one]) => answerOf(one).error],
+  [`${decision}.allowed(): bool`, ([value]) => answerOf(value).allowed],
+  [`${decision}.reason(): string`, ([value]) => answerOf(value).reason],
+  [`${decision}.errored(): bool`, ([value]) => answerOf(value).error !== ''],
+  [`${decision}.error(): string`, ([value]) => answerOf(value).error],
 ];

@@ -71,11 +71,11 @@ export const quantities: Library = [
       [
         [
           `${quantityType}.add(${other}): ${quantityType}`,
-          ([one, two]: readonly Value[]) => quantity(nano(one) + nano(two)),
+          ([left, right]: readonly Value[]) => quantity(nano(left) + nano(right)),
         ],
         [
           `${quantityType}.sub(${other}): ${quantityType}`,
-          ([one, two]: readonly Value[]) => quantity(nano(one) - nano(two)),
+          ([left, right]: readonly Value[]) => quantity(nano(left) - nano(right)),
         ],
       ] as const,
   ),
@@ -111,7 +111,7 @@ function parseSemver(text: string): Version | undefined {
   const numbers = [major, minor, patch] as const;
   if (numbers.some((one) => BigInt.asUintN(64, one) !== one)) return undefined;
   const pre = match[4]?.split('.') ?? [];
-  return pre.some((one) => /^0\d+$/.test(one)) ? undefined : { numbers, pre };
+  return pre.some((identifier) => /^0\d+$/.test(identifier)) ? undefined : { numbers, pre };
 }
 
 class Semver extends Opaque<Version> {}

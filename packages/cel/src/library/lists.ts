@@ -94,7 +94,7 @@ const numberOf = (item: Value) => (typeof item === 'bigint' ? Number(item) : asD
 /** The index of an item, by increasing or decreasing indexes. */
 function* indexSteps(
   items: readonly Value[],
-  wanted: Value,
+  target: Value,
   { context, by }: { readonly context: CallContext; readonly by: 1 | -1 },
 ): Generator<void, bigint> {
   for (let index = by > 0 ? 0 : items.length - 1; index >= 0 && index < items.length; index += by) {
@@ -102,8 +102,8 @@ function* indexSteps(
     if (context.isStepOver()) yield;
     const item = items[index] ?? null;
     const isFound = isScalar(item)
-      ? context.equal(item, wanted)
-      : yield* context.equalSteps(item, wanted);
+      ? context.equal(item, target)
+      : yield* context.equalSteps(item, target);
     if (isFound) return BigInt(index);
   }
   return -1n;
@@ -258,11 +258,11 @@ export const lists: Library = [
 
 function* containsAll(
   list: readonly Value[],
-  wanted: readonly Value[],
+  target: readonly Value[],
   context: CallContext,
 ): Generator<void, boolean> {
-  context.spend(list.length * wanted.length);
-  for (const item of wanted) if (!(yield* holdsSteps(list, item, context))) return false;
+  context.spend(list.length * target.length);
+  for (const item of target) if (!(yield* holdsSteps(list, item, context))) return false;
   return true;
 }
 
@@ -270,7 +270,7 @@ function* containsAll(
 export const sets: Library = [
   [
     'sets.contains(list(A), list(A)): bool',
-    divided(([list, wanted], context) => containsAll(itemsOf(list), itemsOf(wanted), context)),
+    divided(([list, target], context) => containsAll(itemsOf(list), itemsOf(target), context)),
   ],
   [
     'sets.equivalent(list(A), list(A)): bool',

@@ -108,20 +108,22 @@ const lastIndexOf = searches(
 
 const contains = seldomLong(
   ([value, part], context) => {
-    const [text, wanted] = [asText(value), asText(part)];
+    const [text, substring] = [asText(value), asText(part)];
     context.spend(sizeCost(text.length));
-    if (!isShortSearch(text, wanted)) {
-      return runInOnePiece(indexInSteps(text, wanted, { from: 0, context: context.atOnce })) >= 0;
+    if (!isShortSearch(text, substring)) {
+      return (
+        runInOnePiece(indexInSteps(text, substring, { from: 0, context: context.atOnce })) >= 0
+      );
     }
     if (text.length > searchedPerStep) context.work(Math.ceil(text.length / searchedPerStep));
-    return text.includes(wanted);
+    return text.includes(substring);
   },
   function* ([value, part], context) {
-    const [text, wanted] = [asText(value), asText(part)];
+    const [text, substring] = [asText(value), asText(part)];
     context.spend(sizeCost(text.length));
     if (text.length > searchedPerStep) context.work(Math.ceil(text.length / searchedPerStep));
     if (context.isStepOver()) yield;
-    return (yield* indexInSteps(text, wanted, { from: 0, context })) >= 0;
+    return (yield* indexInSteps(text, substring, { from: 0, context })) >= 0;
   },
 );
 

@@ -191,13 +191,13 @@ function bytesOf(body: string, { raw, at }: { raw: boolean; at: number }): Uint8
   if (raw || !body.includes('\\')) return new TextEncoder().encode(body);
   const parts: Buffer[] = [];
   let last = 0;
-  for (const found of body.matchAll(escapePattern)) {
-    parts.push(Buffer.from(body.slice(last, found.index)));
-    last = found.index + found[0].length;
-    if (found[3] !== undefined || found[4] !== undefined) {
+  for (const match of body.matchAll(escapePattern)) {
+    parts.push(Buffer.from(body.slice(last, match.index)));
+    last = match.index + match[0].length;
+    if (match[3] !== undefined || match[4] !== undefined) {
       throw new LexError(at, 'Syntax error: unable to unescape bytes: unicode escape');
     }
-    const value = escaped(found.slice(1), at);
+    const value = escaped(match.slice(1), at);
     parts.push(typeof value === 'string' ? Buffer.from(value) : Buffer.from([value]));
   }
   parts.push(Buffer.from(body.slice(last)));

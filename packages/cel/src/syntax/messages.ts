@@ -222,22 +222,22 @@ export function messageStruct(name: string): StructType | undefined {
   const short = name.startsWith(prefix) ? name.slice(prefix.length) : '';
   const message = Object.hasOwn(messages, short) ? messages[short] : undefined;
   if (message === undefined) return undefined;
-  const fieldOf = (one: string) =>
-    Object.hasOwn(message.fields, one) ? message.fields[one] : undefined;
+  const fieldOf = (fieldName: string) =>
+    Object.hasOwn(message.fields, fieldName) ? message.fields[fieldName] : undefined;
   return {
     type: message.type,
-    field: (one) => fieldOf(one)?.type,
+    field: (fieldName) => fieldOf(fieldName)?.type,
     make(entries, context) {
       const converted = new Map<string, Value>();
-      for (const [one, value] of entries) {
-        const field = fieldOf(one);
-        if (field === undefined) throw new CelError(`no such field: ${one}`);
+      for (const [fieldName, value] of entries) {
+        const field = fieldOf(fieldName);
+        if (field === undefined) throw new CelError(`no such field: ${fieldName}`);
         converted.set(
-          one,
-          convertedField(`${name}.${one}`, () => field.convert(value, context)),
+          fieldName,
+          convertedField(`${name}.${fieldName}`, () => field.convert(value, context)),
         );
       }
-      return message.make((one) => converted.get(one), [...converted.values()]);
+      return message.make((fieldName) => converted.get(fieldName), [...converted.values()]);
     },
   };
 }

@@ -64,6 +64,6 @@ test.each<[string, ...string[]]>([
     "1: Syntax error: token recognition error at: ''abc'",
     `5: Syntax error: mismatched input '<EOF>' expecting ${operands}`,
   ],
-])('%s', (source, ...wanted) => {
-  expect(issuesOf(source)).toEqual(wanted);
+])('%s', (source, ...expected) => {
+  expect(issuesOf(source)).toEqual(expected);
 });

@@ -145,9 +145,9 @@ class Parser {
     return this.#take();
   }
 
-  #unexpected(wanted?: string): never {
+  #unexpected(expected?: string): never {
     const at = this.#next;
-    throw new LexError(this.#peek().at, syntaxError(this.#tokens, { at, wanted }));
+    throw new LexError(this.#peek().at, syntaxError(this.#tokens, { at, expected }));
   }
 
   /** Parses a part at the current token, unless an earlier pass has. */
@@ -308,8 +308,8 @@ class Parser {
     });
   }
 
-  #expanded(made: CallExpr): Expr {
-    return expandMacro(made, this.#macros);
+  #expanded(call: CallExpr): Expr {
+    return expandMacro(call, this.#macros);
   }
 
   /** The arguments of a call on a target of the current height. */
@@ -478,18 +478,18 @@ function follows({ kind, text }: Token): boolean {
  */
 function syntaxError(
   tokens: readonly Token[],
-  { at, wanted }: { readonly at: number; readonly wanted: string | undefined },
+  { at, expected }: { readonly at: number; readonly expected: string | undefined },
 ): string {
   const token = itemAt(tokens, at);
   const next = tokens[at + 1];
   const shown = `'${token.text}'`;
-  let expecting = `'${wanted}'`;
-  if (wanted === undefined) expecting = operands(tokens[at - 1], tokens[at - 2]);
-  else if (wanted === '<EOF>') expecting = wanted;
+  let expecting = `'${expected}'`;
+  if (expected === undefined) expecting = operands(tokens[at - 1], tokens[at - 2]);
+  else if (expected === '<EOF>') expecting = expected;
   const fits =
-    next !== undefined && (wanted === undefined ? beginsOperand(next) : next.text === wanted);
+    next !== undefined && (expected === undefined ? beginsOperand(next) : next.text === expected);
   if (fits) return `Syntax error: extraneous input ${shown} expecting ${expecting}`;
-  if (wanted !== undefined && /^[)\]}]$/.test(wanted) && follows(token)) {
+  if (expected !== undefined && /^[)\]}]$/.test(expected) && follows(token)) {
     return `Syntax error: missing ${expecting} at ${shown}`;
   }
   return `Syntax error: mismatched input ${shown} expecting ${expecting}`;

@@ -66,8 +66,8 @@ function objectType(
     return value === undefined ? undefined : mapType(stringType, value);
   }
   for (const [member, property] of schema.properties ?? []) {
-    const found = typeOf(property.schema, `${name}.${member}`, inside);
-    if (found !== undefined) for (const one of namesOf(member)) fields.set(one, found);
+    const fieldType = typeOf(property.schema, `${name}.${member}`, inside);
+    if (fieldType !== undefined) for (const one of namesOf(member)) fields.set(one, fieldType);
   }
   return type;
 }

@@ -94,9 +94,9 @@ export function visibleSchema(schema: Schema): Schema {
   if (plain.embeddedResource !== true) return plain;
   const cachedSchema = withMeta.get(plain);
   if (cachedSchema !== undefined) return cachedSchema;
-  const made = withTypeMeta(plain);
-  withMeta.set(plain, made);
-  return made;
+  const schemaWithMeta = withTypeMeta(plain);
+  withMeta.set(plain, schemaWithMeta);
+  return schemaWithMeta;
 }
 
 /**

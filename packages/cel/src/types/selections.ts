@@ -9,13 +9,13 @@ import { parse } from '../syntax/parser.ts';
  */
 export function selects(
   source: string,
-  wanted: { readonly variable: string; readonly field: string },
+  selection: { readonly variable: string; readonly field: string },
 ): boolean {
   const open: Expr[] = [parse(source)];
   for (let expr = open.pop(); expr !== undefined; expr = open.pop()) {
-    if (expr.kind === 'select' && expr.field === wanted.field) {
+    if (expr.kind === 'select' && expr.field === selection.field) {
       const { operand } = expr;
-      if (operand.kind === 'ident' && operand.name === wanted.variable) return true;
+      if (operand.kind === 'ident' && operand.name === selection.variable) return true;
     }
     appendAll(open, operandsOf(expr));
   }

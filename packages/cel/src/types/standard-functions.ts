@@ -8,14 +8,14 @@ import { strings } from '../library/strings.ts';
 import { times } from '../library/times.ts';
 import { type Functions, functionsOf } from './functions.ts';
 
-let made: Functions | undefined;
+let cachedFunctions: Functions | undefined;
 
 /**
  * The functions of all expressions: those of CEL and of the Kubernetes libraries, including the
  * authorizer's, although that variable exists only where it is declared.
  */
 export function standardFunctions(): Functions {
-  made ??= functionsOf([
+  cachedFunctions ??= functionsOf([
     operators,
     conversions,
     times,
@@ -30,5 +30,5 @@ export function standardFunctions(): Functions {
     namedFormats,
     authorization,
   ]);
-  return made;
+  return cachedFunctions;
 }

@@ -142,8 +142,8 @@ function replaced(type: Type, substitution: Substitution, free: 'keep' | 'dyn'):
   if (!containsParameters(type)) return type;
   substitution.visit();
   if (type.isParameter) {
-    const found = substitution.get(type.name);
-    if (found !== undefined) return replaced(found, substitution, free);
+    const assigned = substitution.get(type.name);
+    if (assigned !== undefined) return replaced(assigned, substitution, free);
     return free === 'dyn' ? dynType : type;
   }
   const args = type.args.map((arg) => replaced(arg, substitution, free));
@@ -164,29 +164,29 @@ export function isAssignable(from: Type, to: Type, substitution: Substitution): 
   return false;
 }
 
-function assign(candidate: Type, wanted: Type, substitution: Substitution): boolean {
-  if (candidate === wanted) return true;
+function assign(candidate: Type, target: Type, substitution: Substitution): boolean {
+  if (candidate === target) return true;
   substitution.visit();
   const from = bound(candidate, substitution);
-  const to = bound(wanted, substitution);
+  const to = bound(target, substitution);
   if (to.isParameter || from.isParameter) return bind(from, to, substitution);
   if (isDynamic(from) || isDynamic(to)) return true;
   if (from.name === 'null') return to.name === 'null' || mayBeNull(to);
   if (to.name === 'null') return mayBeNull(from);
-  const [one, two] = [unwrapped(from), unwrapped(to)];
-  if (one.name !== two.name) return false;
-  if (one.name === 'type') return true;
-  return one.args.every((arg, index) => {
-    const other = two.args[index];
+  const [left, right] = [unwrapped(from), unwrapped(to)];
+  if (left.name !== right.name) return false;
+  if (left.name === 'type') return true;
+  return left.args.every((arg, index) => {
+    const other = right.args[index];
     return other === undefined || assign(arg, other, substitution);
   });
 }
 
 /** Whether types without parameters are the same, ignoring wrappers. */
 export function isEquivalent(type: Type, other: Type): boolean {
-  const [one, two] = [unwrapped(type), unwrapped(other)];
-  if (one.name !== two.name || one.args.length !== two.args.length) return false;
-  return one.args.every((arg, index) => isEquivalent(arg, itemAt(two.args, index)));
+  const [left, right] = [unwrapped(type), unwrapped(other)];
+  if (left.name !== right.name || left.args.length !== right.args.length) return false;
+  return left.args.every((arg, index) => isEquivalent(arg, itemAt(right.args, index)));
 }
 
 function bound(type: Type, substitution: Substitution): Type {
