@@ -81,9 +81,9 @@ describe('variables of expressions about a request', () => {
 
   test('without an authorizer, its functions exist and the variable does not', () => {
     const without = { variables: always };
-    const found = problemOf("authorizer.path('/').check('get').allowed()", without);
-    expect(found).toContain("undeclared reference to 'authorizer' (in container '')");
-    expect(found).not.toContain("'path'");
+    const problem = problemOf("authorizer.path('/').check('get').allowed()", without);
+    expect(problem).toContain("undeclared reference to 'authorizer' (in container '')");
+    expect(problem).not.toContain("'path'");
     expect(problemOf("request.name.check('get')", without)).toContain(
       "found no matching overload for 'check' applied to 'string.(string)'",
     );

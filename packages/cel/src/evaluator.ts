@@ -651,13 +651,13 @@ function logicStep(left: Step, right: Step, at: { decides: boolean }): Step {
 
 /** The result of `&&` or `||` if the first operand does not decide it. */
 function undecided(
-  [one, other]: readonly [Value | CelError, Value | CelError],
+  [left, right]: readonly [Value | CelError, Value | CelError],
   { decides }: { readonly decides: boolean },
 ): Value {
-  if (other === decides) return other;
-  if (one instanceof CelError) throw one;
-  if (other instanceof CelError) throw other;
-  if (typeof one !== 'boolean' || typeof other !== 'boolean') throw noSuchOverload();
+  if (right === decides) return right;
+  if (left instanceof CelError) throw left;
+  if (right instanceof CelError) throw right;
+  if (typeof left !== 'boolean' || typeof right !== 'boolean') throw noSuchOverload();
   return !decides;
 }
 

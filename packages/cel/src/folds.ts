@@ -290,9 +290,9 @@ function sortedBy(frame: Frame): Fold {
       return undefined;
     },
     *result() {
-      const order = (one: { key: Value }, other: { key: Value }) => {
+      const order = (left: { key: Value }, right: { key: Value }) => {
         frame.spend(1);
-        const result = compare(one.key, other.key);
+        const result = compare(left.key, right.key);
         if (result === undefined) throw noSuchOverload();
         return result;
       };

@@ -17,7 +17,7 @@ const shownMax = 100;
 
 /** Formats issues like cel-go: position, message, the line, and a caret below it. */
 function showIssues(source: string, issues: readonly Issue[]): string {
-  const sorted = [...issues].sort((one, other) => one.at - other.at).slice(0, shownMax);
+  const sorted = [...issues].sort((left, right) => left.at - right.at).slice(0, shownMax);
   const reader = new LineReader(source);
   return sorted.map((issue) => showIssue(source, issue, reader)).join('\n');
 }
@@ -73,8 +73,8 @@ class LineReader {
   }
 
   #lineFrom(start: number): number {
-    const found = this.#source.indexOf('\n', start);
-    const end = found < 0 ? this.#source.length : found;
+    const index = this.#source.indexOf('\n', start);
+    const end = index < 0 ? this.#source.length : index;
     const text = this.#source.slice(start, end).replaceAll('\t', ' ');
     this.text = Buffer.byteLength(text) > lineBytesMax ? undefined : text;
     return end;

@@ -88,9 +88,9 @@ class MeteredFrame implements Frame {
     this.spend = spend;
     this.work = work;
     this.isStepOver = isStepOver;
-    this.equal = (one, other) => equals(one, other, comparisonTally(work));
-    this.equalSteps = (one, other) =>
-      equalsSteps(one, other, { tally: comparisonTally(work), work, isStepOver });
+    this.equal = (left, right) => equals(left, right, comparisonTally(work));
+    this.equalSteps = (left, right) =>
+      equalsSteps(left, right, { tally: comparisonTally(work), work, isStepOver });
     this.atOnce = atOnce ?? this;
   }
 }

@@ -27,7 +27,7 @@ export function* sortSteps<Item>(
   return runs[0] ?? [];
 }
 
-/** Merges two sorted lists; items of `one` precede equal items of `other`. */
+/** Merges two sorted lists; items of `firstRun` precede equal items of `secondRun`. */
 function* mergeSteps<Item>(
   firstRun: readonly Item[],
   secondRun: readonly Item[],

@@ -267,17 +267,17 @@ export function equals(one: Value, other: Value, tally?: Tally): boolean {
   return equals(one.value, other.value, tally);
 }
 
-function listsEqual(one: List, other: List, tally?: Tally): boolean {
-  if (one.items.length !== other.items.length) return false;
-  const kind = one.listKind ?? other.listKind;
+function listsEqual(left: List, right: List, tally?: Tally): boolean {
+  if (left.items.length !== right.items.length) return false;
+  const kind = left.listKind ?? right.listKind;
   if (kind === undefined) {
-    return one.items.every((item, index) => {
+    return left.items.every((item, index) => {
       tally?.(1);
-      return equals(item, itemAt(other.items, index), tally);
+      return equals(item, itemAt(right.items, index), tally);
     });
   }
-  const index = indexItems(other.items, kind);
-  return one.items.every((item) => {
+  const index = indexItems(right.items, kind);
+  return left.items.every((item) => {
     const at = index.get(itemKey(item, kind));
     return (
       at?.some((candidate) => {
@@ -325,15 +325,15 @@ export function* equalsSteps(
   return true;
 }
 
-function* listsEqualSteps(one: List, other: List, pace: ComparisonPace): Generator<void, boolean> {
-  if (one.items.length !== other.items.length) return false;
-  const kind = one.listKind ?? other.listKind;
-  const index = kind === undefined ? undefined : yield* indexSteps(other.items, kind, pace);
-  for (let at = 0; at < one.items.length; at += 1) {
-    const item = itemAt(one.items, at);
+function* listsEqualSteps(left: List, right: List, pace: ComparisonPace): Generator<void, boolean> {
+  if (left.items.length !== right.items.length) return false;
+  const kind = left.listKind ?? right.listKind;
+  const index = kind === undefined ? undefined : yield* indexSteps(right.items, kind, pace);
+  for (let at = 0; at < left.items.length; at += 1) {
+    const item = itemAt(left.items, at);
     const candidates =
       kind === undefined || index === undefined
-        ? [itemAt(other.items, at)]
+        ? [itemAt(right.items, at)]
         : (index.get(itemKey(item, kind)) ?? []);
     let isFound = false;
     for (const candidate of candidates) {
@@ -363,25 +363,25 @@ function* indexSteps(
   return index;
 }
 
-function mapsEqual(one: MapValue, other: MapValue, tally?: Tally): boolean {
-  if (one.size !== other.size) return false;
+function mapsEqual(left: MapValue, right: MapValue, tally?: Tally): boolean {
+  if (left.size !== right.size) return false;
   tally?.(1, memberSteps);
-  for (const pair of pairsOf(one, other, tally)) {
+  for (const pair of pairsOf(left, right, tally)) {
     tally?.(1, memberSteps);
     if (pair === undefined || !equals(pair[0], pair[1], tally)) return false;
   }
   return true;
 }
 
-function pairsOf(one: MapValue, other: MapValue, tally?: Tally): Iterable<Pair | undefined> {
-  return one.pairsWith === undefined ? memberPairs(one, other) : one.pairsWith(other, tally);
+function pairsOf(left: MapValue, right: MapValue, tally?: Tally): Iterable<Pair | undefined> {
+  return left.pairsWith === undefined ? memberPairs(left, right) : left.pairsWith(right, tally);
 }
 
-function* memberPairs(one: MapValue, other: MapValue): Generator<Pair | undefined> {
-  for (const key of one.keys()) {
-    const value = one.get(key);
-    const found = memberOf(other, key);
-    yield value === undefined || found === undefined ? undefined : [value, found];
+function* memberPairs(left: MapValue, right: MapValue): Generator<Pair | undefined> {
+  for (const key of left.keys()) {
+    const value = left.get(key);
+    const member = memberOf(right, key);
+    yield value === undefined || member === undefined ? undefined : [value, member];
   }
 }
 
@@ -434,12 +434,12 @@ function compareNumbers(one: bigint | number, other: bigint | number): number {
   return left < right ? -1 : left === right ? 0 : 1;
 }
 
-const order = (one: bigint, other: bigint) => (one < other ? -1 : one === other ? 0 : 1);
+const order = (left: bigint, right: bigint) => (left < right ? -1 : left === right ? 0 : 1);
 
 /** Compares by code points, which is the order of UTF-8 bytes. */
-function compareText(one: string, other: string): number {
-  if (one === other) return 0;
-  const isPlain = !/[\ud800-\uffff]/.test(one) && !/[\ud800-\uffff]/.test(other);
-  if (isPlain) return one < other ? -1 : 1;
-  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+function compareText(left: string, right: string): number {
+  if (left === right) return 0;
+  const isPlain = !/[\ud800-\uffff]/.test(left) && !/[\ud800-\uffff]/.test(right);
+  if (isPlain) return left < right ? -1 : 1;
+  return Buffer.compare(Buffer.from(left), Buffer.from(right));
 }

@@ -30,7 +30,7 @@ export function parseAccept(header: string): readonly MediaRange[] {
     if (range !== undefined && range.quality > 0) ranges.push(range);
     if (ranges.length >= rangesMax) break;
   }
-  return ranges.sort((one, other) => rank(other) - rank(one));
+  return ranges.sort((left, right) => rank(right) - rank(left));
 }
 
 /** Returns the rank of a clause: by quality, then specific types before `*`. */

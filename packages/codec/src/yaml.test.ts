@@ -220,8 +220,8 @@ describe('encoding YAML', () => {
   });
 });
 
-const byNumber = (one: unknown, other: unknown) =>
-  Number(String(one).slice(5)) - Number(String(other).slice(5));
+const byNumber = (left: unknown, right: unknown) =>
+  Number(String(left).slice(5)) - Number(String(right).slice(5));
 
 function seeded(seed: number): () => number {
   let state = seed;

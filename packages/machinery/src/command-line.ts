@@ -83,17 +83,17 @@ export function similarNames(mistyped: string, names: Iterable<string>): string[
     .filter((name) => Math.abs(name.length - mistyped.length) <= editsMax)
     .map((name) => ({ name, edits: editsBetween(mistyped, name) }))
     .filter(({ edits }) => edits <= editsMax)
-    .sort((one, other) => one.edits - other.edits)
+    .sort((left, right) => left.edits - right.edits)
     .map(({ name }) => name);
 }
 
 /** Returns the Levenshtein distance of two words. */
-function editsBetween(one: string, other: string): number {
-  let above = Array.from({ length: other.length + 1 }, (_, at) => at);
-  for (let row = 1; row <= one.length; row += 1) {
+function editsBetween(left: string, right: string): number {
+  let above = Array.from({ length: right.length + 1 }, (_, at) => at);
+  for (let row = 1; row <= left.length; row += 1) {
     const current = [row];
-    for (let at = 1; at <= other.length; at += 1) {
-      const same = one[row - 1] === other[at - 1] ? 0 : 1;
+    for (let at = 1; at <= right.length; at += 1) {
+      const same = left[row - 1] === right[at - 1] ? 0 : 1;
       const replaced = (above[at - 1] ?? 0) + same;
       const removed = (above[at] ?? 0) + 1;
       const inserted = (current[at - 1] ?? 0) + 1;
@@ -101,7 +101,7 @@ function editsBetween(one: string, other: string): number {
     }
     above = current;
   }
-  return above[other.length] ?? 0;
+  return above[right.length] ?? 0;
 }
 
 function add({ values }: Parse, { name }: FlagForm, value: string): void {

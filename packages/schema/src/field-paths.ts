@@ -70,7 +70,7 @@ export class FoundPaths {
   }
 
   /** Sorts the stored paths, by code units by default. */
-  sort(compare?: (one: string, other: string) => number): this {
+  sort(compare?: (left: string, right: string) => number): this {
     this.#paths.sort(compare);
     return this;
   }

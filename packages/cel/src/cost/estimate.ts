@@ -19,16 +19,16 @@ export const exactly = (count: number): Range => ({ min: count, max: count });
 export const unknownSize: Range = { min: 0, max: unbounded };
 export const nothing: Range = exactly(0);
 
-export function plus(one: Range, other: Range): Range {
-  return { min: saturated(one.min + other.min), max: saturated(one.max + other.max) };
+export function plus(left: Range, right: Range): Range {
+  return { min: saturated(left.min + right.min), max: saturated(left.max + right.max) };
 }
 
-function times(one: Range, other: Range): Range {
-  return { min: product(one.min, other.min), max: product(one.max, other.max) };
+function times(left: Range, right: Range): Range {
+  return { min: product(left.min, right.min), max: product(left.max, right.max) };
 }
 
-export function product(one: number, other: number): number {
-  return one === 0 || other === 0 ? 0 : saturated(one * other);
+export function product(left: number, right: number): number {
+  return left === 0 || right === 0 ? 0 : saturated(left * right);
 }
 
 /** Multiplies both bounds by a cost per unit and rounds up. */
@@ -38,8 +38,8 @@ function scaled(range: Range, perUnit: number): Range {
 }
 
 /** The smallest range that contains both. */
-export function hull(one: Range, other: Range): Range {
-  return { min: Math.min(one.min, other.min), max: Math.max(one.max, other.max) };
+export function hull(left: Range, right: Range): Range {
+  return { min: Math.min(left.min, right.min), max: Math.max(left.max, right.max) };
 }
 
 export function sumOf(ranges: readonly Range[]): Range {
@@ -198,9 +198,9 @@ const adding: Estimate = ({ overload, args: [one, other] }) => {
 };
 
 /** Compares both up to the length of the shorter one. */
-function comparing([one, other]: readonly Sized[]): CallCost | undefined {
-  if (one === undefined || other === undefined) return undefined;
-  const max = Math.min(one.size.max, other.size.max);
+function comparing([left, right]: readonly Sized[]): CallCost | undefined {
+  if (left === undefined || right === undefined) return undefined;
+  const max = Math.min(left.size.max, right.size.max);
   return { cost: scaled({ min: max > 0 ? 1 : 0, max }, perCharacter) };
 }
 

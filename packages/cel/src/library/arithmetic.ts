@@ -85,16 +85,16 @@ function* addSteps(args: readonly Value[], context: CallContext): Generator<void
   return new List(one.items.concat(other.items));
 }
 
-function* unitedSteps(one: List, other: List, context: CallContext): Generator<void, List> {
-  const kind = one.listKind ?? 'set';
+function* unitedSteps(left: List, right: List, context: CallContext): Generator<void, List> {
+  const kind = left.listKind ?? 'set';
   const items: Value[] = [];
   const places = new Map<string, number>();
-  for (const item of one.items) {
+  for (const item of left.items) {
     context.work(1);
     if (context.isStepOver()) yield;
     places.set(itemKey(item, kind), items.push(item) - 1);
   }
-  for (const item of other.items) {
+  for (const item of right.items) {
     context.work(1);
     if (context.isStepOver()) yield;
     const key = itemKey(item, kind);
@@ -125,74 +125,80 @@ export function* holdsSteps(
   return false;
 }
 
-type Integers = (one: bigint, other: bigint) => bigint;
+type Integers = (left: bigint, right: bigint) => bigint;
 
 function ints(run: Integers) {
-  return ([one, other]: readonly Value[]) => int64(run(asInt(one), asInt(other)));
+  return ([left, right]: readonly Value[]) => int64(run(asInt(left), asInt(right)));
 }
 function uints(run: Integers) {
-  return ([one, other]: readonly Value[]) => uint64(run(asUint(one), asUint(other)));
+  return ([left, right]: readonly Value[]) => uint64(run(asUint(left), asUint(right)));
 }
-function doubles(run: (one: number, other: number) => number) {
-  return ([one, other]: readonly Value[]) => run(asDouble(one), asDouble(other));
+function doubles(run: (left: number, right: number) => number) {
+  return ([left, right]: readonly Value[]) => run(asDouble(left), asDouble(right));
 }
 
-const divide: Integers = (one, other) => {
-  if (other === 0n) throw new CelError('division by zero');
-  return one / other;
+const divide: Integers = (left, right) => {
+  if (right === 0n) throw new CelError('division by zero');
+  return left / right;
 };
-const remainder: Integers = (one, other) => {
-  if (other === 0n) throw new CelError('modulus by zero');
-  if (one === int64Min && other === -1n) throw new CelError('integer overflow');
-  return one % other;
+const remainder: Integers = (left, right) => {
+  if (right === 0n) throw new CelError('modulus by zero');
+  if (left === int64Min && right === -1n) throw new CelError('integer overflow');
+  return left % right;
 };
 
 const arithmetic: Library = [
-  ['_+_(int, int): int', ints((one, other) => one + other)],
-  ['_+_(uint, uint): uint', uints((one, other) => one + other)],
-  ['_+_(double, double): double', doubles((one, other) => one + other)],
+  ['_+_(int, int): int', ints((left, right) => left + right)],
+  ['_+_(uint, uint): uint', uints((left, right) => left + right)],
+  ['_+_(double, double): double', doubles((left, right) => left + right)],
   [
     '_+_(string, string): string',
-    ([one, other], { spend }) => {
-      spend(sizeCost(asText(one).length, asText(other).length));
-      return asText(one) + asText(other);
+    ([left, right], { spend }) => {
+      spend(sizeCost(asText(left).length, asText(right).length));
+      return asText(left) + asText(right);
     },
   ],
   [
     '_+_(bytes, bytes): bytes',
-    ([one, other], { spend }) => {
-      spend(sizeCost(asBytes(one).length, asBytes(other).length));
-      return new Uint8Array(Buffer.concat([asBytes(one), asBytes(other)]));
+    ([left, right], { spend }) => {
+      spend(sizeCost(asBytes(left).length, asBytes(right).length));
+      return new Uint8Array(Buffer.concat([asBytes(left), asBytes(right)]));
     },
   ],
   ['_+_(list(A), list(A)): list(A)', addLists],
   [
     '_+_(timestamp, duration): timestamp',
-    ([one, other]) => timestamp(asNanos(one) + asNanos(other)),
+    ([left, right]) => timestamp(asNanos(left) + asNanos(right)),
   ],
   [
     '_+_(duration, timestamp): timestamp',
-    ([one, other]) => timestamp(asNanos(one) + asNanos(other)),
+    ([left, right]) => timestamp(asNanos(left) + asNanos(right)),
   ],
-  ['_+_(duration, duration): duration', ([one, other]) => duration(asNanos(one) + asNanos(other))],
-  ['_-_(int, int): int', ints((one, other) => one - other)],
-  ['_-_(uint, uint): uint', uints((one, other) => one - other)],
-  ['_-_(double, double): double', doubles((one, other) => one - other)],
+  [
+    '_+_(duration, duration): duration',
+    ([left, right]) => duration(asNanos(left) + asNanos(right)),
+  ],
+  ['_-_(int, int): int', ints((left, right) => left - right)],
+  ['_-_(uint, uint): uint', uints((left, right) => left - right)],
+  ['_-_(double, double): double', doubles((left, right) => left - right)],
   [
     '_-_(timestamp, timestamp): duration',
-    ([one, other]) => duration(asNanos(one) - asNanos(other)),
+    ([left, right]) => duration(asNanos(left) - asNanos(right)),
   ],
   [
     '_-_(timestamp, duration): timestamp',
-    ([one, other]) => timestamp(asNanos(one) - asNanos(other)),
+    ([left, right]) => timestamp(asNanos(left) - asNanos(right)),
   ],
-  ['_-_(duration, duration): duration', ([one, other]) => duration(asNanos(one) - asNanos(other))],
-  ['_*_(int, int): int', ints((one, other) => one * other)],
-  ['_*_(uint, uint): uint', uints((one, other) => one * other)],
-  ['_*_(double, double): double', doubles((one, other) => one * other)],
+  [
+    '_-_(duration, duration): duration',
+    ([left, right]) => duration(asNanos(left) - asNanos(right)),
+  ],
+  ['_*_(int, int): int', ints((left, right) => left * right)],
+  ['_*_(uint, uint): uint', uints((left, right) => left * right)],
+  ['_*_(double, double): double', doubles((left, right) => left * right)],
   ['_/_(int, int): int', ints(divide)],
   ['_/_(uint, uint): uint', uints(divide)],
-  ['_/_(double, double): double', doubles((one, other) => one / other)],
+  ['_/_(double, double): double', doubles((left, right) => left / right)],
   ['_%_(int, int): int', ints(remainder)],
   ['_%_(uint, uint): uint', uints(remainder)],
   ['-_(int): int', ([value]) => int64(-asInt(value))],
@@ -207,8 +213,8 @@ const arithmetic: Library = [
 /** Characters up to which reading a text counts for nothing. */
 const countedMin = 1_000;
 
-function countTexts([one, other]: readonly Value[], context: CallContext): void {
-  const characters = asText(one).length + asText(other).length;
+function countTexts([left, right]: readonly Value[], context: CallContext): void {
+  const characters = asText(left).length + asText(right).length;
   if (characters > countedMin) context.work(Math.ceil(characters / 50));
 }
 
@@ -220,7 +226,7 @@ const orders: readonly (readonly [string, (order: number) => boolean])[] = [
 ];
 const ordered = ['bool', 'string', 'bytes', 'timestamp', 'duration'].map((type) => [type, type]);
 const numbers = ['int', 'uint', 'double'];
-const pairs = [...ordered, ...numbers.flatMap((one) => numbers.map((other) => [one, other]))];
+const pairs = [...ordered, ...numbers.flatMap((number) => numbers.map((other) => [number, other]))];
 
 const comparisons: Library = orders.flatMap(([name, holds]) =>
   pairs.map(([one, other]) => {
@@ -240,22 +246,22 @@ function extent(value: Value | undefined): number {
   return value instanceof List ? value.items.length : 0;
 }
 
-function spendEqual(one: Value, other: Value, context: CallContext): void {
-  const size = Math.min(extent(one), extent(other));
+function spendEqual(left: Value, right: Value, context: CallContext): void {
+  const size = Math.min(extent(left), extent(right));
   context.spend(sizeCost(size));
-  if (size > countedMin && typeof one === 'string') context.work(Math.ceil(size / 1000));
+  if (size > countedMin && typeof left === 'string') context.work(Math.ceil(size / 1000));
 }
 
 function equality(isWanted: boolean) {
   return seldomLong(
-    ([one = null, other = null], context) => {
-      spendEqual(one, other, context);
-      return context.equal(one, other) === isWanted;
+    ([left = null, right = null], context) => {
+      spendEqual(left, right, context);
+      return context.equal(left, right) === isWanted;
     },
-    function* ([one = null, other = null], context) {
-      spendEqual(one, other, context);
+    function* ([left = null, right = null], context) {
+      spendEqual(left, right, context);
       if (context.isStepOver()) yield;
-      return (yield* context.equalSteps(one, other)) === isWanted;
+      return (yield* context.equalSteps(left, right)) === isWanted;
     },
   );
 }

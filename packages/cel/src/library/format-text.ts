@@ -106,10 +106,10 @@ function partsOf(format: string, count: number): () => string | ClauseUse | unde
   let next = 0;
   let at = 0;
   return () => {
-    const found = format.indexOf('%', at);
-    if (found !== at) {
-      const text = found < 0 ? format.slice(at) : format.slice(at, found);
-      at = found < 0 ? format.length : found;
+    const index = format.indexOf('%', at);
+    if (index !== at) {
+      const text = index < 0 ? format.slice(at) : format.slice(at, index);
+      at = index < 0 ? format.length : index;
       return text === '' ? undefined : text;
     }
     clausePattern.lastIndex = at;
@@ -320,7 +320,7 @@ function* plain(value: Value, pace: FormatPace): Generator<void, string> {
     const shown = isScalar(member) ? innerScalar(member, pace) : yield* plain(member, pace);
     entries.push(`${innerScalar(key, pace)}:${shown}`);
   }
-  const order = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0);
+  const order = (left: string, right: string) => (left < right ? -1 : left > right ? 1 : 0);
   return `{${(yield* sortSteps(entries, order, pace.isStepOver)).join(', ')}}`;
 }
 

@@ -56,12 +56,15 @@ export const quantities: Library = [
   [`${quantityType}.sign(): int`, ([value]) => signOf(nano(value))],
   [
     `${quantityType}.isGreaterThan(${quantityType}): bool`,
-    ([one, other]) => nano(one) > nano(other),
+    ([left, right]) => nano(left) > nano(right),
   ],
-  [`${quantityType}.isLessThan(${quantityType}): bool`, ([one, other]) => nano(one) < nano(other)],
+  [
+    `${quantityType}.isLessThan(${quantityType}): bool`,
+    ([left, right]) => nano(left) < nano(right),
+  ],
   [
     `${quantityType}.compareTo(${quantityType}): int`,
-    ([one, other]) => signOf(nano(one) - nano(other)),
+    ([left, right]) => signOf(nano(left) - nano(right)),
   ],
   [`${quantityType}.asInteger(): int`, asInteger],
   [`${quantityType}.isInteger(): bool`, isInteger],
@@ -109,7 +112,7 @@ function parseSemver(text: string): Version | undefined {
   if (match === null) return undefined;
   const [major = 0n, minor = 0n, patch = 0n] = match.slice(1, 4).map(BigInt);
   const numbers = [major, minor, patch] as const;
-  if (numbers.some((one) => BigInt.asUintN(64, one) !== one)) return undefined;
+  if (numbers.some((number) => BigInt.asUintN(64, number) !== number)) return undefined;
   const pre = match[4]?.split('.') ?? [];
   return pre.some((identifier) => /^0\d+$/.test(identifier)) ? undefined : { numbers, pre };
 }
@@ -124,30 +127,30 @@ function parsedSemver([text, lenient]: readonly Value[]): Value {
   return new Semver({ type: semverType, value: version, key });
 }
 
-const compareNumbers = (one: bigint, other: bigint) => (one < other ? -1 : one > other ? 1 : 0);
+const compareNumbers = (left: bigint, right: bigint) => (left < right ? -1 : left > right ? 1 : 0);
 
-function comparePre(one: string, other: string): number {
-  const [isNumber, isOther] = [/^\d+$/.test(one), /^\d+$/.test(other)];
-  if (isNumber && isOther) return compareNumbers(BigInt(one), BigInt(other));
+function comparePre(left: string, right: string): number {
+  const [isNumber, isOther] = [/^\d+$/.test(left), /^\d+$/.test(right)];
+  if (isNumber && isOther) return compareNumbers(BigInt(left), BigInt(right));
   if (isNumber !== isOther) return isNumber ? -1 : 1;
-  return one < other ? -1 : one > other ? 1 : 0;
+  return left < right ? -1 : left > right ? 1 : 0;
 }
 
-function compareSemvers(one: Version, other: Version): number {
+function compareSemvers(left: Version, right: Version): number {
   for (const index of [0, 1, 2] as const) {
-    const result = compareNumbers(one.numbers[index], other.numbers[index]);
+    const result = compareNumbers(left.numbers[index], right.numbers[index]);
     if (result !== 0) return result;
   }
-  if (one.pre.length === 0 || other.pre.length === 0) {
-    return Math.sign(other.pre.length - one.pre.length);
+  if (left.pre.length === 0 || right.pre.length === 0) {
+    return Math.sign(right.pre.length - left.pre.length);
   }
-  for (const [index, item] of one.pre.entries()) {
-    const against = other.pre[index];
+  for (const [index, item] of left.pre.entries()) {
+    const against = right.pre[index];
     if (against === undefined) return 1;
     const result = comparePre(item, against);
     if (result !== 0) return result;
   }
-  return one.pre.length < other.pre.length ? -1 : 0;
+  return left.pre.length < right.pre.length ? -1 : 0;
 }
 
 function versionOf(value: Value | undefined): Version {
@@ -155,8 +158,8 @@ function versionOf(value: Value | undefined): Version {
   return value.value;
 }
 
-const comparedArguments = ([one, other]: readonly Value[]) =>
-  compareSemvers(versionOf(one), versionOf(other));
+const comparedArguments = ([left, right]: readonly Value[]) =>
+  compareSemvers(versionOf(left), versionOf(right));
 
 function isSemver([text, lenient]: readonly Value[]): boolean {
   return (

@@ -22,8 +22,8 @@ const summable = 'int uint double duration'.split(' ');
 
 const itemsOf = (value: Value | undefined) => asList(value).items;
 
-function order(one: Value, other: Value, name: string): number {
-  const result = compare(one, other);
+function order(left: Value, right: Value, name: string): number {
+  const result = compare(left, right);
   if (result === undefined) throw new CelError(`no such overload: ${name}`);
   return result;
 }
@@ -144,9 +144,9 @@ const slice = oneStepEach(
 
 const sort = linear(function* (items, context) {
   context.spend(items.length);
-  const ordered = (one: Value, other: Value) => {
+  const ordered = (left: Value, right: Value) => {
     context.work(1);
-    return order(one, other, 'sort');
+    return order(left, right, 'sort');
   };
   return new List(yield* sortSteps(items, ordered, context.isStepOver));
 });
@@ -274,17 +274,17 @@ export const sets: Library = [
   ],
   [
     'sets.equivalent(list(A), list(A)): bool',
-    divided(function* ([one, other], context) {
-      const contains = yield* containsAll(itemsOf(one), itemsOf(other), context);
-      return contains && (yield* containsAll(itemsOf(other), itemsOf(one), context));
+    divided(function* ([left, right], context) {
+      const contains = yield* containsAll(itemsOf(left), itemsOf(right), context);
+      return contains && (yield* containsAll(itemsOf(right), itemsOf(left), context));
     }),
   ],
   [
     'sets.intersects(list(A), list(A)): bool',
-    divided(function* ([one, other], context) {
-      context.spend(itemsOf(one).length * itemsOf(other).length);
-      for (const item of itemsOf(one)) {
-        if (yield* holdsSteps(itemsOf(other), item, context)) return true;
+    divided(function* ([left, right], context) {
+      context.spend(itemsOf(left).length * itemsOf(right).length);
+      for (const item of itemsOf(left)) {
+        if (yield* holdsSteps(itemsOf(right), item, context)) return true;
       }
       return false;
     }),

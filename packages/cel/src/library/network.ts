@@ -167,8 +167,8 @@ const tests = {
   isGlobalUnicast,
 };
 
-function containsBlock([one, other]: readonly Value[]): boolean {
-  const [outer, inner] = [block(one), block(other)];
+function containsBlock([left, right]: readonly Value[]): boolean {
+  const [outer, inner] = [block(left), block(right)];
   return inner.prefix >= outer.prefix && inBlock(outer, inner);
 }
 
@@ -188,7 +188,7 @@ export const addresses: Library = [
     (type) =>
       [
         `net.CIDR.containsIP(${type}): bool`,
-        ([one, other]: readonly Value[]) => inBlock(block(one), address(other)),
+        ([left, right]: readonly Value[]) => inBlock(block(left), address(right)),
       ] as const,
   ),
   ['net.CIDR.containsCIDR(net.CIDR): bool', containsBlock],

@@ -12,9 +12,9 @@ export interface CallContext {
    */
   work(steps: number): void;
   /** `==`. Counts the compared values as work. Throws `CelCostError` if they are too many. */
-  equal(one: Value, other: Value): boolean;
+  equal(left: Value, right: Value): boolean;
   /** `equal` in steps. */
-  equalSteps(one: Value, other: Value): Generator<void, boolean>;
+  equalSteps(left: Value, right: Value): Generator<void, boolean>;
   /** Whether the evaluation has cost enough for one step; a divided function then yields. */
   isStepOver(): boolean;
   /** The same context for a function that cannot pause: no step is ever over. */

@@ -223,13 +223,13 @@ function mayBeNull(type: Type): boolean {
 const plain = new Set('bool int uint double string bytes list map type'.split(' '));
 
 /** The more general of two compatible types. */
-export function moreGeneral(one: Type, other: Type): Type {
-  if (isDynamic(one) || one.isParameter) return one;
-  if (isDynamic(other) || other.isParameter) return other;
-  if (one.name === 'null') return other;
-  if (one.args.length === 0 || one.args.length !== other.args.length) return one;
-  const args = one.args.map((arg, index) => moreGeneral(arg, itemAt(other.args, index)));
-  return composite(one.name, args);
+export function moreGeneral(left: Type, right: Type): Type {
+  if (isDynamic(left) || left.isParameter) return left;
+  if (isDynamic(right) || right.isParameter) return right;
+  if (left.name === 'null') return right;
+  if (left.args.length === 0 || left.args.length !== right.args.length) return left;
+  const args = left.args.map((arg, index) => moreGeneral(arg, itemAt(right.args, index)));
+  return composite(left.name, args);
 }
 
 /**

@@ -154,8 +154,8 @@ function layoutOf(schema: Schema): Layout {
 const emptyLayout = (): Layout => ({ fields: [], groups: new Map(), descending: [] });
 
 function sortDescending(layout: Layout): void {
-  layout.fields.sort((one, other) => other.field.number - one.field.number);
-  layout.descending = [...layout.groups].sort(([one], [other]) => other - one);
+  layout.fields.sort((left, right) => right.field.number - left.field.number);
+  layout.descending = [...layout.groups].sort(([left], [right]) => right - left);
   for (const group of layout.groups.values()) sortDescending(group);
 }
 

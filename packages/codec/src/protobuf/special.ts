@@ -109,16 +109,16 @@ export function textOf(bytes: Buffer): string {
 
 /** Reads the fields of a small message by number; other fields are skipped. */
 function fieldsOf(bytes: Buffer, wireTypes: Readonly<Record<number, number>>) {
-  const found = new Map<number, number | bigint | Buffer>();
+  const fields = new Map<number, number | bigint | Buffer>();
   const reader = new WireReader(bytes);
   while (!reader.isDone) {
     const { number, wireType } = reader.key();
     const expected = wireTypes[number];
     if (expected === undefined) reader.skip(wireType);
     else if (expected !== wireType) throw new ProtobufError(`proto: wrong wireType = ${wireType}`);
-    else found.set(number, wireType === wireBytes ? reader.bytes() : reader.int64());
+    else fields.set(number, wireType === wireBytes ? reader.bytes() : reader.int64());
   }
-  return found;
+  return fields;
 }
 
 /** Returns the codec of a message, which precedes its content with the length. */

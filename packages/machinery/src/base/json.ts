@@ -221,79 +221,79 @@ function* copySteps(value: JsonValue, stride: Stride): Generator<void, JsonValue
  * Deep equality of JSON values. The order of members is irrelevant; undefined members count as
  * absent.
  */
-export function jsonEqual(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
-  if (one === other) return true;
-  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) {
+export function jsonEqual(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
+  if (left === right) return true;
+  if (typeof left !== 'object' || typeof right !== 'object' || left === null || right === null) {
     return false;
   }
-  if (Array.isArray(one)) {
-    if (!Array.isArray(other) || one.length !== other.length) return false;
-    return one.every((item, index) => jsonEqual(item, other[index]));
+  if (Array.isArray(left)) {
+    if (!Array.isArray(right) || left.length !== right.length) return false;
+    return left.every((item, index) => jsonEqual(item, right[index]));
   }
-  return !Array.isArray(other) && membersEqual(one, other);
+  return !Array.isArray(right) && membersEqual(left, right);
 }
 
 /** `jsonEqual` in steps, for large values. */
 export function jsonEqualSteps(
-  one: JsonValue | undefined,
-  other: JsonValue | undefined,
+  left: JsonValue | undefined,
+  right: JsonValue | undefined,
 ): Generator<void, boolean> {
-  return equalSteps(one, other, new Stride());
+  return equalSteps(left, right, new Stride());
 }
 
 function* equalSteps(
-  one: JsonValue | undefined,
-  other: JsonValue | undefined,
+  left: JsonValue | undefined,
+  right: JsonValue | undefined,
   stride: Stride,
 ): Generator<void, boolean> {
-  if (one === other) return true;
-  if (Array.isArray(one)) {
-    if (!Array.isArray(other) || one.length !== other.length) return false;
-    for (let index = 0; index < one.length; index += 1) {
-      const item = one[index];
+  if (left === right) return true;
+  if (Array.isArray(left)) {
+    if (!Array.isArray(right) || left.length !== right.length) return false;
+    for (let index = 0; index < left.length; index += 1) {
+      const item = left[index];
       const isLight = stride.weigh(item) === 'light';
       if (stride.isOver) yield;
       const isSame = isLight
-        ? jsonEqual(item, other[index])
-        : yield* equalSteps(item, other[index], stride);
+        ? jsonEqual(item, right[index])
+        : yield* equalSteps(item, right[index], stride);
       if (!isSame) return false;
     }
     return true;
   }
-  if (!isObject(one) || !isObject(other)) return jsonEqual(one, other);
-  return yield* membersEqualSteps(one, other, { stride });
+  if (!isObject(left) || !isObject(right)) return jsonEqual(left, right);
+  return yield* membersEqualSteps(left, right, { stride });
 }
 
 function* membersEqualSteps(
-  one: JsonObject,
-  other: JsonObject,
+  left: JsonObject,
+  right: JsonObject,
   options: { readonly stride: Stride; readonly ignored?: string },
 ): Generator<void, boolean> {
   const { stride, ignored } = options;
   let count = 0;
-  for (const name of Object.keys(one)) {
-    const part = one[name];
+  for (const name of Object.keys(left)) {
+    const part = left[name];
     if (part === undefined || name === ignored) continue;
-    if (!Object.hasOwn(other, name)) return false;
+    if (!Object.hasOwn(right, name)) return false;
     const isLight = stride.weigh(part) === 'light';
     if (stride.isOver) yield;
     const isSame = isLight
-      ? jsonEqual(part, other[name])
-      : yield* equalSteps(part, other[name], stride);
+      ? jsonEqual(part, right[name])
+      : yield* equalSteps(part, right[name], stride);
     if (!isSame) return false;
     count += 1;
   }
-  for (const name in other) if (other[name] !== undefined && name !== ignored) count -= 1;
+  for (const name in right) if (right[name] !== undefined && name !== ignored) count -= 1;
   return count === 0;
 }
 
 /** `jsonEqualExcept` in steps, for large objects. */
 export function jsonEqualExceptSteps(
-  one: JsonObject,
-  other: JsonObject,
+  left: JsonObject,
+  right: JsonObject,
   ignored: string,
 ): Generator<void, boolean> {
-  return membersEqualSteps(one, other, { stride: new Stride(), ignored });
+  return membersEqualSteps(left, right, { stride: new Stride(), ignored });
 }
 
 /** Returns a text that is the same for two values if and only if `jsonEqual` holds. */
@@ -310,17 +310,17 @@ export function canonicalJson(value: JsonValue): string {
 }
 
 /** Like `jsonEqual` for two objects, ignoring one member. */
-export function jsonEqualExcept(one: JsonObject, other: JsonObject, ignored: string): boolean {
-  return membersEqual(one, other, ignored);
+export function jsonEqualExcept(left: JsonObject, right: JsonObject, ignored: string): boolean {
+  return membersEqual(left, right, ignored);
 }
 
-function membersEqual(one: JsonObject, other: JsonObject, ignored?: string): boolean {
+function membersEqual(left: JsonObject, right: JsonObject, ignored?: string): boolean {
   let count = 0;
-  for (const name in one) {
-    if (one[name] === undefined || name === ignored) continue;
-    if (!Object.hasOwn(other, name) || !jsonEqual(one[name], other[name])) return false;
+  for (const name in left) {
+    if (left[name] === undefined || name === ignored) continue;
+    if (!Object.hasOwn(right, name) || !jsonEqual(left[name], right[name])) return false;
     count += 1;
   }
-  for (const name in other) if (other[name] !== undefined && name !== ignored) count -= 1;
+  for (const name in right) if (right[name] !== undefined && name !== ignored) count -= 1;
   return count === 0;
 }

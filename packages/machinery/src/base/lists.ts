@@ -64,7 +64,7 @@ const runLength = 250;
 /** Returns a sorted copy of a long list, produced in steps by a stable merge sort (TRUST-2). */
 export function* sortSteps<Item>(
   items: readonly Item[],
-  compare: (one: Item, other: Item) => number,
+  compare: (left: Item, right: Item) => number,
 ): Generator<void, Item[]> {
   let runs: Item[][] = [];
   for (let at = 0; at < items.length; at += runLength) {
@@ -84,7 +84,7 @@ export function* sortSteps<Item>(
 function* mergeRuns<Item>(
   one: readonly Item[],
   other: readonly Item[],
-  compare: (one: Item, other: Item) => number,
+  compare: (left: Item, right: Item) => number,
 ): Generator<void, Item[]> {
   const merged: Item[] = [];
   let right = 0;

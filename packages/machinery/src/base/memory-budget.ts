@@ -175,10 +175,10 @@ export class MemoryBudget {
     let left = shedPerTurn;
     const tried = new Set<MemoryAccount>();
     while (this.#used > toBytes) {
-      const [owner] = [...this.#owners.values()].sort((one, other) => other.bytes - one.bytes);
+      const [owner] = [...this.#owners.values()].sort((left, right) => right.bytes - left.bytes);
       const accounts = [...(owner?.accounts ?? [])]
         .filter((account) => !tried.has(account))
-        .sort((one, other) => other.bytes - one.bytes)
+        .sort((left, right) => right.bytes - left.bytes)
         .slice(0, left);
       if (owner === undefined || accounts.length === 0) return;
       for (const account of accounts) {

@@ -275,7 +275,7 @@ function createFamily<Series>(
   const { name, labels } = definition;
   // The text format sorts labels by name.
   const ordered = labels.map((label, index) => ({ label, index }));
-  ordered.sort((one, other) => (one.label < other.label ? -1 : 1));
+  ordered.sort((left, right) => (left.label < right.label ? -1 : 1));
   const series = new Map<string, { readonly labels: string; readonly series: Series & Rendered }>();
   return {
     of(...values) {

@@ -342,7 +342,7 @@ function constantOf(text: string): Scalar | undefined {
 function firstOf(values: ReturnType<Operand>): ReturnType<Operand> {
   return values
     ?.slice(0, 1)
-    .map((one) => (one?.type === 'whole' ? { type: 'fraction', value: one.value } : one));
+    .map((value) => (value?.type === 'whole' ? { type: 'fraction', value: value.value } : value));
 }
 
 type Order = 'less' | 'equal' | 'more';

@@ -82,7 +82,7 @@ export const selectorLengthMax = 32 * 1024;
 export const parseLabelSelector: (text: string) => LabelSelection = sharedParse((text) => {
   checkLength(text);
   const requirements = new LabelParser(scan(text)).parse();
-  requirements.sort((one, other) => byteOrder(one.key, other.key));
+  requirements.sort((left, right) => byteOrder(left.key, right.key));
   return selectionOf(requirements);
 });
 
@@ -95,8 +95,8 @@ function tooManyTerms(): Error {
   return badRequest(`invalid selector: more than ${selectorTermsMax} terms and values`);
 }
 
-function byteOrder(one: string, other: string): number {
-  return one < other ? -1 : Number(one > other);
+function byteOrder(left: string, right: string): number {
+  return left < right ? -1 : Number(left > right);
 }
 
 const symbols = ['==', '!=', '=', '!', ',', '(', ')', '>', '<'] as const;

@@ -161,7 +161,7 @@ const needsSecondPass = ({ unknown, source }: DecodeContext) =>
 function addUnknown(unknown: FoundPaths, { unknown: found, source }: DecodeContext): void {
   if (source === 'map') {
     const quoted = (path: string) => `${path}"`;
-    found.sort((one, other) => compareText(quoted(one), quoted(other)));
+    found.sort((left, right) => compareText(quoted(left), quoted(right)));
   }
   for (const path of new Set(found.paths)) unknown.add(path);
   unknown.omit(found.omitted);

@@ -90,7 +90,7 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
     }
     const errors = withoutRepeated(result.errors);
     const prefix = options?.prefix;
-    return prefix === undefined ? errors : errors.map((one) => under(prefix, one));
+    return prefix === undefined ? errors : errors.map((error) => under(prefix, error));
   };
   validators[use].set(at, validator);
   return validator;

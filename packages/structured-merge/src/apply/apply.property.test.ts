@@ -69,13 +69,13 @@ const runs = { numRuns: 150 };
 
 test('an applier owns exactly what it applied, and applying again changes nothing', () => {
   fc.assert(
-    fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
+    fc.property(fieldsArbitrary, fieldsArbitrary, (left, right) => {
       const script = scriptOf(schema);
-      write(script, { op: 'apply', by: 'x', fields: other });
-      write(script, { op: 'force', by: 'y', fields: one });
-      expect(setsEqual(ownedBy(script, 'y'), setOfFields(one))).toBe(true);
+      write(script, { op: 'apply', by: 'x', fields: right });
+      write(script, { op: 'force', by: 'y', fields: left });
+      expect(setsEqual(ownedBy(script, 'y'), setOfFields(left))).toBe(true);
       const before = structuredClone(script.live);
-      expect(write(script, { op: 'apply', by: 'y', fields: one })).toEqual(before);
+      expect(write(script, { op: 'apply', by: 'y', fields: left })).toEqual(before);
     }),
     runs,
   );
@@ -83,12 +83,12 @@ test('an applier owns exactly what it applied, and applying again changes nothin
 
 test('a forced apply takes exactly the conflicting paths from others', () => {
   fc.assert(
-    fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
+    fc.property(fieldsArbitrary, fieldsArbitrary, (left, right) => {
       const script = scriptOf(schema);
-      write(script, { op: 'apply', by: 'x', fields: one });
+      write(script, { op: 'apply', by: 'x', fields: left });
       const before = ownedBy(script, 'x');
-      const conflicts = conflictsOf(() => write(script, { op: 'apply', by: 'y', fields: other }));
-      if (conflicts.length > 0) write(script, { op: 'force', by: 'y', fields: other });
+      const conflicts = conflictsOf(() => write(script, { op: 'apply', by: 'y', fields: right }));
+      if (conflicts.length > 0) write(script, { op: 'force', by: 'y', fields: right });
       const lost = [...pathsOf(difference(before, ownedBy(script, 'x')))];
       expect(lost).toHaveLength(conflicts.length);
     }),
@@ -152,9 +152,9 @@ test('appliers of different fields commute', () => {
 
 test('a set is equal to its decoded encoding, and set operations obey the laws of set algebra', () => {
   fc.assert(
-    fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
-      const a = setOfFields(one);
-      const b = setOfFields(other);
+    fc.property(fieldsArbitrary, fieldsArbitrary, (left, right) => {
+      const a = setOfFields(left);
+      const b = setOfFields(right);
       const text = JSON.stringify(encodeFields(a));
       expect(setsEqual(decodeFields(JSON.parse(text) as JsonValue), a)).toBe(true);
       const both = union(a, b);

@@ -125,17 +125,17 @@ function compareAt(type: ValueType, sides: Sides, place: Place): Changes | undef
   return joinChanges(leftChanges, compareKind(rightType, mixed, place));
 }
 
-function joinChanges(one: Changes | undefined, other: Changes | undefined): Changes | undefined {
-  if (one === undefined || other === undefined) return one ?? other;
+function joinChanges(left: Changes | undefined, right: Changes | undefined): Changes | undefined {
+  if (left === undefined || right === undefined) return left ?? right;
   return {
-    removed: joinNodes(one.removed, other.removed),
-    modified: joinNodes(one.modified, other.modified),
-    added: joinNodes(one.added, other.added),
+    removed: joinNodes(left.removed, right.removed),
+    modified: joinNodes(left.modified, right.modified),
+    added: joinNodes(left.added, right.added),
   };
 }
 
-function joinNodes(one: FieldNode | undefined, other: FieldNode | undefined) {
-  return one === undefined || other === undefined ? (one ?? other) : unionNode(one, other);
+function joinNodes(left: FieldNode | undefined, right: FieldNode | undefined) {
+  return left === undefined || right === undefined ? (left ?? right) : unionNode(left, right);
 }
 
 function compareKind(type: ValueType, sides: Sides, place: Place): Changes | undefined {

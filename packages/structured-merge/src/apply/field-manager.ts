@@ -312,15 +312,15 @@ export function* storeOwners(options: {
 }
 
 /** Whether two objects are equal except for their owners. */
-const isSameButOwners = (one: ApiObject, other: ApiObject): boolean =>
-  jsonEqualExcept(one, other, 'metadata') &&
-  jsonEqualExcept(one.metadata, other.metadata, 'managedFields');
+const isSameButOwners = (left: ApiObject, right: ApiObject): boolean =>
+  jsonEqualExcept(left, right, 'metadata') &&
+  jsonEqualExcept(left.metadata, right.metadata, 'managedFields');
 
 /** `isSameButOwners` in steps. */
-function* sameButOwnersSteps(one: ApiObject, other: ApiObject): Generator<void, boolean> {
+function* sameButOwnersSteps(left: ApiObject, right: ApiObject): Generator<void, boolean> {
   return (
-    (yield* jsonEqualExceptSteps(one, other, 'metadata')) &&
-    (yield* jsonEqualExceptSteps(one.metadata, other.metadata, 'managedFields'))
+    (yield* jsonEqualExceptSteps(left, right, 'metadata')) &&
+    (yield* jsonEqualExceptSteps(left.metadata, right.metadata, 'managedFields'))
   );
 }
 

@@ -75,38 +75,38 @@ export function addNode(
 }
 
 /** The union of two nodes. */
-export function unionNode(one: FieldNode, other: FieldNode): FieldNode {
-  if (one === other) return one;
+export function unionNode(left: FieldNode, right: FieldNode): FieldNode {
+  if (left === right) return left;
   const children =
-    one.children === undefined
-      ? other.children
-      : other.children === undefined
-        ? one.children
-        : union(one.children, other.children);
-  const member = one.member || other.member;
-  if (member === one.member && children === one.children) return one;
+    left.children === undefined
+      ? right.children
+      : right.children === undefined
+        ? left.children
+        : union(left.children, right.children);
+  const member = left.member || right.member;
+  if (member === left.member && children === left.children) return left;
   return { member, children };
 }
 
 /** The union of two sets. */
-export function union(one: FieldSet, other: FieldSet): FieldSet {
-  if (one === other || other.size === 0) return one;
-  if (one.size === 0) return other;
+export function union(left: FieldSet, right: FieldSet): FieldSet {
+  if (left === right || right.size === 0) return left;
+  if (left.size === 0) return right;
   let result: GrowingFieldSet | undefined;
-  for (const [element, node] of other) {
-    const present = one.get(element);
+  for (const [element, node] of right) {
+    const present = left.get(element);
     const joined = present === undefined ? node : unionNode(present, node);
     if (joined === present) continue;
-    result ??= new Map(one);
+    result ??= new Map(left);
     result.set(element, joined);
   }
-  return result ?? one;
+  return result ?? left;
 }
 
 /** The intersection of two sets. */
-export function intersection(one: FieldSet, other: FieldSet): FieldSet {
-  if (one === other) return one;
-  const [small, large] = one.size <= other.size ? [one, other] : [other, one];
+export function intersection(left: FieldSet, right: FieldSet): FieldSet {
+  if (left === right) return left;
+  const [small, large] = left.size <= right.size ? [left, right] : [right, left];
   const result: GrowingFieldSet = new Map();
   for (const [element, node] of small) {
     const match = large.get(element);
@@ -124,19 +124,19 @@ export function intersection(one: FieldSet, other: FieldSet): FieldSet {
 /** How the node of one set is subtracted from that of another; undefined if nothing is left. */
 type SubtractNode = (node: FieldNode, subtracted: FieldNode) => FieldNode | undefined;
 
-function subtract(one: FieldSet, other: FieldSet, subtractNode: SubtractNode): FieldSet {
-  if (one.size === 0 || other.size === 0) return one;
+function subtract(left: FieldSet, right: FieldSet, subtractNode: SubtractNode): FieldSet {
+  if (left.size === 0 || right.size === 0) return left;
   let result: GrowingFieldSet | undefined;
-  for (const [element, subtracted] of other) {
-    const node = one.get(element);
+  for (const [element, subtracted] of right) {
+    const node = left.get(element);
     if (node === undefined) continue;
     const kept = subtractNode(node, subtracted);
     if (kept === node) continue;
-    result ??= new Map(one);
+    result ??= new Map(left);
     if (kept === undefined) result.delete(element);
     else result.set(element, kept);
   }
-  return result ?? one;
+  return result ?? left;
 }
 
 /** A node with these parts, or the node itself if it already has them. */
@@ -163,8 +163,8 @@ const subtractSubtrees: SubtractNode = (node, subtracted) => {
 };
 
 /** The paths of the first set that are not in the other. */
-export function difference(one: FieldSet, other: FieldSet): FieldSet {
-  return one === other ? emptySet : subtract(one, other, subtractPaths);
+export function difference(left: FieldSet, right: FieldSet): FieldSet {
+  return left === right ? emptySet : subtract(left, right, subtractPaths);
 }
 
 /** Whether `outer` contains all paths of `inner`. */
@@ -180,8 +180,8 @@ export function containsSet(outer: FieldSet, inner: FieldSet): boolean {
 }
 
 /** The paths of the first set that are neither in the other set nor below one of its paths. */
-export function recursiveDifference(one: FieldSet, other: FieldSet): FieldSet {
-  return subtract(one, other, subtractSubtrees);
+export function recursiveDifference(left: FieldSet, right: FieldSet): FieldSet {
+  return subtract(left, right, subtractSubtrees);
 }
 
 /** Whether the path itself is in the set. */
@@ -198,11 +198,11 @@ export function hasPath(set: FieldSet, path: FieldPath): boolean {
 }
 
 /** Whether both sets contain the same paths. */
-export function setsEqual(one: FieldSet, other: FieldSet): boolean {
-  if (one === other) return true;
-  if (one.size !== other.size) return false;
-  for (const [element, node] of one) {
-    const match = other.get(element);
+export function setsEqual(left: FieldSet, right: FieldSet): boolean {
+  if (left === right) return true;
+  if (left.size !== right.size) return false;
+  for (const [element, node] of left) {
+    const match = right.get(element);
     if (match === undefined || match.member !== node.member) return false;
     if (match.children === node.children) continue;
     if (match.children === undefined || node.children === undefined) return false;
@@ -278,20 +278,20 @@ type CombineNodes = (
 
 /** Combines the nodes of a set with those that another set has for the same path elements. */
 function* combineSteps(
-  one: FieldSet,
-  other: FieldSet,
+  left: FieldSet,
+  right: FieldSet,
   { stride, combine }: { readonly stride: Stride; readonly combine: CombineNodes },
 ): Generator<void, FieldSet> {
   const changes: [PathElement, FieldNode | undefined][] = [];
-  for (const [element, otherNode] of other) {
+  for (const [element, otherNode] of right) {
     stride.count();
     if (stride.isOver) yield;
-    const node = one.get(element);
+    const node = left.get(element);
     const changed = yield* combine(node, otherNode, stride);
     if (changed !== node) changes.push([element, changed]);
   }
-  if (changes.length === 0) return one;
-  const result = yield* copySteps(one, stride);
+  if (changes.length === 0) return left;
+  const result = yield* copySteps(left, stride);
   for (const [element, node] of changes) {
     stride.count();
     if (stride.isOver) yield;
@@ -306,13 +306,13 @@ const nodesPerStep = 1000;
 
 /** `union` in steps, for large sets (TRUST-2); slower for small ones. */
 export function* unionSteps(
-  one: FieldSet,
-  other: FieldSet,
+  left: FieldSet,
+  right: FieldSet,
   stride = new Stride(nodesPerStep),
 ): Generator<void, FieldSet> {
-  if (one === other || other.size === 0) return one;
-  if (one.size === 0) return other;
-  return yield* combineSteps(one, other, { stride, combine: joinNodes });
+  if (left === right || right.size === 0) return left;
+  if (left.size === 0) return right;
+  return yield* combineSteps(left, right, { stride, combine: joinNodes });
 }
 
 const joinNodes: CombineNodes = function* (node, otherNode, stride) {
@@ -326,12 +326,12 @@ const joinNodes: CombineNodes = function* (node, otherNode, stride) {
 
 /** `intersection` in steps. */
 export function* intersectionSteps(
-  one: FieldSet,
-  other: FieldSet,
+  left: FieldSet,
+  right: FieldSet,
   stride = new Stride(nodesPerStep),
 ): Generator<void, FieldSet> {
-  if (one === other) return one;
-  const [small, large] = one.size <= other.size ? [one, other] : [other, one];
+  if (left === right) return left;
+  const [small, large] = left.size <= right.size ? [left, right] : [right, left];
   const result: GrowingFieldSet = new Map();
   for (const [element, node] of small) {
     stride.count();
@@ -350,13 +350,13 @@ export function* intersectionSteps(
 
 /** `difference` in steps. */
 export function* differenceSteps(
-  one: FieldSet,
-  other: FieldSet,
+  left: FieldSet,
+  right: FieldSet,
   stride = new Stride(nodesPerStep),
 ): Generator<void, FieldSet> {
-  if (one === other) return emptySet;
-  if (one.size === 0 || other.size === 0) return one;
-  return yield* combineSteps(one, other, { stride, combine: subtractNodes });
+  if (left === right) return emptySet;
+  if (left.size === 0 || right.size === 0) return left;
+  return yield* combineSteps(left, right, { stride, combine: subtractNodes });
 }
 
 const subtractNodes: CombineNodes = function* (node, subtracted, stride) {

@@ -205,26 +205,26 @@ function encodeEntry(
 const secondsOf = (time: string | undefined) =>
   time === undefined ? 0 : Math.floor(Date.parse(time) / 1000);
 
-function compareTimes(one: string | undefined, other: string | undefined): number {
-  return one === other ? 0 : secondsOf(one) - secondsOf(other);
+function compareTimes(left: string | undefined, right: string | undefined): number {
+  return left === right ? 0 : secondsOf(left) - secondsOf(right);
 }
 
-function compareEntries(one: ManagedFieldsEntry, other: ManagedFieldsEntry): number {
+function compareEntries(left: ManagedFieldsEntry, right: ManagedFieldsEntry): number {
   return (
-    compareText(one.operation, other.operation) ||
-    compareTimes(one.time, other.time) ||
-    compareText(one.manager ?? '', other.manager ?? '') ||
-    compareText(one.apiVersion, other.apiVersion) ||
-    compareText(one.subresource ?? '', other.subresource ?? '')
+    compareText(left.operation, right.operation) ||
+    compareTimes(left.time, right.time) ||
+    compareText(left.manager ?? '', right.manager ?? '') ||
+    compareText(left.apiVersion, right.apiVersion) ||
+    compareText(left.subresource ?? '', right.subresource ?? '')
   );
 }
 
 /** Whether the same managers own the same fields; times are ignored. */
-export function sameOwners(one: Managed, other: Managed): boolean {
-  if (one.managers === other.managers) return true;
-  if (one.managers.size !== other.managers.size) return false;
-  for (const [identity, owned] of one.managers) {
-    const match = other.managers.get(identity);
+export function sameOwners(left: Managed, right: Managed): boolean {
+  if (left.managers === right.managers) return true;
+  if (left.managers.size !== right.managers.size) return false;
+  for (const [identity, owned] of left.managers) {
+    const match = right.managers.get(identity);
     if (match === undefined || match.apiVersion !== owned.apiVersion) return false;
     if (match.applied !== owned.applied || !setsEqual(match.set, owned.set)) return false;
   }
@@ -244,9 +244,9 @@ export function capUpdates(managed: Managed): Managed {
   let count = updaters.length;
   if (count <= updateManagersMax) return managed;
   updaters.sort(
-    ([one], [other]) =>
-      secondsOf(managed.times.get(one)) - secondsOf(managed.times.get(other)) ||
-      compareText(one, other),
+    ([left], [right]) =>
+      secondsOf(managed.times.get(left)) - secondsOf(managed.times.get(right)) ||
+      compareText(left, right),
   );
   const managers = new Map(managed.managers);
   const times = new Map(managed.times);

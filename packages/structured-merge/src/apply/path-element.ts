@@ -21,23 +21,23 @@ function rankOf(value: JsonValue): number {
 }
 
 /** A total order of JSON values: numbers, strings, booleans, lists, objects, null. */
-function compareValues(one: JsonValue, other: JsonValue): number {
-  const rank = rankOf(one) - rankOf(other);
+function compareValues(left: JsonValue, right: JsonValue): number {
+  const rank = rankOf(left) - rankOf(right);
   if (rank !== 0) return rank;
-  if (typeof one === 'string' && typeof other === 'string') return compareText(one, other);
-  if (isNumber(one) && isNumber(other)) return one < other ? -1 : one > other ? 1 : 0;
-  if (typeof one === 'boolean') return Number(one) - Number(other);
-  if (Array.isArray(one) && Array.isArray(other)) return compareLists(one, other);
-  return isObject(one) && isObject(other) ? compareObjects(one, other) : 0;
+  if (typeof left === 'string' && typeof right === 'string') return compareText(left, right);
+  if (isNumber(left) && isNumber(right)) return left < right ? -1 : left > right ? 1 : 0;
+  if (typeof left === 'boolean') return Number(left) - Number(right);
+  if (Array.isArray(left) && Array.isArray(right)) return compareLists(left, right);
+  return isObject(left) && isObject(right) ? compareObjects(left, right) : 0;
 }
 
-function compareLists(one: readonly JsonValue[], other: readonly JsonValue[]): number {
-  const length = Math.min(one.length, other.length);
+function compareLists(left: readonly JsonValue[], right: readonly JsonValue[]): number {
+  const length = Math.min(left.length, right.length);
   for (let at = 0; at < length; at += 1) {
-    const order = compareValues(one[at]!, other[at]!);
+    const order = compareValues(left[at]!, right[at]!);
     if (order !== 0) return order;
   }
-  return one.length - other.length;
+  return left.length - right.length;
 }
 
 function compareObjects(one: JsonObject, other: JsonObject): number {
@@ -95,7 +95,7 @@ export const valueElement = (value: JsonValue): PathElement => `v:${encodeValue(
 /** The path element of the list-map item with these keys, which are sorted by name. */
 function keyElement(keys: readonly (readonly [string, JsonValue])[]): PathElement {
   const sorted =
-    keys.length < 2 ? keys : [...keys].sort((one, other) => compareText(one[0], other[0]));
+    keys.length < 2 ? keys : [...keys].sort((left, right) => compareText(left[0], right[0]));
   let text = 'k:{';
   for (const [name, value] of sorted) {
     if (text.length > 3) text += ',';
@@ -188,7 +188,7 @@ function readKeys(text: string): readonly (readonly [string, JsonValue])[] {
   const parsed = parseJson(text);
   if (!isObject(parsed)) throw new Error('expected an object of keys');
   const keys = Object.keys(parsed).map((name) => [name, parsed[name]!] as const);
-  return keys.sort((one, other) => compareText(one[0], other[0]));
+  return keys.sort((left, right) => compareText(left[0], right[0]));
 }
 
 function parseIndex(text: string): number {
@@ -208,12 +208,13 @@ export function elementText(element: ParsedElement): PathElement {
 
 const ranks = { field: 0, key: 1, value: 2, index: 3 } as const;
 
-function compareParsed(one: ParsedElement, other: ParsedElement): number {
-  if (one.kind === 'key' && other.kind === 'key') return compareKeys(one.keys, other.keys);
-  if (one.kind === 'value' && other.kind === 'value') return compareValues(one.value, other.value);
-  if (one.kind === 'index' && other.kind === 'index') return one.index - other.index;
-  if (one.kind === 'field' && other.kind === 'field') return compareText(one.name, other.name);
-  return ranks[one.kind] - ranks[other.kind];
+function compareParsed(left: ParsedElement, right: ParsedElement): number {
+  if (left.kind === 'key' && right.kind === 'key') return compareKeys(left.keys, right.keys);
+  if (left.kind === 'value' && right.kind === 'value')
+    return compareValues(left.value, right.value);
+  if (left.kind === 'index' && right.kind === 'index') return left.index - right.index;
+  if (left.kind === 'field' && right.kind === 'field') return compareText(left.name, right.name);
+  return ranks[left.kind] - ranks[right.kind];
 }
 
 function compareKeys(
@@ -234,7 +235,7 @@ export function sortElements(elements: PathElement[]): PathElement[] {
   if (elements.length < 2) return elements;
   if (elements.every((element) => element.charCodeAt(0) === 102)) return elements.sort(compareText);
   const parsed = elements.map((text) => ({ text, element: parseElement(text)! }));
-  parsed.sort((one, other) => compareParsed(one.element, other.element));
+  parsed.sort((left, right) => compareParsed(left.element, right.element));
   return parsed.map(({ text }) => text);
 }
 
@@ -250,8 +251,8 @@ export function* sortElementsSteps(
     parsed.push({ text, element: parseElement(text)! });
     if (parsed.length % runLength === 0) yield;
   }
-  const compare = (one: (typeof parsed)[number], other: (typeof parsed)[number]) =>
-    compareParsed(one.element, other.element);
+  const compare = (left: (typeof parsed)[number], right: (typeof parsed)[number]) =>
+    compareParsed(left.element, right.element);
   const sorted = yield* sortSteps(parsed, compare);
   return sorted.map(({ text }) => text);
 }

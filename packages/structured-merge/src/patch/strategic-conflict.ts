@@ -23,9 +23,9 @@ import { requiredKey } from './strategic-order.ts';
  * Whether two strategic merge patches of one type conflict by setting a field differently. Merged
  * lists of scalars never conflict. Throws StrategicMergeError if the patches cannot be compared.
  */
-export function patchesConflict(schema: Schema, one: JsonObject, other: JsonObject): boolean {
-  return Object.entries(one).some(([name, value]) => {
-    const otherValue = member(other, name);
+export function patchesConflict(schema: Schema, left: JsonObject, right: JsonObject): boolean {
+  return Object.entries(left).some(([name, value]) => {
+    const otherValue = member(right, name);
     if (name === directiveMember || name === retainKeysMember) return false;
     if (value === undefined || otherValue === undefined) return false;
     if (Array.isArray(value)) {
@@ -40,26 +40,26 @@ export function patchesConflict(schema: Schema, one: JsonObject, other: JsonObje
 
 function objectsConflict(
   { schema, strategy }: Pick<FieldMerging, 'schema' | 'strategy'>,
-  one: JsonObject,
-  other: JsonObject,
+  left: JsonObject,
+  right: JsonObject,
 ): boolean {
   // A directive concerns the whole object.
-  if (member(one, directiveMember) !== member(other, directiveMember)) return true;
-  return strategy !== 'replace' && patchesConflict(schema, one, other);
+  if (member(left, directiveMember) !== member(right, directiveMember)) return true;
+  return strategy !== 'replace' && patchesConflict(schema, left, right);
 }
 
 function listsConflict(
   field: FieldMerging,
-  one: readonly JsonValue[],
-  other: readonly JsonValue[],
+  left: readonly JsonValue[],
+  right: readonly JsonValue[],
 ): boolean {
-  const kind = itemKind([one, other]);
-  if (field.strategy === 'merge') return kind === 'map' && itemsConflict(field, one, other);
-  if (one.length !== other.length) return true;
-  if (kind !== 'map') return !jsonEqual(sortedScalars(one), sortedScalars(other));
+  const kind = itemKind([left, right]);
+  if (field.strategy === 'merge') return kind === 'map' && itemsConflict(field, left, right);
+  if (left.length !== right.length) return true;
+  if (kind !== 'map') return !jsonEqual(sortedScalars(left), sortedScalars(right));
   const { schema } = field;
-  return one.some((item, at) => {
-    const otherItem = other[at];
+  return left.some((item, at) => {
+    const otherItem = right[at];
     if (!isObject(item) || !isObject(otherItem)) return true;
     return objectsConflict({ schema, strategy: undefined }, item, otherItem);
   });
@@ -68,11 +68,11 @@ function listsConflict(
 /** Compares two merged lists of objects by merge key. */
 function itemsConflict(
   { schema, mergeKey }: FieldMerging,
-  one: readonly JsonValue[],
-  other: readonly JsonValue[],
+  left: readonly JsonValue[],
+  right: readonly JsonValue[],
 ): boolean {
-  const otherItems = byKey(other, mergeKey);
-  return [...byKey(one, mergeKey)].some(([key, item]) => {
+  const otherItems = byKey(right, mergeKey);
+  return [...byKey(left, mergeKey)].some(([key, item]) => {
     const otherItem = otherItems.get(key);
     if (otherItem === undefined) return false;
     return objectsConflict({ schema, strategy: undefined }, item, otherItem);
@@ -89,5 +89,5 @@ function byKey(items: readonly JsonValue[], mergeKey: string): ReadonlyMap<strin
 }
 
 function sortedScalars(items: readonly JsonValue[]): JsonValue[] {
-  return [...new Set(items)].sort((one, other) => compareText(goPlain(one), goPlain(other)));
+  return [...new Set(items)].sort((left, right) => compareText(goPlain(left), goPlain(right)));
 }

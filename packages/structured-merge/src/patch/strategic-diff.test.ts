@@ -232,7 +232,7 @@ describe('CLIENT-1: the patch between two objects', () => {
 });
 
 describe('CLIENT-1: conflicting patches', () => {
-  const conflict = (one: JsonObject, other: JsonObject) => patchesConflict(schema, one, other);
+  const conflict = (left: JsonObject, right: JsonObject) => patchesConflict(schema, left, right);
   test.each<[boolean, JsonObject, JsonObject]>([
     [false, { text: 'x' }, { text: 'x' }],
     [true, { text: 'x' }, { text: 'y' }],
@@ -249,7 +249,7 @@ describe('CLIENT-1: conflicting patches', () => {
     [false, { items: [a] }, { items: [b] }],
     [true, { items: [a] }, { items: [{ name: 'a', value: 'other' }] }],
     [true, { items: [a] }, { items: [gone('a')] }],
-  ])('%s: %j and %j', (expected, one, other) => {
-    expect(conflict(one, other)).toBe(expected);
+  ])('%s: %j and %j', (expected, left, right) => {
+    expect(conflict(left, right)).toBe(expected);
   });
 });

@@ -201,7 +201,7 @@ function diffScalars({ before, after, scope }: ListPair): ListDiff {
     if (left === undefined && scope.changes && right !== undefined) added.push(right);
   }
   const places = positions(after, '');
-  added.sort((one, other) => (places.get(one) ?? 0) - (places.get(other) ?? 0));
+  added.sort((left, right) => (places.get(left) ?? 0) - (places.get(right) ?? 0));
   // kube-apiserver has sorted the list at this point, so clients see an order directive for it.
   const differs =
     (scope.deletions && deleted.length > 0) || (scope.changes && !jsonEqual(sorted, [...after]));
@@ -275,7 +275,7 @@ function sameOrder({ before, after }: ListPair, mergeKey: string): boolean {
 /** Sorts by text. Equal items are reversed, like in Go's sort of short lists. */
 function sortedBy(items: readonly JsonValue[], textOf: (item: JsonValue) => string): JsonValue[] {
   const keyed = items.map((item) => ({ item, text: textOf(item) })).reverse();
-  return keyed.sort((one, other) => compareText(one.text, other.text)).map(({ item }) => item);
+  return keyed.sort((left, right) => compareText(left.text, right.text)).map(({ item }) => item);
 }
 
 /** Iterates over two sorted lists in parallel and pairs items with the same text. */

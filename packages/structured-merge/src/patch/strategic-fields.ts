@@ -60,9 +60,9 @@ const notAStruct = (typeKind: string) =>
   mismatch(`merging an object in json but data type is not struct, instead is: ${typeKind}`);
 const notAList = (typeKind: string) =>
   mismatch(`expected slice or array type, but got: ${typeKind}`);
-export const retainKeysDiffer = (one: JsonValue, other: JsonValue) =>
+export const retainKeysDiffer = (left: JsonValue, right: JsonValue) =>
   mismatch(
-    `${goPlain(one)} and ${goPlain(other)} are not deep equal: ` +
+    `${goPlain(left)} and ${goPlain(right)} are not deep equal: ` +
       'this may happen when calculating the 3-way diff patch',
   );
 export const badDirectiveValue = () => mismatch('invalid value for special key: $patch');

@@ -91,7 +91,7 @@ function sortBy(
 ): JsonValue[] {
   const at = (item: JsonValue) =>
     isDeletion(item) ? Number.MAX_SAFE_INTEGER : (order.get(identityOfItem(item, mergeKey)) ?? -1);
-  return [...items].sort((one, other) => at(one) - at(other));
+  return [...items].sort((left, right) => at(left) - at(right));
 }
 
 /** Whether an item of a patch deletes the item with its key. */
