@@ -188,7 +188,8 @@ export class RestMapper {
   /** The listable resources of a category, such as `all`; empty if there are none. */
   byCategory(word: string): readonly ApiResource[] {
     return this.#discovery.resources.filter(
-      (one) => one.preferred && one.categories.includes(word) && one.verbs.includes('list'),
+      (resource) =>
+        resource.preferred && resource.categories.includes(word) && resource.verbs.includes('list'),
     );
   }
 
@@ -196,7 +197,8 @@ export class RestMapper {
   byKind(apiVersion: string, kind: string): ApiResource | undefined {
     const gv = parseApiVersion(apiVersion);
     return this.#discovery.resources.find(
-      (one) => one.kind === kind && one.group === gv?.group && one.version === gv.version,
+      (resource) =>
+        resource.kind === kind && resource.group === gv?.group && resource.version === gv.version,
     );
   }
 

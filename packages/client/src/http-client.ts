@@ -303,11 +303,11 @@ export function createHttpClient(config: ClientConfig): HttpClient {
 }
 
 /** Whether a renewed credential equals the rejected one, so that a retry is pointless. */
-function isSame(one: Credential, other: Credential | undefined): boolean {
+function isSame(left: Credential, right: Credential | undefined): boolean {
   return (
-    one.token === other?.token &&
-    one.certificatePem === other?.certificatePem &&
-    one.keyPem === other?.keyPem
+    left.token === right?.token &&
+    left.certificatePem === right?.certificatePem &&
+    left.keyPem === right?.keyPem
   );
 }
 

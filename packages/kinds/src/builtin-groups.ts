@@ -74,7 +74,7 @@ export function knownGroupVersions(dialect: Dialect): readonly GroupVersion[] {
       const versions = versionsElsewhere[directory] ?? versionsOfFacts(directory);
       return versions.map((version) => ({ group: dialect.group(stem), version }));
     })
-    .sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
+    .sort((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
   versionsByDialect.set(dialect, all);
   return all;
 }

@@ -103,7 +103,7 @@ export interface VersionDef {
   /** Conditions of a table's row, computed from the stored form; absent: none. */
   rowConditions?(object: JsonObject): readonly JsonObject[];
   /** Orders a table's rows; absent: the order of the list. */
-  rowOrder?(one: JsonObject, other: JsonObject): number;
+  rowOrder?(left: JsonObject, right: JsonObject): number;
   /** For custom kinds: a column may read managed fields, so rows need them. */
   readonly showsManagedFields?: true;
   /** The same columns computed from the stored form, which avoids converting rows. */

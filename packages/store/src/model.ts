@@ -30,8 +30,8 @@ export class StoreModel {
         present.set(key, { key, value, createRevision, modRevision: event.revision });
       }
     }
-    return [...present.values()].sort((one, other) =>
-      Buffer.compare(Buffer.from(one.key), Buffer.from(other.key)),
+    return [...present.values()].sort((left, right) =>
+      Buffer.compare(Buffer.from(left.key), Buffer.from(right.key)),
     );
   }
 

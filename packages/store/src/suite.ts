@@ -220,7 +220,9 @@ function historyTests({ store }: Context): void {
     await remove(store(), '/a', 3);
   }
   const at = async (revision: number) =>
-    (await store().range({ prefix: '/', revision })).records.map((one) => one.value.toString());
+    (await store().range({ prefix: '/', revision })).records.map((record) =>
+      record.value.toString(),
+    );
 
   test('reads every retained revision', async () => {
     await changes();

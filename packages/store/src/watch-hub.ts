@@ -169,7 +169,7 @@ export class WatchHub {
     if (watch.closed || first === undefined) return;
     const { prefix, after, onEvents } = watch.request;
     const from = Math.max(after, watch.position);
-    const unseen = first.revision > from ? events : events.filter((one) => one.revision > from);
+    const unseen = first.revision > from ? events : events.filter((event) => event.revision > from);
     if (unseen.length === 0) return;
     try {
       onEvents(unseen);
@@ -218,8 +218,8 @@ class HubWatch implements StoreWatch {
   wake(): void {
     if (this.#waiters.length === 0) return;
     const progress = this.progress;
-    const due = this.#waiters.filter((one) => one.revision <= progress);
-    this.#waiters = this.#waiters.filter((one) => one.revision > progress);
+    const due = this.#waiters.filter((waiter) => waiter.revision <= progress);
+    this.#waiters = this.#waiters.filter((waiter) => waiter.revision > progress);
     for (const one of due) one.resolve();
   }
 
@@ -229,7 +229,7 @@ class HubWatch implements StoreWatch {
     this.closed = true;
     this.live = false;
     this.#hub.forget(this);
-    for (const one of this.#waiters) one.reject(reason);
+    for (const waiter of this.#waiters) waiter.reject(reason);
     this.#waiters = [];
   }
 }
@@ -258,15 +258,15 @@ function runsOf(events: readonly StoreEvent[]): readonly Run[] {
 }
 
 function eventsBelow(prefix: string, runs: readonly Run[]): readonly StoreEvent[] {
-  const found: StoreEvent[] = [];
+  const events: StoreEvent[] = [];
   for (const run of runs) {
     for (let at = firstFrom(prefix, run); at < run.length; at += 1) {
       const event = run[at];
       if (event === undefined || !event.key.startsWith(prefix)) break;
-      found.push(event);
+      events.push(event);
     }
   }
-  return found;
+  return events;
 }
 
 /** Returns the index of the first event whose key is not less than `key`. */
@@ -293,8 +293,8 @@ function sharedPrefix(events: readonly StoreEvent[]): string {
   return first.slice(0, length);
 }
 
-function commonLength(one: string, other: string): number {
+function commonLength(left: string, right: string): number {
   let at = 0;
-  while (at < one.length && one.charCodeAt(at) === other.charCodeAt(at)) at += 1;
+  while (at < left.length && left.charCodeAt(at) === right.charCodeAt(at)) at += 1;
   return at;
 }

@@ -170,6 +170,6 @@ class ExecSource implements CredentialSource {
   }
 }
 
-function sameCertificate(one: Credential, other: Credential): boolean {
-  return one.certificatePem === other.certificatePem && one.keyPem === other.keyPem;
+function sameCertificate(left: Credential, right: Credential): boolean {
+  return left.certificatePem === right.certificatePem && left.keyPem === right.keyPem;
 }

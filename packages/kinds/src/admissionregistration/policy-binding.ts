@@ -178,9 +178,9 @@ function paramCell(object: Stored<ValidatingAdmissionPolicyBinding>): string {
 function selectorFields(selector: Stored<LabelSelector>): string {
   const labels = selector.matchLabels;
   const pairs = sortedKeys(labels).map((key) => `${key}: ${textAt(labels, key)},`);
-  const requirements = (selector.matchExpressions ?? []).map((one) => {
-    const values = (one.values ?? []).join(' ');
-    const [key, operator] = [one.key ?? '', one.operator ?? ''];
+  const requirements = (selector.matchExpressions ?? []).map((matchExpression) => {
+    const values = (matchExpression.values ?? []).join(' ');
+    const [key, operator] = [matchExpression.key ?? '', matchExpression.operator ?? ''];
     return `LabelSelectorRequirement{Key:${key},Operator:${operator},Values:[${values}],},`;
   });
   return (

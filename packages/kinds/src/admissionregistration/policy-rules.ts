@@ -92,9 +92,9 @@ export function policyScope(
   check: ExpressionChecker | undefined,
 ): PolicyScope {
   const params = spec.paramKind !== undefined;
-  const list = (spec.variables ?? []).map((one) => ({
-    name: one.name ?? '',
-    expression: one.expression ?? '',
+  const list = (spec.variables ?? []).map((variable) => ({
+    name: variable.name ?? '',
+    expression: variable.expression ?? '',
   }));
   return { check, params, variables: list.length > 0, own: { list } };
 }

@@ -86,9 +86,9 @@ function fillDefaults(object: Stored<ValidatingAdmissionPolicy>): void {
 function validateTypeChecking(object: Stored<ValidatingAdmissionPolicy>): FieldError[] {
   const path = 'status.typeChecking.expressionWarnings';
   const warnings = object.status?.typeChecking?.expressionWarnings ?? [];
-  return warnings.flatMap((one, index) => [
-    ...((one.warning ?? '') === '' ? [required(`${path}[${index}].warning`)] : []),
-    ...validateFieldRef((one.fieldRef ?? '').trim(), `${path}[${index}].fieldRef`),
+  return warnings.flatMap((warning, index) => [
+    ...((warning.warning ?? '') === '' ? [required(`${path}[${index}].warning`)] : []),
+    ...validateFieldRef((warning.fieldRef ?? '').trim(), `${path}[${index}].fieldRef`),
   ]);
 }
 

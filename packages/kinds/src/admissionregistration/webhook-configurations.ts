@@ -147,7 +147,7 @@ function toleratedOf(
     sideEffects: webhooks.some((webhook) => !safeSideEffects.includes(webhook.sideEffects ?? '')),
     reviewVersions: webhooks.some((webhook) => {
       const versions = (webhook.admissionReviewVersions ?? []).map(String);
-      return versions.length > 0 && !versions.some((one) => reviewVersions.includes(one));
+      return versions.length > 0 && !versions.some((version) => reviewVersions.includes(version));
     }),
     repeatedNames: new Set(names).size < names.length,
     conditions: old !== undefined && same(conditionsOf(object), conditionsOf(old)),

@@ -75,7 +75,8 @@ function crdConditions(crd: Crd, others: readonly OtherCrd[], options: Reconcile
     ...(structure === undefined ? [] : [structure]),
   ];
   let conditions: readonly CrdCondition[] = before;
-  for (const one of newConditions) conditions = setCondition(conditions, one, now);
+  for (const newCondition of newConditions)
+    conditions = setCondition(conditions, newCondition, now);
   return { acceptedNames: names, conditions: [...conditions] };
 }
 

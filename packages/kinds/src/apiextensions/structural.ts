@@ -54,7 +54,7 @@ function childrenOf(props: SchemaProps): SchemaProps[] {
 export function validateStructural(props: SchemaProps, path: string): FieldError[] {
   const errors = [...invariants(props, 'root', path), ...completeness(props, path)];
   const key = (error: FieldError) => `${error.field}: ${error.message}`;
-  return errors.sort((one, other) => (key(one) < key(other) ? -1 : 1));
+  return errors.sort((left, right) => (key(left) < key(right) ? -1 : 1));
 }
 
 function invariants(props: SchemaProps, level: Level, path: string): FieldError[] {

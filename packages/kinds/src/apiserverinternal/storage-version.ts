@@ -63,7 +63,7 @@ export function storageVersion(dialect: Dialect): ResourceDef {
 function serverVersions(object: Stored<StorageVersion>): string {
   const servers = object.status?.storageVersions ?? [];
   return firstValues(
-    servers.map((one) => `${one?.apiServerID ?? ''}=${one?.encodingVersion ?? ''}`),
+    servers.map((server) => `${server?.apiServerID ?? ''}=${server?.encodingVersion ?? ''}`),
   );
 }
 

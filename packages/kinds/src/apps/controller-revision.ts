@@ -56,7 +56,9 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
 }
 
 function controller(object: Stored<ControllerRevision>): string {
-  const owner = (object.metadata.ownerReferences ?? []).find((one) => one.controller === true);
+  const owner = (object.metadata.ownerReferences ?? []).find(
+    (ownerReference) => ownerReference.controller === true,
+  );
   if (owner === undefined) return '<none>';
   const [group = ''] = String(owner.apiVersion).split('/');
   const kind = String(owner.kind).toLowerCase();

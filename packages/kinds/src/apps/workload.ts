@@ -137,7 +137,7 @@ export function selectorText(selector: Stored<LabelSelector> | undefined): strin
     parts.push({ key, text: isListed ? `${key} ${operator.toLowerCase()} ${list}` : exists });
   }
   const byKey = parts.sort(
-    (one, other) => Number(one.key > other.key) - Number(one.key < other.key),
+    (left, right) => Number(left.key > right.key) - Number(left.key < right.key),
   );
   return byKey.map(({ text }) => text).join(',') || '<none>';
 }

@@ -48,9 +48,13 @@ export function toFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
   const spec = ensure(object, 'spec');
   const metrics = objectsAt(spec, 'metrics');
   delete spec['metrics'];
-  const share = metrics.map((one) => cpuShare(one, 'target')).find((one) => one !== undefined);
+  const share = metrics
+    .map((metric) => cpuShare(metric, 'target'))
+    .find((one) => one !== undefined);
   if (share !== undefined) spec['targetCPUUtilizationPercentage'] = share;
-  const others = metrics.filter((one) => cpuShare(one, 'target') === undefined).map(metricToOlder);
+  const others = metrics
+    .filter((metric) => cpuShare(metric, 'target') === undefined)
+    .map(metricToOlder);
   if (others.length > 0) {
     annotate(object, keyOf(dialect, 'metrics'), shaped('MetricSpec', others));
   }

@@ -71,7 +71,7 @@ export function validateJobStatus(
 
 const has = (status: Stored<JobStatus>, type: string, value = 'True'): boolean =>
   (status.conditions ?? []).some(
-    (one) => (one.type ?? '') === type && (one.status ?? '') === value,
+    (condition) => (condition.type ?? '') === type && (condition.status ?? '') === value,
   );
 
 function validateCounts(status: Stored<JobStatus>): FieldError[] {
@@ -115,8 +115,8 @@ function validateSuccess({ spec, status }: Change, mayMeet: boolean): FieldError
 }
 
 /** The error of two conditions that exclude each other. */
-const exclusive = (one: string, other: string) =>
-  invalidUnshown(conditionsPath, `cannot set ${one}=True and ${other}=true conditions`);
+const exclusive = (left: string, right: string) =>
+  invalidUnshown(conditionsPath, `cannot set ${left}=True and ${right}=true conditions`);
 
 function validateCriteria({ status, old }: Change): FieldError[] {
   const errors: FieldError[] = [];

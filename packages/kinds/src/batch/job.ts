@@ -127,7 +127,7 @@ const templateLabels = (object: Stored<Job>) => object.spec?.template?.metadata?
 function state(object: Stored<Job>): string {
   const has = (type: string) =>
     (object.status?.conditions ?? []).some(
-      (one) => (one.type ?? '') === type && (one.status ?? '') === 'True',
+      (condition) => (condition.type ?? '') === type && (condition.status ?? '') === 'True',
     );
   if (has('Complete')) return 'Complete';
   if (has('Failed')) return 'Failed';

@@ -215,7 +215,7 @@ const conditionsOf = (
   object: Stored<CertificateSigningRequest>,
   type: string,
 ): readonly Stored<CertificateSigningRequestCondition>[] =>
-  allConditions(object).filter((one) => one.type === type);
+  allConditions(object).filter((condition) => condition.type === type);
 
 const allConditions = (object: Stored<CertificateSigningRequest>) =>
   object.status?.conditions ?? [];

@@ -112,14 +112,14 @@ export function parseSemanticVersion(text: string): SemanticVersion | undefined 
 
 /**
  * Compares two versions by precedence.
- * @returns a negative number if `one` comes first, a positive one if `other` does, or 0
+ * @returns a negative number if `left` comes first, a positive one if `right` does, or 0
  */
-export function compareSemanticVersions(one: SemanticVersion, other: SemanticVersion): number {
+export function compareSemanticVersions(left: SemanticVersion, right: SemanticVersion): number {
   for (const index of [0, 1, 2] as const) {
-    const difference = one.core[index] - other.core[index];
+    const difference = left.core[index] - right.core[index];
     if (difference !== 0) return difference;
   }
-  const [first, second] = [one.preRelease, other.preRelease];
+  const [first, second] = [left.preRelease, right.preRelease];
   // A pre-release comes before its release.
   if (first.length === 0 || second.length === 0) return second.length - first.length;
   const shared = Math.min(first.length, second.length);
@@ -131,12 +131,12 @@ export function compareSemanticVersions(one: SemanticVersion, other: SemanticVer
 }
 
 /** Numeric identifiers precede others and compare by value; others compare by characters. */
-function compareIdentifiers(one: string, other: string): number {
-  const [isNumber, otherIsNumber] = [/^\d+$/.test(one), /^\d+$/.test(other)];
+function compareIdentifiers(left: string, right: string): number {
+  const [isNumber, otherIsNumber] = [/^\d+$/.test(left), /^\d+$/.test(right)];
   if (isNumber !== otherIsNumber) return isNumber ? -1 : 1;
-  if (isNumber && one.length !== other.length) return one.length - other.length;
-  if (one === other) return 0;
-  return one < other ? -1 : 1;
+  if (isNumber && left.length !== right.length) return left.length - right.length;
+  if (left === right) return 0;
+  return left < right ? -1 : 1;
 }
 
 function validateStrategy(strategy: string, emulated: SemanticVersion | undefined): FieldError[] {

@@ -45,7 +45,7 @@ function statusCell(object: Stored<ComponentStatus>): string {
 }
 
 const healthy = (object: Stored<ComponentStatus>): Stored<ComponentCondition> | undefined =>
-  (object.conditions ?? []).find((one) => (one.type ?? '') === 'Healthy');
+  (object.conditions ?? []).find((condition) => (condition.type ?? '') === 'Healthy');
 
 const text = (name: string, member: 'message' | 'error', description: string) =>
   column<Stored<ComponentStatus>>(name, (object) => healthy(object)?.[member] ?? '', {

@@ -186,10 +186,10 @@ function validateScopeSelector(spec: Stored<ResourceQuotaSpec>): FieldError[] {
   if (selector === undefined) return [];
   const expressions = selector.matchExpressions ?? [];
   const countUnsupported = unsupportedCounter(spec);
-  const errors = expressions.flatMap((one) =>
-    validateExpression(one, { countUnsupported, selector }),
+  const errors = expressions.flatMap((expression) =>
+    validateExpression(expression, { countUnsupported, selector }),
   );
-  const selectedScopes = expressions.map((one) => one.scopeName ?? '');
+  const selectedScopes = expressions.map((expression) => expression.scopeName ?? '');
   const refused = conflicting(selectedScopes).map(() =>
     invalidGo(selectorPath, () => goScopes(spec), 'conflicting scopes'),
   );

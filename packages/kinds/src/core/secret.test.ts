@@ -47,8 +47,8 @@ test.each([
   [certificate, pem('PRIVATE KEY'), 'tls: failed to parse private key'],
   [certificate, text(otherType), 'tls: private key type does not match public key type'],
   [certificate, ownKey, undefined],
-])('a certificate and a key: %#', (one, other, problem) => {
-  expect(keyPairProblem(one, other)).toBe(problem);
+])('a certificate and a key: %#', (left, right, problem) => {
+  expect(keyPairProblem(left, right)).toBe(problem);
 });
 
 test('only TLS secrets cause warnings about key pairs', () => {

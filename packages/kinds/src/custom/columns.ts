@@ -128,7 +128,9 @@ function mayReach(steps: readonly JsonPathStep[], names: readonly string[]): boo
     const step = steps[at];
     if (step === undefined || step.kind === 'descend') return true;
     if (step.kind === 'union') {
-      return step.paths.some((one) => mayReach([...one, ...steps.slice(at + 1)], names.slice(at)));
+      return step.paths.some((path) =>
+        mayReach([...path, ...steps.slice(at + 1)], names.slice(at)),
+      );
     }
     if (step.kind !== 'all' && !(step.kind === 'member' && step.name === name)) return false;
   }

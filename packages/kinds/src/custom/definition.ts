@@ -99,7 +99,9 @@ export interface CrdCondition extends JsonObject {
 /** Whether the definition's `Established` condition is true, so that its kind is served. */
 export function crdIsEstablished({ status }: Pick<Crd, 'status'>): boolean {
   const conditions = status?.conditions ?? [];
-  return conditions.some((one) => one.type === 'Established' && one.status === 'True');
+  return conditions.some(
+    (condition) => condition.type === 'Established' && condition.status === 'True',
+  );
 }
 
 /**

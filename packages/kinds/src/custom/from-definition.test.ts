@@ -102,7 +102,7 @@ describe('the definition of a custom kind', () => {
     expect(def.versions[1]?.deprecationWarning).toBe(
       'example.com/v1beta1 Thing is deprecated; use example.com/v1 Thing',
     );
-    expect(def.subresources.map((one) => one.name)).toEqual(['status', 'scale']);
+    expect(def.subresources.map((subresource) => subresource.name)).toEqual(['status', 'scale']);
   });
 
   test('prunes by the schema of the requested version', () => {

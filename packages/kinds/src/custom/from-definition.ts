@@ -29,12 +29,12 @@ import { customStrategy, type RuleCompiler, type VersionRules } from './strategy
  * Orders API versions by preference: GA before beta before alpha, higher numbers first within
  * each, then other names alphabetically (`v2`, `v1`, `v1beta2`, `foo1`).
  */
-export function compareVersions(one: string, other: string): number {
-  const [a, b] = [parseVersion(one), parseVersion(other)];
+export function compareVersions(left: string, right: string): number {
+  const [a, b] = [parseVersion(left), parseVersion(right)];
   if (a === undefined || b === undefined) {
     if (a !== undefined) return -1;
     if (b !== undefined) return 1;
-    return one < other ? -1 : Number(one > other);
+    return left < right ? -1 : Number(left > right);
   }
   return b.stage - a.stage || b.major - a.major || b.minor - a.minor;
 }
@@ -94,8 +94,8 @@ const noConverter: ObjectConverter = {
 export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
   const names = namesOf(crd);
   const { group } = crd.spec;
-  const ordered = [...crd.spec.versions].sort((one, other) =>
-    compareVersions(one.name, other.name),
+  const ordered = [...crd.spec.versions].sort((left, right) =>
+    compareVersions(left.name, right.name),
   );
   const preferred = ordered.find((version) => version.served && version.deprecated !== true);
   const versions = ordered.map((version) => versionOf(crd, { version, preferred, names, deps }));
@@ -321,8 +321,11 @@ function labelOf(jsonPath: string): string {
 function fieldLabelsOf(crd: Crd): Pick<ResourceDef['strategy'], 'fieldLabels'> {
   const labels: Record<string, Record<string, string>> = {};
   for (const version of crd.spec.versions) {
-    const paths = (version.selectableFields ?? []).map((one) => labelOf(one.jsonPath));
-    if (paths.length > 0) labels[version.name] = Object.fromEntries(paths.map((one) => [one, one]));
+    const paths = (version.selectableFields ?? []).map((selectableField) =>
+      labelOf(selectableField.jsonPath),
+    );
+    if (paths.length > 0)
+      labels[version.name] = Object.fromEntries(paths.map((path) => [path, path]));
   }
   return Object.keys(labels).length === 0 ? {} : { fieldLabels: labels };
 }

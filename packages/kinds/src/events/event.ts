@@ -51,9 +51,9 @@ export function event(dialect: Dialect): ResourceDef {
         version: 'v1',
         toStorage,
         fromStorage,
-        columns: eventColumns.map((one) => ({
-          ...one,
-          cell: (object, nowMs) => one.cell(toStorage(asApiObject(object)), nowMs),
+        columns: eventColumns.map((eventColumn) => ({
+          ...eventColumn,
+          cell: (object, nowMs) => eventColumn.cell(toStorage(asApiObject(object)), nowMs),
         })),
         storedColumns: eventColumns,
       },

@@ -207,7 +207,7 @@ export function defaultFlowObjects(dialect: Dialect): DefaultFlowObjects {
   return {
     levels: [
       level('exempt', { type: 'Exempt', exempt }),
-      ...limitedLevels.map((one) => level(one.name, levelSpec(one))),
+      ...limitedLevels.map((limitedLevel) => level(limitedLevel.name, levelSpec(limitedLevel))),
     ],
     schemas: schemaRows(dialect).map((one) =>
       object('FlowSchema', one.name, {

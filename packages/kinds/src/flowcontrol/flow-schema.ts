@@ -79,14 +79,16 @@ function fillDefaults(object: Stored<FlowSchema>): void {
 }
 
 /** The order in which schemas are matched. */
-function compareMatchingOrder(one: Stored<FlowSchema>, other: Stored<FlowSchema>): number {
-  const [first, second] = [one, other].map((each) => numberAt(each, 'spec', 'matchingPrecedence'));
+function compareMatchingOrder(left: Stored<FlowSchema>, right: Stored<FlowSchema>): number {
+  const [first, second] = [left, right].map((each) => numberAt(each, 'spec', 'matchingPrecedence'));
   if (first !== second) return first! - second!;
-  return (one.metadata.name ?? '') < (other.metadata.name ?? '') ? -1 : 1;
+  return (left.metadata.name ?? '') < (right.metadata.name ?? '') ? -1 : 1;
 }
 
 function missing(object: Stored<FlowSchema>): string {
-  const dangling = (object.status?.conditions ?? []).find((one) => (one.type ?? '') === 'Dangling');
+  const dangling = (object.status?.conditions ?? []).find(
+    (condition) => (condition.type ?? '') === 'Dangling',
+  );
   return (dangling?.status ?? '') || '?';
 }
 

@@ -194,7 +194,9 @@ describe('mandatory objects', () => {
     const object = named(kind === 'FlowSchema' ? schemas : levels, name);
     expect(createErrors(def, object)).toEqual([]);
     const errors = createErrors(def, mutated(object, mutation as Row[0]));
-    expect(errors.some((one) => one.startsWith('spec: ') && one.endsWith(expected))).toBe(true);
+    expect(errors.some((error) => error.startsWith('spec: ') && error.endsWith(expected))).toBe(
+      true,
+    );
   });
 
   test('OPS-3: the level exempt may choose its own shares', () => {

@@ -92,8 +92,8 @@ function validate(object: Stored<ServiceCIDR>): FieldError[] {
   return cidrs.flatMap((cidr, index) => validateCidr(cidr, `${field}[${index}]`));
 }
 
-function isDual([one, other]: readonly (IpBlock | undefined)[]): boolean {
-  return one !== undefined && other !== undefined && one.base.family !== other.base.family;
+function isDual([left, right]: readonly (IpBlock | undefined)[]): boolean {
+  return left !== undefined && right !== undefined && left.base.family !== right.base.family;
 }
 
 function validateCidr(cidr: string, path: string): FieldError[] {

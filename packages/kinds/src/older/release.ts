@@ -141,8 +141,8 @@ function operationsOf(older: readonly OlderVersion[], group: string): Subresourc
   );
 }
 
-const byName = (one: SubresourceDef, other: SubresourceDef): number =>
-  one.name < other.name ? -1 : 1;
+const byName = (left: SubresourceDef, right: SubresourceDef): number =>
+  left.name < right.name ? -1 : 1;
 
 /** Versions from the table, which state their life. */
 const ofTable = new WeakSet<VersionDef>();
@@ -213,9 +213,9 @@ function columnsOf(
     converted.set(object, stored);
     return stored;
   };
-  return columns.map((one) => ({
-    ...one,
-    cell: (object, nowMs) => one.cell(storedForm(object), nowMs),
+  return columns.map((column) => ({
+    ...column,
+    cell: (object, nowMs) => column.cell(storedForm(object), nowMs),
   }));
 }
 

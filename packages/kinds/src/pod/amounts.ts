@@ -59,9 +59,9 @@ export function amountsOf(value: JsonValue | undefined): Amounts {
 }
 
 /** Returns the sum of two resource lists. */
-export function sumAmounts(one: Amounts, other: Amounts): Amounts {
-  const sum = new Map(one);
-  addTo(sum, other);
+export function sumAmounts(left: Amounts, right: Amounts): Amounts {
+  const sum = new Map(left);
+  addTo(sum, right);
   return sum;
 }
 
@@ -73,9 +73,9 @@ function addTo(sum: Map<string, Quantity>, amounts: Amounts): void {
 }
 
 /** Returns the larger quantity of each resource in two lists. */
-export function largerAmounts(one: Amounts, other: Amounts): Amounts {
-  const larger = new Map(one);
-  for (const [name, amount] of other) raiseTo(larger, name, amount);
+export function largerAmounts(left: Amounts, right: Amounts): Amounts {
+  const larger = new Map(left);
+  for (const [name, amount] of right) raiseTo(larger, name, amount);
   return larger;
 }
 

@@ -276,7 +276,8 @@ export function fillResizePolicies(spec: Stored<PodSpec>): void {
     const requests = container.resources?.requests ?? {};
     const policies = container.resizePolicy ?? [];
     const added = ['cpu', 'memory'].filter(
-      (name) => requests[name] !== undefined && !policies.some((one) => one.resourceName === name),
+      (name) =>
+        requests[name] !== undefined && !policies.some((policy) => policy.resourceName === name),
     );
     if (added.length === 0) continue;
     const defaults = added.map((name) => ({ resourceName: name, restartPolicy: 'NotRequired' }));

@@ -106,8 +106,8 @@ function withoutTrailingSlashes(path: string): string {
   return path.slice(0, end);
 }
 
-const conflict = (one: string, other: string) =>
-  one !== '' && other !== '' && (isWithin(one, other) || isWithin(other, one));
+const conflict = (left: string, right: string) =>
+  left !== '' && right !== '' && (isWithin(left, right) || isWithin(right, left));
 
 const isWithin = (path: string, outer: string) =>
   path.startsWith(outer) && (path.length === outer.length || path[outer.length] === '/');

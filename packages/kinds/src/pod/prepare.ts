@@ -156,7 +156,7 @@ function prepareResize(object: Stored<Pod>, old: Stored<Pod>): void {
 /** Sets the condition that a pod has a node. */
 function markScheduled(status: Stored<PodStatus>, nowMs: number): void {
   const conditions = status.conditions ?? [];
-  const before = conditions.find((one) => (one.type ?? '') === 'PodScheduled');
+  const before = conditions.find((condition) => (condition.type ?? '') === 'PodScheduled');
   const since = before?.status === 'True' ? before.lastTransitionTime : undefined;
   const scheduled = {
     type: 'PodScheduled',

@@ -45,7 +45,7 @@ const secretSources: readonly (readonly string[])[] = [
 /** Returns the names of the Secrets that the spec of a pod refers to, each once. */
 export function secretNames(spec: Stored<PodSpec> | undefined): readonly string[] {
   const names = [
-    ...(spec?.imagePullSecrets ?? []).map((one) => one.name ?? ''),
+    ...(spec?.imagePullSecrets ?? []).map((imagePullSecret) => imagePullSecret.name ?? ''),
     ...containersOf(spec).flatMap((container) => environmentNames(container, 'secret')),
     ...(spec?.volumes ?? []).flatMap((volume) => [
       ...secretSources.map((path) => textAt(volume, ...path)),
@@ -63,7 +63,7 @@ function environmentNames(container: Stored<Container>, kind: 'secret' | 'config
 }
 
 function projectedNames(volume: Stored<Volume>, kind: 'secret' | 'configMap'): string[] {
-  return (volume?.projected?.sources ?? []).map((one) => textAt(one, kind, 'name'));
+  return (volume?.projected?.sources ?? []).map((source) => textAt(source, kind, 'name'));
 }
 
 function distinct(names: readonly string[]): readonly string[] {

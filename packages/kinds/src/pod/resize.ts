@@ -61,7 +61,7 @@ function resizeProblem(
 /** Whether the node of a pod supports resizing: it reports the resources of running containers. */
 function isSupported(pod: Stored<Pod>): boolean {
   const running = (pod.status?.containerStatuses ?? []).find(
-    (one) => one.state?.running !== undefined,
+    (containerStatus) => containerStatus.state?.running !== undefined,
   );
   return running === undefined || running.resources !== undefined;
 }

@@ -125,18 +125,20 @@ function validateTransitions(change: {
 
 /** Validates that each status names a claim in the spec, and each claim once. */
 function validateClaimStatuses(status: Stored<PodStatus>, spec: Stored<PodSpec>): FieldError[] {
-  const claimNames = new Set((spec.resourceClaims ?? []).map((one) => one.name ?? ''));
+  const claimNames = new Set(
+    (spec.resourceClaims ?? []).map((resourceClaim) => resourceClaim.name ?? ''),
+  );
   const seen = new Set<string>();
-  return (status.resourceClaimStatuses ?? []).flatMap((one, index) => {
+  return (status.resourceClaimStatuses ?? []).flatMap((resourceClaimStatus, index) => {
     const field = `status.resourceClaimStatuses[${index}].name`;
-    const name = one.name ?? '';
+    const name = resourceClaimStatus.name ?? '';
     const detail = 'must match the name of an entry in `spec.resourceClaims`';
     const errors = claimNames.has(name)
       ? []
       : [invalidGo(field, () => JSON.stringify(name), detail)];
     if (seen.has(name)) errors.push(duplicate(field, name));
     seen.add(name);
-    const claim = one.resourceClaimName;
+    const claim = resourceClaimStatus.resourceClaimName;
     return typeof claim === 'string'
       ? [...errors, ...ruleErrors(field, claim, dnsSubdomain)]
       : errors;
@@ -153,7 +155,7 @@ interface AddressList {
 function validateAddresses(status: Stored<PodStatus>, { list, type }: AddressList): FieldError[] {
   const addresses = addressesOf(status, list);
   const field = `status.${list}`;
-  const errors = addresses.flatMap((one, index) => validateIp(`${field}[${index}]`, one));
+  const errors = addresses.flatMap((address, index) => validateIp(`${field}[${index}]`, address));
   if (addresses.length < 2) return errors;
   const shown = (ip: string) => `core.${type}{IP:${JSON.stringify(ip)}}`;
   const isRepeated = repeats(addresses);
@@ -216,9 +218,9 @@ function validateReportedResources(status: Stored<PodStatus>, spec: Stored<PodSp
     ...users,
     ...validateAllocated(status, spec, { list: 'containerStatuses', of: 'containers' }),
     ...validateAllocated(status, spec, { list: 'initContainerStatuses', of: 'initContainers' }),
-    ...(status.ephemeralContainerStatuses ?? []).flatMap((one, index) => {
+    ...(status.ephemeralContainerStatuses ?? []).flatMap((ephemeralContainerStatus, index) => {
       const field = `status.ephemeralContainerStatuses[${index}].allocatedResourcesStatus`;
-      const isEmpty = (one.allocatedResourcesStatus ?? []).length === 0;
+      const isEmpty = (ephemeralContainerStatus.allocatedResourcesStatus ?? []).length === 0;
       return isEmpty ? [] : [forbiddenField(field, 'must not be specified in container status')];
     }),
   ];

@@ -156,7 +156,7 @@ function validateDeadline(
 function validateAddedTolerations(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
   const tolerations = spec.tolerations ?? [];
   const kept = new Set(tolerations.map(untimedIdentity));
-  if (!(old.tolerations ?? []).every((one) => kept.has(untimedIdentity(one)))) {
+  if (!(old.tolerations ?? []).every((toleration) => kept.has(untimedIdentity(toleration)))) {
     const detail = 'existing toleration can not be modified except its tolerationSeconds';
     return [forbiddenField('spec.tolerations', detail)];
   }
@@ -186,12 +186,12 @@ function validateRemovedGates(spec: Stored<PodSpec>, old: Stored<PodSpec>): Fiel
  * @param holder the name of the member that holds the objects
  */
 export function* sameSemantically(
-  one: JsonObject,
-  other: JsonObject,
+  left: JsonObject,
+  right: JsonObject,
   { stride = new Stride(), holder = '' } = {},
 ): Generator<void, boolean> {
-  for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
-    const pair = [member(one, name), member(other, name)] as const;
+  for (const name of new Set([...Object.keys(left), ...Object.keys(right)])) {
+    const pair = [member(left, name), member(right, name)] as const;
     if (!(yield* sameMember(pair, { stride, holder, name }))) return false;
   }
   return true;
@@ -343,7 +343,7 @@ export function* validateAddedContainers(
   ];
   const containers = object.spec?.ephemeralContainers ?? [];
   // Of containers with one name, kube-apiserver compares the last.
-  const added = new Map(containers.map((one) => [one.name ?? '', one]));
+  const added = new Map(containers.map((container) => [container.name ?? '', container]));
   for (const before of old.spec?.ephemeralContainers ?? []) {
     const name = JSON.stringify(before.name ?? '');
     const now = added.get(before.name ?? '');

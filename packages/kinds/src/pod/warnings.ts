@@ -231,8 +231,8 @@ function duplicateNames(spec: Stored<PodSpec>, path: string): string[] {
       return [`${path}.${list}[${index}].${member}: duplicate ${member} ${JSON.stringify(value)}`];
     });
   };
-  const empty = (spec.imagePullSecrets ?? []).flatMap((one, index) =>
-    (one.name ?? '') === ''
+  const empty = (spec.imagePullSecrets ?? []).flatMap((imagePullSecret, index) =>
+    (imagePullSecret.name ?? '') === ''
       ? [`${path}.imagePullSecrets[${index}].name: invalid empty name ""`]
       : [],
   );
@@ -367,17 +367,17 @@ function unusedHostIp(port: Stored<ContainerPort>, { field, hostIp }: PlacedPort
   return `${field}: hostIP set without hostPort: ${shown}`;
 }
 
-function overlap(one: PlacedPort, other: PlacedPort): string[] {
-  const sameAddress = one.hostIp === other.hostIp;
-  if (sameAddress && one.hostPort === other.hostPort) {
-    return [`${one.field}: duplicate port definition with ${other.field}`];
+function overlap(left: PlacedPort, right: PlacedPort): string[] {
+  const sameAddress = left.hostIp === right.hostIp;
+  if (sameAddress && left.hostPort === right.hostPort) {
+    return [`${left.field}: duplicate port definition with ${right.field}`];
   }
-  if (one.hostPort === 0 || other.hostPort === 0) {
-    return [`${one.field}: overlapping port definition with ${other.field}`];
+  if (left.hostPort === 0 || right.hostPort === 0) {
+    return [`${left.field}: overlapping port definition with ${right.field}`];
   }
-  const isAmbiguous = (one.hostIp === '') !== (other.hostIp === '');
-  if (one.hostPort !== other.hostPort || !isAmbiguous) return [];
-  return [`${one.field}: dangerously ambiguous port definition with ${other.field}`];
+  const isAmbiguous = (left.hostIp === '') !== (right.hostIp === '');
+  if (left.hostPort !== right.hostPort || !isAmbiguous) return [];
+  return [`${left.field}: dangerously ambiguous port definition with ${right.field}`];
 }
 
 function graceWarnings(spec: Stored<PodSpec>, path: string): string[] {

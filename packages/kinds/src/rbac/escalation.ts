@@ -159,8 +159,8 @@ class RuleIndex {
   }
 
   /** Returns the rules in both sets. */
-  common(one: RuleSet, other: RuleSet): RuleSet {
-    const [small, large] = one.size <= other.size ? [one, other] : [other, one];
+  common(left: RuleSet, right: RuleSet): RuleSet {
+    const [small, large] = left.size <= right.size ? [left, right] : [right, left];
     this.#budget.spend(small.size + 1);
     if (small.size === 0) return none;
     const both = [...small].filter((rule) => large.has(rule));
@@ -247,7 +247,7 @@ function classesOf(values: readonly string[], rulesOf: (value: string) => RuleSe
   const classes = new Map<string, { readonly values: string[]; readonly rules: RuleSet }>();
   for (const value of values) {
     const rules = rulesOf(value);
-    const key = [...rules].sort((one, other) => one - other).join();
+    const key = [...rules].sort((left, right) => left - right).join();
     const valueClass = classes.get(key);
     if (valueClass === undefined) classes.set(key, { values: [value], rules });
     else valueClass.values.push(value);
@@ -277,7 +277,7 @@ function addGaps(missing: MissingPieces, rule: PolicyRule, gaps: readonly Gap[])
       found.push({ piece: pieceOf(values), place });
     }
   }
-  found.sort((one, other) => comparePlaces(one.place, other.place));
+  found.sort((left, right) => comparePlaces(left.place, right.place));
   for (const { piece } of found) missing.pieces.push(piece);
 }
 
@@ -303,9 +303,9 @@ function pieceOf([group, resource, verb, name]: Combination): PolicyRule {
   return policyRule(name === undefined ? base : { ...base, resourceNames: [name] });
 }
 
-function comparePlaces(one: readonly number[], other: readonly number[]): number {
-  const index = one.findIndex((place, at) => place !== other[at]);
-  return index < 0 ? 0 : (one[index] ?? 0) - (other[index] ?? 0);
+function comparePlaces(left: readonly number[], right: readonly number[]): number {
+  const index = left.findIndex((place, at) => place !== right[at]);
+  return index < 0 ? 0 : (left[index] ?? 0) - (right[index] ?? 0);
 }
 
 function* addMissingUrls(

@@ -132,7 +132,7 @@ function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim
   const [allocation, before] = [object, old].map((one) => objectAt(one, 'status', 'allocation'));
   const oldConsumers = new Set((old.status?.reservedFor ?? []).map(consumerId));
   const isDeleted = object.metadata.deletionTimestamp !== undefined;
-  const isNew = isDeleted && consumers.some((one) => !oldConsumers.has(consumerId(one)));
+  const isNew = isDeleted && consumers.some((consumer) => !oldConsumers.has(consumerId(consumer)));
   const lateDetail =
     'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set';
   const unallocated = 'may not be specified when `allocated` is not set';

@@ -126,8 +126,8 @@ const own = (object: { [member: string]: JsonValue | undefined }, name: string) 
   Object.hasOwn(object, name) ? object[name] : undefined;
 
 /** Equal, except that a top-level null or empty list, map, or string equals an absent value. */
-export function sameOrEmpty(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
-  return (isEmpty(one) && isEmpty(other)) || same(one, other);
+export function sameOrEmpty(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
+  return (isEmpty(left) && isEmpty(right)) || same(left, right);
 }
 
 function isEmpty(value: JsonValue | undefined): boolean {
@@ -138,8 +138,8 @@ function isEmpty(value: JsonValue | undefined): boolean {
 }
 
 /** Equal as JSON values, except that null equals an absent value. */
-export function sameOrAbsent(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
-  return same(one ?? null, other ?? null);
+export function sameOrAbsent(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
+  return same(left ?? null, right ?? null);
 }
 
 /** Rejects a change of an immutable field. */

@@ -211,7 +211,7 @@ describe('no space left', () => {
   async function checkFull(store: Store, filled: { acknowledged: string[]; code: unknown }) {
     expect(filled.code).toBe('no-space');
     const { records, revision } = await store.range({ prefix: '/' });
-    expect(records.map((one) => one.key).sort()).toEqual([...filled.acknowledged].sort());
+    expect(records.map((record) => record.key).sort()).toEqual([...filled.acknowledged].sort());
     expect(revision).toBe(filled.acknowledged.length);
     expect(await store.currentRevision()).toBe(revision);
   }

@@ -67,7 +67,7 @@ export class LogIndex {
     const chains = [...(this.#unsorted ?? [])].map(
       ([key, chain]) => [byteOrdered(key), chain] as const,
     );
-    chains.sort(([one], [other]) => (one < other ? -1 : 1));
+    chains.sort(([left], [right]) => (left < right ? -1 : 1));
     this.#chains = orderedMapOf(chains);
     this.#unsorted = undefined;
   }
@@ -204,7 +204,7 @@ export class LogIndex {
 
   #sortRecent(): void {
     if (!this.#isRecentUnsorted) return;
-    this.#recent.sort((one, other) => one.revision - other.revision);
+    this.#recent.sort((left, right) => left.revision - right.revision);
     this.#isRecentUnsorted = false;
   }
 

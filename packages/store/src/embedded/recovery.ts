@@ -87,7 +87,7 @@ function sequencesIn(directory: string): number[] {
     const match = logName.exec(name);
     return match === null ? [] : [Number(match[1])];
   });
-  return found.sort((one, other) => one - other);
+  return found.sort((left, right) => left - right);
 }
 
 function openSegment(directory: string, sequence: number): Segment {

@@ -123,9 +123,13 @@ function checkRule(rule: JsonObject, path: string, context: CheckContext): Field
   return [
     ...(resources.length === 0 ? [atLeastOne(ofResources, ofResources)] : []),
     ...checkOverlap(resources, ofResources),
-    ...resources.flatMap((one, index) => checkResource(one, `${ofResources}[${index}]`, dialect)),
+    ...resources.flatMap((resource, index) =>
+      checkResource(resource, `${ofResources}[${index}]`, dialect),
+    ),
     ...(providers.length === 0 ? [atLeastOne(ofProviders, ofProviders)] : []),
-    ...providers.flatMap((one, index) => checkProvider(one, `${ofProviders}[${index}]`, context)),
+    ...providers.flatMap((provider, index) =>
+      checkProvider(provider, `${ofProviders}[${index}]`, context),
+    ),
   ];
 }
 
@@ -326,7 +330,7 @@ function checkMasking(rules: readonly EncryptionRule[]): void {
 }
 
 function providerOf(provider: JsonObject): Provider {
-  const type = providerTypes.find((one) => isObject(member(provider, one)));
+  const type = providerTypes.find((providerType) => isObject(member(provider, providerType)));
   if (type === undefined || type === 'identity') return { type: 'identity' };
   if (type === 'kms') return kmsOf(jsonObject(member(provider, type)));
   const keys = objectsOf(member(jsonObject(member(provider, type)), 'keys'));

@@ -42,15 +42,15 @@ export function chooseTransformers(
 ): ChooseTransformer {
   const lists = new Map<string, Prefixed[]>();
   for (const { resources, providers } of rules) {
-    const made = providers.map((one) =>
-      one.type === 'kms' ? options.kms(one) : providerTransformer(one),
+    const made = providers.map((provider) =>
+      provider.type === 'kms' ? options.kms(provider) : providerTransformer(provider),
     );
     for (const one of resources) lists.set(one, [...(lists.get(one) ?? []), ...made]);
   }
   const transformers = new Map<string, Transformer>();
   return (resource) => {
-    const found = transformers.get(resource);
-    if (found !== undefined) return found;
+    const transformer = transformers.get(resource);
+    if (transformer !== undefined) return transformer;
     const byGroup = `*.${groupResourceOf(resource).group}`;
     const list = lists.get(resource) ?? lists.get(byGroup) ?? lists.get('*.*');
     const made =

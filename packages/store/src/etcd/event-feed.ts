@@ -365,14 +365,16 @@ export class PastWatch implements StoreWatch {
     this.#stream?.close();
     this.#live?.close();
     const reason = new StoreError({ code: 'closed', message: 'the watch has been closed' });
-    for (const one of this.#waiters.splice(0)) one.reject(reason);
+    for (const waiter of this.#waiters.splice(0)) waiter.reject(reason);
   }
 
   #receive(events: readonly StoreEvent[], through: Revision): void {
     if (this.#closed || this.#live !== undefined) return;
     const { prefix, onEvents } = this.#request;
     const from = this.#position;
-    const matching = events.filter((one) => one.revision > from && one.key.startsWith(prefix));
+    const matching = events.filter(
+      (event) => event.revision > from && event.key.startsWith(prefix),
+    );
     this.#position = Math.max(from, through);
     if (matching.length > 0) onEvents(matching);
     if (this.#closed) return;
@@ -392,15 +394,17 @@ export class PastWatch implements StoreWatch {
 
   #wake(): void {
     const live = this.#live;
-    const due = this.#waiters.filter((one) => live !== undefined || one.revision <= this.#position);
-    this.#waiters = this.#waiters.filter((one) => !due.includes(one));
+    const due = this.#waiters.filter(
+      (waiter) => live !== undefined || waiter.revision <= this.#position,
+    );
+    this.#waiters = this.#waiters.filter((waiter) => !due.includes(waiter));
     for (const one of due) one.resolve(live?.reached(one.revision));
   }
 
   #end(error: StoreError): void {
     if (this.#closed || this.#live !== undefined) return;
     this.#closed = true;
-    for (const one of this.#waiters.splice(0)) one.reject(error);
+    for (const waiter of this.#waiters.splice(0)) waiter.reject(error);
     this.#request.onEnd(error);
   }
 }

@@ -46,13 +46,13 @@ describe.skipIf(!hasEtcd)('state shared by servers on one etcd', () => {
       await store.put({ key: `/round/${round}`, value: Buffer.from('v'), expect: 0 });
       revisions.push(await store.currentRevision());
       clock.advance(1000);
-      await Promise.all(compactors.map((one) => one.idle()));
+      await Promise.all(compactors.map((compactor) => compactor.idle()));
       const request = { key: 'compact_rev_key' };
       const { kvs } = await store.client.call(methods.range, request, { repeatable: true });
       turns.push(kvs[0]?.version ?? 0);
       oldest.push(await store.compactRevision());
     }
-    for (const one of compactors) one.stop();
+    for (const compactor of compactors) compactor.stop();
     // One compaction per interval although two servers try; at most one is missed when a server
     // stops.
     expect(turns.slice(0, 4)).toEqual([1, 2, 3, 4]);

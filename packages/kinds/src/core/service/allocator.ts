@@ -171,7 +171,7 @@ class AllocationAttempt {
 
   /** The address ranges of a family; undefined if this server does not serve it. */
   #pools(family: Family): readonly AddressPool[] | undefined {
-    const own = this.#ranges.addresses.filter((one) => one.family === family);
+    const own = this.#ranges.addresses.filter((address) => address.family === family);
     if (own.length === 0) return undefined;
     return this.#records?.pools(family) ?? own;
   }

@@ -57,9 +57,9 @@ export function recordingNumbers(
         if (conflicts.length === 0) {
           return recordedAllocation(allocation, { recorder, added, dropped, owner, object });
         }
-        for (const one of conflicts) {
-          taken.push(one);
-          ledger.take(one);
+        for (const conflict of conflicts) {
+          taken.push(conflict);
+          ledger.take(conflict);
         }
         if (taken.length >= conflictsMax) throw contended();
         object.spec = structuredClone(requested);
@@ -128,7 +128,9 @@ export function releasingNumbers(
   recorders: readonly NumberRecorder[],
 ): NonNullable<Strategy['afterRemoval']> {
   return async (object) => {
-    await Promise.all(recorders.map((one) => one.erase(one.numbersOf(object), ownerOf(object))));
+    await Promise.all(
+      recorders.map((recorder) => recorder.erase(recorder.numbersOf(object), ownerOf(object))),
+    );
   };
 }
 

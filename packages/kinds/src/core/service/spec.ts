@@ -76,11 +76,11 @@ export const needsHealthCheck = (spec: ServiceSpec): boolean =>
 export const isExternallyAccessible = (spec: ServiceSpec): boolean =>
   mayHaveNodePorts(spec) || (spec.type === 'ClusterIP' && (spec.externalIPs ?? []).length > 0);
 
-export const sameClusterIps = (one: ServiceSpec, other: ServiceSpec): boolean =>
-  same(one.clusterIPs ?? [], other.clusterIPs ?? []);
+export const sameClusterIps = (left: ServiceSpec, right: ServiceSpec): boolean =>
+  same(left.clusterIPs ?? [], right.clusterIPs ?? []);
 
-export const sameFamilies = (one: ServiceSpec, other: ServiceSpec): boolean =>
-  same(one.ipFamilies ?? [], other.ipFamilies ?? []);
+export const sameFamilies = (left: ServiceSpec, right: ServiceSpec): boolean =>
+  same(left.ipFamilies ?? [], right.ipFamilies ?? []);
 
 /** The node ports in a spec, with repetitions. */
 export const nodePortsOf = ({ ports = [] }: ServiceSpec): readonly number[] =>

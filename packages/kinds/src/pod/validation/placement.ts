@@ -31,7 +31,9 @@ export function validateTolerations(
   tolerations: readonly JsonObject[],
   path: string,
 ): FieldError[] {
-  return tolerations.flatMap((one, index) => validateToleration(one, `${path}[${index}]`));
+  return tolerations.flatMap((toleration, index) =>
+    validateToleration(toleration, `${path}[${index}]`),
+  );
 }
 
 /** Validates one toleration at `path`. */
@@ -135,7 +137,7 @@ function* validateSpreadKeys(
   const selector = constraint.labelSelector;
   const selected = new Set([
     ...sortedKeys(selector?.matchLabels),
-    ...(selector?.matchExpressions ?? []).map((one) => one.key ?? ''),
+    ...(selector?.matchExpressions ?? []).map((matchExpression) => matchExpression.key ?? ''),
   ]);
   const unset = 'must not be specified when labelSelector is not set';
   const errors = selector === undefined ? [forbiddenField(path, unset)] : [];
