@@ -11,8 +11,8 @@ export function namespaceExists({ objects }: AdmissionTools): AdmissionPlugin {
     name: 'NamespaceExists',
     async validate({ target: { namespace } }) {
       if (namespace === '') return;
-      const found = await objects.get('namespaces', { namespace: '', name: namespace });
-      if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
+      const object = await objects.get('namespaces', { namespace: '', name: namespace });
+      if (object === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
     },
   };
 }

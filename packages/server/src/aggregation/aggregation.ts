@@ -69,9 +69,9 @@ function localVersions({ snapshot, priorityOf, firstGroup }: DiscoverySource): R
 /** The registered group versions, and this server's other group versions. */
 function merged(source: DiscoverySource, registrations: readonly ApiRegistration[]): Ranked[] {
   const registered = new Map<string, Ranked>();
-  for (const one of registrations) {
-    const isMergeable = one.group !== '' && one.group !== source.firstGroup;
-    if (isMergeable) registered.set(`${one.group}/${one.version}`, one);
+  for (const registration of registrations) {
+    const isMergeable = registration.group !== '' && registration.group !== source.firstGroup;
+    if (isMergeable) registered.set(`${registration.group}/${registration.version}`, registration);
   }
   const local = localVersions(source).filter(
     ({ group, version }) => !registered.has(`${group}/${version}`),
@@ -79,17 +79,17 @@ function merged(source: DiscoverySource, registrations: readonly ApiRegistration
   return [...local, ...registered.values()];
 }
 
-const byVersion = (one: Ranked, other: Ranked) =>
-  other.versionPriority - one.versionPriority || compareVersions(one.version, other.version);
+const byVersion = (left: Ranked, right: Ranked) =>
+  right.versionPriority - left.versionPriority || compareVersions(left.version, right.version);
 
 /** Groups sorted by the highest rank of their versions, then by the name that `nameOf` returns. */
 function grouped(
   ranked: readonly Ranked[],
   nameOf: (one: Ranked) => string,
 ): readonly { readonly group: string; readonly versions: readonly string[] }[] {
-  const byRank = (one: Ranked, other: Ranked) =>
-    other.groupPriorityMinimum - one.groupPriorityMinimum ||
-    (nameOf(one) < nameOf(other) ? -1 : Number(nameOf(one) > nameOf(other)));
+  const byRank = (left: Ranked, right: Ranked) =>
+    right.groupPriorityMinimum - left.groupPriorityMinimum ||
+    (nameOf(left) < nameOf(right) ? -1 : Number(nameOf(left) > nameOf(right)));
   const groups = new Map<string, Ranked[]>();
   for (const one of [...ranked].sort(byRank)) {
     const versions = groups.get(one.group);
@@ -120,7 +120,7 @@ function mergedGroupList(source: DiscoverySource): JsonObject {
 
 /** The document of `/apis/<group>`; undefined if no registration has the group. */
 function mergedGroup(source: DiscoverySource, group: string): JsonObject | undefined {
-  if (!source.registrations.some((one) => one.group === group)) return undefined;
+  if (!source.registrations.some((registration) => registration.group === group)) return undefined;
   const ofGroup = merged(source, source.registrations).filter((one) => one.group === group);
   const [found] = grouped(ofGroup, byServiceName);
   return found === undefined
@@ -294,9 +294,9 @@ export class Aggregation implements AggregationPort {
   #registration(object: ApiObject): ApiRegistration {
     const cached = this.#registrationsByObject.get(object);
     if (cached !== undefined) return cached;
-    const made = registrationOf(object);
-    this.#registrationsByObject.set(object, made);
-    return made;
+    const registration = registrationOf(object);
+    this.#registrationsByObject.set(object, registration);
+    return registration;
   }
 
   /** The other server that serves a path; undefined if this one does. */

@@ -176,7 +176,7 @@ export class Availability {
     if (lists.length === 0) {
       return unavailable('EndpointsNotFound', `cannot find endpoints for ${serviceText(place)}`);
     }
-    if (lists.some((one) => hasAddress(one, portName))) return undefined;
+    if (lists.some((list) => hasAddress(list, portName))) return undefined;
     const missing = `have no addresses with port name ${JSON.stringify(portName)}`;
     return unavailable('MissingEndpoints', `endpoints for ${serviceText(place)} ${missing}`);
   }

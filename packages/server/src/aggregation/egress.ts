@@ -69,7 +69,7 @@ export async function checkEgress(
     const why = fieldErrorsText(errors);
     throw new Error(`failed to validate egress selector configuration: ${file}: ${why}`);
   }
-  const proxied = selections.filter((one) => protocolOf(one) !== 'Direct');
+  const proxied = selections.filter((selection) => protocolOf(selection) !== 'Direct');
   if (proxied.length === 0) return;
   const names = proxied.map((one) => `${textAt(one, 'name')} (${protocolOf(one)})`).join(', ');
   throw new Error(

@@ -98,7 +98,7 @@ const namesPerStep = 50;
 function* newNames(
   present: ReadonlyMap<string, JsonValue>,
   added: ReadonlyMap<string, JsonValue>,
-  sameSteps: (one: JsonValue, other: JsonValue) => Generator<void, boolean>,
+  sameSteps: (left: JsonValue, right: JsonValue) => Generator<void, boolean>,
 ): Generator<void, ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
   const taken = new Set<string>();
@@ -121,9 +121,9 @@ function* newNames(
   return names;
 }
 
-function sameDefinitionSteps(one: JsonValue, other: JsonValue): Generator<void, boolean> {
-  if (!isObject(one) || !isObject(other)) return jsonEqualSteps(one, other);
-  return jsonEqualExceptSteps(one, other, kindsMember);
+function sameDefinitionSteps(left: JsonValue, right: JsonValue): Generator<void, boolean> {
+  if (!isObject(left) || !isObject(right)) return jsonEqualSteps(left, right);
+  return jsonEqualExceptSteps(left, right, kindsMember);
 }
 
 /** A definition with the kinds of both definitions. */
@@ -132,7 +132,7 @@ function withKindsOf(present: JsonValue, added: JsonValue): JsonValue {
   const own = kindsOf(present);
   const more = kindsOf(added).filter((one) => !own.some((existing) => jsonEqual(existing, one)));
   if (more.length === 0) return present;
-  const all = [...own, ...more].sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
+  const all = [...own, ...more].sort((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
   return { ...present, [kindsMember]: all };
 }
 
@@ -217,11 +217,11 @@ function parametersOf(
   const parameters = listOf(from, 'parameters').flatMap((one) => {
     const reference = isObject(one) ? member(one, '$ref') : undefined;
     if (typeof reference !== 'string') return isObject(one) ? [one] : [];
-    const found = parts.parameters.get(reference.replace('#/parameters/', ''));
-    return isObject(found) ? [found] : [];
+    const parameter = parts.parameters.get(reference.replace('#/parameters/', ''));
+    return isObject(parameter) ? [parameter] : [];
   });
   const isBody = (one: JsonObject) => one['in'] === 'body' && one['schema'] !== undefined;
-  const others = parameters.filter((one) => !isBody(one)).map(parameterOf);
+  const others = parameters.filter((parameter) => !isBody(parameter)).map(parameterOf);
   return {
     body: parameters.find(isBody)?.['schema'],
     others: others.length === 0 ? {} : { parameters: others },

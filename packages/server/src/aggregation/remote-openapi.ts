@@ -309,16 +309,16 @@ interface Reference {
 }
 
 function* referencesIn(value: JsonValue, stride: Stride): Generator<void, readonly Reference[]> {
-  const found: Reference[] = [];
+  const references: Reference[] = [];
   yield* mapReferencesInSteps(value, {
     stride,
     change(text) {
       const reference = referenceOf(text);
-      if (reference !== undefined) found.push(reference);
+      if (reference !== undefined) references.push(reference);
       return text;
     },
   });
-  return found;
+  return references;
 }
 
 /** The target of a reference; undefined if it is not a definition or parameter. */

@@ -54,7 +54,7 @@ describe('CODEC-2: an encoded value', () => {
     return Array.from(made, (piece) => Buffer.from(String(piece))).join('');
   };
   const written = (form: Form, pretty: boolean) => {
-    const encoding = failures.find((one) => one.form === form);
+    const encoding = failures.find((candidate) => candidate.form === form);
     if (encoding === undefined) throw new Error(form);
     return { encoding, pretty };
   };

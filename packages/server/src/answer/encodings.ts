@@ -118,8 +118,8 @@ export function createEncodings(options: {
     failures: typed,
     cbor: options.cbor,
     of(def) {
-      const found = encodingsByKind.get(def);
-      if (found !== undefined) return found;
+      const cached = encodingsByKind.get(def);
+      if (cached !== undefined) return cached;
       const served = hasNumbers(dialect, def) ? typed : plain;
       encodingsByKind.set(def, served);
       return served;
@@ -137,8 +137,10 @@ function hasNumbers(dialect: Dialect, def: ResourceDef): boolean {
 
 /** Media types for error messages: of answers, or of watches (`;stream=watch`). */
 export function mediaTypes(encodings: readonly EncodingDescriptor[], isWatch = false): string[] {
-  if (!isWatch) return encodings.map((one) => one.mediaType);
-  return encodings.filter((one) => one.streams).map((one) => `${one.mediaType};stream=watch`);
+  if (!isWatch) return encodings.map((encoding) => encoding.mediaType);
+  return encodings
+    .filter((encoding) => encoding.streams)
+    .map((encoding) => `${encoding.mediaType};stream=watch`);
 }
 
 /** The part of a `Rendering` that encoding needs. */

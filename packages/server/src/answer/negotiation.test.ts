@@ -114,7 +114,9 @@ describe('API-11: the form of aggregated discovery', () => {
     [form('v2').replace('apidiscovery.k8s.io', 'example.com'), undefined],
     [form('v2').replace('APIGroupDiscoveryList', 'Table'), undefined],
   ])('that "%s" asks for is %s', (accept, expected) => {
-    const found = aggregatedFormOf(accept, served);
-    expect(found && `${found.encoding.form} ${found.version}`).toBe(expected);
+    const aggregatedForm = aggregatedFormOf(accept, served);
+    expect(aggregatedForm && `${aggregatedForm.encoding.form} ${aggregatedForm.version}`).toBe(
+      expected,
+    );
   });
 });

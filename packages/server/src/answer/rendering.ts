@@ -263,7 +263,7 @@ function choiceOf(
   }
   if (place === 'document') return undefined;
   const shape = shapes.find((one) => one === parameters.get('as'));
-  const shapeVersion = metaVersions.find((one) => one === parameters.get('v'));
+  const shapeVersion = metaVersions.find((metaVersion) => metaVersion === parameters.get('v'));
   const isMeta = acceptedMetaGroups.includes(parameters.get('g') ?? '');
   if (shape === undefined || shapeVersion === undefined || !isMeta) return undefined;
   const hasTables = encoding.tables && place !== 'listByWatch' && place !== 'columnless';
@@ -278,7 +278,7 @@ function isPretty(exchange: Exchange, query: URLSearchParams | undefined): boole
   const pretty = query?.get('pretty') ?? '';
   if (pretty !== '') return /^(?:1|t|T|true|True|TRUE)$/.test(pretty);
   const agent = exchange.header('user-agent') ?? '';
-  return humanAgents.some((one) => agent.startsWith(one));
+  return humanAgents.some((humanAgent) => agent.startsWith(humanAgent));
 }
 
 /** The form of aggregated discovery that a client requests (API-11). */

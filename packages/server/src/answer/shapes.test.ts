@@ -98,24 +98,26 @@ const metadata = fc.record(
   { requiredKeys: [] },
 );
 
-test.each(storedVersions.map((one) => [`${one.version.version} ${one.def.kind}`, one] as const))(
-  'CODEC-5, CODEC-6: forms of %s are those of the whole object',
-  (_, served) => {
-    const { def, version } = served;
-    // Bytes that are served unchanged would not reflect a conversion.
-    expect(version.fromStorage).toBeUndefined();
-    const example = def.example?.() as ApiObject;
-    const { apiVersion, kind } = def.storage;
-    fc.assert(
-      fc.property(metadata, (more) => {
-        const shown = { ...example, apiVersion, kind };
-        const whole = { ...shown, metadata: { ...example.metadata, ...more } } as JsonObject;
-        expectSameForms(served, entryOf(def, whole));
-      }),
-      { numRuns: 20 },
-    );
-  },
-);
+test.each(
+  storedVersions.map(
+    (storedVersion) =>
+      [`${storedVersion.version.version} ${storedVersion.def.kind}`, storedVersion] as const,
+  ),
+)('CODEC-5, CODEC-6: forms of %s are those of the whole object', (_, served) => {
+  const { def, version } = served;
+  // Bytes that are served unchanged would not reflect a conversion.
+  expect(version.fromStorage).toBeUndefined();
+  const example = def.example?.() as ApiObject;
+  const { apiVersion, kind } = def.storage;
+  fc.assert(
+    fc.property(metadata, (more) => {
+      const shown = { ...example, apiVersion, kind };
+      const whole = { ...shown, metadata: { ...example.metadata, ...more } } as JsonObject;
+      expectSameForms(served, entryOf(def, whole));
+    }),
+    { numRuns: 20 },
+  );
+});
 
 /** An example in its stored form, and the decoder that produces that form. */
 function storedExample({ storage }: ResourceDef) {
@@ -129,7 +131,12 @@ function storedExample({ storage }: ResourceDef) {
   return { example: toStorage(def, shown, example), decode: decodeTyped(version.schema) };
 }
 
-test.each(otherVersions.map((one) => [`${one.version.version} ${one.def.kind}`, one] as const))(
+test.each(
+  otherVersions.map(
+    (otherVersion) =>
+      [`${otherVersion.version.version} ${otherVersion.def.kind}`, otherVersion] as const,
+  ),
+)(
   'API-2: JSON of %s begins with its type, which items of lists leave out',
   (_, { def, version }) => {
     const { example } = storedExample(def);
@@ -172,7 +179,11 @@ const sinceLastYear = { creationTimestamp: '2029-12-31T23:00:00Z' };
 
 test.each(
   otherVersions.map(
-    (one) => [`${one.def.group}/${one.version.version} ${one.def.kind}`, one] as const,
+    (otherVersion) =>
+      [
+        `${otherVersion.def.group}/${otherVersion.version.version} ${otherVersion.def.kind}`,
+        otherVersion,
+      ] as const,
   ),
 )('CODEC-5, CODEC-6: forms of %s are those of the converted object', (_, served) => {
   const { def } = served;

@@ -164,15 +164,15 @@ function rowEntries(call: ApiCall, result: ListResult): Iterable<Entry> {
     entry,
     object: objectIn(def, version, entry),
   }));
-  return read.sort((one, other) => rowOrder(one.object, other.object)).map(({ entry }) => entry);
+  return read.sort((left, right) => rowOrder(left.object, right.object)).map(({ entry }) => entry);
 }
 
 /** The `includeObject` parameter; by default rows carry metadata. Throws 400. */
 function includedOf(call: ApiCall): IncludeObject {
   const policy = call.info.query.get('includeObject') ?? '';
   if (policy === '') return 'Metadata';
-  const found = includes.find((one) => one === policy);
-  if (found !== undefined) return found;
+  const include = includes.find((include) => include === policy);
+  if (include !== undefined) return include;
   const detail = "must be 'Metadata', 'Object', 'None', or empty";
   const { message } = invalid('includeObject', policy, detail);
   throw badRequest(`Unable to convert to Table as requested: includeObject: ${message}`);

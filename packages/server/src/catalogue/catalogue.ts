@@ -108,7 +108,7 @@ function snapshotOf(options: {
 function withoutIntruders(defs: readonly ResourceDef[]): readonly ResourceDef[] {
   const reserved = new Set(
     defs
-      .filter((def) => isBuiltin(def) && def.versions.some((one) => one.served))
+      .filter((def) => isBuiltin(def) && def.versions.some((version) => version.served))
       .map(({ group }) => group),
   );
   return defs.filter((def) => isBuiltin(def) || !reserved.has(def.group));
@@ -131,12 +131,12 @@ function within<Inner>(outer: Map<string, Map<string, Inner>>, key: string): Map
   return inner;
 }
 
-function byPrecedence(order: readonly string[]): (one: string, other: string) => number {
+function byPrecedence(order: readonly string[]): (left: string, right: string) => number {
   const rank = new Map(order.map((group, index) => [group, index]));
   const last = order.length;
-  return (one, other) => {
-    const difference = (rank.get(one) ?? last) - (rank.get(other) ?? last);
+  return (left, right) => {
+    const difference = (rank.get(left) ?? last) - (rank.get(right) ?? last);
     if (difference !== 0) return difference;
-    return one < other ? -1 : Number(one > other);
+    return left < right ? -1 : Number(left > right);
   };
 }

@@ -183,7 +183,9 @@ async function claimGroup({ claims }: CustomKindsOptions, group: string) {
 /** Definitions with names that are not accepted; any change may free those names. */
 function waitingForNames(crds: ReadonlyMap<string, Crd>): readonly string[] {
   const waits = (crd: Crd) =>
-    crd.status?.conditions?.some((one) => one.type === 'NamesAccepted' && one.status === 'False');
+    crd.status?.conditions?.some(
+      (condition) => condition.type === 'NamesAccepted' && condition.status === 'False',
+    );
   return [...crds].flatMap(([name, crd]) => (waits(crd) === true ? [name] : []));
 }
 
@@ -276,11 +278,11 @@ function hasOwnKeys(crd: Crd, catalogue: Catalogue): boolean {
   return builtins.every(({ storage }) => !sharesKeys(storage.prefix, prefix));
 }
 
-function isSameKind(one: Crd, other: Crd): boolean {
+function isSameKind(left: Crd, right: Crd): boolean {
   return (
-    one.metadata.uid === other.metadata.uid &&
-    jsonEqual(one.spec, other.spec) &&
-    jsonEqual(namesOf(one), namesOf(other))
+    left.metadata.uid === right.metadata.uid &&
+    jsonEqual(left.spec, right.spec) &&
+    jsonEqual(namesOf(left), namesOf(right))
   );
 }
 
@@ -373,7 +375,12 @@ async function markTerminating(
   state: typeof inProgress | ReturnType<typeof outcomeOf>,
 ): Promise<void> {
   const { type, reason } = state;
-  if (crd.status?.conditions?.some((one) => one.type === type && one.reason === reason)) return;
+  if (
+    crd.status?.conditions?.some(
+      (condition) => condition.type === type && condition.reason === reason,
+    )
+  )
+    return;
   const { writer, definitions, clock } = options;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   const now = formatTime(clock.now());

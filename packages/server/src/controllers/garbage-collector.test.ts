@@ -51,7 +51,7 @@ const remove = (name: string, propagationPolicy: 'Background' | 'Foreground' | '
   );
 const exists = (name: string) => async () => (await read(name)) !== undefined;
 const owners = (name: string) => async () =>
-  (await read(name))?.metadata.ownerReferences?.map((one) => one.name) ?? [];
+  (await read(name))?.metadata.ownerReferences?.map((ownerReference) => ownerReference.name) ?? [];
 
 /** Advances the clock while waiting for a condition, because retries wait for the clock. */
 const passing =

@@ -205,7 +205,10 @@ async function deleteDependents(
       .peek(objectKey(dependent.namespace, dependent.name));
     if (entry === undefined) continue;
     const references = decodeEntry(entry).metadata.ownerReferences ?? [];
-    if (references.some((one) => one.uid === uid && one.blockOwnerDeletion === true)) blocking += 1;
+    if (
+      references.some((reference) => reference.uid === uid && reference.blockOwnerDeletion === true)
+    )
+      blocking += 1;
     if (!entry.index.deleting)
       await checkOwners(collector, { entry, at: dependent, owners: references });
   }
@@ -277,7 +280,9 @@ async function dropOwners(
   uids: ReadonlySet<string>,
 ): Promise<void> {
   await collector.writer.change(at, (object) => {
-    const kept = (object.metadata.ownerReferences ?? []).filter((one) => !uids.has(one.uid));
+    const kept = (object.metadata.ownerReferences ?? []).filter(
+      (ownerReference) => !uids.has(ownerReference.uid),
+    );
     if (kept.length === 0) delete object.metadata.ownerReferences;
     else object.metadata.ownerReferences = kept;
     return object;

@@ -175,23 +175,23 @@ function checkedKind(def: ResourceDef, { version, schema }: VersionDef): Checked
 /** The kinds that a policy's rules name, sorted by name. */
 function kindsOf(spec: JsonObject, snapshot: CatalogueSnapshot): readonly CheckedKind[] {
   const constraints = isObject(spec['matchConstraints']) ? spec['matchConstraints'] : {};
-  const found = new Map<string, CheckedKind & { readonly order: readonly string[] }>();
+  const kinds = new Map<string, CheckedKind & { readonly order: readonly string[] }>();
   for (const rule of objectsOf(constraints['resourceRules'])) {
     const named = kindsOfRule(rule, snapshot);
     for (const { def, version } of named.slice(0, typesMax)) {
       const kind = checkedKind(def, version);
-      found.set(kind.text, { ...kind, order: [def.group, version.version, def.kind] });
+      kinds.set(kind.text, { ...kind, order: [def.group, version.version, def.kind] });
     }
     // As in kube-apiserver, rules after the one that reaches the maximum are ignored.
     if (named.length >= typesMax) break;
   }
-  return [...found.values()].sort((one, other) => compareLists(one.order, other.order));
+  return [...kinds.values()].sort((left, right) => compareLists(left.order, right.order));
 }
 
-function compareLists(one: readonly string[], other: readonly string[]): number {
-  const at = one.findIndex((text, index) => text !== other[index]);
+function compareLists(left: readonly string[], right: readonly string[]): number {
+  const at = left.findIndex((text, index) => text !== right[index]);
   if (at < 0) return 0;
-  return (one[at] ?? '') < (other[at] ?? '') ? -1 : 1;
+  return (left[at] ?? '') < (right[at] ?? '') ? -1 : 1;
 }
 
 /** The kinds that a rule names; none if its groups or versions have wildcards. */

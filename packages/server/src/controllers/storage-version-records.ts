@@ -75,7 +75,7 @@ function statusWith(
   const servers = before.some(isOwn)
     ? before.map((one) => (isOwn(one) ? entry : one))
     : [...before, entry];
-  const encodings = new Set(servers.map((one) => textAt(one, 'encodingVersion')));
+  const encodings = new Set(servers.map((server) => textAt(server, 'encodingVersion')));
   const isCommon = encodings.size === 1;
   const condition = {
     type: 'AllEncodingVersionsEqual',

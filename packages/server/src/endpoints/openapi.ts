@@ -73,7 +73,7 @@ export function documentsOf(context: EndpointContext): OpenApiDocuments {
   if (cached !== undefined) return cached;
   const { version, dialect, catalogue } = context;
   const release = versionText(version);
-  const made = new OpenApiDocuments({
+  const openApiDocuments = new OpenApiDocuments({
     dialect,
     release,
     ...(context.features.enabled('OpenAPIEnums') ? {} : { enums: 'omitted' as const }),
@@ -81,8 +81,8 @@ export function documentsOf(context: EndpointContext): OpenApiDocuments {
     snapshot: () => catalogue.snapshot(),
     clock: context.clock,
   });
-  documentsByContext.set(context, made);
-  return made;
+  documentsByContext.set(context, openApiDocuments);
+  return openApiDocuments;
 }
 
 /** The release whose kinds the documents describe. */

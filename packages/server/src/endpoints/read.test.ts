@@ -112,39 +112,39 @@ const options = parseListOptions(new URLSearchParams('watch=true'), dialect);
 const handle = { close: () => {} };
 
 test('a disconnecting client frees the watch and its place in the shutdown order', async () => {
-  const made = makeCall(async () => handle);
-  await watchEndpoint(made.call, options);
-  expect(made.held).toMatchObject({ watches: 1, counted: 1 });
-  expect(made.shutdowns.size).toBe(1);
-  for (const abort of made.aborts) abort();
-  expect(made.held).toMatchObject({ watches: 0, counted: 0 });
-  expect(made.shutdowns.size).toBe(0);
+  const call = makeCall(async () => handle);
+  await watchEndpoint(call.call, options);
+  expect(call.held).toMatchObject({ watches: 1, counted: 1 });
+  expect(call.shutdowns.size).toBe(1);
+  for (const abort of call.aborts) abort();
+  expect(call.held).toMatchObject({ watches: 0, counted: 0 });
+  expect(call.shutdowns.size).toBe(0);
 });
 
 test('a watch that cannot start holds nothing', async () => {
-  const made = makeCall(async () => {
+  const call = makeCall(async () => {
     throw badRequest('no');
   });
-  await expect(watchEndpoint(made.call, options)).rejects.toThrow('no');
-  expect(made.shutdowns.size).toBe(0);
+  await expect(watchEndpoint(call.call, options)).rejects.toThrow('no');
+  expect(call.shutdowns.size).toBe(0);
 });
 
 test('a watch that ends by itself releases its memory and reports why', async () => {
-  const made = makeCall(async (spec) => {
+  const call = makeCall(async (spec) => {
     spec.sink.end({ type: 'error', error: expired('too old') });
     return handle;
   });
-  await watchEndpoint(made.call, options);
-  expect(made.shutdowns.size).toBe(0);
-  expect(made.held).toMatchObject({ watches: 0, counted: 0 });
-  expect(made.written.join('')).toContain('"type":"ERROR"');
-  expect(made.ended()).toBe(1);
+  await watchEndpoint(call.call, options);
+  expect(call.shutdowns.size).toBe(0);
+  expect(call.held).toMatchObject({ watches: 0, counted: 0 });
+  expect(call.written.join('')).toContain('"type":"ERROR"');
+  expect(call.ended()).toBe(1);
 });
 
 test('shutdown ends the stream cleanly', async () => {
-  const made = makeCall(async () => handle);
-  await watchEndpoint(made.call, options);
-  for (const shutdown of [...made.shutdowns]) shutdown();
-  expect(made.ended()).toBe(1);
-  expect(made.held).toMatchObject({ watches: 0, counted: 0 });
+  const call = makeCall(async () => handle);
+  await watchEndpoint(call.call, options);
+  for (const shutdown of [...call.shutdowns]) shutdown();
+  expect(call.ended()).toBe(1);
+  expect(call.held).toMatchObject({ watches: 0, counted: 0 });
 });

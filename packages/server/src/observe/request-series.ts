@@ -371,8 +371,8 @@ function watchMetrics(
   const counterByVersion = new WeakMap<VersionDef, (bytes: number, watchers: number) => void>();
   return {
     eventsOf(def, version) {
-      const found = counterByVersion.get(version);
-      if (found !== undefined) return found;
+      const counter = counterByVersion.get(version);
+      if (counter !== undefined) return counter;
       const of = [def.group, version.version, def.kind] as const;
       let series: { total: Counter; size: ReturnType<typeof sizes.of> } | undefined;
       const count = (bytes: number, watchers: number) => {

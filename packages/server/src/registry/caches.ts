@@ -169,7 +169,7 @@ export function createComputedCache(options: {
         index: indexOf(storage, object),
       }),
     );
-    return list.sort((one, other) => (one.key < other.key ? -1 : 1));
+    return list.sort((left, right) => (left.key < right.key ? -1 : 1));
   };
   return {
     ready: async () => {},

@@ -99,7 +99,9 @@ function finalizersFor(finalizers: readonly string[], plan: DeletePlan): readonl
   const { propagationPolicy, orphanDependents } = plan.options;
   const { def, version } = plan.target;
   const defaultPropagation = version.defaultPropagation ?? def.strategy.defaultPropagation;
-  const others = finalizers.filter((one) => one !== orphanFinalizer && one !== foregroundFinalizer);
+  const others = finalizers.filter(
+    (finalizer) => finalizer !== orphanFinalizer && finalizer !== foregroundFinalizer,
+  );
   if (defaultPropagation === 'unsupported') return others;
   if (propagationPolicy === undefined && orphanDependents === undefined) {
     const isUndecided = others.length === finalizers.length;
@@ -120,7 +122,8 @@ function finalizersFor(finalizers: readonly string[], plan: DeletePlan): readonl
 /** Sets the finalizers; the same set keeps its order. */
 function setFinalizers(object: ApiObject, finalizers: readonly string[]): void {
   const before = new Set(object.metadata.finalizers);
-  if (before.size === finalizers.length && finalizers.every((one) => before.has(one))) return;
+  if (before.size === finalizers.length && finalizers.every((finalizer) => before.has(finalizer)))
+    return;
   if (finalizers.length === 0) delete object.metadata.finalizers;
   else object.metadata.finalizers = [...finalizers];
 }

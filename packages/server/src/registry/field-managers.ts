@@ -149,8 +149,8 @@ function formAt(
   if (own !== undefined) return own;
   for (const other of snapshot().builtins) {
     if (other.storage.prefix !== def.storage.prefix) continue;
-    const found = formOf(other, apiVersion);
-    if (found !== undefined) return found;
+    const form = formOf(other, apiVersion);
+    if (form !== undefined) return form;
   }
   return undefined;
 }
@@ -222,10 +222,10 @@ class WebhookConversions {
 
   /** An object in another version; only to be called within `during`. */
   of(object: JsonObject, apiVersion: string): JsonObject {
-    const found = this.#conversions?.get(keyOf(object, apiVersion));
-    if (found === undefined) throw new ConversionNeeded(object, apiVersion);
-    if (found instanceof StatusError) throw found;
-    return cloneJson(found);
+    const converted = this.#conversions?.get(keyOf(object, apiVersion));
+    if (converted === undefined) throw new ConversionNeeded(object, apiVersion);
+    if (converted instanceof StatusError) throw converted;
+    return cloneJson(converted);
   }
 
   /** Runs `work` until it has all conversions that it needs; synchronous if it needs none. */

@@ -116,7 +116,7 @@ function victimAmong(
     const isIdle = (peer === undefined || peer.active === 0) && socket !== newest;
     if (isIdle) holding.idle ??= candidate;
   }
-  const largest = [...holdings.values()].sort((one, other) => other.count - one.count);
+  const largest = [...holdings.values()].sort((left, right) => right.count - left.count);
   const idle = largest.find((holding) => holding.idle !== undefined)?.idle;
   const [first] = largest;
   const hasMost = first !== undefined && first.count > sockets.size / 2;

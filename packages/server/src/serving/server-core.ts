@@ -158,7 +158,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     const { memory } = connection;
     const enough = memory.bytes - bytes;
     const own = this.#inFlight.filter((exchange) => exchange.connection === connection);
-    own.sort((one, other) => other.heldBytes - one.heldBytes);
+    own.sort((left, right) => right.heldBytes - left.heldBytes);
     for (const exchange of own) {
       if (memory.bytes <= enough) return;
       exchange.shed(shortOfMemory);

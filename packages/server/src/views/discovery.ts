@@ -79,10 +79,10 @@ function servedKinds(
   at: { group: string; version: string },
 ): readonly ResourceDef[] {
   const isServed = (def: ResourceDef) =>
-    def.versions.some((one) => one.served && one.version === at.version);
+    def.versions.some((version) => version.served && version.version === at.version);
   return snapshot.defs
     .filter((def) => def.group === at.group && isServed(def))
-    .sort((one, other) => (one.resource < other.resource ? -1 : 1));
+    .sort((left, right) => (left.resource < right.resource ? -1 : 1));
 }
 
 function resourceEntry(

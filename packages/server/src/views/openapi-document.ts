@@ -247,7 +247,7 @@ function routeSchema(
   if (def.behavior.documents.schemas === 'own definition') {
     return customRef(context, definitions, { def, list, at });
   }
-  const own = def.versions.find((one) => one.version === at.version)?.schema;
+  const own = def.versions.find((version) => version.version === at.version)?.schema;
   if (own === undefined) return '{}';
   if (!list) return schemaText(context, own);
   const { groupVersion } = splitTypeName(resolved(own).typeName ?? '');
@@ -301,7 +301,7 @@ function customDefinition(
   def: ResourceDef,
   kind: GroupVersionKind,
 ): JsonObject {
-  const schema = def.versions.find((one) => one.version === kind.version)?.schema;
+  const schema = def.versions.find((version) => version.version === kind.version)?.schema;
   // OpenAPI 2 clients treat the listed members as the only ones.
   const isOpen = schema === undefined || schema.preserveUnknownFields === true;
   if (schema === undefined || (isOpen && context.form === 'v2')) {

@@ -7,7 +7,7 @@ const dialect = dialectOf('kubernetes');
 const kinds = builtinKinds(dialect);
 
 function routes(group: string, resource: string): Route[] {
-  const def = kinds.find((one) => one.group === group && one.resource === resource);
+  const def = kinds.find((kind) => kind.group === group && kind.resource === resource);
   const version = def?.versions.find(({ served }) => served);
   if (def === undefined || version === undefined) throw new Error(resource);
   return routesOf(dialect, def, version);

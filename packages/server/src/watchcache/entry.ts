@@ -87,9 +87,9 @@ const backslash = 0x5c;
  * `kind` precede it, whose strings contain no unescaped quote, so the first match is correct.
  */
 function versionOffset(json: Buffer): number {
-  const found = json.indexOf(metadataStart);
-  if (found < 0) throw noMetadata();
-  return found + metadataStart.length;
+  const index = json.indexOf(metadataStart);
+  if (index < 0) throw noMetadata();
+  return index + metadataStart.length;
 }
 
 function noMetadata(): Error {
@@ -191,9 +191,9 @@ export interface MetadataLocation {
  * the first `"metadata":{` is the right one (`versionOffset`).
  */
 export function locateMetadata(text: string): MetadataLocation {
-  const found = text.indexOf('"metadata":{');
-  if (found < 0) throw noMetadata();
-  const start = found + '"metadata":'.length;
+  const index = text.indexOf('"metadata":{');
+  if (index < 0) throw noMetadata();
+  const start = index + '"metadata":'.length;
   let managedStart = -1;
   let managedEnd = -1;
   let depth = 0;

@@ -35,7 +35,7 @@ test('TRUST-4: a window does not retain entries of dropped changes', async () =>
   const collect = garbageCollector();
   await new Promise(setImmediate);
   collect();
-  const alive = entries.flatMap((one, i) => (one.deref() === undefined ? [] : [i]));
+  const alive = entries.flatMap((entry, i) => (entry.deref() === undefined ? [] : [i]));
   // The entries of the ten kept changes, and the state before them.
   expect(alive).toEqual([89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99]);
   expect(window.positionAfter(90)).toBeUndefined();

@@ -22,11 +22,11 @@ const meters = new WeakMap<MetricRegistry, ClientMeter>();
 
 /** The meter of a registry; the first call registers its metrics, later calls reuse them. */
 export function clientMeter(registry: MetricRegistry, clock: Clock): ClientMeter {
-  const found = meters.get(registry);
-  if (found !== undefined) return found;
-  const made = createMeter(registry, clock);
-  meters.set(registry, made);
-  return made;
+  const meter = meters.get(registry);
+  if (meter !== undefined) return meter;
+  const created = createMeter(registry, clock);
+  meters.set(registry, created);
+  return created;
 }
 
 function createMeter(registry: MetricRegistry, clock: Clock): ClientMeter {

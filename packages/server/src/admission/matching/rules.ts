@@ -119,9 +119,9 @@ export async function selectsNamespace(
   if (isEmpty(selector) || (facts.namespace === '' && !isNamespace)) return true;
   const isOwn = isNamespace && facts.subresource === '' && call.operation !== 'DELETE';
   if (isOwn) return selector.matches(labelsOf(call.object));
-  const found = await objects.get('namespaces', { namespace: '', name: facts.namespace });
-  if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, facts.namespace);
-  return selector.matches(labelsOf(found));
+  const object = await objects.get('namespaces', { namespace: '', name: facts.namespace });
+  if (object === undefined) throw notFound({ group: '', resource: 'namespaces' }, facts.namespace);
+  return selector.matches(labelsOf(object));
 }
 
 function labelsOf(object: ApiObject | undefined): Readonly<Record<string, string>> {

@@ -90,8 +90,8 @@ export function formByRules(
   if (rules.length === 0 || matchPolicy === 'Exact') return undefined;
   const equivalents = equivalentsOf(tools.snapshot(), call.target);
   for (const rule of rules) {
-    const found = equivalents.find(({ resource }) => matchesRule(rule, facts, resource));
-    if (found !== undefined) return found;
+    const equivalent = equivalents.find(({ resource }) => matchesRule(rule, facts, resource));
+    if (equivalent !== undefined) return equivalent;
   }
   return undefined;
 }

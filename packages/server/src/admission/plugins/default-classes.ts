@@ -68,9 +68,9 @@ function newestDefault(
   );
   const created = (one: ApiObject) => textAt(one, 'metadata', 'creationTimestamp');
   const name = (one: ApiObject) => one.metadata.name ?? '';
-  const compare = (one: string, other: string) => (one < other ? -1 : Number(one > other));
+  const compare = (left: string, right: string) => (left < right ? -1 : Number(left > right));
   const [newest] = [...marked].sort(
-    (one, other) => compare(created(other), created(one)) || compare(name(one), name(other)),
+    (left, right) => compare(created(right), created(left)) || compare(name(left), name(right)),
   );
   return newest?.metadata.name;
 }

@@ -13,8 +13,8 @@ export function extendedResourceToleration({ dialect }: AdmissionTools): Admissi
       if (pod === undefined) return undefined;
       const spec = specOf(pod);
       const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
-      const requestedNames = containers.flatMap((one) =>
-        Object.keys(objectAt(one, 'resources', 'requests') ?? {}),
+      const requestedNames = containers.flatMap((container) =>
+        Object.keys(objectAt(container, 'resources', 'requests') ?? {}),
       );
       const extended = [...new Set(requestedNames)]
         .filter((name) => isExtended(name, dialect))

@@ -85,5 +85,5 @@ async function setPriority(
 async function defaultClass(tools: AdmissionTools): Promise<ApiObject | undefined> {
   const all = await tools.objects.list(classes, '');
   const defaults = all.filter((one) => one['globalDefault'] === true);
-  return defaults.sort((one, other) => numberAt(one, 'value') - numberAt(other, 'value'))[0];
+  return defaults.sort((left, right) => numberAt(left, 'value') - numberAt(right, 'value'))[0];
 }

@@ -15,7 +15,7 @@ export function taintNodesByCondition({ dialect }: AdmissionTools): AdmissionPlu
       const spec = ensure(object, 'spec');
       const taints = objectsAt(spec, 'taints');
       const isThere = taints.some(
-        (one) => textAt(one, 'key') === key && textAt(one, 'effect') === effect,
+        (taint) => textAt(taint, 'key') === key && textAt(taint, 'effect') === effect,
       );
       if (!isThere) spec['taints'] = [...taints, { key, effect }];
       return undefined;

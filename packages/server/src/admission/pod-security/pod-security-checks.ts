@@ -126,7 +126,7 @@ function checksOf(dialect: Dialect): readonly Check[] {
   ];
 }
 
-const quoted = (items: readonly string[]) => items.map((one) => `"${one}"`).join(', ');
+const quoted = (items: readonly string[]) => items.map((item) => `"${item}"`).join(', ');
 const plural = (one: string, many: string, count: number) => (count === 1 ? one : many);
 const sorted = (items: Iterable<string>) => [...new Set(items)].sort();
 
@@ -265,13 +265,13 @@ function seLinux(types: readonly string[]): Rule {
       says(object, 'role') !== '';
     const holders = [pod.spec, ...containersOf(pod.spec)].filter(isBad);
     if (holders.length === 0) return undefined;
-    const bad = sorted(holders.map((one) => says(one, 'type'))).filter(
+    const bad = sorted(holders.map((holder) => says(holder, 'type'))).filter(
       (type) => !types.includes(type),
     );
     const data = [
       ...(bad.length === 0 ? [] : [`${plural('type', 'types', bad.length)} ${quoted(bad)}`]),
-      ...(holders.some((one) => says(one, 'user') !== '') ? ['user may not be set'] : []),
-      ...(holders.some((one) => says(one, 'role') !== '') ? ['role may not be set'] : []),
+      ...(holders.some((holder) => says(holder, 'user') !== '') ? ['user may not be set'] : []),
+      ...(holders.some((holder) => says(holder, 'role') !== '') ? ['role may not be set'] : []),
     ];
     const who = setters(isBad(pod.spec), containersWith(pod, isBad));
     const detail = `${who} set forbidden securityContext.seLinuxOptions: ${data.join('; ')}`;
@@ -296,7 +296,7 @@ function appArmor(dialect: Dialect): Rule {
       .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
       .sort();
     if (holders.length === 0 && annotations.length === 0) return undefined;
-    const types = sorted(holders.map((one) => profileType(one, 'appArmorProfile') ?? ''));
+    const types = sorted(holders.map((holder) => profileType(holder, 'appArmorProfile') ?? ''));
     const values = [...types, ...annotations];
     const noun = plural('annotation', 'annotations', annotations.length);
     const own = setters(isBad(pod.spec), containersWith(pod, isBad));
@@ -335,7 +335,7 @@ const seccompValues: Rule = (pod) => {
   const isBad = (object: JsonObject) => !isContained(profileType(object, 'seccompProfile'));
   const holders = [pod.spec, ...containersOf(pod.spec)].filter(isBad);
   if (holders.length === 0) return undefined;
-  const values = sorted(holders.map((one) => profileType(one, 'seccompProfile') ?? ''));
+  const values = sorted(holders.map((holder) => profileType(holder, 'seccompProfile') ?? ''));
   const who = setters(isBad(pod.spec), containersWith(pod, isBad));
   const detail = `${who} must not set securityContext.seccompProfile.type to ${quoted(values)}`;
   return { reason: 'seccompProfile', detail };

@@ -12,7 +12,7 @@ const read = (labels: Record<string, string>, defaults: Policy = openPolicy) => 
   const { enforce, audit, warn } = policy;
   return {
     modes: [enforce, audit, warn].map(standardText),
-    errors: errors.map((one) => one.field),
+    errors: errors.map((error) => error.field),
   };
 };
 const open = 'privileged:latest';

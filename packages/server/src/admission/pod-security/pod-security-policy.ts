@@ -20,8 +20,8 @@ export interface Policy {
 }
 
 /** Compares levels; negative if the first is less restrictive. */
-export function compareLevels(one: Level, other: Level): number {
-  return levels.indexOf(one) - levels.indexOf(other);
+export function compareLevels(left: Level, right: Level): number {
+  return levels.indexOf(left) - levels.indexOf(right);
 }
 
 /** `restricted:latest`. */

@@ -117,7 +117,8 @@ function claimEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
     grows: true,
     matching: (names) =>
       names.filter(
-        (name) => exactNames.has(name) || resources.some((one) => name.endsWith(suffix + one)),
+        (name) =>
+          exactNames.has(name) || resources.some((resource) => name.endsWith(suffix + resource)),
       ),
     usage(claim) {
       const usage = new Map([
@@ -275,10 +276,10 @@ export function scopesOf(quota: Stored<ResourceQuota>): readonly ScopeRequiremen
   const expressions = quota.spec?.scopeSelector?.matchExpressions ?? [];
   return [
     ...plainScopes,
-    ...expressions.map((one) => ({
-      scopeName: one.scopeName ?? '',
-      operator: one.operator ?? '',
-      values: (one.values ?? []).map(String),
+    ...expressions.map((expression) => ({
+      scopeName: expression.scopeName ?? '',
+      operator: expression.operator ?? '',
+      values: (expression.values ?? []).map(String),
     })),
   ];
 }

@@ -45,7 +45,7 @@ export function followed<T>(options: {
   return {
     current() {
       all ??= [...entries.values()]
-        .sort((one, other) => (one.index.name < other.index.name ? -1 : 1))
+        .sort((left, right) => (left.index.name < right.index.name ? -1 : 1))
         .flatMap(partOf);
       return all;
     },

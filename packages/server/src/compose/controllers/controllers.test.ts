@@ -80,8 +80,8 @@ test('STORE-2: after a pause they run, announce their server, and list its peers
   expect(announced).toEqual(['here: 192.0.2.1']);
   const endpoints = server.api.registry.caches.of(server.def('endpoints'));
   const addresses = async () => {
-    const found = await endpoints.get(`default/${server.dialect.productName}`, undefined);
-    return found === undefined ? '' : JSON.stringify(decodeEntry(found)['subsets']);
+    const endpoint = await endpoints.get(`default/${server.dialect.productName}`, undefined);
+    return endpoint === undefined ? '' : JSON.stringify(decodeEntry(endpoint)['subsets']);
   };
   await expect.poll(addresses).toMatch(/"192\.0\.2\.1".*"192\.0\.2\.2".*6443/);
   await controllers.close();

@@ -147,7 +147,7 @@ function prefixOf(
   kinds: readonly ResourceDef[],
   { group, resource }: { readonly group: string; readonly resource: string },
 ): string {
-  const def = kinds.find((one) => one.group === group && one.resource === resource);
+  const def = kinds.find((kind) => kind.group === group && kind.resource === resource);
   if (def !== undefined) return def.storage.prefix;
   throw new Error(`--etcd-servers-overrides names ${group}/${resource}, which is not built in`);
 }

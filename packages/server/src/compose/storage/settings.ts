@@ -333,7 +333,7 @@ function etcdSettings(
     ...fileOf('keyFile', values['etcd-keyfile']),
   };
   const overrides = values['etcd-servers-overrides'].map((text) => readOverride(text));
-  const addresses = [...servers, ...overrides.flatMap((one) => one.servers)];
+  const addresses = [...servers, ...overrides.flatMap((override) => override.servers)];
   checkServers(addresses, { hasCertificates: Object.keys(files).length > 0 });
   return {
     servers,

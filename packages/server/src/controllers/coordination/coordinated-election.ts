@@ -279,8 +279,8 @@ function needsPing(candidate: Candidate, nowMs: number): boolean {
 
 /** The common strategy of the newest release's candidates. Throws if their strategies differ. */
 function strategyOf(candidates: readonly Candidate[]): string {
-  const compare = (one: Candidate, other: Candidate) =>
-    compareSemanticVersions(one.binaryVersion, other.binaryVersion);
+  const compare = (left: Candidate, right: Candidate) =>
+    compareSemanticVersions(left.binaryVersion, right.binaryVersion);
   const newest = candidates.reduce<Candidate[]>((best, one) => {
     const order = best[0] === undefined ? 1 : compare(one, best[0]);
     if (order > 0) return [one];
@@ -295,21 +295,21 @@ function strategyOf(candidates: readonly Candidate[]): string {
 /** The candidate with the oldest emulated release; ties go to the oldest binary, then object. */
 function oldestEmulation(candidates: readonly Candidate[]): Candidate | undefined {
   let best: Candidate | undefined;
-  for (const one of candidates) {
-    if (one.emulationVersion === undefined) continue;
-    if (best === undefined || precedes(one, best)) best = one;
+  for (const candidate of candidates) {
+    if (candidate.emulationVersion === undefined) continue;
+    if (best === undefined || precedes(candidate, best)) best = candidate;
   }
   return best;
 }
 
-function precedes(one: Candidate, other: Candidate): boolean {
+function precedes(left: Candidate, right: Candidate): boolean {
   const emulated = compareSemanticVersions(
-    one.emulationVersion ?? zero,
-    other.emulationVersion ?? zero,
+    left.emulationVersion ?? zero,
+    right.emulationVersion ?? zero,
   );
   if (emulated !== 0) return emulated < 0;
-  const binary = compareSemanticVersions(one.binaryVersion, other.binaryVersion);
-  return binary === 0 ? one.createdMs < other.createdMs : binary < 0;
+  const binary = compareSemanticVersions(left.binaryVersion, right.binaryVersion);
+  return binary === 0 ? left.createdMs < right.createdMs : binary < 0;
 }
 
 /** Whether a Lease was not renewed for its duration. */

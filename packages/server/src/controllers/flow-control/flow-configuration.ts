@@ -96,11 +96,11 @@ function conditionOf(schema: ApiObject, levels: ReadonlySet<string>): Condition 
 
 function isReported(schema: Stored<FlowSchema>, { status, reason, message }: Condition): boolean {
   return (schema.status?.conditions ?? []).some(
-    (one) =>
-      one.type === 'Dangling' &&
-      one.status === status &&
-      one.reason === reason &&
-      one.message === message,
+    (condition) =>
+      condition.type === 'Dangling' &&
+      condition.status === status &&
+      condition.reason === reason &&
+      condition.message === message,
   );
 }
 

@@ -138,7 +138,7 @@ function desiredObjects(
   defaults: ReturnType<typeof defaultFlowObjects>,
 ): ReadonlyMap<string, ApiObject> {
   const keyed = (def: ResourceDef, objects: readonly ApiObject[]) =>
-    objects.map((one) => [`${def.resource}/${one.metadata.name}`, one] as const);
+    objects.map((object) => [`${def.resource}/${object.metadata.name}`, object] as const);
   return new Map([...keyed(levels, defaults.levels), ...keyed(schemas, defaults.schemas)]);
 }
 

@@ -74,7 +74,7 @@ export function aggregatedRules(
 function canonical(rule: JsonValue): string {
   if (!isObject(rule)) return JSON.stringify(rule);
   const members = Object.entries(rule).filter(([, value]) => value !== undefined);
-  return JSON.stringify(members.sort(([one], [other]) => (one < other ? -1 : 1)));
+  return JSON.stringify(members.sort(([left], [right]) => (left < right ? -1 : 1)));
 }
 
 function listOf(value: JsonValue | undefined): readonly JsonValue[] {

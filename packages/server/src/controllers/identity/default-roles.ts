@@ -63,7 +63,7 @@ const aggregationDepth = 3;
  */
 export function withAggregatedRules(roles: readonly ApiObject[]): readonly ApiObject[] {
   const nameOf = ({ metadata: { name = '' } }: ApiObject) => name;
-  let current = [...roles].sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+  let current = [...roles].sort((left, right) => (nameOf(left) < nameOf(right) ? -1 : 1));
   for (let round = 0; round < aggregationDepth; round += 1) {
     const sources = current;
     current = sources.map((role) => {

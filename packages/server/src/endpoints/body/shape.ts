@@ -220,7 +220,7 @@ function inTextOrder(found: readonly Complaint[], bytes: Buffer): Complaint[] {
     const place = places.get(path);
     return what === 'duplicate' ? (place?.second ?? -1) : (place?.first ?? -1);
   };
-  return [...found].sort((one, other) => placeOf(one) - placeOf(other));
+  return [...found].sort((left, right) => placeOf(left) - placeOf(right));
 }
 
 /** `Ignore` drops complaints, `Warn` adds a warning for each, `Strict` throws (FV-2). */

@@ -135,7 +135,7 @@ function* namesOf(
   const names = Object.keys(value).filter((name) => value[name] !== undefined);
   if (declared === undefined) {
     if (names.length <= manyNames) return names.sort();
-    return yield* sortSteps(names, (one, other) => (one < other ? -1 : 1));
+    return yield* sortSteps(names, (left, right) => (left < right ? -1 : 1));
   }
   const present = new Set(names);
   const declaredNames = [...declared.keys()].filter((name) => present.has(name));

@@ -168,5 +168,5 @@ function requirementsOf(selector: JsonObject): readonly JsonObject[] {
 
 function valuesOf(requirement: JsonObject): readonly string[] {
   const values = member(requirement, 'values');
-  return Array.isArray(values) ? values.filter((one) => typeof one === 'string') : [];
+  return Array.isArray(values) ? values.filter((value) => typeof value === 'string') : [];
 }

@@ -228,7 +228,7 @@ async function budgetOf(call: ApiCall, pod: ApiObject): Promise<ApiObject | unde
 /** Whether a pod may be evicted without counting: it is not ready, and its budget allows that. */
 function isUncounted(budget: ApiObject, pod: ApiObject): boolean {
   const conditions = objectsAt(pod, 'status', 'conditions');
-  const ready = conditions.find((one) => textAt(one, 'type') === 'Ready');
+  const ready = conditions.find((condition) => textAt(condition, 'type') === 'Ready');
   if (textAt(ready, 'status') === 'True') return false;
   if (at(budget, 'spec', 'unhealthyPodEvictionPolicy') === 'AlwaysAllow') return true;
   const status = objectAt(budget, 'status');
@@ -299,7 +299,7 @@ function disrupted(budget: ApiObject, eviction: { evicted: string; now: string }
 
 function noneAllowed(status: JsonObject, now: string): JsonObject[] {
   const conditions = objectsAt(status, 'conditions');
-  const before = conditions.find((one) => textAt(one, 'type') === allowedCondition);
+  const before = conditions.find((condition) => textAt(condition, 'type') === allowedCondition);
   const isSame = textAt(before, 'status') === 'False';
   const none: JsonObject = {
     type: allowedCondition,
@@ -309,7 +309,7 @@ function noneAllowed(status: JsonObject, now: string): JsonObject[] {
     observedGeneration: countAt(status, 'observedGeneration'),
     lastTransitionTime: isSame ? (before?.['lastTransitionTime'] ?? now) : now,
   };
-  const kept = conditions.map((one) => (one === before ? none : one));
+  const kept = conditions.map((condition) => (condition === before ? none : condition));
   return before === undefined ? [...kept, none] : kept;
 }
 

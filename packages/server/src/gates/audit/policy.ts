@@ -95,7 +95,7 @@ export function auditPolicy(policy: Policy): DecideAudit {
 function matches(rule: PolicyRule, request: AuditedRequest, user: UserInfo | undefined): boolean {
   const { users, userGroups, verbs, namespaces, resources, nonResourceURLs } = rule;
   if (users.length > 0 && !users.includes(user?.name ?? '')) return false;
-  if (userGroups.length > 0 && user?.groups.some((one) => userGroups.includes(one)) !== true) {
+  if (userGroups.length > 0 && user?.groups.some((group) => userGroups.includes(group)) !== true) {
     return false;
   }
   if (verbs.length > 0 && !verbs.includes(request.verb)) return false;
@@ -115,7 +115,7 @@ function matchesResource(rule: PolicyRule, request: AuditedRequest): boolean {
   if (!request.isResourceRequest) return false;
   const { namespaces, resources } = rule;
   if (namespaces.length > 0 && !namespaces.includes(request.namespace)) return false;
-  return resources.length === 0 || resources.some((one) => covers(one, request));
+  return resources.length === 0 || resources.some((resource) => covers(resource, request));
 }
 
 function covers(
@@ -228,7 +228,9 @@ function checkRule(rule: JsonObject, path: string): FieldError[] {
   return [
     ...checkLevel(textOf(member(rule, 'level')), `${path}.level`),
     ...urls.flatMap((url, index) => checkUrl(url, `${path}.nonResourceURLs[${index}]`)),
-    ...resources.flatMap((one) => checkResources(groupResourcesOf(one), `${path}.resources`)),
+    ...resources.flatMap((resource) =>
+      checkResources(groupResourcesOf(resource), `${path}.resources`),
+    ),
     ...checkStages(rule, `${path}.omitStages`),
     ...(isBoth ? [invalid(`${path}.nonResourceURLs`, [...urls], why)] : []),
   ];

@@ -139,7 +139,7 @@ function backupsOf(path: string): Backup[] {
     const atMs = momentOf(plain.slice(stem.length, plain.length - extension.length));
     return atMs === undefined ? [] : [{ path: join(folder, name), atMs, isCompressed }];
   });
-  return found.sort((one, other) => other.atMs - one.atMs);
+  return found.sort((left, right) => right.atMs - left.atMs);
 }
 
 function momentOf(text: string): number | undefined {

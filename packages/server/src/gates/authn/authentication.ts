@@ -222,7 +222,7 @@ export function createTokenReviewer(options: {
   const { authenticators, tokens } = options;
   return async (token, requestedAudiences) => {
     const audiences = requestedAudiences.length === 0 ? options.audiences : requestedAudiences;
-    const own = options.audiences.filter((one) => audiences.includes(one));
+    const own = options.audiences.filter((audience) => audiences.includes(audience));
     const errors: string[] = [];
     let result: 'ok' | 'error' = 'ok';
     const credentials = credentialsOfToken(token);

@@ -187,7 +187,10 @@ function unchangedPeriod(
   nowMs: number,
 ): { readonly fromMs: number; readonly untilMs: number } {
   // A certificate is still valid in the millisecond at which it ends.
-  const changes = certificates.flatMap((one) => [one.notBeforeMs, one.notAfterMs + 1]);
+  const changes = certificates.flatMap((certificate) => [
+    certificate.notBeforeMs,
+    certificate.notAfterMs + 1,
+  ]);
   return {
     fromMs: largest(
       Number.NEGATIVE_INFINITY,

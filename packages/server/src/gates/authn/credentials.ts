@@ -48,9 +48,9 @@ export class InvalidBearerToken extends Error {
 }
 
 /** Compares secrets in constant time. */
-export function isSameSecret(one: string, other: string): boolean {
+export function isSameSecret(left: string, right: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(one), digest(other));
+  return timingSafeEqual(digest(left), digest(right));
 }
 
 /**

@@ -222,7 +222,8 @@ export class ExternalSigner implements TokenKeys {
   refreshFor(token: string, issuers: readonly string[]): Promise<void> | undefined {
     if (!token.startsWith('ey')) return undefined;
     const read = readCompact(token, { lengthMax: tokenLengthMax });
-    if (read === undefined || !issuers.some((one) => one === read.claims['iss'])) return undefined;
+    if (read === undefined || !issuers.some((issuer) => issuer === read.claims['iss']))
+      return undefined;
     const { kid } = read.header;
     if (typeof kid !== 'string' || kid === '' || this.#isKnown(kid)) return undefined;
     return this.#refetch();
@@ -357,8 +358,8 @@ function keySetOf(answer: ReturnType<typeof keysMessage.decode>): KeySet {
       throw new SignerError(`found invalid public key id ${JSON.stringify(id)}`);
     }
     if (key.length === 0) throw new SignerError('found empty public key');
-    const found = publicKeyOf(key);
-    return { id, ...found, ...(isExcluded ? { published: 'never' as const } : {}) };
+    const publicKey = publicKeyOf(key);
+    return { id, ...publicKey, ...(isExcluded ? { published: 'never' as const } : {}) };
   });
   const digest = JSON.stringify([
     dataTimestamp,

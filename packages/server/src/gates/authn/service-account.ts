@@ -69,7 +69,7 @@ export function createServiceAccountAuthenticator(options: {
     const verification = { keys: keys.current(), issuers, privateClaim: labelDomain, nowSeconds };
     const claims = verified.get(token, nowSeconds) ?? verifyToken(token, verification);
     if (claims === undefined) return undefined;
-    if (!claims.audiences.some((one) => targets.includes(one))) {
+    if (!claims.audiences.some((audience) => targets.includes(audience))) {
       const [has, wants] = [claims.audiences, targets].map(quotedList);
       throw new TokenError(`token audiences ${has} is invalid for the target audiences ${wants}`);
     }
@@ -98,7 +98,7 @@ export function createServiceAccountAuthenticator(options: {
       await verified.refreshFor(token, issuers);
       const claims = verify(token, targets);
       if (claims === undefined) return undefined;
-      const named = claims.audiences.filter((one) => targets.includes(one));
+      const named = claims.audiences.filter((audience) => targets.includes(audience));
       return { user: await userFor(claims), audiences: named };
     },
   };
@@ -407,7 +407,7 @@ export function createLegacyTokenAuthenticator(options: LegacyTokenOptions): Aut
       });
     },
     async reviewToken(token, targets) {
-      const audiences = options.audiences.filter((one) => targets.includes(one));
+      const audiences = options.audiences.filter((audience) => targets.includes(audience));
       const user = audiences.length === 0 ? undefined : await verify(token);
       return user === undefined ? undefined : { user, audiences };
     },

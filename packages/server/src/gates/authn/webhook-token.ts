@@ -27,9 +27,11 @@ type TokenReviewVersion = (typeof tokenReviewVersions)[number];
 
 /** Throws a one-line error for a version of TokenReview that cannot be sent. */
 function reviewVersion(name: string): TokenReviewVersion {
-  const version = tokenReviewVersions.find((one) => one === name);
+  const version = tokenReviewVersions.find((tokenReviewVersion) => tokenReviewVersion === name);
   if (version !== undefined) return version;
-  const supported = tokenReviewVersions.map((one) => JSON.stringify(one)).join(', ');
+  const supported = tokenReviewVersions
+    .map((tokenReviewVersion) => JSON.stringify(tokenReviewVersion))
+    .join(', ');
   throw new Error(
     `unsupported authentication webhook version ${JSON.stringify(name)}, supported versions are ${supported}`,
   );

@@ -104,10 +104,12 @@ export async function loadAuthorizationConfiguration(
   const entries = objectsOf(member(object, 'authorizers')).map(withDefaults);
   const { errors, conditions } = validateAuthorizers(entries, rules);
   if (errors.length > 0) throw new ConfigurationError(aggregateText(errors));
-  const authorizers = entries.map((one, index) => authorizerOf(one, conditions.get(index) ?? []));
+  const authorizers = entries.map((entry, index) =>
+    authorizerOf(entry, conditions.get(index) ?? []),
+  );
   const problems = authorizers.flatMap(nameProblem);
   const missing = [...rules.requiredTypes].filter(
-    (type) => !authorizers.some((one) => one.type === type),
+    (type) => !authorizers.some((authorizer) => authorizer.type === type),
   );
   if (missing.length > 0) problems.push(`missing required types: [${missing.sort().join(' ')}]`);
   if (problems.length > 0) throw new ConfigurationError(aggregateText(problems));

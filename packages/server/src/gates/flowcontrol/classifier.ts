@@ -183,7 +183,7 @@ export function matcherFor(
   rules: readonly RuleSettings[],
   user: UserInfo,
 ): RequestMatcher | undefined {
-  const own = rules.filter(({ subjects }) => subjects.some((one) => isSubject(one, user)));
+  const own = rules.filter(({ subjects }) => subjects.some((subject) => isSubject(subject, user)));
   if (own.length === 0) return undefined;
   const resources = own.flatMap(({ resourceRules }) => resourceRules);
   const urls = own.flatMap(({ urlRules }) => urlRules);

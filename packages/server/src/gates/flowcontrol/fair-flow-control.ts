@@ -228,8 +228,8 @@ function withDefaults<T extends { readonly name: string }>(
   return [...stored, ...defaults.filter(({ name }) => !names.has(name))];
 }
 
-function byPrecedence(one: SchemaSettings, other: SchemaSettings): number {
-  return one.precedence - other.precedence || (one.name < other.name ? -1 : 1);
+function byPrecedence(left: SchemaSettings, right: SchemaSettings): number {
+  return left.precedence - right.precedence || (left.name < right.name ? -1 : 1);
 }
 
 function countKind(count: { readOnly: number; mutating: number }, { request }: Seat): void {

@@ -108,11 +108,12 @@ export class PriorityLevels {
    */
   configure(settings: readonly LevelSettings[]): void {
     const next = new Map<string, PriorityLevel>();
-    for (const one of settings) {
-      const level = this.#levels.get(one.name) ?? new PriorityLevel(one, this.#newSet(one.name));
-      level.settings = one;
+    for (const setting of settings) {
+      const level =
+        this.#levels.get(setting.name) ?? new PriorityLevel(setting, this.#newSet(setting.name));
+      level.settings = setting;
       level.isQuiescing = false;
-      next.set(one.name, level);
+      next.set(setting.name, level);
     }
     for (const level of this.#levels.values()) {
       if (next.has(level.name) || level.set.isIdle) continue;

@@ -36,7 +36,10 @@ function renaming(reviewVersions: readonly string[] = ['v1']) {
       const { request, ...type } = JSON.parse(body) as { request: Asked };
       asked.push(request);
       const { uid, desiredAPIVersion, objects } = request;
-      const convertedObjects = objects.map((one) => ({ ...one, apiVersion: desiredAPIVersion }));
+      const convertedObjects = objects.map((object) => ({
+        ...object,
+        apiVersion: desiredAPIVersion,
+      }));
       const result = { status: 'Success' };
       const answer = { ...type, response: { uid, convertedObjects, result } };
       return Buffer.from(JSON.stringify(answer));

@@ -173,7 +173,7 @@ function checkVersions(
   if (!apiVersions.has(apiVersion)) {
     throw new ConversionFailure(`request to convert CR to an invalid group/version: ${apiVersion}`);
   }
-  const unknown = objects.find((one) => !apiVersions.has(one.apiVersion));
+  const unknown = objects.find((object) => !apiVersions.has(object.apiVersion));
   if (unknown === undefined) return;
   throw new ConversionFailure(
     `request to convert CR from an invalid group/version: ${unknown.apiVersion}`,
@@ -399,11 +399,11 @@ function takeField(
   );
 }
 
-function sameTexts(one: JsonObject, other: JsonObject): boolean {
-  const keys = Object.keys(other);
+function sameTexts(left: JsonObject, right: JsonObject): boolean {
+  const keys = Object.keys(right);
   return (
-    keys.length === Object.keys(one).length &&
-    keys.every((key) => member(one, key) === member(other, key))
+    keys.length === Object.keys(left).length &&
+    keys.every((key) => member(left, key) === member(right, key))
   );
 }
 

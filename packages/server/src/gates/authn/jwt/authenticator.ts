@@ -365,7 +365,7 @@ class IssuerAuthenticator {
     const expected = { audiences: this.#audiences, nowMs: clock.now() };
     const expiresMs = checkClaims(token.claims, expected);
     if (!algorithms.includes(token.algorithm)) {
-      const list = algorithms.map((one) => JSON.stringify(one)).join(' ');
+      const list = algorithms.map((algorithm) => JSON.stringify(algorithm)).join(' ');
       const what = 'oidc: id token signed with unsupported algorithm';
       throw new JwtError(`oidc: verify token: ${what}, expected [${list}]`);
     }

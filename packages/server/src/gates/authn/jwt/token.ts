@@ -105,7 +105,11 @@ export function checkClaims(
   const { audiences, nowMs } = expected;
   const audience = member(claims, 'aud');
   const tokenAudiences = Array.isArray(audience) ? audience : [audience];
-  if (!tokenAudiences.some((one) => typeof one === 'string' && audiences.includes(one))) {
+  if (
+    !tokenAudiences.some(
+      (tokenAudience) => typeof tokenAudience === 'string' && audiences.includes(tokenAudience),
+    )
+  ) {
     const list = audiences.map((one) => JSON.stringify(one)).join(' ');
     const expectedText = audiences.length === 1 ? list : `in [${list}]`;
     throw new JwtError(`oidc: verify token: oidc: expected audience ${expectedText}`);

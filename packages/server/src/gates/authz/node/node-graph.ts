@@ -189,11 +189,11 @@ function vertexKey(kind: VertexKind, namespace: string, name: string): string {
   return `${kind} ${namespace}/${name}`;
 }
 
-function isSameReferrer(one: Referrer, other: Referrer): boolean {
+function isSameReferrer(left: Referrer, right: Referrer): boolean {
   return (
-    one.node === other.node &&
-    one.vertices.length === other.vertices.length &&
-    one.vertices.every((vertex, index) => vertex === other.vertices[index])
+    left.node === right.node &&
+    left.vertices.length === right.vertices.length &&
+    left.vertices.every((vertex, index) => vertex === right.vertices[index])
   );
 }
 

@@ -6,7 +6,7 @@ import { defaultRbac, reconcile } from './default-roles.ts';
 const dialect = dialectOf('kubernetes');
 const defaults = defaultRbac(dialect);
 const role = (name: string): ApiObject =>
-  defaults.clusterRoles.find((one) => one.metadata.name === name)!;
+  defaults.clusterRoles.find((clusterRole) => clusterRole.metadata.name === name)!;
 
 describe('AUTHZ-7: default roles', () => {
   test('every default object has its label and annotation, and every binding has its role', () => {
