@@ -7,7 +7,7 @@ import { globalFlags } from './session.ts';
 function* walk(command: Command, path: readonly string[] = []): Generator<[string, Command]> {
   const words = [...path, command.name];
   yield [words.join(' '), command];
-  for (const one of command.subcommands ?? []) yield* walk(one, words);
+  for (const subcommand of command.subcommands ?? []) yield* walk(subcommand, words);
 }
 
 describe('CLIENT-1: the commands', () => {
@@ -23,7 +23,10 @@ describe('CLIENT-1: the commands', () => {
   test('CLIENT-1: names and flags are unique, and each command has a summary', async () => {
     for (const top of await loadCommands()) {
       for (const [words, { subcommands = [], flags = [], summary, run }] of walk(top)) {
-        const names = subcommands.flatMap((one) => [one.name, ...(one.aliases ?? [])]);
+        const names = subcommands.flatMap((subcommand) => [
+          subcommand.name,
+          ...(subcommand.aliases ?? []),
+        ]);
         expect(new Set(names).size, `subcommands of ${words}`).toBe(names.length);
         const own = flags.map((flag) => flag.name);
         expect(new Set(own).size, `flags of ${words}`).toBe(own.length);

@@ -97,7 +97,7 @@ async function findCommand(args: readonly string[]): Promise<{
       found === undefined ? await loadCommand(word) : found.subcommands;
     if (candidates === undefined) break;
     const next: Command | undefined = candidates.find(
-      (one) => one.name === word || one.aliases?.includes(word),
+      (candidate) => candidate.name === word || candidate.aliases?.includes(word),
     );
     if (next === undefined) {
       if (found?.run !== undefined) break;

@@ -163,7 +163,7 @@ function filesAt(session: Session, name: string): string[] {
   const recursive = session.flags.boolean('recursive');
   const entries = readdirSync(full, { withFileTypes: true });
   return entries
-    .sort((one, other) => (one.name < other.name ? -1 : 1))
+    .sort((left, right) => (left.name < right.name ? -1 : 1))
     .flatMap((entry) => {
       const inside = path.join(name, entry.name);
       if (entry.isDirectory()) return recursive ? filesAt(session, inside) : [];

@@ -65,12 +65,12 @@ async function builtInPath(load: CommandLoader, words: readonly string[]): Promi
   const path: string[] = [];
   let candidates: readonly Command[] | undefined = await load(words[0] ?? '');
   for (const word of words) {
-    const found: Command | undefined = candidates?.find(
-      (one) => one.name === word || one.aliases?.includes(word),
+    const candidate: Command | undefined = candidates?.find(
+      (candidate) => candidate.name === word || candidate.aliases?.includes(word),
     );
-    if (found === undefined) break;
-    path.push(found.name);
-    candidates = found.subcommands;
+    if (candidate === undefined) break;
+    path.push(candidate.name);
+    candidates = candidate.subcommands;
   }
   return path.length === 0 ? '' : ['svcctl', ...path].join(' ');
 }
@@ -122,7 +122,7 @@ function pluginFiles(io: CliIo): PluginFile[] {
       return readdirSync(folder, { withFileTypes: true })
         .filter((one) => !one.isDirectory() && prefixes.some((start) => one.name.startsWith(start)))
         .map(({ name }) => ({ name, file: path.join(folder, name) }))
-        .sort((one, other) => (one.name < other.name ? -1 : 1));
+        .sort((left, right) => (left.name < right.name ? -1 : 1));
     } catch (error) {
       const quotedFolder = JSON.stringify(folder);
       io.err(

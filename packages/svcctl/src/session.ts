@@ -222,9 +222,9 @@ export class Session {
   /** The resource of a built-in kind, in any group. Rejects with CliError if there is none. */
   async resourceOfKind(kind: string): Promise<ApiResource> {
     const { resources } = await this.discovery();
-    const found = resources.find((one) => one.kind === kind && one.preferred);
-    if (found === undefined) throw new CliError(`the server does not serve ${kind}`);
-    return found;
+    const resource = resources.find((resource) => resource.kind === kind && resource.preferred);
+    if (resource === undefined) throw new CliError(`the server does not serve ${kind}`);
+    return resource;
   }
 
   /** The clock for waits and ages. */

@@ -92,10 +92,10 @@ export async function editInEditor(session: Session, edit: Edit): Promise<number
 }
 
 /** Whether two texts are equal, or represent the same object. */
-async function isEquivalent(one: string, other: string): Promise<boolean> {
-  if (one.trim() === other.trim()) return true;
+async function isEquivalent(left: string, right: string): Promise<boolean> {
+  if (left.trim() === right.trim()) return true;
   try {
-    return jsonEqual(await parseYaml(one), await parseYaml(other));
+    return jsonEqual(await parseYaml(left), await parseYaml(right));
   } catch {
     return false;
   }

@@ -63,7 +63,7 @@ export async function* findLeftovers(
   const namespaces = new Set(visited);
   const kinds = options.kinds ?? (await defaultResources(session));
   const inOrder = [...kinds].sort(
-    (one, other) => Number(other.namespaced) - Number(one.namespaced),
+    (left, right) => Number(right.namespaced) - Number(left.namespaced),
   );
   for (const resource of inOrder) {
     for (const namespace of resource.namespaced ? namespaces : ['']) {
@@ -84,10 +84,10 @@ async function defaultResources(session: Session): Promise<readonly ApiResource[
   const dialect = await session.dialect();
   return defaultKinds.flatMap(([stem, kind]) => {
     const group = stem === '' ? '' : dialect.group(stem);
-    const found = resources.find(
-      (one) => one.preferred && one.group === group && one.kind === kind,
+    const resource = resources.find(
+      (resource) => resource.preferred && resource.group === group && resource.kind === kind,
     );
-    return found === undefined ? [] : [found];
+    return resource === undefined ? [] : [resource];
   });
 }
 

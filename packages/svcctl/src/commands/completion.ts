@@ -131,7 +131,9 @@ export async function complete(
   } catch {
     // The command reports the error when it runs.
   }
-  const lines = completion.candidates.filter((one) => one.startsWith(last) && !/[\r\n]/.test(one));
+  const lines = completion.candidates.filter(
+    (candidate) => candidate.startsWith(last) && !/[\r\n]/.test(candidate),
+  );
   io.out([...lines, directives[completion.directive]].map((line) => `${line}\n`).join(''));
   return 0;
 }
@@ -178,7 +180,9 @@ function locateCommand(commands: readonly Command[], before: readonly string[]):
   for (;;) {
     const words = parseIncomplete(rest, specs()).rest;
     const [word] = words;
-    const next = candidates.find((one) => one.name === word || one.aliases?.includes(word ?? ''));
+    const next = candidates.find(
+      (candidate) => candidate.name === word || candidate.aliases?.includes(word ?? ''),
+    );
     if (next === undefined || word === undefined) break;
     rest = rest.toSpliced(rest.indexOf(word), 1);
     command = next;

@@ -43,8 +43,10 @@ export const convertCommand: Command = {
       throw new CliError(`unexpected GroupVersion string: ${outputVersion}`);
     }
     const manifests = await loadManifests(session);
-    const results = manifests.map((one) => convertManifest(one, { session, outputVersion }));
-    const objects = results.filter((one) => one !== undefined);
+    const results = manifests.map((manifest) =>
+      convertManifest(manifest, { session, outputVersion }),
+    );
+    const objects = results.filter((result) => result !== undefined);
     const [only] = objects;
     const isSingle = objects.length === 1 && isSingleFile(session, manifests);
     const list: JsonObject = { kind: 'List', apiVersion: 'v1', metadata: {}, items: objects };

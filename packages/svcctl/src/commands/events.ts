@@ -44,7 +44,7 @@ export const eventsCommand: Command = {
     }
     const items = (await listObjects(session.client, target, { fieldSelector }))
       .filter(matchesType)
-      .sort((one, other) => timeOf(one) - timeOf(other));
+      .sort((left, right) => timeOf(left) - timeOf(right));
     if (items.length === 0) {
       io.err(everywhere ? 'No events found.\n' : `No events found in ${namespace} namespace.\n`);
       return 0;

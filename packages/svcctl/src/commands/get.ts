@@ -102,15 +102,15 @@ function sortRows<T>(
   if (rows.length > 0 && entries.every(({ key }) => key === undefined)) {
     throw new CliError(`couldn't find any field with path "{${text}}" in the list of objects`);
   }
-  return entries.sort((one, other) => compareValues(one.key, other.key)).map(({ row }) => row);
+  return entries.sort((left, right) => compareValues(left.key, right.key)).map(({ row }) => row);
 }
 
-function compareValues(one: JsonValue | undefined, other: JsonValue | undefined): number {
-  if (one === undefined || other === undefined) {
-    return Number(one !== undefined) - Number(other !== undefined);
+function compareValues(left: JsonValue | undefined, right: JsonValue | undefined): number {
+  if (left === undefined || right === undefined) {
+    return Number(left !== undefined) - Number(right !== undefined);
   }
-  if (isNumber(one) && isNumber(other)) return Number(one) - Number(other);
-  return compareNaturally(textOf(one), textOf(other));
+  if (isNumber(left) && isNumber(right)) return Number(left) - Number(right);
+  return compareNaturally(textOf(left), textOf(right));
 }
 
 const isNumber = (value: JsonValue): value is number | bigint =>
@@ -153,7 +153,7 @@ export const getCommand: Command = {
       return 0;
     }
     const targets = await selectTargets(session, args);
-    if (session.flags.has('subresource') && targets.some((one) => one.name === undefined)) {
+    if (session.flags.has('subresource') && targets.some((target) => target.name === undefined)) {
       throw new CliError('subresource cannot be used when bulk resources are specified');
     }
     if (session.flags.boolean('watch') || session.flags.boolean('watch-only')) {

@@ -59,7 +59,9 @@ export const labelCommand: Command = {
       removed: 'unlabeled',
       unchanged: 'not labeled',
       overwriteError: (conflicts) => {
-        const errors = conflicts.map((one) => new CliError(`${one}, and --overwrite is false`));
+        const errors = conflicts.map(
+          (conflict) => new CliError(`${conflict}, and --overwrite is false`),
+        );
         return errors.length === 1 && errors[0] !== undefined
           ? errors[0]
           : new AggregateError(errors);

@@ -206,20 +206,20 @@ export const apiResourcesCommand: Command = {
     const verbs = flags.commaSeparated('verbs');
     const categories = flags.commaSeparated('categories');
     const found = (await session.discovery()).resources.filter(
-      (one) =>
-        one.preferred &&
-        one.verbs.length > 0 &&
-        (group === undefined || one.group === group) &&
-        (!flags.has('namespaced') || one.namespaced === flags.boolean('namespaced')) &&
-        verbs.every((verb) => one.verbs.includes(verb)) &&
-        categories.every((category) => one.categories.includes(category)),
+      (resource) =>
+        resource.preferred &&
+        resource.verbs.length > 0 &&
+        (group === undefined || resource.group === group) &&
+        (!flags.has('namespaced') || resource.namespaced === flags.boolean('namespaced')) &&
+        verbs.every((verb) => resource.verbs.includes(verb)) &&
+        categories.every((category) => resource.categories.includes(category)),
     );
     const sortBy = flags.text('sort-by');
     if (sortBy !== undefined && sortBy !== 'name' && sortBy !== 'kind') {
       throw new CliError('--sort-by accepts only name or kind');
     }
     const key = sortBy === 'kind' ? 'kind' : 'resource';
-    if (sortBy !== undefined) found.sort((one, other) => (one[key] < other[key] ? -1 : 1));
+    if (sortBy !== undefined) found.sort((left, right) => (left[key] < right[key] ? -1 : 1));
     if (flags.text('output') === 'name') {
       io.out(found.map((one) => `${withGroup(one.resource, one.group)}\n`).join(''));
       return 0;
@@ -248,7 +248,7 @@ export const apiVersionsCommand: Command = {
     session.io.out(
       [...groupVersions]
         .sort()
-        .map((one) => `${one}\n`)
+        .map((groupVersion) => `${groupVersion}\n`)
         .join(''),
     );
     return 0;

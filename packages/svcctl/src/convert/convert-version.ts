@@ -51,7 +51,7 @@ function kindIn(
   kinds: readonly ResourceDef[],
   type: { readonly group: string; readonly version: string; readonly kind: string },
 ): BuiltinKind | undefined {
-  const def = kinds.find((one) => one.group === type.group && one.kind === type.kind);
+  const def = kinds.find((kind) => kind.group === type.group && kind.kind === type.kind);
   const version = def?.versions.find((one) => one.version === type.version);
   return def === undefined || version === undefined ? undefined : { def, version };
 }
@@ -77,7 +77,7 @@ export function convertToVersion(
   }
   const groupVersion = parseApiVersion(outputVersion);
   const sharedKinds = allKinds(dialect).filter(
-    (one) => one.storage.prefix === from.def.storage.prefix && one.kind === from.def.kind,
+    (kind) => kind.storage.prefix === from.def.storage.prefix && kind.kind === from.def.kind,
   );
   const to =
     groupVersion === undefined

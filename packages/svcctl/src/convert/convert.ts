@@ -81,7 +81,7 @@ function convertOptions(flags: Flags): ConvertOptions {
 
 /** The encoding that a flag names. Throws CliError. */
 export function formOf(flag: string, value: string): ConvertForm {
-  const form = convertForms.find((one) => one === value);
+  const form = convertForms.find((convertForm) => convertForm === value);
   if (form !== undefined) return form;
   throw new CliError(`--${flag} must be one of ${convertForms.join(', ')}`);
 }

@@ -40,7 +40,9 @@ export async function removePods(
     pods.map((pod) => removeEach(removal, pod, targetOf(resource, pod))),
   );
   if (session.io.signal.aborted) throw session.io.signal.reason;
-  return outcomes.flatMap((one) => (one.status === 'rejected' ? [asError(one.reason)] : []));
+  return outcomes.flatMap((outcome) =>
+    outcome.status === 'rejected' ? [asError(outcome.reason)] : [],
+  );
 }
 
 const asError = (reason: unknown): Error =>

@@ -154,7 +154,7 @@ class Document {
     const within = ref === undefined ? options.within : [...options.within, ref];
     const resolved = this.#resolve(schema);
     const lines = Object.entries(propertiesOf(resolved))
-      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .toSorted(([left], [right]) => (left < right ? -1 : 1))
       .flatMap(([name, property]) => {
         if (!isObject(property)) return [];
         const line = this.#fieldLine(resolved, { name, property, recursive, level });
@@ -352,7 +352,7 @@ class Definitions {
     const indent = ' '.repeat(indents.fields * within.length);
     const required = Array.isArray(schema.required) ? schema.required : [];
     return Object.entries(propertiesOf(schema))
-      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .toSorted(([left], [right]) => (left < right ? -1 : 1))
       .flatMap(([name, property]) => {
         if (!isObject(property)) return [];
         const line = `${indent}${name}\t<${this.typeName(property)}>`;

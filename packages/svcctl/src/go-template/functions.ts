@@ -246,17 +246,17 @@ function equalsAny([first = none, ...others]: readonly GoValue[]): boolean {
   return others.some((other) => equals(unbox(first), unbox(other)));
 }
 
-function equals(one: GoValue, other: GoValue): boolean {
+function equals(left: GoValue, right: GoValue): boolean {
   const isNothing = (value: GoValue) => value.kind === 'none';
-  if (comparableKind(one) !== comparableKind(other)) {
-    if (isNothing(one) || isNothing(other)) return false;
+  if (comparableKind(left) !== comparableKind(right)) {
+    if (isNothing(left) || isNothing(right)) return false;
     throw new FunctionError('incompatible types for comparison');
   }
-  if (isNothing(one) || isNothing(other)) return isNothing(one) === isNothing(other);
-  if (comparableKind(one) === 'other') {
-    throw new FunctionError(`non-comparable type ${formatPlain(one)}: ${typeName(one)}`);
+  if (isNothing(left) || isNothing(right)) return isNothing(left) === isNothing(right);
+  if (comparableKind(left) === 'other') {
+    throw new FunctionError(`non-comparable type ${formatPlain(left)}: ${typeName(left)}`);
   }
-  return comparableValue(one) === comparableValue(other);
+  return comparableValue(left) === comparableValue(right);
 }
 
 /** The value in a form that `===` compares; safe integers become numbers. */

@@ -25,10 +25,10 @@ function unescapeLiteral(inner: string, quote: string): string | undefined {
     const end = slash < 0 ? inner.length : slash;
     parts.push(Buffer.from(inner.slice(at, end)));
     if (slash < 0) break;
-    const found = escapeAt(inner.slice(slash + 1, slash + 10), quote);
-    if (found === undefined) return undefined;
-    parts.push(found.bytes);
-    at = slash + 1 + found.length;
+    const escapeSequence = escapeAt(inner.slice(slash + 1, slash + 10), quote);
+    if (escapeSequence === undefined) return undefined;
+    parts.push(escapeSequence.bytes);
+    at = slash + 1 + escapeSequence.length;
   }
   return Buffer.concat(parts).toString();
 }

@@ -72,6 +72,6 @@ export function sortMaps(value: JsonValue, schema: Schema | undefined): JsonValu
   return Object.fromEntries(members);
 }
 
-function byBytes(one: string, other: string): number {
-  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+function byBytes(left: string, right: string): number {
+  return Buffer.compare(Buffer.from(left), Buffer.from(right));
 }

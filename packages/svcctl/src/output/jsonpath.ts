@@ -104,9 +104,9 @@ export function renderTemplate(template: Template, value: JsonValue): string {
   return template
     .map((node) => {
       if (node.type === 'text') return node.text;
-      const found = selectPath(node.path, value);
-      if (node.type === 'path') return found.map(valueText).join(' ');
-      return found.map((one) => renderTemplate(node.body, one)).join('');
+      const selected = selectPath(node.path, value);
+      if (node.type === 'path') return selected.map(valueText).join(' ');
+      return selected.map((item) => renderTemplate(node.body, item)).join('');
     })
     .join('');
 }
@@ -115,9 +115,9 @@ export function renderTemplate(template: Template, value: JsonValue): string {
 export function valuesOfTemplate(template: Template, value: JsonValue): JsonValue[] {
   return template.flatMap((node) => {
     if (node.type === 'text') return [];
-    const found = selectPath(node.path, value);
-    if (node.type === 'path') return found;
-    return found.flatMap((one) => valuesOfTemplate(node.body, one));
+    const selected = selectPath(node.path, value);
+    if (node.type === 'path') return selected;
+    return selected.flatMap((item) => valuesOfTemplate(node.body, item));
   });
 }
 
@@ -127,16 +127,16 @@ export function missingKey(template: Template, value: JsonValue): string | undef
     if (node.type === 'text') continue;
     let values: readonly JsonValue[] = [value];
     for (const [at, step] of node.path.steps.entries()) {
-      const next = (one: JsonValue) => selectPath({ ...node.path, steps: [step] }, one);
-      const isMissing = values.some((one) => isObject(one) && next(one).length === 0);
+      const next = (item: JsonValue) => selectPath({ ...node.path, steps: [step] }, item);
+      const isMissing = values.some((item) => isObject(item) && next(item).length === 0);
       const isDescent = node.path.steps[at - 1]?.kind === 'descend';
       if (step.kind === 'member' && isMissing && !isDescent) return step.name;
       values = values.flatMap(next);
     }
     if (node.type !== 'range') continue;
     const missing = values
-      .map((one) => missingKey(node.body, one))
-      .find((one) => one !== undefined);
+      .map((item) => missingKey(node.body, item))
+      .find((name) => name !== undefined);
     if (missing !== undefined) return missing;
   }
   return undefined;

@@ -264,7 +264,7 @@ function itemsOf(object: JsonObject): JsonObject[] {
 
 function withoutManagedFields(object: JsonObject): JsonObject {
   if (Array.isArray(object.items)) {
-    const items = object.items.map((one) => (isObject(one) ? withoutManagedFields(one) : one));
+    const items = object.items.map((item) => (isObject(item) ? withoutManagedFields(item) : item));
     return { ...object, items };
   }
   if (!isObject(object.metadata) || object.metadata.managedFields === undefined) return object;

@@ -13,7 +13,7 @@ export const ruleHeads: readonly string[] = [
 export function ruleRows(rules: readonly PolicyRule[]): string[][] {
   return mergeVerbs(rules.flatMap(piecesOf))
     .map((rule) => ({ rule, key: sortKey(rule) }))
-    .sort((one, other) => (one.key < other.key ? -1 : Number(one.key > other.key)))
+    .sort((left, right) => (left.key < right.key ? -1 : Number(left.key > right.key)))
     .map(({ rule }) => rowOf(rule));
 }
 

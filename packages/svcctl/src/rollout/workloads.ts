@@ -72,7 +72,7 @@ export async function readHistory(session: Session, target: Target): Promise<His
   const byNumber = new Map<number, Revision>();
   for (const revision of await readRevisions(session, workload, kind))
     byNumber.set(revision.revision, revision);
-  const revisions = [...byNumber.values()].sort((one, other) => one.revision - other.revision);
+  const revisions = [...byNumber.values()].sort((left, right) => left.revision - right.revision);
   return { target, workload, revisions };
 }
 
@@ -171,8 +171,8 @@ export function selectorText(selector: JsonObject): string {
 }
 
 /** Whether two templates are equal except for the label that distinguishes ReplicaSets. */
-export function isSameTemplate(one: JsonObject, other: JsonObject): boolean {
-  return jsonEqual(withoutEmpty(withoutHash(one)), withoutEmpty(withoutHash(other)));
+export function isSameTemplate(left: JsonObject, right: JsonObject): boolean {
+  return jsonEqual(withoutEmpty(withoutHash(left)), withoutEmpty(withoutHash(right)));
 }
 
 /** Returns a template without the label that distinguishes ReplicaSets. */
@@ -220,14 +220,14 @@ export async function findWorkloads(
   if (args.length === 0 && !hasManifests(session)) {
     throw new CliError('required resource not specified');
   }
-  const found: Workload[] = [];
+  const workloads: Workload[] = [];
   const targets = await selectTargets(session, args);
   const failures = await visitEach(session.io, targets, async (target) => {
     for (const object of await fetchTarget(session, target)) {
-      found.push({ target: targetOf(target.resource, object), object });
+      workloads.push({ target: targetOf(target.resource, object), object });
     }
   });
-  return { found, failures };
+  return { found: workloads, failures };
 }
 
 /** `Deployment.apps`, or `Pod` of the core group. */

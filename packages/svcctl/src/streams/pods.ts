@@ -158,5 +158,5 @@ async function listPods(session: Session, labelSelector: string): Promise<JsonOb
   const target = { resource, namespace: session.namespace, name: undefined };
   const pods = await listObjects(session.client, target, { labelSelector });
   const rank = (pod: JsonObject) => (textAt(pod, 'status', 'phase') === 'Running' ? 0 : 1);
-  return pods.toSorted((one, other) => rank(one) - rank(other));
+  return pods.toSorted((left, right) => rank(left) - rank(right));
 }

@@ -41,8 +41,8 @@ describe('tar archives', () => {
   ];
 
   test.each([1, 7, 512, 1_000_000])('round-trip in chunks of %i bytes', async (size) => {
-    const expected = files.map((one) =>
-      one.entry.name === 'skipped' ? { ...one, text: '' } : one,
+    const expected = files.map((file) =>
+      file.entry.name === 'skipped' ? { ...file, text: '' } : file,
     );
     expect(await read(archiveOf(files), size)).toEqual(expected);
   });

@@ -312,7 +312,7 @@ function grantsIn(rbac: Rbac, permission: Permission): Grant[] {
   return [
     ...rbac.clusterrolebindings.flatMap((binding) => grantsOf(binding, 'ClusterRoleBinding')),
     ...rbac.rolebindings.flatMap((binding) => grantsOf(binding, 'RoleBinding')),
-  ].sort((one, other) => (subjectText(one.subject) < subjectText(other.subject) ? -1 : 1));
+  ].sort((left, right) => (subjectText(left.subject) < subjectText(right.subject) ? -1 : 1));
 }
 
 /** The roles with the permission, and its resource names; an empty list means all. */

@@ -167,17 +167,17 @@ function byName(items: readonly JsonValue[]): Map<string, JsonValue> | undefined
   return found;
 }
 
-function samePath(one: Change, other: Change): boolean {
-  return pathText(one.path) === pathText(other.path);
+function samePath(left: Change, right: Change): boolean {
+  return pathText(left.path) === pathText(right.path);
 }
 
 /**
  * Whether one path is a prefix of the other. List indexes shift, so lists are compared as a whole.
  */
-function overlaps(one: Change, other: Change): boolean {
-  const length = Math.min(one.path.length, other.path.length);
+function overlaps(left: Change, right: Change): boolean {
+  const length = Math.min(left.path.length, right.path.length);
   for (let index = 0; index < length; index += 1) {
-    const [step, otherStep] = [one.path[index], other.path[index]];
+    const [step, otherStep] = [left.path[index], right.path[index]];
     if (typeof step === 'number' && typeof otherStep === 'number') return true;
     if (JSON.stringify(step) !== JSON.stringify(otherStep)) return false;
   }

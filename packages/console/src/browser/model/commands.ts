@@ -60,7 +60,7 @@ export function rankCommands<T extends Pick<Command, 'label' | 'detail' | 'words
   return commands
     .map((command) => ({ command, score: scoreOf(command, queryWords) }))
     .filter(({ score }) => score > 0)
-    .sort((one, other) => other.score - one.score)
+    .sort((left, right) => right.score - left.score)
     .map(({ command }) => command);
 }
 

@@ -272,7 +272,7 @@ export function manifestsIn(
     const at = firstKinds.indexOf(target?.kind.kind ?? '');
     return at < 0 ? firstKinds.length : at;
   };
-  return found.sort((one, other) => rank(one) - rank(other));
+  return found.sort((left, right) => rank(left) - rank(right));
 }
 
 /** Splits a YAML stream into its nonempty documents. */

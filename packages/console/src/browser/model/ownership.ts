@@ -31,7 +31,7 @@ export function ownersByField(owners: readonly FieldOwner[]): Map<string, FieldO
   for (const owner of owners) {
     for (const field of owner.fields) found.set(field, [...(found.get(field) ?? []), owner]);
   }
-  return new Map([...found].sort(([one], [other]) => (one < other ? -1 : 1)));
+  return new Map([...found].sort(([left], [right]) => (left < right ? -1 : 1)));
 }
 
 /** The paths of a field set's leaves; `.` is the value itself and only counts as a leaf. */

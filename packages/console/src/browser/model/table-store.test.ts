@@ -45,7 +45,7 @@ test('CLIENT-4: pages of one resourceVersion and later changes yield the current
       const check = (): void => {
         const end = isDone ? '~' : (listed[read - 1]?.key ?? '');
         const wanted = [...truth.values()].filter((one) => one.key <= end);
-        const inOrder = wanted.sort((one, other) => (one.key < other.key ? -1 : 1));
+        const inOrder = wanted.sort((left, right) => (left.key < right.key ? -1 : 1));
         expect(rows.sorted).toEqual(inOrder);
         expect(rows.size).toBe(wanted.length);
       };

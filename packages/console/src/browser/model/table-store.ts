@@ -62,8 +62,8 @@ export class TableRows {
   }
 }
 
-function byKey(one: TableRow, other: TableRow): number {
-  return one.key < other.key ? -1 : 1;
+function byKey(left: TableRow, right: TableRow): number {
+  return left.key < right.key ? -1 : 1;
 }
 
 /** The objects that a table shows. */

@@ -105,15 +105,15 @@ export function sortRows(
   };
   return rows
     .map((row) => ({ row, key: keyOf(row) }))
-    .sort((one, other) => sign * compareCells(one.key, other.key))
+    .sort((left, right) => sign * compareCells(left.key, right.key))
     .map(({ row }) => row);
 }
 
 const collator = new Intl.Collator('en', { numeric: true });
 
-function compareCells(one: JsonValue, other: JsonValue): number {
-  if (typeof one === 'number' && typeof other === 'number') return one - other;
-  return collator.compare(String(one), String(other));
+function compareCells(left: JsonValue, right: JsonValue): number {
+  if (typeof left === 'number' && typeof right === 'number') return left - right;
+  return collator.compare(String(left), String(right));
 }
 
 /** Filter texts by column, or by `namespace`. */

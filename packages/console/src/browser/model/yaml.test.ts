@@ -149,10 +149,10 @@ describe('values', () => {
 
   test('CLIENT-4: merging loses no change of either side', () => {
     fc.assert(
-      fc.property(json, json, (one, other) => {
-        expect(mergeChanges({ base: one, mine: other, theirs: one })).toEqual(other);
-        expect(mergeChanges({ base: one, mine: one, theirs: other })).toEqual(other);
-        expect(changesBetween(one, one)).toEqual([]);
+      fc.property(json, json, (left, right) => {
+        expect(mergeChanges({ base: left, mine: right, theirs: left })).toEqual(right);
+        expect(mergeChanges({ base: left, mine: left, theirs: right })).toEqual(right);
+        expect(changesBetween(left, left)).toEqual([]);
       }),
     );
   });

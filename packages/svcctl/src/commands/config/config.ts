@@ -48,7 +48,7 @@ const viewCommand: Command = {
     const selected = flags.boolean('minify') ? minify(config, flags.text('context')) : config;
     const entries = (list: ListName) => {
       const result = [...selected[list]]
-        .sort(([one], [other]) => (one < other ? -1 : 1))
+        .sort(([left], [right]) => (left < right ? -1 : 1))
         .map(([name, entry]) => ({ name, [bodyNames[list]]: printedBody(session, entry) }));
       return result.length === 0 ? null : result;
     };
@@ -222,9 +222,9 @@ const renameContextCommand: Command = {
     if (newName === '') throw new CliError('You must specify a new non-empty context name');
     const { contexts, currentContext } = await readMerged(session);
     const quoted = JSON.stringify(name);
-    const found = contexts.get(name);
+    const context = contexts.get(name);
     const file = defaultFile(session);
-    if (found === undefined) {
+    if (context === undefined) {
       throw new CliError(`cannot rename the context ${quoted}, it's not in ${file}`);
     }
     if (contexts.has(newName)) {
@@ -233,7 +233,7 @@ const renameContextCommand: Command = {
           `the context ${JSON.stringify(newName)} already exists in ${file}`,
       );
     }
-    await changeEntry(session, { list: 'contexts', name: newName }, () => found.body);
+    await changeEntry(session, { list: 'contexts', name: newName }, () => context.body);
     await changeEntry(session, { list: 'contexts', name }, () => undefined);
     if (currentContext === name) await changeCurrentContext(session, newName);
     session.io.out(`Context ${quoted} renamed to ${JSON.stringify(newName)}.\n`);

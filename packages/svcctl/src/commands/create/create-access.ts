@@ -223,7 +223,7 @@ function rulesByGroup(
   }
   const resourceNames = [...new Set(session.flags.list('resource-name'))];
   return [...byGroup]
-    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .sort(([left], [right]) => (left < right ? -1 : 1))
     .map(([group, resources]) => ({
       apiGroups: [group],
       ...(resourceNames.length === 0 ? {} : { resourceNames }),

@@ -202,7 +202,7 @@ async function drainNode(session: Session, node: string): Promise<string | undef
     removePods(session, found.pods),
   );
   if (failures.length === 0) return undefined;
-  const message = aggregateText(failures.map((one) => one.message));
+  const message = aggregateText(failures.map((failure) => failure.message));
   const { pods, errors } = await podsToDrain(session, node);
   if (pods.length > 0) {
     const label = `pending pods in node ${JSON.stringify(node)} when an error occurred`;

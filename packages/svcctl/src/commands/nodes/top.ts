@@ -86,9 +86,9 @@ const podCommand: Command = {
     if (metrics.length === 0) return reportNoPods(session);
     const withNamespace = flags.boolean('all-namespaces');
     const perContainer = flags.boolean('containers');
-    const pods = metrics.map((one) => ({
-      ...usageOfPod(one),
-      containers: listAt(one, 'containers').map(usageOfContainer),
+    const pods = metrics.map((metric) => ({
+      ...usageOfPod(metric),
+      containers: listAt(metric, 'containers').map(usageOfContainer),
     }));
     const lines = sortRows(session, pods).flatMap((pod) => {
       const namespaceCells = withNamespace ? [pod.namespace] : [];
@@ -218,7 +218,7 @@ function sortRows<Row extends UsageRow>({ flags }: Session, rows: readonly Row[]
     return left === right ? 0 : (left ?? '') < (right ?? '') ? -1 : 1;
   };
   if (by !== 'cpu' && by !== 'memory') return rows.toSorted(nameOrder);
-  return rows.toSorted((one, other) => other.usage[by] - one.usage[by]);
+  return rows.toSorted((left, right) => right.usage[by] - left.usage[by]);
 }
 
 function usageCells({ cpu, memory }: Usage, available?: JsonObject): string[] {

@@ -110,19 +110,19 @@ async function resourceAttributes(
   const slash = what.indexOf('/');
   const type = slash < 0 ? what : what.slice(0, slash);
   const name = slash < 0 ? '' : what.slice(slash + 1);
-  const found = await findResource(session, type);
+  const resource = await findResource(session, type);
   const everywhere = session.flags.boolean('all-namespaces');
-  if (found !== undefined && !found.namespaced && !everywhere) {
-    const group = found.group === '' ? '' : ` in group '${found.group}'`;
-    session.io.err(`Warning: resource '${found.resource}' is not namespace scoped${group}\n`);
+  if (resource !== undefined && !resource.namespaced && !everywhere) {
+    const group = resource.group === '' ? '' : ` in group '${resource.group}'`;
+    session.io.err(`Warning: resource '${resource.resource}' is not namespace scoped${group}\n`);
   }
   if (!everywhere) warnAboutVerb(session, verb, resourceVerbs);
   const subresource = session.flags.text('subresource') ?? '';
   return {
     ...(everywhere ? {} : { namespace: session.namespace }),
     verb,
-    group: found?.group ?? '',
-    resource: found?.resource ?? type,
+    group: resource?.group ?? '',
+    resource: resource?.resource ?? type,
     ...(subresource === '' ? {} : { subresource }),
     ...(name === '' ? {} : { name }),
   };

@@ -231,9 +231,9 @@ const notFound = (revision: number): CliError =>
 /** Selects a revision by number; 0 for the previous one. Throws CliError if there is none. */
 function selectRevision({ target, workload, revisions }: History, requested: number): Revision {
   if (requested > 0) {
-    const found = revisions.find((one) => one.revision === requested);
-    if (found === undefined) throw notFound(requested);
-    return found;
+    const revision = revisions.find((revision) => revision.revision === requested);
+    if (revision === undefined) throw notFound(requested);
+    return revision;
   }
   const before = revisions.at(-2);
   if (before !== undefined) return before;

@@ -199,10 +199,15 @@ export const envCommand: Command = {
     if (session.flags.boolean('list')) {
       const { objects, failures } = await settableObjects(session, words);
       if (failures.length > 0) throw failures[0];
-      for (const one of objects) {
-        await withPodSpec(one, async (spec) => {
-          const after = changeEnvironment(session, { spec, changes, selector, object: one.object });
-          await listEnvironment(session, { spec: after, selector, object: one.object });
+      for (const object of objects) {
+        await withPodSpec(object, async (spec) => {
+          const after = changeEnvironment(session, {
+            spec,
+            changes,
+            selector,
+            object: object.object,
+          });
+          await listEnvironment(session, { spec: after, selector, object: object.object });
           return after;
         });
       }

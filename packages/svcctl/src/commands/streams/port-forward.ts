@@ -112,23 +112,23 @@ const targetPortText = (target: unknown, port: unknown) =>
 
 function servicePort(service: JsonObject, portText: string): JsonObject {
   const ports = listAt(service, 'spec', 'ports');
-  const found = ports.find((one) =>
-    isNumber(portText) ? one['port'] === Number(portText) : one['name'] === portText,
+  const port = ports.find((port) =>
+    isNumber(portText) ? port['port'] === Number(portText) : port['name'] === portText,
   );
-  if (found === undefined) {
+  if (port === undefined) {
     const what = isNumber(portText) ? `a service port ${portText}` : `a named port '${portText}'`;
     throw new CliError(`Service '${nameOf(service)}' does not have ${what}`);
   }
-  if (found['protocol'] === 'UDP') {
+  if (port['protocol'] === 'UDP') {
     throw new CliError(`UDP protocol is not supported for ${portText}`);
   }
-  return found;
+  return port;
 }
 
 function containerPort(pod: JsonObject, name: string): number {
   const ports = listAt(pod, 'spec', 'containers').flatMap((one) => listAt(one, 'ports'));
-  const found = ports.find((one) => one['name'] === name);
-  if (found !== undefined) return Number(found['containerPort']);
+  const port = ports.find((port) => port['name'] === name);
+  if (port !== undefined) return Number(port['containerPort']);
   throw new CliError(`Pod '${nameOf(pod)}' does not have a named port '${name}'`);
 }
 
@@ -140,7 +140,9 @@ async function serve(
 ): Promise<void> {
   const { io, flags } = session;
   const addresses = flags.list('address').length === 0 ? ['localhost'] : flags.list('address');
-  const hosts = addresses.flatMap((one) => (one === 'localhost' ? ['127.0.0.1', '::1'] : [one]));
+  const hosts = addresses.flatMap((address) =>
+    address === 'localhost' ? ['127.0.0.1', '::1'] : [address],
+  );
   const servers: Server[] = [];
   const connections = new Set<Socket>();
   const accept = (forward: Forward) => (socket: Socket) => {

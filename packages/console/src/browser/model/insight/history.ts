@@ -71,8 +71,8 @@ export class ObjectHistory {
 }
 
 function earlierWrites(object: JsonObject): EarlierWrite[] {
-  const byTime = (one: EarlierWrite, other: EarlierWrite): number =>
-    other.time < one.time ? -1 : Number(other.time > one.time);
+  const byTime = (left: EarlierWrite, right: EarlierWrite): number =>
+    right.time < left.time ? -1 : Number(right.time > left.time);
   return fieldOwners(object).sort(byTime);
 }
 

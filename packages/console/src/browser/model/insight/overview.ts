@@ -228,7 +228,7 @@ export function trafficBetween(
   if (seconds <= 0 || requests < 0) return undefined;
   const counts = [...after.durations]
     .map(([limit, count]) => [limit, count - (before.durations.get(limit) ?? 0)] as const)
-    .sort(([one], [other]) => one - other);
+    .sort(([left], [right]) => left - right);
   return {
     atMs: after.atMs,
     requestsPerSecond: requests / seconds,

@@ -162,11 +162,11 @@ function nodeOf(
   return { uid, role, kind: target.kind.kind, name: target.name, target, isTerminating };
 }
 
-function isSame(one: ObjectName, other: ObjectName): boolean {
+function isSame(left: ObjectName, right: ObjectName): boolean {
   return (
-    one.name === other.name &&
-    one.namespace === other.namespace &&
-    one.kind.resource === other.kind.resource &&
-    one.kind.group === other.kind.group
+    left.name === right.name &&
+    left.namespace === right.namespace &&
+    left.kind.resource === right.kind.resource &&
+    left.kind.group === right.kind.group
   );
 }

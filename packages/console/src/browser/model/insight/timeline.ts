@@ -55,7 +55,7 @@ export function timelineOf(object: JsonObject, events: readonly JsonObject[]): T
     ...lifecycleEntries(objectOf(object, 'metadata')),
   ];
   const timeOf = ({ time }: TimelineEntry): number => Date.parse(time) || 0;
-  return entries.sort((one, other) => timeOf(other) - timeOf(one));
+  return entries.sort((left, right) => timeOf(right) - timeOf(left));
 }
 
 function conditionEntry({ type, status, reason, message, time, tone }: Condition): TimelineEntry {

@@ -100,14 +100,14 @@ function keysOf(lines: readonly string[], column: number): string[] {
  * Keys of the same object in one direction, up to a line that is indented less or begins an item.
  */
 function keysBelow(lines: readonly string[], indent: number): string[] {
-  const found: string[] = [];
+  const keys: string[] = [];
   for (const text of lines) {
     const line = readLine(text);
     if (line === undefined) continue;
     if (line.column < indent || (line.column === indent && line.isItem)) break;
-    if (line.column === indent && line.key !== undefined) found.push(line.key);
+    if (line.column === indent && line.key !== undefined) keys.push(line.key);
   }
-  return found;
+  return keys;
 }
 
 function readLine(text: string | undefined): Line | undefined {

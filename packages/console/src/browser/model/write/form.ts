@@ -47,7 +47,7 @@ export function formFields(schemas: JsonObject, schema: JsonObject): FormField[]
       const description = descriptionOf(property) || descriptionOf(dereference(schemas, property));
       return [{ name, property, description, isRequired: required.has(name) }];
     })
-    .sort((one, other) => rankOf(one) - rankOf(other));
+    .sort((left, right) => rankOf(left) - rankOf(right));
 }
 
 function rankOf({ name, isRequired }: FormField): number {

@@ -206,13 +206,13 @@ function RevisionItem(props: { readonly revision: Revision }) {
           <Age time={time} />
         </span>
       </div>
-      {changes.map((one) => (
-        <section key={`${one.manager} ${one.subresource}`} class="by-manager">
+      {changes.map((change) => (
+        <section key={`${change.manager} ${change.subresource}`} class="by-manager">
           <h3>
-            by <strong>{one.manager || 'an unknown manager'}</strong>
-            {one.subresource !== '' && <span class="chip">{one.subresource}</span>}
+            by <strong>{change.manager || 'an unknown manager'}</strong>
+            {change.subresource !== '' && <span class="chip">{change.subresource}</span>}
           </h3>
-          <ChangeList changes={one.changes} none="No field changed." />
+          <ChangeList changes={change.changes} none="No field changed." />
         </section>
       ))}
     </li>

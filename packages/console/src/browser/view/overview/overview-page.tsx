@@ -86,7 +86,7 @@ function Inventory(props: { readonly counts: readonly KindCount[] }) {
     groups.set(group, [...(groups.get(group) ?? []), one]);
   }
   const sortedGroups = [...groups].sort(
-    ([one], [other]) => totalOf(groups, other) - totalOf(groups, one),
+    ([left], [right]) => totalOf(groups, right) - totalOf(groups, left),
   );
   return (
     <section class="panel inventory" aria-label="Inventory">
@@ -149,8 +149,8 @@ function ActivityFeed() {
       <h2>Changes</h2>
       {feed.items.length === 0 && <Empty>Changes appear here as they happen.</Empty>}
       <ol class="feed">
-        {feed.items.map((one) => (
-          <Item key={`${one.type} ${one.resourceVersion} ${one.target.name}`} activity={one} />
+        {feed.items.map((item) => (
+          <Item key={`${item.type} ${item.resourceVersion} ${item.target.name}`} activity={item} />
         ))}
       </ol>
     </section>
