@@ -54,7 +54,9 @@ test('ADM-1: the flags set the default toleration seconds', async () => {
   const seconds = { notReadyTolerationSeconds: 7, unreachableTolerationSeconds: 8 };
   await within({ disabled, ...seconds }, async (server, core) => {
     const { body } = await server.post(`${core}/pods`, pod('p'));
-    expect(body.spec.tolerations.map((one: JsonObject) => one.tolerationSeconds)).toEqual([7, 8]);
+    expect(
+      body.spec.tolerations.map((toleration: JsonObject) => toleration.tolerationSeconds),
+    ).toEqual([7, 8]);
   });
 });
 
@@ -127,7 +129,7 @@ test('ADM-1: ExtendedResourceToleration adds tolerations for extended resources'
       operator: 'Exists',
       effect: 'NoSchedule',
     });
-    const keys = body.spec.tolerations.map((one: JsonObject) => one.key);
+    const keys = body.spec.tolerations.map((toleration: JsonObject) => toleration.key);
     expect(keys).not.toContain('cpu');
   });
 });
@@ -165,7 +167,7 @@ test('ADM-1: PodTolerationRestriction merges and restricts tolerations by namesp
     const resources = { requests: { cpu: '1' } };
     const asking = { containers: [{ name: 'main', image: 'x', resources }] };
     const { tolerations } = (await server.post(path, pod('asks', asking))).body.spec;
-    expect(tolerations.map((one: JsonObject) => one.key)).toEqual([
+    expect(tolerations.map((toleration: JsonObject) => toleration.key)).toEqual([
       'own',
       'node.svc.io/memory-pressure',
     ]);

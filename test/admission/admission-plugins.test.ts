@@ -230,7 +230,9 @@ describe('plugins that run by default', async () => {
     expect(spec.overhead).toEqual({ cpu: '250m', memory: '64Mi' });
     expect(spec.nodeSelector).toEqual({ kind: 'heavy' });
     expect(spec.tolerations[0] ?? {}).toMatchObject({ effect: expect.any(String) });
-    expect(spec.tolerations.map((one: { key: string }) => one.key)).toContain('heavy');
+    expect(spec.tolerations.map((toleration: { key: string }) => toleration.key)).toContain(
+      'heavy',
+    );
     const forbidden = 'pods "h" is forbidden:';
     const refused = (more: object) => refusal(core('pods'), pod('h', more));
     expect(await refused({ runtimeClassName: 'absent' })).toBe(

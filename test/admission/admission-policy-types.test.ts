@@ -168,9 +168,9 @@ test('ADM-3: rules match plural or singular names, and empty groups match all', 
 test('ADM-3: at most ten kinds are checked', async () => {
   const many = 'configmaps endpoints events limitranges namespaces nodes pods podtemplates secrets';
   const rules = [rule('', ...many.split(' '), 'serviceaccounts'), rule('apps', 'deployments')];
-  const found = await complaintsOf('object.no == 1', rules);
-  expect(found).toHaveLength(10);
-  expect(found.join()).not.toContain('apps/');
+  const complaints = await complaintsOf('object.no == 1', rules);
+  expect(complaints).toHaveLength(10);
+  expect(complaints.join()).not.toContain('apps/');
   const few = [rule('', 'pods'), rule('apps', 'deployments')];
   expect(await complaintsOf('object.no == 1', few)).toEqual([
     "/v1, Kind=Pod: undefined field 'no'",
@@ -214,7 +214,9 @@ test('ADM-3: the controller applies the status with its field manager', async ()
   await checked(name);
   const { metadata } = (await server.get(`${policies}/${name}`)).body;
   const manager = 'validatingadmissionpolicy-status-controller';
-  const entry = metadata.managedFields.find((one: ManagedFieldsEntry) => one.manager === manager);
+  const entry = metadata.managedFields.find(
+    (managedField: ManagedFieldsEntry) => managedField.manager === manager,
+  );
   const fields = { 'f:observedGeneration': {}, 'f:typeChecking': { 'f:expressionWarnings': {} } };
   expect(entry).toMatchObject({
     operation: 'Apply',

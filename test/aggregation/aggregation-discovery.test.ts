@@ -27,8 +27,8 @@ async function aggregated(
 ): Promise<DiscoveredGroup> {
   return eventually(async () => {
     const { body } = await server.get<DiscoveredGroups>('/apis', { accept });
-    const found = body.items.find((one) => one.metadata.name === group);
-    return found !== undefined && wanted(found) ? found : undefined;
+    const item = body.items.find((item) => item.metadata.name === group);
+    return item !== undefined && wanted(item) ? item : undefined;
   }, `discovery of ${group}`);
 }
 
@@ -57,7 +57,7 @@ test('ADM-4: /apis and /apis/<group> list aggregated groups by priority', async 
   const local = await server.get('/apis/apps');
   expect(local.body.preferredVersion.version).toBe('v1');
   const item = await aggregated(group, ({ versions: all }) => all.length === 2);
-  expect(item.versions.map((one) => one.version)).toEqual(['v1beta1', 'v1']);
+  expect(item.versions.map((version) => version.version)).toEqual(['v1beta1', 'v1']);
   const all = (await server.get('/apis', { accept })).body.items.map(
     (one: ApiObject) => one.metadata.name,
   );
@@ -136,7 +136,7 @@ test('ADM-4: aggregated discovery includes the other server’s document', async
     accept: accept.replace('v=v2', 'v=v2beta1'),
   });
   expect(body.apiVersion).toBe('apidiscovery.svc.io/v2beta1');
-  expect(body.items.find((one: ApiObject) => one.metadata.name === group)).toEqual(found);
+  expect(body.items.find((item: ApiObject) => item.metadata.name === group)).toEqual(found);
   const again = await server.get('/apis', {
     accept: accept.replace('v=v2', 'v=v2beta1'),
     headers: { 'if-none-match': String(headers['etag']) },
@@ -193,7 +193,7 @@ test.each([
   const found = await aggregated(group, ({ versions }) => versions[0]?.freshness === 'Stale');
   expect(found.versions).toEqual([{ version: 'v1', freshness: 'Stale' }]);
   const { body } = await server.get<DiscoveredGroups>('/apis', { accept });
-  const apps = body.items.find((one) => one.metadata.name === 'apps');
+  const apps = body.items.find((item) => item.metadata.name === 'apps');
   expect(apps?.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
 });
 
@@ -233,7 +233,9 @@ test('ADM-4: a manual APIService for a local group version ranks it in /apis', a
   const local = apiService('apps', { groupPriorityMinimum: 1, versionPriority: 1 });
   expect((await server.post(apiServices, local)).status).toBe(201);
   await condition(server, 'v1.apps', { status: 'True', reason: 'Local' });
-  const names = (await server.get('/apis')).body.groups.map((one: { name: string }) => one.name);
+  const names = (await server.get('/apis')).body.groups.map(
+    (group: { name: string }) => group.name,
+  );
   expect(names.at(-1)).toBe('apps');
   expect((await server.get('/apis/apps/v1')).body.resources.length).toBeGreaterThan(5);
   await server.remove(`${apiServices}/v1.apps`);

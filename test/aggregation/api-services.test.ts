@@ -144,7 +144,7 @@ test.each([
 ])('an APIService with %j is invalid', async (spec, fields) => {
   const answer = await server.post(`${services}?dryRun=All`, apiService(spec));
   expect(answer.status).toBe(422);
-  expect(answer.body.details.causes.map((one: StatusCause) => one.field)).toEqual(fields);
+  expect(answer.body.details.causes.map((cause: StatusCause) => cause.field)).toEqual(fields);
 });
 
 test('the status accepts conditions with the three statuses', async () => {

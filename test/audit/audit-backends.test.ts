@@ -69,7 +69,7 @@ describe('webhook', async () => {
       apiVersion: 'audit.svc.io/v1',
       metadata: {},
     });
-    const names = first?.body.items.map((one) => (one['objectRef'] as JsonObject)['name']);
+    const names = first?.body.items.map((item) => (item['objectRef'] as JsonObject)['name']);
     expect(names).toEqual(['w0', 'w1', 'w2']);
     expect(first?.body.items[0]).not.toHaveProperty('kind');
     await server.stop();

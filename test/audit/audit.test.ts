@@ -157,8 +157,8 @@ test('OPS-2: omitManagedFields removes managed fields', async () => {
   const list = named();
   await server.get(pods, { headers: list.headers });
   const { items } = (await folder.lastOf(list.id)).responseObject;
-  expect(items.map((one: ApiObject) => one.metadata.name)).toContain('m');
-  expect(items.some((one: ApiObject) => one.metadata.managedFields !== undefined)).toBe(false);
+  expect(items.map((item: ApiObject) => item.metadata.name)).toContain('m');
+  expect(items.some((item: ApiObject) => item.metadata.managedFields !== undefined)).toBe(false);
 
   const put = named();
   await server.put(`${pods}/m`, made.body, { headers: put.headers });

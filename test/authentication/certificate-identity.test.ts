@@ -165,7 +165,7 @@ describe('TRUST-5: a certificate request is one block in one encoding', () => {
   ])('TRUST-5: with %s it is refused', async (_, pem) => {
     const asked = await ask(pem);
     expect(asked.status, asked.text).toBe(422);
-    expect(asked.body.details.causes.map((one: StatusCause) => one.field)).toEqual([
+    expect(asked.body.details.causes.map((cause: StatusCause) => cause.field)).toEqual([
       'spec.request',
     ]);
     expect((await server.get(`${requests}/asked-${count}`)).status).toBe(404);

@@ -73,7 +73,9 @@ export function bindingOf(
     kind,
     metadata: { name },
     roleRef: { apiGroup: rbacGroup, kind: roleKind, name: role },
-    subjects: subjects.map((one) => (typeof one === 'string' ? { kind: 'User', name: one } : one)),
+    subjects: subjects.map((subject) =>
+      typeof subject === 'string' ? { kind: 'User', name: subject } : subject,
+    ),
   };
 }
 

@@ -154,9 +154,10 @@ describe(`AUTHZ-3: files of configuration, seed ${seed}`, () => {
         expect(authorizers.length, where).toBeGreaterThan(0);
         const names = authorizers.map(({ name }) => name);
         expect(new Set(names).size, where).toBe(names.length);
-        for (const one of authorizers) {
-          if (one.type !== 'Webhook') expect(one.name, where).toBe(one.type.toLowerCase());
-          else keepsRules(one.webhook, where);
+        for (const authorizer of authorizers) {
+          if (authorizer.type !== 'Webhook')
+            expect(authorizer.name, where).toBe(authorizer.type.toLowerCase());
+          else keepsRules(authorizer.webhook, where);
         }
       } catch (error) {
         if (!(error instanceof ConfigurationError)) throw new Error(where, { cause: error });

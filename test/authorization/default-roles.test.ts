@@ -15,7 +15,7 @@ import { eventually, freshNamespace, type TestServer } from '../support/harness.
 import { withServer } from '../support/with-server.ts';
 
 const autoupdate = `${rbacGroup}/autoupdate`;
-const names = (items: { metadata: { name: string } }[]) => items.map((one) => one.metadata.name);
+const names = (items: { metadata: { name: string } }[]) => items.map((item) => item.metadata.name);
 
 describe('defaults', async () => {
   const server = await withServer();
@@ -33,12 +33,12 @@ describe('defaults', async () => {
     ] as const) {
       const { body } = await server.get(`${rbacPath}/${resource}${selector}`);
       const found = body.items.map(
-        (one: { metadata: { name: string; namespace?: string } }) =>
-          `${one.metadata.namespace ?? ''}/${one.metadata.name}`,
+        (item: { metadata: { name: string; namespace?: string } }) =>
+          `${item.metadata.namespace ?? ''}/${item.metadata.name}`,
       );
       const wanted = objects.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
       expect(found).toEqual(wanted.sort());
-      for (const one of body.items) expect(one.metadata.annotations[autoupdate]).toBe('true');
+      for (const item of body.items) expect(item.metadata.annotations[autoupdate]).toBe('true');
     }
   });
 
@@ -67,7 +67,7 @@ describe('defaults', async () => {
     );
     const subjects = async (name: string) =>
       (await server.get(`${rbacPath}/clusterrolebindings/${name}`)).body.subjects?.map(
-        (one: { name: string }) => one.name,
+        (subject: { name: string }) => subject.name,
       );
     expect(await subjects('cluster-admin')).toEqual(['system:masters']);
     expect(await subjects('system:basic-user')).toEqual(['system:authenticated']);
@@ -227,9 +227,9 @@ describe('reconciliation', () => {
     const discovery = await server.get(`${roles}/system:discovery`);
     expect(discovery.body.rules ?? []).toEqual([]);
     const bound = await server.get(`${bindings}/system:discovery`);
-    expect(names(bound.body.subjects.map((one: { name: string }) => ({ metadata: one })))).toEqual([
-      'system:authenticated',
-    ]);
+    expect(
+      names(bound.body.subjects.map((subject: { name: string }) => ({ metadata: subject }))),
+    ).toEqual(['system:authenticated']);
     expect((await server.get(`${roles}/system:monitoring`)).status).toBe(200);
     const again = await server.get(`${bindings}/system:basic-user`);
     expect(again.body.roleRef.name).toBe('system:basic-user');

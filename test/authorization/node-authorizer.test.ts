@@ -190,9 +190,9 @@ describe('AUTHZ-9: pods, nodes, and objects named after the node', () => {
     const own = `${pods}?fieldSelector=spec.nodeName%3Dn1`;
     const list = await server.get(own, as(n1));
     expect(list.status).toBe(200);
-    expect(list.body.items.map((one: { metadata: { name: string } }) => one.metadata.name)).toEqual(
-      ['on-one'],
-    );
+    expect(
+      list.body.items.map((item: { metadata: { name: string } }) => item.metadata.name),
+    ).toEqual(['on-one']);
     const why = /: can only list\/watch pods with spec.nodeName field selector$/;
     expect(await refusal(n1, pods)).toMatch(why);
     expect(await refusal(n2, own)).toMatch(why);

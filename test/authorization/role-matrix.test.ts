@@ -115,9 +115,9 @@ async function resourcesAsked(): Promise<readonly string[]> {
   const names = new Set(['example.com widgets', 'example.com widgets/status', ' nodes/proxy']);
   const { body } = await server.get('/apis');
   const versions = body.groups.flatMap((group: APIGroup) =>
-    group.versions.map((one: GroupVersionForDiscovery) => one.groupVersion),
+    group.versions.map((version: GroupVersionForDiscovery) => version.groupVersion),
   );
-  const paths = ['/api/v1', ...versions.map((one: string) => `/apis/${one}`)];
+  const paths = ['/api/v1', ...versions.map((version: string) => `/apis/${version}`)];
   for (const path of paths) {
     const group = path === '/api/v1' ? '' : (path.split('/')[2] ?? '');
     const list = await server.get(path);

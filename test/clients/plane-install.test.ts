@@ -219,10 +219,10 @@ interface ConversionReview {
 /** Converts boats: version 1 has `metres`, version 2 has `feet`. */
 function convert({ request }: ConversionReview) {
   const { uid, desiredAPIVersion: apiVersion } = request;
-  const convertedObjects = request.objects.map((one) => {
-    const { metres = 0, feet = 0 } = one.spec;
+  const convertedObjects = request.objects.map((object) => {
+    const { metres = 0, feet = 0 } = object.spec;
     const spec = apiVersion.endsWith('v2') ? { feet: metres * 3 } : { metres: feet / 3 };
-    return { ...one, apiVersion, spec };
+    return { ...object, apiVersion, spec };
   });
   const response = { uid, result: { status: 'Success' }, convertedObjects };
   return { apiVersion: 'apiextensions.k8s.io/v1', kind: 'ConversionReview', response };

@@ -78,7 +78,7 @@ test('PLANE-3: a restore brings objects back as changes with growing resource ve
   const exactly = `resourceVersion=${restored.resourceVersion}&resourceVersionMatch=Exact`;
   const { body } = await get(`${maps}?${exactly}`);
   expect(body.metadata.resourceVersion).toBe(restored.resourceVersion);
-  const own = new Map(body.items.map((one) => [one.metadata.name, one]));
+  const own = new Map(body.items.map((item) => [item.metadata.name, item]));
   expect(own.get('own-kept')).toEqual(expect.objectContaining({ metadata: kept.body.metadata }));
   for (const { body: first } of [changed, gone]) {
     const now = own.get(first.metadata.name);

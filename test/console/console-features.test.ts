@@ -27,7 +27,7 @@ afterEach(() => {
   // All tests share a page, so new errors belong to the test that just ran.
   if (chromium === undefined) return;
   const isRefusedRequest = /status of 4\d\d/;
-  expect(screen.errors.filter((one) => !isRefusedRequest.test(one))).toEqual([]);
+  expect(screen.errors.filter((error) => !isRefusedRequest.test(error))).toEqual([]);
 });
 
 const quoted = (text: string): string => JSON.stringify(text);

@@ -23,7 +23,7 @@ const browserSources = fileURLToPath(
 );
 
 /** The contrast ratio of two colors by WCAG 2, from 1 to 21. */
-function contrast(one: string, other: string): number {
+function contrast(left: string, right: string): number {
   const luminance = (hex: string): number => {
     const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
       const share = Number.parseInt(hex.slice(at, at + 2), 16) / 255;
@@ -31,7 +31,7 @@ function contrast(one: string, other: string): number {
     });
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
   };
-  const [dark = 0, light = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  const [dark = 0, light = 0] = [luminance(left), luminance(right)].sort((a, b) => a - b);
   return (light + 0.05) / (dark + 0.05);
 }
 
@@ -263,8 +263,8 @@ describe('the rest of the server', () => {
     const found = [...style.matchAll(both)];
     const coloursOf = (side: 2 | 3) => new Map(found.map((one) => [one[1], one[side]]));
     for (const colours of [coloursOf(2), coloursOf(3)]) {
-      const ratio = (one: string, other: string) =>
-        contrast(colours.get(one) ?? '', colours.get(other) ?? '');
+      const ratio = (left: string, right: string) =>
+        contrast(colours.get(left) ?? '', colours.get(right) ?? '');
       for (const ground of ['back', 'raised', 'hover']) {
         for (const text of ['text', 'faint', 'link', 'good', 'bad', 'warn']) {
           expect(ratio(text, ground), `${text} on ${ground}`).toBeGreaterThanOrEqual(4.5);

@@ -232,7 +232,7 @@ describe('one object', () => {
         .filter(({ event }) => event === 'changed')
         .map(({ changes }) =>
           changes.map(
-            (one) => `${one.manager}: ${one.changes.map(({ path: at }) => at.join('.'))}`,
+            (change) => `${change.manager}: ${change.changes.map(({ path: at }) => at.join('.'))}`,
           ),
         );
       expect(managedChanges).toEqual([

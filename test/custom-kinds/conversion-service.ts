@@ -56,9 +56,9 @@ export async function startConversionService(
     reply: undefined,
     asked: () =>
       http.received.flatMap(({ body: { request } }) =>
-        request.objects.map((one: CustomObject) => {
-          const [from, to] = [one.apiVersion, request.desiredAPIVersion].map(nameOf);
-          return `${one.metadata.name} ${from}>${to}`;
+        request.objects.map((object: CustomObject) => {
+          const [from, to] = [object.apiVersion, request.desiredAPIVersion].map(nameOf);
+          return `${object.metadata.name} ${from}>${to}`;
         }),
       ),
     forget() {
@@ -82,8 +82,8 @@ export function converted({ body }: Received, convert: Convert): Reply {
   const { apiVersion, kind, request } = body;
   const { uid, desiredAPIVersion } = request;
   try {
-    const convertedObjects = request.objects.map((one: CustomObject) =>
-      convert(one, desiredAPIVersion),
+    const convertedObjects = request.objects.map((object: CustomObject) =>
+      convert(object, desiredAPIVersion),
     );
     const result = { status: 'Success' };
     return { apiVersion, kind, response: { uid, convertedObjects, result } };

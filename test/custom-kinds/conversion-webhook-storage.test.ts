@@ -207,8 +207,8 @@ describe('controllers while the webhook is broken', () => {
 describe('field ownership', () => {
   const managersOf = ({ body }: Answer) =>
     (body.metadata.managedFields ?? []).map(
-      (one: { apiVersion: string; manager: string; operation: string }) =>
-        `${one.manager} ${one.operation} ${one.apiVersion.split('/')[1]}`,
+      (managedField: { apiVersion: string; manager: string; operation: string }) =>
+        `${managedField.manager} ${managedField.operation} ${managedField.apiVersion.split('/')[1]}`,
     );
   const apply = (version: string, manager: string, spec: object, query = '') => {
     const body = { apiVersion: `${multi.group}/${version}`, kind: 'Multi', spec };

@@ -57,7 +57,7 @@ describe('watches in a converted version', () => {
       'new',
     ]);
     const revisions = watch.events.map(({ object }) => Number(object.metadata.resourceVersion));
-    expect(revisions).toEqual([...revisions].sort((one, other) => one - other));
+    expect(revisions).toEqual([...revisions].sort((left, right) => left - right));
     watch.close();
   });
 
@@ -154,7 +154,7 @@ describe('watches in a converted version', () => {
     await Promise.all(writes);
     await watch.until(sawCount(30));
     const revisions = watch.events.map(({ object }) => Number(object.metadata.resourceVersion));
-    expect(revisions).toEqual([...revisions].sort((one, other) => one - other));
+    expect(revisions).toEqual([...revisions].sort((left, right) => left - right));
     expect(new Set(seen(watch)).size).toBe(30);
     watch.close();
   });

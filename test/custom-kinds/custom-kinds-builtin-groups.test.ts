@@ -47,7 +47,7 @@ const server = await withServer();
 let before: Documents;
 beforeAll(async () => {
   before = await documentsOf(server);
-  for (const one of intruders) await define(one);
+  for (const intruder of intruders) await define(intruder);
 }, 60_000);
 
 async function define({
@@ -104,7 +104,7 @@ describe('a definition in a built-in group', () => {
       expect((await server.get(`/apis/${group}/${version}/${plural}`)).status).toBe(404);
     }
     const { body } = await server.get('/apis/apiregistration.svc.io/v1/apiservices');
-    expect(body.items.map((one: ApiObject) => one.apiVersion ?? body.apiVersion)).not.toContain(
+    expect(body.items.map((item: ApiObject) => item.apiVersion ?? body.apiVersion)).not.toContain(
       'apiregistration.svc.io/v9',
     );
   });
@@ -127,9 +127,9 @@ describe('a definition in a built-in group', () => {
     const listed = async () =>
       Promise.all(held.map(async (path) => itemNames(await server.get(`/apis/${path}`))));
     const standing = await listed();
-    for (const one of intruders) {
-      await server.remove(`${definitions}/${nameOf(one)}`);
-      await untilGone(server, `${definitions}/${nameOf(one)}`);
+    for (const intruder of intruders) {
+      await server.remove(`${definitions}/${nameOf(intruder)}`);
+      await untilGone(server, `${definitions}/${nameOf(intruder)}`);
     }
     expect(await listed()).toEqual(standing);
     expect(itemNames(await server.get(definitions))).toEqual(['pots.bystander.example.com']);

@@ -159,7 +159,7 @@ describe('names', () => {
         return conditionOf(now, 'NamesAccepted') === undefined ? undefined : now;
       });
       const accepted = rejected.status.conditions.find(
-        (one: { type: string }) => one.type === 'NamesAccepted',
+        (condition: { type: string }) => condition.type === 'NamesAccepted',
       );
       expect([accepted.status, accepted.reason, accepted.message]).toEqual([
         'False',
@@ -301,9 +301,9 @@ describe('changes without a restart', () => {
     await Promise.all([change(), write(0), write(1), write(2)]);
     expect([...statuses.keys()].filter((status) => ![200, 201, 409].includes(status))).toEqual([]);
     const list = await server.get(path);
-    const names = new Set(list.body.items.map((one: ApiObject) => one.metadata.name));
+    const names = new Set(list.body.items.map((item: ApiObject) => item.metadata.name));
     expect(acknowledged.filter((name) => !names.has(name))).toEqual([]);
-    const shared = list.body.items.find((one: ApiObject) => one.metadata.name === 'shared');
+    const shared = list.body.items.find((item: ApiObject) => item.metadata.name === 'shared');
     expect(shared?.['spec'].count).toBe(counted);
     expect(acknowledged.length).toBeGreaterThan(0);
   });
@@ -402,7 +402,7 @@ describe('deletion', () => {
     await server.remove(`/api/v1/namespaces/${namespace}`);
     await untilGone(server, `/api/v1/namespaces/${namespace}`);
     const left = await server.get(`/apis/${group}/v1/stars`);
-    expect(left.body.items.map((one: ApiObject) => one.metadata.name)).toEqual(['b']);
+    expect(left.body.items.map((item: ApiObject) => item.metadata.name)).toEqual(['b']);
   });
 
   test('CRD-1: objects are deleted with an owner of a custom kind', async () => {
@@ -447,7 +447,7 @@ describe('scale and restarts', () => {
     });
     await eventually(async () => {
       const { body } = await server.get(definitions);
-      const own = body.items.filter((one) => one['spec'].group === group);
+      const own = body.items.filter((item) => item['spec'].group === group);
       return own.every((one: JsonObject) => conditionOf(one, 'Established')?.startsWith('True'));
     });
     const { user, system } = process.cpuUsage(began);

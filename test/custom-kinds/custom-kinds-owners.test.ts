@@ -61,8 +61,8 @@ test('CRD-1: discovery lists the verbs of custom kinds in kube-apiserver’s ord
   expect(body.resources[0].verbs).toEqual(verbs);
   const accept = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';
   const all = await server.get<DiscoveredGroups>('/apis', { headers: { accept } });
-  const found = all.body.items.find((one) => one.metadata.name === group);
-  expect(found?.versions[0].resources[0].verbs).toEqual(verbs);
+  const item = all.body.items.find((item) => item.metadata.name === group);
+  expect(item?.versions[0].resources[0].verbs).toEqual(verbs);
 });
 
 test('CRD-1: a new definition has no conditions yet', async () => {
@@ -150,7 +150,7 @@ test('CRD-3: metadata errors are repeated as often as kube-apiserver validates t
   const metadata = { labels: { 'x y': 'ok' }, finalizers: ['-'] };
   const { status, body } = await server.patch(`${path}/a`, { metadata }, 'merge');
   expect(status).toBe(422);
-  const fields = body.details.causes.map((one: { field: string }) => one.field);
+  const fields = body.details.causes.map((cause: { field: string }) => cause.field);
   const [labels, finalizers] = ['metadata.labels', 'metadata.finalizers'];
   expect(fields).toEqual([labels, finalizers, labels, labels]);
   expect(body.message.match(/metadata\.labels/g)).toHaveLength(1);

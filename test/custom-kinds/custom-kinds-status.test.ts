@@ -13,7 +13,9 @@ const conformant = 'SvcAPIApprovalPolicyConformant';
 
 const find = (name: string, type: string) => async () => {
   const { body } = await server.get(`${definitions}/${name}`);
-  return (body.status?.conditions ?? []).find((one: { type: string }) => one.type === type);
+  return (body.status?.conditions ?? []).find(
+    (condition: { type: string }) => condition.type === type,
+  );
 };
 
 describe('approval', () => {
@@ -46,7 +48,7 @@ describe('approval', () => {
       const name = `${plural}.approval.svc.io`;
       expect(await eventually(find(name, conformant))).toMatchObject(expected);
       const { body: now } = await server.get(`${definitions}/${name}`);
-      expect(now.status.conditions.map((one: { type: string }) => one.type)).toEqual([
+      expect(now.status.conditions.map((condition: { type: string }) => condition.type)).toEqual([
         conformant,
         'NamesAccepted',
         'Established',

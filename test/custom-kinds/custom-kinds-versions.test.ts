@@ -161,7 +161,7 @@ describe('several versions', () => {
     const second = { ...ant, apiVersion: `${group}/v2`, metadata: { name: 'b' } };
     expect((await server.post(at('v2'), second)).status).toBe(201);
     const list = await server.get(at('v1'));
-    expect(list.body.items.map((one: ApiObject) => one.apiVersion)).toEqual([
+    expect(list.body.items.map((item: ApiObject) => item.apiVersion)).toEqual([
       `${group}/v1`,
       `${group}/v1`,
     ]);
@@ -216,7 +216,7 @@ describe('several versions', () => {
     }
     const chosen = async (version: string, selector: string) => {
       const { status, body } = await server.get(`${at(version)}?fieldSelector=${selector}`);
-      return status === 200 ? body.items.map((one: ApiObject) => one.metadata.name) : status;
+      return status === 200 ? body.items.map((item: ApiObject) => item.metadata.name) : status;
     };
     expect(await chosen('v1', 'spec.a=x')).toEqual(['x']);
     expect(await chosen('v2', 'spec.b=y')).toEqual(['y']);
@@ -306,24 +306,26 @@ describe('subresources', () => {
     const discovered = await server.get<DiscoveredGroups>('/apis', {
       accept: 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList',
     });
-    const listed = discovered.body.items.find((one) => one.metadata.name === group);
+    const listed = discovered.body.items.find((item) => item.metadata.name === group);
     for (const [version, expected] of [
       ['v1', ['status', 'scale']],
       ['v2', ['status']],
       ['v3', []],
     ] as const) {
       const { resources } = (await server.get(`/apis/${group}/${version}`)).body;
-      const names = resources.map((one: { name: string }) => one.name);
+      const names = resources.map((resource: { name: string }) => resource.name);
       expect(names).toEqual(['parts', ...expected.map((name) => `parts/${name}`)]);
       const aggregated = listed?.versions.find((one) => one.version === version);
       const subresources = aggregated?.resources[0].subresources ?? [];
-      expect(subresources.map((one: { subresource: string }) => one.subresource)).toEqual(expected);
+      expect(
+        subresources.map((subresource: { subresource: string }) => subresource.subresource),
+      ).toEqual(expected);
       const own = { group, version, kind: 'Part' };
       const kinds = { status: own, scale: { group: 'autoscaling', version: 'v1', kind: 'Scale' } };
-      expect(subresources.map((one: JsonObject) => one.responseKind)).toEqual(
+      expect(subresources.map((subresource: JsonObject) => subresource.responseKind)).toEqual(
         expected.map((name) => kinds[name]),
       );
-      const status = resources.find((one: APIResource) => one.name === 'parts/status');
+      const status = resources.find((resource: APIResource) => resource.name === 'parts/status');
       expect(Object.keys(status ?? {})).not.toContain('version');
       for (const name of ['status', 'scale'] as const) {
         const has = (expected as readonly string[]).includes(name);
@@ -396,7 +398,11 @@ describe('subresources', () => {
     await server.patch(`${at}/a/status`, { status }, 'merge');
     const { columnDefinitions } = (await server.get(`${at}/a/scale`, table)).body;
     expect(
-      columnDefinitions.map((one: TableColumnDefinition) => [one.name, one.type, one.format]),
+      columnDefinitions.map((columnDefinition: TableColumnDefinition) => [
+        columnDefinition.name,
+        columnDefinition.type,
+        columnDefinition.format,
+      ]),
     ).toEqual([
       ['Name', 'string', 'name'],
       ['Desired', 'integer', ''],
@@ -441,11 +447,13 @@ describe('columns, selectors and names', () => {
     await server.post(at('v1'), { ...pad, spec: { size: 3 } });
     const { body } = await server.get(at('v1'), table);
     expect(
-      body.columnDefinitions.map((one: { name: string; type: string; priority: unknown }) => [
-        one.name,
-        one.type,
-        one.priority,
-      ]),
+      body.columnDefinitions.map(
+        (columnDefinition: { name: string; type: string; priority: unknown }) => [
+          columnDefinition.name,
+          columnDefinition.type,
+          columnDefinition.priority,
+        ],
+      ),
     ).toEqual([
       ['Name', 'string', 0],
       ['Size', 'integer', 0],
@@ -454,10 +462,11 @@ describe('columns, selectors and names', () => {
     ]);
     expect(body.rows[0].cells.slice(0, 3)).toEqual(['a', 3, null]);
     const other = await server.get(at('v2'), table);
-    expect(other.body.columnDefinitions.map((one: { name: string }) => one.name)).toEqual([
-      'Name',
-      'Age',
-    ]);
+    expect(
+      other.body.columnDefinitions.map(
+        (columnDefinition: { name: string }) => columnDefinition.name,
+      ),
+    ).toEqual(['Name', 'Age']);
   });
 
   test('CRD-4: columns evaluate JSONPath as kube-apiserver does', async () => {
@@ -521,7 +530,7 @@ describe('columns, selectors and names', () => {
       expect((await server.post(at, dye)).status).toBe(201);
     }
     const namesOf = (list: { items: readonly ApiObject[] }) =>
-      list.items.map((one: ApiObject) => one.metadata.name);
+      list.items.map((item: ApiObject) => item.metadata.name);
     const red = await server.get(`${at}?fieldSelector=spec.color%3Dred,spec.n%3D1`);
     expect(namesOf(red.body)).toEqual(['a', 'c']);
     const rest = await server.get(`${at}?fieldSelector=spec.color!%3Dred`);

@@ -55,8 +55,8 @@ export function conditionOf(
   type: string,
 ): string | undefined {
   const status = definition['status'] as CustomResourceDefinitionStatus | undefined;
-  const found = status?.conditions?.find((one) => one.type === type);
-  return found === undefined ? undefined : `${found.status} ${found.reason}`;
+  const condition = status?.conditions?.find((condition) => condition.type === type);
+  return condition === undefined ? undefined : `${condition.status} ${condition.reason}`;
 }
 
 /** Creates a definition and waits until it is established; returns its state then. */

@@ -70,7 +70,7 @@ const deployment = (apiVersion: string, name: string): JsonObject => ({
 });
 const job = { apiVersion: 'batch/v1', kind: 'CronJob', metadata: { name: 'c' }, spec: {} };
 const documents = (...objects: readonly object[]) =>
-  objects.map((one) => JSON.stringify(one)).join('\n---\n');
+  objects.map((object) => JSON.stringify(object)).join('\n---\n');
 
 describe('VER-8: svcctl convert', () => {
   test('VER-8: fills in the defaults of the source version', async () => {

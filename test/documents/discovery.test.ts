@@ -75,7 +75,7 @@ describe('discovery documents', () => {
       kind: 'Namespace',
       verbs: ['get', 'patch', 'update'],
     });
-    const namespaces = body.resources.find((one) => one.name === 'namespaces');
+    const namespaces = body.resources.find((resource) => resource.name === 'namespaces');
     expect(namespaces?.namespaced).toBe(false);
     expect(namespaces?.verbs).not.toContain('deletecollection');
   });
@@ -173,11 +173,13 @@ describe('aggregated discovery', () => {
       shortNames: ['cm'],
     });
     const named = await server.get<DiscoveredGroups>('/apis', { accept });
-    const names = named.body.items.map((one) => one.metadata.name);
+    const names = named.body.items.map((item) => item.metadata.name);
     const plain = await server.get('/apis');
     expect(names).toEqual(plain.body.groups.map((one: { name: string }) => one.name));
-    const apps = named.body.items.find((one) => one.metadata.name === 'apps');
-    const deployments = apps?.versions[0].resources.find((one) => one.resource === 'deployments');
+    const apps = named.body.items.find((item) => item.metadata.name === 'apps');
+    const deployments = apps?.versions[0].resources.find(
+      (resource) => resource.resource === 'deployments',
+    );
     expect(deployments?.responseKind).toEqual({ group: '', version: '', kind: 'Deployment' });
     expect(deployments?.subresources).toContainEqual({
       subresource: 'scale',

@@ -127,7 +127,9 @@ async function establish(definition: ApiObject): Promise<string> {
   await eventually(async () => {
     const { body } = await server.get(path);
     const conditions: JsonObject[] = body.status?.conditions ?? [];
-    return conditions.some((one) => one.type === 'Established' && one.status === 'True');
+    return conditions.some(
+      (condition) => condition.type === 'Established' && condition.status === 'True',
+    );
   }, 'establishment');
   return path;
 }
@@ -137,7 +139,7 @@ describe('the index and the documents of OpenAPI v3', () => {
     const paths = await index();
     const { body: groups } = await server.get('/apis');
     const versions: string[] = groups['groups'].flatMap((group: APIGroup) =>
-      group.versions.map((one) => `apis/${one.groupVersion}`),
+      group.versions.map((version) => `apis/${version.groupVersion}`),
     );
     const names = ['api', 'api/v1', 'apis', 'apis/apps', ...versions];
     expect(Object.keys(paths)).toEqual(expect.arrayContaining(names));
@@ -300,7 +302,11 @@ describe('the contents of documents', () => {
       for (const one of named) expect(one.required).toBe(true);
     }
     const pod = paths['/api/v1/namespaces/{namespace}/pods/{name}'];
-    expect(pod.parameters.map((one: Named) => one.name)).toEqual(['name', 'namespace', 'pretty']);
+    expect(pod.parameters.map((parameter: Named) => parameter.name)).toEqual([
+      'name',
+      'namespace',
+      'pretty',
+    ]);
   });
 
   test('API-12: every verb in discovery has an operation', async () => {
@@ -337,7 +343,7 @@ describe('the contents of documents', () => {
     const { paths } = await part('apis/apps/v1');
     const item = paths['/apis/apps/v1/namespaces/{namespace}/deployments/{name}'];
     const names = (operation: { readonly parameters: readonly Named[] }) =>
-      operation.parameters.map((one) => one.name);
+      operation.parameters.map((parameter) => parameter.name);
     expect(item.patch).toMatchObject({
       operationId: 'patchAppsV1NamespacedDeployment',
       tags: ['apps_v1'],
@@ -511,7 +517,7 @@ describe('OpenAPI v2', () => {
       expect([...paths.keys()]).toEqual(Object.keys(json.body.paths));
       const patch = paths.get('/api/v1/namespaces/{namespace}/pods/{name}')?.patch;
       expect(patch?.operationId).toBe('patchCoreV1NamespacedPod');
-      const query = patch?.parameters.map((one) => one.parameter.nonBody?.query?.name);
+      const query = patch?.parameters.map((parameter) => parameter.parameter.nonBody?.query?.name);
       expect(query).toEqual([undefined, 'dryRun', 'fieldManager', 'fieldValidation', 'force']);
       const extensions = patch?.extension.map(yamlEntry);
       expect(extensions).toContainEqual(['x-kubernetes-action', 'patch\n']);

@@ -21,7 +21,7 @@ const server = await withServer(on);
 const plain = await withServer();
 const namespace = await freshNamespace(server);
 
-const served = versions.filter((one) => !isDropped(one));
+const served = versions.filter((version) => !isDropped(version));
 test.each(served)('VER-1: %s %s is served when it is enabled', async (apiVersion, _, def) => {
   const within = def.scope === 'Namespaced' ? `/namespaces/${namespace}` : '';
   const collection = (of: string) => `/apis/${of}${within}/${def.resource}`;

@@ -207,7 +207,7 @@ describe('release 1.21', async () => {
     const spec = { preserveUnknownFields: true, versions: [version] };
     const answer = await server.post(definitions('v1'), definition('v1', spec));
     expect(answer.status).toBe(422);
-    const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
+    const fields = answer.body.details.causes.map((cause: { field: string }) => cause.field);
     expect(fields).toEqual(
       expect.arrayContaining([
         'spec.scope',
@@ -266,7 +266,7 @@ describe('release 1.21', async () => {
   test('VER-2: v1 webhooks have strict rules', async () => {
     const answer = await server.post(hooks('v1'), configuration('v1', [hook, hook]));
     expect(answer.status).toBe(422);
-    const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
+    const fields = answer.body.details.causes.map((cause: { field: string }) => cause.field);
     expect(fields).toEqual(
       expect.arrayContaining([
         'webhooks[0].sideEffects',
@@ -320,14 +320,14 @@ hp8VqeZtzXZB9Kd5W0oTgA==
   test('VER-2: a v1 request must set both, and not the legacy signer', async () => {
     const bare = await server.post(requests('v1'), request('v1'));
     expect(bare.status).toBe(422);
-    const fields = bare.body.details.causes.map((one: StatusCause) => one.field);
+    const fields = bare.body.details.causes.map((cause: StatusCause) => cause.field);
     expect(fields).toEqual(['spec.usages', 'spec.signerName']);
     const usages = ['client auth', 'client auth', 'unheard of'];
     const spec = { signerName: 'svc.io/legacy-unknown', usages };
     const wrong = await server.post(requests('v1'), request('v1', spec));
     expect(wrong.status).toBe(422);
     const causes = wrong.body.details.causes.map(
-      (one: StatusCause) => `${one.field} ${one.reason}`,
+      (cause: StatusCause) => `${cause.field} ${cause.reason}`,
     );
     expect(causes).toEqual([
       'spec.usages[2] FieldValueNotSupported',
@@ -487,7 +487,7 @@ describe('release 1.24', async () => {
       happening('v1', 'b', { ...old, type: 'Odd' }),
     );
     expect(answer.status).toBe(422);
-    const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
+    const fields = answer.body.details.causes.map((cause: { field: string }) => cause.field);
     expect(fields).toEqual(expect.arrayContaining(['eventTime', 'type']));
   });
 
@@ -587,7 +587,7 @@ describe('release 1.24', async () => {
       spec: wrong,
     });
     expect(refused.status).toBe(422);
-    const fields = refused.body.details.causes.map((one: { field: string }) => one.field);
+    const fields = refused.body.details.causes.map((cause: { field: string }) => cause.field);
     expect(fields).toEqual(['spec.seLinux.rule', 'spec.volumes']);
   });
 });

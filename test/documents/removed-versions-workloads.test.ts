@@ -61,7 +61,7 @@ test('VER-2: a Deployment of extensions is served by apps, keeping its extra fie
   });
   expect(current.spec.rollbackTo).toBeUndefined();
   const managers = current.metadata.managedFields.map(
-    (one: { apiVersion: string }) => one.apiVersion,
+    (managedField: { apiVersion: string }) => managedField.apiVersion,
   );
   expect(managers).toEqual(['extensions/v1beta1']);
   const metrics = (await server.get('/metrics')).text;
@@ -127,7 +127,7 @@ test.each(['extensions/v1beta1', 'apps/v1beta1'])(
     const wrong = await ask({ rollbackTo: { revision: -1 }, updatedAnnotations: { '-': '' } });
     expect(wrong.status).toBe(422);
     expect(wrong.body.details).toMatchObject({ group: 'apps', kind: 'DeploymentRollback' });
-    expect(wrong.body.details.causes.map((one: { field: string }) => one.field)).toEqual([
+    expect(wrong.body.details.causes.map((cause: { field: string }) => cause.field)).toEqual([
       'updatedAnnotations',
       'rollback.version',
     ]);
@@ -149,7 +149,9 @@ test('VER-2: only versions that had rollback serve it', async () => {
     ['apps/v1', false],
   ] as const) {
     const { resources } = (await server.get(`/apis/${groupVersion}`)).body;
-    const entry = resources.find((one: { name: string }) => one.name === 'deployments/rollback');
+    const entry = resources.find(
+      (resource: { name: string }) => resource.name === 'deployments/rollback',
+    );
     const expected = {
       name: 'deployments/rollback',
       singularName: '',
@@ -215,7 +217,7 @@ test.each(asking)('VER-2: %s %s requires a selector', async (...type) => {
   const object = small(...type);
   const answer = await server.post(at(type[0], plural(type[1])), object);
   expect(answer.status).toBe(422);
-  const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
+  const fields = answer.body.details.causes.map((cause: { field: string }) => cause.field);
   // For a DaemonSet, a missing selector is reported as one that does not match the template's
   // labels.
   const field = type[1] === 'DaemonSet' ? 'spec.template.metadata.labels' : 'spec.selector';
@@ -309,9 +311,9 @@ test('VER-2: an apply in another version owns the same fields (SSA-8)', async ()
   );
   const same = await apply('apps/v1', 2, 'new');
   expect(same.status).toBe(200);
-  const owners = same.body.metadata.managedFields.map((one: ManagedFieldsEntry) => [
-    one.manager,
-    one.apiVersion,
+  const owners = same.body.metadata.managedFields.map((managedField: ManagedFieldsEntry) => [
+    managedField.manager,
+    managedField.apiVersion,
   ]);
   expect(owners).toEqual([
     ['new', 'apps/v1'],
@@ -374,8 +376,8 @@ test('VER-4: objects stored by an emulated release are readable, and vice versa'
 test('VER-2: watches show objects in their version', async () => {
   const groups = ['extensions/v1beta1', 'apps/v1'];
   const watches = await Promise.all(
-    groups.map((one) =>
-      server.watch(`${at(one, 'replicasets')}?watch=1&fieldSelector=metadata.name=watched`),
+    groups.map((group) =>
+      server.watch(`${at(group, 'replicasets')}?watch=1&fieldSelector=metadata.name=watched`),
     ),
   );
   const object = small('extensions/v1beta1', 'ReplicaSet');
@@ -401,7 +403,7 @@ test('VER-2: newer APIs are not served', async () => {
     expect((await server.get(`/apis/${path}`)).status).toBe(404);
   }
   const names = (await server.get('/apis')).body.groups.flatMap((group: APIGroup) =>
-    group.versions.map((one: GroupVersionForDiscovery) => one.groupVersion),
+    group.versions.map((version: GroupVersionForDiscovery) => version.groupVersion),
   );
   expect(names).toContain('extensions/v1beta1');
   expect(names).not.toContain('autoscaling/v2');

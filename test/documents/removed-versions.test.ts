@@ -36,8 +36,8 @@ describe.each(releases)('release 1.%i', async (minor) => {
   test.each(titled(ofRelease))('VER-2: discovery and OpenAPI have %s', async (_, removed) => {
     const { def } = entryOf(removed);
     const { resources } = (await server.get(`/apis/${removed.groupVersion}`)).body;
-    const found = resources.find((one: APIResource) => one.name === def.resource);
-    expect(found?.kind).toBe(removed.kind);
+    const resource = resources.find((resource: APIResource) => resource.name === def.resource);
+    expect(resource?.kind).toBe(removed.kind);
     const document = (await server.get(`/openapi/v3/apis/${removed.groupVersion}`)).body;
     const paths = Object.keys(document.paths);
     expect(paths.some((path) => path.endsWith(`/${def.resource}`))).toBe(true);
@@ -66,7 +66,7 @@ describe.each(releases)('release 1.%i', async (minor) => {
     expect(still(same.body)).toEqual(still(read));
     const list = (await server.get(collection)).body;
     expect(list).toMatchObject({ apiVersion: removed.groupVersion, kind: def.listKind });
-    expect(list.items.map((one: ApiObject) => one.metadata.name)).toContain(object.metadata.name);
+    expect(list.items.map((item: ApiObject) => item.metadata.name)).toContain(object.metadata.name);
     if (removed.successor !== '') await throughSuccessor(removed, read);
     expectStatus(await server.remove(path, { propagationPolicy: 'Background' }), 200);
   });
@@ -95,7 +95,7 @@ describe.each(releases)('release 1.%i', async (minor) => {
     const applied = await server.patch(`${old}?fieldManager=old`, intent, 'apply');
     expectStatus(applied, 200);
     const managers = applied.body.metadata.managedFields;
-    const own = managers.find((one: JsonObject) => one.manager === 'old');
+    const own = managers.find((manager: JsonObject) => manager.manager === 'old');
     expect(own).toMatchObject({ apiVersion: removed.groupVersion, operation: 'Apply' });
   }
 });

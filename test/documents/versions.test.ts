@@ -170,7 +170,7 @@ describe('VER-1: --runtime-config', () => {
       expect(gone.body.message).toBe('the server could not find the requested resource');
       expect((await server.get('/apis/batch')).status).toBe(404);
       const { body: apps } = await server.get('/apis/apps/v1');
-      const names = apps.resources.map((one: APIResource) => one.name);
+      const names = apps.resources.map((resource: APIResource) => resource.name);
       expect(names).toContain('statefulsets');
       expect(names.filter((name: string) => name.startsWith('deployments'))).toEqual([]);
       expect((await server.get('/apis/apps/v1/deployments')).status).toBe(404);

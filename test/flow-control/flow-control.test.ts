@@ -29,7 +29,7 @@ const server = await withServer({
 beforeAll(async () => {
   await eventually(async () => {
     const { body } = await server.get<FlowSchemaList>(`${flowGroup}/flowschemas`);
-    return body.items.length === 13 && body.items.every((one) => danglingOf(one));
+    return body.items.length === 13 && body.items.every((item) => danglingOf(item));
   }, 'the default objects');
 });
 afterEach(abortHeld);
@@ -396,8 +396,8 @@ describe('OPS-3: overload', () => {
     ]);
     expect(levels.map((one) => one['PriorityLevelName'])).toContain('catch-all');
     const queues = await dumpOf(server, 'dump_queues');
-    expect(queues.filter((one) => one['PriorityLevelName'] === 'system')).toHaveLength(64);
-    expect(queues.find((one) => one['PriorityLevelName'] === 'narrow')).toMatchObject({
+    expect(queues.filter((queue) => queue['PriorityLevelName'] === 'system')).toHaveLength(64);
+    expect(queues.find((queue) => queue['PriorityLevelName'] === 'narrow')).toMatchObject({
       Index: '0',
       PendingRequests: '1',
       ExecutingRequests: '1',
@@ -408,7 +408,7 @@ describe('OPS-3: overload', () => {
       TotalWorkSum: '0.00300000ss',
     });
     const requests = await dumpOf(server, 'dump_requests?includeRequestDetails=1');
-    const own = requests.filter((one) => one['PriorityLevelName'] === 'narrow');
+    const own = requests.filter((request) => request['PriorityLevelName'] === 'narrow');
     expect(own.map((one) => one['RequestIndexInQueue'])).toEqual(['0', '-1']);
     expect(own[0]).toMatchObject({
       FlowSchemaName: 'narrow',

@@ -14,7 +14,10 @@ test('ComponentStatuses report the store and which components are absent', async
   expect(list.status).toBe(200);
   expect(list.warnings).toEqual([warning]);
   expect(list.body).toMatchObject({ kind: 'ComponentStatusList', apiVersion: 'v1', metadata: {} });
-  const statuses = list.body.items.map((one) => [one.metadata.name, one.conditions?.[0]?.status]);
+  const statuses = list.body.items.map((item) => [
+    item.metadata.name,
+    item.conditions?.[0]?.status,
+  ]);
   expect(statuses).toEqual([
     ['controller-manager', 'False'],
     ['scheduler', 'False'],
@@ -34,7 +37,7 @@ test('ComponentStatuses report the store and which components are absent', async
 
 test('ComponentStatuses are selected, printed, and encoded like other objects', async () => {
   const chosen = await server.get(`${path}?fieldSelector=metadata.name%3Dscheduler`);
-  expect(chosen.body.items.map((one: ApiObject) => one.metadata.name)).toEqual(['scheduler']);
+  expect(chosen.body.items.map((item: ApiObject) => item.metadata.name)).toEqual(['scheduler']);
   const accept = 'application/json;as=Table;v=v1;g=meta.svc.io';
   const { rows } = (await server.get(path, { accept })).body;
   expect(rows.map((row: JsonObject) => row.cells)[2]).toEqual(['store-0', 'Healthy', 'ok', '']);
@@ -45,8 +48,8 @@ test('ComponentStatuses are selected, printed, and encoded like other objects', 
 
 test('ComponentStatuses are read-only', async () => {
   const { resources } = (await server.get('/api/v1')).body;
-  const found = resources.find((one: APIResource) => one.name === 'componentstatuses');
-  expect(found).toEqual({
+  const resource = resources.find((resource: APIResource) => resource.name === 'componentstatuses');
+  expect(resource).toEqual({
     name: 'componentstatuses',
     singularName: 'componentstatus',
     namespaced: false,

@@ -185,7 +185,9 @@ describe('fields', () => {
     );
     expect(patched.body.spec.tokenRequests).toEqual([{ audience: 'b' }]);
     const { managedFields } = patched.body.metadata;
-    const owned = managedFields.flatMap((one) => Object.entries(one.fieldsV1['f:spec'] ?? {}));
+    const owned = managedFields.flatMap((managedField) =>
+      Object.entries(managedField.fieldsV1['f:spec'] ?? {}),
+    );
     expect(Object.fromEntries(owned)).toMatchObject({
       'f:tokenRequests': {},
       'f:volumeLifecycleModes': { '.': {}, 'v:"Persistent"': {} },

@@ -55,7 +55,7 @@ const causesOf = (answer: Answer): string[] =>
     .map(({ field, message }: { field: string; message: string }) => `${field}: ${message}`)
     .sort();
 
-const cases = answers.map((one, index) => [`${index}: ${one.resource}`, one] as const);
+const cases = answers.map((answer, index) => [`${index}: ${answer.resource}`, answer] as const);
 
 test.each(cases)('VER-5: create %s is validated as by the reference', async (_, one) => {
   const made = body(one.resource, one.object);

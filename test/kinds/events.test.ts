@@ -238,10 +238,12 @@ describe('both groups', () => {
     }
     const list = await server.get(path());
     expect(list.body).toMatchObject({ apiVersion: 'events.svc.io/v1', kind: 'EventList' });
-    expect(list.body.items.map((one) => one['note'])).toEqual(['hello', 'hello']);
+    expect(list.body.items.map((item) => item['note'])).toEqual(['hello', 'hello']);
     const core = await server.get(corePath());
     expect(core.body).toMatchObject({ apiVersion: 'v1', kind: 'EventList' });
-    expect(core.body.items.every((one: { message: string }) => one.message === 'hello')).toBe(true);
+    expect(core.body.items.every((item: { message: string }) => item.message === 'hello')).toBe(
+      true,
+    );
     await server.remove(`${corePath()}/a`);
     expect((await server.get(`${path()}/a`)).status).toBe(404);
   });
@@ -263,7 +265,7 @@ describe('both groups', () => {
 
 describe('operations', () => {
   const names = (body: { items: { metadata: { name: string } }[] }) =>
-    body.items.map((one) => one.metadata.name);
+    body.items.map((item) => item.metadata.name);
 
   test('EVENT-2: field selectors of each group', async () => {
     await server.post(path(), event('a'));

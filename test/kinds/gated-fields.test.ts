@@ -184,7 +184,7 @@ describe('VER-5: gates that are off', () => {
           'is enabled',
       ]);
       const { resources } = (await server.get('/api/v1')).body;
-      const hashes = resources.filter((one: JsonObject) => 'storageVersionHash' in one);
+      const hashes = resources.filter((resource: JsonObject) => 'storageVersionHash' in resource);
       expect(hashes).toEqual([]);
       const { components } = (await server.get('/openapi/v3/api/v1')).body;
       const { restartPolicy } = components.schemas['io.k8s.api.core.v1.PodSpec'].properties;

@@ -90,7 +90,7 @@ const checks: Readonly<Record<string, Check>> = {
     const read = (await server.get(path)).body;
     expect(withoutMoving(def, read)).toEqual(withoutMoving(def, made.body));
     expectStatus(await server.post(collection, example), 409);
-    await watch.until((events) => events.some((one) => one.object.metadata.name === name));
+    await watch.until((events) => events.some((event) => event.object.metadata.name === name));
     watch.close();
     expect(watch.events[0]).toEqual({ type: 'ADDED', object: made.body });
     await atRest(def, path);

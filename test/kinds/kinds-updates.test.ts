@@ -165,7 +165,9 @@ describe('wording', () => {
       template: { spec: { containers } },
     });
     expect(made.status, made.text).toBe(201);
-    const policies = made.body.template?.spec?.containers.map((one) => one.imagePullPolicy);
+    const policies = made.body.template?.spec?.containers.map(
+      (container) => container.imagePullPolicy,
+    );
     const [always, unlessThere] = ['Always', 'IfNotPresent'];
     expect(policies).toEqual([
       ...[always, always, always, unlessThere, unlessThere, unlessThere, unlessThere],

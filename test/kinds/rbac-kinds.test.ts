@@ -272,7 +272,7 @@ describe('operations', () => {
       const { status, body } = await server.get(path);
       expect(status).toBe(200);
       expect(body).toMatchObject({ apiVersion: `${rbacGroup}/v1`, kind: 'RoleBindingList' });
-      return body.items.map((one: { metadata: { name: string } }) => one.metadata.name);
+      return body.items.map((item: { metadata: { name: string } }) => item.metadata.name);
     };
     expect(await names(bindings())).toEqual(['a', 'b']);
     expect(await names(`${bindings()}?limit=1`)).toEqual(['a']);
@@ -364,7 +364,7 @@ describe('operations', () => {
     expect(answer.status).toBe(200);
     expect(answer.body).toMatchObject({ kind: 'Status', status: 'Success' });
     const { body } = await server.get(bindings());
-    expect(body.items.map((one: { metadata: { name: string } }) => one.metadata.name)).toEqual([
+    expect(body.items.map((item: { metadata: { name: string } }) => item.metadata.name)).toEqual([
       'c',
     ]);
     expect((await server.remove(`${rbacPath}/rolebindings`)).status).toBe(405);
@@ -376,7 +376,7 @@ describe('operations', () => {
     await server.patch(`${bindings()}/w`, { subjects: [] }, 'merge');
     await server.remove(`${bindings()}/w`);
     await watch.until((events) => events.length === 3);
-    expect(watch.events.map((one) => one.type)).toEqual(['ADDED', 'MODIFIED', 'DELETED']);
+    expect(watch.events.map((event) => event.type)).toEqual(['ADDED', 'MODIFIED', 'DELETED']);
     watch.close();
   });
 });

@@ -40,7 +40,7 @@ const address = (name: string, parentRef?: JsonObject): JsonObject => ({
   spec: parentRef === undefined ? {} : { parentRef },
 });
 const readyOf = ({ body }: Answer) =>
-  (body.status?.conditions ?? []).find((one: { type: string }) => one.type === 'Ready');
+  (body.status?.conditions ?? []).find((condition: { type: string }) => condition.type === 'Ready');
 
 const isReady = (one: TestServer, name: string) =>
   eventually(async () => readyOf(await one.get(`${ranges}/${name}`))?.status === 'True', name);

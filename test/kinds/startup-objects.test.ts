@@ -52,9 +52,9 @@ test.each(collections)(
     const wanted = Object.entries(expected).filter(([key]) => key.startsWith(`${collection}/`));
     const items = lists.get(collection)?.items ?? [];
     const found = Object.fromEntries(
-      items.map((one) => {
-        const { name, namespace = '' } = one.metadata;
-        return [`${collection}/${namespace}/${name}`, decisive(one)];
+      items.map((item) => {
+        const { name, namespace = '' } = item.metadata;
+        return [`${collection}/${namespace}/${name}`, decisive(item)];
       }),
     );
     expect(found).toEqual(Object.fromEntries(wanted));

@@ -53,7 +53,7 @@ const enough = { disruptionsAllowed: 0, currentHealthy: 2, desiredHealthy: 2 };
 async function isGoing(): Promise<boolean> {
   const { body } = await server.get(`${pods}/p`);
   const isMarked = (body.status.conditions ?? []).some(
-    (one: { type: string }) => one.type === marked.type,
+    (condition: { type: string }) => condition.type === marked.type,
   );
   const isDeleted = body.metadata.deletionTimestamp !== undefined;
   expect(isMarked, 'both or neither').toBe(isDeleted);
@@ -81,7 +81,7 @@ describe('the pod', () => {
     const condition = { ...marked, message, lastProbeTime: null };
     expect(body.status.conditions).toMatchObject([{ type: 'Ready' }, condition]);
     const writers = (body.metadata.managedFields ?? []).map(
-      (one: { subresource: string }) => one.subresource,
+      (managedField: { subresource: string }) => managedField.subresource,
     );
     expect(writers).toEqual([undefined, 'status']);
   });

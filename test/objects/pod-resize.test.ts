@@ -128,7 +128,7 @@ describe('VER-5: pods/resize', () => {
     const own = await freshNamespace(plain);
     expect((await plain.get(`/api/v1/namespaces/${own}/pods/a/resize`)).status).toBe(404);
     const { resources } = (await plain.get('/api/v1')).body;
-    const names = resources.map((one: { name: string }) => one.name);
+    const names = resources.map((resource: { name: string }) => resource.name);
     expect(names).not.toContain('pods/resize');
   });
 });

@@ -14,9 +14,14 @@ function clientFiles() {
   const [certFile, keyFile] = [path('kubelet.crt'), path('kubelet.key')];
   const notBefore = Date.UTC(2020, 0, 1);
   const notAfter = Date.UTC(2040, 0, 1);
-  const made = issueCertificate({ commonName: 'client', usage: 'client', notBefore, notAfter });
-  writeFileSync(certFile, made.certificatePem);
-  writeFileSync(keyFile, made.keyPem);
+  const certificate = issueCertificate({
+    commonName: 'client',
+    usage: 'client',
+    notBefore,
+    notAfter,
+  });
+  writeFileSync(certFile, certificate.certificatePem);
+  writeFileSync(keyFile, certificate.keyPem);
   return { certFile, keyFile };
 }
 

@@ -58,7 +58,7 @@ test('PLANE-1: the pair in --cert-dir is served and never changed', async () => 
   );
   expect(files()).toEqual(before);
   const { items } = (await get<ComponentStatusList>('/api/v1/componentstatuses', as)).body;
-  const manager = items.find((one) => one.metadata.name === 'controller-manager');
+  const manager = items.find((item) => item.metadata.name === 'controller-manager');
   expect(manager?.conditions?.[0]?.status).toBe('False');
 });
 

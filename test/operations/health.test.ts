@@ -137,8 +137,8 @@ describe('a healthy server', () => {
     const other = await withServer({ dialect: 'kubernetes' });
     expect((await other.get('/readyz/etcd')).text).toBe('ok');
     expect((await other.get('/readyz/store')).status).toBe(404);
-    const found = checksOf((await other.get('/readyz?verbose')).text);
-    expect(found).toEqual(expect.arrayContaining(namesOfKubernetes));
+    const checks = checksOf((await other.get('/readyz?verbose')).text);
+    expect(checks).toEqual(expect.arrayContaining(namesOfKubernetes));
     expect(checksOf((await other.get('/livez?verbose')).text)).not.toContain('informer-sync');
   });
 });

@@ -58,7 +58,7 @@ test('PLANE-1: only Leases of dead servers are removed', async () => {
   clock.advance(2 * hourMs);
   await eventually(async () => {
     const { body } = await server.get(leases);
-    const names = body.items.map((one: ApiObject) => one.metadata.name);
+    const names = body.items.map((item: ApiObject) => item.metadata.name);
     return !names.includes('gone') && !names.includes('never') && names.includes('other');
   }, 'expired Leases stay');
   await ownLease();

@@ -109,17 +109,17 @@ function isOneText(line: string): boolean {
 const uncommented = (text: string): string => text.replace(/^\s*(\/?\*|\/\/).*$/gm, '');
 
 function functionsOf({ tree }: Source): { name: string; lines: number }[] {
-  const found: { name: string; lines: number }[] = [];
+  const functions: { name: string; lines: number }[] = [];
   const lineOf = (position: number): number => tree.getLineAndCharacterOfPosition(position).line;
   const visit = (node: ts.Node): void => {
     if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
       const name = node.name?.getText(tree) ?? 'anonymous';
-      found.push({ name, lines: lineOf(node.end) - lineOf(node.getStart(tree)) + 1 });
+      functions.push({ name, lines: lineOf(node.end) - lineOf(node.getStart(tree)) + 1 });
     }
     ts.forEachChild(node, visit);
   };
   visit(tree);
-  return found;
+  return functions;
 }
 
 describe('code', () => {
@@ -554,17 +554,17 @@ function markupUses(tree: ts.SourceFile, names: RegExp): string[] {
 
 /** Every string and template text, without comments. */
 function textsOf(tree: ts.SourceFile): string[] {
-  const found: string[] = [];
+  const texts: string[] = [];
   const visit = (node: ts.Node): void => {
     if (
       ts.isStringLiteralLike(node) ||
       ts.isTemplateHead(node) ||
       ts.isTemplateMiddleOrTemplateTail(node)
     ) {
-      found.push(node.text);
+      texts.push(node.text);
     }
     ts.forEachChild(node, visit);
   };
   visit(tree);
-  return found;
+  return texts;
 }

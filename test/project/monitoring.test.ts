@@ -35,15 +35,15 @@ const panels: readonly Panel[] = JSON.parse(read('dashboard.json')).panels;
 
 /** The metrics of an expression, with the labels that it selects or groups by. */
 function metricsOf(expression: string): Map<string, Set<string>> {
-  const found = new Map<string, Set<string>>();
+  const metrics = new Map<string, Set<string>>();
   for (const [, name = '', selected = ''] of expression.matchAll(/\b([a-z][a-z_]+)\{([^}]*)\}/g)) {
     const labels = [...selected.matchAll(/(\w+)(?:=|!=|=~|!~)"/g)].map(([, label = '']) => label);
     const grouped = [...expression.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = '']) =>
       list.split(',').map((label) => label.trim()),
     );
-    found.set(name, new Set([...labels, ...grouped]));
+    metrics.set(name, new Set([...labels, ...grouped]));
   }
-  return found;
+  return metrics;
 }
 
 /** Prometheus adds these itself. */

@@ -220,15 +220,15 @@ describe("the server's folders", () => {
 /** One line for each edge that closes a cycle, found depth first. */
 function cyclesOf(edges: ReadonlyMap<string, readonly string[]>): string[] {
   const state = new Map<string, 'open' | 'done'>();
-  const found: string[] = [];
+  const cycles: string[] = [];
   const visit = (path: string): void => {
     state.set(path, 'open');
     for (const next of edges.get(path) ?? []) {
-      if (state.get(next) === 'open') found.push(`${path} -> ${next}`);
+      if (state.get(next) === 'open') cycles.push(`${path} -> ${next}`);
       else if (!state.has(next)) visit(next);
     }
     state.set(path, 'done');
   };
   for (const path of [...edges.keys()].sort()) if (!state.has(path)) visit(path);
-  return found;
+  return cycles;
 }

@@ -90,10 +90,13 @@ test('npm run sbom lists every package of a release, with its hash', () => {
   };
   expect(document.bomFormat).toBe('CycloneDX');
   const hashes = new Map<string, JsonObject>(
-    document.components.map((one) => [`${one.name}@${one.version}`, one.hashes]),
+    document.components.map((component) => [
+      `${component.name}@${component.version}`,
+      component.hashes,
+    ]),
   );
   const shipped = packages.filter(([, { dev, devOptional }]) => !dev && !devOptional);
-  const names = document.components.map((one) => one.name);
+  const names = document.components.map((component) => component.name);
   expect(names).toEqual(expect.arrayContaining(Object.keys(lock.packages['']?.dependencies ?? {})));
   expect(names).not.toContain('vitest');
   for (const [path, { version, integrity }] of shipped) {

@@ -183,7 +183,7 @@ test('CRD-3: invalid values are printed as in Go', async () => {
     spec: { set: [{ a: 1 }, { a: 1 }], choice: [2] },
   });
   expect(made.status).toBe(422);
-  const messages = made.body.details.causes.map((one: { message: string }) => one.message);
+  const messages = made.body.details.causes.map((cause: { message: string }) => cause.message);
   expect(messages.sort()).toEqual([
     'Duplicate value: map[string]interface {}{"a":1}',
     'Unsupported value: []interface {}{2}: supported values: "[1]"',

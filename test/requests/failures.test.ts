@@ -61,7 +61,7 @@ describe('names', () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => server.post(maps, configMap('raced'))),
     );
-    const codes = answers.map((one) => one.status).sort();
+    const codes = answers.map((answer) => answer.status).sort();
     expect(codes).toEqual([201, ...new Array(19).fill(409)]);
   });
 });

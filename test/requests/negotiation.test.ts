@@ -217,7 +217,9 @@ describe('tables and metadata', () => {
         expect(answer.status).toBe(200);
         expect(answer.headers['content-type']).toBe('application/json');
         expect(answer.body).toMatchObject({ kind: 'Table', apiVersion: `meta.svc.io/${version}` });
-        const names = answer.body.columnDefinitions.map((one: { name: string }) => one.name);
+        const names = answer.body.columnDefinitions.map(
+          (columnDefinition: { name: string }) => columnDefinition.name,
+        );
         expect(names).toEqual(['Name', 'Data', 'Age']);
         expect(answer.body.rows.map((row: { cells: unknown[] }) => row.cells.slice(0, 2))).toEqual([
           ['a', 1],
@@ -288,7 +290,8 @@ describe('tables and metadata', () => {
       [written, 2],
     ] as const) {
       const columns = body.columnDefinitions.map(
-        (one: TableColumnDefinition) => `${one.name} ${one.type}`,
+        (columnDefinition: TableColumnDefinition) =>
+          `${columnDefinition.name} ${columnDefinition.type}`,
       );
       expect(columns).toEqual([
         'Name string',

@@ -55,7 +55,7 @@ export const fuzzPart: SiegePart = {
       if (samples.length >= 6 && last > middle * growthMax.ratio + growthMax.mib) {
         throw new Error(`seed ${seed}: memory grows from ${middle} to ${last} MiB`);
       }
-      const answers = [...statuses].sort(([one], [other]) => one - other);
+      const answers = [...statuses].sort(([left], [right]) => left - right);
       return {
         requests: round * requestsPerRound,
         residentMib: last,

@@ -16,13 +16,13 @@ const depthMax = 10;
 
 /** Every collection of a kind, so that later fields are covered too. */
 export function collectionsOf(root: Schema): readonly Collection[] {
-  const found: Collection[] = [];
+  const collections: Collection[] = [];
   const visit = (given: Schema, steps: readonly (string | 0)[], outer: readonly Schema[]): void => {
     const schema = resolved(given);
     if (outer.filter((one) => one === schema).length > 1 || steps.length > depthMax) return;
     const around = [...outer, schema];
     const isOpen = schema.type === 'object' || schema.properties !== undefined;
-    if (schema.items !== undefined || isOpen) found.push({ steps, schema });
+    if (schema.items !== undefined || isOpen) collections.push({ steps, schema });
     if (schema.items !== undefined) visit(schema.items, [...steps, 0], around);
     for (const [name, { schema: inner }] of schema.properties ?? []) {
       if (steps.length === 0 && (name === 'apiVersion' || name === 'kind')) continue;
@@ -33,7 +33,7 @@ export function collectionsOf(root: Schema): readonly Collection[] {
     }
   };
   visit(root, [], []);
-  return found;
+  return collections;
 }
 
 /** The example with `count` items in one collection. */

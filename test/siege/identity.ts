@@ -112,7 +112,9 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const subject = (user: string, ...groups: (string | Attribute)[]) =>
   nameOf(
     { type: commonName, value: user },
-    ...groups.map((one) => (typeof one === 'string' ? { type: organization, value: one } : one)),
+    ...groups.map((group) =>
+      typeof group === 'string' ? { type: organization, value: group } : group,
+    ),
   );
 
 /** A certificate that names the authority but is signed by another key. */
@@ -335,7 +337,7 @@ export const identityPart: SiegePart = {
       bundle.remove();
       tokens.remove();
     }
-    const answers = [...statuses].sort(([one], [other]) => one - other);
+    const answers = [...statuses].sort(([left], [right]) => left - right);
     return {
       requests: round,
       statuses: answers.map(([status, count]) => `${status}: ${count}`).join(', '),

@@ -45,9 +45,9 @@ function chosenParts(): readonly SiegePart[] {
   const { part: names } = values;
   if (names === undefined) return siegeParts.filter(({ name }) => name !== 'soak');
   return names.map((name) => {
-    const found = siegeParts.find((one) => one.name === name);
-    if (found === undefined) throw new Error(`no part ${name}: see --help`);
-    return found;
+    const siegePart = siegeParts.find((siegePart) => siegePart.name === name);
+    if (siegePart === undefined) throw new Error(`no part ${name}: see --help`);
+    return siegePart;
   });
 }
 

@@ -110,7 +110,7 @@ test(
     const server = await untilEnd(startProcess(programs, { dataDir }));
     const { calls, close } = connect(server.url);
     const list = await calls.get('/api/v1/namespaces/default/configmaps', { token: server.token });
-    expect(list.body.items.filter((one) => 'filling' in one['data'])).toHaveLength(objects);
+    expect(list.body.items.filter((item) => 'filling' in item['data'])).toHaveLength(objects);
     close();
   },
   timeoutMs,

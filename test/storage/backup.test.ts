@@ -125,13 +125,13 @@ describe('contents', () => {
     const restored = await bench.serve('new');
     const { items } = (await restored.get(`${core}/configmaps`)).body;
     const count = (side: string, i: number) =>
-      Number(items.find((one) => one.metadata.name === `${side}-${i}`)?.['data'].n);
+      Number(items.find((item) => item.metadata.name === `${side}-${i}`)?.['data'].n);
     const left = Array.from({ length: pairs }, (_, i) => count('left', i));
     const right = Array.from({ length: pairs }, (_, i) => count('right', i));
     // There is one writer, so a snapshot contains a prefix of its writes.
     const ahead = left.reduce((sum, n, i) => sum + n - (right[i] as number), 0);
     expect([0, 1]).toContain(ahead);
-    expect(left).toEqual([...left].sort((one, other) => other - one));
+    expect(left).toEqual([...left].sort((left, right) => right - left));
     expect((left[0] as number) - (left[pairs - 1] as number)).toBeLessThanOrEqual(1);
   });
 

@@ -18,7 +18,7 @@ const timeoutMs = 90_000;
 async function threeMembers(): Promise<{ cluster: TestCluster; server: TestServer }> {
   const cluster = await untilEnd(startTestCluster());
   const leader = await cluster.leader();
-  const servers = [leader, ...cluster.members.filter((one) => one !== leader)];
+  const servers = [leader, ...cluster.members.filter((member) => member !== leader)];
   const limits = { requestTimeoutMs: 4000 };
   const urls = servers.map(({ url }) => url);
   const server = await withServer({ ...onEtcd(leader, { servers: urls }), limits });
@@ -92,7 +92,7 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
       const metadata = watch.events.map(({ object }) => object.metadata);
       expect(metadata.map(({ name }) => name).sort()).toEqual([...names].sort());
       const versions = metadata.map(({ resourceVersion }) => Number(resourceVersion));
-      expect(versions).toEqual([...versions].sort((one, other) => one - other));
+      expect(versions).toEqual([...versions].sort((left, right) => left - right));
       watch.close();
     },
     timeoutMs,

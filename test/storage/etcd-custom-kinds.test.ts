@@ -19,9 +19,9 @@ async function having(
 ): Promise<string[]> {
   const { items } = (await server.get(definitions)).body;
   return items
-    .filter((one) => one['spec'].group === group)
-    .filter((one: JsonObject) => conditionOf(one, condition)?.startsWith('True'))
-    .map((one): string => one['spec'].names.plural);
+    .filter((item) => item['spec'].group === group)
+    .filter((item: JsonObject) => conditionOf(item, condition)?.startsWith('True'))
+    .map((item): string => item['spec'].names.plural);
 }
 
 describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {

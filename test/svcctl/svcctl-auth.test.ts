@@ -377,7 +377,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
           `\t\t{Kind:User APIGroup:${rbac} Name:anna Namespace:}\n`,
       );
       const names = async () =>
-        (await stored('rolebindings/b')).subjects.map((one: { name: string }) => one.name);
+        (await stored('rolebindings/b')).subjects.map((subject: { name: string }) => subject.name);
       expect(await names()).toEqual(['jane', 'joe', 'anna']);
       const removed = await run([binding(['anna'])], ' --remove-extra-subjects');
       expect(removed.err).toContain('\textra subjects removed:\n');

@@ -17,7 +17,7 @@ describe.each(dialectNames)('CLIENT-1: certificate, dialect %s', async (dialectN
   const decisionOf = async (name: string) => {
     const { body } = await server.get(`${collection}/${name}`);
     return body.status.conditions?.map(
-      (one: { type: string; reason: string }) => `${one.type} ${one.reason}`,
+      (condition: { type: string; reason: string }) => `${condition.type} ${condition.reason}`,
     );
   };
   const server = await withServer({ dialect: dialectName });

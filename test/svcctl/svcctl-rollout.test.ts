@@ -77,9 +77,9 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', async (dialectName)
     const { body } = await server.get(web());
     const name = dialect.label('restartedAt', dialect.tool);
     expect(body.spec.template.metadata.annotations[name]).toMatch(/^\d{4}-.*:\d\dZ$/);
-    expect(body.metadata.managedFields.map((one: { manager: string }) => one.manager)).toContain(
-      'svcctl-rollout',
-    );
+    expect(
+      body.metadata.managedFields.map((managedField: { manager: string }) => managedField.manager),
+    ).toContain('svcctl-rollout');
   });
 
   test('CLIENT-1: undo returns to an earlier template and keeps other fields', async () => {

@@ -32,7 +32,9 @@ describe.each(dialectNames)('CLIENT-1: set, dialect %s', async (dialectName) => 
     expect(main.env.map((one: { name: string }) => one.name)).toEqual(['B', 'C', 'NEW']);
     expect(main.command).toEqual(['serve', '--all']);
     expect(side.env).toBeUndefined();
-    const managers = body.metadata.managedFields.map((one: { manager: string }) => one.manager);
+    const managers = body.metadata.managedFields.map(
+      (managedField: { manager: string }) => managedField.manager,
+    );
     expect(managers).toContain('svcctl-set');
   });
 

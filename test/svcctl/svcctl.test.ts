@@ -263,7 +263,10 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       const { body } = await on.server.get(
         `/apis/${dialect.group('rbac.authorization')}/v1/namespaces/${on.namespace}/rolebindings/b`,
       );
-      expect(body.subjects.map((one: { name: string }) => one.name)).toEqual(['jane', 'dev']);
+      expect(body.subjects.map((subject: { name: string }) => subject.name)).toEqual([
+        'jane',
+        'dev',
+      ]);
       expect((await ctl('create namespace made-by-hand')).out).toBe(
         'namespace/made-by-hand created\n',
       );

@@ -6,5 +6,5 @@ import { fixtureTests } from './tests.ts';
 declare const test: (name: string, run: () => Promise<void>) => void;
 
 const fixture = useControlPlane();
-const tests = fixtureTests({ fixture, equal: (one, other) => deepStrictEqual(one, other) });
+const tests = fixtureTests({ fixture, equal: (left, right) => deepStrictEqual(left, right) });
 for (const [name, run] of Object.entries(tests)) test(name, run);

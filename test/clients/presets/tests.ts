@@ -28,7 +28,7 @@ export function fixtureTests({
   equal,
 }: {
   fixture: TestPlane;
-  equal: (one: unknown, other: unknown) => void;
+  equal: (left: unknown, right: unknown) => void;
 }): Readonly<Record<string, () => Promise<void>>> {
   const namespaces: string[] = [];
   const map = (name: string): ManifestObject => {

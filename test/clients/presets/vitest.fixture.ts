@@ -3,5 +3,5 @@ import { expect, test } from 'vitest';
 import { fixtureTests } from './tests.ts';
 
 const fixture = useControlPlane();
-const equal = (one: unknown, other: unknown) => expect(one).toEqual(other);
+const equal = (left: unknown, right: unknown) => expect(left).toEqual(right);
 for (const [name, run] of Object.entries(fixtureTests({ fixture, equal }))) test(name, run);

@@ -88,7 +88,7 @@ class Order {
     const isUnknown = ({ outcome }: Operation) => Number(outcome.type === 'unknown');
     this.operations = operations
       .filter(({ outcome }) => outcome.type !== 'refused')
-      .sort((one, other) => isUnknown(one) - isUnknown(other) || one.invoked - other.invoked);
+      .sort((left, right) => isUnknown(left) - isUnknown(right) || left.invoked - right.invoked);
     this.#answered = this.operations.filter((operation) => isUnknown(operation) === 0).length;
     this.#taken = new Uint8Array(this.operations.length);
     this.#open = this.#answered;
@@ -101,7 +101,7 @@ class Order {
 
   /** The set of executed operations, most of which form a prefix. */
   get text(): string {
-    return `${this.#prefix}:${[...this.#beyond].sort((one, other) => one - other)}`;
+    return `${this.#prefix}:${[...this.#beyond].sort((left, right) => left - right)}`;
   }
 
   /**

@@ -71,7 +71,7 @@ export function dataAfter(command: Command, before: Data | undefined): Data | un
 /** Data as text, independent of the order of fields. */
 export function dataText(data: Data | undefined): string {
   if (data === undefined) return '-';
-  return JSON.stringify(Object.entries(data).sort(([one], [other]) => (one < other ? -1 : 1)));
+  return JSON.stringify(Object.entries(data).sort(([left], [right]) => (left < right ? -1 : 1)));
 }
 
 export function describe(operation: Operation): string {

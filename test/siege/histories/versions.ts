@@ -56,7 +56,7 @@ export class ShownVersions {
       if (outcome.type !== 'done') continue;
       shown.push({ tick: completed, version: outcome.shown.version });
     }
-    shown.sort((one, other) => one.tick - other.tick);
+    shown.sort((left, right) => left.tick - right.tick);
     let highest = 0;
     this.#moments = shown.map(({ tick, version }) => {
       highest = Math.max(highest, version);
@@ -124,6 +124,6 @@ export function checkCachedReads(reads: readonly CachedRead[], log: WatchLog): v
     const event = log.at(shown.version);
     if (event?.type === 'DELETED') throw new Violation(`${by} read ${key} at its deletion`);
   }
-  moments.sort((one, other) => one.tick - other.tick);
+  moments.sort((left, right) => left.tick - right.tick);
   for (const { run } of moments) run();
 }

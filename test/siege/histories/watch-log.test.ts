@@ -127,7 +127,7 @@ test('rejects a log without an acknowledged deletion', () => {
 test('rejects changes of commands that were refused, repeated, or never sent', () => {
   const log = new WatchLog([segment('one', events)]);
   const refused = operation([5, 6], write('patch', 'c'), { type: 'conflict' });
-  const without = commands.filter((one) => one !== commands[2]);
+  const without = commands.filter((command) => command !== commands[2]);
   expect(() => checkCommands(log, [...without, refused])).toThrow(/not carried out, but seen/);
   expect(() => checkCommands(log, without)).toThrow(/nobody asked for/);
   const again = new WatchLog([

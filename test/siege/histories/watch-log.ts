@@ -61,7 +61,7 @@ export class WatchLog {
     this.#byVersion = byVersion;
     this.#events = [...byVersion.values()]
       .map(({ event }) => event)
-      .sort((one, other) => one.version - other.version);
+      .sort((left, right) => left.version - right.version);
     for (const event of this.#events) {
       const events = this.#byKey.get(event.key);
       if (events === undefined) this.#byKey.set(event.key, [event]);
@@ -118,7 +118,7 @@ function checkOrder({ by, after, events }: Segment): void {
 
 function merged(segments: readonly Segment[]): { after: number; upTo: number }[] {
   const all: { after: number; upTo: number }[] = [];
-  const sorted = [...segments].sort((one, other) => one.after - other.after);
+  const sorted = [...segments].sort((left, right) => left.after - right.after);
   for (const { after, upTo } of sorted) {
     const last = all.at(-1);
     if (last !== undefined && after <= last.upTo) last.upTo = Math.max(last.upTo, upTo);

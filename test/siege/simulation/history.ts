@@ -209,7 +209,7 @@ async function calmDown(stage: Stage): Promise<void> {
     // Slow at first: waits for the store take some seconds, retries up to a minute.
     world.advance(turn < 10 ? 500 : 20_000);
     await deliverAll(world);
-    const isQuiet = truth.revision === before && !clients.some((one) => one.isBusy);
+    const isQuiet = truth.revision === before && !clients.some((client) => client.isBusy);
     quietTurns = isQuiet && turn > 10 ? quietTurns + 1 : 0;
     if (world.violation !== undefined) throw world.violation;
   }

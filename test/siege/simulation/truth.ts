@@ -97,14 +97,14 @@ export class Truth {
 
   /** All states of a key from one revision to another, including the initial one. */
   states(key: string, from: number, to: number): (TruthEvent | undefined)[] {
-    const found: (TruthEvent | undefined)[] = [];
+    const states: (TruthEvent | undefined)[] = [];
     let event = this.#newest.get(key);
     for (; event !== undefined; event = event.previous) {
       if (event.revision > to) continue;
-      found.push(event.object === undefined ? undefined : event);
-      if (event.revision <= from) return found;
+      states.push(event.object === undefined ? undefined : event);
+      if (event.revision <= from) return states;
     }
-    return [...found, undefined];
+    return [...states, undefined];
   }
 
   /** Everything below a prefix after a revision, by key. */
@@ -194,10 +194,10 @@ const isObjectOrList = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
 
 /** Whether JSON values are equal, ignoring the order of members. */
-function isSame(one: unknown, other: unknown): boolean {
-  if (one === other) return true;
-  if (!isObjectOrList(one) || !isObjectOrList(other)) return false;
-  const names = Object.keys(one);
-  if (names.length !== Object.keys(other).length) return false;
-  return names.every((name) => isSame(one[name], other[name]));
+function isSame(left: unknown, right: unknown): boolean {
+  if (left === right) return true;
+  if (!isObjectOrList(left) || !isObjectOrList(right)) return false;
+  const names = Object.keys(left);
+  if (names.length !== Object.keys(right).length) return false;
+  return names.every((name) => isSame(left[name], right[name]));
 }

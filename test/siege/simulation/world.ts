@@ -64,7 +64,7 @@ export class World {
 
   /** Drops everything in flight to or from an owner. */
   drop(owner: object): void {
-    this.#deliveries = this.#deliveries.filter((one) => one.owner !== owner);
+    this.#deliveries = this.#deliveries.filter((delivery) => delivery.owner !== owner);
   }
 
   /** Advances time. */

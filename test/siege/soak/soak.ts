@@ -118,7 +118,7 @@ async function informer(options: {
 
 /** Median of a field over some samples. */
 export function medianOf(values: readonly number[]): number {
-  const sorted = [...values].sort((one, other) => one - other);
+  const sorted = [...values].sort((left, right) => left - right);
   return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }
 
@@ -189,7 +189,7 @@ function figuresOf(report: SoakReport, run: { readonly seed: number; readonly ro
   const warmUp = Math.min(warmUpSamples, Math.floor(run.rounds / 2));
   const growth = (field: keyof MemorySample) =>
     growthPercent(
-      report.samples.map((one) => one[field]),
+      report.samples.map((sample) => sample[field]),
       warmUp,
     );
   const residentGrowth = growth('resident');
