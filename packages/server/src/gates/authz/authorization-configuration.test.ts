@@ -284,6 +284,12 @@ describe('AUTHZ-3: match conditions', () => {
     const resourceAttributes = { ...spec.resourceAttributes, fieldSelector: selector };
     expect(matches({ ...spec, resourceAttributes })).toBe(true);
     expect(() => matches(spec)).toThrow('no such key: fieldSelector');
+    const labelSelector = { requirements: [{ key: 'a', operator: 'Exists' }] };
+    const ofLabels = await matchOf(
+      'request.resourceAttributes.labelSelector.requirements.all(r, r.values.size() == 0)',
+    );
+    const labeled = { ...spec, resourceAttributes: { ...spec.resourceAttributes, labelSelector } };
+    expect(ofLabels(labeled)).toBe(true);
   });
 
   test('without selectors when the gate is off', async () => {

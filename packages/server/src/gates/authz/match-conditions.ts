@@ -15,6 +15,7 @@ import {
   type Type,
   type Value,
 } from '@wheelhouse/cel';
+import { objectsAt } from '@wheelhouse/kinds';
 import {
   aggregateText,
   isObject,
@@ -147,7 +148,7 @@ function typeText({ name, args }: Type): string {
   return name === 'null' ? 'null_type' : name;
 }
 
-/** The value of `request`; unlike in the review, empty string members are present. */
+/** The value of `request`; unlike in the review, empty strings and lists of values are present. */
 function requestValue(spec: JsonObject): Value {
   const resource = member(spec, 'resourceAttributes');
   const path = member(spec, 'nonResourceAttributes');
@@ -157,9 +158,19 @@ function requestValue(spec: JsonObject): Value {
     uid: '',
     extra: {},
     ...spec,
-    ...(isObject(resource) ? { resourceAttributes: withEmpty(resource, resourceTexts) } : {}),
+    ...(isObject(resource) ? { resourceAttributes: withEmptyMembers(resource) } : {}),
     ...(isObject(path) ? { nonResourceAttributes: withEmpty(path, ['path', 'verb']) } : {}),
   });
+}
+
+function withEmptyMembers(resource: JsonObject): JsonObject {
+  const filled = withEmpty(resource, resourceTexts);
+  for (const name of ['fieldSelector', 'labelSelector']) {
+    const selected = objectsAt(resource, name, 'requirements');
+    if (selected.length === 0) continue;
+    filled[name] = { requirements: selected.map((one) => ({ values: [], ...one })) };
+  }
+  return filled;
 }
 
 function withEmpty(fields: JsonObject, names: readonly string[]): JsonObject {
