@@ -45,10 +45,10 @@ const { gates: featureGates } = readFeatureGates(['RemoteRequestHeaderUID=true']
 const requestHeader = {
   clientCaFile: file('proxies.crt', proxies.certificatePem),
   allowedNames: ['front-proxy-client'],
-  usernameHeaders: ['X-Remote-User'],
+  usernameHeaders: ['X-User', 'X-Remote-User'],
   uidHeaders: ['X-Remote-Uid'],
-  groupHeaders: ['X-Remote-Group'],
-  extraHeaderPrefixes: ['X-Remote-Extra-'],
+  groupHeaders: ['X-Team', 'X-Remote-Group'],
+  extraHeaderPrefixes: ['X-More-', 'X-Remote-Extra-'],
 };
 const back = await withServer({
   dialect: 'kubernetes',
@@ -162,6 +162,32 @@ test('ADM-4: objects are written, read, and watched through the front server', a
   expect(refused.body.message).toContain('spec.size');
   expect((await back.get(`${widgets}/a`)).body).toEqual((await front.get(`${widgets}/a`)).body);
   expect((await back.get(`${widgets}/a`)).body.metadata.uid).toBe(made.body.metadata.uid);
+});
+
+test('ADM-4: a client cannot name another user in headers that the other server trusts', async () => {
+  const rbac = '/apis/rbac.authorization.k8s.io/v1';
+  const rules = [{ apiGroups: [group], resources: ['widgets'], verbs: ['get'] }];
+  const role = { metadata: { name: 'widget-getter' }, rules };
+  expect((await front.post(`${rbac}/clusterroles`, role)).status).toBe(201);
+  const binding = {
+    metadata: { name: 'widget-getter' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'widget-getter' },
+    subjects: [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: 'jäne' }],
+  };
+  expect((await front.post(`${rbac}/clusterrolebindings`, binding)).status).toBe(201);
+  const headers = {
+    'X-User': 'root',
+    'X-Team': 'system:masters',
+    'X-More-Scopes': 'all',
+    'X-Remote-User': 'root',
+    'X-Remote-Group': 'system:masters',
+  };
+  const named = await eventually(async () => {
+    const { status, body } = await front.get(`${widgets}/a`, { token, headers });
+    return (status !== 403 || body.details?.name === 'a') && { status, text: body.message };
+  }, 'the answer');
+  expect(named.status).toBe(403);
+  expect(named.text).toContain('User "jäne" cannot get resource "widgets"');
 });
 
 test('ADM-4: both servers authorize by name, uid, groups, and extra', async () => {

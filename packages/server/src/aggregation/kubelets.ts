@@ -10,7 +10,14 @@ import {
 import { answerHeaders } from '../answer/respond.ts';
 import type { ApiCall, KubeletPort, KubeletRequest, ProxiedRequest } from '../endpoints/call.ts';
 import type { ClientCertificate } from '../files/followed-files.ts';
-import { anonymousHeaders, requestedProtocol } from './proxy-headers.ts';
+import {
+  anonymousHeaders,
+  type IdentityHeaders,
+  type IdentityTest,
+  identityTest,
+  type OutgoingHeaders,
+  requestedProtocol,
+} from './proxy-headers.ts';
 import { escapedPath, Relay, type RelayPlan } from './relay.ts';
 import { proxiedAnswer } from './rewritten-links.ts';
 import { createTransport, hostPort, type Transport } from './transport.ts';
@@ -27,6 +34,8 @@ export interface KubeletTrust {
   readonly certificate: () => ClientCertificate | undefined;
   /** Maps a proxied host to the one to connect to; defaults to the host itself. */
   readonly connectTo?: ((host: string) => string) | undefined;
+  /** The headers of this server's authenticating proxy, which are not forwarded. */
+  readonly requestHeader?: IdentityHeaders | undefined;
 }
 
 /**
@@ -35,6 +44,7 @@ export interface KubeletTrust {
  */
 export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
   readonly #trust: KubeletTrust;
+  readonly #isIdentity: IdentityTest;
   /** The transport with verification and the one without it, by certificate and CAs. */
   readonly #transports = new Map<string, Transport>();
   /** Transports to Pods and to other ports of nodes, by scheme. */
@@ -42,6 +52,7 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
 
   constructor(trust: KubeletTrust) {
     this.#trust = trust;
+    this.#isIdentity = identityTest(trust.requestHeader);
   }
 
   /** Connects the client's stream to the kubelet's. Rejects with a StatusError. */
@@ -55,7 +66,7 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
       forwards: 'everything',
       redirects: 'passed',
       connectTimeoutMs,
-      headers: () => anonymousHeaders(call.exchange, { host: hostPort(place) }),
+      headers: () => this.#headers(call, hostPort(place)),
       responseHeaders: () => answerHeaders(call, 'text/plain; charset=utf-8'),
       errorFor: ({ text, isReached }) =>
         failure(isReached ? text : `error dialing backend: ${text}`),
@@ -102,7 +113,7 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
       redirects: 'passed',
       connectTimeoutMs,
       headers: () => ({
-        ...anonymousHeaders(call.exchange, { host: clientHost || hostPort({ host, port }) }),
+        ...this.#headers(call, clientHost || hostPort({ host, port })),
         ...(isUpgrade ? {} : { 'x-forwarded-uri': [links.prefix + escaped] }),
       }),
       ...proxiedAnswer(call, links),
@@ -138,6 +149,10 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
     const made = createTransport({ scheme, ...trust });
     this.#proxyTransports.set(scheme, made);
     return made;
+  }
+
+  #headers({ exchange }: ApiCall, host: string): OutgoingHeaders {
+    return anonymousHeaders(exchange, { host, isIdentity: this.#isIdentity });
   }
 
   async #relay(

@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { forwardedHeaders, identityHeaders, responseHeaders } from './proxy-headers.ts';
+import {
+  forwardedHeaders,
+  identityHeaders,
+  identityTest,
+  responseHeaders,
+} from './proxy-headers.ts';
 import { escapedPath, requestTarget } from './relay.ts';
 
 const user = { name: 'a', uid: 'u', groups: ['g', 'h'], extra: {} };
@@ -20,7 +25,8 @@ test('ADM-4: names are sent as UTF-8, and extra keys are escaped', () => {
 test('ADM-4: the UID is sent only if its gate is enabled, and the client’s header never', () => {
   const lines = ['X-Remote-Uid', 'mine', 'X-Remote-Extra-A', 'b', ':path', '/'];
   const exchange = { headerLines: () => lines, remoteAddress: '::1' };
-  const about = { user, host: 'h:1', path: '/p', auditId: 'id', via: 'me' };
+  const isIdentity = identityTest(undefined);
+  const about = { user, host: 'h:1', path: '/p', auditId: 'id', via: 'me', isIdentity };
   const headers = forwardedHeaders(exchange, { ...about, forwardsUid: true });
   expect(headers['x-remote-uid']).toEqual(['u']);
   expect(Object.keys(headers).filter((name) => name.startsWith('x-remote-extra'))).toEqual([]);

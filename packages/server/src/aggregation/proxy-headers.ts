@@ -23,8 +23,24 @@ const hopByHop = new Set([
 
 /** End-to-end headers that concern only this server. */
 const notForwarded = new Set(['authorization', 'host', 'expect']);
-const notForwardedPrefixes = ['impersonate-', 'x-remote-extra-'];
-const identity = ['x-remote-user', 'x-remote-uid', 'x-remote-group'];
+const impersonationPrefix = 'impersonate-';
+const usualIdentity = {
+  usernameHeaders: ['x-remote-user'],
+  uidHeaders: ['x-remote-uid'],
+  groupHeaders: ['x-remote-group'],
+  extraHeaderPrefixes: ['x-remote-extra-'],
+};
+
+/** The headers with which an authenticating proxy names users. */
+export interface IdentityHeaders {
+  readonly usernameHeaders: readonly string[];
+  readonly uidHeaders?: readonly string[];
+  readonly groupHeaders: readonly string[];
+  readonly extraHeaderPrefixes: readonly string[];
+}
+
+/** Whether a header, by its lower-case name, names a user. */
+export type IdentityTest = (name: string) => boolean;
 
 /** Maximum length of a response header's name; longer ones are not forwarded. */
 const nameLengthMax = 126;
@@ -36,6 +52,22 @@ const crossOrigin = new Set([
   'access-control-allow-methods',
   'access-control-allow-origin',
 ]);
+
+/**
+ * Recognizes the usual identity headers, and those that this server's own proxy uses: other servers
+ * trust the same ones, so they must not come from a client.
+ */
+export function identityTest(own: IdentityHeaders | undefined): IdentityTest {
+  const all = own === undefined ? [usualIdentity] : [usualIdentity, own];
+  const lower = (names: readonly string[]) => names.map((name) => name.toLowerCase());
+  const names = new Set(
+    all.flatMap(({ usernameHeaders, uidHeaders = [], groupHeaders }) =>
+      lower([...usernameHeaders, ...uidHeaders, ...groupHeaders]),
+    ),
+  );
+  const prefixes = all.flatMap(({ extraHeaderPrefixes }) => lower(extraHeaderPrefixes));
+  return (name) => names.has(name) || prefixes.some((prefix) => name.startsWith(prefix));
+}
 
 /** A user as identified to other servers. */
 interface ForwardedUser {
@@ -70,9 +102,10 @@ export function forwardedHeaders(
     readonly auditId: string;
     /** The name of this process in `Via` headers. */
     readonly via: string;
+    readonly isIdentity: IdentityTest;
   },
 ): OutgoingHeaders {
-  const headers = endToEndHeaders(exchange.headerLines());
+  const headers = endToEndHeaders(exchange.headerLines(), request.isIdentity);
   const clients = headers['x-forwarded-for'] ?? [];
   headers['x-forwarded-for'] = [[...clients, exchange.remoteAddress].join(', ')];
   headers['via'] = [[...(headers['via'] ?? []), `1.1 ${request.via}`].join(', ')];
@@ -87,18 +120,18 @@ export function forwardedHeaders(
 /** The headers of a proxied request without the user's identity. */
 export function anonymousHeaders(
   exchange: Pick<Exchange, 'headerLines' | 'remoteAddress'>,
-  { host }: { readonly host: string },
+  { host, isIdentity }: { readonly host: string; readonly isIdentity: IdentityTest },
 ): OutgoingHeaders {
-  const headers = endToEndHeaders(exchange.headerLines());
+  const headers = endToEndHeaders(exchange.headerLines(), isIdentity);
   const clients = headers['x-forwarded-for'] ?? [];
   headers['x-forwarded-for'] = [[...clients, exchange.remoteAddress].join(', ')];
   headers['host'] = [host];
   return headers;
 }
 
-function endToEndHeaders(lines: readonly string[]): OutgoingHeaders {
+function endToEndHeaders(lines: readonly string[], isIdentity: IdentityTest): OutgoingHeaders {
   const isSelected = (name: string, value: string) =>
-    name === 'te' ? acceptsTrailers(value) : isForwarded(name);
+    name === 'te' ? acceptsTrailers(value) : isForwarded(name) && !isIdentity(name);
   const headers = selectHeaders(lines, isSelected);
   if (headers['te'] !== undefined) headers['te'] = ['trailers'];
   const protocols = (headers['sec-websocket-protocol'] ?? []).flatMap(
@@ -111,8 +144,7 @@ function endToEndHeaders(lines: readonly string[]): OutgoingHeaders {
 
 function isForwarded(name: string): boolean {
   if (name.startsWith(':') || hopByHop.has(name) || notForwarded.has(name)) return false;
-  if (identity.includes(name)) return false;
-  return !notForwardedPrefixes.some((prefix) => name.startsWith(prefix));
+  return !name.startsWith(impersonationPrefix);
 }
 
 const acceptsTrailers = (value: string) => value.toLowerCase().includes('trailers');

@@ -18,6 +18,7 @@ import type { RequestInfo } from '../request/parse-request.ts';
 import { answerText } from './plain-answer.ts';
 import {
   forwardedHeaders,
+  type IdentityTest,
   type OutgoingHeaders,
   requestedProtocol,
   responseHeaders,
@@ -137,6 +138,8 @@ export interface RelaySettings {
   readonly via: string;
   /** Whether redirects reach the client. */
   readonly redirects: 'rejected' | 'passed';
+  /** Recognizes headers that must not come from a client. */
+  readonly isIdentity: IdentityTest;
 }
 
 /** The target of a request, and the transformation of the request and its answer. */
@@ -207,6 +210,7 @@ export function aggregatedPlan(
         path: target.split('?', 1)[0] ?? '',
         auditId: baseHeaders['audit-id'] ?? '',
         via: settings.via,
+        isIdentity: settings.isIdentity,
       }),
     responseHeaders: (lines) => responseHeaders(lines, baseHeaders),
     errorFor({ text, isReached }) {

@@ -3,6 +3,7 @@ import { type Counter, type Dialect, type Family, randomUuid } from '@wheelhouse
 import { createObjectReader } from '../../admission/objects.ts';
 import { Aggregation } from '../../aggregation/aggregation.ts';
 import type { ServiceFacts } from '../../aggregation/availability.ts';
+import { identityTest } from '../../aggregation/proxy-headers.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { createObjectWriter } from '../../controllers/tools.ts';
 import type { QueueMeters } from '../../controllers/work-queue.ts';
@@ -52,6 +53,7 @@ export function openAggregation(sources: AggregationSources): {
       forwardsUid: (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID'),
       via: `wheelhouse-${randomUuid()}`,
       redirects: config.aggregation?.redirects ?? 'rejected',
+      isIdentity: identityTest(config.authentication.requestHeader),
     },
     resolve: createServiceResolver({ dialect, objects, routing }),
     facts: factsOf(objects, label),

@@ -19,14 +19,20 @@ const defaults = {
  * the file when one is unreadable at the start.
  */
 export function createKubeletPort(
-  config: Pick<ServerConfig, 'kubelets' | 'clock' | 'logger'>,
+  config: Pick<ServerConfig, 'kubelets' | 'authentication' | 'clock' | 'logger'>,
 ): KubeletPort & { close(): void } {
   const { addressTypes, port } = { ...defaults, ...config.kubelets };
   const trust = openTrust(config);
+  const { kubelets, authentication } = config;
   let loading: Promise<Kubelets> | undefined;
   const load = () => {
     loading ??= import('../../aggregation/kubelets.ts').then(
-      (loaded) => new loaded.Kubelets({ ...trust, connectTo: config.kubelets?.connectTo }),
+      (loaded) =>
+        new loaded.Kubelets({
+          ...trust,
+          connectTo: kubelets?.connectTo,
+          requestHeader: authentication.requestHeader,
+        }),
     );
     return loading;
   };
@@ -41,7 +47,7 @@ export function createKubeletPort(
       if (loading === undefined) return;
       background(
         { where: 'aggregation' },
-        loading.then((kubelets) => kubelets.close()),
+        loading.then((loaded) => loaded.close()),
       );
     },
   };
