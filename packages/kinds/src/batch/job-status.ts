@@ -279,6 +279,7 @@ function validatePodCounts(change: Change): FieldError[] {
   }
   const ready = numberAt(status, 'ready');
   if (
+    status.ready != null &&
     ready > numberAt(status, 'active') &&
     (isChanged(change, 'ready') || isChanged(change, 'active'))
   ) {

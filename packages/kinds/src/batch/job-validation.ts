@@ -25,7 +25,7 @@ import {
   validateSelectorUnchanged,
 } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
-import { keyed, same, sameOrEmpty } from '../rules/checks.ts';
+import { keyed, same } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateFailurePolicy, validateSuccessPolicy } from './job-policies.ts';
@@ -280,7 +280,7 @@ function validateUnchanged(
   spec: Stored<JobSpec>,
   old: Stored<JobSpec>,
 ): FieldError[] {
-  if (sameOrEmpty(spec[name], old[name])) return [];
+  if (same(spec[name], old[name])) return [];
   return [invalid(`spec.${name}`, spec[name] ?? 'null', 'field is immutable')];
 }
 

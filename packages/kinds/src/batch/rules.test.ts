@@ -211,6 +211,10 @@ describe('changes of a Job', () => {
     expect(change({ 'spec.managedBy': 'a.b/c' }, { 'spec.managedBy': 'a.b/d' })).toEqual([
       'spec.managedBy: Invalid value: "a.b/d": field is immutable',
     ]);
+    expect(change({}, { 'spec.managedBy': '' })).toEqual([
+      ...Array(2).fill('spec.managedBy: Required value'),
+      'spec.managedBy: Invalid value: "": field is immutable',
+    ]);
   });
 });
 
@@ -230,6 +234,12 @@ describe("a Job's status", () => {
   const rows: readonly (readonly [Changes, JsonObject, JsonObject, ...string[]])[] = [
     [{}, {}, { active: 1, startTime: at(0) }],
     [{}, { startTime: at(0) }, complete],
+    [
+      {},
+      {},
+      { active: -1 },
+      'status.active: Invalid value: -1: must be greater than or equal to 0',
+    ],
     [
       { 'spec.suspend': true, 'spec.completions': 0 },
       {},
