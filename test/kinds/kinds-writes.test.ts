@@ -296,6 +296,36 @@ describe('other representations', () => {
     expect(body.rows[0].cells[3]).toBe('1.1.1.1,b.example,fd00::1');
   });
 
+  test('CODEC-5: the addresses of a Service are listed once, in order', async () => {
+    const path = at('/api/v1', 'services');
+    const spec = { type: 'LoadBalancer', ports: [{ port: 80 }], externalIPs: ['192.0.2.9'] };
+    await server.post(path, { metadata: { name: 'balanced' }, spec });
+    const ingress = [{ hostname: 'b.example' }, {}, { ip: '192.0.2.1' }, { hostname: 'b.example' }];
+    const status = { loadBalancer: { ingress } };
+    await server.patch(`${path}/balanced/status`, { status }, 'merge');
+    const { body } = await server.get(`${path}/balanced`, table);
+    expect(body.rows[0].cells[3]).toBe('192.0.2.1,b.example,192.0.2.9');
+  });
+
+  test('CODEC-5: the last Ready condition and the first address of a Node count', async () => {
+    await server.post('/api/v1/nodes', {
+      metadata: { name: 'tabled' },
+      status: {
+        addresses: [
+          { type: 'ExternalIP', address: '' },
+          { type: 'ExternalIP', address: '192.0.2.1' },
+        ],
+        conditions: [
+          { type: 'Ready', status: 'False' },
+          { type: 'Ready', status: 'True' },
+        ],
+      },
+    });
+    const { body } = await server.get('/api/v1/nodes/tabled', table);
+    expect(body.rows[0].cells[1]).toBe('Ready');
+    expect(body.rows[0].cells.slice(5, 7)).toEqual(['<none>', '']);
+  });
+
   test('CODEC-6: metadata has no conversion annotations', async () => {
     const group = '/apis/autoscaling/v1';
     const path = `${at(group, 'horizontalpodautoscalers')}/a`;

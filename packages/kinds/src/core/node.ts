@@ -137,13 +137,11 @@ function columns(dialect: Dialect): readonly ColumnDef[] {
 
 function addressOf(object: Stored<Node>, type: string): string {
   const address = (object.status?.addresses ?? []).find((one) => (one.type ?? '') === type);
-  return (address?.address ?? '') || '<none>';
+  return address === undefined ? '<none>' : (address.address ?? '');
 }
 
 function readiness(object: Stored<Node>): string {
-  const ready = (object.status?.conditions ?? []).find(
-    (condition) => (condition.type ?? '') === 'Ready',
-  );
+  const ready = (object.status?.conditions ?? []).findLast(({ type }) => type === 'Ready');
   const state =
     ready === undefined ? 'Unknown' : (ready.status ?? '') === 'True' ? 'Ready' : 'NotReady';
   return object.spec?.unschedulable === true ? `${state},SchedulingDisabled` : state;

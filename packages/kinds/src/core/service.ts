@@ -8,7 +8,7 @@ import { sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { type Family, familyOf } from './service/cluster-ips.ts';
-import { validateServiceStatus } from './service/load-balancer-status.ts';
+import { balancerAddresses, validateServiceStatus } from './service/load-balancer-status.ts';
 import {
   asService,
   isExternallyAccessible,
@@ -136,10 +136,7 @@ function externalAddress(object: Stored<Service>): string {
     case 'ExternalName':
       return object.spec?.externalName ?? '';
     case 'LoadBalancer': {
-      const ingressAddresses = (object.status?.loadBalancer?.ingress ?? []).map(
-        (one) => (one.ip ?? '') || (one.hostname ?? ''),
-      );
-      const all = [...ingressAddresses, ...ips];
+      const all = [...balancerAddresses(object.status?.loadBalancer?.ingress), ...ips];
       return all.length === 0 ? '<pending>' : all.join(',');
     }
     default:

@@ -16,7 +16,7 @@ import {
 } from '@wheelhouse/machinery';
 import { ageColumn, column, firstValues, nameColumn } from '../cells.ts';
 import { validateIp } from '../core/addresses.ts';
-import { validateBalancerHost } from '../core/service/load-balancer-status.ts';
+import { balancerAddresses, validateBalancerHost } from '../core/service/load-balancer-status.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type { TypedLocalObjectReference } from '../gen/types/core/v1.ts';
 import type {
@@ -104,12 +104,8 @@ function hosts(object: Stored<Ingress>): string {
   return firstValues(all) || '*';
 }
 
-function addresses(object: Stored<Ingress>): string {
-  const all = (object.status?.loadBalancer?.ingress ?? [])
-    .map((one) => (one.ip ?? '') || (one.hostname ?? ''))
-    .filter((address) => address !== '');
-  return [...new Set(all)].sort().join(',');
-}
+const addresses = (object: Stored<Ingress>): string =>
+  balancerAddresses(object.status?.loadBalancer?.ingress).join(',');
 
 /** Rules that an update may break, because the old object broke them. */
 interface Tolerated {

@@ -45,6 +45,14 @@ function validateIngress(ingress: JsonObject, path: string, features: Features):
   return [...errors, ...validateBalancerHost(ingress, path)];
 }
 
+/** The distinct addresses of a load balancer, sorted, for the table of a Service or an Ingress. */
+export function balancerAddresses(
+  ingress: readonly Stored<IngressLoadBalancerIngress>[] = [],
+): readonly string[] {
+  const all = ingress.map(({ ip = '', hostname = '' }) => ip || hostname);
+  return [...new Set(all.filter((address) => address !== ''))].sort();
+}
+
 /** Validates the hostname of a load balancer, in a Service or an Ingress. */
 export function validateBalancerHost(
   ingress: Stored<IngressLoadBalancerIngress>,
