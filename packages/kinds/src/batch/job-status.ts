@@ -19,7 +19,7 @@ import {
   validateNonNegative,
 } from '../pod/fields.ts';
 import { goStructs } from '../pod/go-text.ts';
-import { sameOrEmpty } from '../rules/checks.ts';
+import { same } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { countIndexes, firstShared } from './job-policies.ts';
@@ -185,7 +185,7 @@ function validateCompletion(change: Change): FieldError[] {
 
 const conditionChanged = (change: Change, type: string) =>
   has(change.status, type) !== has(change.old, type);
-const isChanged = ({ status, old }: Change, name: string) => !sameOrEmpty(status[name], old[name]);
+const isChanged = ({ status, old }: Change, name: string) => !same(status[name], old[name]);
 
 /** `2030-01-02 03:04:05 +0000 UTC`, as Go prints a time. */
 const goTime = (text: string) =>

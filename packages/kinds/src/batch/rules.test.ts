@@ -237,6 +237,12 @@ describe("a Job's status", () => {
     [
       {},
       {},
+      { failedIndexes: '' },
+      'status.failedIndexes: Invalid value: "": cannot set non-null failedIndexes when backoffLimitPerIndex is null',
+    ],
+    [
+      {},
+      {},
       { active: -1 },
       'status.active: Invalid value: -1: must be greater than or equal to 0',
     ],
