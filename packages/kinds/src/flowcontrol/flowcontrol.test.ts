@@ -109,6 +109,7 @@ describe('PriorityLevelConfiguration', () => {
     spec: { type: 'Limited', limited: { limitResponse: { type: 'Queue', queuing: {} } } },
   };
   const queuing = 'spec.limited.limitResponse.queuing';
+  const keepsZero = 'flowcontrol.svc.io/v1beta3-preserve-zero-concurrency-shares';
   const rows: readonly Row[] = [
     [{}, []],
     [
@@ -126,6 +127,10 @@ describe('PriorityLevelConfiguration', () => {
       ['spec.limited: Required value: must not be empty when type is Limited'],
     ],
     [{ 'spec.exempt': {} }, ['spec.exempt: Forbidden: must be nil if the type is Limited']],
+    [
+      { 'metadata.annotations': { [keepsZero]: '' } },
+      [`metadata.annotations: Forbidden: annotation '${keepsZero}' is forbidden`],
+    ],
     [
       {
         'spec.limited.nominalConcurrencyShares': -1,

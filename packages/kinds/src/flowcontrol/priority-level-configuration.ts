@@ -71,6 +71,10 @@ const limitColumn = (name: string, path: readonly string[], description: string)
 /** Concurrency shares of a limited level that states none. */
 export const defaultShares = 30;
 
+/** The annotation of `v1beta3` that tells its clients that zero shares are intended. */
+export const keepsZero = (dialect: Dialect) =>
+  `flowcontrol.${dialect.groupLabel('v1beta3-preserve-zero-concurrency-shares')}`;
+
 function fillDefaults(object: Stored<PriorityLevelConfiguration>): void {
   fill(ensure(object, 'spec').limited, { nominalConcurrencyShares: defaultShares });
   fillLevel(object);
@@ -97,6 +101,10 @@ function validatePriorityLevel(
   const type = spec.type ?? '';
   const isExempt = (object.metadata.name ?? '') === 'exempt';
   const errors: FieldError[] = [];
+  const key = keepsZero(dialect);
+  if (object.metadata.annotations?.[key] !== undefined) {
+    errors.push(forbiddenField('metadata.annotations', `annotation '${key}' is forbidden`));
+  }
   if (isExempt !== (type === 'Exempt')) {
     const detail = "type must be 'Exempt' if and only if name is 'exempt'";
     errors.push(invalid('spec.type', type, detail));

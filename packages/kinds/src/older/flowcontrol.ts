@@ -1,6 +1,10 @@
 import type { ApiObject, Dialect, JsonObject } from '@wheelhouse/machinery';
 import { at } from '../cells.ts';
-import { defaultShares, fillLevel } from '../flowcontrol/priority-level-configuration.ts';
+import {
+  defaultShares,
+  fillLevel,
+  keepsZero,
+} from '../flowcontrol/priority-level-configuration.ts';
 import { fill, objectAt } from '../rules/fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
@@ -46,7 +50,7 @@ export function olderFlowControl(dialect: Dialect): readonly OlderKind[] {
  * annotation tells older clients that zero shares are intended.
  */
 function nominalLevel(dialect: Dialect): OlderVersion {
-  const keepsZero = `flowcontrol.${dialect.groupLabel('v1beta3-preserve-zero-concurrency-shares')}`;
+  const key = keepsZero(dialect);
   return {
     facts: 'flowcontrol',
     version: 'v1beta3',
@@ -57,14 +61,14 @@ function nominalLevel(dialect: Dialect): OlderVersion {
       fillLevel(object);
     },
     toStorage(object) {
-      const { [keepsZero]: _, ...others } = object.metadata.annotations ?? {};
+      const { [key]: _, ...others } = object.metadata.annotations ?? {};
       if (object.metadata.annotations !== undefined) object.metadata.annotations = others;
       if (Object.keys(others).length === 0) delete object.metadata.annotations;
       return object;
     },
     fromStorage(object) {
       if (at(object, 'spec', 'limited', nominal) !== 0) return object;
-      object.metadata.annotations = { ...object.metadata.annotations, [keepsZero]: '' };
+      object.metadata.annotations = { ...object.metadata.annotations, [key]: '' };
       return object;
     },
   };
