@@ -359,6 +359,7 @@ describe('deletion', () => {
     expect(refused.body).toMatchObject({
       reason: 'MethodNotAllowed',
       message: 'create not allowed while custom resource definition is terminating',
+      details: { group, kind: 'jars' },
     });
     const waiting = await server.get(`${path}/a`);
     expect(waiting.body.metadata.deletionTimestamp).toBeDefined();

@@ -1,5 +1,7 @@
-import { jsonText } from '@wheelhouse/codec';
 import {
+  canonicalJson,
+  goEscaped,
+  goFloat,
   type JsonObject,
   JsonPathError,
   type JsonPathStep,
@@ -89,6 +91,13 @@ function columnOf(column: CrdColumn, printAge: PrintAge): ColumnDef {
   };
 }
 
+/** Prints a value as Go does: the members of objects are sorted. */
+function textOf(value: JsonValue): string {
+  if (typeof value === 'object') return goEscaped(canonicalJson(value));
+  const isFloat = typeof value === 'number' && !Number.isSafeInteger(value);
+  return isFloat ? goFloat(value) : String(value);
+}
+
 function cellOf(
   type: string,
   value: JsonValue,
@@ -96,7 +105,7 @@ function cellOf(
 ): JsonValue {
   switch (type) {
     case 'string':
-      return typeof value === 'object' ? jsonText(value) : String(value);
+      return textOf(value);
     case 'integer':
       if (typeof value === 'bigint') return value;
       return typeof value === 'number' ? Math.trunc(value) : null;

@@ -126,6 +126,15 @@ describe('the definition of a custom kind', () => {
     ]);
   });
 
+  test('prints objects in the order of their names, and numbers as Go does', () => {
+    const column = def.versions[0]?.columns?.find(({ name }) => name === 'Color');
+    const cell = (color: JsonValue) => column?.cell(thing({ spec: { color } }), 0);
+    expect(cell({ b: [{ z: 1, y: '<' }], a: null })).toBe('{"a":null,"b":[{"y":"\\u003c","z":1}]}');
+    expect(cell(1e-7)).toBe('1e-07');
+    expect(cell(1e20)).toBe('1e+20');
+    expect(cell(1_000_000)).toBe('1000000');
+  });
+
   test('has its own selectable fields', () => {
     expect(def.storage.fieldsOf?.(thing({ spec: { color: 'red' } }))).toEqual({
       'spec.color': 'red',

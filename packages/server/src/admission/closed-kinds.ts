@@ -10,12 +10,13 @@ import type { AdmissionPlugin } from './chain.ts';
 export function closedKinds(closed: ReadonlySet<string>): AdmissionPlugin {
   const check = (call: AdmissionCall): undefined => {
     if (call.operation !== 'CREATE') return undefined;
-    if (!closed.has(call.target.def.behavior.definitionName)) return undefined;
+    const { group, resource, behavior } = call.target.def;
+    if (!closed.has(behavior.definitionName)) return undefined;
     throw new StatusError({
       code: 405,
       reason: 'MethodNotAllowed',
       message: 'create not allowed while custom resource definition is terminating',
-      details: {},
+      details: { group, kind: resource },
     });
   };
   return { name: 'CustomKindTermination', isInternal: true, mutate: check, validate: check };
