@@ -110,7 +110,7 @@ describe('API-11: the form of aggregated discovery', () => {
     [form('v2beta1'), 'json v2beta1'],
     [form('v3'), undefined],
     [`${form('v3')}, ${form('v2beta1')}, application/json`, 'json v2beta1'],
-    [form('v2').replace('json', 'yaml'), undefined],
+    [form('v2').replace('json', 'yaml'), 'yaml v2'],
     [form('v2').replace('apidiscovery.k8s.io', 'example.com'), undefined],
     [form('v2').replace('APIGroupDiscoveryList', 'Table'), undefined],
   ])('that "%s" asks for is %s', (accept, expected) => {
