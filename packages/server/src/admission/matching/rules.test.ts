@@ -122,6 +122,14 @@ describe('ADM-2: the object selector', () => {
     expect(selectsObject(ofRed, call)).toBe(expected);
     expect(selectsObject(selectorOf(undefined), call)).toBe(true);
   });
+
+  test('selects the options of a stream only if it is empty', () => {
+    const object = { apiVersion: 'v1', kind: 'PodExecOptions', metadata: {} };
+    const call = { ...admissionCall({ resource: 'pods', object }), operation: 'CONNECT' as const };
+    const withoutTeam = { matchExpressions: [{ key: 'team', operator: 'DoesNotExist' }] };
+    expect(selectsObject(selectorOf(withoutTeam), call)).toBe(false);
+    expect(selectsObject(selectorOf({}), call)).toBe(true);
+  });
 });
 
 describe('ADM-2: the namespace selector', () => {

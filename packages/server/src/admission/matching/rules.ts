@@ -93,9 +93,13 @@ export function selectorOf(value: JsonValue | undefined): LabelSelection {
 
 const isEmpty = ({ requirements }: LabelSelection) => requirements.length === 0;
 
-/** Whether the selector matches the new or the old object. */
+/**
+ * Whether the selector matches the new or the old object. The options of a stream have no metadata,
+ * so only an empty selector matches them.
+ */
 export function selectsObject(selector: LabelSelection, call: AdmissionCall): boolean {
   if (isEmpty(selector)) return true;
+  if (call.operation === 'CONNECT') return false;
   return [call.object, call.old].some(
     (object) => object !== undefined && selector.matches(labelsOf(object)),
   );
