@@ -263,6 +263,13 @@ describe('both groups', () => {
   });
 });
 
+test("EVENT-1: only the new group requires that a finalizer's name has a domain", async () => {
+  const metadata = { name: 'a', finalizers: ['plain'] };
+  expect((await server.post(corePath(), oldEvent('a', { metadata }))).status).toBe(201);
+  const refused = await server.post(path(), event('b', { metadata }));
+  expect(refused.body.message).toContain('name is neither a standard finalizer name');
+});
+
 describe('operations', () => {
   const names = (body: { items: { metadata: { name: string } }[] }) =>
     body.items.map((item) => item.metadata.name);

@@ -202,7 +202,7 @@ export interface Strategy<O = ApiObject> {
   /** The group in errors about an object, if not the kind's own. */
   readonly errorGroup?: string;
   /** Finalizers that need no `/`; absent: finalizers are not validated. */
-  readonly standardFinalizers?: ReadonlySet<string>;
+  readonly standardFinalizers?: ReadonlySet<string> | undefined;
   /** Whether PUT creates an absent object (API-5). */
   readonly allowCreateOnUpdate: boolean;
   /** Whether a PUT without resourceVersion is allowed. */

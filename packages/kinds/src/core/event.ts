@@ -102,6 +102,7 @@ export function coreEvent(dialect: Dialect): ResourceDef {
       validateName: pathSegment,
       reportsMetadataLast: true,
       extraMetadataChecks: { '': [] },
+      standardFinalizers: undefined,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object) => validate(object),
       allowCreateOnUpdate: true,
