@@ -1,10 +1,5 @@
-import {
-  type FlagDefinition,
-  FlagError,
-  type FlagTable,
-  type FlagValues,
-} from '../../flags/flags.ts';
-import type { CommandLine, Feature } from '../feature.ts';
+import { FlagError, type FlagTable, type FlagValues } from '../../flags/flags.ts';
+import type { Feature } from '../feature.ts';
 
 /** Limits on single requests and on all of them together. Times are in milliseconds. */
 export interface LimitSettings {
@@ -125,13 +120,10 @@ const limitFlags = {
 
 type Values = FlagValues<typeof limitFlags>;
 
-/** Flow control is configured by objects, whose kinds the flag may switch off. */
-type ServedKindsFlag = { readonly 'runtime-config': { readonly type: 'map' } & FlagDefinition };
-
 /** Limits on requests and clients, and flow control. */
-export const limitFeature: Feature<typeof limitFlags, LimitSettings, ServedKindsFlag> = {
+export const limitFeature: Feature<typeof limitFlags, LimitSettings> = {
   flags: limitFlags,
-  settings(values, line) {
+  settings(values) {
     const hasFlowControl = values['enable-priority-and-fairness'];
     const inFlight = [values['max-requests-inflight'], values['max-mutating-requests-inflight']];
     if (hasFlowControl && inFlight.every((limit) => limit === 0)) {
@@ -139,26 +131,12 @@ export const limitFeature: Feature<typeof limitFlags, LimitSettings, ServedKinds
         '--max-requests-inflight=0 and --max-mutating-requests-inflight=0 leave no seats: they must add up to something positive with --enable-priority-and-fairness',
       );
     }
-    if (hasFlowControl) checkFlowObjects(values['runtime-config'], line);
     return {
       limits: limitsOf(values),
       ...(hasFlowControl ? {} : { flowControl: { type: 'max-in-flight' } as const }),
     };
   },
 };
-
-/** Throws if the objects of priority and fairness are not served; the first key decides. */
-function checkFlowObjects(
-  config: ReadonlyMap<string, string>,
-  { dialect }: Pick<CommandLine, 'dialect'>,
-): void {
-  const keys = [`${dialect.group('flowcontrol.apiserver')}/v1`, 'api/ga', 'api/all'];
-  const key = keys.find((one) => ['true', 'false'].includes(config.get(one) ?? ''));
-  if (key === undefined || config.get(key) === 'true') return;
-  throw new FlagError(
-    `--runtime-config=${key}=false conflicts with --enable-priority-and-fairness=true`,
-  );
-}
 
 function limitsOf(values: Values): LimitSettings['limits'] {
   const streams = values['http2-max-streams-per-connection'];
