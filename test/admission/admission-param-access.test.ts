@@ -127,3 +127,45 @@ test('ADM-3: a binding cannot name parameters that its author may not read', asy
   expect((await server.patch(`${bindings}/leading`, change, 'merge')).status).toBe(200);
   await server.remove(`${bindings}/leading`);
 });
+
+test('ADM-3: a binding that selects parameters requires permission to list them', async () => {
+  const policyName = await kit.policy({
+    paramKind: secrets,
+    validations: [{ expression: 'true' }],
+  });
+  const lost = { paramKind: { apiVersion: 'example.com/v1', kind: 'Nothing' } };
+  const lostName = await kit.policy({ ...lost, validations: [{ expression: 'true' }] });
+  const bind = (of: string) =>
+    server.post(
+      bindings,
+      {
+        metadata: { name: 'selecting' },
+        spec: {
+          policyName: of,
+          validationActions: ['Deny'],
+          paramRef: { selector: {}, parameterNotFoundAction: 'Deny' },
+        },
+      },
+      jane,
+    );
+  const lacks = `user ${shown} does not have "list" permission`;
+  const lacksAll =
+    `to determine minimum required permissions and ${lacks} ` +
+    'for all groups, versions and resources';
+  const withdraw = await allow('reader', readSecrets);
+  const causes = async (of: string) => causesOf(await bind(of));
+  expect(await causes(policyName)).toEqual([
+    `spec.paramRef: Forbidden: ${lacks} on the object referenced by paramRef`,
+  ]);
+  expect(await causes('missing')).toEqual([
+    `spec.paramRef: Forbidden: unable to get policy missing ${lacksAll}`,
+  ]);
+  expect(await causes(lostName)).toEqual([
+    `spec.paramRef: Forbidden: unable to resolve paramKind &{example.com/v1 Nothing} ${lacksAll}`,
+  ]);
+  await withdraw();
+  const withdrawList = await allow('lister', { ...readSecrets, verbs: ['list'] });
+  expect((await bind(policyName)).status).toBe(201);
+  await withdrawList();
+  await server.remove(`${bindings}/selecting`);
+});

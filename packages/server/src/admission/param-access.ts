@@ -47,8 +47,8 @@ async function policyProblem(
 ): Promise<string | undefined> {
   const paramKind = objectAt(object, 'spec', 'paramKind');
   if (paramKind === undefined || same(paramKind, at(old, 'spec', 'paramKind'))) return undefined;
-  const access = { user, tools, name: '*', namespace: '*' };
-  if (await mayRead(object, access)) return undefined;
+  const access: Access = { user, verb: 'get', name: '*', namespace: '*' };
+  if (await mayRead(paramsOf(object, tools), access, tools)) return undefined;
   const [kind, apiVersion] = [textAt(paramKind, 'kind'), textAt(paramKind, 'apiVersion')];
   const shown = `(kind=${kind}, apiVersion=${apiVersion})`;
   return (
@@ -68,36 +68,56 @@ async function bindingProblem(
   const place = { namespace: '', name: binding.spec?.policyName ?? '' };
   const policy = await tools.objects.get(policiesOf[target.def.resource] ?? '', place);
   const [name, namespace] = [paramRef.name ?? '', paramRef.namespace ?? ''];
-  if (await mayRead(policy, { user, tools, name, namespace })) return undefined;
-  return `user ${showUser(user)} does not have "get" permission on the object referenced by paramRef`;
+  const verb = name === '' ? 'list' : 'get';
+  const params = paramsOf(policy, tools);
+  if (await mayRead(params, { user, verb, name, namespace }, tools)) return undefined;
+  const lacks = `user ${showUser(user)} does not have "${verb}" permission`;
+  const lacksAll =
+    `to determine minimum required permissions and ${lacks} ` +
+    'for all groups, versions and resources';
+  if (policy === undefined) return `unable to get policy ${place.name} ${lacksAll}`;
+  const { apiVersion, kind, resource } = params;
+  return apiVersion !== '' && resource === '*'
+    ? `unable to resolve paramKind &{${apiVersion} ${kind}} ${lacksAll}`
+    : `${lacks} on the object referenced by paramRef`;
+}
+
+/** The kind of a policy's parameters and its resource; `*` if unknown. */
+interface Params {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly resource: string;
+}
+
+function paramsOf(
+  policy: Stored<ValidatingAdmissionPolicy> | undefined,
+  tools: AdmissionTools,
+): Params {
+  const { apiVersion = '', kind = '' } = policy?.spec?.paramKind ?? {};
+  const def = apiVersion === '' ? undefined : tools.defOfKind(apiVersion, kind);
+  return { apiVersion, kind, resource: def?.resource ?? '*' };
+}
+
+interface Access {
+  readonly user: UserInfo;
+  readonly verb: 'get' | 'list';
+  readonly name: string;
+  readonly namespace: string;
 }
 
 /** Whether a user may read the parameters of a policy; of all kinds if theirs is unknown. */
 async function mayRead(
-  policy: Stored<ValidatingAdmissionPolicy> | undefined,
-  access: {
-    readonly user: UserInfo;
-    readonly tools: AdmissionTools;
-    readonly name: string;
-    readonly namespace: string;
-  },
+  { apiVersion, resource }: Params,
+  access: Access,
+  tools: AdmissionTools,
 ): Promise<boolean> {
-  const { user, tools, name, namespace } = access;
-  const apiVersion = policy?.spec?.paramKind?.apiVersion ?? '';
   const parsed = apiVersion === '' ? undefined : parseApiVersion(apiVersion);
-  const def =
-    parsed === undefined
-      ? undefined
-      : tools.defOfKind(apiVersion, policy?.spec?.paramKind?.kind ?? '');
   const { decision } = await tools.authorize({
-    user,
-    verb: 'get',
+    ...access,
     group: parsed?.group ?? '*',
     version: parsed?.version ?? '*',
-    resource: def?.resource ?? '*',
+    resource,
     subresource: '',
-    namespace,
-    name,
     isResourceRequest: true,
     path: '',
   });
