@@ -148,11 +148,11 @@ function hasAuthorization(explicitHeaders: Readonly<Record<string, unknown>> | u
   return Object.keys(explicitHeaders ?? {}).some((name) => name.toLowerCase() === 'authorization');
 }
 
-function impersonate(headers: OutgoingHttpHeaders, wanted: Impersonation): void {
-  headers['impersonate-user'] = wanted.user;
-  if (wanted.uid !== undefined) headers['impersonate-uid'] = wanted.uid;
-  if (wanted.groups.length > 0) headers['impersonate-group'] = [...wanted.groups];
-  for (const [key, values] of wanted.extra ?? []) {
+function impersonate(headers: OutgoingHttpHeaders, identity: Impersonation): void {
+  headers['impersonate-user'] = identity.user;
+  if (identity.uid !== undefined) headers['impersonate-uid'] = identity.uid;
+  if (identity.groups.length > 0) headers['impersonate-group'] = [...identity.groups];
+  for (const [key, values] of identity.extra ?? []) {
     if (values.length > 0) headers[`impersonate-extra-${escapeHeaderKey(key)}`] = [...values];
   }
 }

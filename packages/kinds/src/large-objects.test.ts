@@ -14,7 +14,7 @@ import { expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
 import { withoutPrivileged } from './pod/privileged.ts';
 import { errorSteps } from './rules/checks.ts';
-import { made, plainPod } from './rules/rules.suite.ts';
+import { created, plainPod } from './rules/rules.suite.ts';
 
 const kinds = builtinKinds(dialectOf('kubernetes'));
 
@@ -229,7 +229,7 @@ function findingsOf(
 type Defs = typeof kinds;
 
 const podOf = (spec: JsonObject) =>
-  made({ ...plainPod(), spec: { containers: [{ name: 'a', image: 'i' }], ...spec } });
+  created({ ...plainPod(), spec: { containers: [{ name: 'a', image: 'i' }], ...spec } });
 
 test('TRUST-2: a forbidden change of a large Pod is rejected in steps', () => {
   const pod = (value: string) => {
@@ -244,7 +244,7 @@ test('TRUST-2: a forbidden change of a large Pod is rejected in steps', () => {
 test('TRUST-2: the resources of a LimitRange are validated in steps', () => {
   const min = Object.fromEntries(repeated(2_000, (at) => [`a-${at}`, '1']));
   const { errors, steps } = findingsOf(
-    made({
+    created({
       apiVersion: 'v1',
       kind: 'LimitRange',
       metadata: { name: 'wide' },
@@ -258,7 +258,7 @@ test('TRUST-2: the resources of a LimitRange are validated in steps', () => {
 test('TRUST-2: the resources of a Node are validated in steps', () => {
   const capacity = Object.fromEntries(repeated(2_000, (at) => [`a.io/${at}`, '500m']));
   const metadata = { name: 'wide' };
-  const node = made({ apiVersion: 'v1', kind: 'Node', metadata, status: { capacity } });
+  const node = created({ apiVersion: 'v1', kind: 'Node', metadata, status: { capacity } });
   const { errors, steps } = findingsOf(node);
   // A node's allocatable resources are its capacity by default.
   expect(errors).toHaveLength(4_000);
@@ -273,7 +273,7 @@ test('TRUST-2: the tolerations of a Pod and of a template are validated in steps
   expect(steps).toBeGreaterThan(20);
   const template = { spec: { containers: [{ name: 'a', image: 'i' }], tolerations } };
   const ofTemplate = findingsOf(
-    made({ apiVersion: 'v1', kind: 'PodTemplate', metadata: { name: 'wide' }, template }),
+    created({ apiVersion: 'v1', kind: 'PodTemplate', metadata: { name: 'wide' }, template }),
   );
   expect(ofTemplate.errors).toHaveLength(4_000);
   expect(ofTemplate.steps).toBeGreaterThan(20);
@@ -330,24 +330,24 @@ const jobOf = (spec: JsonObject): ApiObject => {
   const template = { spec: { containers: [{ name: 'a', image: 'i' }], restartPolicy: 'Never' } };
   const metadata = { name: 'wide' };
   const filled = { template, manualSelector: true, ...spec };
-  return made({ apiVersion: 'batch/v1', kind: 'Job', metadata, spec: filled });
+  return created({ apiVersion: 'batch/v1', kind: 'Job', metadata, spec: filled });
 };
 const autoscalerOf = (spec: JsonObject): ApiObject => {
   const metadata = { name: 'wide' };
-  return made({ apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata, spec });
+  return created({ apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata, spec });
 };
 const networkPolicyOf = (rule: JsonObject): ApiObject => {
   const metadata = { name: 'wide', namespace: 'default' };
   const spec = { podSelector: {}, ingress: [rule] };
-  return made({ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata, spec });
+  return created({ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata, spec });
 };
 const endpointSliceOf = (members: JsonObject): ApiObject => {
   const metadata = { name: 'wide', namespace: 'default' };
   const head = { apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', metadata };
-  return made({ ...head, addressType: 'IPv4', ...members });
+  return created({ ...head, addressType: 'IPv4', ...members });
 };
 const inStorage = (kind: string, members: JsonObject): ApiObject =>
-  made({ apiVersion: 'storage.k8s.io/v1', kind, metadata: { name: 'wide' }, ...members });
+  created({ apiVersion: 'storage.k8s.io/v1', kind, metadata: { name: 'wide' }, ...members });
 const many = repeated(1_000, () => ({}));
 const wrongPorts = many.map(() => ({ protocol: '-', port: 0 }));
 const lists: Readonly<Record<string, ApiObject>> = {
@@ -401,7 +401,7 @@ test('TRUST-2: the expressions and rules of a policy are validated in steps', ()
   const auditAnnotations = repeated(1_500, (at) => ({ key: `k${at}`, valueExpression: '' }));
   const resourceRules = repeated(1_500, () => ({ operations: ['CREATE'] }));
   const { errors, steps } = findingsOf(
-    made({
+    created({
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'ValidatingAdmissionPolicy',
       metadata: { name: 'wide' },
@@ -428,7 +428,7 @@ test.each<[string, JsonObject]>([
   const at = type.lastIndexOf('/');
   const [apiVersion, kind] = [type.slice(0, at), type.slice(at + 1)];
   const { errors, steps } = findingsOf(
-    made({ apiVersion, kind, metadata: { name: 'a' }, ...parts }),
+    created({ apiVersion, kind, metadata: { name: 'a' }, ...parts }),
   );
   expect(errors.length).toBeGreaterThanOrEqual(900);
   expect(steps).toBeGreaterThan(8);

@@ -390,9 +390,9 @@ class Estimator {
   /** An empty loop whose variable holds the value and has the size of the empty list. */
   #bind(expr: BindExpr, outer: Scope | undefined): Range {
     const { variable: name, value, body } = expr;
-    const made = plus(this.cost(value, outer), listBase);
+    const rangeCost = plus(this.cost(value, outer), listBase);
     const inner = { name, place: this.#variable(name), size: undefined, outer };
-    const cost = plus(made, this.cost(body, inner));
+    const cost = plus(rangeCost, this.cost(body, inner));
     this.#note(expr, { size: nothing });
     return cost;
   }

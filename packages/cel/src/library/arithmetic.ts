@@ -111,15 +111,15 @@ function* unitedSteps(left: List, right: List, context: CallContext): Generator<
 /** Whether a list contains an item, in steps. */
 export function* holdsSteps(
   items: readonly Value[],
-  wanted: Value,
+  target: Value,
   context: CallContext,
 ): Generator<void, boolean> {
   for (const item of items) {
     context.work(1);
     if (context.isStepOver()) yield;
     const isFound = isScalar(item)
-      ? context.equal(item, wanted)
-      : yield* context.equalSteps(item, wanted);
+      ? context.equal(item, target)
+      : yield* context.equalSteps(item, target);
     if (isFound) return true;
   }
   return false;

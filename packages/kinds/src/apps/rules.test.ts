@@ -4,8 +4,8 @@ import { foundErrors } from '../rules/checks.ts';
 import {
   type Changes,
   changed,
+  created,
   createErrors,
-  made,
   updated,
   updateErrors,
 } from '../rules/rules.suite.ts';
@@ -188,12 +188,12 @@ describe('updates', () => {
     (kind) => {
       const path = 'spec.selector.matchExpressions';
       const next = changed(of(kind), { [path]: [{ key: 'app', operator: 'Exists' }] });
-      expect(updateErrors(made(of(kind)), next)).toEqual([kept]);
+      expect(updateErrors(created(of(kind)), next)).toEqual([kept]);
     },
   );
 
   test('only some members of the spec of a StatefulSet may change', () => {
-    const old = made(of('StatefulSet'));
+    const old = created(of('StatefulSet'));
     const change = (changes: Changes) => updateErrors(old, changed(of('StatefulSet'), changes));
     expect(change({ 'spec.replicas': 3, 'spec.minReadySeconds': 1 })).toEqual([]);
     const refused =
@@ -207,12 +207,12 @@ describe('updates', () => {
     (kind) => {
       const next = changed(of(kind), { 'spec.minReadySeconds': -1 });
       const error = 'spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0';
-      expect(updateErrors(made(of(kind)), next)).toEqual([error, error]);
+      expect(updateErrors(created(of(kind)), next)).toEqual([error, error]);
     },
   );
 
   test('changed annotations of a Deployment increment its generation', () => {
-    const old = made(of('Deployment'));
+    const old = created(of('Deployment'));
     const next = changed(of('Deployment'), { 'metadata.annotations': { a: 'b' } });
     expect(updated(old, next).metadata.generation).toBe(2);
     expect(updated(old, of('Deployment')).metadata.generation).toBe(1);
@@ -253,7 +253,7 @@ describe('statuses', () => {
   test.each(rows.map(([kind, status, ...errors]) => [kind, status, errors] as const))(
     '%s %j',
     (kind, status, errors) => {
-      const old = made(of(kind));
+      const old = created(of(kind));
       expect(updateErrors(old, { ...old, status }, 'status')).toEqual(errors);
     },
   );
@@ -261,7 +261,7 @@ describe('statuses', () => {
   test.each(['Deployment', 'StatefulSet', 'DaemonSet'])(
     'the collision count of a %s cannot decrease',
     (kind) => {
-      const old = made(of(kind));
+      const old = created(of(kind));
       old['status'] = { replicas: 0, collisionCount: 2 };
       const next = { ...old, status: { replicas: 0, collisionCount: 1 } };
       expect(updateErrors(old, next, 'status')).toEqual([
@@ -272,7 +272,7 @@ describe('statuses', () => {
 });
 
 test('rollingUpdate is defaulted only if the type of the update strategy is absent', () => {
-  const strategyOf = (changes: Changes) => made(changed(of('StatefulSet'), changes))['spec'];
+  const strategyOf = (changes: Changes) => created(changed(of('StatefulSet'), changes))['spec'];
   expect(strategyOf({})).toMatchObject({ updateStrategy: { rollingUpdate: { partition: 0 } } });
   const spec = strategyOf({ 'spec.updateStrategy': { type: 'RollingUpdate' } });
   expect(spec).toHaveProperty('updateStrategy', { type: 'RollingUpdate' });
@@ -285,7 +285,7 @@ test.each([
   ['+05', { [rollback]: '5', a: 'b' }],
   ['', { a: 'b' }],
 ])('a Deployment stores the rollback %j as a plain number', (text, annotations) => {
-  const { metadata } = made(
+  const { metadata } = created(
     changed(of('Deployment'), { 'metadata.annotations': { [rollback]: text, a: 'b' } }),
   );
   expect(metadata.annotations).toEqual(annotations);
@@ -298,7 +298,7 @@ test.each([
   [`1${'0'.repeat(19)}`, `parsing "1${'0'.repeat(19)}": value out of range`],
 ])('a Deployment refuses the rollback %j', (text, why) => {
   const deployment = changed(of('Deployment'), { 'metadata.annotations': { [rollback]: text } });
-  expect(() => made(deployment)).toThrow(
+  expect(() => created(deployment)).toThrow(
     'Deployment in version "v1" cannot be handled as a Deployment: failed to parse ' +
       `annotation[${rollback}]=${text} as int64: strconv.ParseInt: ${why}`,
   );
@@ -314,7 +314,7 @@ test.each([
 ])('a StatefulSet refuses maxUnavailable %j', (maxUnavailable, error) => {
   const { strategy } = statefulSet(dialectOf('kubernetes'), { enabled: () => true });
   const rollingUpdate = { partition: 0, maxUnavailable };
-  const object = changed(made(of('StatefulSet')), {
+  const object = changed(created(of('StatefulSet')), {
     'spec.updateStrategy': { type: 'RollingUpdate', rollingUpdate },
   });
   const user = { name: '', uid: '', groups: [], extra: {} };

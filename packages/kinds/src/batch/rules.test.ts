@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import {
   type Changes,
   changed,
+  created,
   createErrors,
-  made,
   updateErrors,
   updateWarnings,
 } from '../rules/rules.suite.ts';
@@ -158,7 +158,7 @@ describe('policies', () => {
 
 describe('changes of a Job', () => {
   const change = (before: Changes, after: Changes, status?: JsonObject) => {
-    const old = made(changed(job(), before));
+    const old = created(changed(job(), before));
     if (status !== undefined) old['status'] = status;
     return updateErrors(old, changed(old, after));
   };
@@ -197,7 +197,7 @@ describe('changes of a Job', () => {
   });
   test('pods need the labels with a domain only if those of the old Job have them', () => {
     const manual = { 'spec.manualSelector': true, 'spec.selector': { matchLabels: { a: 'b' } } };
-    const old = made(changed(job(), { ...manual, 'spec.template.metadata.labels': { a: 'b' } }));
+    const old = created(changed(job(), { ...manual, 'spec.template.metadata.labels': { a: 'b' } }));
     expect(updateErrors(old, changed(old, { 'spec.manualSelector': false }))).toEqual([
       "spec.template.metadata.labels[controller-uid]: Required value: must be 'u'",
       "spec.template.metadata.labels[job-name]: Required value: must be 'j'",
@@ -227,7 +227,7 @@ describe("a Job's status", () => {
     conditions: is('SuccessCriteriaMet', 'Complete'),
   };
   const change = (spec: Changes, before: JsonObject, after: JsonObject) => {
-    const old: ApiObject = made(changed(job(), spec));
+    const old: ApiObject = created(changed(job(), spec));
     old['status'] = before;
     return updateErrors(old, { ...old, status: after }, 'status');
   };
@@ -448,7 +448,7 @@ describe('a CronJob', () => {
   );
 
   test('an update may keep errors of older objects', () => {
-    const old = made(cronJob());
+    const old = created(cronJob());
     (old['spec'] as JsonObject)['schedule'] = 'TZ=UTC * * * * *';
     expect(updateErrors(old, changed(old, { 'spec.suspend': true }))).toEqual([]);
     expect(updateWarnings(old, changed(old, { 'spec.suspend': true }))).toEqual([

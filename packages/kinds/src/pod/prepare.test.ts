@@ -2,13 +2,13 @@ import { expect, test } from 'vitest';
 import {
   type Changes,
   changed,
+  created,
   createErrors,
-  made,
   plainPod,
   updated,
 } from '../rules/rules.suite.ts';
 
-const pod = (changes: Changes) => made(changed(plainPod(), changes));
+const pod = (changes: Changes) => created(changed(plainPod(), changes));
 const annotation = 'container.apparmor.security.beta.kubernetes.io/a';
 
 test('profiles are copied to annotations for nodes that read only those', () => {
@@ -45,7 +45,7 @@ test('a gated pod has a condition with its time, and the class that a client set
 });
 
 test('adding an ephemeral container changes no managed fields', () => {
-  const old = made(plainPod());
+  const old = created(plainPod());
   old.metadata.managedFields = [];
   const next = changed(old, {
     'metadata.managedFields': [{ manager: 'm', operation: 'Update' }],

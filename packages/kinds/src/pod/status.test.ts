@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import {
   type Changes,
   changed,
-  made,
+  created,
   plainPod,
   updated,
   updateErrors,
@@ -80,13 +80,13 @@ test.each(rows.map(([before, after, ...errors]) => [before, after, errors] as co
   '%j to %j',
   (before, after, errors) => {
     const pod = changed(plainPod(), before);
-    const old = changed(made(pod), before);
+    const old = changed(created(pod), before);
     expect(updateErrors(old, changed(old, after), 'status')).toEqual(errors);
   },
 );
 
 test('a status without a class keeps the old one, and podIP equals the first of podIPs', () => {
-  const old = made(plainPod());
+  const old = created(plainPod());
   const next = changed(old, {
     'status.qosClass': undefined,
     'status.podIP': '10.0.0.1',
@@ -110,13 +110,13 @@ test('a write to the rest of a pod drops members of disabled features from its s
     user: { linux: { uid: 1, gid: 1 } },
     volumeMounts: [{ name: 'v', mountPath: '/v' }],
   };
-  const next = changed(made(plainPod()), {
+  const next = changed(created(plainPod()), {
     'status.containerStatuses': [reported],
     'status.ephemeralContainerStatuses': [reported],
     'status.resize': 'Proposed',
     'status.resourceClaimStatuses': [{ name: 'c' }],
   });
-  const old = updated(made(plainPod()), next, 'status');
+  const old = updated(created(plainPod()), next, 'status');
   expect(old['status']).toMatchObject({
     resize: 'Proposed',
     resourceClaimStatuses: [{ name: 'c' }],

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   type Changes,
   changed,
-  made,
+  created,
   plainPod,
   updated,
   updateErrors,
@@ -16,7 +16,7 @@ const testUpdates = (rows: readonly Row[], subresource = '') =>
     '%j to %j',
     (before, after, errors) => {
       const pod = changed(plainPod(), before);
-      expect(updateErrors(made(pod), changed(pod, after), subresource)).toEqual(errors);
+      expect(updateErrors(created(pod), changed(pod, after), subresource)).toEqual(errors);
     },
   );
 
@@ -82,7 +82,7 @@ describe('the spec', () => {
   ]);
 
   test('the error shows the difference', () => {
-    const old = made(plainPod());
+    const old = created(plainPod());
     const [error] = updateErrors(old, changed(plainPod(), { 'spec.hostname': 'h' }));
     expect(error).toBe(
       `${mutable}  core.PodSpec{\n  \t... // 7 identical fields\n+ \tHostname: "h",\n  \t... // 3 identical fields\n  }\n`,
@@ -207,7 +207,7 @@ describe('ephemeral containers', () => {
 
   test('must not change or be removed', () => {
     const old = updated(
-      made(plainPod()),
+      created(plainPod()),
       changed(plainPod(), { [list]: [debug] }),
       'ephemeralcontainers',
     );
@@ -241,7 +241,7 @@ describe('ephemeral containers', () => {
       'spec.containers[0].image': 'other',
       'metadata.labels': { a: 'b' },
     });
-    const pod = updated(made(plainPod()), next, 'ephemeralcontainers');
+    const pod = updated(created(plainPod()), next, 'ephemeralcontainers');
     expect(pod).toMatchObject({
       spec: { containers: [{ image: 'i:1' }], ephemeralContainers: [{}] },
     });
@@ -250,7 +250,7 @@ describe('ephemeral containers', () => {
 });
 
 test('an update may break rules that the old pod breaks too', () => {
-  const old = made(plainPod());
+  const old = created(plainPod());
   (old['spec'] as { topologySpreadConstraints?: unknown }).topologySpreadConstraints = [
     {
       maxSkew: 1,

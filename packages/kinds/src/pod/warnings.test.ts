@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Changes, changed, createWarnings, made, plainPod } from '../rules/rules.suite.ts';
+import { type Changes, changed, created, createWarnings, plainPod } from '../rules/rules.suite.ts';
 
 type Row = readonly [changes: Changes, ...warnings: string[]];
 
@@ -123,7 +123,7 @@ test('warnings about a template have its path', () => {
 
 test('an AppArmor annotation is copied to the field', () => {
   const annotation = 'metadata.annotations["container.apparmor.security.beta.kubernetes.io/a"]';
-  expect(made(changed(plainPod(), { [annotation]: 'localhost/x' }))).toMatchObject({
+  expect(created(changed(plainPod(), { [annotation]: 'localhost/x' }))).toMatchObject({
     spec: {
       containers: [
         { securityContext: { appArmorProfile: { type: 'Localhost', localhostProfile: 'x' } } },

@@ -50,7 +50,7 @@ function setAt(object: JsonObject, path: string, value: JsonValue | undefined): 
 }
 
 /** The object as a create stores it: decoded, defaulted, and prepared. */
-export function made(object: JsonObject): ApiObject {
+export function created(object: JsonObject): ApiObject {
   const def = defOf(String(object['kind']));
   const decoded = defaulted(object);
   const schema = def.versions[0]?.schema;
@@ -73,10 +73,10 @@ const messagesOf = (errors: readonly { field: string; message: string }[]) =>
 /** The errors of creating an object. */
 export function createErrors(object: JsonObject): string[] {
   const { strategy } = defOf(String(object['kind']));
-  return messagesOf(foundErrors(strategy.validateCreate?.(context, made(object))));
+  return messagesOf(foundErrors(strategy.validateCreate?.(context, created(object))));
 }
 
-/** The errors of changing an object that `made` returned. */
+/** The errors of changing an object that `created` returned. */
 export function updateErrors(old: ApiObject, next: JsonObject, subresource = ''): string[] {
   const { strategy } = defOf(String(old['kind']));
   const at = { ...context, subresource };

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import {
   type Changes,
   changed,
+  created,
   createErrors,
   createWarnings,
-  made,
   plainPod,
   updated,
   updateErrors,
@@ -60,7 +60,7 @@ test.each([
 });
 
 test('only new EndpointSlices with FQDN addresses cause a warning', () => {
-  const slice = made(of('discovery.k8s.io/v1', 'EndpointSlice', { addressType: 'FQDN' }));
+  const slice = created(of('discovery.k8s.io/v1', 'EndpointSlice', { addressType: 'FQDN' }));
   expect(updateWarnings(slice, changed(slice, { 'metadata.labels': { a: 'b' } }))).toEqual([]);
 });
 
@@ -85,7 +85,7 @@ test('ignored members of a Service and ambiguous addresses cause warnings', () =
 test('an ExternalName has no internalTrafficPolicy, and a balancer cannot expose the kubelet', () => {
   const named = { type: 'ExternalName', externalName: 'a.b' };
   const policy = (internalTrafficPolicy: string) =>
-    made(service({ ...named, internalTrafficPolicy }))['spec'];
+    created(service({ ...named, internalTrafficPolicy }))['spec'];
   expect(policy('Local')).not.toHaveProperty('internalTrafficPolicy');
   expect(policy('Odd')).toHaveProperty('internalTrafficPolicy', 'Odd');
   expect(createErrors(service({ type: 'LoadBalancer', ports: [{ port: 10250 }] }))).toContain(
@@ -113,7 +113,7 @@ test('the data of a ControllerRevision must be an object', () => {
 
 test('a LimitRange without a name is named by a UUID', () => {
   const range = changed(of('v1', 'LimitRange', { spec: {} }), { 'metadata.name': undefined });
-  expect(made(range).metadata.name).toMatch(/^[0-9a-f-]{36}$/);
+  expect(created(range).metadata.name).toMatch(/^[0-9a-f-]{36}$/);
 });
 
 test('a Job without labels copies those of its template', () => {
@@ -121,18 +121,18 @@ test('a Job without labels copies those of its template', () => {
   const job = of('batch/v1', 'Job', {
     spec: { template: { ...template, metadata: { labels: { app: 'a' } } } },
   });
-  const { metadata } = made(job);
+  const { metadata } = created(job);
   expect(metadata.labels).toMatchObject({ app: 'a', 'job-name': 'x' });
-  expect(made(changed(job, { 'metadata.labels': { app: 'a' } })).metadata.labels).toEqual({
+  expect(created(changed(job, { 'metadata.labels': { app: 'a' } })).metadata.labels).toEqual({
     app: 'a',
   });
-  const old = made(job);
+  const old = created(job);
   const next = updated(old, changed(job, { 'metadata.labels': undefined }));
   expect(next.metadata.labels).not.toBe((next['spec'] as JsonObject)['template']);
 });
 
 test('changes of a PriorityClass do not increment its generation', () => {
-  const old = made(of('scheduling.k8s.io/v1', 'PriorityClass', { value: 1 }));
+  const old = created(of('scheduling.k8s.io/v1', 'PriorityClass', { value: 1 }));
   expect(old.metadata.generation).toBe(1);
   expect(updated(old, changed(old, { description: 'd' })).metadata.generation).toBe(1);
 });
@@ -149,7 +149,7 @@ test('non-convertible fields of a ReplicationController are immutable', () => {
       { 'metadata.annotations': { [`non-convertible.kubernetes.io/${annotation}`]: 'v' } },
     );
   const errors = (annotation: string, selector: JsonObject) => {
-    const old = made(controller(annotation));
+    const old = created(controller(annotation));
     return updateErrors(old, changed(old, { 'spec.selector': selector }));
   };
   expect(errors('spec.selector', { a: 'b' })).toEqual([]);
@@ -170,7 +170,7 @@ test('a zone in the hints of an EndpointSlice must be a label value', () => {
 });
 
 test('claims, users, and devices in the status of a pod are validated', () => {
-  const old = made(plainPod());
+  const old = created(plainPod());
   const health = [
     { name: 'r', resources: [{ resourceID: 'i' }, { resourceID: 'i', health: 'Healthy' }] },
   ];
@@ -211,7 +211,7 @@ test.each([
   ],
   [of('v1', 'LimitRange', { spec: { limits: [] } }), { spec: { limits: null } }],
 ])('empty lists in %j become null', (object, expected) => {
-  expect(made(object)).toMatchObject(expected);
+  expect(created(object)).toMatchObject(expected);
 });
 
 test('the error in the name of an Event is reported last', () => {
@@ -242,7 +242,9 @@ test('a Deployment cannot be rolled back to a negative revision', () => {
 });
 
 test('an update reports the errors of a new object and those of the change', () => {
-  const capacity = made(of('storage.k8s.io/v1', 'CSIStorageCapacity', { storageClassName: 'c' }));
+  const capacity = created(
+    of('storage.k8s.io/v1', 'CSIStorageCapacity', { storageClassName: 'c' }),
+  );
   const selector = { matchLabels: { a: 'b' } };
   const next = changed(capacity, {
     capacity: '-1',
@@ -253,12 +255,12 @@ test('an update reports the errors of a new object and those of the change', () 
     'capacity: Invalid value: "-1": must be greater than or equal to 0',
     'nodeTopology: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"a":"b"}, MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: field is immutable',
   ]);
-  const runtime = made(of('node.k8s.io/v1', 'RuntimeClass', { handler: 'h' }));
+  const runtime = created(of('node.k8s.io/v1', 'RuntimeClass', { handler: 'h' }));
   expect(updateErrors(runtime, changed(runtime, { handler: 'H' }))).toEqual([
     expect.stringContaining('a lowercase RFC 1123 label must consist of'),
     'handler: Invalid value: "H": field is immutable',
   ]);
-  const role = made(of('rbac.authorization.k8s.io/v1', 'Role', { rules: [] }));
+  const role = created(of('rbac.authorization.k8s.io/v1', 'Role', { rules: [] }));
   const missing = 'rules[0].verbs: Required value: verbs must contain at least one value';
   const rules = [{ verbs: [], apiGroups: [''], resources: ['pods'] }];
   expect(updateErrors(role, changed(role, { rules }))).toEqual([missing, missing]);

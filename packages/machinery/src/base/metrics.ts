@@ -282,14 +282,14 @@ function createFamily<Series>(
       const key = values.join('\0');
       const existing = series.get(key);
       if (existing !== undefined) return existing.series;
-      const made = create();
+      const created = create();
       if (series.size < seriesMax) {
         const text = ordered.map(
           ({ label, index }) => `${label}="${escapeLabel(values[index] ?? '')}"`,
         );
-        series.set(key, { labels: text.join(','), series: made });
+        series.set(key, { labels: text.join(','), series: created });
       }
-      return made;
+      return created;
     },
     remove: (...values) => void series.delete(values.join('\0')),
     clear: () => series.clear(),

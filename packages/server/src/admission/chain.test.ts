@@ -62,10 +62,10 @@ describe('ADM-1: the chain of plugins', () => {
     const asking = noted('asking', {
       async mutate({ again }) {
         steps.push('mutate asking');
-        if (again !== undefined) again.wanted = true;
+        if (again !== undefined) again.isRequested = true;
       },
     });
-    const again = { wanted: false, isSecond: false, kept: new Map<string, unknown>() };
+    const again = { isRequested: false, isSecond: false, kept: new Map<string, unknown>() };
     await chainOf(noted('a'), asking).mutate({ ...call(), again });
     expect(steps).toEqual(['mutate a', 'mutate asking', 'mutate a', 'mutate asking']);
     expect(again.isSecond).toBe(true);

@@ -145,7 +145,7 @@ class StepRun implements Run {
   /** Only plugins that call out request a second run, so the first run has ended asynchronously. */
   #beginsAgain(): boolean {
     const { again } = this.#call;
-    if (again === undefined || !again.wanted || again.isSecond) return false;
+    if (again === undefined || !again.isRequested || again.isSecond) return false;
     again.isSecond = true;
     return true;
   }

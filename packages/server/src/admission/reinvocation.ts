@@ -18,7 +18,7 @@ export class Reinvocable {
 
   /** The state of a plugin for one call, created at its first run. */
   static of(call: AdmissionCall, plugin: string): Reinvocable {
-    call.again ??= { wanted: false, isSecond: false, kept: new Map() };
+    call.again ??= { isRequested: false, isSecond: false, kept: new Map() };
     const { again } = call;
     const existing = again.kept.get(plugin);
     const remembered = existing instanceof Reinvocable ? existing : new Reinvocable(again);
@@ -42,7 +42,7 @@ export class Reinvocable {
    */
   objectChanged(): void {
     this.#askAllAgain();
-    this.#again.wanted = true;
+    this.#again.isRequested = true;
   }
 
   /** Records one that must run again if the object changes after it. */

@@ -398,10 +398,10 @@ export class Aggregation implements AggregationPort {
     const apiVersion = `${this.#options.dialect.group('apidiscovery')}/${version}`;
     const local = aggregatedDiscovery({ snapshot, part: 'named', apiVersion });
     const versionOf = (api: RemoteApi) => this.#discovery.versionOf(api);
-    const made = taggedBody(mergedAggregated(source, { local, versionOf }));
-    this.#documents.byVersion.set(version, made);
+    const document = taggedBody(mergedAggregated(source, { local, versionOf }));
+    this.#documents.byVersion.set(version, document);
     metrics.countDiscoveryAggregation();
-    return made;
+    return document;
   }
 }
 

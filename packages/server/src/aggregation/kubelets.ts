@@ -146,9 +146,9 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
     const cached = this.#proxyTransports.get(scheme);
     if (cached !== undefined) return cached;
     const trust = { caPem: undefined, verifies: false, certificate: undefined };
-    const made = createTransport({ scheme, ...trust });
-    this.#proxyTransports.set(scheme, made);
-    return made;
+    const transport = createTransport({ scheme, ...trust });
+    this.#proxyTransports.set(scheme, transport);
+    return transport;
   }
 
   #headers({ exchange }: ApiCall, host: string): OutgoingHeaders {
@@ -171,11 +171,11 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
     const key = JSON.stringify([caPem, certificate?.certificatePem]);
     const cached = this.#transports.get(key);
     if (cached !== undefined) return cached;
-    const made = createTransport({ caPem, verifies: caPem !== undefined, certificate });
+    const transport = createTransport({ caPem, verifies: caPem !== undefined, certificate });
     // Of three transports, the oldest has a previous certificate or CA bundle.
     if (this.#transports.size >= 2) this.#retireTransports();
-    this.#transports.set(key, made);
-    return made;
+    this.#transports.set(key, transport);
+    return transport;
   }
 }
 

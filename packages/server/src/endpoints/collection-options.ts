@@ -283,14 +283,14 @@ function fieldTest(
   }
   // A field has one value, so it cannot equal two.
   if (values.size > 1) return () => false;
-  const wanted = operator === '=';
+  const isEqual = operator === '=';
   switch (label) {
     case nameLabel:
-      return (index) => (index.name === value) === wanted;
+      return (index) => (index.name === value) === isEqual;
     case namespaceLabel:
-      return (index) => (index.namespace === value) === wanted;
+      return (index) => (index.namespace === value) === isEqual;
     default:
-      return (index) => (fieldValue(index, label) === value) === wanted;
+      return (index) => (fieldValue(index, label) === value) === isEqual;
   }
 }
 

@@ -52,8 +52,8 @@ export async function listEndpoint(call: ApiCall, options: ListOptions): Promise
   const document = transformFor(call, 'list')?.list(result) ?? objectList(call, result);
   const headers = answerHeaders(call, call.rendering.encoding.mediaType);
   if (call.audit !== undefined) await recordList(call, document);
-  const made = listBody(call, { document, result });
-  const body = made instanceof Promise ? await made : made;
+  const pendingBody = listBody(call, { document, result });
+  const body = pendingBody instanceof Promise ? await pendingBody : pendingBody;
   sendBody(call, { status: 200, headers, body });
 }
 

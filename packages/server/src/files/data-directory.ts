@@ -93,9 +93,9 @@ export function ensureAdminToken(dataDir: string): string {
     // Under jest, Node.js errors are instances of another context's Error.
     if (!isObject(error) || error['code'] !== 'ENOENT') throw error;
   }
-  const made = randomBytes(tokenBytes).toString('base64url');
-  writeFileAtomically({ path, text: `${made}\n`, mode: 0o600 });
-  return made;
+  const token = randomBytes(tokenBytes).toString('base64url');
+  writeFileAtomically({ path, text: `${token}\n`, mode: 0o600 });
+  return token;
 }
 
 /**

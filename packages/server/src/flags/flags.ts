@@ -159,10 +159,11 @@ function checkOnly(options: {
   const { name, definition, written, value } = options;
   if (definition.only === undefined) return;
   const usual = readValue({ name, definition, texts: defaultTexts(definition) });
-  const [said, wanted] = [value, usual].map((one) =>
-    JSON.stringify(one instanceof Map ? [...one] : one),
+  const [givenText, onlyText] = [value, usual].map((item) =>
+    JSON.stringify(item instanceof Map ? [...item] : item),
   );
-  if (said !== wanted) throw new FlagError(`--${name}=${written.join(',')}: ${definition.only}`);
+  if (givenText !== onlyText)
+    throw new FlagError(`--${name}=${written.join(',')}: ${definition.only}`);
 }
 
 const portMax = 65_535;

@@ -318,13 +318,13 @@ function listMetrics(
     const found = seriesByKind.get(def);
     if (found !== undefined) return found;
     const prefix = prefixLabel(def);
-    const made = {
+    const created = {
       lists: lists.of(prefix, ''),
       examined: examined.of(prefix, ''),
       returned: returned.of(prefix),
     };
-    seriesByKind.set(def, made);
-    return made;
+    seriesByKind.set(def, created);
+    return created;
   };
   return {
     countList(def, list) {

@@ -104,10 +104,10 @@ export function storeObservers(
   const seriesOf = (operation: StoreOperation, type: string): OperationSeries => {
     const found = seriesByOperation.get(operation)?.get(type);
     if (found !== undefined) return found;
-    const made = { total: total.of(operation, type), duration: duration.of(operation, type) };
+    const created = { total: total.of(operation, type), duration: duration.of(operation, type) };
     const ofOperation = seriesByOperation.get(operation) ?? new Map<string, OperationSeries>();
-    seriesByOperation.set(operation, ofOperation.set(type, made));
-    return made;
+    seriesByOperation.set(operation, ofOperation.set(type, created));
+    return created;
   };
   return {
     observe({ operation, key, durationMs, failed }) {

@@ -382,7 +382,7 @@ export function formToStore(
   const isOwn = options.storedVersion === object.apiVersion;
   if (isOwn && options.context.origin === 'server') return object;
   const form = storedForm(def, object);
-  return form instanceof Promise ? form.then((made) => made.object) : form.object;
+  return form instanceof Promise ? form.then((shaped) => shaped.object) : form.object;
 }
 
 /**

@@ -89,7 +89,7 @@ export interface AdmissionCall {
 /** State that mutating plugins keep between their two runs over one object. */
 export interface Reinvocation {
   /** Whether a plugin requested the second run. */
-  wanted: boolean;
+  isRequested: boolean;
   /** Whether this is the second run. */
   isSecond: boolean;
   /** Each plugin's state, by its name. */

@@ -27,11 +27,11 @@ export function checkPreconditions(
   const { uid, resourceVersion } = plan.options.preconditions ?? {};
   const actualUid = current.index.uid;
   if (uid !== undefined && uid !== actualUid) {
-    throw mismatch(plan.target, { what: 'UID', wanted: uid, actual: actualUid });
+    throw mismatch(plan.target, { what: 'UID', expected: uid, actual: actualUid });
   }
   const actual = String(current.revision);
   if (resourceVersion !== undefined && resourceVersion !== actual) {
-    throw mismatch(plan.target, { what: 'ResourceVersion', wanted: resourceVersion, actual });
+    throw mismatch(plan.target, { what: 'ResourceVersion', expected: resourceVersion, actual });
   }
 }
 
@@ -41,10 +41,10 @@ export function checkPreconditions(
  */
 function mismatch(
   { def, name }: DeletePlan['target'],
-  { what, wanted, actual }: { what: 'UID' | 'ResourceVersion'; wanted: string; actual: string },
+  { what, expected, actual }: { what: 'UID' | 'ResourceVersion'; expected: string; actual: string },
 ): Error {
   if (def.strategy.beforeDelete !== undefined) {
-    const why = `${what} in precondition: ${wanted}, ${what} in object meta: ${actual}`;
+    const why = `${what} in precondition: ${expected}, ${what} in object meta: ${actual}`;
     return conflict(groupResourceOf(def), name, `Precondition failed: ${why}`);
   }
   const { group, kind } = groupKindOf(def);
@@ -52,7 +52,7 @@ function mismatch(
   return conflict(
     { group: def.strategy.errorGroup ?? group, resource: kind },
     name,
-    `the ${what} in the precondition (${wanted}) does not match the ${what} in record ` +
+    `the ${what} in the precondition (${expected}) does not match the ${what} in record ` +
       `(${actual}). The object might have been ${likely}`,
   );
 }

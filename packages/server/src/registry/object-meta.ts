@@ -154,23 +154,23 @@ export function keepSystemFields(object: ApiObject, old: ApiObject): void {
 
 /** Throws 409 if the body states another uid than the stored object's (META-2). */
 export function checkUid(target: Target, object: ApiObject, old: ApiObject): void {
-  const wanted = object.metadata.uid ?? '';
+  const expected = object.metadata.uid ?? '';
   const actual = old.metadata.uid ?? '';
-  if (wanted !== '' && wanted !== actual)
-    throw preconditionFailed(target, { wanted, actual, what: 'UID' });
+  if (expected !== '' && expected !== actual)
+    throw preconditionFailed(target, { expected, actual, what: 'UID' });
 }
 
 /** The 409 for a failed precondition on uid or resourceVersion. */
 export function preconditionFailed(
   target: Target,
-  mismatch: { wanted: string; actual: string; what: 'UID' | 'ResourceVersion' },
+  mismatch: { expected: string; actual: string; what: 'UID' | 'ResourceVersion' },
 ): Error {
   const prefix = target.def.storage.prefix.replace(/\/$/, '');
   const key = [prefix, target.namespace, target.name].filter((part) => part !== '').join('/');
-  const { what, wanted, actual } = mismatch;
+  const { what, expected, actual } = mismatch;
   const why =
     `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ` +
-    `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${actual}`;
+    `Precondition failed: ${what} in precondition: ${expected}, ${what} in object meta: ${actual}`;
   return conflict(groupResourceOf(target.def), target.name, why);
 }
 

@@ -171,10 +171,10 @@ function isAt(access: RequestSubject, target: Opened): boolean {
   );
 }
 
-function mismatch({ access }: Permit, wanted: string): Error {
+function mismatch({ access }: Permit, use: string): Error {
   const { verb, isResourceRequest, path } = access;
   const opened = isResourceRequest ? shownAccess(access) : path;
-  return new Error(`a permit to ${verb} ${opened} was used to ${wanted}`);
+  return new Error(`a permit to ${verb} ${opened} was used to ${use}`);
 }
 
 function shownTarget({ def, ...at }: Opened): string {

@@ -434,7 +434,7 @@ function checkNoUid(plan: CreatePlan | UpdatePlan, object: ApiObject): void {
  */
 function nothingWithUid({ target, source }: UpdatePlan, uid: string): Error {
   if (source !== 'merged')
-    return preconditionFailed(target, { wanted: uid, actual: '', what: 'UID' });
+    return preconditionFailed(target, { expected: uid, actual: '', what: 'UID' });
   const why = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`;
   return conflict(groupResourceOf(target.def), target.name, why);
 }

@@ -302,15 +302,15 @@ class Http1Server {
     const connection = this.#connectionOf(socket);
     const core = this.#core;
     connection.takeLast(behind, (head) => {
-      const made = upgrading({ request, socket, head });
-      if (made === undefined) {
+      const upgrade = upgrading({ request, socket, head });
+      if (upgrade === undefined) {
         socket.end(`HTTP/1.1 411 Length Required\r\n${emptyAndLast}`);
         return;
       }
-      const { response } = made;
+      const { response } = upgrade;
       connection.current = { request, response };
       const about = { request, waitsForContinue: false, connection, core };
-      const exchange = new Http1Exchange({ ...about, ...made });
+      const exchange = new Http1Exchange({ ...about, ...upgrade });
       const over = () => core.end(exchange);
       ignoreErrors(response);
       listen(response, { where }, { finish: over });

@@ -42,10 +42,11 @@ export function chooseTransformers(
 ): ChooseTransformer {
   const lists = new Map<string, Prefixed[]>();
   for (const { resources, providers } of rules) {
-    const made = providers.map((provider) =>
+    const transformers = providers.map((provider) =>
       provider.type === 'kms' ? options.kms(provider) : providerTransformer(provider),
     );
-    for (const one of resources) lists.set(one, [...(lists.get(one) ?? []), ...made]);
+    for (const resource of resources)
+      lists.set(resource, [...(lists.get(resource) ?? []), ...transformers]);
   }
   const transformers = new Map<string, Transformer>();
   return (resource) => {
@@ -53,15 +54,15 @@ export function chooseTransformers(
     if (transformer !== undefined) return transformer;
     const byGroup = `*.${groupResourceOf(resource).group}`;
     const list = lists.get(resource) ?? lists.get(byGroup) ?? lists.get('*.*');
-    const made =
+    const created =
       list === undefined
         ? identity
         : prefixTransformer(list, {
             noMatch: 'no matching prefix found',
             observer: options.observerOf(resource),
           });
-    transformers.set(resource, made);
-    return made;
+    transformers.set(resource, created);
+    return created;
   };
 }
 

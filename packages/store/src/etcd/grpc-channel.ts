@@ -143,7 +143,7 @@ export class GrpcChannel {
     if (session !== undefined && isUsable(session)) call.begin(session, sent);
     else {
       this.#connected().then(
-        (made) => call.begin(made, sent),
+        (connection) => call.begin(connection, sent),
         (error: unknown) => call.end(notConnected(error)),
       );
     }

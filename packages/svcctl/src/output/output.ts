@@ -76,10 +76,10 @@ export function printerOr(session: Session, defaultFormat: 'json' | 'yaml'): Pri
 
 function printerFor(
   session: Session,
-  { rows = false, format: wanted }: { readonly rows?: boolean; readonly format: string },
+  { rows = false, format: givenFormat }: { readonly rows?: boolean; readonly format: string },
 ): Printer | undefined {
   const template = session.flags.text('template') ?? '';
-  const format = wanted === '' && template !== '' ? 'go-template' : wanted;
+  const format = givenFormat === '' && template !== '' ? 'go-template' : givenFormat;
   if (format === '' || (format === 'wide' && rows)) return undefined;
   const keep = session.flags.boolean('show-managed-fields');
   const clean = (object: JsonObject) => (keep ? object : withoutManagedFields(object));

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import {
   type Changes,
   changed,
+  created,
   createErrors,
   createWarnings,
-  made,
   updated,
   updateErrors,
 } from '../../rules/rules.suite.ts';
@@ -42,7 +42,7 @@ const onLabel = (key: string) => ({
 const then = '2030-01-01T00:00:00Z';
 
 test('a volume records the time at which it entered its phase', () => {
-  const old = made(volume());
+  const old = created(volume());
   expect(old['status']).toEqual({ phase: 'Pending', lastPhaseTransitionTime: then });
   const before = changed(old, { 'status.lastPhaseTransitionTime': '2020-01-01T00:00:00Z' });
   const moved = updated(before, changed(before, { 'status.phase': 'Bound' }), 'status');
@@ -61,7 +61,7 @@ test('a volume records the time at which it entered its phase', () => {
 });
 
 test('a deprecated node label may be replaced only by its new name', () => {
-  const old = made(volume(onLabel('failure-domain.beta.kubernetes.io/zone')));
+  const old = created(volume(onLabel('failure-domain.beta.kubernetes.io/zone')));
   const change = (key: string) => updateErrors(old, changed(old, onLabel(key)));
   expect(change('topology.kubernetes.io/zone')).toEqual([]);
   expect(change('topology.kubernetes.io/region')).toHaveLength(1);
@@ -69,7 +69,7 @@ test('a deprecated node label may be replaced only by its new name', () => {
 
 test('an update may add only the secret with which the controller expands a volume', () => {
   const driver = { 'spec.hostPath': undefined, 'spec.csi': { driver: 'a.b', volumeHandle: 'h' } };
-  const old = made(volume(driver));
+  const old = created(volume(driver));
   const secret = { name: 's', namespace: 'n' };
   const add = (name: string) => updateErrors(old, changed(old, { [`spec.csi.${name}`]: secret }));
   expect(add('controllerExpandSecretRef')).toEqual([]);
@@ -79,7 +79,7 @@ test('an update may add only the secret with which the controller expands a volu
 });
 
 test('an update reports unsupported mount options once', () => {
-  const old = made(volume());
+  const old = created(volume());
   const options = { 'metadata.annotations': { 'volume.beta.kubernetes.io/mount-options': 'ro' } };
   expect(updateErrors(old, changed(old, { ...options, 'spec.accessModes': [] }))).toEqual([
     'spec.accessModes: Required value',
@@ -124,7 +124,7 @@ test('an empty volume mode is rejected, unlike an absent one', () => {
 
 test('a data source in another namespace is dropped entirely', () => {
   const source = { kind: 'PersistentVolumeClaim', name: 'o', namespace: 'other' };
-  const spec = made(claim({ 'spec.dataSourceRef': source }))['spec'];
+  const spec = created(claim({ 'spec.dataSourceRef': source }))['spec'];
   expect(spec).not.toHaveProperty('dataSourceRef');
   expect(spec).not.toHaveProperty('dataSource');
 });
@@ -138,7 +138,7 @@ test('an empty API group of a data source differs from an absent one', () => {
 });
 
 test('resources and resize states in the status of a claim are validated', () => {
-  const old = made(claim());
+  const old = created(claim());
   const next = changed(old, {
     'status.allocatedResources': { cpu: '1', 'example.com/x': '-1' },
     'status.allocatedResourceStatuses': { storage: 'Odd' },

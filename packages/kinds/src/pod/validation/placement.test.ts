@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { changed, made, plainPod, testPods } from '../../rules/rules.suite.ts';
+import { changed, created, plainPod, testPods } from '../../rules/rules.suite.ts';
 
 const must = 'requiredDuringSchedulingIgnoredDuringExecution';
 const should = 'preferredDuringSchedulingIgnoredDuringExecution';
@@ -83,7 +83,7 @@ describe('pod affinity', () => {
 
   test('matchLabelKeys become part of the selector', () => {
     const term = { topologyKey: 'z', labelSelector: {}, matchLabelKeys: ['a', 'none'] };
-    const pod = made(changed(plainPod(), { 'metadata.labels': { a: '1' }, [near]: [term] }));
+    const pod = created(changed(plainPod(), { 'metadata.labels': { a: '1' }, [near]: [term] }));
     expect(pod['spec']).toMatchObject({
       affinity: {
         podAffinity: {
@@ -170,7 +170,7 @@ describe('topology spread constraints and scheduling gates', () => {
   ]);
 
   test('the status of a gated pod reports its gates', () => {
-    const pod = made(changed(plainPod(), { 'spec.schedulingGates': [{ name: 'a' }] }));
+    const pod = created(changed(plainPod(), { 'spec.schedulingGates': [{ name: 'a' }] }));
     expect(pod['status']).toMatchObject({
       phase: 'Pending',
       conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }],

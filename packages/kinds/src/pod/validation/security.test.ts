@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { changed, made, plainPod, testPods } from '../../rules/rules.suite.ts';
+import { changed, created, plainPod, testPods } from '../../rules/rules.suite.ts';
 
 const pod = 'spec.securityContext';
 const container = 'spec.containers[0].securityContext';
@@ -75,7 +75,7 @@ describe('of a container', () => {
   ]);
 
   test('procMount stays the default', () => {
-    const object = made(changed(plainPod(), { [`${container}.procMount`]: 'Unmasked' }));
+    const object = created(changed(plainPod(), { [`${container}.procMount`]: 'Unmasked' }));
     expect(object).toMatchObject({
       spec: { containers: [{ securityContext: { procMount: 'Default' } }] },
     });

@@ -216,11 +216,11 @@ const costMax = 2_500_000;
 const names = ['object', 'oldObject', 'request', 'namespaceObject', 'authorizer'];
 
 /** Compiles the expressions of a list, with pauses between them. */
-export function* compileEach<Source, Made>(
+export function* compileEach<Source, Result>(
   sources: readonly Source[],
-  compile: (source: Source, index: number) => Generator<void, Made>,
-): Generator<void, readonly Made[]> {
-  const results: Made[] = [];
+  compile: (source: Source, index: number) => Generator<void, Result>,
+): Generator<void, readonly Result[]> {
+  const results: Result[] = [];
   for (const [index, source] of sources.entries()) {
     yield;
     results.push(yield* compile(source, index));
@@ -304,10 +304,10 @@ async function evaluateCondition(
  * Compiles each source on first use, in slices, and keeps the result for as long as the source
  * lives. Requests that need it meanwhile wait for the same compilation.
  */
-export function compiledOnce<Source extends object, Made extends object>(
-  compile: (source: Source) => Generator<void, Made>,
-): (source: Source, clock: Pick<Clock, 'monotonic'>) => MaybePromise<Made> {
-  const results = new WeakMap<Source, MaybePromise<Made>>();
+export function compiledOnce<Source extends object, Result extends object>(
+  compile: (source: Source) => Generator<void, Result>,
+): (source: Source, clock: Pick<Clock, 'monotonic'>) => MaybePromise<Result> {
+  const results = new WeakMap<Source, MaybePromise<Result>>();
   return (source, clock) => {
     let result = results.get(source);
     if (result === undefined) {
@@ -315,7 +315,7 @@ export function compiledOnce<Source extends object, Made extends object>(
       results.set(source, result);
       if (result instanceof Promise) {
         result.then(
-          (made) => results.set(source, made),
+          (result) => results.set(source, result),
           () => results.delete(source),
         );
       }

@@ -46,8 +46,8 @@ export function textsOf(list: JsonValue | undefined): readonly string[] {
 }
 
 const everything = '*';
-const lists = (items: readonly string[], wanted: string) =>
-  items.includes(everything) || items.includes(wanted);
+const lists = (items: readonly string[], item: string) =>
+  items.includes(everything) || items.includes(item);
 
 /** Whether a rule matches a request as one for `resource`, its own or an equivalent one. */
 export function matchesRule(

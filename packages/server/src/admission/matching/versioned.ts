@@ -36,10 +36,10 @@ export interface Served {
  */
 export function convertTo(
   object: ApiObject,
-  wanted: Served,
+  target: Served,
   snapshot: CatalogueSnapshot,
 ): MaybePromise<ApiObject> {
-  const { def, version } = wanted;
+  const { def, version } = target;
   const copy = cloneJson(object);
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
   if (copy.apiVersion === apiVersion) return copy;
@@ -47,7 +47,9 @@ export function convertTo(
   if (copy.kind !== def.kind && copy.kind !== storage.kind) return copy;
   const converter = def.behavior.converter;
   if (converter !== undefined) {
-    return converter.convert([copy], apiVersion).then(([made]) => asApiObject(made), asInternal);
+    return converter
+      .convert([copy], apiVersion)
+      .then(([converted]) => asApiObject(converted), asInternal);
   }
   if (copy.apiVersion === storage.apiVersion) return fromStorage(def, version, copy);
   const from = servedAs(copy, def, snapshot);
@@ -112,9 +114,9 @@ export function reshaped(
     version.decode(object);
     return asApiObject(object);
   }
-  const made = asApiObject(decodeTyped(version.schema)(object));
-  version.defaults?.(made);
-  return made;
+  const decoded = asApiObject(decodeTyped(version.schema)(object));
+  version.defaults?.(decoded);
+  return decoded;
 }
 
 /** The schema of an object, or of a subresource's own kind. */

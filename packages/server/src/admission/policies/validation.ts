@@ -271,8 +271,11 @@ async function messagesOf(
   }
 }
 
-function messageFor({ message, expression }: CompiledValidation, made: string | undefined): string {
-  const trimmed = (made ?? '').trim();
+function messageFor(
+  { message, expression }: CompiledValidation,
+  computed: string | undefined,
+): string {
+  const trimmed = (computed ?? '').trim();
   const isShown = Buffer.byteLength(trimmed) <= messageBytesMax && !trimmed.includes('\n');
   if (trimmed !== '' && isShown) return trimmed;
   return message.trim() || `failed expression: ${expression.trim()}`;

@@ -211,7 +211,7 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
     },
     matchesScope: podMatches,
     missing: (pod, names) => {
-      const wanted = names.filter((name) => demanded.has(name)).sort();
+      const demandedNames = names.filter((name) => demanded.has(name)).sort();
       const spec = objectAt(pod, 'spec');
       if (statesPodAmounts(spec)) return undefined;
       const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
@@ -219,7 +219,7 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
         const list = (member: string) => amountsOf(objectAt(container, 'resources', member));
         return { container, said: usageFor(list('requests'), list('limits')) };
       });
-      const parts = wanted.flatMap((name) => {
+      const parts = demandedNames.flatMap((name) => {
         const silent = said.filter((one) => !one.said.has(name));
         const who = [...new Set(silent.map(({ container }) => textAt(container, 'name')))].sort();
         return who.length === 0 ? [] : [`${name} for: ${who.join(',')}`];

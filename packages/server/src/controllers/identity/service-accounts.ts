@@ -75,8 +75,8 @@ function startNamespaceKeeper(
     const found = await objects.get(objectKey(namespace, name), undefined);
     const at = { def, namespace, name };
     if (found === undefined) {
-      const made = structuredClone(object);
-      await writer.create(at, { ...made, metadata: { ...made.metadata, namespace } });
+      const copy = structuredClone(object);
+      await writer.create(at, { ...copy, metadata: { ...copy.metadata, namespace } });
     } else if (object.data !== undefined && !hasData(decodeEntry(found), object)) {
       await writer.change(at, (current) => ({ ...current, data: object.data ?? null }));
     }

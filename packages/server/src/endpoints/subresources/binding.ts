@@ -93,12 +93,12 @@ function nodeOf(binding: ApiObject): string {
 function checkPreconditions(call: ApiCall, pod: ApiObject, binding: ApiObject): void {
   const { uid = '', resourceVersion = '' } = binding.metadata;
   const mismatch = (
-    wanted: string,
+    expected: string,
     actual: string | undefined,
     what: 'UID' | 'ResourceVersion',
   ) => {
-    if (wanted === '' || wanted === actual) return;
-    throw preconditionFailed(call.target, { wanted, actual: actual ?? '', what });
+    if (expected === '' || expected === actual) return;
+    throw preconditionFailed(call.target, { expected, actual: actual ?? '', what });
   };
   mismatch(uid, pod.metadata.uid, 'UID');
   mismatch(resourceVersion, pod.metadata.resourceVersion, 'ResourceVersion');

@@ -155,7 +155,7 @@ async function remove(call: ApiCall, removal: Removal, entry: Entry): Promise<vo
 async function mark(call: ApiCall, removal: Removal): Promise<Entry> {
   const { context } = call;
   const target = { ...call.target, subresource: 'status' };
-  const wanted = removal.options.preconditions?.resourceVersion;
+  const expectedVersion = removal.options.preconditions?.resourceVersion;
   const { entry } = await write(context.registry, {
     operation: 'update',
     admission: 'done',
@@ -163,7 +163,7 @@ async function mark(call: ApiCall, removal: Removal): Promise<Entry> {
     context: { ...removal.context, permit: consequentPermit(call.permit, 'update', target) },
     transform: ({ current }) => {
       const pod = asApiObject(current);
-      if (wanted !== undefined && wanted !== pod.metadata.resourceVersion) {
+      if (expectedVersion !== undefined && expectedVersion !== pod.metadata.resourceVersion) {
         throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
       }
       return withDisruption(pod, formatTime(context.clock.now()));

@@ -140,8 +140,8 @@ export async function podStreamEndpoint(call: ApiCall): Promise<void> {
   const path = [target.namespace, target.name];
   // Ports belong to the pod, not to a container.
   if (target.subresource !== 'portforward') {
-    const wanted = { pod: target.name, container: textAt(object, 'container') };
-    path.push(containerOf(spec, wanted));
+    const names = { pod: target.name, container: textAt(object, 'container') };
+    path.push(containerOf(spec, names));
   }
   const node = textAt(spec, 'nodeName');
   if (node === '') throw badRequest(`pod ${target.name} does not have a host assigned`);
@@ -215,7 +215,7 @@ function portsOf(list: string): number[] {
   });
 }
 
-const isNamed = (wanted: string) => (one: { readonly name: string }) => one.name === wanted;
+const isNamed = (name: string) => (item: { readonly name: string }) => item.name === name;
 
 /** The address of a node's kubelet. Throws 404, and 500 for a node without a suitable address. */
 export async function kubeletOf(
@@ -234,7 +234,7 @@ export async function kubeletOf(
   }));
   const { addressTypes, port } = context.kubelets;
   const host = addressTypes
-    .map((wanted) => addresses.find(({ type }) => type === wanted))
+    .map((preferred) => addresses.find(({ type }) => type === preferred))
     .find((found) => found !== undefined)?.text;
   if (host !== undefined) {
     const ownPort = numberAt(node, 'status', 'daemonEndpoints', 'kubeletEndpoint', 'Port') ?? 0;

@@ -289,12 +289,12 @@ function checkUid(
     readonly source: UpdatePlan['source'];
   },
 ): void {
-  const wanted = scale.changed.metadata.uid ?? '';
+  const expected = scale.changed.metadata.uid ?? '';
   const actual = scale.object.metadata.uid ?? '';
-  if (wanted === '' || wanted === actual) return;
-  if (scale.source === 'body') throw preconditionFailed(target, { wanted, actual, what: 'UID' });
+  if (expected === '' || expected === actual) return;
+  if (scale.source === 'body') throw preconditionFailed(target, { expected, actual, what: 'UID' });
   if (!target.def.behavior.scale.patchChecksUid) return;
   const { group, resource } = groupResourceOf(target.def);
-  const why = `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${actual}`;
+  const why = `Precondition failed: UID in precondition: ${expected}, UID in object meta: ${actual}`;
   throw conflict({ group, resource: `${resource}/scale` }, target.name, why);
 }

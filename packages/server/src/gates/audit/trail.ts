@@ -143,15 +143,15 @@ export class AuditTrail {
     if (this.recordsAnswers) this.#responseObject = json;
   }
 
-  /** Sets the body of the answer; `body` is called only if the level records it. */
+  /** Sets the body of the answer; `json` is called only if the level records it. */
   setResponseObject(json: () => JsonObject | Buffer): void {
     if (!this.recordsAnswers) return;
-    const made = json();
-    if (!Buffer.isBuffer(made)) this.#responseObject = this.#encode(made as JsonObject);
+    const body = json();
+    if (!Buffer.isBuffer(body)) this.#responseObject = this.#encode(body as JsonObject);
     else if (!this.#start.decision.omitManagedFields) {
-      this.#responseObject = made.toString('utf8').trimEnd();
+      this.#responseObject = body.toString('utf8').trimEnd();
     } else {
-      this.#responseObject = this.#encode(jsonObject(parseWrittenJson(made)));
+      this.#responseObject = this.#encode(jsonObject(parseWrittenJson(body)));
     }
   }
 

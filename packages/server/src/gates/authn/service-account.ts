@@ -201,9 +201,9 @@ const users = new WeakMap<TokenClaims, UserInfo>();
 function userOf(claims: TokenClaims, options: Parameters<typeof userOfClaims>[1]): UserInfo {
   const cached = users.get(claims);
   if (cached !== undefined) return cached;
-  const made = userOfClaims(claims, options);
-  users.set(claims, made);
-  return made;
+  const user = userOfClaims(claims, options);
+  users.set(claims, user);
+  return user;
 }
 
 function userOfClaims(

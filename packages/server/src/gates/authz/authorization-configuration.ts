@@ -353,9 +353,9 @@ function compileConditions(
     if (expression.trim() === '') errors.push(required(at));
     else if (seen.has(expression)) errors.push(duplicate(at, expression));
     else {
-      const made = compileMatchCondition(expression, rules);
-      if ('problem' in made) errors.push(invalid(at, expression, made.problem));
-      else conditions.push(made);
+      const condition = compileMatchCondition(expression, rules);
+      if ('problem' in condition) errors.push(invalid(at, expression, condition.problem));
+      else conditions.push(condition);
     }
     seen.add(expression);
   }

@@ -94,9 +94,9 @@ class SchemaFlows {
       flowClass: this.#flowClass,
     };
     if (this.#flows.size >= flowsMax) this.#flows.clear();
-    const made = { level, flow };
-    this.#flows.set(distinguisher, made);
-    return made;
+    const assignment = { level, flow };
+    this.#flows.set(distinguisher, assignment);
+    return assignment;
   }
 }
 

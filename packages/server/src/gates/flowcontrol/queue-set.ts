@@ -242,7 +242,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
   #queueAt(index: number): FlowQueue {
     const existing = this.#queues[index];
     if (existing !== undefined) return existing;
-    const made: FlowQueue = {
+    const queue: FlowQueue = {
       index,
       nextR: 0,
       waiting: new SeatList(),
@@ -253,8 +253,8 @@ export class QueueSet implements SeatOwner, LevelUsage {
       workWaiting: 0,
       position: -1,
     };
-    this.#queues[index] = made;
-    return made;
+    this.#queues[index] = queue;
+    return queue;
   }
 
   /** Whether a request can run now; one with more seats than the limit runs alone. */

@@ -173,16 +173,16 @@ export function entriesIn(
 ): MaybePromise<readonly Entry[]> {
   const converter = def.behavior.converter;
   if (converter === undefined) return entries;
-  const wanted = servedVersion(def, version);
+  const apiVersion = servedVersion(def, version);
   const oldestMs = age === 'now' ? Number.POSITIVE_INFINITY : converter.nowMs() - recentMs;
   const formOf = (entry: Entry) => {
-    if (apiVersionOfEntry(def, entry) === wanted) return entry;
-    const form = converted.get(entry)?.get(wanted);
+    if (apiVersionOfEntry(def, entry) === apiVersion) return entry;
+    const form = converted.get(entry)?.get(apiVersion);
     return form === undefined || (form.madeMs ?? oldestMs) < oldestMs ? undefined : form.entry;
   };
   const missing = [...new Set(entries.filter((entry) => formOf(entry) === undefined))];
   const formByEntry = new Map(entries.map((entry) => [entry, formOf(entry)]));
-  const conversions = convertMissing({ def, version, converter, wanted }, missing);
+  const conversions = convertMissing({ def, version, converter, apiVersion: apiVersion }, missing);
   const conversionOf = new Map(missing.map((entry, at) => [entry, itemAt(conversions, at)]));
   const pending = entries.map((one) => formByEntry.get(one) ?? conversionOf.get(one) ?? one);
   const forms = pending.filter((form): form is Entry => !(form instanceof Promise));
@@ -193,7 +193,7 @@ interface Converting {
   readonly def: ResourceDef;
   readonly version: VersionDef;
   readonly converter: ObjectConverter;
-  readonly wanted: string;
+  readonly apiVersion: string;
 }
 
 /** Starts to convert entries; concurrent requests share the result, and failures are not kept. */
@@ -202,25 +202,25 @@ function convertMissing(
   entries: readonly Entry[],
 ): readonly Promise<Entry>[] {
   if (entries.length === 0) return [];
-  const { wanted, converter } = converting;
+  const { apiVersion, converter } = converting;
   const all = convertEntries(converting, entries);
   return entries.map((entry, index) => {
     const forms = knownForms(entry);
-    const one = all.then(
-      (made) => {
-        const form = itemAt(made, index);
-        forms.set(wanted, { entry: form, madeMs: converter.nowMs() });
+    const conversion = all.then(
+      (entries) => {
+        const form = itemAt(entries, index);
+        forms.set(apiVersion, { entry: form, madeMs: converter.nowMs() });
         return form;
       },
       (error: unknown) => {
-        forms.delete(wanted);
+        forms.delete(apiVersion);
         throw error;
       },
     );
     // The caller may stop waiting after the first failure.
-    one.catch(() => {});
-    forms.set(wanted, { entry: one, madeMs: undefined });
-    return one;
+    conversion.catch(() => {});
+    forms.set(apiVersion, { entry: conversion, madeMs: undefined });
+    return conversion;
   });
 }
 
@@ -254,15 +254,15 @@ function nextStep(entries: readonly Entry[], from: number): readonly Entry[] {
 }
 
 async function convertStep(
-  { def, version, converter, wanted }: Converting,
+  { def, version, converter, apiVersion }: Converting,
   entries: readonly Entry[],
 ): Promise<readonly Entry[]> {
-  const objects = await converter.convert(entries.map(storedObject), wanted);
+  const objects = await converter.convert(entries.map(storedObject), apiVersion);
   return objects.map((object, at) => {
     prune(version, object);
     const entry = itemAt(entries, at);
     const { key, revision, createRevision } = entry;
-    const index = { ...indexOf(version.form ?? def.storage, object), apiVersion: wanted };
+    const index = { ...indexOf(version.form ?? def.storage, object), apiVersion: apiVersion };
     const stored = encodeStored(object);
     // The entry of a dry run has no version.
     if (revision === 0) return { ...entry, json: stored, index, memo: undefined };
@@ -319,8 +319,8 @@ export async function objectAs(
 ): Promise<ApiObject> {
   const converter = def.behavior.converter;
   if (converter === undefined || object.apiVersion === apiVersion) return object;
-  const [made] = await converter.convert([object], apiVersion);
-  const result = asApiObject(made);
+  const [converted] = await converter.convert([object], apiVersion);
+  const result = asApiObject(converted);
   prune(versionNamed(def, apiVersion), result);
   return result;
 }

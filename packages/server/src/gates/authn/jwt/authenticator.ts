@@ -117,9 +117,9 @@ class DistributedClaims {
     if (this.#stopped || this.#providers.size >= issuersMax) {
       throw this.#error('too many issuers of distributed claims');
     }
-    const made = new Provider({ issuer, discoveryUrl: undefined, access, logger });
-    this.#providers.set(issuer, made);
-    return made;
+    const created = new Provider({ issuer, discoveryUrl: undefined, access, logger });
+    this.#providers.set(issuer, created);
+    return created;
   }
 
   /** Evicts one issuer that has not been discovered. */

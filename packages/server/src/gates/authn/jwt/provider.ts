@@ -258,13 +258,13 @@ function keyOf(jwk: JsonObject): ProviderKey[] {
   if (!Object.values(keyKinds).includes(kind) || (use !== undefined && use !== 'sig')) return [];
   // Only public members: a key set with private parts must not become a signing key.
   const publicPart = (kty === 'EC' ? { kty, crv, x, y } : { kty, n, e }) as JWK;
-  const made = new Map<string, Promise<CryptoKey>>();
+  const keyByAlgorithm = new Map<string, Promise<CryptoKey>>();
   const forAlgorithm = (algorithm: string): Promise<CryptoKey> | undefined => {
     if (keyKinds[algorithm] !== kind || (alg !== undefined && alg !== algorithm)) return undefined;
-    const cached = made.get(algorithm);
+    const cached = keyByAlgorithm.get(algorithm);
     if (cached !== undefined) return cached;
     const imported = importJWK(publicPart, algorithm) as Promise<CryptoKey>;
-    made.set(algorithm, imported);
+    keyByAlgorithm.set(algorithm, imported);
     return imported;
   };
   return [{ keyId: typeof kid === 'string' ? kid : '', forAlgorithm }];

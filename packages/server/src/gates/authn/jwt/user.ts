@@ -28,10 +28,10 @@ export function* userOfClaims(
   credentialKey: string,
 ): Generator<void, UserInfo> {
   const { claimMappings, claimValidationRules } = configuration;
-  let made: Value | undefined;
+  let celClaims: Value | undefined;
   const value = (): Value => {
-    made ??= claimsValue(claims);
-    return made;
+    celClaims ??= claimsValue(claims);
+    return celClaims;
   };
   const claimSet = { claims, value };
   const user: UserInfo = {

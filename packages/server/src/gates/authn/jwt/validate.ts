@@ -230,9 +230,9 @@ class AuthenticatorValidation {
         }
         const field = `${place}.expression`;
         if (!expressions.add(field, expression)) return;
-        const made = this.#compile(field, expression, { subject: 'claims', result: 'bool' });
-        if (made !== undefined) compiled.push({ rule: made, message });
-        this.#recordEmailVerified(made);
+        const rule = this.#compile(field, expression, { subject: 'claims', result: 'bool' });
+        if (rule !== undefined) compiled.push({ rule: rule, message });
+        this.#recordEmailVerified(rule);
       }
     });
     return compiled;
@@ -266,8 +266,8 @@ class AuthenticatorValidation {
       const detail = "prefix can't be set when expression is set";
       this.#errors.push(invalid(`${at}.prefix`, prefix, detail));
     }
-    const made = this.#compile(`${at}.expression`, expression, claimsToAny);
-    return prefix === null ? made : undefined;
+    const compiled = this.#compile(`${at}.expression`, expression, claimsToAny);
+    return prefix === null ? compiled : undefined;
   }
 
   #uid({ claim, expression }: { claim: string; expression: string }, at: string) {
@@ -342,8 +342,8 @@ class AuthenticatorValidation {
   }
 
   #recordEmailVerified(expression: Expression | undefined): void {
-    const wanted = { variable: 'claims', field: 'email_verified' };
-    if (expression !== undefined && selects(expression.source, wanted)) {
+    const selection = { variable: 'claims', field: 'email_verified' };
+    if (expression !== undefined && selects(expression.source, selection)) {
       this.#usesEmailVerified = true;
     }
   }

@@ -60,13 +60,13 @@ function appliesToUser({ user, group }: AbacPolicy, requester: UserInfo): boolea
   return user !== '' || group !== '';
 }
 
-function matchesValue(wanted: string, actual: string): boolean {
-  return wanted === '*' || wanted === actual;
+function matchesValue(pattern: string, actual: string): boolean {
+  return pattern === '*' || pattern === actual;
 }
 
-function matchesPath(wanted: string, path: string): boolean {
-  if (wanted === '*' || wanted === path) return true;
-  return wanted.endsWith('*') && path.startsWith(trimStars(wanted));
+function matchesPath(pattern: string, path: string): boolean {
+  if (pattern === '*' || pattern === path) return true;
+  return pattern.endsWith('*') && path.startsWith(trimStars(pattern));
 }
 
 function rulesOf(policy: AbacPolicy): PolicyRule[] {
