@@ -212,8 +212,8 @@ export class RestMapper {
     ];
     for (const matcher of matchers) {
       const matching = candidates.filter(matcher);
-      const found = matching.find((one) => one.preferred) ?? matching[0];
-      if (found !== undefined) return found;
+      const resource = matching.find((one) => one.preferred) ?? matching[0];
+      if (resource !== undefined) return resource;
     }
     return undefined;
   }

@@ -104,7 +104,7 @@ export function createStaticFiles(options: {
   let names: Promise<ReadonlySet<string>> | undefined;
   const files = new Map<string, Promise<StaticFile | undefined>>();
   const fileOf = async (name: string): Promise<StaticFile | undefined> => {
-    names ??= source.names().then((found) => new Set(found));
+    names ??= source.names().then((list) => new Set(list));
     const present = await names;
     if (!present.has(name + brotliSuffix)) return undefined;
     const file = files.get(name) ?? load(source, name);

@@ -280,10 +280,10 @@ function buildStepTable(): StepTable {
       let step = 0;
       for (let bit = 3; bit >= 0 && node !== -1; bit -= 1) {
         node = children[2 * node + ((half >>> bit) & 1)] ?? 0;
-        const found = node === -1 ? -1 : (symbol[node] ?? 0);
-        if (found === endMark) node = -1;
-        else if (found !== -1) {
-          step = stepEmits | (found << symbolShift);
+        const decoded = node === -1 ? -1 : (symbol[node] ?? 0);
+        if (decoded === endMark) node = -1;
+        else if (decoded !== -1) {
+          step = stepEmits | (decoded << symbolShift);
           node = 0;
         }
       }

@@ -44,8 +44,8 @@ const unservedDirectories = ['admission', 'apidiscovery', 'imagepolicy', 'meta']
 
 /** The directory of an API group's facts; undefined if there is no such group. */
 function factsOf(dialect: Dialect, group: string): string | undefined {
-  const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
-  return found === undefined || unservedDirectories.includes(found[0]) ? undefined : found[0];
+  const entry = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
+  return entry === undefined || unservedDirectories.includes(entry[0]) ? undefined : entry[0];
 }
 
 /** Whether the release has a group version, whether or not it is served here. */

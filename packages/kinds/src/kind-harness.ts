@@ -40,9 +40,9 @@ export function kindOf(kind: string): ResourceDef {
 }
 
 const versionOf = (def: ResourceDef, name: string | undefined): VersionDef => {
-  const found = def.versions.find(({ version }) => name === undefined || version === name);
-  if (found === undefined) throw new Error(`${def.kind} has no version ${name}`);
-  return found;
+  const versionDef = def.versions.find(({ version }) => name === undefined || version === name);
+  if (versionDef === undefined) throw new Error(`${def.kind} has no version ${name}`);
+  return versionDef;
 };
 
 /** A body as the registry passes it to the kind: decoded, defaulted, in the stored version. */

@@ -58,10 +58,10 @@ export function mappedStore(store: Store, mapping: ValueMapping): Store {
       return { value, unreadable, failure: 'decoding' };
     }
   };
-  const record = <T extends StoredRecord | undefined>(found: T): T =>
-    found === undefined || found.unreadable !== undefined
-      ? found
-      : { ...found, ...mapped(found.value, found.key) };
+  const record = <T extends StoredRecord | undefined>(stored: T): T =>
+    stored === undefined || stored.unreadable !== undefined
+      ? stored
+      : { ...stored, ...mapped(stored.value, stored.key) };
   const event = (one: StoreEvent): StoreEvent => {
     if (one.type !== 'put' || one.unreadable !== undefined || isMapped?.(one.hint)) return one;
     const { hint, ...plain } = one;
@@ -112,19 +112,19 @@ export type ConvertRecords = (records: readonly StoredRecord[]) => MaybePromise<
  * Hints describe the original values and are dropped.
  */
 export function convertedStore(store: Store, convert: ConvertRecords): Store {
-  const records = async (found: readonly StoredRecord[]): Promise<StoredRecord[]> => {
-    const readable = found.filter(({ unreadable }) => unreadable === undefined);
+  const records = async (stored: readonly StoredRecord[]): Promise<StoredRecord[]> => {
+    const readable = stored.filter(({ unreadable }) => unreadable === undefined);
     const values = await withConversionErrors(() => convert(readable));
     const converted = new Map(readable.map((one, at) => [one, itemAt(values, at)]));
-    return found.map((one) => ({ ...one, value: converted.get(one) ?? one.value }));
+    return stored.map((one) => ({ ...one, value: converted.get(one) ?? one.value }));
   };
   const readOnly = () =>
     Promise.reject(new StoreError({ code: 'refused', message: 'a view is read-only' }));
   return {
     ...unchangedOperations(store),
     async get(key, at) {
-      const found = await store.get(key, at);
-      return found === undefined ? undefined : (await records([found]))[0];
+      const record = await store.get(key, at);
+      return record === undefined ? undefined : (await records([record]))[0];
     },
     async range(request) {
       const result = await store.range(request);

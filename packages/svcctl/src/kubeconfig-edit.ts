@@ -105,14 +105,14 @@ export async function changeEntry(
   entry: EntryName,
   change: (body: JsonObject, file: string) => JsonObject | undefined,
 ): Promise<{ existed: boolean; file: string }> {
-  const found = (await readMerged(session))[entry.list].get(entry.name);
-  const file = found?.file ?? defaultFile(session);
+  const existing = (await readMerged(session))[entry.list].get(entry.name);
+  const file = existing?.file ?? defaultFile(session);
   await changeFile(file, (document) => {
     const list = member(document, entry.list);
     const entries: JsonValue[] = Array.isArray(list) ? list : [];
     document[entry.list] = changeEntries(entries, entry, (body) => change(body, file));
   });
-  return { existed: found !== undefined, file };
+  return { existed: existing !== undefined, file };
 }
 
 function changeEntries(
@@ -121,8 +121,8 @@ function changeEntries(
   change: (body: JsonObject) => JsonObject | undefined,
 ): JsonValue[] {
   const at = entries.findIndex((one) => isObject(one) && (one.name ?? '') === name);
-  const found = entries[at];
-  const old = isObject(found) ? found : {};
+  const existing = entries[at];
+  const old = isObject(existing) ? existing : {};
   const oldBody = member(old, bodyNames[list]);
   const body = change(isObject(oldBody) ? { ...oldBody } : {});
   if (body === undefined) return entries.filter((_, index) => index !== at);

@@ -88,28 +88,28 @@ async function findCommand(args: readonly string[]): Promise<{
 }> {
   const rest = [...args];
   const path: string[] = [];
-  let found: Command | undefined;
+  let command: Command | undefined;
   for (;;) {
-    const at = firstWord(rest, found);
+    const at = firstWord(rest, command);
     if (at < 0) break;
     const word = rest[at]!;
     const candidates: readonly Command[] | undefined =
-      found === undefined ? await loadCommand(word) : found.subcommands;
+      command === undefined ? await loadCommand(word) : command.subcommands;
     if (candidates === undefined) break;
     const next: Command | undefined = candidates.find(
       (candidate) => candidate.name === word || candidate.aliases?.includes(word),
     );
     if (next === undefined) {
-      if (found?.run !== undefined) break;
+      if (command?.run !== undefined) break;
       const where = ['svcctl', ...path].join(' ');
-      const names = found === undefined ? commandNames : candidates.map(({ name }) => name);
+      const names = command === undefined ? commandNames : candidates.map(({ name }) => name);
       throw new CliError(unknownCommand(word, { where, names }));
     }
     rest.splice(at, 1);
     path.push(next.name);
-    found = next;
+    command = next;
   }
-  return { path, command: found, rest };
+  return { path, command, rest };
 }
 
 /** The message for an unknown command, with similar names in kubectl's format. */

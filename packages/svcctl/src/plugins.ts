@@ -13,12 +13,12 @@ const listCommand = (load: CommandLoader): Command => ({
   flags: [{ name: 'name-only', type: 'boolean', help: 'Names instead of paths' }],
   async run(session) {
     const { flags, io } = session;
-    const found = pluginFiles(io);
-    if (found.length === 0) throw new CliError('unable to find any svcctl plugins in your PATH');
+    const files = pluginFiles(io);
+    if (files.length === 0) throw new CliError('unable to find any svcctl plugins in your PATH');
     io.out('The following compatible plugins are available:\n\n');
     const firstFiles = new Map<string, string>();
     let count = 0;
-    for (const plugin of found) {
+    for (const plugin of files) {
       io.out(`${flags.boolean('name-only') ? plugin.name : plugin.file}\n`);
       for (const warning of await warningsOf(plugin, { firstFiles, load })) {
         io.err(`  - ${warning}\n`);
@@ -96,8 +96,8 @@ function pathFolders({ env }: CliIo): string[] {
 
 /** Whether a file is executable. Throws if it cannot be examined. */
 function isProgram(file: string): boolean {
-  const found = statSync(file);
-  return found.isFile() && (found.mode & 0o111) !== 0;
+  const stats = statSync(file);
+  return stats.isFile() && (stats.mode & 0o111) !== 0;
 }
 
 function isRunnable(file: string): boolean {

@@ -174,13 +174,13 @@ async function targetsFromPairs(session: Session, args: readonly string[]): Prom
 
 async function resolveResources(session: Session, words: string): Promise<ApiResource[]> {
   const mapper = await session.mapper();
-  const found: ApiResource[] = [];
+  const resources: ApiResource[] = [];
   for (const word of words.split(',').filter((one) => one !== '')) {
     const category = mapper.byName(word) === undefined ? mapper.byCategory(word) : [];
-    if (category.length > 0) found.push(...category);
-    else found.push(await session.resource(word));
+    if (category.length > 0) resources.push(...category);
+    else resources.push(await session.resource(word));
   }
-  return found;
+  return resources;
 }
 
 function namespaceFor(session: Session, resource: ApiResource): string {
@@ -194,9 +194,9 @@ function namespaceFor(session: Session, resource: ApiResource): string {
 export async function resourceOfObject(session: Session, object: JsonObject): Promise<ApiResource> {
   const apiVersion = typeof object.apiVersion === 'string' ? object.apiVersion : '';
   const kind = typeof object.kind === 'string' ? object.kind : '';
-  const found = (await session.mapper()).byKind(apiVersion, kind);
-  if (found === undefined) throw new NoMatchError({ object, apiVersion, kind });
-  return found;
+  const resource = (await session.mapper()).byKind(apiVersion, kind);
+  if (resource === undefined) throw new NoMatchError({ object, apiVersion, kind });
+  return resource;
 }
 
 /** The query parameters of the selector flags. */

@@ -211,12 +211,12 @@ export class Session {
 
   /** The resource that a word names. Rejects with CliError if there is none. */
   async resource(word: string): Promise<ApiResource> {
-    const found = (await this.mapper()).byName(word);
-    if (found === undefined) {
+    const resource = (await this.mapper()).byName(word);
+    if (resource === undefined) {
       const [name] = word.split('.');
       throw new CliError(`the server doesn't have a resource type ${JSON.stringify(name)}`);
     }
-    return found;
+    return resource;
   }
 
   /** The resource of a built-in kind, in any group. Rejects with CliError if there is none. */

@@ -80,7 +80,7 @@ interface Scope {
 }
 
 /** Static knowledge of a subexpression besides its cost. */
-interface Found {
+interface Estimate {
   /** Absent for a value that is not a part of a variable. */
   place?: Place | undefined;
   size?: Range | undefined;
@@ -91,7 +91,7 @@ class Estimator {
   readonly #checked: Checked;
   readonly #functions: Functions;
   readonly #self: DeclaredSize | undefined;
-  readonly #found = new Map<Expr, Found>();
+  readonly #estimates = new Map<Expr, Estimate>();
 
   readonly #pass: Pass<Expr, Range> | undefined;
 
@@ -136,16 +136,16 @@ class Estimator {
     }
   }
 
-  #note(expr: Expr, found: Found): void {
-    const { place, size, entries } = found;
+  #note(expr: Expr, estimate: Estimate): void {
+    const { place, size, entries } = estimate;
     const isEmpty = place === undefined && size === undefined && entries === undefined;
-    if (isEmpty && !this.#found.has(expr)) return;
-    const existing = this.#found.get(expr);
-    if (existing === undefined) this.#found.set(expr, found);
-    else Object.assign(existing, found);
+    if (isEmpty && !this.#estimates.has(expr)) return;
+    const existing = this.#estimates.get(expr);
+    if (existing === undefined) this.#estimates.set(expr, estimate);
+    else Object.assign(existing, estimate);
   }
 
-  #ofIdent(name: string, scope: Scope | undefined): Found {
+  #ofIdent(name: string, scope: Scope | undefined): Estimate {
     for (let at = scope; at !== undefined; at = at.outer) {
       if (at.name === name) return { place: at.place, size: at.size };
     }
@@ -157,23 +157,23 @@ class Estimator {
   }
 
   #placeOf(expr: Expr): Place | undefined {
-    return this.#found.get(expr)?.place;
+    return this.#estimates.get(expr)?.place;
   }
 
   #entriesOf(expr: Expr): Entries | undefined {
-    return this.#found.get(expr)?.entries;
+    return this.#estimates.get(expr)?.entries;
   }
 
   /** The size that cel-go uses; undefined if it has none. */
   #sizeOf(expr: Expr): Range | undefined {
-    const found = this.#found.get(expr);
+    const estimate = this.#estimates.get(expr);
     const isVariable = expr.kind === 'ident';
-    if (!isVariable && found?.size !== undefined) return found.size;
+    if (!isVariable && estimate?.size !== undefined) return estimate.size;
     return (
       literalSize(expr) ??
-      sizeAt(found?.place) ??
+      sizeAt(estimate?.place) ??
       (isScalar(this.#typeOf(expr)) ? one : undefined) ??
-      found?.size
+      estimate?.size
     );
   }
 
@@ -248,9 +248,10 @@ class Estimator {
     let size: Range | undefined;
     for (const overload of this.#checked.overloads.get(expr) ?? []) {
       const call = { name, overload, target: receiver, args: sized, costs: args };
-      const found = callCost(call);
-      cost = cost === undefined ? found.cost : hull(cost, found.cost);
-      if (found.size !== undefined) size = size === undefined ? found.size : hull(size, found.size);
+      const estimate = callCost(call);
+      cost = cost === undefined ? estimate.cost : hull(cost, estimate.cost);
+      if (estimate.size !== undefined)
+        size = size === undefined ? estimate.size : hull(size, estimate.size);
     }
     this.#noteResult(expr, name, size);
     return plus(ofTarget, cost ?? nothing);

@@ -62,6 +62,6 @@ export function asNanos(value: Value | undefined): bigint {
 
 /** The error of a function for an argument of the wrong kind. */
 export function misfit(value: Value | undefined, typeName: string): CelError {
-  const found = value === undefined ? 'nothing' : kindOf(value);
-  return new CelError(`no such overload: ${found} in the place of ${typeName}`);
+  const actual = value === undefined ? 'nothing' : kindOf(value);
+  return new CelError(`no such overload: ${actual} in the place of ${typeName}`);
 }

@@ -278,18 +278,18 @@ function indexed(list: List, index: Value): Value | undefined {
 }
 
 function elementAt([list, index = null]: readonly Value[]): Value {
-  const found = indexed(asList(list), index);
-  if (found === undefined) throw new CelError(`index out of bounds: ${shownKey(index)}`);
-  return found;
+  const item = indexed(asList(list), index);
+  if (item === undefined) throw new CelError(`index out of bounds: ${shownKey(index)}`);
+  return item;
 }
 
 /** A key or index in messages. */
 export const shownKey = (key: Value) => String(key instanceof Uint ? key.value : key);
 
 function memberAt([map, key = null]: readonly Value[]): Value {
-  const found = asMap(map).get(key);
-  if (found === undefined) throw new CelError(`no such key: ${shownKey(key)}`);
-  return found;
+  const value = asMap(map).get(key);
+  if (value === undefined) throw new CelError(`no such key: ${shownKey(key)}`);
+  return value;
 }
 
 const isIn = divided(function* ([item = null, list], context) {

@@ -25,9 +25,9 @@ function quantity(nano: bigint): Quantity {
 }
 
 function parsedQuantity(text: string): Quantity {
-  const found = parseQuantity(text);
-  if ('error' in found) throw new CelError(found.error);
-  return quantity(found.nano);
+  const parsed = parseQuantity(text);
+  if ('error' in parsed) throw new CelError(parsed.error);
+  return quantity(parsed.nano);
 }
 
 const nano = (value: Value | undefined) =>

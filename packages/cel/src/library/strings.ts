@@ -76,21 +76,21 @@ function searches(
     context: CallContext,
   ) => Generator<void, number>,
 ) {
-  const found = (text: string, at: number) => (at < 0 ? -1n : pointsBefore(text, at));
+  const pointIndex = (text: string, at: number) => (at < 0 ? -1n : pointsBefore(text, at));
   const divide: Parameters<typeof seldomLong>[1] = function* (args, context) {
     countText(args, context);
     if (context.isStepOver()) yield;
     const [text, part] = [asText(args[0]), asText(args[1])];
     const start = startOf(args, absent);
     if (typeof start === 'bigint') return start;
-    return found(text, yield* steps([text, part], start, context));
+    return pointIndex(text, yield* steps([text, part], start, context));
   };
   return seldomLong((args, context) => {
     const [text, part] = [asText(args[0]), asText(args[1])];
     if (!isShortSearch(text, part)) return runInOnePiece(divide(args, context.atOnce));
     countText(args, context);
     const start = startOf(args, absent);
-    return typeof start === 'bigint' ? start : found(text, search(text, part, start));
+    return typeof start === 'bigint' ? start : pointIndex(text, search(text, part, start));
   }, divide);
 }
 
@@ -136,29 +136,29 @@ function* places(
   limit: number,
   context: CallContext,
 ): Generator<void, number[]> {
-  const found: number[] = [];
+  const indexes: number[] = [];
   let at = 0;
-  while (found.length < limit) {
+  while (indexes.length < limit) {
     context.work(1);
     if (context.isStepOver()) yield;
     at = yield* indexInSteps(value, search, { from: at, context });
     if (at < 0) break;
-    found.push(at);
+    indexes.push(at);
     const code = value.codePointAt(at);
     if (search === '' && code === undefined) break;
     at += search === '' ? (Number(code) > 0xffff ? 2 : 1) : search.length;
   }
-  return found;
+  return indexes;
 }
 
 const replace = divided(function* ([value, search, by, most], context) {
   const limit = most === undefined || number(most) < 0 ? Number.POSITIVE_INFINITY : number(most);
   const source = asText(value);
-  const found = yield* places([source, asText(search)], limit, context);
-  context.spend(sizeCost(source.length, found.length * asText(by).length));
+  const indexes = yield* places([source, asText(search)], limit, context);
+  context.spend(sizeCost(source.length, indexes.length * asText(by).length));
   const parts: string[] = [];
   let last = 0;
-  for (const at of found) {
+  for (const at of indexes) {
     context.work(2);
     if (context.isStepOver()) yield;
     parts.push(source.slice(last, at), asText(by));

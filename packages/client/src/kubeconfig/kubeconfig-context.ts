@@ -360,8 +360,10 @@ function createPlugin(user: JsonObject, context: UserContext): CredentialSource 
 function pluginExtension(cluster: JsonObject): JsonValue | undefined {
   const list = member(cluster, 'extensions');
   if (!Array.isArray(list)) return undefined;
-  const found = list.filter(isObject).find(({ name }) => execExtensionNames.includes(String(name)));
-  return found === undefined ? undefined : member(found, 'extension');
+  const extension = list
+    .filter(isObject)
+    .find(({ name }) => execExtensionNames.includes(String(name)));
+  return extension === undefined ? undefined : member(extension, 'extension');
 }
 
 function tokenSource(user: JsonObject): (() => string | undefined) | undefined {

@@ -146,8 +146,8 @@ function firstError<T>(
   check: (item: T, at: number) => string | undefined,
 ): string | undefined {
   for (const [at, item] of items.entries()) {
-    const found = check(item, at);
-    if (found !== undefined) return found;
+    const problem = check(item, at);
+    if (problem !== undefined) return problem;
   }
   return undefined;
 }

@@ -234,9 +234,9 @@ function readLayout(
       expectWire(wireType, wireBytes);
       return readLayout(reader.bytes(), { layout: group, target, depth: depth + 1 });
     }
-    const found = layout.fields.find(({ field }) => field.number === number);
-    if (found === undefined) return reader.skip(wireType);
-    found.field.read({ target, name: found.name }, reader, { wireType, depth });
+    const layoutField = layout.fields.find(({ field }) => field.number === number);
+    if (layoutField === undefined) return reader.skip(wireType);
+    layoutField.field.read({ target, name: layoutField.name }, reader, { wireType, depth });
   });
 }
 
@@ -256,15 +256,18 @@ function* readLayoutSteps(
     const { number, wireType } = reader.key();
     const isLong = wireType === wireBytes && reader.nextLength > pieceBytes;
     const group = layout.groups.get(number);
-    const found = layout.fields.find(({ field }) => field.number === number);
+    const layoutField = layout.fields.find(({ field }) => field.number === number);
     const inside: SteppedRead = { depth: depth + 1, stride };
     if (group !== undefined) {
       expectWire(wireType, wireBytes);
       yield* readLayoutSteps(reader.bytes(), { layout: group, target, ...inside });
-    } else if (found === undefined) reader.skip(wireType);
-    else if (isLong && found.field.readSteps !== undefined) {
-      yield* found.field.readSteps({ target, name: found.name }, reader, { depth, stride });
-    } else found.field.read({ target, name: found.name }, reader, { wireType, depth });
+    } else if (layoutField === undefined) reader.skip(wireType);
+    else if (isLong && layoutField.field.readSteps !== undefined) {
+      yield* layoutField.field.readSteps({ target, name: layoutField.name }, reader, {
+        depth,
+        stride,
+      });
+    } else layoutField.field.read({ target, name: layoutField.name }, reader, { wireType, depth });
     // A field that is read in one piece may contain several values.
     stride.count(isLong ? 1 : 4);
     if (stride.isOver) yield;
@@ -422,8 +425,8 @@ function repeatedField(number: number, codec: () => ValueCodec): FieldCodec {
 
 /** Returns the list in a member, which is created if absent. */
 function listAt(target: JsonObject, name: string): JsonValue[] {
-  const found = member(target, name);
-  if (Array.isArray(found)) return found;
+  const present = member(target, name);
+  if (Array.isArray(present)) return present;
   const list: JsonValue[] = [];
   setMember(target, name, list);
   return list;

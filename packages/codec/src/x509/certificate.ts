@@ -165,7 +165,7 @@ export function readRequest(der: Buffer): RequestParts {
 }
 
 function requestedExtensions(attributes: DerElement | undefined): ReadonlyMap<string, Extension> {
-  let found: ReadonlyMap<string, Extension> | undefined;
+  let extensions: ReadonlyMap<string, Extension> | undefined;
   for (const attribute of childrenOf(attributes, { shape: /^(30( 30)*)?$/, what: 'attributes' })) {
     const [type, values] = childrenOf(attribute, { shape: /^06 31$/, what: 'attribute' });
     if (type === undefined || values === undefined) throw new DerError('malformed attribute');
@@ -173,10 +173,10 @@ function requestedExtensions(attributes: DerElement | undefined): ReadonlyMap<st
     if (oid === otherExtensionRequest) throw new DerError('unsupported extension request');
     if (oid !== extensionRequest) continue;
     const [list] = childrenOf(values, { shape: /^30$/, what: 'extension request' });
-    if (found !== undefined) throw new DerError('several extension requests');
-    found = readExtensions(list);
+    if (extensions !== undefined) throw new DerError('several extension requests');
+    extensions = readExtensions(list);
   }
-  return found ?? new Map();
+  return extensions ?? new Map();
 }
 
 /** An extension of a certificate or certificate request. */

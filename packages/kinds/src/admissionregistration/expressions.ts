@@ -63,24 +63,24 @@ export function* validateMatchConditions(
   const errors =
     conditions.length > conditionsMax ? [tooMany(path, conditions.length, conditionsMax)] : [];
   function* validateCondition(condition: Stored<MatchCondition>, index: number) {
-    const found: FieldError[] = [];
+    const errors: FieldError[] = [];
     const at = `${path}[${index}]`;
     const name = condition.name ?? '';
     const expression = (condition.expression ?? '').trim();
     const field = `${at}.expression`;
-    if (expression === '') found.push(required(field));
+    if (expression === '') errors.push(required(field));
     else {
       const { check } = options;
       appendAll(
-        found,
+        errors,
         yield* checkedExpression(expression, { field, check, variables, resultTypes: ['bool'] }),
       );
     }
-    if (name === '') found.push(required(`${at}.name`));
-    else appendAll(found, ruleErrors(`${at}.name`, name, qualifiedName));
-    if (name !== '' && names.has(name)) found.push(duplicate(`${at}.name`, name));
+    if (name === '') errors.push(required(`${at}.name`));
+    else appendAll(errors, ruleErrors(`${at}.name`, name, qualifiedName));
+    if (name !== '' && names.has(name)) errors.push(duplicate(`${at}.name`, name));
     names.add(name);
-    return found;
+    return errors;
   }
   appendAll(errors, yield* eachError(conditions, validateCondition, expressionsPerStep));
   return errors;

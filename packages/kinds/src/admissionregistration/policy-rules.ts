@@ -303,10 +303,10 @@ function* validateAnnotations(
   function* validateOne(annotation: Stored<AuditAnnotation>, index: number) {
     const at = `${path}[${index}]`;
     const key = annotation.key ?? '';
-    const found = yield* validateAnnotation(annotation, at, { name, scope });
-    if (keys.has(key)) found.push(duplicate(`${at}.key`, key));
+    const annotationErrors = yield* validateAnnotation(annotation, at, { name, scope });
+    if (keys.has(key)) annotationErrors.push(duplicate(`${at}.key`, key));
     keys.add(key);
-    return found;
+    return annotationErrors;
   }
   return [...errors, ...(yield* eachError(annotations, validateOne, expressionsPerStep))];
 }

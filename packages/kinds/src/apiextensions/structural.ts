@@ -27,8 +27,8 @@ export function notStructural(props: SchemaProps): string | undefined {
     ['additionalItems', props.additionalItems !== undefined],
     ['definitions', props.definitions !== undefined],
   ];
-  const found = unsupported.find(([, is]) => is);
-  if (found !== undefined) return `OpenAPIV3Schema '${found[0]}' is not supported`;
+  const keyword = unsupported.find(([, is]) => is);
+  if (keyword !== undefined) return `OpenAPIV3Schema '${keyword[0]}' is not supported`;
   if (props['x-kubernetes-preserve-unknown-fields'] === false) {
     const name = 'x-kubernetes-preserve-unknown-fields';
     return `internal error: '${name}' must be true or undefined`;

@@ -189,9 +189,9 @@ function* validateOldAnnotations(
   );
   const errors: FieldError[] = [];
   if (taintsText) {
-    const found = annotatedList('taints', taintsText);
-    if ('problem' in found) errors.push(invalid(path, taints, found.problem));
-    else appendAll(errors, yield* validateTaints(found.items, `${path}.${taints}`));
+    const parsed = annotatedList('taints', taintsText);
+    if ('problem' in parsed) errors.push(invalid(path, taints, parsed.problem));
+    else appendAll(errors, yield* validateTaints(parsed.items, `${path}.${taints}`));
   }
   if (avoidText) {
     const found = annotatedAvoidPods(avoidText);
@@ -265,10 +265,10 @@ function* validateResources(object: Stored<Node>, dialect: Dialect): Generator<v
   for (const list of ['capacity', 'allocatable'] as const) {
     yield;
     const amounts = yield* quantitySteps(object.status?.[list]);
-    const found = yield* eachError(amounts, ([name, quantity]) =>
+    const amountErrors = yield* eachError(amounts, ([name, quantity]) =>
       validateAmount({ name, quantity }, `status.${list}.${name}`, dialect),
     );
-    appendAll(errors, found);
+    appendAll(errors, amountErrors);
   }
   return errors;
 }

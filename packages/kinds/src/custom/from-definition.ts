@@ -137,9 +137,9 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
     strategy: {
       ...customStrategy(
         (context) => {
-          const found = rules.get(context.version ?? stored) ?? storedRules;
-          if (found === undefined) throw new Error(`${crd.metadata.name} stores no version`);
-          return found;
+          const versionRules = rules.get(context.version ?? stored) ?? storedRules;
+          if (versionRules === undefined) throw new Error(`${crd.metadata.name} stores no version`);
+          return versionRules;
         },
         { ...deps, hasStatus },
       ),

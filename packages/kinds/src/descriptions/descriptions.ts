@@ -61,11 +61,12 @@ export function describedIn(dialect: Dialect): Descriptions {
 
 /** The texts of a line from `resolvedDescriptions` by field; `''` is the type's own. */
 function textsOf(line: string | undefined): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
+  const textByField = new Map<string, string>();
   const [, own = '', ...fields] = line?.split('\t') ?? [];
-  if (own !== '') found.set('', own);
-  for (let at = 0; at < fields.length; at += 2) found.set(fields[at] ?? '', fields[at + 1] ?? '');
-  return found;
+  if (own !== '') textByField.set('', own);
+  for (let at = 0; at < fields.length; at += 2)
+    textByField.set(fields[at] ?? '', fields[at + 1] ?? '');
+  return textByField;
 }
 
 /** `core.v1.Pod` -> `core.Pod`; some types have no version (`resource.Quantity`). */

@@ -58,15 +58,15 @@ function typeLine(
 
 /** The fields of a type, including those it takes from others; references are qualified. */
 function fieldsOf(types: ReadonlyMap<string, TypeLines>, start: string): [string, string][] {
-  const found = new Map<string, string>();
+  const textByField = new Map<string, string>();
   let name = start;
   for (let depth = 0; depth < depthMax; depth += 1) {
     const lines = types.get(name);
     if (lines === undefined) throw new Error(`${start}: there is no type ${name}`);
     for (const [field, text] of lines.fields) {
-      if (!found.has(field)) found.set(field, withGroup(name, text));
+      if (!textByField.has(field)) textByField.set(field, withGroup(name, text));
     }
-    if (lines.others === undefined) return [...found];
+    if (lines.others === undefined) return [...textByField];
     name = withGroup(name, lines.others).slice(1);
   }
   throw new Error(`${start}: takes its fields from too many types in a row`);
@@ -82,7 +82,7 @@ function resolvedText(types: ReadonlyMap<string, TypeLines>, text: string): stri
   if (!text.startsWith('=')) return text;
   const [group, type, field] = text.slice(1).split('.');
   const lines = types.get(`${group}.${type}`);
-  const found = field === undefined ? lines?.own : lines?.fields.get(field);
-  if (found === undefined || found.startsWith('=')) throw new Error(`${text} leads to no text`);
-  return found;
+  const line = field === undefined ? lines?.own : lines?.fields.get(field);
+  if (line === undefined || line.startsWith('=')) throw new Error(`${text} leads to no text`);
+  return line;
 }

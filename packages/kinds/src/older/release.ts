@@ -290,6 +290,6 @@ function atRelease(def: ResourceDef, version: VersionDef, release: Release): Ver
 }
 
 function directoryOf(dialect: Dialect, group: string): string {
-  const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
-  return found?.[0] ?? '';
+  const entry = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
+  return entry?.[0] ?? '';
 }

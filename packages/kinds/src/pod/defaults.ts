@@ -316,9 +316,9 @@ export function oldInitContainersRemover(
     const metadata = objectAt(object, ...path, 'metadata');
     const annotations = objectAt(metadata, 'annotations');
     if (metadata !== undefined && annotations !== undefined) {
-      const found = keys.filter((key) => Object.hasOwn(annotations, key));
-      for (const key of found) delete annotations[key];
-      const isBare = found.length > 0 && Object.keys(annotations).length === 0;
+      const presentKeys = keys.filter((key) => Object.hasOwn(annotations, key));
+      for (const key of presentKeys) delete annotations[key];
+      const isBare = presentKeys.length > 0 && Object.keys(annotations).length === 0;
       if (isBare) delete metadata['annotations'];
     }
   };

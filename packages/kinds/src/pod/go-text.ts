@@ -28,8 +28,8 @@ export function* goDifference(
   next: JsonObject,
 ): Generator<void, string> {
   const stride = new Stride();
-  const found = yield* lines({ head: `${type}{`, old, next, depth: 0 }, stride);
-  return `${found.join('\n')}\n`;
+  const differences = yield* lines({ head: `${type}{`, old, next, depth: 0 }, stride);
+  return `${differences.join('\n')}\n`;
 }
 
 interface Place {
@@ -58,27 +58,27 @@ function* memberLines(
   { old, next, depth }: Omit<Place, 'head'>,
   stride: Stride,
 ): Generator<void, string[]> {
-  const found: string[] = [];
+  const differences: string[] = [];
   let identical = 0;
   const addIdentical = () => {
     if (identical > 0) {
       const fields = identical === 1 ? 'field' : 'fields';
-      found.push(line(' ', depth + 1, `... // ${identical} identical ${fields}`));
+      differences.push(line(' ', depth + 1, `... // ${identical} identical ${fields}`));
     }
     identical = 0;
   };
   for (const name of names) {
-    if (found.length > linesMax) break;
+    if (differences.length > linesMax) break;
     if (yield* same(old[name], next[name], stride)) {
       identical += 1;
       continue;
     }
     addIdentical();
     const at = { old: old[name], next: next[name], depth: depth + 1 };
-    appendAll(found, yield* valueLines(`${capital(name)}: `, at, stride));
+    appendAll(differences, yield* valueLines(`${capital(name)}: `, at, stride));
   }
   addIdentical();
-  return found;
+  return differences;
 }
 
 /** Whether two values are equal, in steps. */

@@ -84,17 +84,17 @@ function projectedFiles(source: Stored<VolumeProjection>): readonly PlacedFile[]
 
 /** Describes the files whose paths overlap `earlierFiles`; adds the files to that list. */
 function overlaps(files: readonly PlacedFile[], earlierFiles: PlacedFile[]): string[] {
-  const found: string[] = [];
+  const warnings: string[] = [];
   for (const { path, source } of files) {
     const file = { path: withoutTrailingSlashes(path), source };
     for (const other of earlierFiles) {
       if (!conflict(file.path, other.path)) continue;
-      if (found.length >= pairWarningsMax) return found;
-      found.push(`${shownFile(file)} with ${shownFile(other)}`);
+      if (warnings.length >= pairWarningsMax) return warnings;
+      warnings.push(`${shownFile(file)} with ${shownFile(other)}`);
     }
     if (earlierFiles.length < comparedMax) earlierFiles.push(file);
   }
-  return found;
+  return warnings;
 }
 
 /** Upper bound of the files that one file is compared with. */

@@ -74,11 +74,11 @@ class ValueIndex {
 
   /** Returns the rules that have one of the values, or all values. */
   of(...values: readonly string[]): RuleSet {
-    const found = values.flatMap((value) => this.#exact.get(value) ?? []);
-    if (found.length === 0) return this.#all;
-    this.#budget.spend(found.reduce((sum, { size }) => sum + size, this.#all.size));
-    if (found.length === 1 && this.#all.size === 0) return itemAt(found, 0);
-    return new Set([...this.#all, ...found.flatMap((one) => [...one])]);
+    const matching = values.flatMap((value) => this.#exact.get(value) ?? []);
+    if (matching.length === 0) return this.#all;
+    this.#budget.spend(matching.reduce((sum, { size }) => sum + size, this.#all.size));
+    if (matching.length === 1 && this.#all.size === 0) return itemAt(matching, 0);
+    return new Set([...this.#all, ...matching.flatMap((one) => [...one])]);
   }
 }
 
@@ -149,13 +149,13 @@ class RuleIndex {
 
   ofUrl(url: string): RuleSet {
     this.#budget.spend(this.#urlPrefixes.size);
-    const found = [...this.#urlPrefixes].flatMap(([prefix, rules]) =>
+    const matching = [...this.#urlPrefixes].flatMap(([prefix, rules]) =>
       url.startsWith(prefix) ? [rules] : [],
     );
     const exact = this.#urls.of(url);
-    if (found.length === 0) return exact;
-    this.#budget.spend(found.reduce((sum, { size }) => sum + size, exact.size));
-    return new Set([...exact, ...found.flatMap((one) => [...one])]);
+    if (matching.length === 0) return exact;
+    this.#budget.spend(matching.reduce((sum, { size }) => sum + size, exact.size));
+    return new Set([...exact, ...matching.flatMap((one) => [...one])]);
   }
 
   /** Returns the rules in both sets. */
@@ -192,13 +192,13 @@ function* compareRules(options: {
   const { ownRules, grantedRules, limits } = options;
   const what = 'the check for privilege escalation';
   const index = new RuleIndex(ownRules, new WorkBudget({ what, steps: limits.steps }));
-  const found: MissingPieces = { pieces: [], max: limits.pieces, count: 0 };
+  const missing: MissingPieces = { pieces: [], max: limits.pieces, count: 0 };
   for (const rule of grantedRules) {
     yield;
-    yield* addMissingResources(found, rule, index);
-    yield* addMissingUrls(found, rule, index);
+    yield* addMissingResources(missing, rule, index);
+    yield* addMissingUrls(missing, rule, index);
   }
-  const { pieces, count } = found;
+  const { pieces, count } = missing;
   return { covered: count === 0, missing: pieces, omitted: count - pieces.length };
 }
 
@@ -266,19 +266,19 @@ function nameClasses(rule: PolicyRule, index: RuleIndex): ValueClass<string | un
 function addGaps(missing: MissingPieces, rule: PolicyRule, gaps: readonly Gap[]): void {
   const lists = [rule.apiGroups, rule.resources, rule.verbs, rule.resourceNames];
   const places = lists.map(placesOf);
-  const found: { readonly piece: PolicyRule; readonly place: readonly number[] }[] = [];
+  const pieces: { readonly piece: PolicyRule; readonly place: readonly number[] }[] = [];
   const room = missing.max - missing.pieces.length;
   for (const gap of gaps) {
     const { group, resource, verb, name } = gap;
     missing.count += [group, resource, verb, name].reduce((n, { values }) => n * values.length, 1);
     for (const values of combinations(gap)) {
-      if (found.length >= room) break;
+      if (pieces.length >= room) break;
       const place = values.map((value, index) => places[index]?.get(value ?? '') ?? 0);
-      found.push({ piece: pieceOf(values), place });
+      pieces.push({ piece: pieceOf(values), place });
     }
   }
-  found.sort((left, right) => comparePlaces(left.place, right.place));
-  for (const { piece } of found) missing.pieces.push(piece);
+  pieces.sort((left, right) => comparePlaces(left.place, right.place));
+  for (const { piece } of pieces) missing.pieces.push(piece);
 }
 
 /** Returns the first position of each value. */

@@ -247,8 +247,8 @@ export function* eachError<Item>(
   let index = 0;
   for (const item of list) {
     if (index % perStep === perStep - 1) yield;
-    const found = errorsOf(item, index);
-    appendAll(errors, 'next' in found ? yield* found : found);
+    const itemErrors = errorsOf(item, index);
+    appendAll(errors, 'next' in itemErrors ? yield* itemErrors : itemErrors);
     index += 1;
   }
   return errors;

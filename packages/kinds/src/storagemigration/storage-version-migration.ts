@@ -100,8 +100,8 @@ function validateStatus(
 }
 
 function isTrue(object: Stored<StorageVersionMigration>, type: string): boolean {
-  const found = conditionsOf(object).find((one) => (one.type ?? '') === type);
-  return found !== undefined && (found.status ?? '') === 'True';
+  const condition = conditionsOf(object).find((one) => (one.type ?? '') === type);
+  return condition !== undefined && (condition.status ?? '') === 'True';
 }
 
 const conditionsOf = (object: Stored<StorageVersionMigration>) => object.status?.conditions ?? [];

@@ -36,26 +36,26 @@ export function firstByName<Item>(
   items: readonly Item[],
   nameOf: (item: Item) => string,
 ): ReadonlyMap<string, Item> {
-  const found = new Map<string, Item>();
+  const itemByKey = new Map<string, Item>();
   for (const item of items) {
     const name = nameOf(item);
-    if (!found.has(name)) found.set(name, item);
+    if (!itemByKey.has(name)) itemByKey.set(name, item);
   }
-  return found;
+  return itemByKey;
 }
 
 /** Returns the largest number. Unlike `Math.max(...)`, accepts any number of them. */
 export function largest(first: number, others: Iterable<number>): number {
-  let found = first;
-  for (const one of others) if (one > found) found = one;
-  return found;
+  let best = first;
+  for (const one of others) if (one > best) best = one;
+  return best;
 }
 
 /** Returns the smallest number. Unlike `Math.min(...)`, accepts any number of them. */
 export function smallest(first: number, others: Iterable<number>): number {
-  let found = first;
-  for (const one of others) if (one < found) found = one;
-  return found;
+  let best = first;
+  for (const one of others) if (one < best) best = one;
+  return best;
 }
 
 /** Number of items that are sorted or merged in one step. */

@@ -40,5 +40,5 @@ export function webhookBody(review: JsonObject): string {
 
 /** Returns a JSON text with the escapes that Go's encoder adds for HTML. */
 export function goEscaped(json: string): string {
-  return json.replaceAll(/[<>&\u2028\u2029]/g, (found) => escapes[found] ?? found);
+  return json.replaceAll(/[<>&\u2028\u2029]/g, (character) => escapes[character] ?? character);
 }

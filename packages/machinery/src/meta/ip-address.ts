@@ -132,10 +132,10 @@ export const specialRanges = {
 
 /** Returns the error message of Go's strict parser for an address; undefined for a valid one. */
 export function strictAddressProblem(address: string): string | undefined {
-  const found = addressFault(address);
-  if (found === undefined) return undefined;
-  const where = found.at === '' ? '' : ` (at ${goQuoted(found.at)})`;
-  return `ParseAddr(${goQuoted(address)}): ${found.what}${where}`;
+  const fault = addressFault(address);
+  if (fault === undefined) return undefined;
+  const where = fault.at === '' ? '' : ` (at ${goQuoted(fault.at)})`;
+  return `ParseAddr(${goQuoted(address)}): ${fault.what}${where}`;
 }
 
 interface Fault {

@@ -77,10 +77,10 @@ function parse(path: string, { mode, depth }: Position): Steps {
   let rest = path.replace(between, '');
   if (mode === 'relaxed' && rest !== '' && !/^[.[]/.test(rest)) rest = `.${rest}`;
   while (rest !== '') {
-    const found = rest.startsWith('[') ? bracketStep(rest, { mode, depth }) : dotStep(rest, mode);
-    if (found === undefined) throw new JsonPathError(`unrecognized path ${JSON.stringify(path)}`);
-    appendAll(steps, found.steps);
-    rest = rest.slice(found.length).replace(between, '');
+    const parsed = rest.startsWith('[') ? bracketStep(rest, { mode, depth }) : dotStep(rest, mode);
+    if (parsed === undefined) throw new JsonPathError(`unrecognized path ${JSON.stringify(path)}`);
+    appendAll(steps, parsed.steps);
+    rest = rest.slice(parsed.length).replace(between, '');
   }
   return steps;
 }
@@ -213,8 +213,8 @@ function applyStep(
 }
 
 function memberOf(value: JsonValue, name: string): readonly JsonValue[] {
-  const found = isObject(value) ? member(value, name) : undefined;
-  return found === undefined ? [] : [found];
+  const present = isObject(value) ? member(value, name) : undefined;
+  return present === undefined ? [] : [present];
 }
 
 function contents(value: JsonValue): readonly JsonValue[] {

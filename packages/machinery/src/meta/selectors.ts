@@ -118,11 +118,11 @@ function scan(text: string): Token[] {
     at = blank.lastIndex;
     const symbol = symbols.find((one) => text.startsWith(one, at));
     word.lastIndex = at;
-    const found = symbol ?? word.exec(text)?.[0];
-    if (found === undefined) break;
-    const keyword = found === 'in' || found === 'notin' ? found : 'identifier';
-    tokens.push({ kind: symbol ?? keyword, text: found });
-    at += found.length;
+    const token = symbol ?? word.exec(text)?.[0];
+    if (token === undefined) break;
+    const keyword = token === 'in' || token === 'notin' ? token : 'identifier';
+    tokens.push({ kind: symbol ?? keyword, text: token });
+    at += token.length;
   }
   return [...tokens, { kind: 'end', text: '' }];
 }
@@ -309,13 +309,13 @@ export const parseFieldSelector: (text: string) => readonly FieldRequirement[] =
 );
 
 function fieldRequirement(term: string, selector: string): FieldRequirement {
-  const found = /!=|==|=/.exec(term);
-  if (found === null) {
+  const match = /!=|==|=/.exec(term);
+  if (match === null) {
     throw badRequest(`invalid selector: '${selector}'; can't understand '${term}'`);
   }
-  const [operator] = found;
-  const value = unescapeValue(term.slice(found.index + operator.length));
-  return { label: term.slice(0, found.index), operator: operator === '!=' ? '!=' : '=', value };
+  const [operator] = match;
+  const value = unescapeValue(term.slice(match.index + operator.length));
+  return { label: term.slice(0, match.index), operator: operator === '!=' ? '!=' : '=', value };
 }
 
 function splitTerms(text: string): string[] {

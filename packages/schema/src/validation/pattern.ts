@@ -147,9 +147,9 @@ class SizeReader {
 
   #repeat(): boolean {
     repetition.lastIndex = this.#at;
-    const found = repetition.exec(this.#source);
-    if (found === null) return false;
-    const [text, min, open, max] = found;
+    const match = repetition.exec(this.#source);
+    if (match === null) return false;
+    const [text, min, open, max] = match;
     const copies = open === undefined || max === '' ? Number(min) + 1 : Number(max);
     // Each optional copy takes one more instruction.
     const repeated = (this.#last + 1) * copies;
@@ -241,9 +241,9 @@ export class Pattern {
     const matcher = isShort || program.numLb > 0 ? this.#compiled.matcher(text) : undefined;
     const search = searchOf(program, text, budget);
     let pausesAt = budget.left - stepsPerPause;
-    const found: string[] = [];
+    const matches: string[] = [];
     let end = -1;
-    for (let from = 0; found.length < limit && from <= text.length; ) {
+    for (let from = 0; matches.length < limit && from <= text.length; ) {
       if (budget.left < pausesAt) {
         pausesAt = budget.left - stepsPerPause;
         yield;
@@ -257,11 +257,11 @@ export class Pattern {
             : undefined;
       if (match === undefined) break;
       const isEmpty = match.start === match.end;
-      if (!isEmpty || match.start !== end) found.push(text.slice(match.start, match.end));
+      if (!isEmpty || match.start !== end) matches.push(text.slice(match.start, match.end));
       end = match.end;
       from = isEmpty ? end + widthAt(text, end) : end;
     }
-    return found;
+    return matches;
   }
 }
 

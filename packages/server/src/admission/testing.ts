@@ -22,9 +22,9 @@ const { snapshot } = createCatalogue(builtinKinds(dialect));
 
 /** A built-in kind, by its resource and the stem of its group; throws if there is none. */
 export function builtinKind(resource: string, stem = ''): ResourceDef {
-  const found = snapshot().builtin(stem === '' ? '' : dialect.group(stem), resource);
-  if (found === undefined) throw new Error(`there is no resource ${resource} in "${stem}"`);
-  return found;
+  const resolved = snapshot().builtin(stem === '' ? '' : dialect.group(stem), resource);
+  if (resolved === undefined) throw new Error(`there is no resource ${resource} in "${stem}"`);
+  return resolved;
 }
 
 /** A write in a test; by default a CREATE by an ordinary user. */

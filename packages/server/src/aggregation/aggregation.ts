@@ -347,9 +347,9 @@ export class Aggregation implements AggregationPort {
     if (path !== '/apis') {
       const [group = '', ...rest] = path.slice('/apis/'.length).split('/');
       if (rest.length > 0 || !path.startsWith('/apis/')) return false;
-      const found = mergedGroup(this.#source(), group);
-      if (found === undefined) return false;
-      await sendDocument(call, found);
+      const discoveryGroup = mergedGroup(this.#source(), group);
+      if (discoveryGroup === undefined) return false;
+      await sendDocument(call, discoveryGroup);
       return true;
     }
     const form = aggregatedFormOf(exchange.header('accept'), context.encodings.documents);

@@ -191,17 +191,17 @@ function isAggregated(contentType: string): boolean {
  * a member has the wrong type.
  */
 function readAggregated(document: JsonObject): RemoteVersions {
-  const found = new Map<string, JsonObject>();
+  const versionsByName = new Map<string, JsonObject>();
   for (const group of objectsIn(document, 'items')) {
     const metadata = objectIn(group, 'metadata') ?? {};
     const name = textIn(metadata, 'name');
     for (const version of objectsIn(group, 'versions')) {
       const resources = objectsIn(version, 'resources').map(resourceOf);
       const text = textIn(version, 'version');
-      found.set(`${name}/${text}`, { version: text, resources });
+      versionsByName.set(`${name}/${text}`, { version: text, resources });
     }
   }
-  return found;
+  return versionsByName;
 }
 
 function resourceOf(from: JsonObject): JsonObject {

@@ -106,8 +106,8 @@ function* newNames(
   for (const [name, value] of added) {
     compared += 1;
     if (compared % namesPerStep === 0) yield;
-    const found = present.get(name);
-    if (found === undefined || (yield* sameSteps(found, value))) continue;
+    const existing = present.get(name);
+    if (existing === undefined || (yield* sameSteps(existing, value))) continue;
     for (let count = 2; ; count += 1) {
       const candidate = `${name}_v${count}`;
       const there = present.get(candidate);

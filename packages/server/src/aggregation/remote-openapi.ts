@@ -132,12 +132,12 @@ export class RemoteOpenApi {
   }
 
   #cachedFor(name: string): CachedForms {
-    let found = this.#cached.get(name);
-    if (found === undefined) {
-      found = { v2: emptyForm(), v3: emptyForm() };
-      this.#cached.set(name, found);
+    let cached = this.#cached.get(name);
+    if (cached === undefined) {
+      cached = { v2: emptyForm(), v3: emptyForm() };
+      this.#cached.set(name, cached);
     }
-    return found;
+    return cached;
   }
 
   #isDue({ requestedMs, hasFailed }: CachedForm<unknown>): boolean {
@@ -291,10 +291,10 @@ export function* selectPaths(
   const waiting: JsonValue[] = [...paths.values()];
   for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
     for (const { of, name } of yield* referencesIn(value, stride)) {
-      const found = parts[of].get(name);
-      if (found === undefined || used[of].has(name)) continue;
+      const part = parts[of].get(name);
+      if (part === undefined || used[of].has(name)) continue;
       used[of].add(name);
-      waiting.push(found);
+      waiting.push(part);
     }
     if (stride.isOver) yield;
   }

@@ -262,10 +262,10 @@ export class LinkRewriter extends Transform {
     const until = this.#endMarker ?? '';
     const pattern = new RegExp(until, 'gi');
     pattern.lastIndex = from;
-    const found = pattern.exec(text);
-    if (found !== null) {
+    const match = pattern.exec(text);
+    if (match !== null) {
       this.#endMarker = undefined;
-      return { text: text.slice(from, found.index), end: found.index };
+      return { text: text.slice(from, match.index), end: match.index };
     }
     const certain = Math.max(from, text.length - until.length);
     this.#rest = text.slice(certain);

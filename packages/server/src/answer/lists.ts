@@ -83,21 +83,21 @@ async function filterConverted(
   const { def, version } = call.target;
   const limit = request.limit !== undefined && request.limit > 0 ? request.limit : Infinity;
   const all = [...whole.entries()];
-  const found: Entry[] = [];
+  const entries: Entry[] = [];
   let position = 0;
-  while (position < all.length && found.length < limit) {
+  while (position < all.length && entries.length < limit) {
     const step = all.slice(position, position + stepEntries);
     const shown = await entriesIn(def, version, step);
     for (const entry of shown) {
-      if (found.length >= limit) break;
+      if (entries.length >= limit) break;
       position += 1;
-      if (filter(entry.index)) found.push(entry);
+      if (filter(entry.index)) entries.push(entry);
     }
   }
   const last = position < all.length ? all[position - 1] : undefined;
   const continueToken =
     last === undefined ? undefined : tokenBehind(call, { request, whole, last });
-  return { ...resultOf(whole, found), continueToken, remainingItemCount: undefined };
+  return { ...resultOf(whole, entries), continueToken, remainingItemCount: undefined };
 }
 
 function tokenBehind(

@@ -74,7 +74,7 @@ function snapshotOf(options: {
 }): CatalogueSnapshot {
   const defs = withoutIntruders(options.defs);
   // Nested maps, so that the lookup of every request joins no strings.
-  const found = new Map<string, Map<string, Map<string, Found>>>();
+  const resourcesByGroup = new Map<string, Map<string, Map<string, Found>>>();
   const versions = new Map<string, Set<string>>();
   const builtins = defs.filter(isBuiltin);
   const builtinsByName = new Map(
@@ -83,7 +83,7 @@ function snapshotOf(options: {
   for (const def of defs) {
     for (const version of def.versions) {
       if (!version.served) continue;
-      const ofVersion = within(within(found, def.group), version.version);
+      const ofVersion = within(within(resourcesByGroup, def.group), version.version);
       if (!ofVersion.has(def.resource)) ofVersion.set(def.resource, { def, version });
       const ofGroup = versions.get(def.group) ?? new Set();
       versions.set(def.group, ofGroup.add(version.version));
@@ -96,7 +96,7 @@ function snapshotOf(options: {
   return {
     generation: options.generation,
     defs,
-    find: (group, version, resource) => found.get(group)?.get(version)?.get(resource),
+    find: (group, version, resource) => resourcesByGroup.get(group)?.get(version)?.get(resource),
     builtins,
     builtin: (group, resource) => builtinsByName.get(`${group}/${resource}`),
     groupVersions: (group) => ordered.get(group) ?? [],

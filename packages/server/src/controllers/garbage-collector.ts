@@ -261,10 +261,10 @@ async function ownerState(
   const def = defOfKind(collector.catalogue.snapshot(), owner);
   if (def === undefined) return 'unknown';
   const key = objectKey(def.scope === 'Namespaced' ? namespace : '', owner.name);
-  const found = await collector.caches.of(def).get(key, undefined);
-  if (found === undefined || found.index.uid !== owner.uid) return 'absent';
-  if (!found.index.deleting) return 'present';
-  const finalizers = decodeEntry(found).metadata.finalizers ?? [];
+  const entry = await collector.caches.of(def).get(key, undefined);
+  if (entry === undefined || entry.index.uid !== owner.uid) return 'absent';
+  if (!entry.index.deleting) return 'present';
+  const finalizers = decodeEntry(entry).metadata.finalizers ?? [];
   return finalizers.includes(foregroundFinalizer) ? 'waiting' : 'present';
 }
 

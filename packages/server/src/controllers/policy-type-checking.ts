@@ -118,15 +118,15 @@ async function checkTypes(
     return warnings.length === 0 ? [] : [{ fieldRef, warning: warnings.join('\n') }];
   }
   function* checkAll(): Generator<void, JsonObject[]> {
-    const found: JsonObject[] = [];
+    const warnings: JsonObject[] = [];
     for (const [index, validation] of objectsOf(spec['validations']).entries()) {
       const at = `spec.validations[${index}]`;
       const message = textOf(validation['messageExpression']);
-      appendAll(found, yield* check(textOf(validation['expression']), `${at}.expression`));
+      appendAll(warnings, yield* check(textOf(validation['expression']), `${at}.expression`));
       if (message === '') continue;
-      appendAll(found, yield* check(message, `${at}.messageExpression`));
+      appendAll(warnings, yield* check(message, `${at}.messageExpression`));
     }
-    return found;
+    return warnings;
   }
   const expressionWarnings = await runInSlices(checkAll(), clock);
   return expressionWarnings.length === 0 ? {} : { expressionWarnings };

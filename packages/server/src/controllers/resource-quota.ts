@@ -194,14 +194,14 @@ function countersOf(tools: QuotaTools, quotas: readonly ApiObject[]): readonly C
       return { group: group.join('.'), resource };
     }),
   ];
-  const found = new Map<ResourceDef, QuotaEvaluator>();
+  const evaluators = new Map<ResourceDef, QuotaEvaluator>();
   for (const { group, resource } of resources) {
     const def = defs.find((one) => one.group === group && one.resource === resource);
     if (def === undefined || def.scope !== 'Namespaced' || def.isVirtual === true) continue;
     const evaluator = quotaEvaluator(def, tools.dialect);
-    if (evaluator.matching([...names]).length > 0) found.set(def, evaluator);
+    if (evaluator.matching([...names]).length > 0) evaluators.set(def, evaluator);
   }
-  return [...found].map(([def, evaluator]) => ({ def, evaluator }));
+  return [...evaluators].map(([def, evaluator]) => ({ def, evaluator }));
 }
 
 async function objectsOf(

@@ -28,8 +28,8 @@ export function startClaimProtection(
     def: options.claims,
     async isUsed(claim) {
       const { namespace = '', name = '' } = claim.metadata;
-      const found = await listEntries(caches, { def: pods, namespace });
-      return found.some(
+      const podEntries = await listEntries(caches, { def: pods, namespace });
+      return podEntries.some(
         (entry) => usesClaims(entry) && claimNames(decodeEntry(entry)).includes(name),
       );
     },

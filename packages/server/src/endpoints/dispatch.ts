@@ -198,17 +198,19 @@ function verbEndpoint(
   const isProxied = method === 'OPTIONS' && subresource === 'proxy';
   if (!Object.hasOwn(endpoints, verb) && !isProxied) return undefined;
   if (subresource !== '') {
-    const found = subresourcesOf(def, version.version).find(({ name }) => name === subresource);
-    if (found === undefined) {
+    const subresourceDef = subresourcesOf(def, version.version).find(
+      ({ name }) => name === subresource,
+    );
+    if (subresourceDef === undefined) {
       throw def.behavior.paths.unknownSubresource === 'path'
         ? pathNotFound()
         : notFound(groupResourceOf(def), info.name);
     }
-    const allowed: readonly string[] = found.verbs;
+    const allowed: readonly string[] = subresourceDef.verbs;
     if (!allowed.includes(verb) && !isProxied) return undefined;
     const own = subresourceEndpoints[subresource];
     if (own !== undefined) return own;
-    return verb === 'create' ? virtualEndpoints[found.kind?.kind ?? ''] : endpoints[verb];
+    return verb === 'create' ? virtualEndpoints[subresourceDef.kind?.kind ?? ''] : endpoints[verb];
   }
   if (!fitsPlace(info, def)) return undefined;
   const allowed: readonly string[] = def.verbs;

@@ -150,8 +150,8 @@ const partTypes = typesOf('v3');
 function chosenType(header: string | undefined, types: readonly ServedType[]): ServedType {
   const accepted = header === undefined || header === '' ? '*/*' : header;
   for (const range of parseAccept(accepted)) {
-    const found = types.find((one) => covers(range, one));
-    if (found !== undefined) return found;
+    const type = types.find((one) => covers(range, one));
+    if (type !== undefined) return type;
   }
   throw notAcceptable(types.map((one) => one.mediaType));
 }

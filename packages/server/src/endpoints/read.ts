@@ -31,8 +31,8 @@ import { checkedSelection } from './collection-options.ts';
 export async function getEndpoint(call: ApiCall, options: GetOptions): Promise<void> {
   const { context, target } = call;
   const key = objectKey(target.namespace, target.name);
-  const found = context.registry.caches.of(target.def).get(key, options.resourceVersion);
-  const entry = found instanceof Promise ? await found : found;
+  const lookup = context.registry.caches.of(target.def).get(key, options.resourceVersion);
+  const entry = lookup instanceof Promise ? await lookup : lookup;
   if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
   await sendEntry(call, { status: 200, entry, age: 'now' });
 }

@@ -281,10 +281,10 @@ export function deleteOptionsShown(options: DeleteOptions): JsonObject {
 }
 
 function definedFields(texts: Readonly<Record<string, string | undefined>>): JsonObject {
-  const found = Object.entries(texts).flatMap(([name, text]) =>
+  const warnings = Object.entries(texts).flatMap(([name, text]) =>
     text === undefined ? [] : [[name, text] as const],
   );
-  return Object.fromEntries(found);
+  return Object.fromEntries(warnings);
 }
 
 const managerBytesMax = 128;

@@ -338,8 +338,8 @@ export function oneOf<Value extends string>(options: {
   readonly allowed: readonly Value[];
 }): Value {
   const { flag, value, allowed } = options;
-  const found = allowed.find((candidate) => candidate === value);
-  if (found !== undefined) return found;
+  const choice = allowed.find((candidate) => candidate === value);
+  if (choice !== undefined) return choice;
   throw new FlagError(`--${flag} ${JSON.stringify(value)} is not one of ${allowed.join(', ')}`);
 }
 

@@ -315,8 +315,8 @@ function listMetrics(
   );
   const seriesByKind = new WeakMap<ResourceDef, ListSeries>();
   const seriesOf = (def: ResourceDef): ListSeries => {
-    const found = seriesByKind.get(def);
-    if (found !== undefined) return found;
+    const existing = seriesByKind.get(def);
+    if (existing !== undefined) return existing;
     const prefix = prefixLabel(def);
     const created = {
       lists: lists.of(prefix, ''),

@@ -102,8 +102,8 @@ export function storeObservers(
   const typeOfKey = keyTypes(kinds);
   const seriesByOperation = new Map<StoreOperation, Map<string, OperationSeries>>();
   const seriesOf = (operation: StoreOperation, type: string): OperationSeries => {
-    const found = seriesByOperation.get(operation)?.get(type);
-    if (found !== undefined) return found;
+    const existing = seriesByOperation.get(operation)?.get(type);
+    if (existing !== undefined) return existing;
     const created = { total: total.of(operation, type), duration: duration.of(operation, type) };
     const ofOperation = seriesByOperation.get(operation) ?? new Map<string, OperationSeries>();
     seriesByOperation.set(operation, ofOperation.set(type, created));

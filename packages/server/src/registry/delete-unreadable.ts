@@ -42,8 +42,8 @@ export async function deleteUnreadable(
 
 async function readObject(registry: Registry, { target }: DeletePlan): Promise<void> {
   const key = objectKey(target.namespace, target.name);
-  const found = await registry.caches.of(target.def).get(key, undefined);
-  if (found === undefined) throw notFound(groupResourceOf(target.def), target.name);
+  const entry = await registry.caches.of(target.def).get(key, undefined);
+  if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
 }
 
 async function isUnreadable(work: () => Promise<void>): Promise<boolean> {

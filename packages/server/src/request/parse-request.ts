@@ -123,9 +123,9 @@ function isBehindProxy(segments: readonly string[], index: number): boolean {
 
 /** Removes the server from an absolute request target: `GET https://host/path`. */
 function originForm(url: string): string {
-  const found = /^https?:\/\/[^/?]*(.*)$/is.exec(url);
-  if (found === null) return `/${url}`;
-  const rest = found[1] ?? '';
+  const absoluteUrl = /^https?:\/\/[^/?]*(.*)$/is.exec(url);
+  if (absoluteUrl === null) return `/${url}`;
+  const rest = absoluteUrl[1] ?? '';
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
@@ -198,9 +198,9 @@ interface ApiPath {
   readonly rest: readonly string[];
 }
 
-function resourceRequest(method: string, found: ApiPath): RequestInfo {
-  const { path, query, apiPrefix, group, version } = found;
-  let { rest } = found;
+function resourceRequest(method: string, apiPath: ApiPath): RequestInfo {
+  const { path, query, apiPrefix, group, version } = apiPath;
+  let { rest } = apiPath;
   let verb = verbs.get(method) ?? '';
   if (rest[0] === 'watch') {
     rest = rest.slice(1);
@@ -246,10 +246,10 @@ function nameInSelector(query: URLSearchParams): string {
   const selector = query.size === 0 ? null : query.get('fieldSelector');
   if (selector === null || !selector.includes('metadata.name')) return '';
   try {
-    const found = parseFieldSelector(selector).find(
+    const requirement = parseFieldSelector(selector).find(
       ({ label, operator }) => label === 'metadata.name' && operator === '=',
     );
-    const name = found?.value ?? '';
+    const name = requirement?.value ?? '';
     return pathSegment(name).length === 0 ? name : '';
   } catch {
     return '';

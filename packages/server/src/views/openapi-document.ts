@@ -105,8 +105,8 @@ function servedAt(
 ): { def: ResourceDef; version: VersionDef }[] {
   return snapshot.defs.flatMap((def) => {
     if (def.group !== group) return [];
-    const found = snapshot.find(group, version, def.resource);
-    return found === undefined || found.def !== def ? [] : [found];
+    const served = snapshot.find(group, version, def.resource);
+    return served === undefined || served.def !== def ? [] : [served];
   });
 }
 

@@ -41,8 +41,8 @@ export function groupOfFacts(dialect: Dialect, facts: string): string {
 
 /** The directory of a group in the tables; undefined for a custom group. */
 export function factsOfGroup(dialect: Dialect, group: string): string | undefined {
-  const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
-  return found?.[0];
+  const entry = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
+  return entry?.[0];
 }
 
 /** A group in operation IDs: `rbac.authorization.k8s.io` -> `RbacAuthorization`, core -> `Core`. */

@@ -358,9 +358,9 @@ function recordingUnreadable(
   into: Map<string, UnreadableRecord>,
 ): LoaderOptions {
   const { store, prefix, logger, indexOf, meter } = options;
-  const onUnreadable = (found: UnreadableRecord) => {
+  const onUnreadable = (unreadable: UnreadableRecord) => {
     meter?.countUnreadable();
-    into.set(found.key, found);
+    into.set(unreadable.key, unreadable);
   };
   return { store, prefix, logger, indexOf, onUnreadable };
 }

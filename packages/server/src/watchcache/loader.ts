@@ -123,10 +123,10 @@ function keyBelow({ prefix }: LoaderOptions, storeKey: string): string {
   return [storeKey.slice(prefix.length, first), storeKey.slice(first)].join('');
 }
 
-function reportUnreadable(options: LoaderOptions, found: UnreadableRecord): undefined {
-  const { storeKey, problem } = found;
+function reportUnreadable(options: LoaderOptions, unreadable: UnreadableRecord): undefined {
+  const { storeKey, problem } = unreadable;
   options.logger.error('cannot read a stored object', { key: storeKey, error: problem });
-  options.onUnreadable?.(found);
+  options.onUnreadable?.(unreadable);
 }
 
 /**

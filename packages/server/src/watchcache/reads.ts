@@ -163,15 +163,20 @@ interface Filtering {
  * entries remain to be examined (LIST-2).
  */
 function filteredList(source: ListSource, filtering: Filtering): MaybePromise<ListResult> {
-  const found: Entry[] = [];
+  const matching: Entry[] = [];
   const slices = new Slices(source.clock);
-  const first = filterSlice(source, filtering, { found, from: filtering.range.from, slices });
-  if (!first.isDone) return filterRest(source, filtering, { found, from: first.position, slices });
-  return filteredResult(source, filtering, { found, position: first.position });
+  const first = filterSlice(source, filtering, {
+    matching,
+    from: filtering.range.from,
+    slices,
+  });
+  if (!first.isDone)
+    return filterRest(source, filtering, { matching, from: first.position, slices });
+  return filteredResult(source, filtering, { matching, position: first.position });
 }
 
 interface FilterPart {
-  readonly found: Entry[];
+  readonly matching: Entry[];
   readonly from: number;
   readonly slices: Slices;
 }
@@ -180,27 +185,27 @@ interface FilterPart {
 async function filterRest(
   source: ListSource,
   filtering: Filtering,
-  { found, from, slices }: FilterPart,
+  { matching, from, slices }: FilterPart,
 ): Promise<ListResult> {
   let part = { position: from, isDone: false };
   while (!part.isDone) {
     await slices.pause();
-    part = filterSlice(source, filtering, { found, from: part.position, slices });
+    part = filterSlice(source, filtering, { matching, from: part.position, slices });
   }
-  return filteredResult(source, filtering, { found, position: part.position });
+  return filteredResult(source, filtering, { matching, position: part.position });
 }
 
 /** Filters until the slice ends, but at least some entries. */
 function filterSlice(
   source: ListSource,
   filtering: Filtering,
-  { found, from, slices }: FilterPart,
+  { matching, from, slices }: FilterPart,
 ): { readonly position: number; readonly isDone: boolean } {
   const { to } = filtering.range;
   let position = from;
   while (position < to) {
     const end = Math.min(to, position + checkedEntries);
-    position = filterSome(source, filtering, { found, from: position, to: end });
+    position = filterSome(source, filtering, { matching, from: position, to: end });
     if (position < end) break;
     const isOver = position - from >= sliceEntriesMax || slices.over;
     if (position < to && isOver) return { position, isDone: false };
@@ -208,20 +213,20 @@ function filterSlice(
   return { position, isDone: true };
 }
 
-/** Adds matches to `found` up to the limit; returns the position after the last examined entry. */
+/** Adds matches up to the limit; returns the position after the last examined entry. */
 function filterSome(
   source: ListSource,
   { request, filter }: Filtering,
-  part: { readonly found: Entry[]; readonly from: number; readonly to: number },
+  part: { readonly matching: Entry[]; readonly from: number; readonly to: number },
 ): number {
   const limit = request.limit !== undefined && request.limit > 0 ? request.limit : Infinity;
   let position = part.from;
   for (const { leaf, from, to } of leafSpans(source.snapshot, part)) {
     for (let i = from; i < to; i++) {
-      if (part.found.length >= limit) return position;
+      if (part.matching.length >= limit) return position;
       position += 1;
       const entry = leaf.values[i];
-      if (entry !== undefined && filter(entry.index)) part.found.push(entry);
+      if (entry !== undefined && filter(entry.index)) part.matching.push(entry);
     }
   }
   return position;
@@ -230,17 +235,17 @@ function filterSome(
 function filteredResult(
   source: ListSource,
   { request, range }: Filtering,
-  { found, position }: { found: readonly Entry[]; position: number },
+  { matching, position }: { matching: readonly Entry[]; position: number },
 ): ListResult {
   const more = position < range.to;
   return {
     revision: source.revision,
     continueToken: more ? tokenAfter(source, { request, position: position - 1 }) : undefined,
     remainingItemCount: undefined,
-    count: found.length,
+    count: matching.length,
     examined: position - range.from,
-    entries: () => found,
-    jsonPieces: (typeBytes) => runsOfAll(found, typeBytes),
+    entries: () => matching,
+    jsonPieces: (typeBytes) => runsOfAll(matching, typeBytes),
   };
 }
 

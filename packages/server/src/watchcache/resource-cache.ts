@@ -237,12 +237,12 @@ class StoreBackedCache implements ResourceCache {
     const { unreadable } = this.#follower;
     if (unreadable.size === 0) return;
     const { namespaced, groupResource } = this.#options;
-    const found = [...unreadable.values()].filter(({ key }) => {
+    const matching = [...unreadable.values()].filter(({ key }) => {
       const slash = namespaced ? key.indexOf('/') : -1;
       const isInNamespace = namespace === '' || !namespaced || key.slice(0, slash) === namespace;
       return isInNamespace && (name === undefined || key.slice(slash + 1) === name);
     });
-    if (found.length > 0) throw corruptList(groupResource, found);
+    if (matching.length > 0) throw corruptList(groupResource, matching);
   }
 
   #window(): ChangeWindow {

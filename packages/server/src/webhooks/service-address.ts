@@ -48,14 +48,14 @@ export function createServiceResolver(options: {
       if (routing === 'endpoints') throw new Error('unsupported service type "ExternalName"');
       return { host: textOf(spec['externalName']), port };
     }
-    const found = objectsOf(spec['ports']).find((one) => one['port'] === port);
-    if (found === undefined) {
+    const servicePort = objectsOf(spec['ports']).find((one) => one['port'] === port);
+    if (servicePort === undefined) {
       throw serviceUnavailable(`no service port ${port} found for service ${JSON.stringify(name)}`);
     }
     const slices = await objects.list('endpointslices.discovery', namespace);
     const ownSlices = slices.filter(({ metadata }) => metadata.labels?.[label] === name);
     const endpoints = await objects.get('endpoints', { namespace, name });
-    const portName = textOf(found['name']);
+    const portName = textOf(servicePort['name']);
     const candidates = [
       ...ownSlices.flatMap((slice) => endpointsOfSlice(slice, portName)),
       ...(endpoints === undefined ? [] : endpointsOfSubsets(endpoints, portName)),

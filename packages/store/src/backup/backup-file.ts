@@ -58,19 +58,19 @@ export class BackupReader {
 
   /** Takes the next bytes and returns the records that they complete. */
   push(piece: Buffer): StoredRecord[] {
-    const found: StoredRecord[] = [];
+    const records: StoredRecord[] = [];
     this.#pieces.push(piece);
     this.#available += piece.length;
     while (this.#available >= this.#needed && this.#available > 0) {
       const rest = this.#concatenated();
-      const used = this.#take(rest, found);
+      const used = this.#take(rest, records);
       if (used === 0) break;
       this.#needed = 1;
       this.#read += used;
       this.#available -= used;
       this.#pieces = this.#available === 0 ? [] : [rest.subarray(used)];
     }
-    return found;
+    return records;
   }
 
   /** Must be called after the last bytes. */
@@ -97,11 +97,11 @@ export class BackupReader {
   }
 
   /** Returns the number of bytes consumed; 0 if more are needed. */
-  #take(rest: Buffer, found: StoredRecord[]): number {
+  #take(rest: Buffer, records: StoredRecord[]): number {
     if (this.#part === 'format') return this.#takeFormat(rest);
     if (this.#part === 'header') return this.#takeHeader(rest);
     if (this.#part === 'end') throw damaged('data follows its end');
-    if (rest[0] === recordTag) return this.#takeRecord(rest, found);
+    if (rest[0] === recordTag) return this.#takeRecord(rest, records);
     if (rest[0] === endTag) return this.#takeEnd(rest);
     throw damaged(`no record begins at byte ${this.#read}`);
   }
@@ -136,7 +136,7 @@ export class BackupReader {
     return this.#used(rest, end + 1);
   }
 
-  #takeRecord(rest: Buffer, found: StoredRecord[]): number {
+  #takeRecord(rest: Buffer, records: StoredRecord[]): number {
     if (rest.length < recordHeadBytes) return this.#wait(recordHeadBytes);
     const keyEnd = recordHeadBytes + rest.readUInt16BE(1);
     const valueBytes = rest.readUInt32BE(3);
@@ -153,7 +153,7 @@ export class BackupReader {
       throw damaged(`the record at byte ${this.#read} has impossible revisions`);
     }
     const value = rest.subarray(keyEnd, size);
-    found.push({ key: keyBytes.toString('utf8'), value, createRevision, modRevision });
+    records.push({ key: keyBytes.toString('utf8'), value, createRevision, modRevision });
     this.#records += 1;
     return this.#used(rest, size);
   }

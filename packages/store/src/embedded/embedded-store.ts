@@ -303,10 +303,10 @@ class LogStore implements EmbeddedStore {
 
   #history(after: Revision): HistoryChunk {
     const { index, state } = this.#log;
-    const found = index.writesAfter(after, scanChunkMax);
-    const last = found.at(-1);
-    const complete = found.length < scanChunkMax || last === undefined;
-    const events = found.map((place) => this.#eventOf(place));
+    const writes = index.writesAfter(after, scanChunkMax);
+    const last = writes.at(-1);
+    const complete = writes.length < scanChunkMax || last === undefined;
+    const events = writes.map((place) => this.#eventOf(place));
     return { events, through: complete ? state.revision : last.revision };
   }
 

@@ -132,9 +132,9 @@ export class RecordLog {
   /** Throws StoreError `unavailable` if the newest file has been moved or removed. */
   checkInPlace(): void {
     const { path, descriptor } = this.#active;
-    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+    const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
     const mine = fstatSync(descriptor, { bigint: true });
-    if (found?.ino === mine.ino && found.dev === mine.dev) return;
+    if (stats?.ino === mine.ino && stats.dev === mine.dev) return;
     throw new StoreError({
       code: 'unavailable',
       message: `${path} has been removed or replaced`,

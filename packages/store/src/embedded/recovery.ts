@@ -83,11 +83,11 @@ function openSegments(directory: string): Segment[] {
 }
 
 function sequencesIn(directory: string): number[] {
-  const found = readdirSync(directory).flatMap((name) => {
+  const files = readdirSync(directory).flatMap((name) => {
     const match = logName.exec(name);
     return match === null ? [] : [Number(match[1])];
   });
-  return found.sort((left, right) => left - right);
+  return files.sort((left, right) => left - right);
 }
 
 function openSegment(directory: string, sequence: number): Segment {

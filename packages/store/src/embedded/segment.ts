@@ -306,9 +306,9 @@ export class SparePool {
   async take(bytes: number, purpose: 'cleaning' | 'other'): Promise<Spare> {
     const isReserved =
       purpose === 'other' && this.failure !== undefined && this.#spares.length < spareCount;
-    const found = isReserved ? -1 : this.#spares.findIndex(({ size }) => size >= bytes);
+    const spareIndex = isReserved ? -1 : this.#spares.findIndex(({ size }) => size >= bytes);
     this.#schedule(0);
-    if (found >= 0) return itemAt(this.#spares.splice(found, 1), 0);
+    if (spareIndex >= 0) return itemAt(this.#spares.splice(spareIndex, 1), 0);
     if (isReserved) throw this.failure;
     return this.#create(Math.max(bytes, await this.#spareBytes()));
   }

@@ -147,8 +147,10 @@ class EncryptingStore implements EncryptedStore {
   }
 
   get(key: string, at?: number): MaybePromise<StoredRecord | undefined> {
-    const found = this.#store.get(key, at);
-    return found instanceof Promise ? found.then((one) => this.#opened(one)) : this.#opened(found);
+    const record = this.#store.get(key, at);
+    return record instanceof Promise
+      ? record.then((one) => this.#opened(one))
+      : this.#opened(record);
   }
 
   async range(request: Parameters<Store['range']>[0]) {
@@ -258,7 +260,7 @@ class EncryptingStore implements EncryptedStore {
     if (record === undefined) return record;
     const opened = this.#open(record.key, record.value);
     if (!(opened instanceof Promise)) return { ...record, ...opened };
-    return opened.then((found) => ({ ...record, ...found }));
+    return opened.then((plain) => ({ ...record, ...plain }));
   }
 
   #openedEvent(event: StoreEvent): MaybePromise<StoreEvent> {
@@ -268,7 +270,7 @@ class EncryptingStore implements EncryptedStore {
       return { ...event, value: hint.value, hint: hint.hint };
     const opened = this.#open(event.key, event.value);
     if (!(opened instanceof Promise)) return { ...event, ...opened };
-    return opened.then((found) => ({ ...event, ...found }));
+    return opened.then((plain) => ({ ...event, ...plain }));
   }
 
   #open(key: string, stored: Buffer): MaybePromise<Pick<StoredRecord, 'value' | 'unreadable'>> {

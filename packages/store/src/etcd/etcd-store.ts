@@ -286,13 +286,13 @@ class ConnectedStore implements EtcdStore {
       limit: isEmpty ? 1 : Math.min(request.room, pageRecords),
       ...revisionOf(revision),
     };
-    const found = await this.#readAt(revision, () =>
+    const response = await this.#readAt(revision, () =>
       this.client.call(methods.range, rangeRequest, { repeatable: true }),
     );
     return {
-      records: isEmpty ? [] : found.kvs.map((kv) => this.#recordOf(kv)),
-      revision: revision ?? found.header?.revision ?? 0,
-      more: !isEmpty && found.more,
+      records: isEmpty ? [] : response.kvs.map((kv) => this.#recordOf(kv)),
+      revision: revision ?? response.header?.revision ?? 0,
+      more: !isEmpty && response.more,
     };
   }
 

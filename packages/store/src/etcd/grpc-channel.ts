@@ -35,7 +35,7 @@ export class MessageReader {
     this.#pieces.push(piece);
     this.#available += piece.length;
     if (this.#available < this.#needed) return [];
-    const found: Buffer[] = [];
+    const messages: Buffer[] = [];
     let rest = this.#pieces.length === 1 ? piece : Buffer.concat(this.#pieces);
     this.#needed = headBytes;
     while (rest.length >= headBytes) {
@@ -45,12 +45,12 @@ export class MessageReader {
         this.#needed = size;
         break;
       }
-      found.push(rest.subarray(headBytes, size));
+      messages.push(rest.subarray(headBytes, size));
       rest = rest.subarray(size);
     }
     this.#pieces = rest.length === 0 ? [] : [rest];
     this.#available = rest.length;
-    return found;
+    return messages;
   }
 }
 

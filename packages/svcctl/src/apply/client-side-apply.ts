@@ -140,9 +140,9 @@ interface Patched {
   readonly patch: JsonObject;
 }
 
-async function patchWithRetries(context: ApplyContext, found: JsonObject): Promise<Patched> {
+async function patchWithRetries(context: ApplyContext, current: JsonObject): Promise<Patched> {
   const { session, path } = context;
-  let live = found;
+  let live = current;
   for (let retry = 0; ; retry += 1) {
     let patch: JsonObject | undefined;
     try {

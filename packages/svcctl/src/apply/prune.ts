@@ -105,8 +105,8 @@ export async function allowedKinds(session: Session): Promise<readonly ApiResour
     }
     const group = stem === 'core' ? '' : stem;
     const apiVersion = apiVersionOf({ group, version });
-    const found = mapper.byKind(apiVersion, kind);
-    if (found !== undefined) return found;
+    const resource = mapper.byKind(apiVersion, kind);
+    if (resource !== undefined) return resource;
     throw new CliError(
       `no matches for kind ${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}`,
     );

@@ -138,12 +138,12 @@ const editCommand: Command = {
   async run(session, args) {
     const annotation = await lastAppliedName(session);
     let exitCode = 0;
-    let found = false;
+    let isFound = false;
     for (const target of await selectTargets(session, args)) {
       for (const object of await fetchTarget(session, target)) {
         const text = textAt(object, 'metadata', 'annotations', annotation);
         if (text === '') continue;
-        found = true;
+        isFound = true;
         const path = targetPath(targetOf(target.resource, object));
         const configuration = await parseYaml(text);
         const subject = quotedLabel(target.resource, nameOf(object));
@@ -151,7 +151,7 @@ const editCommand: Command = {
         exitCode = Math.max(exitCode, code);
       }
     }
-    if (found) return exitCode;
+    if (isFound) return exitCode;
     throw new CliError(
       'no last-applied-configuration annotation found on resources, to create the annotation, ' +
         'use command `svcctl apply set-last-applied --create-annotation`',

@@ -39,14 +39,14 @@ export const editCommand: Command = {
   ],
   async run(session, args) {
     let exitCode = 0;
-    let found = 0;
+    let objectCount = 0;
     for (const target of await selectTargets(session, args)) {
       for (const object of await fetchTarget(session, target)) {
-        found += 1;
+        objectCount += 1;
         exitCode = Math.max(exitCode, await editObject(session, { target, object }));
       }
     }
-    if (found === 0) throw new CliError('edit cancelled, no objects found');
+    if (objectCount === 0) throw new CliError('edit cancelled, no objects found');
     return exitCode;
   },
 };

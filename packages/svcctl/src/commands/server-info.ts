@@ -205,7 +205,7 @@ export const apiResourcesCommand: Command = {
     const group = flags.text('api-group');
     const verbs = flags.commaSeparated('verbs');
     const categories = flags.commaSeparated('categories');
-    const found = (await session.discovery()).resources.filter(
+    const resources = (await session.discovery()).resources.filter(
       (resource) =>
         resource.preferred &&
         resource.verbs.length > 0 &&
@@ -219,14 +219,14 @@ export const apiResourcesCommand: Command = {
       throw new CliError('--sort-by accepts only name or kind');
     }
     const key = sortBy === 'kind' ? 'kind' : 'resource';
-    if (sortBy !== undefined) found.sort((left, right) => (left[key] < right[key] ? -1 : 1));
+    if (sortBy !== undefined) resources.sort((left, right) => (left[key] < right[key] ? -1 : 1));
     if (flags.text('output') === 'name') {
-      io.out(found.map((one) => `${withGroup(one.resource, one.group)}\n`).join(''));
+      io.out(resources.map((one) => `${withGroup(one.resource, one.group)}\n`).join(''));
       return 0;
     }
     const wide = flags.text('output') === 'wide';
     const head = ['NAME', 'SHORTNAMES', 'APIVERSION', 'NAMESPACED', 'KIND'];
-    const lines = found.map((one) => [
+    const lines = resources.map((one) => [
       one.resource,
       one.shortNames.join(','),
       apiVersionOf(one),

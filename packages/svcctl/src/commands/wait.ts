@@ -71,16 +71,16 @@ function parseCondition(text: string): Condition {
 }
 
 function hasCondition(object: JsonObject, expected: { name: string; status: string }): boolean {
-  const found = listAt(object, 'status', 'conditions').find(
+  const condition = listAt(object, 'status', 'conditions').find(
     (one) => textAt(one, 'type').toLowerCase() === expected.name.toLowerCase(),
   );
-  if (found === undefined) return false;
+  if (condition === undefined) return false;
   const { generation } = jsonObject(object.metadata ?? {});
-  const observed = found.observedGeneration ?? generation;
+  const observed = condition.observedGeneration ?? generation;
   if (typeof observed === 'number' && typeof generation === 'number' && observed < generation) {
     return false;
   }
-  return textAt(found, 'status').toLowerCase() === expected.status.toLowerCase();
+  return textAt(condition, 'status').toLowerCase() === expected.status.toLowerCase();
 }
 
 function jsonpathCondition(text: string): Condition {
@@ -94,8 +94,10 @@ function jsonpathCondition(text: string): Condition {
   return {
     type: 'test',
     test: (object) => {
-      const found = selectPath(parsed, object);
-      return value === undefined ? found.length > 0 : found.some((one) => valueText(one) === value);
+      const values = selectPath(parsed, object);
+      return value === undefined
+        ? values.length > 0
+        : values.some((one) => valueText(one) === value);
     },
   };
 }

@@ -108,6 +108,6 @@ function decodeAs(object: ApiObject, { version }: BuiltinKind): JsonObject {
 /** The name of a kind in error messages, without its version: `apps.Deployment`. */
 function internalName(dialect: Dialect, { def }: BuiltinKind): string {
   const { group } = parseApiVersion(def.storage.apiVersion) ?? { group: '' };
-  const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
-  return `${found?.[0] ?? group}.${def.kind}`;
+  const entry = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
+  return `${entry?.[0] ?? group}.${def.kind}`;
 }

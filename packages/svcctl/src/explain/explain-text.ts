@@ -104,8 +104,8 @@ class Document {
     const deeper = [...within, resolved];
     if (only !== undefined) return this.field(only, name, deeper);
     for (const one of partsOf(resolved).allOf) {
-      const found = this.field(one, name, deeper);
-      if (found !== undefined) return found;
+      const match = this.field(one, name, deeper);
+      if (match !== undefined) return match;
     }
     return undefined;
   }

@@ -330,8 +330,8 @@ class Run {
       return this.#fail(`can't evaluate field ${name} in type ${staticType(target)}`);
     }
     if (hasArguments) this.#fail(`${name} is not a method but has arguments`);
-    const found = member(target.value, name);
-    if (found !== undefined) return box(found);
+    const memberValue = member(target.value, name);
+    if (memberValue !== undefined) return box(memberValue);
     if (this.#strict) this.#fail(`map has no entry for key ${JSON.stringify(name)}`);
     return none;
   }

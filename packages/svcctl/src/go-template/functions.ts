@@ -172,8 +172,8 @@ function indexValue(item: GoValue, keys: readonly GoValue[]): GoValue {
   for (const key of keys) {
     const { value } = at;
     if (isObject(value)) {
-      const found = member(value, mapKey(key));
-      at = found === undefined ? none : unbox(box(found));
+      const memberValue = member(value, mapKey(key));
+      at = memberValue === undefined ? none : unbox(box(memberValue));
     } else if (Array.isArray(value)) {
       const found = value[listIndex(key, value.length)];
       at = found === undefined ? none : unbox(box(found));

@@ -204,8 +204,8 @@ function pathPrinter(
       );
     }
     if (!asJson) return renderTemplate(template, object);
-    const found = valuesOfTemplate(template, object).map((one) => sortMaps(one, undefined));
-    return `${printJson(found, '    ')}\n`;
+    const values = valuesOfTemplate(template, object).map((one) => sortMaps(one, undefined));
+    return `${printJson(values, '    ')}\n`;
   };
 }
 

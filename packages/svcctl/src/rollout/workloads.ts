@@ -208,7 +208,7 @@ export interface Workload {
 
 /** The workloads of a command line, and the failures to read others. */
 export interface FoundWorkloads {
-  readonly found: readonly Workload[];
+  readonly workloads: readonly Workload[];
   readonly failures: unknown[];
 }
 
@@ -227,7 +227,7 @@ export async function findWorkloads(
       workloads.push({ target: targetOf(target.resource, object), object });
     }
   });
-  return { found: workloads, failures };
+  return { workloads, failures };
 }
 
 /** `Deployment.apps`, or `Pod` of the core group. */

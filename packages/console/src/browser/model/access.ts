@@ -161,10 +161,10 @@ function matrixRow(
   const { group, resource } = kind;
   const cells = matrixVerbs.map((verb): MatrixCell => {
     if (!verbs.includes(verb)) return { kind: 'none' };
-    const found = rules.filter((rule) => grants(rule, { verb, group, resource, subresource }));
-    if (found.length === 0) return { kind: 'no' };
-    if (found.some(({ names }) => names.length === 0)) return { kind: 'yes' };
-    return { kind: 'named', names: [...new Set(found.flatMap(({ names }) => names))].sort() };
+    const matching = rules.filter((rule) => grants(rule, { verb, group, resource, subresource }));
+    if (matching.length === 0) return { kind: 'no' };
+    if (matching.some(({ names }) => names.length === 0)) return { kind: 'yes' };
+    return { kind: 'named', names: [...new Set(matching.flatMap(({ names }) => names))].sort() };
   });
   return { kind, subresource, cells };
 }
@@ -275,19 +275,19 @@ export async function whoCan(
     inNamespace('roles'),
     inNamespace('rolebindings'),
   ]);
-  const found = grantsIn({ clusterroles, clusterrolebindings, roles, rolebindings }, permission);
-  return { grants: found, unread };
+  const grants = grantsIn({ clusterroles, clusterrolebindings, roles, rolebindings }, permission);
+  return { grants, unread };
 }
 
 async function listAll(api: Api, path: string): Promise<JsonObject[]> {
-  const found: JsonObject[] = [];
+  const objects: JsonObject[] = [];
   let token = '';
   do {
     const list = await api.json({ path, query: { limit: pageSize, continue: token } });
-    found.push(...objectsOf(list, 'items'));
+    objects.push(...objectsOf(list, 'items'));
     token = textOf(objectOf(list, 'metadata'), 'continue');
   } while (token !== '');
-  return found;
+  return objects;
 }
 
 function grantsIn(rbac: Rbac, permission: Permission): Grant[] {
@@ -320,7 +320,7 @@ function namesGranting(
   roles: readonly JsonObject[],
   permission: Permission,
 ): ReadonlyMap<string, readonly string[]> {
-  const found = new Map<string, readonly string[]>();
+  const verbsByResource = new Map<string, readonly string[]>();
   for (const role of roles) {
     const rules = objectsOf(role, 'rules')
       .map(ruleOf)
@@ -328,9 +328,9 @@ function namesGranting(
     if (rules.length === 0) continue;
     const isForAll = rules.some(({ names }) => names.length === 0);
     const names = isForAll ? [] : [...new Set(rules.flatMap((rule) => rule.names))].sort();
-    found.set(textOf(objectOf(role, 'metadata'), 'name'), names);
+    verbsByResource.set(textOf(objectOf(role, 'metadata'), 'name'), names);
   }
-  return found;
+  return verbsByResource;
 }
 
 function subjectOf(subject: JsonObject): BoundSubject {

@@ -213,7 +213,7 @@ function formatQuery(query: ApiRequest['query'] = {}): string {
 /** Splits `Warning` headers, which a browser joins: `299 - "one", 299 - "two"`. */
 function parseWarnings(header: string | null): string[] {
   if (header === null) return [];
-  return [...header.matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map((found) =>
-    (found[1] ?? '').replace(/\\(.)/g, '$1'),
+  return [...header.matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map((match) =>
+    (match[1] ?? '').replace(/\\(.)/g, '$1'),
   );
 }

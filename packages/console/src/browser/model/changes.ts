@@ -159,12 +159,13 @@ function memberOf(object: JsonObject, name: string): JsonValue | undefined {
 }
 
 function byName(items: readonly JsonValue[]): Map<string, JsonValue> | undefined {
-  const found = new Map<string, JsonValue>();
+  const itemByName = new Map<string, JsonValue>();
   for (const item of items) {
-    if (!isObject(item) || typeof item.name !== 'string' || found.has(item.name)) return undefined;
-    found.set(item.name, item);
+    if (!isObject(item) || typeof item.name !== 'string' || itemByName.has(item.name))
+      return undefined;
+    itemByName.set(item.name, item);
   }
-  return found;
+  return itemByName;
 }
 
 function samePath(left: Change, right: Change): boolean {

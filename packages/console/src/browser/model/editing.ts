@@ -212,8 +212,12 @@ function withLines(causes: readonly FailureCause[], text: string): EditFault[] {
  * field "c"`.
  */
 function strictFaults(message: string): FailureCause[] {
-  const found = message.matchAll(/(unknown|duplicate) field "([^"]*)"/g);
-  return [...found].map(([whole, , field = '']) => ({ field, reason: 'Strict', message: whole }));
+  const complaints = message.matchAll(/(unknown|duplicate) field "([^"]*)"/g);
+  return [...complaints].map(([whole, , field = '']) => ({
+    field,
+    reason: 'Strict',
+    message: whole,
+  }));
 }
 
 /** One object in a manifest file. */
@@ -248,7 +252,7 @@ export function manifestsIn(
   of: { readonly kinds: readonly Kind[]; readonly namespace: string },
 ): Manifest[] {
   const documents = documentsIn(file.text);
-  const found = documents.flatMap((text, index): Manifest[] => {
+  const manifests = documents.flatMap((text, index): Manifest[] => {
     const place = documents.length === 1 ? file.name : `${file.name}, document ${index + 1}`;
     const read = readYaml(text);
     if (read.fault !== undefined) {
@@ -272,7 +276,7 @@ export function manifestsIn(
     const at = firstKinds.indexOf(target?.kind.kind ?? '');
     return at < 0 ? firstKinds.length : at;
   };
-  return found.sort((left, right) => rank(left) - rank(right));
+  return manifests.sort((left, right) => rank(left) - rank(right));
 }
 
 /** Splits a YAML stream into its nonempty documents. */

@@ -200,12 +200,12 @@ export function highlight(text: string): HighlightedText[] {
   if (text.length > charactersMax) return [{ text, style: 'plain' }];
   const pieces: HighlightedText[] = [];
   for (const line of text.split(/(?<=\n)/)) {
-    const found = /^([\s-]*)("(?:[^"\\]|\\.)*"|[\w./$-]+)(:)(\s.*|\s*)$/s.exec(line);
-    if (found === null) {
+    const match = /^([\s-]*)("(?:[^"\\]|\\.)*"|[\w./$-]+)(:)(\s.*|\s*)$/s.exec(line);
+    if (match === null) {
       pieces.push(highlightValue(line));
       continue;
     }
-    const [, indent = '', key = '', colon = '', value = ''] = found;
+    const [, indent = '', key = '', colon = '', value = ''] = match;
     pieces.push(
       { text: indent, style: 'plain' },
       { text: key, style: 'key' },

@@ -86,8 +86,8 @@ export function Palette(props: {
   const [query, setQuery] = useState('');
   const [at, setAt] = useState(0);
   const commands = useCommands(app, open);
-  const found = rankCommands(commands, query).slice(0, shownMax);
-  const chosen = found[Math.min(at, found.length - 1)];
+  const matches = rankCommands(commands, query).slice(0, shownMax);
+  const chosen = matches[Math.min(at, matches.length - 1)];
   const list = useRef<HTMLUListElement>(null);
   // Runs only when the selection changes.
   useEffect(() => {
@@ -101,7 +101,9 @@ export function Palette(props: {
   const press = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) {
-      setAt((Math.min(at, found.length - 1) + step + found.length) % Math.max(found.length, 1));
+      setAt(
+        (Math.min(at, matches.length - 1) + step + matches.length) % Math.max(matches.length, 1),
+      );
     } else if (event.key === 'Enter' && chosen !== undefined) run(chosen);
     else return;
     event.preventDefault();
@@ -117,7 +119,7 @@ export function Palette(props: {
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={
-          chosen === undefined ? undefined : `palette-${found.indexOf(chosen)}`
+          chosen === undefined ? undefined : `palette-${matches.indexOf(chosen)}`
         }
         placeholder="Type a kind, a page, or an action"
         value={query}
@@ -128,7 +130,7 @@ export function Palette(props: {
         onKeyDown={press}
       />
       <ul id="palette-list" role="listbox" aria-label="Commands" ref={list}>
-        {found.map((command, index) => (
+        {matches.map((command, index) => (
           <li
             key={`${command.label} ${command.detail}`}
             id={`palette-${index}`}
@@ -141,7 +143,7 @@ export function Palette(props: {
           </li>
         ))}
       </ul>
-      {found.length === 0 && <p class="empty">No matches.</p>}
+      {matches.length === 0 && <p class="empty">No matches.</p>}
     </Modal>
   );
 }

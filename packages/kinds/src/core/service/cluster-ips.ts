@@ -164,8 +164,8 @@ function validatePairs(spec: ServiceSpec): FieldError[] {
 
 /** Whether two addresses have different families. */
 export function isDualStack(ips: readonly string[]): boolean {
-  const found = new Set(ips.map(familyOf));
-  return found.has('IPv4') && found.has('IPv6');
+  const usedFamilies = new Set(ips.map(familyOf));
+  return usedFamilies.has('IPv4') && usedFamilies.has('IPv6');
 }
 
 /** The family of an address; `unknown` for other texts. */
@@ -213,19 +213,19 @@ function validateSingleStack(spec: ServiceSpec): FieldError[] {
 /** Completes the families by those of the requested addresses. */
 function inferFamilies(spec: ServiceSpec, served: ServedFamilies): FieldError[] {
   const { clusterIPs = [] } = spec;
-  const found = [...(spec.ipFamilies ?? [])];
+  const families = [...(spec.ipFamilies ?? [])];
   const errors: FieldError[] = [];
   for (const [index, ip] of clusterIPs.entries()) {
     if (ip === noAddress) break;
-    if (index < found.length) continue;
+    if (index < families.length) continue;
     const family = familyOf(ip);
-    if (served.some((one) => one === family)) found.push(family);
+    if (served.some((one) => one === family)) families.push(family);
     else {
       const detail = `${family} is not configured on this cluster`;
       errors.push(invalidGo(`spec.clusterIPs[${index}]`, () => shownIps(spec), detail));
     }
   }
-  if (found.length > 0) spec.ipFamilies = found;
+  if (families.length > 0) spec.ipFamilies = families;
   return errors;
 }
 

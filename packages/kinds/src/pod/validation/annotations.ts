@@ -82,9 +82,9 @@ function validateTolerationsAnnotation(
   const key = oldAnnotations(dialect).tolerations;
   const text = optionalText(annotations, key) ?? '';
   if (text === '') return [];
-  const found = annotatedList('tolerations', text);
-  if ('problem' in found) return [invalid(path, key, found.problem)];
-  return validateTolerations(found.items, `${path}.${key}`);
+  const tolerations = annotatedList('tolerations', text);
+  if ('problem' in tolerations) return [invalid(path, key, tolerations.problem)];
+  return validateTolerations(tolerations.items, `${path}.${key}`);
 }
 
 function validateSeccompAnnotations(

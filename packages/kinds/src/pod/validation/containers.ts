@@ -118,13 +118,13 @@ function* validateRegularContainers(
   const errors = yield* eachError(containers, function* (container, index) {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
-    const found = yield* validateCommon(container, field, context);
-    if (names.has(name)) found.push(duplicate(`${field}.name`, name));
+    const commonErrors = yield* validateCommon(container, field, context);
+    if (names.has(name)) commonErrors.push(duplicate(`${field}.name`, name));
     names.add(name);
-    appendAll(found, validateHooksAndProbes(container, field, context));
+    appendAll(commonErrors, validateHooksAndProbes(container, field, context));
     const why = 'may not be set for non-init containers';
-    appendAll(found, forbidPresent(container, ['restartPolicy'], { path: field, why }));
-    return found;
+    appendAll(commonErrors, forbidPresent(container, ['restartPolicy'], { path: field, why }));
+    return commonErrors;
   });
   return [...errors, ...hostPortConflicts(containers, path)];
 }

@@ -142,10 +142,10 @@ function* validateSpreadKeys(
   const unset = 'must not be specified when labelSelector is not set';
   const errors = selector === undefined ? [forbiddenField(path, unset)] : [];
   const ofKeys = yield* eachError(keys, (key, index) => {
-    const found = ruleErrors(`${path}[${index}]`, key, qualifiedName);
-    if (!selected.has(key)) return found;
+    const keyErrors = ruleErrors(`${path}[${index}]`, key, qualifiedName);
+    if (!selected.has(key)) return keyErrors;
     const detail = 'exists in both matchLabelKeys and labelSelector';
-    return [...found, invalid(`${path}[${index}]`, key, detail)];
+    return [...keyErrors, invalid(`${path}[${index}]`, key, detail)];
   });
   return [...errors, ...ofKeys];
 }

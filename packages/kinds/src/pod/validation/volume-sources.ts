@@ -392,8 +392,8 @@ export function* validateSource(
       const field = `${path}.${outerNames[name] ?? name}`;
       all.push(forbiddenField(field, 'may not specify more than 1 volume type'));
     } else {
-      const found = rule(source, `${path}.${innerNames[name] ?? name}`, context);
-      appendAll(all, yield* errorSteps(found));
+      const ruleErrors = rule(source, `${path}.${innerNames[name] ?? name}`, context);
+      appendAll(all, yield* errorSteps(ruleErrors));
     }
     if (name === 'iscsi' && isPortalTooLong(source, context.volume)) {
       all.push(invalid(`${path}.name`, context.volume, portalLengthDetail));

@@ -46,20 +46,20 @@ export function* validateVolumes(
   const errors = yield* eachError(volumes, function* (volume, index) {
     const field = `${path}[${index}]`;
     const name = volume.name ?? '';
-    const found = yield* validateSource(volume, field, { volume: name, rules });
+    const sourceErrors = yield* validateSource(volume, field, { volume: name, rules });
     if (isEphemeral(volume) && podName !== '' && name !== '') {
-      appendAll(found, validateClaimName({ podName, name }, field));
+      appendAll(sourceErrors, validateClaimName({ podName, name }, field));
     }
-    if (name === '') found.push(required(`${field}.name`));
-    else appendAll(found, ruleErrors(`${field}.name`, name, dnsLabel));
-    if (validVolumes.has(name)) found.push(duplicate(`${field}.name`, name));
-    if (found.length === 0) validVolumes.set(name, volume);
+    if (name === '') sourceErrors.push(required(`${field}.name`));
+    else appendAll(sourceErrors, ruleErrors(`${field}.name`, name, dnsLabel));
+    if (validVolumes.has(name)) sourceErrors.push(duplicate(`${field}.name`, name));
+    if (sourceErrors.length === 0) validVolumes.set(name, volume);
     const claim = volume.persistentVolumeClaim?.claimName ?? '';
     if (ephemeralNames.has(claim)) {
       const detail = 'must not reference a PVC that gets created for an ephemeral volume';
-      found.push(invalid(`${field}.persistentVolumeClaim.claimName`, claim, detail));
+      sourceErrors.push(invalid(`${field}.persistentVolumeClaim.claimName`, claim, detail));
     }
-    return found;
+    return sourceErrors;
   });
   return { errors, volumes: validVolumes };
 }

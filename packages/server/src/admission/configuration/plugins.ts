@@ -140,9 +140,9 @@ export const clusterDefaultSelector = 'clusterDefaultNodeSelector';
 /** Reads the configuration of PodNodeSelector. Rejects with ConfigurationError. */
 async function readNodeSelectors(text: string): Promise<NodeSelectors> {
   const whole = await decodePlain(text);
-  const found = member(whole, 'podNodeSelectorPluginConfig') ?? {};
-  if (!isObject(found)) throw new ConfigurationError('podNodeSelectorPluginConfig is no map');
-  const entries = Object.entries(found).map(([name, value]): [string, string] => {
+  const selectors = member(whole, 'podNodeSelectorPluginConfig') ?? {};
+  if (!isObject(selectors)) throw new ConfigurationError('podNodeSelectorPluginConfig is no map');
+  const entries = Object.entries(selectors).map(([name, value]): [string, string] => {
     if (typeof value === 'string') return [name, value];
     throw new ConfigurationError(`podNodeSelectorPluginConfig.${name} is no text`);
   });
@@ -268,8 +268,8 @@ const limits = {
 async function readImagePolicy(text: string | undefined): Promise<ImagePolicySettings> {
   if (text === undefined) throw new ConfigurationError('no config specified');
   const whole = await decodePlain(text);
-  const found = member(whole, 'imagePolicy');
-  const policy = isObject(found) ? found : {};
+  const settings = member(whole, 'imagePolicy');
+  const policy = isObject(settings) ? settings : {};
   const time = (name: keyof typeof limits) => timeOf(member(policy, name), limits[name]);
   const retryBackoffMs = time('retryBackoff');
   return {

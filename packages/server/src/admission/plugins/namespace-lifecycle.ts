@@ -35,15 +35,17 @@ export function namespaceLifecycle(
       if (call.target.def.resource === 'localsubjectaccessreviews') return undefined;
       return objects
         .get('namespaces', { namespace: '', name: namespace })
-        .then((found) => checkOpen(call, found));
+        .then((namespaceObject) => checkOpen(call, namespaceObject));
     },
   };
 }
 
-function checkOpen(call: AdmissionCall, found: ApiObject | undefined): void {
+function checkOpen(call: AdmissionCall, namespaceObject: ApiObject | undefined): void {
   const { namespace } = call.target;
-  if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
-  if (found.metadata.deletionTimestamp !== undefined) throw terminatingError(call, namespace);
+  if (namespaceObject === undefined)
+    throw notFound({ group: '', resource: 'namespaces' }, namespace);
+  if (namespaceObject.metadata.deletionTimestamp !== undefined)
+    throw terminatingError(call, namespace);
 }
 
 function terminatingError(call: AdmissionCall, namespace: string): StatusError {

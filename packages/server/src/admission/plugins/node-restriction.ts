@@ -134,9 +134,9 @@ async function checkOwner(
   if (owner.blockOwnerDeletion === true) {
     refuse(`node ${quote(node)} must not set blockOwnerDeletion on an owner reference`);
   }
-  const found = await tools.objects.get('nodes', { namespace: '', name: node });
-  if (found === undefined) throw notFound({ group: '', resource: 'nodes' }, node);
-  const uid = found.metadata.uid ?? '';
+  const nodeObject = await tools.objects.get('nodes', { namespace: '', name: node });
+  if (nodeObject === undefined) throw notFound({ group: '', resource: 'nodes' }, node);
+  const uid = nodeObject.metadata.uid ?? '';
   if (owner.uid !== uid) refuse(`node ${node} UID mismatch: expected ${owner.uid} got ${uid}`);
 }
 
@@ -221,9 +221,11 @@ function nodeObject(tools: AdmissionTools): Restrict {
       if (config !== undefined && config !== null) {
         refuse(`node ${quote(node)} is not allowed to create pods with a non-nil configSource`);
       }
-      const found = labels(object?.metadata.labels ?? {}, {});
-      if (found.length === 0) return;
-      refuse(`node ${quote(node)} is not allowed to set the following labels: ${found.join(', ')}`);
+      const restricted = labels(object?.metadata.labels ?? {}, {});
+      if (restricted.length === 0) return;
+      refuse(
+        `node ${quote(node)} is not allowed to set the following labels: ${restricted.join(', ')}`,
+      );
     }
     if (operation !== 'UPDATE') return;
     const mayNot = `node ${quote(node)} is not allowed to`;
@@ -321,9 +323,9 @@ async function driverOf(
     driver = textAt(found, 'spec', 'csi', 'driver');
   }
   if (driver === '') return undefined;
-  const found = await objects.get('csidrivers.storage', { namespace: '', name: driver });
-  if (found === undefined) return problem(`csidriver.${dialect.group('storage')}`, driver);
-  const requests = objectsAt(found, 'spec', 'tokenRequests');
+  const driverObject = await objects.get('csidrivers.storage', { namespace: '', name: driver });
+  if (driverObject === undefined) return problem(`csidriver.${dialect.group('storage')}`, driver);
+  const requests = objectsAt(driverObject, 'spec', 'tokenRequests');
   return { audiences: requests.map((one) => textAt(one, 'audience')) };
 }
 

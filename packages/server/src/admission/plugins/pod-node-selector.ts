@@ -21,9 +21,13 @@ export function podNodeSelector(tools: AdmissionTools): AdmissionPlugin {
   const annotation = tools.dialect.label('node-selector', 'scheduler.alpha');
   const selectors = tools.configurations.nodeSelectors;
   const selectorOf = async ({ target: { namespace } }: AdmissionCall): Promise<Labels> => {
-    const found = await tools.objects.get('namespaces', { namespace: '', name: namespace });
-    if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
-    const own = found.metadata.annotations?.[annotation];
+    const namespaceObject = await tools.objects.get('namespaces', {
+      namespace: '',
+      name: namespace,
+    });
+    if (namespaceObject === undefined)
+      throw notFound({ group: '', resource: 'namespaces' }, namespace);
+    const own = namespaceObject.metadata.annotations?.[annotation];
     return parsed(own ?? selectors?.get(clusterDefaultSelector) ?? '');
   };
   const checkAllowed = (call: AdmissionCall, pod: ApiObject): void => {

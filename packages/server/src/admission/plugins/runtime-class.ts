@@ -22,10 +22,10 @@ export function runtimeClass(tools: AdmissionTools): AdmissionPlugin {
     async mutate(call) {
       const pod = writtenPod(call, ['CREATE']);
       if (pod === undefined) return;
-      const found = await classOf(tools, call, pod);
-      if (found === undefined) return;
-      setOverhead(call, pod, found);
-      setScheduling(call, pod, found);
+      const runtimeClass = await classOf(tools, call, pod);
+      if (runtimeClass === undefined) return;
+      setOverhead(call, pod, runtimeClass);
+      setScheduling(call, pod, runtimeClass);
     },
     async validate(call) {
       const pod = writtenPod(call, ['CREATE']);
@@ -52,18 +52,18 @@ async function classOf(
 ): Promise<ApiObject | undefined> {
   const named = specOf(pod)['runtimeClassName'];
   if (typeof named !== 'string') return undefined;
-  const found = await tools.objects.get('runtimeclasses.node', { namespace: '', name: named });
-  if (found !== undefined) return found;
+  const stored = await tools.objects.get('runtimeclasses.node', { namespace: '', name: named });
+  if (stored !== undefined) return stored;
   throw refusal(call, `pod rejected: RuntimeClass ${JSON.stringify(named)} not found`);
 }
 
-function overheadOf(found: Stored<RuntimeClass> | undefined): JsonObject | undefined {
-  if (found?.overhead === undefined) return undefined;
-  return found.overhead.podFixed ?? {};
+function overheadOf(runtimeClass: Stored<RuntimeClass> | undefined): JsonObject | undefined {
+  if (runtimeClass?.overhead === undefined) return undefined;
+  return runtimeClass.overhead.podFixed ?? {};
 }
 
-function setOverhead(call: AdmissionCall, pod: ApiObject, found: ApiObject): void {
-  const overhead = overheadOf(found);
+function setOverhead(call: AdmissionCall, pod: ApiObject, runtimeClass: ApiObject): void {
+  const overhead = overheadOf(runtimeClass);
   if (overhead === undefined) return;
   const spec = specOf(pod);
   const own = spec['overhead'];
@@ -87,8 +87,12 @@ function nanoOf(value: JsonValue | undefined): bigint | undefined {
   return parsed !== undefined && 'nano' in parsed ? parsed.nano : undefined;
 }
 
-function setScheduling(call: AdmissionCall, pod: ApiObject, found: Stored<RuntimeClass>): void {
-  const scheduling = found.scheduling;
+function setScheduling(
+  call: AdmissionCall,
+  pod: ApiObject,
+  runtimeClass: Stored<RuntimeClass>,
+): void {
+  const scheduling = runtimeClass.scheduling;
   if (scheduling === undefined) return;
   const spec = specOf(pod);
   const own = nodeSelectorOf(spec);

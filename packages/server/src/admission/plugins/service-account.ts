@@ -109,8 +109,8 @@ async function accountOf(
   const name = pod.spec?.serviceAccountName ?? '';
   const attempts = name === defaultAccount ? defaultAttempts : 1;
   for (let attempt = 1; ; attempt += 1) {
-    const found = await tools.objects.get('serviceaccounts', { namespace, name });
-    if (found !== undefined) return found;
+    const account = await tools.objects.get('serviceaccounts', { namespace, name });
+    if (account !== undefined) return account;
     if (attempt >= attempts || call.context.expired()) break;
     await pause(tools.clock, { ms: retryMs });
   }

@@ -280,8 +280,8 @@ function seLinux(types: readonly string[]): Rule {
 }
 
 const profileType = (object: JsonObject, profile: string) => {
-  const found = objectAt(object, 'securityContext', profile);
-  return found === undefined ? undefined : textAt(found, 'type');
+  const profileObject = objectAt(object, 'securityContext', profile);
+  return profileObject === undefined ? undefined : textAt(profileObject, 'type');
 };
 const isContained = (type: string | undefined) =>
   type === undefined || type === 'RuntimeDefault' || type === 'Localhost';

@@ -155,13 +155,13 @@ async function checkPod(plugin: PodSecurity, call: AdmissionCall): Promise<void>
   const checked = checkedPodOf(pod);
   if (isExemptClass(plugin, call, checked)) return;
   annotate(plugin, call, { 'enforce-policy': standardText(standard) });
-  const found = violations(standard, checked, plugin.tools.dialect);
-  const decision = found.length > 0 ? 'deny' : 'allow';
+  const violationList = violations(standard, checked, plugin.tools.dialect);
+  const decision = violationList.length > 0 ? 'deny' : 'allow';
   plugin.metrics.evaluated(call, { decision, mode: 'enforce', standard });
   recordForAudit(plugin, call, { policy, errors, checked });
   if (decision === 'deny') {
     const shown = JSON.stringify(standardText(standard));
-    throw refusal(call, `violates PodSecurity ${shown}: ${violationsText(found)}`);
+    throw refusal(call, `violates PodSecurity ${shown}: ${violationsText(violationList)}`);
   }
   warn(plugin, call, { policy, checked });
 }
@@ -227,20 +227,20 @@ function recordForAudit(
     annotate(plugin, call, { error: `Failed to parse policy: ${fieldErrorsText(errors)}` });
   }
   if (isUnrestricted(policy.audit)) return;
-  const found = violations(policy.audit, checked, plugin.tools.dialect);
-  if (found.length === 0) return;
+  const violationList = violations(policy.audit, checked, plugin.tools.dialect);
+  if (violationList.length === 0) return;
   plugin.metrics.evaluated(call, { decision: 'deny', mode: 'audit', standard: policy.audit });
   const standard = JSON.stringify(standardText(policy.audit));
-  const violated = `would violate PodSecurity ${standard}: ${violationsText(found)}`;
+  const violated = `would violate PodSecurity ${standard}: ${violationsText(violationList)}`;
   annotate(plugin, call, { 'audit-violations': violated });
 }
 
 /** The policy of the namespace, from its labels or the configuration. */
 async function policyFor({ tools, settings }: PodSecurity, call: AdmissionCall) {
   const at = { namespace: '', name: call.target.namespace };
-  const found = await tools.objects.get('namespaces', at);
+  const namespaceObject = await tools.objects.get('namespaces', at);
   const { dialect } = tools;
-  return policyOf(found?.metadata.labels ?? {}, { dialect, defaults: settings.defaults });
+  return policyOf(namespaceObject?.metadata.labels ?? {}, { dialect, defaults: settings.defaults });
 }
 
 function checkedPodOf(object: JsonObject): CheckedPod {
@@ -272,15 +272,15 @@ function warn(
   call: AdmissionCall,
   { policy, checked }: { policy: Policy; checked: CheckedPod },
 ): void {
-  const found = violations(policy.warn, checked, tools.dialect);
-  if (found.length === 0) return;
+  const violationList = violations(policy.warn, checked, tools.dialect);
+  if (violationList.length === 0) return;
   metrics.evaluated(call, { decision: 'deny', mode: 'warn', standard: policy.warn });
   const standard = JSON.stringify(standardText(policy.warn));
-  call.context.warn(`would violate PodSecurity ${standard}: ${violationsText(found)}`);
+  call.context.warn(`would violate PodSecurity ${standard}: ${violationsText(violationList)}`);
 }
 
-function violationsText(found: readonly Violation[]): string {
-  return found.map(({ reason, detail }) => `${reason} (${detail})`).join(', ');
+function violationsText(violationList: readonly Violation[]): string {
+  return violationList.map(({ reason, detail }) => `${reason} (${detail})`).join(', ');
 }
 
 /**
@@ -351,9 +351,9 @@ async function podWarnings(
   const checked = pods.slice(0, podsMax);
   const byReason = new Map<string, string[]>();
   for (const pod of checked) {
-    const found = violations(enforce, checkedPodOf(pod), tools.dialect);
-    if (found.length === 0) continue;
-    const reason = found.map((one) => one.reason).join(', ');
+    const violationList = violations(enforce, checkedPodOf(pod), tools.dialect);
+    if (violationList.length === 0) continue;
+    const reason = violationList.map((one) => one.reason).join(', ');
     byReason.set(reason, [...(byReason.get(reason) ?? []), pod.metadata.name ?? '']);
   }
   const lines = [...byReason]

@@ -58,10 +58,10 @@ async function paramsOf(
   const isConverted = served.def.behavior.converter !== undefined;
   const isChosen = (labels: EntryIndex['labels']) =>
     selector === undefined || selector.matches(labels);
-  let found: readonly Entry[];
+  let params: readonly Entry[];
   if (name !== '') {
     const entry = await cache.get(objectKey(namespace, name), undefined);
-    found = entry === undefined ? [] : [entry];
+    params = entry === undefined ? [] : [entry];
   } else {
     const list = await cache.list({
       namespace,
@@ -69,14 +69,14 @@ async function paramsOf(
       filter: isConverted ? undefined : ({ labels }) => isChosen(labels),
     });
     const shown = await entriesIn(served.def, served.version, [...list.entries()]);
-    found = isConverted ? shown.filter(({ index }) => isChosen(index.labels)) : shown;
+    params = isConverted ? shown.filter(({ index }) => isChosen(index.labels)) : shown;
   }
-  if (found.length === 0 && onNone === 'Deny') {
+  if (params.length === 0 && onNone === 'Deny') {
     throw new ConfigurationError(
       'no params found for policy binding with `Deny` parameterNotFoundAction',
     );
   }
-  const shown = await entriesIn(served.def, served.version, found);
+  const shown = await entriesIn(served.def, served.version, params);
   const view = viewOf(served.def, served.version);
   return shown.map((entry) => objectIn(view, served.version, entry));
 }
@@ -232,15 +232,21 @@ export class PolicySubject {
     const isNamespace = facts.kind.group === '' && facts.kind.kind === 'Namespace';
     if (facts.namespace === '' || isNamespace) return undefined;
     const at = { namespace: '', name: facts.namespace };
-    const found = await tools.objects.get('namespaces', at);
-    if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, facts.namespace);
-    const { managedFields: _, ownerReferences: __, selfLink: ___, ...metadata } = found.metadata;
+    const namespaceObject = await tools.objects.get('namespaces', at);
+    if (namespaceObject === undefined)
+      throw notFound({ group: '', resource: 'namespaces' }, facts.namespace);
+    const {
+      managedFields: _,
+      ownerReferences: __,
+      selfLink: ___,
+      ...metadata
+    } = namespaceObject.metadata;
     return {
       apiVersion: 'v1',
       kind: 'Namespace',
       metadata,
-      ...(isObject(found['spec']) ? { spec: found['spec'] } : {}),
-      ...(isObject(found['status']) ? { status: found['status'] } : {}),
+      ...(isObject(namespaceObject['spec']) ? { spec: namespaceObject['spec'] } : {}),
+      ...(isObject(namespaceObject['status']) ? { status: namespaceObject['status'] } : {}),
     };
   }
 }

@@ -42,8 +42,8 @@ export function sharedReservations(
     async remove(namespace, resource, object) {
       const key = keyOf(namespace, resource, object.metadata.uid ?? '');
       try {
-        const found = await store.get(key);
-        if (found !== undefined) await store.delete({ key, expect: found.modRevision });
+        const record = await store.get(key);
+        if (record !== undefined) await store.delete({ key, expect: record.modRevision });
       } catch {
         // The record expires.
       }

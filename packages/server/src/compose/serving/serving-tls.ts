@@ -348,6 +348,6 @@ function stillServes(options: {
 
 function covers(certificate: X509Certificate, host: string): boolean {
   const isAddress = host.includes(':') || isIPv4(host);
-  const found = isAddress ? certificate.checkIP(host) : certificate.checkHost(host);
-  return found !== undefined;
+  const matchedName = isAddress ? certificate.checkIP(host) : certificate.checkHost(host);
+  return matchedName !== undefined;
 }

@@ -214,9 +214,9 @@ class Registrar {
     reconciled.add(name);
   }
 
-  async #removeStale(name: string, found: ApiObject, isFirst: boolean): Promise<void> {
+  async #removeStale(name: string, current: ApiObject, isFirst: boolean): Promise<void> {
     const { apiServices, writer } = this.#options;
-    const management = this.#managementOf(found);
+    const management = this.#managementOf(current);
     if (management === 'true' || (management === 'onstart' && isFirst)) {
       await writer.remove({ def: apiServices, namespace: '', name });
     }

@@ -108,7 +108,7 @@ export async function startFlowDefaults(
     if (pauseMs !== undefined) return queue.addAfter(key, pauseMs);
     if (action === 'remove') await writer.remove(at);
     else if (action === 'create') await writer.create(at, cloneJson(asApiObject(desired)));
-    else await writer.change(at, (found) => reconciled({ current: found, desired, annotation }));
+    else await writer.change(at, (current) => reconciled({ current, desired, annotation }));
   };
   const queue = createWorkQueue({ ...options, name: 'flow-control-defaults', run, workers });
   for (const key of defaults.keys()) queue.add(key);

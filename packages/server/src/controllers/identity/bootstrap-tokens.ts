@@ -63,9 +63,9 @@ export function startBootstrapSigner(
     const entry = await caches.of(configMaps).get(key, undefined);
     if (entry === undefined) return;
     const system = dialect.systemNamespace('system');
-    const found = await listEntries(caches, { def: secrets, namespace: system });
+    const entries = await listEntries(caches, { def: secrets, namespace: system });
     const nowMs = clock.now();
-    const tokens = found
+    const tokens = entries
       .filter(({ index }) => index.name.startsWith(bootstrapSecretPrefix))
       .flatMap((one) => readBootstrapToken(decodeEntry(one), dialect) ?? [])
       .filter(({ uses, expiresMs }) => uses.signing && !isExpired(expiresMs, nowMs));

@@ -86,8 +86,8 @@ async function ensure(
   } catch (error) {
     if (!indicatesDamage(error)) throw error;
     const { namespace, name } = target;
-    const found = { resource, namespace, name, error: String(error) };
-    reconciling.logger.error('cannot reconcile a damaged default role or binding', found);
+    const failure = { resource, namespace, name, error: String(error) };
+    reconciling.logger.error('cannot reconcile a damaged default role or binding', failure);
   }
 }
 

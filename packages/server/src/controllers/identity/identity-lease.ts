@@ -46,8 +46,8 @@ export class IdentityLease {
     const namespace = dialect.systemNamespace('system');
     const name = this.#name;
     const at = { def: leases, namespace, name };
-    const found = await caches.of(leases).get(objectKey(namespace, name), undefined);
-    if (found !== undefined) return writer.change(at, (current) => this.#renewed(current));
+    const entry = await caches.of(leases).get(objectKey(namespace, name), undefined);
+    if (entry !== undefined) return writer.change(at, (current) => this.#renewed(current));
     const { apiVersion } = leases.storage;
     const object = { apiVersion, kind: leases.kind, metadata: { name, namespace } };
     await writer.create(at, this.#renewed(object));

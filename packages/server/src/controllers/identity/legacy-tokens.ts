@@ -141,14 +141,14 @@ export function startLegacyTokenTracking(options: LegacyTokenTracking): { close(
   const key = objectKey(at.namespace, at.name);
   let createdMs = clock.monotonic();
   const run = async (): Promise<void> => {
-    const found = await caches.of(configMaps).get(key, undefined);
-    if (found === undefined) {
+    const entry = await caches.of(configMaps).get(key, undefined);
+    if (entry === undefined) {
       const waitMs = createdMs + recreationPauseMs - clock.monotonic();
       if (waitMs > 0) return queue.addAfter(key, waitMs);
       createdMs = clock.monotonic();
       return createTrackingRecord(options);
     }
-    if (isDay(objectAt(decodeEntry(found), 'data')?.['since'])) return;
+    if (isDay(objectAt(decodeEntry(entry), 'data')?.['since'])) return;
     const since = dayOf(clock.now());
     await writer.change(at, (object) => ({
       ...object,

@@ -72,12 +72,12 @@ function startNamespaceKeeper(
   const run = async (namespace: string): Promise<void> => {
     const space = await spaces.get(namespace, undefined);
     if (space === undefined || space.index.deleting === true) return;
-    const found = await objects.get(objectKey(namespace, name), undefined);
+    const entry = await objects.get(objectKey(namespace, name), undefined);
     const at = { def, namespace, name };
-    if (found === undefined) {
+    if (entry === undefined) {
       const copy = structuredClone(object);
       await writer.create(at, { ...copy, metadata: { ...copy.metadata, namespace } });
-    } else if (object.data !== undefined && !hasData(decodeEntry(found), object)) {
+    } else if (object.data !== undefined && !hasData(decodeEntry(entry), object)) {
       await writer.change(at, (current) => ({ ...current, data: object.data ?? null }));
     }
   };
@@ -103,6 +103,6 @@ function startNamespaceKeeper(
   };
 }
 
-function hasData(found: ApiObject, desired: ApiObject): boolean {
-  return jsonEqual(found.data ?? {}, desired.data ?? {});
+function hasData(current: ApiObject, desired: ApiObject): boolean {
+  return jsonEqual(current.data ?? {}, desired.data ?? {});
 }

@@ -64,9 +64,9 @@ export function startDefaultService(options: DefaultServiceOptions): { close(): 
     if (desired === undefined) return;
     const { def, object } = desired;
     const at = { def, namespace, name };
-    const found = await caches.of(def).get(objectKey(namespace, name), undefined);
-    if (found === undefined) await writer.create(at, structuredClone(object));
-    else if (!isCurrent(decodeEntry(found), desired)) {
+    const entry = await caches.of(def).get(objectKey(namespace, name), undefined);
+    if (entry === undefined) await writer.create(at, structuredClone(object));
+    else if (!isCurrent(decodeEntry(entry), desired)) {
       await writer.change(at, (current) => restored(current, desired));
     }
   };
@@ -179,9 +179,9 @@ function memberOf(object: JsonObject, path: string): { parent: JsonObject; name:
     : { parent: jsonObject(object[first]), name: second };
 }
 
-function isCurrent(found: ApiObject, { object, restoredMembers }: MaintainedObject): boolean {
+function isCurrent(current: ApiObject, { object, restoredMembers }: MaintainedObject): boolean {
   return restoredMembers.every((path) => {
-    const [is, desired] = [memberOf(found, path), memberOf(object, path)];
+    const [is, desired] = [memberOf(current, path), memberOf(object, path)];
     return jsonEqual(is.parent[is.name], desired.parent[desired.name]);
   });
 }

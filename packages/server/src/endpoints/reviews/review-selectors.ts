@@ -133,10 +133,11 @@ function read<Requirement>(
     }
   }
   const requirements = requirementsOf(selector);
-  const found = requirements.flatMap((one) => as.convert(one) ?? []);
-  if (found.length === requirements.length) return { found, problems: [] };
-  const problem = found.length === 0 ? ignored : ignored.replace('ignored', 'partially ignored');
-  return { found, problems: [problem] };
+  const converted = requirements.flatMap((one) => as.convert(one) ?? []);
+  if (converted.length === requirements.length) return { found: converted, problems: [] };
+  const problem =
+    converted.length === 0 ? ignored : ignored.replace('ignored', 'partially ignored');
+  return { found: converted, problems: [problem] };
 }
 
 /** Field requirements, which support only one value each. */

@@ -215,11 +215,11 @@ async function budgetOf(call: ApiCall, pod: ApiObject): Promise<ApiObject | unde
   const { namespace } = call.target;
   const list = await call.context.registry.caches.of(def).list({ namespace });
   const labels = pod.metadata.labels ?? {};
-  const found = Array.from(list.entries(), decodeEntry).filter((budget) => {
+  const budgets = Array.from(list.entries(), decodeEntry).filter((budget) => {
     const selector = objectAt(budget, 'spec', 'selector');
     return selector !== undefined && selects(selector as LabelSelector, labels);
   });
-  if (found.length <= 1) return found[0];
+  if (budgets.length <= 1) return budgets[0];
   const message =
     'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.';
   throw new StatusError({ code: 500, reason: '', message });

@@ -235,7 +235,7 @@ export async function kubeletOf(
   const { addressTypes, port } = context.kubelets;
   const host = addressTypes
     .map((preferred) => addresses.find(({ type }) => type === preferred))
-    .find((found) => found !== undefined)?.text;
+    .find((address) => address !== undefined)?.text;
   if (host !== undefined) {
     const ownPort = numberAt(node, 'status', 'daemonEndpoints', 'kubeletEndpoint', 'Port') ?? 0;
     return { host, port: ownPort > 0 ? ownPort : port };

@@ -89,10 +89,10 @@ function destinationOf(call: ApiCall): Promise<Destination> {
 
 async function nodeDestination(call: ApiCall, { scheme, name, port }: Place): Promise<Destination> {
   const kubelet = await kubeletOf(call, name);
-  const found = await lookup(kubelet.host, { all: true }).catch(() => {
+  const addresses = await lookup(kubelet.host, { all: true }).catch(() => {
     throw badRequest(`lookup ${kubelet.host}: no such host`);
   });
-  for (const { address } of found) globalAddress(address);
+  for (const { address } of addresses) globalAddress(address);
   if (port === '' || port === String(kubelet.port)) {
     return { scheme: 'https', host: kubelet.host, port: kubelet.port, trust: 'kubelet' };
   }
@@ -159,15 +159,15 @@ async function serviceDestination(
   let portName = port;
   if (/^\d+$/.test(port)) {
     const service = await objectOf(call, { resource: 'services', name });
-    const found = objectsAt(service, 'spec', 'ports').find(
+    const servicePort = objectsAt(service, 'spec', 'ports').find(
       (one) => numberAt(one, 'port') === Number(port),
     );
-    if (found === undefined) {
+    if (servicePort === undefined) {
       throw serviceUnavailable(
         `no service port ${Number(port)} found for service ${JSON.stringify(name)}`,
       );
     }
-    portName = textAt(found, 'name');
+    portName = textAt(servicePort, 'name');
   }
   const endpoints = await objectOf(call, { resource: 'endpoints', name });
   const subsets = objectsAt(endpoints, 'subsets');

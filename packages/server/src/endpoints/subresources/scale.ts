@@ -49,8 +49,8 @@ interface ScaleForm extends ScalePaths, Pick<ScaleBehavior, 'selector'> {}
 /** The Scale paths of a version; undefined if it has no Scale. */
 function scaleFormOf({ def }: Target, version: VersionDef): ScaleForm | undefined {
   const { paths, selector } = def.behavior.scale;
-  const found = version.scale ?? paths;
-  return found === undefined ? undefined : { ...found, selector };
+  const scalePaths = version.scale ?? paths;
+  return scalePaths === undefined ? undefined : { ...scalePaths, selector };
 }
 
 const stepsOf = (path: string) => path.replace(/^\./, '').split('.');

@@ -20,12 +20,12 @@ const forwardedMax = 64;
  */
 function sourceIps(exchange: Pick<Exchange, 'header' | 'remoteAddress'>): string[] {
   const forwarded = (exchange.header('x-forwarded-for') ?? '').split(',', forwardedMax);
-  const found = forwarded.map((one) => one.trim()).filter((one) => isIP(one) !== 0);
+  const addresses = forwarded.map((one) => one.trim()).filter((one) => isIP(one) !== 0);
   const real = (exchange.header('x-real-ip') ?? '').trim();
-  if (isIP(real) !== 0 && !found.includes(real)) found.push(real);
+  if (isIP(real) !== 0 && !addresses.includes(real)) addresses.push(real);
   const remote = exchange.remoteAddress.replace(/^::ffff:(?=\d+\.)/i, '');
-  if (isIP(remote) !== 0 && found.at(-1) !== remote) found.push(remote);
-  return found;
+  if (isIP(remote) !== 0 && addresses.at(-1) !== remote) addresses.push(remote);
+  return addresses;
 }
 
 /** A request that enters the audit gate. */

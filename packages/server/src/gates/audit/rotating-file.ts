@@ -132,14 +132,14 @@ function backupsOf(path: string): Backup[] {
   const folder = dirname(path);
   const extension = extname(path);
   const stem = `${basename(path, extension)}-`;
-  const found = readdirSync(folder).flatMap((name): Backup[] => {
+  const backups = readdirSync(folder).flatMap((name): Backup[] => {
     const isCompressed = name.endsWith(compressedSuffix);
     const plain = isCompressed ? name.slice(0, -compressedSuffix.length) : name;
     if (!plain.startsWith(stem) || !plain.endsWith(extension)) return [];
     const atMs = momentOf(plain.slice(stem.length, plain.length - extension.length));
     return atMs === undefined ? [] : [{ path: join(folder, name), atMs, isCompressed }];
   });
-  return found.sort((left, right) => right.atMs - left.atMs);
+  return backups.sort((left, right) => right.atMs - left.atMs);
 }
 
 function momentOf(text: string): number | undefined {

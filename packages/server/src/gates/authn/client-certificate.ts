@@ -313,16 +313,16 @@ function certificatesAbove(
   intermediates: readonly Certificate[],
 ): readonly Certificate[] {
   const bySubject = grouped(intermediates, subjectOf);
-  const found = new Map<string, Certificate>();
+  const certificates = new Map<string, Certificate>();
   const waiting = [leaf];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     for (const issuer of bySubject.get(issuerOf(next)) ?? []) {
-      if (found.has(issuer.sha256) || issuer.sha256 === leaf.sha256) continue;
-      found.set(issuer.sha256, issuer);
+      if (certificates.has(issuer.sha256) || issuer.sha256 === leaf.sha256) continue;
+      certificates.set(issuer.sha256, issuer);
       waiting.push(issuer);
     }
   }
-  return [...found.values()];
+  return [...certificates.values()];
 }
 
 /**

@@ -66,8 +66,8 @@ export function parseNameConstraints(
   }
   let unhandled = false;
   const read = (list: DerElement | undefined): ReadonlyMap<NameKind, Subtrees> => {
-    const found = new Map<NameKind, Subtrees>();
-    if (list === undefined) return found;
+    const subtreesByKind = new Map<NameKind, Subtrees>();
+    if (list === undefined) return subtreesByKind;
     for (const subtree of childrenOf(list, { shape: /^(30( 30)*)?$/, what })) {
       const [base] = childrenOf(subtree, { shape: /^[89a][0-9a-f]$/, what });
       const kind = base && kinds.get(base.tag);
@@ -75,11 +75,11 @@ export function parseNameConstraints(
         unhandled = true;
         continue;
       }
-      const subtrees = found.get(kind) ?? new Subtrees();
+      const subtrees = subtreesByKind.get(kind) ?? new Subtrees();
       subtrees.add(kind, base.content);
-      found.set(kind, subtrees);
+      subtreesByKind.set(kind, subtrees);
     }
-    return found;
+    return subtreesByKind;
   };
   const permitted = read(lists.find(({ tag }) => tag === 0xa0));
   const excluded = read(lists.find(({ tag }) => tag === 0xa1));

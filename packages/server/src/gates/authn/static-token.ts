@@ -37,8 +37,8 @@ export function createStaticTokenAuthenticator(options: {
   const unknownToken = new InvalidBearerToken();
   const lookUp = (token: string): UserInfo | undefined => {
     const hashed = digest(token);
-    const found = users.get(hashed.toString('base64'));
-    return found !== undefined && timingSafeEqual(found.digest, hashed) ? found.user : undefined;
+    const entry = users.get(hashed.toString('base64'));
+    return entry !== undefined && timingSafeEqual(entry.digest, hashed) ? entry.user : undefined;
   };
 
   return {

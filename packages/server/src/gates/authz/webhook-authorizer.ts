@@ -146,8 +146,8 @@ function readAccessReview(answer: JsonObject, apiVersion: string): AccessReviewS
       `it is a ${kind} of ${shownVersion}, not a SubjectAccessReview of ${apiVersion}`,
     );
   }
-  const found = member(review, 'status');
-  const status = isObject(found) ? found : {};
+  const reviewStatus = member(review, 'status');
+  const status = isObject(reviewStatus) ? reviewStatus : {};
   const { reason } = status;
   return {
     allowed: status['allowed'] === true,

@@ -160,14 +160,14 @@ export class Classifier {
   }
 
   #candidatesOf(user: UserInfo): readonly Candidate[] {
-    const found: Candidate[] = [];
+    const candidates: Candidate[] = [];
     for (const schema of this.#schemas) {
       const matcher = matcherFor(schema.settings.rules, user);
       if (matcher === undefined) continue;
-      found.push({ schema, matcher, flow: undefined });
+      candidates.push({ schema, matcher, flow: undefined });
       if (matcher.scope === 'all') break;
     }
-    return found;
+    return candidates;
   }
 }
 

@@ -198,13 +198,13 @@ export class PriorityLevels {
       upper,
       target: demand.target,
     }));
-    const found = allocateSeats(this.#nominalTotal, claims);
-    this.fairFraction = found?.fairFraction ?? 0;
+    const allocation = allocateSeats(this.#nominalTotal, claims);
+    this.fairFraction = allocation?.fairFraction ?? 0;
     limited.forEach((level, index) => {
       // If the bounds are not feasible, levels keep their seats; a new level starts with its
       // nominal ones.
       const kept = level.current === 0 ? level.nominal : level.current;
-      limit(level, Math.round(found?.seats[index] ?? kept));
+      limit(level, Math.round(allocation?.seats[index] ?? kept));
     });
   }
 }

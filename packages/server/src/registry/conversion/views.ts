@@ -182,7 +182,7 @@ export function entriesIn(
   };
   const missing = [...new Set(entries.filter((entry) => formOf(entry) === undefined))];
   const formByEntry = new Map(entries.map((entry) => [entry, formOf(entry)]));
-  const conversions = convertMissing({ def, version, converter, apiVersion: apiVersion }, missing);
+  const conversions = convertMissing({ def, version, converter, apiVersion }, missing);
   const conversionOf = new Map(missing.map((entry, at) => [entry, itemAt(conversions, at)]));
   const pending = entries.map((one) => formByEntry.get(one) ?? conversionOf.get(one) ?? one);
   const forms = pending.filter((form): form is Entry => !(form instanceof Promise));
@@ -262,7 +262,7 @@ async function convertStep(
     prune(version, object);
     const entry = itemAt(entries, at);
     const { key, revision, createRevision } = entry;
-    const index = { ...indexOf(version.form ?? def.storage, object), apiVersion: apiVersion };
+    const index = { ...indexOf(version.form ?? def.storage, object), apiVersion };
     const stored = encodeStored(object);
     // The entry of a dry run has no version.
     if (revision === 0) return { ...entry, json: stored, index, memo: undefined };

@@ -344,8 +344,8 @@ function identityFault(original: JsonObject, converted: JsonObject): string | un
 }
 
 const metadataOf = (object: JsonObject): JsonObject => {
-  const found = member(object, 'metadata');
-  return isObject(found) ? found : {};
+  const metadata = member(object, 'metadata');
+  return isObject(metadata) ? metadata : {};
 };
 
 /**

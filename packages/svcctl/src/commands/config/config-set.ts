@@ -65,8 +65,9 @@ type Members = Extract<Shape, { members: unknown }>;
 
 function bodyShape(entries: Shape, key: string): Members {
   const item = typeof entries === 'object' && 'listOf' in entries ? entries.listOf : undefined;
-  const found = typeof item === 'object' && 'members' in item ? item.members[key] : undefined;
-  if (typeof found === 'object' && 'members' in found) return found;
+  const memberSchema =
+    typeof item === 'object' && 'members' in item ? item.members[key] : undefined;
+  if (typeof memberSchema === 'object' && 'members' in memberSchema) return memberSchema;
   throw new Error(`the kubeconfig's ${key} has no members`);
 }
 

@@ -135,13 +135,13 @@ async function readNodes(
   const words = args.some((arg) => arg.includes('/')) ? args : ['nodes', ...args];
   const nodes: JsonObject[] = [];
   for (const target of await selectTargets(session, words)) {
-    const found = await fetchTarget(session, target);
+    const fetched = await fetchTarget(session, target);
     const { group, version, resource } = target.resource;
     if (group !== '' || resource !== 'nodes') {
       const type = `${group}/${version}, Resource=${resource}`;
       throw new CliError(`expected resource of type node, got ${JSON.stringify(type)}`);
     }
-    appendAll(nodes, found);
+    appendAll(nodes, fetched);
   }
   return nodes;
 }
@@ -189,17 +189,17 @@ async function cordonEach(
 
 /** Drains one node. Resolves with an error message, or undefined. */
 async function drainNode(session: Session, node: string): Promise<string | undefined> {
-  const found = await podsToDrain(session, node);
-  if (found.errors.length > 0) return aggregateText(found.errors);
-  if (found.warnings !== '') session.io.err(`Warning: ${found.warnings}\n`);
+  const drainPlan = await podsToDrain(session, node);
+  if (drainPlan.errors.length > 0) return aggregateText(drainPlan.errors);
+  if (drainPlan.warnings !== '') session.io.err(`Warning: ${drainPlan.warnings}\n`);
   if (dryRunOf(session) === 'client') {
-    for (const pod of found.pods) {
+    for (const pod of drainPlan.pods) {
       session.io.out(`evicting pod ${namespaceOf(pod)}/${nameOf(pod)} (dry run)\n`);
     }
     return undefined;
   }
   const failures = await withProgress(session, `draining node ${node}`, () =>
-    removePods(session, found.pods),
+    removePods(session, drainPlan.pods),
   );
   if (failures.length === 0) return undefined;
   const message = aggregateText(failures.map((failure) => failure.message));

@@ -83,11 +83,11 @@ async function runAction(
   args: readonly string[],
   action: Action,
 ): Promise<number> {
-  const { found, failures } = await findWorkloads(session, args);
-  if (found.length === 0 && failures.length === 0) reportNoResources(session);
+  const { workloads, failures } = await findWorkloads(session, args);
+  if (workloads.length === 0 && failures.length === 0) reportNoResources(session);
   const visit = async (workload: Workload): Promise<void> =>
     reportObject(session, await applyAction(session, workload, action), action.verb);
-  return reportFailures(session.io, await visitEach(session.io, found, visit, failures));
+  return reportFailures(session.io, await visitEach(session.io, workloads, visit, failures));
 }
 
 async function applyAction(
@@ -170,12 +170,12 @@ const undoCommand: Command = {
     },
   ],
   async run(session, args) {
-    const { found, failures } = await findWorkloads(session, args);
+    const { workloads, failures } = await findWorkloads(session, args);
     const visit = async (workload: Workload): Promise<void> => {
       const verb = await undo(session, workload);
       reportObject(session, workload.object, `${verb}${dryRunSuffix(session)}`);
     };
-    return reportFailures(session.io, await visitEach(session.io, found, visit, failures));
+    return reportFailures(session.io, await visitEach(session.io, workloads, visit, failures));
   },
 };
 
@@ -286,9 +286,9 @@ const historyCommand: Command = {
   async run(session, args) {
     const revision = session.flags.integer('revision') ?? 0;
     if (revision < 0) throw new CliError(`revision must be a positive integer: ${revision}`);
-    const { found, failures } = await findWorkloads(session, args);
+    const { workloads, failures } = await findWorkloads(session, args);
     const visit = (workload: Workload) => showHistory(session, workload, revision);
-    return reportFailures(session.io, await visitEach(session.io, found, visit, failures));
+    return reportFailures(session.io, await visitEach(session.io, workloads, visit, failures));
   },
 };
 
@@ -318,9 +318,9 @@ async function showHistory(
 
 function historyText(revisions: readonly Revision[], revision: number): string {
   if (revision > 0) {
-    const found = revisions.find((one) => one.revision === revision);
-    if (found === undefined) throw new CliError('unable to find the specified revision');
-    return podTemplateText(found.template);
+    const chosen = revisions.find((one) => one.revision === revision);
+    if (chosen === undefined) throw new CliError('unable to find the specified revision');
+    return podTemplateText(chosen.template);
   }
   const lines = revisions.map((one) => [String(one.revision), one.cause || '<none>'] as const);
   return [['REVISION', 'CHANGE-CAUSE'] as const, ...lines]

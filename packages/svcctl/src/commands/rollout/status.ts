@@ -199,7 +199,7 @@ export const statusCommand: Command = {
   async run(session, args) {
     const revision = session.flags.integer('revision') ?? 0;
     if (revision < 0) throw new CliError(`revision must be a positive integer: ${revision}`);
-    const { found, failures } = await findWorkloads(session, args);
+    const { workloads, failures } = await findWorkloads(session, args);
     const visit = async (workload: Workload): Promise<void> => {
       const { resource } = workload.target;
       if (!isAppsKind(resource, revisionedKinds)) {
@@ -209,8 +209,8 @@ export const statusCommand: Command = {
         awaitRollout(session, workload, revision),
       );
     };
-    await visitEach(session.io, found, visit, failures);
-    if (failures.length === 0 && found.length === 0) reportNoResources(session);
+    await visitEach(session.io, workloads, visit, failures);
+    if (failures.length === 0 && workloads.length === 0) reportNoResources(session);
     return reportFailures(session.io, failures);
   },
 };

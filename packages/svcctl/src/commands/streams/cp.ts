@@ -271,19 +271,19 @@ async function* packFile(file: PackedFile): AsyncGenerator<Buffer> {
 
 /** Packs a file, a link, or a folder with its contents. Does not follow links. */
 async function* packEntries({ local, name }: PackedFile): AsyncGenerator<Buffer> {
-  const found = await lstat(local);
-  const entry = { name, mode: found.mode & 0o7777, mtime: found.mtimeMs / 1000, size: 0, link: '' };
-  if (found.isDirectory()) {
+  const stats = await lstat(local);
+  const entry = { name, mode: stats.mode & 0o7777, mtime: stats.mtimeMs / 1000, size: 0, link: '' };
+  if (stats.isDirectory()) {
     yield tarHeader({ ...entry, type: 'directory' });
     for (const child of (await readdir(local)).sort()) {
       yield* packEntries({ local: path.join(local, child), name: `${name}/${child}` });
     }
-  } else if (found.isSymbolicLink()) {
+  } else if (stats.isSymbolicLink()) {
     yield tarHeader({ ...entry, type: 'symlink', link: await readlink(local) });
-  } else if (found.isFile()) {
-    yield tarHeader({ ...entry, type: 'file', size: found.size });
-    yield* readContent(local, found.size);
-    yield tarPadding(found.size);
+  } else if (stats.isFile()) {
+    yield tarHeader({ ...entry, type: 'file', size: stats.size });
+    yield* readContent(local, stats.size);
+    yield tarPadding(stats.size);
   }
 }
 

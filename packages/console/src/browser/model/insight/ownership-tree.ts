@@ -51,18 +51,18 @@ export async function loadTree(
 ): Promise<OwnershipTree> {
   const { target, kinds, signal } = of;
   const unread: string[] = [];
-  const found: Found[] = [];
+  const objects: Found[] = [];
   const { namespace } = target;
   const searchedKinds = countedKinds(kinds).filter(({ resource }) => resource !== 'events');
   await inParallel(searchedKinds, async (kind) => {
     try {
-      found.push(...(await listMetadata(api, { kind, namespace, signal })));
+      objects.push(...(await listMetadata(api, { kind, namespace, signal })));
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof ApiFailure) || error.code !== 404) unread.push(kind.resource);
     }
   });
-  return treeOf(found, { target, unread });
+  return treeOf(objects, { target, unread });
 }
 
 async function listMetadata(
@@ -70,7 +70,7 @@ async function listMetadata(
   of: { readonly kind: Kind; readonly namespace: string | undefined; readonly signal: AbortSignal },
 ): Promise<Found[]> {
   const { kind, namespace, signal } = of;
-  const found: Found[] = [];
+  const objects: Found[] = [];
   let token = '';
   do {
     const path = collectionPath(kind, namespace);
@@ -79,11 +79,11 @@ async function listMetadata(
     for (const item of objectsOf(list, 'items')) {
       const metadata = objectOf(item, 'metadata');
       const namespace = textOf(metadata, 'namespace') || undefined;
-      found.push({ target: { kind, namespace, name: textOf(metadata, 'name') }, metadata });
+      objects.push({ target: { kind, namespace, name: textOf(metadata, 'name') }, metadata });
     }
     token = textOf(objectOf(list, 'metadata'), 'continue');
-  } while (token !== '' && found.length < readMax);
-  return found;
+  } while (token !== '' && objects.length < readMax);
+  return objects;
 }
 
 function treeOf(

@@ -150,14 +150,14 @@ function indentOfNext(context: IndentContext, offset: number): number | null {
 }
 
 function complete(props: CodeEditorProps, context: CompletionContext): CompletionResult | null {
-  const found = props.completions(context.state.doc.toString(), context.pos);
-  if (found === undefined || found.options.length === 0) return null;
+  const completions = props.completions(context.state.doc.toString(), context.pos);
+  if (completions === undefined || completions.options.length === 0) return null;
   // Cursor movement alone must not open the completion list.
-  if (!context.explicit && context.pos === found.from && !isAfterKey(context)) return null;
+  if (!context.explicit && context.pos === completions.from && !isAfterKey(context)) return null;
   return {
-    from: found.from,
+    from: completions.from,
     validFor: /^[\w.-]*$/,
-    options: found.options.map((option) => ({
+    options: completions.options.map((option) => ({
       label: option.label,
       detail: option.detail,
       apply: option.text,
@@ -174,8 +174,8 @@ function isAfterKey({ state, pos }: CompletionContext): boolean {
 }
 
 function tooltipAt(props: CodeEditorProps, view: EditorView, offset: number): Tooltip | null {
-  const found = props.hover(view.state.doc.toString(), offset);
-  if (found === undefined) return null;
+  const hover = props.hover(view.state.doc.toString(), offset);
+  if (hover === undefined) return null;
   return {
     pos: offset,
     above: true,
@@ -183,8 +183,8 @@ function tooltipAt(props: CodeEditorProps, view: EditorView, offset: number): To
       const dom = document.createElement('div');
       dom.className = 'hover-text';
       const title = document.createElement('strong');
-      title.textContent = found.title;
-      const lines = found.lines.map((line) => {
+      title.textContent = hover.title;
+      const lines = hover.lines.map((line) => {
         const paragraph = document.createElement('p');
         paragraph.textContent = line;
         return paragraph;

@@ -315,7 +315,7 @@ function useSchema(kind: Kind): KindSchema | string | undefined {
   useEffect(() => {
     let isUnmounted = false;
     workspace.schemas.of(kind).then(
-      (found) => !isUnmounted && setSchema(found ?? 'No schema is published for this kind.'),
+      (loaded) => !isUnmounted && setSchema(loaded ?? 'No schema is published for this kind.'),
       (error: unknown) => !isUnmounted && setSchema(messageOf(error)),
     );
     return () => {

@@ -192,8 +192,8 @@ function readPolicy(
 }
 
 function metaText(value: JsonObject, name: string): string {
-  const found: JsonValue = member(value, name) ?? '';
-  if (typeof found === 'string') return found;
+  const memberValue: JsonValue = member(value, name) ?? '';
+  if (typeof memberValue === 'string') return memberValue;
   throw new Error(problemText({ code: 'no type', why: `.${name} is not a string` }));
 }
 

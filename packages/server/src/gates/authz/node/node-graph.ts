@@ -205,9 +205,9 @@ const explicitNamespaceDrivers = ['cinder', 'storageos'];
 const csiReferences = ['nodePublishSecretRef', 'nodeStageSecretRef', 'nodeExpandSecretRef'];
 
 function secretsOfVolume(spec: JsonObject, claimNamespace: string): readonly string[] {
-  const found: string[] = [];
+  const names: string[] = [];
   const add = (namespace: string, name: string) => {
-    if (name !== '') found.push(vertexKey('secret', namespace, name));
+    if (name !== '') names.push(vertexKey('secret', namespace, name));
   };
   const azure = textAt(spec, 'azureFile', 'secretNamespace') || claimNamespace;
   add(azure, textAt(spec, 'azureFile', 'secretName'));
@@ -218,5 +218,5 @@ function secretsOfVolume(spec: JsonObject, claimNamespace: string): readonly str
   for (const driver of claimNamespaceDrivers) reference([driver, 'secretRef'], claimNamespace);
   for (const driver of explicitNamespaceDrivers) reference([driver, 'secretRef'], '');
   for (const member of csiReferences) reference(['csi', member], '');
-  return [...new Set(found)];
+  return [...new Set(names)];
 }

@@ -43,8 +43,11 @@ function featureRules(words: RuleBuilder, role: string): readonly PolicyRule[] {
 
 /** Roles of controllers that depend on features, by controller name. */
 function featureControllers(words: RuleBuilder): Rules {
-  const found = enabled(words, [...allocationControllers(words), ...migrationControllers(words)]);
-  return Object.fromEntries(found.map(({ role, rules }) => [role, rules]));
+  const enabledRoles = enabled(words, [
+    ...allocationControllers(words),
+    ...migrationControllers(words),
+  ]);
+  return Object.fromEntries(enabledRoles.map(({ role, rules }) => [role, rules]));
 }
 
 function enabled({ features }: RuleBuilder, all: readonly FeatureRules[]): readonly FeatureRules[] {
