@@ -50,6 +50,24 @@ describe('ADM-2: rules', () => {
     expect(asked()).toBe(wanted);
   });
 
+  test('ADM-2: a deletion that changes nothing asks no webhook', async () => {
+    const rules = [rule({ resources: ['pods'], operations: ['DELETE'] })];
+    await hooked('validating', { path: '/v', rules });
+    const pods = `/api/v1/namespaces/${namespace}/pods`;
+    const spec = { nodeName: 'node', containers: [{ name: 'c', image: 'i' }] };
+    await server.post(pods, { kind: 'Pod', metadata: { name: 'a' }, spec });
+    for (const [query, wanted] of [
+      ['', 1],
+      ['', 1],
+      ['?gracePeriodSeconds=60', 1],
+      ['?gracePeriodSeconds=5', 2],
+      ['?gracePeriodSeconds=0', 3],
+    ] as const) {
+      const { status } = await server.remove(`${pods}/a${query}`);
+      expect([status, asked()], query).toEqual([200, wanted]);
+    }
+  });
+
   test('ADM-2: Namespaces are cluster-scoped, and match by their own labels', async () => {
     const inNamespaces = { path: '/in', rules: [rule({ resources: ['*'], scope: 'Namespaced' })] };
     const inNone = { path: '/none', rules: [rule({ resources: ['*'], scope: 'Cluster' })] };

@@ -58,6 +58,16 @@ function mismatch(
 }
 
 /**
+ * Whether the grace period of an earlier deletion has not ended and the request does not shorten
+ * it, so that nothing changes and no admission runs.
+ */
+export function isPending({ options }: DeletePlan, { metadata }: ApiObject): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds: left = 0 } = metadata;
+  const requested = options.gracePeriodSeconds ?? left;
+  return deletionTimestamp !== undefined && left > 0 && requested >= left;
+}
+
+/**
  * Marks an object for deletion: the first deletion sets the time, later ones can only shorten the
  * grace period (META-4). The garbage collector's finalizers follow each deletion's policy until the
  * grace period has started.
@@ -68,10 +78,10 @@ export function markForDeletion(
 ): void {
   const { plan, nowMs } = options;
   const { metadata } = object;
+  if (isPending(plan, object)) return;
   const left = metadata.deletionGracePeriodSeconds ?? 0;
   const requested = plan.options.gracePeriodSeconds;
-  if (metadata.deletionTimestamp !== undefined && left > 0) {
-    if (requested === undefined || requested >= left) return;
+  if (metadata.deletionTimestamp !== undefined && left > 0 && requested !== undefined) {
     const end = Date.parse(metadata.deletionTimestamp) - (left - requested) * 1000;
     metadata.deletionTimestamp = formatTime(end);
     metadata.deletionGracePeriodSeconds = requested;

@@ -44,7 +44,7 @@ import type {
   Written,
 } from './contract.ts';
 import { apiVersionOfEntry, needsConversion, shownObject, targetOn } from './conversion/views.ts';
-import { checkPreconditions, markForDeletion, warnOfPropagation } from './deletion.ts';
+import { checkPreconditions, isPending, markForDeletion, warnOfPropagation } from './deletion.ts';
 import { decodeEntry, objectKey } from './object-codec.ts';
 import {
   checkPathAgreement,
@@ -307,7 +307,7 @@ async function attemptDeletion(
     old: live,
     attempt: number,
   } as const;
-  const admission = admissionOf(registry, plan);
+  const admission = isPending(plan, old) ? noAdmission : admissionOf(registry, plan);
   await admission.mutate(call);
   await admission.validate(call);
 
