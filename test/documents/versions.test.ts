@@ -207,6 +207,17 @@ describe('VER-1: --runtime-config', () => {
     });
   });
 
+  test('VER-1: the server becomes ready without the core group', async () => {
+    const without = { dialect: 'kubernetes', runtimeConfig: runtimeConfig('v1=false') } as const;
+    const server = await startTestServer(without);
+    try {
+      expect((await server.get('/api/v1/namespaces')).status).toBe(404);
+      expect((await server.get('/readyz')).status).toBe(200);
+    } finally {
+      await server.stop();
+    }
+  });
+
   test.each([
     ['foo=true', 'runtime-config invalid key foo'],
     ['a/b/c/d=true', 'runtime-config invalid key a/b/c/d'],
