@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
+import type { CustomResourceDefinition } from '@wheelhouse/kinds/types/apiextensions/v1';
 import {
   type ControlPlane,
   type ControlPlaneOptions,
@@ -9,7 +10,7 @@ import {
 } from '@wheelhouse/server';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { temporaryFolder } from '../support/cleanup.ts';
-import { configMap, connect } from '../support/harness.ts';
+import { configMap, connect, type ResponseBody, type ResponseOf } from '../support/harness.ts';
 
 const folder = temporaryFolder();
 const started: ControlPlane[] = [];
@@ -23,8 +24,8 @@ async function start(options: ControlPlaneOptions = {}) {
   const plane = await startControlPlane({ ...options, flags });
   started.push(plane);
   const client = connect(plane.url);
-  const get = async (path: string) => {
-    const answer = await client.calls.get(path, { token: plane.token });
+  const get = async <Body = ResponseBody>(path: string) => {
+    const answer = await client.calls.get<Body>(path, { token: plane.token });
     client.close();
     return answer;
   };
@@ -155,7 +156,7 @@ test('PLANE-2: webhooks that name a Service are called at a trusted local addres
     crds: [definition('Widget', conversion)],
   });
   const { webhooks } = plane;
-  const stored = await get(
+  const stored = await get<ResponseOf<CustomResourceDefinition>>(
     '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com',
   );
   expect(stored.body.spec.conversion.webhook.clientConfig).toEqual({

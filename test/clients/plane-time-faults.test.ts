@@ -1,3 +1,4 @@
+import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
 import {
   type ControlPlane,
@@ -6,7 +7,7 @@ import {
   startControlPlane,
 } from '@wheelhouse/server';
 import { afterEach, expect, test } from 'vitest';
-import { configMap, connect } from '../support/harness.ts';
+import { configMap, connect, type ResponseBody, type ResponseOf } from '../support/harness.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -25,7 +26,7 @@ async function start(options: ControlPlaneOptions = {}) {
     plane,
     calls,
     get: (path: string) => calls.get(path, as),
-    post: (path: string, body: unknown) => calls.post(path, body, as),
+    post: <Body = ResponseBody>(path: string, body: unknown) => calls.post<Body>(path, body, as),
     put: (path: string, body: unknown) => calls.put(path, body, as),
     merge: (path: string, body: unknown) => calls.patch(path, body, 'merge', as),
     watch: (path: string) => calls.watch(path, as),
@@ -40,9 +41,10 @@ test('PLANE-4: advancing the clock expires tokens and moves timestamps', async (
   const { plane, post, calls } = await start();
   const account = { metadata: { name: 'robot' } };
   await post('/api/v1/namespaces/default/serviceaccounts', account);
-  const { body } = await post('/api/v1/namespaces/default/serviceaccounts/robot/token', {
-    spec: { expirationSeconds: 600 },
-  });
+  const { body } = await post<ResponseOf<TokenRequest>>(
+    '/api/v1/namespaces/default/serviceaccounts/robot/token',
+    { spec: { expirationSeconds: 600 } },
+  );
   const { token } = body.status;
   expect((await calls.get(maps, { token })).status).toBe(200);
   await plane.clock.advance(9 * minuteMs);

@@ -15,10 +15,11 @@ import {
   whoAmI,
   whoCan,
 } from '@wheelhouse/console/testing';
+import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
 
-import { adminToken, configMap, freshNamespace } from '../support/harness.ts';
+import { adminToken, configMap, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer, withUsers } from '../support/with-server.ts';
 import {
   apiFor,
@@ -139,7 +140,7 @@ describe('signing in', () => {
     const robot = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
     await mustCreate(server, path, robot);
     const request = { spec: { expirationSeconds: 600 } };
-    const { body } = await server.post(`${path}/robot/token`, request);
+    const { body } = await server.post<ResponseOf<TokenRequest>>(`${path}/robot/token`, request);
     await session.signIn(body.status.token);
     expect(session.state).toMatchObject({
       phase: 'signed in',

@@ -27,7 +27,7 @@ async function madeBefore(made: { schema: object; before: object; object: object
     expect((await server.patch(`${path}/one/status`, made.object, 'merge')).status).toBe(200);
   }
   const changed = await redefine(server, `rules.${group}`, (spec) => {
-    spec.versions = [version(made.schema)];
+    Object.assign(spec, { versions: [version(made.schema)] });
   });
   expect(changed.status).toBe(200);
   return (change: object, at = '') => server.patch(`${path}/one${at}`, change, 'merge');

@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
-import { causesOf, definitionOf, definitions, establish } from './custom-kinds.ts';
+import {
+  causesOf,
+  type DefinitionResponse,
+  definitionOf,
+  definitions,
+  establish,
+} from './custom-kinds.ts';
 
 const server = await withServer();
 
@@ -305,8 +311,9 @@ describe('changes', () => {
     const path = `/apis/${group}/v1/namespaces/${await freshNamespace(server)}/rules`;
     const body = { apiVersion: `${group}/v1`, kind: 'Rule', metadata: { name: 'one' } };
     await server.post(path, { ...body, spec: { part: { n: 0 } } });
-    const { body: crd } = await server.get(`${definitions}/rules.${group}`);
-    crd.spec.versions[0].schema.openAPIV3Schema = schemaOf({ rule: 'self.n > 0' });
+    const { body: crd } = await server.get<DefinitionResponse>(`${definitions}/rules.${group}`);
+    const openAPIV3Schema = schemaOf({ rule: 'self.n > 0' });
+    Object.assign(crd.spec.versions[0].schema, { openAPIV3Schema });
     expect((await server.put(`${definitions}/rules.${group}`, crd)).status).toBe(200);
     const change = (spec: object) => server.patch(`${path}/one`, { spec }, 'merge');
     expect((await change({ other: 1 })).status).toBe(200);
@@ -477,12 +484,12 @@ describe('definitions', () => {
     const schema = { type: 'object', properties: { spec: cheap } };
     await establish(server, { group, plural: 'rules', kind: 'Rule', schema });
     const path = `${definitions}/rules.${group}`;
-    const { body } = await server.get(path);
+    const { body } = await server.get<DefinitionResponse>(path);
     const relabelled = { ...body, metadata: { ...body.metadata, labels: { a: 'b' } } };
     expect((await server.put(path, relabelled)).status).toBe(200);
     const unbounded = { metadata: {}, spec: { versions: structuredClone(body.spec.versions) } };
-    delete unbounded.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.list
-      .maxItems;
+    const { spec } = unbounded.spec.versions[0].schema.openAPIV3Schema.properties!;
+    delete spec!.properties!['list']!.maxItems;
     const refused = await server.patch(path, unbounded, 'merge');
     expect(refused.status).toBe(422);
     expect(refused.body.message).toContain('estimated rule cost exceeds budget');

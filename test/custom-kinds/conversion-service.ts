@@ -1,5 +1,5 @@
 import type { ApiObject, JsonObject, JsonValue, ObjectMeta } from '@wheelhouse/machinery';
-import { eventually, type TestServer } from '../support/harness.ts';
+import { eventually, type ResponseBody, type TestServer } from '../support/harness.ts';
 import { type Received, type Reply, startWebhookService } from '../support/webhook-service.ts';
 import { establish, redefine, versionOf } from './custom-kinds.ts';
 
@@ -153,6 +153,16 @@ export function multiVersions() {
     }),
   ];
 }
+
+/** An object of the kind in a response. */
+export type Converted = ResponseBody & {
+  spec: {
+    content: { key: string };
+    num: { num1: number };
+    contentv2: { key: string };
+    numv2: { num1: number };
+  };
+};
 
 /** A kind with those versions, converted by the service. */
 export interface MultiKind {

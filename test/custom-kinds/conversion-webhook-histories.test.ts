@@ -6,6 +6,7 @@ import { untilEnd } from '../support/cleanup.ts';
 import { eventually, type TestServer, type TestWatch } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import {
+  type Converted,
   conversionBy,
   establishMulti,
   type MultiKind,
@@ -113,12 +114,14 @@ describe('histories', () => {
         async () => (await other.get(multi.at('v1beta2'))).status === 200,
         'the other server to serve the kind',
       );
-      const watch = await other.watch(`${multi.at('v1beta2')}?watch=1`);
+      const watch = await other.watch<Converted>(`${multi.at('v1beta2')}?watch=1`);
       await one.post(multi.at('v1beta1'), multi.object('v1beta1', 'a'));
       await one.post(multi.at('v1beta2'), multi.object('v1beta2', 'b'));
       const patch = { spec: { contentv2: { key: 'patched' } } };
       expect((await other.patch(`${multi.at('v1beta2')}/a`, patch, 'merge')).status).toBe(200);
-      expect((await one.get(`${multi.at('v1beta1')}/a`)).body.spec.content.key).toBe('patched');
+      expect((await one.get<Converted>(`${multi.at('v1beta1')}/a`)).body.spec.content.key).toBe(
+        'patched',
+      );
       await watch.until((events) => events.length === 3);
       expect(watch.events.map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual([
         'ADDED a',
@@ -135,11 +138,8 @@ describe('histories', () => {
         const { body } = await other.patch(`${multi.at('v1beta2')}/a`, {}, 'merge');
         return body.metadata.resourceVersion !== before;
       }, 'an object to be brought to the version that is stored now');
-      const list = await one.get(multi.at('v1alpha1'));
-      expect(list.body.items.map((item): string => item['spec'].content.key)).toEqual([
-        'patched',
-        'value',
-      ]);
+      const list = await one.get<{ items: Converted[] }>(multi.at('v1alpha1'));
+      expect(list.body.items.map(({ spec }) => spec.content.key)).toEqual(['patched', 'value']);
     },
     30_000,
   );

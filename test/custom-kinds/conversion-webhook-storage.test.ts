@@ -17,6 +17,7 @@ import {
 } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import {
+  type Converted,
   conversionBy,
   establishMulti,
   type MultiKind,
@@ -116,17 +117,17 @@ describe('another storage version', () => {
     const kind = await establishMulti(young, conversionBy(service));
     const path = kind.at('v1beta2', 'default');
     await young.post(kind.at('v1beta1', 'default'), kind.object('v1beta1', 'a'));
-    const list = async () => (await young.get(path)).body.items[0]?.['spec'];
+    const list = async () => (await young.get<{ items: Converted[] }>(path)).body.items[0]?.spec;
     service.convert = (object, desired) => ({ ...swap(object, desired), spec: { numv2: {} } });
     expect(await list()).toEqual({ numv2: {} });
     service.convert = swap;
     expect(await list()).toEqual({ numv2: {} });
     await redefine(young, kind.name, (spec) => {
-      spec.conversion.webhook.clientConfig.url = `${service.url}/other`;
+      spec.conversion.webhook!.clientConfig.url = `${service.url}/other`;
     });
     await eventually(async () => {
-      const { contentv2 } = await list();
-      return contentv2?.key === 'value';
+      const spec = await list();
+      return spec?.contentv2?.key === 'value';
     }, 'the other webhook to be asked');
     expect(service.received.at(-1)?.path).toContain('/other');
   });
@@ -137,7 +138,7 @@ describe('another storage version', () => {
       spec.conversion = { strategy: 'None' };
     });
     await eventually(async () => {
-      const { status, body } = await server.get(`${at('v1alpha1')}/a`);
+      const { status, body } = await server.get<Converted>(`${at('v1alpha1')}/a`);
       return status === 200 && body.spec.content.key === 'value';
     }, 'the definition to be followed');
     service.forget();
@@ -188,7 +189,7 @@ describe('controllers while the webhook is broken', () => {
     const options = { propagationPolicy: 'Orphan' };
     await server.remove(`/api/v1/namespaces/${namespace}/configmaps/owner`, options);
     await eventually(async () => {
-      const { body: now } = await server.get(`${at('v1beta1')}/a`);
+      const { body: now } = await server.get<Converted>(`${at('v1beta1')}/a`);
       return now.metadata?.ownerReferences === undefined && now.spec.content.key === 'value';
     }, 'the owner to be forgotten');
   });
@@ -283,7 +284,7 @@ describe('admission', () => {
     try {
       const probe = `${at('v1beta1')}?dryRun=All`;
       await eventually(async () => {
-        const { body } = await server.post(probe, multi.object('v1beta1', 'a'));
+        const { body } = await server.post<Converted>(probe, multi.object('v1beta1', 'a'));
         return body.spec?.content?.key === 'mutated';
       }, 'the webhook to be asked');
       const made = await create('v1beta1', 'a');
@@ -292,9 +293,11 @@ describe('admission', () => {
       await server.patch(`${at('v1alpha1')}/a`, patch, 'merge');
       const request = admission.at('/mutate').at(-1)?.request;
       expect(request?.object.apiVersion).toBe(`${multi.group}/v1beta2`);
-      expect(request?.object['spec'].contentv2.key).toBe('x');
-      expect(request?.oldObject['spec'].contentv2.key).toBe('mutated');
-      expect((await server.get(`${at('v1beta2')}/a`)).body.spec.contentv2.key).toBe('mutated');
+      expect(request?.object['spec']).toHaveProperty('contentv2.key', 'x');
+      expect(request?.oldObject['spec']).toHaveProperty('contentv2.key', 'mutated');
+      expect((await server.get<Converted>(`${at('v1beta2')}/a`)).body.spec.contentv2.key).toBe(
+        'mutated',
+      );
     } finally {
       await remove();
       await admission.stop();

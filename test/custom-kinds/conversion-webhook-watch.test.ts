@@ -4,6 +4,7 @@ import { untilEnd } from '../support/cleanup.ts';
 import { eventually, freshNamespace, type TestWatch } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import {
+  type Converted,
   conversionBy,
   establishMulti,
   startConversionService,
@@ -39,7 +40,7 @@ const sawCount = (count: number) => (events: TestWatch['events']) => events.leng
 describe('watches in a converted version', () => {
   test('CRD-4: initial objects and events have the requested version', async () => {
     await create('v1beta1', 'a');
-    const watch = await server.watch(`${at('v1beta2')}?watch=1`);
+    const watch = await server.watch<Converted>(`${at('v1beta2')}?watch=1`);
     await watch.until(sawCount(1));
     await create('v1beta2', 'b');
     await change('a', { spec: { content: { key: 'new' } } });

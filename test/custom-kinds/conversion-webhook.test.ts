@@ -5,6 +5,7 @@ import { freshNamespace, itemNames } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import {
+  type Converted,
   type CustomObject,
   conversionBy,
   establishMulti,
@@ -278,7 +279,7 @@ describe('writes', () => {
     expect((await stored('a')).spec.num).toEqual({ num1: 5, num2: 1000000 });
     const whole = await server.put(`${path}/scale`, { ...scaled.body, spec: { replicas: 6 } });
     expect(whole.status).toBe(200);
-    expect((await server.get(path)).body.spec.numv2.num1).toBe(6);
+    expect((await server.get<Converted>(path)).body.spec.numv2.num1).toBe(6);
   });
 
   test('CRD-4, DRY-1: a dry run returns the result and stores nothing', async () => {

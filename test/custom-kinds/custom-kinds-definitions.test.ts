@@ -1,7 +1,14 @@
+import type { CustomResourceDefinition } from '@wheelhouse/kinds/types/apiextensions/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../support/cleanup.ts';
-import { eventually, freshNamespace, startTestServer } from '../support/harness.ts';
+import {
+  eventually,
+  freshNamespace,
+  type ResponseBody,
+  type ResponseOf,
+  startTestServer,
+} from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import {
   causesOf,
@@ -124,7 +131,7 @@ describe('establishing', () => {
     await establish(server, { group, plural: 'parts', kind: 'Part', versions });
     expect((await server.get(`/apis/${group}/v2/parts`)).status).toBe(404);
     await redefine(server, `parts.${group}`, (spec) => {
-      spec.versions[1].served = true;
+      spec.versions[1]!.served = true;
     });
     await eventually(async () => (await server.get(`/apis/${group}/v2/parts`)).status === 200);
     await redefine(server, `parts.${group}`, (spec) => {
@@ -155,13 +162,15 @@ describe('names', () => {
       const body = definitionOf({ group, plural, kind, names });
       expect((await server.post(definitions, body)).status).toBe(201);
       const rejected = await eventually(async () => {
-        const { body: now } = await server.get(`${definitions}/${plural}.${group}`);
+        const { body: now } = await server.get<ResponseOf<CustomResourceDefinition>>(
+          `${definitions}/${plural}.${group}`,
+        );
         return conditionOf(now, 'NamesAccepted') === undefined ? undefined : now;
       });
       const accepted = rejected.status.conditions.find(
-        (condition: { type: string }) => condition.type === 'NamesAccepted',
+        (condition) => condition.type === 'NamesAccepted',
       );
-      expect([accepted.status, accepted.reason, accepted.message]).toEqual([
+      expect([accepted?.status, accepted?.reason, accepted?.message]).toEqual([
         'False',
         reason,
         message,
@@ -288,7 +297,7 @@ describe('changes without a restart', () => {
         const created = await server.post(path, object(group, 'Bee', name));
         seen(created.status);
         if (created.status === 201) acknowledged.push(name);
-        const read = await server.get(`${path}/shared`);
+        const read = await server.get<ResponseBody & { spec: { count: number } }>(`${path}/shared`);
         seen(read.status);
         if (read.status !== 200) continue;
         read.body.spec.count += 1;

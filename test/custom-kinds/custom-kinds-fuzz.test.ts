@@ -2,7 +2,13 @@ import { type JsonObject, type Logger, silentLogger } from '@wheelhouse/machiner
 import { describe, expect, test } from 'vitest';
 import { type Answer, eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
-import { definitionOf, definitions, untilGone, versionOf } from './custom-kinds.ts';
+import {
+  type DefinitionResponse,
+  definitionOf,
+  definitions,
+  untilGone,
+  versionOf,
+} from './custom-kinds.ts';
 
 const logged: string[] = [];
 const logger: Logger = {
@@ -27,11 +33,11 @@ interface Sent {
 
 /** The definition is either rejected, or accepted and then served; the server never fails. */
 async function settles(body: Sent): Promise<Answer> {
-  const answer = await server.post(definitions, body);
+  const answer = await server.post<DefinitionResponse>(definitions, body);
   expect([201, 400, 409, 413, 422], answer.text.slice(0, 500)).toContain(answer.status);
   if (answer.status !== 201) return answer;
   const { spec, metadata } = answer.body;
-  const version = spec.versions.find((one: JsonObject) => one.served)?.name;
+  const version = spec.versions.find(({ served }: { served: boolean }) => served)?.name;
   const path = `/apis/${spec.group}/${version}/${spec.names.plural}`;
   if (version !== undefined) {
     await eventually(async () => (await server.get(path)).status === 200, `${path} to be served`);

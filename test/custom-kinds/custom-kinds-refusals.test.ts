@@ -1,8 +1,16 @@
+import type { CustomResourceDefinition } from '@wheelhouse/kinds/types/apiextensions/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Answer } from '../support/harness.ts';
+import type { Answer, ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
-import { causesOf, definitionOf, definitions, establish, versionOf } from './custom-kinds.ts';
+import {
+  causesOf,
+  type DefinitionResponse,
+  definitionOf,
+  definitions,
+  establish,
+  versionOf,
+} from './custom-kinds.ts';
 
 const server = await withServer();
 
@@ -176,7 +184,8 @@ describe('the rest of a definition', () => {
   test('CRD-1: an empty list of item schemas is no schema', async () => {
     const names = { group: 'none.example.com', plural: 'snails', kind: 'Snail' };
     const schema = { type: 'object', properties: { a: { ...text, items: [] } } };
-    const made = await server.post(`${definitions}?dryRun=All`, definitionOf({ ...names, schema }));
+    const body = definitionOf({ ...names, schema });
+    const made = await server.post<DefinitionResponse>(`${definitions}?dryRun=All`, body);
     expect(made.status).toBe(201);
     const pruned = made.body.spec.versions[0].schema.openAPIV3Schema.properties;
     expect(pruned).toEqual({ a: text });
@@ -295,7 +304,12 @@ describe('status and the end of a definition', () => {
     const { metadata } = await establish(server, names);
     const at = `${definitions}/${metadata.name}`;
     const labels = { a: 'b' };
-    const answer = await server.patch(`${at}/status`, { metadata: { labels } }, 'merge');
+    const patch = { metadata: { labels } };
+    const answer = await server.patch<ResponseOf<CustomResourceDefinition>>(
+      `${at}/status`,
+      patch,
+      'merge',
+    );
     expect([answer.status, answer.body.metadata.labels]).toEqual([200, labels]);
     const odd = { type: 'NonStructuralSchema', status: 'True', reason: 'R', message: 'm' };
     const conditions = [...answer.body.status.conditions, odd];

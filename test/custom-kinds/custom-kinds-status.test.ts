@@ -1,5 +1,6 @@
+import type { CustomResourceDefinition } from '@wheelhouse/kinds/types/apiextensions/v1';
 import { describe, expect, test } from 'vitest';
-import { eventually } from '../support/harness.ts';
+import { eventually, type ResponseOf } from '../support/harness.ts';
 import { issue } from '../support/issued-certificate.ts';
 import { withServer } from '../support/with-server.ts';
 import { causesOf, conditionOf, definitionOf, definitions, redefine } from './custom-kinds.ts';
@@ -12,10 +13,8 @@ const must = `protected groups must have approval annotation "${annotation}"`;
 const conformant = 'SvcAPIApprovalPolicyConformant';
 
 const find = (name: string, type: string) => async () => {
-  const { body } = await server.get(`${definitions}/${name}`);
-  return (body.status?.conditions ?? []).find(
-    (condition: { type: string }) => condition.type === type,
-  );
+  const { body } = await server.get<ResponseOf<CustomResourceDefinition>>(`${definitions}/${name}`);
+  return body.status?.conditions?.find((condition) => condition.type === type);
 };
 
 describe('approval', () => {
@@ -47,8 +46,10 @@ describe('approval', () => {
       expect((await server.post(definitions, body)).status).toBe(201);
       const name = `${plural}.approval.svc.io`;
       expect(await eventually(find(name, conformant))).toMatchObject(expected);
-      const { body: now } = await server.get(`${definitions}/${name}`);
-      expect(now.status.conditions.map((condition: { type: string }) => condition.type)).toEqual([
+      const { body: now } = await server.get<ResponseOf<CustomResourceDefinition>>(
+        `${definitions}/${name}`,
+      );
+      expect(now.status.conditions.map((condition) => condition.type)).toEqual([
         conformant,
         'NamesAccepted',
         'Established',

@@ -148,7 +148,7 @@ describe('several versions', () => {
     await server.post(at('v1'), ant);
     await redefine(server, `ants.${group}`, (spec) => {
       spec.versions[0].storage = false;
-      spec.versions[1].storage = true;
+      spec.versions[1]!.storage = true;
     });
     const { body: definition } = await server.get(`${definitions}/ants.${group}`);
     expect(definition.status.storedVersions).toEqual(['v1', 'v2']);

@@ -1,11 +1,5 @@
 import type { CustomResourceDefinitionStatus } from '@wheelhouse/kinds/types/apiextensions/v1';
-import {
-  type Answer,
-  eventually,
-  type Loose,
-  type ResponseBody,
-  type TestServer,
-} from '../support/harness.ts';
+import { type Answer, eventually, type ResponseBody, type TestServer } from '../support/harness.ts';
 
 /** The path of definitions in the servers' own dialect. */
 export const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
@@ -34,6 +28,35 @@ export interface DefinitionBody {
   readonly kind: string;
   readonly metadata: { name: string; annotations?: Readonly<Record<string, string>> };
   readonly spec: { versions: readonly object[]; conversion?: object; [member: string]: unknown };
+}
+
+/** A definition in a response, whose spec a test can change. */
+export type DefinitionResponse = ResponseBody & { spec: DefinitionSpec };
+
+/** The members of a definition's spec that tests read or change. */
+export interface DefinitionSpec {
+  group: string;
+  scope: string;
+  names: { plural: string; kind: string; shortNames?: string[]; categories?: string[] };
+  conversion: { strategy: string; webhook?: { clientConfig: { url?: string } } };
+  versions: [DefinitionVersion, ...DefinitionVersion[]];
+}
+
+interface DefinitionVersion {
+  name: string;
+  served: boolean;
+  storage: boolean;
+  schema: { openAPIV3Schema: DefinitionSchema };
+  selectableFields?: object[];
+}
+
+interface DefinitionSchema {
+  type?: string;
+  description?: string;
+  properties?: Record<string, DefinitionSchema>;
+  maxItems?: number;
+  default?: unknown;
+  'x-kubernetes-map-type'?: string;
 }
 
 /** A definition for a request. */
@@ -74,10 +97,10 @@ export async function establish(server: TestServer, options: Definition): Promis
 export async function redefine(
   server: TestServer,
   name: string,
-  change: (spec: Loose) => void,
+  change: (spec: DefinitionSpec) => void,
 ): Promise<Answer> {
   return eventually(async () => {
-    const { body } = await server.get(`${definitions}/${name}`);
+    const { body } = await server.get<DefinitionResponse>(`${definitions}/${name}`);
     change(body.spec);
     const answer = await server.put(`${definitions}/${name}`, body);
     return answer.status === 409 ? undefined : answer;

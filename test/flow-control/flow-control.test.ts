@@ -1,10 +1,11 @@
 import type {
   FlowSchema,
   FlowSchemaList,
+  PriorityLevelConfiguration,
   PriorityLevelConfigurationList,
 } from '@wheelhouse/kinds/types/flowcontrol/v1';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { eventually } from '../support/harness.ts';
+import { eventually, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import {
   abortHeld,
@@ -124,11 +125,11 @@ describe('OPS-3: the objects', () => {
   test('OPS-3: a suggested object is maintained until a user takes it over', async () => {
     const path = `${flowGroup}/prioritylevelconfigurations/workload-low`;
     const shares = (limited: number) => ({ spec: { limited: { lendablePercent: limited } } });
-    expect((await server.patch(path, shares(10), 'merge')).body.spec.limited.lendablePercent).toBe(
-      10,
-    );
+    type Level = ResponseOf<PriorityLevelConfiguration>;
+    const lowered = await server.patch<Level>(path, shares(10), 'merge');
+    expect(lowered.body.spec.limited.lendablePercent).toBe(10);
     await eventually(async () => {
-      const { body } = await server.get(path);
+      const { body } = await server.get<Level>(path);
       return body.spec.limited.lendablePercent === 90;
     }, 'the level to be put right');
     const own = { metadata: { annotations: { 'apf.svc.io/autoupdate-spec': 'false' } } };
@@ -141,7 +142,7 @@ describe('OPS-3: the objects', () => {
         (await server.get(`${flowGroup}/prioritylevelconfigurations/leader-election`)).status ===
         200,
     );
-    const { body } = await server.get(path);
+    const { body } = await server.get<Level>(path);
     expect(body.spec.limited.lendablePercent).toBe(20);
     expect(body.metadata.resourceVersion).toBe(taken.body.metadata.resourceVersion);
   });

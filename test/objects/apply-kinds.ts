@@ -1,4 +1,5 @@
 import type { JsonObject } from '@wheelhouse/machinery';
+import type { DefinitionResponse } from '../custom-kinds/custom-kinds.ts';
 import {
   type Answer,
   configMap,
@@ -29,7 +30,7 @@ export interface ThingKind {
   /** A body of that kind. */
   body(name: string, more: JsonObject, version?: string): JsonObject;
   /** Changes the definition, and waits until the change takes effect. */
-  change(edit: (crd: ResponseBody) => void): Promise<void>;
+  change(edit: (crd: DefinitionResponse) => void): Promise<void>;
 }
 
 /** One version of the definition; absent members have defaults that suit most tests. */
@@ -93,12 +94,12 @@ function schemaOf({ properties, preserve }: ThingVersion): JsonObject {
 async function changeThing(
   server: TestServer,
   crdPath: string,
-  { edit, path }: { edit: (crd: ResponseBody) => void; path: (namespace: string) => string },
+  { edit, path }: { edit: (crd: DefinitionResponse) => void; path: (namespace: string) => string },
 ): Promise<void> {
-  const { body: crd } = await server.get(crdPath);
+  const { body: crd } = await server.get<DefinitionResponse>(crdPath);
   edit(crd);
   const mark = `probe${Date.now()}${Math.random().toString(36).slice(2, 6)}`;
-  crd.spec.versions[0].schema.openAPIV3Schema.properties[mark] = { type: 'string', default: 'x' };
+  crd.spec.versions[0].schema.openAPIV3Schema.properties![mark] = { type: 'string', default: 'x' };
   const changed = await server.put(crdPath, crd);
   if (changed.status !== 200) throw new Error(changed.text);
   const [version] = crd.spec.versions;
@@ -114,16 +115,16 @@ async function changeThing(
 }
 
 /** Applies a body under a manager's name. */
-export function apply(
+export function apply<Body = ResponseBody>(
   server: TestServer,
   path: string,
   body: JsonObject | string,
   options: { readonly manager?: string; readonly force?: boolean; readonly query?: string } = {},
-): Promise<Answer> {
+): Promise<Answer<Body>> {
   const query = new URLSearchParams({ fieldManager: options.manager ?? 'alice' });
   if (options.force === true) query.set('force', 'true');
   const more = options.query === undefined ? '' : `&${options.query}`;
-  return server.patch(`${path}?${query}${more}`, body, 'apply');
+  return server.patch<Body>(`${path}?${query}${more}`, body, 'apply');
 }
 
 /** The entry of a manager in a returned object. */

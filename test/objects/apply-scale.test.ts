@@ -83,7 +83,8 @@ describe('of a workload', () => {
     expect(whole.body.metadata.generation).toBe(2);
     expect(ownedBy(whole, 'scaler', 'Update')).toEqual({ 'f:spec': { 'f:replicas': {} } });
     expect(managersOf(whole)).toEqual(['alice/Apply', 'scaler/Update/scale']);
-    expect(ownedBy(whole, 'alice')?.['f:spec']['f:replicas']).toBeUndefined();
+    expect(ownedBy(whole, 'alice')).toHaveProperty(['f:spec']);
+    expect(ownedBy(whole, 'alice')).not.toHaveProperty(['f:spec', 'f:replicas']);
     const refused = await apply(server, `${deployments}/${name}`, deployment(name, 2));
     expect(refused.status).toBe(409);
     expect(refused.body.details.causes).toEqual([

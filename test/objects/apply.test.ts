@@ -1,7 +1,8 @@
+import type { Deployment } from '@wheelhouse/kinds/types/apps/v1';
 import { describe, expect, test } from 'vitest';
 import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
 
-import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { configMap, eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withUsers } from '../support/with-server.ts';
 import { apply, dataMap, defineThing, freshName, managersOf, ownedBy } from './apply-kinds.ts';
 
@@ -343,7 +344,7 @@ describe('repeated applies', () => {
         },
       },
     };
-    const first = await apply(server, path, body);
+    const first = await apply<ResponseOf<Deployment>>(server, path, body);
     expect(first.status).toBe(201);
     expect(first.body.spec.template.spec.restartPolicy).toBe('Always');
     expect((await apply(server, path, body)).text).toBe(first.text);

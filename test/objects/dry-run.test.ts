@@ -228,8 +228,8 @@ describe('options of writes', () => {
       'fieldManager: Invalid value: "a\\nb": invalid character U+000A (at position 1)',
     ],
     [
-      'fieldValidation=Loose',
-      'fieldValidation: Unsupported value: "Loose": ' +
+      'fieldValidation=Lax',
+      'fieldValidation: Unsupported value: "Lax": ' +
         'supported values: "", "Ignore", "Strict", "Warn"',
     ],
   ])('DRY-2: options of every write are validated alike: %s', async (query, complaint) => {

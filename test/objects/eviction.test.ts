@@ -1,5 +1,8 @@
+import type { Pod } from '@wheelhouse/kinds/types/core/v1';
+import type { PodDisruptionBudget } from '@wheelhouse/kinds/types/policy/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let made = 0;
@@ -51,9 +54,9 @@ const none = { disruptionsAllowed: 0, currentHealthy: 1, desiredHealthy: 2 };
 const enough = { disruptionsAllowed: 0, currentHealthy: 2, desiredHealthy: 2 };
 
 async function isGoing(): Promise<boolean> {
-  const { body } = await server.get(`${pods}/p`);
+  const { body } = await server.get<ResponseOf<Pod>>(`${pods}/p`);
   const isMarked = (body.status.conditions ?? []).some(
-    (condition: { type: string }) => condition.type === marked.type,
+    (condition) => condition.type === marked.type,
   );
   const isDeleted = body.metadata.deletionTimestamp !== undefined;
   expect(isMarked, 'both or neither').toBe(isDeleted);
@@ -139,7 +142,8 @@ describe('its budget', () => {
     await makePod(ready);
     await makeBudget('b', { disruptionsAllowed: 1, currentHealthy: 3, desiredHealthy: 2 });
     expect((await evict()).status).toBe(201);
-    const { metadata, status } = (await server.get(`${budgets}/b`)).body;
+    const { metadata, status } = (await server.get<ResponseOf<PodDisruptionBudget>>(`${budgets}/b`))
+      .body;
     expect(metadata.managedFields).toContainEqual(
       expect.objectContaining({ manager: 'kube-apiserver', subresource: 'status' }),
     );

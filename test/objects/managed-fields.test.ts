@@ -49,7 +49,7 @@ describe('entries', () => {
     };
     const path = `/api/v1/namespaces/${namespace}/services/${name}`;
     const answer = await apply(server, path, body);
-    expect(ownedBy(answer, 'alice')?.['f:spec']['f:ports']).toEqual({
+    expect(ownedBy(answer, 'alice')?.['f:spec']?.['f:ports']).toEqual({
       'k:{"port":80,"protocol":"TCP"}': { '.': {}, 'f:port': {}, 'f:protocol': {} },
     });
   });
@@ -376,7 +376,7 @@ describe('merging', () => {
     const again = await apply(server, path, volume(claim));
     expect(again.status, again.text).toBe(200);
     expect(again.body.spec.claimRef).toEqual({ ...claim, uid: 'u' });
-    expect(ownedBy(again, 'alice')?.['f:spec']['f:claimRef']).toEqual({
+    expect(ownedBy(again, 'alice')?.['f:spec']?.['f:claimRef']).toEqual({
       'f:name': {},
       'f:namespace': {},
     });
@@ -398,8 +398,9 @@ describe('merging', () => {
       },
     });
     const spec = ownedBy(answer, 'alice')?.['f:spec'];
-    expect(spec['f:selector']).toEqual({});
-    const [container] = Object.values<object>(spec['f:template']['f:spec']['f:containers']);
+    expect(spec?.['f:selector']).toEqual({});
+    const containers = spec?.['f:template']?.['f:spec']?.['f:containers'] ?? {};
+    const [container] = Object.values(containers);
     expect(container).toMatchObject({ 'f:command': {} });
   });
 });
@@ -412,7 +413,7 @@ describe('schemas that change', () => {
     await apply(server, path, kind.body('one', { parts: { a: '1' } }));
     await kind.change((crd) => {
       const { properties } = crd.spec.versions[0].schema.openAPIV3Schema;
-      properties.parts['x-kubernetes-map-type'] = 'atomic';
+      properties!['parts']!['x-kubernetes-map-type'] = 'atomic';
     });
     const other = await apply(server, path, kind.body('one', { parts: { b: '1' } }), {
       manager: 'bob',
@@ -435,7 +436,7 @@ describe('schemas that change', () => {
     await apply(server, path, kind.body('one', { parts: { a: '1' } }));
     await kind.change((crd) => {
       const { properties } = crd.spec.versions[0].schema.openAPIV3Schema;
-      properties.parts['x-kubernetes-map-type'] = 'granular';
+      properties!['parts']!['x-kubernetes-map-type'] = 'granular';
     });
     const other = await apply(server, path, kind.body('one', { parts: { a: '2', b: '1' } }), {
       manager: 'bob',

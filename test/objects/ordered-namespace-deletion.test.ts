@@ -1,6 +1,7 @@
+import type { Namespace } from '@wheelhouse/kinds/types/core/v1';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { expect, test } from 'vitest';
-import { configMap, eventually } from '../support/harness.ts';
+import { configMap, eventually, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const { gates } = readFeatureGates(['OrderedNamespaceDeletion=true']);
@@ -18,8 +19,8 @@ test('DEL-4: with OrderedNamespaceDeletion, Pods are deleted before everything e
   expect(made.status).toBe(201);
   await server.request('DELETE', path);
   const remaining = async () => {
-    const conditions: { type: string; message: string }[] =
-      (await server.get(path)).body.status.conditions ?? [];
+    const { status } = (await server.get<ResponseOf<Namespace>>(path)).body;
+    const conditions: { type: string; message: string }[] = status.conditions ?? [];
     return conditions.find(({ type }) => type === 'NamespaceContentRemaining')?.message ?? '';
   };
   await eventually(async () => (await remaining()).includes('pods. has 1 resource instances'));

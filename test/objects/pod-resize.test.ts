@@ -1,7 +1,8 @@
+import type { Pod, ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { eventually, freshNamespace } from '../support/harness.ts';
+import { eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const featureGates = readFeatureGates(['InPlacePodVerticalScaling=true']).gates;
@@ -23,7 +24,7 @@ async function podOf(name: string, resources: JsonObject, spec: JsonObject = {})
 }
 
 const resized = (name: string, resources: JsonObject, more: JsonObject = {}) =>
-  server.patch(
+  server.patch<ResponseOf<Pod>>(
     `${pods(name)}/resize`,
     { spec: { containers: [{ name: 'c', resources, ...more }] } },
     'strategic',
@@ -32,7 +33,7 @@ const resized = (name: string, resources: JsonObject, more: JsonObject = {}) =>
 describe('VER-5: pods/resize', () => {
   test('VER-5: changes container resources and nothing else', async () => {
     await podOf('a', { requests: { cpu: '100m' } });
-    const { body: before } = await server.get(pods('a'));
+    const { body: before } = await server.get<ResponseOf<Pod>>(pods('a'));
     expect(before.spec.containers[0].resizePolicy).toEqual([
       { resourceName: 'cpu', restartPolicy: 'NotRequired' },
     ]);
@@ -114,7 +115,8 @@ describe('VER-5: pods/resize', () => {
     });
     await eventually(async () => {
       const path = `/api/v1/namespaces/${namespace}/resourcequotas/q`;
-      return (await server.get(path)).body.status?.used?.['requests.cpu'] !== undefined;
+      const { body } = await server.get<ResponseOf<ResourceQuota>>(path);
+      return body.status?.used?.['requests.cpu'] !== undefined;
     }, 'the quota');
     const refused = await resized('q', { requests: { cpu: '900m' } });
     expect([refused.status, refused.body.message]).toEqual([

@@ -1,6 +1,6 @@
-import type { JsonObject } from '@wheelhouse/machinery';
+import type { Deployment } from '@wheelhouse/kinds/types/apps/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, freshNamespace } from '../support/harness.ts';
+import { type Answer, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { defineThing } from './apply-kinds.ts';
 
@@ -44,9 +44,11 @@ async function made(): Promise<string> {
 const patchOf = (containers: unknown, more: object = {}) => ({
   spec: { template: { spec: { containers, ...more } } },
 });
-const containersOf = ({ body }: Answer) => body['spec'].template.spec.containers;
-const names = (answer: Answer) => containersOf(answer).map((one: { name: string }) => one.name);
-const send = (path: string, patch: unknown) => server.patch(path, patch, 'strategic');
+type DeploymentAnswer = Answer<ResponseOf<Deployment>>;
+const containersOf = ({ body }: DeploymentAnswer) => body.spec.template.spec.containers;
+const names = (answer: DeploymentAnswer) => containersOf(answer).map((one) => one.name);
+const send = (path: string, patch: unknown) =>
+  server.patch<ResponseOf<Deployment>>(path, patch, 'strategic');
 
 describe('lists', () => {
   test('PATCH-3: items merge by their merge key, and new ones are added', async () => {
@@ -58,7 +60,7 @@ describe('lists', () => {
       ]),
     );
     expect(answer.status).toBe(200);
-    expect(containersOf(answer).map((one: JsonObject) => [one.name, one.image])).toEqual([
+    expect(containersOf(answer).map((one) => [one.name, one.image])).toEqual([
       ['one', 'i:1'],
       ['two', 'i:3'],
       ['three', 'i:4'],
@@ -67,9 +69,7 @@ describe('lists', () => {
 
   test('PATCH-3: lists without a merge key are replaced', async () => {
     const answer = await send(await made(), patchOf([{ name: 'one', command: ['z'] }]));
-    expect(containersOf(answer).find((one: JsonObject) => one.name === 'one').command).toEqual([
-      'z',
-    ]);
+    expect(containersOf(answer).find((one) => one.name === 'one')?.command).toEqual(['z']);
   });
 
   test('PATCH-3: $patch: delete removes an item', async () => {
@@ -86,7 +86,7 @@ describe('lists', () => {
     const order = { '$setElementOrder/containers': [{ name: 'two' }, { name: 'one' }] };
     const answer = await send(await made(), patchOf([{ name: 'one', image: 'i:9' }], order));
     expect(names(answer)).toEqual(['two', 'one']);
-    expect(containersOf(answer)[1].image).toBe('i:9');
+    expect(containersOf(answer)[1]?.image).toBe('i:9');
   });
 
   test('PATCH-3: $deleteFromPrimitiveList removes values of a set', async () => {

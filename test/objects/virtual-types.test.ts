@@ -1,5 +1,7 @@
+import type { SelfSubjectReview, TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
+import type { PodDisruptionBudget } from '@wheelhouse/kinds/types/policy/v1';
 import { describe, expect, test } from 'vitest';
-import { freshNamespace } from '../support/harness.ts';
+import { freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const server = await withServer();
@@ -20,9 +22,13 @@ const tokenRequest = (spec: object) => ({
   spec,
 });
 
+const requestToken = (path: string, spec: object = {}) =>
+  server.post<ResponseOf<TokenRequest>>(path, tokenRequest(spec));
+
 async function whoAmI(token: string) {
   const body = { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' };
-  return server.post(`/apis/${group}/v1/selfsubjectreviews`, body, { token });
+  const path = `/apis/${group}/v1/selfsubjectreviews`;
+  return server.post<ResponseOf<SelfSubjectReview>>(path, body, { token });
 }
 
 test('CODEC-5: types without columns have no table', async () => {
@@ -66,7 +72,7 @@ describe('token', () => {
     const at = await makeAccount();
     const before = (await server.get(`${at}/serviceaccounts`)).body.metadata.resourceVersion;
     const path = `${at}/serviceaccounts/robot/token`;
-    const answer = await server.post(path, tokenRequest({ expirationSeconds: 600 }));
+    const answer = await requestToken(path, { expirationSeconds: 600 });
     expect(answer.status, answer.text).toBe(201);
     expect(answer.body).toMatchObject({ kind: 'TokenRequest', spec: { expirationSeconds: 600 } });
     const after = (await server.get(`${at}/serviceaccounts`)).body.metadata.resourceVersion;
@@ -106,7 +112,7 @@ describe('token', () => {
   test('API-6: a token of a deleted or recreated account is refused', async () => {
     const at = await makeAccount();
     const path = `${at}/serviceaccounts/robot`;
-    const { token } = (await server.post(`${path}/token`, tokenRequest({}))).body.status;
+    const { token } = (await requestToken(`${path}/token`)).body.status;
     expect((await whoAmI(token)).status).toBe(201);
     await server.remove(path);
     expect((await whoAmI(token)).status).toBe(401);
@@ -120,7 +126,7 @@ describe('token', () => {
     await makePod(at, {}, { serviceAccountName: 'robot', nodeName: 'nowhere' });
     const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name: 'p' };
     const path = `${at}/serviceaccounts/robot/token`;
-    const { token } = (await server.post(path, tokenRequest({ boundObjectRef }))).body.status;
+    const { token } = (await requestToken(path, { boundObjectRef })).body.status;
     const me = await whoAmI(token);
     expect(me.body.status.userInfo.extra['authentication.svc.io/pod-name']).toEqual(['p']);
     expect(me.body.status.userInfo.extra['authentication.svc.io/node-name']).toEqual(['nowhere']);
@@ -160,10 +166,10 @@ describe('token', () => {
   test('API-6: a token for another audience, or with a changed letter, is refused', async () => {
     const at = await makeAccount();
     const path = `${at}/serviceaccounts/robot/token`;
-    const other = await server.post(path, tokenRequest({ audiences: ['vault'] }));
+    const other = await requestToken(path, { audiences: ['vault'] });
     expect(other.body.spec.audiences).toEqual(['vault']);
     expect((await whoAmI(other.body.status.token)).status).toBe(401);
-    const { token } = (await server.post(path, tokenRequest({}))).body.status;
+    const { token } = (await requestToken(path)).body.status;
     const at3 = token.lastIndexOf('.') + 5;
     const letter = token[at3] === 'A' ? 'B' : 'A';
     const changed = token.slice(0, at3) + letter + token.slice(at3 + 1);
@@ -213,7 +219,7 @@ describe('eviction', () => {
     expect((await server.get(`${at}/pods/p`)).status).toBe(200);
     expect((await server.post(`${at}/pods/p/eviction`, eviction)).status).toBe(201);
     expect((await server.get(`${at}/pods/p`)).status).toBe(404);
-    const counted = (await server.get(`${budgets}/b`)).body.status;
+    const counted = (await server.get<ResponseOf<PodDisruptionBudget>>(`${budgets}/b`)).body.status;
     expect(counted.disruptionsAllowed).toBe(0);
     expect(Object.keys(counted.disruptedPods)).toEqual(['p']);
   });

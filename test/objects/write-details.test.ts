@@ -31,7 +31,7 @@ describe('embedded resources', () => {
     };
     const path = `${thing.path(namespace)}/${name}`;
     const one = await apply(server, path, thing.body(name, { inner }));
-    expect(ownedBy(one, 'alice')?.['f:inner']['f:metadata']).toEqual({
+    expect(ownedBy(one, 'alice')?.['f:inner']?.['f:metadata']).toEqual({
       'f:finalizers': { 'v:"a.io/b"': {} },
       'f:labels': { 'f:l': {} },
       'f:name': {},

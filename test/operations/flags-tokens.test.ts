@@ -1,5 +1,7 @@
+import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
+import type { ResponseOf } from '../support/harness.ts';
 import { flagRuns } from './flags-run.ts';
 
 const { start, refuses } = await flagRuns();
@@ -31,7 +33,7 @@ async function started(...flags: string[]) {
   };
   expect((await post(`/api/v1/namespaces/${namespace}/pods`, pod, as)).status).toBe(201);
   const ask = (spec: JsonObject) =>
-    post(
+    post<ResponseOf<TokenRequest>>(
       `${account}/token`,
       { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec },
       as,

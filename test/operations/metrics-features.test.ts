@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
+import type { Service } from '@wheelhouse/kinds/types/core/v1';
 import { expect, test } from 'vitest';
 import { establish, versionOf } from '../custom-kinds/custom-kinds.ts';
-import { configMap, freshNamespace } from '../support/harness.ts';
+import { configMap, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { issue } from '../support/issued-certificate.ts';
 import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
@@ -173,7 +174,7 @@ test('OPS-1: allocated and refused Service numbers are counted', async () => {
     ];
   };
   const before = await look();
-  const created = await server.post(path, service('a', { type: 'NodePort' }));
+  const created = await server.post<ResponseOf<Service>>(path, service('a', { type: 'NodePort' }));
   const { clusterIP, ports } = created.body.spec;
   await server.post(path, service('b', { clusterIP: '10.0.0.77' }));
   await server.post(`${path}?dryRun=All`, service('c', {}));

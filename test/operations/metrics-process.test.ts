@@ -1,6 +1,7 @@
 import { connect as connectTls } from 'node:tls';
+import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import { expect, test } from 'vitest';
-import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { configMap, eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
@@ -108,7 +109,9 @@ test('OPS-1: uses of service account tokens are counted', async () => {
   await server.post(`/api/v1/namespaces/${namespace}/pods`, pod);
   const tokenFor = async (spec: object): Promise<string> => {
     const kind = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest' };
-    return (await server.post(`${accounts}/a/token`, { ...kind, spec })).body.status.token;
+    const request = { ...kind, spec };
+    return (await server.post<ResponseOf<TokenRequest>>(`${accounts}/a/token`, request)).body.status
+      .token;
   };
   // Only tokens that admission puts into pods are extended, and counted.
   const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name: 'p' };

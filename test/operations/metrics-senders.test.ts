@@ -1,5 +1,6 @@
+import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import { expect, test } from 'vitest';
-import { freshNamespace } from '../support/harness.ts';
+import { freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
@@ -17,7 +18,8 @@ test('OPS-1: token verdicts are counted by cache hit', async () => {
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'a' } };
   await server.post(accounts, account);
   const request = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec: {} };
-  const { token } = (await server.post(`${accounts}/a/token`, request)).body.status;
+  const { token } = (await server.post<ResponseOf<TokenRequest>>(`${accounts}/a/token`, request))
+    .body.status;
   const verdicts = (text: string) => ({
     hits: counted(text, 'authentication_token_cache_request_total', { status: 'hit' }),
     misses: counted(text, 'authentication_token_cache_request_total', { status: 'miss' }),

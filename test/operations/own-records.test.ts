@@ -1,8 +1,9 @@
 import { hostname } from 'node:os';
+import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { eventually, type ResponseBody } from '../support/harness.ts';
+import { eventually, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
@@ -21,9 +22,11 @@ const maps = '/api/v1/namespaces/kube-system/configmaps';
 const record = `${maps}/kube-apiserver-legacy-service-account-token-tracking`;
 const today = () => new Date(clock.now()).toISOString().slice(0, 10);
 
-async function ownLease(): Promise<ResponseBody> {
+async function ownLease(): Promise<ResponseOf<Lease>> {
   const selector = 'apiserver.kubernetes.io/identity%3Dkube-apiserver';
-  const { body } = await server.get(`${leases}?labelSelector=${selector}`);
+  const { body } = await server.get<{ items: ResponseOf<Lease>[] }>(
+    `${leases}?labelSelector=${selector}`,
+  );
   expect(body.items).toHaveLength(1);
   const [lease] = body.items;
   if (lease === undefined) throw new Error('there is no Lease');

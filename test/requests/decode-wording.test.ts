@@ -1,6 +1,7 @@
+import type { Service } from '@wheelhouse/kinds/types/core/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { definitionOf, definitions, establish } from '../custom-kinds/custom-kinds.ts';
-import { freshNamespace } from '../support/harness.ts';
+import { freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let namespace: string;
@@ -116,7 +117,11 @@ test('PATCH-3: kind and version in a strategic merge are ignored', async () => {
 
 describe('an apply', () => {
   const apply = (plural: string, body: object) =>
-    server.patch(`${at(plural)}/x?fieldManager=m&dryRun=All`, JSON.stringify(body), 'apply');
+    server.patch<ResponseOf<Service>>(
+      `${at(plural)}/x?fieldManager=m&dryRun=All`,
+      JSON.stringify(body),
+      'apply',
+    );
   const pod = (spec: object) => ({ apiVersion: 'v1', kind: 'Pod', ...named({ spec }) });
   const containers = [{ name: 'c', image: 'i' }];
 

@@ -1,6 +1,7 @@
+import type { Service } from '@wheelhouse/kinds/types/core/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { apply, defineThing, type ThingKind } from '../objects/apply-kinds.ts';
-import { type Answer, freshNamespace } from '../support/harness.ts';
+import { type Answer, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let namespace: string;
@@ -62,7 +63,7 @@ describe('POST and PUT', () => {
   test('FV-2: Warn, the default, sends a header per field and stores the rest', async () => {
     for (const query of ['', '?fieldValidation=Warn', '?fieldValidation=']) {
       const name = fresh();
-      const answer = await server.post(services + query, service(name));
+      const answer = await server.post<ResponseOf<Service>>(services + query, service(name));
       expect(answer.status).toBe(201);
       expect(answer.warnings).toEqual(serviceComplaints);
       expect(answer.body.spec.ports[0].port).toBe(81);

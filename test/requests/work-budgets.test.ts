@@ -1,3 +1,4 @@
+import type { SelfSubjectRulesReview } from '@wheelhouse/kinds/types/authorization/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
   as,
@@ -8,7 +9,7 @@ import {
   roleOf,
 } from '../authentication/token-users.ts';
 import { cpuMsOf } from '../support/cpu-time.ts';
-import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { configMap, eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withUsers } from '../support/with-server.ts';
 
 let namespace: string;
@@ -108,11 +109,15 @@ test('TRUST-3: a rules review lists a bounded number of values and counts the re
   };
   const path = `/apis/${group}/v1/selfsubjectrulesreviews`;
   const { status } = await eventually(async () => {
-    const answer = await server.post(path, review, as('writer'));
+    const answer = await server.post<ResponseOf<SelfSubjectRulesReview>>(
+      path,
+      review,
+      as('writer'),
+    );
     return answer.body.status.incomplete ? answer.body : undefined;
   });
   expect(status.evaluationError).toBe('1 more rules are not listed');
-  const listed = status.resourceRules.flatMap((rule: { resources: string[] }) => rule.resources);
+  const listed = status.resourceRules.flatMap((rule) => rule.resources);
   expect(listed.length).toBeGreaterThan(80_000);
   expect(listed.length).toBeLessThan(100_000);
 });

@@ -1,6 +1,9 @@
+import type { Deployment } from '@wheelhouse/kinds/types/apps/v1';
+import type { HorizontalPodAutoscaler } from '@wheelhouse/kinds/types/autoscaling/v2';
+import type { CronJob } from '@wheelhouse/kinds/types/batch/v1';
 import type { PodTemplate } from '@wheelhouse/kinds/types/core/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace } from '../support/harness.ts';
+import { freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let namespace: string;
@@ -48,7 +51,7 @@ describe('legacy init container annotations', () => {
   ])('META-1: the template of %s loses them too', async (plural, api, rest) => {
     const made = template(old, plural === 'jobs' ? 'Never' : 'Always');
     const body = { metadata: { name: 'x', annotations: old }, spec: { ...rest, template: made } };
-    const answer = await server.post(at(plural, api), body);
+    const answer = await server.post<ResponseOf<Deployment>>(at(plural, api), body);
     expect(answer.status, answer.text).toBe(201);
     expect(answer.body.spec.template.metadata).not.toHaveProperty('annotations');
     expect(answer.body.metadata.annotations).toMatchObject(old);
@@ -64,7 +67,7 @@ describe('legacy init container annotations', () => {
     expect(alone.body.template?.metadata).not.toHaveProperty('annotations');
     const jobTemplate = { spec: { template: template({ ...old, b: '2' }, 'Never') } };
     const body = { metadata, spec: { schedule: '* * * * *', jobTemplate } };
-    const timed = await server.post(at('cronjobs', '/apis/batch/v1'), body);
+    const timed = await server.post<ResponseOf<CronJob>>(at('cronjobs', '/apis/batch/v1'), body);
     const kept = timed.body.spec.jobTemplate.spec.template.metadata.annotations;
     expect(kept).toEqual({ b: '2' });
   });
@@ -93,7 +96,8 @@ describe('HorizontalPodAutoscaler', () => {
   );
 
   test('FV-2: absent policies get the usual defaults', async () => {
-    const { body } = await server.post(path(), scaler({ scaleDown: { policies: null } }));
+    const absent = scaler({ scaleDown: { policies: null } });
+    const { body } = await server.post<ResponseOf<HorizontalPodAutoscaler>>(path(), absent);
     expect(body.spec.behavior.scaleDown.policies).toEqual([
       { type: 'Percent', value: 100, periodSeconds: 15 },
     ]);

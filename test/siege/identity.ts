@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
+import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import {
   type Attribute,
   authority,
@@ -20,7 +21,12 @@ import {
   temporaryFile,
 } from '../authentication/token-users.ts';
 import { type Random, randomOf } from '../fuzz/random.ts';
-import { adminToken, startTestServer, type TestServer } from '../support/harness.ts';
+import {
+  adminToken,
+  type ResponseOf,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
 import { type SiegePart, timeLimit } from './part.ts';
 
 /** The identity that a credential establishes; `refused` for an invalid one. */
@@ -104,7 +110,7 @@ async function prepare(server: TestServer): Promise<{ robot: string }> {
   const accounts = '/api/v1/namespaces/default/serviceaccounts';
   await mustCreate(server, accounts, named('ServiceAccount', 'robot'));
   const request = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec: {} };
-  const answer = await server.post(`${accounts}/robot/token`, request);
+  const answer = await server.post<ResponseOf<TokenRequest>>(`${accounts}/robot/token`, request);
   return { robot: answer.body.status.token };
 }
 

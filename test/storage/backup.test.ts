@@ -1,10 +1,11 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
 import { temporaryFile } from '../support/cleanup.ts';
-import { configMap, type TestServer } from '../support/harness.ts';
+import { configMap, type ResponseOf, type TestServer } from '../support/harness.ts';
 import { type BackupBench, createBackupBench, succeed, wheelhouse } from './backup-run.ts';
 
 let bench: BackupBench;
@@ -233,7 +234,7 @@ describe('keys', () => {
   const account = `${core}/serviceaccounts/default/token`;
   const tokenOf = async (server: TestServer): Promise<string> => {
     const body = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec: {} };
-    const answer = await server.post(account, body);
+    const answer = await server.post<ResponseOf<TokenRequest>>(account, body);
     expect(answer.status).toBe(201);
     return answer.body.status.token;
   };

@@ -1,7 +1,12 @@
-import type { JsonObject } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { describe, expect, test } from 'vitest';
-import { conditionOf, definitionOf, definitions, establish } from '../custom-kinds/custom-kinds.ts';
+import {
+  conditionOf,
+  type DefinitionResponse,
+  definitionOf,
+  definitions,
+  establish,
+} from '../custom-kinds/custom-kinds.ts';
 import { untilEnd } from '../support/cleanup.ts';
 import { eventually, type TestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -17,11 +22,11 @@ async function having(
   server: TestServer,
   group: string,
 ): Promise<string[]> {
-  const { items } = (await server.get(definitions)).body;
+  const { items } = (await server.get<{ items: DefinitionResponse[] }>(definitions)).body;
   return items
-    .filter((item) => item['spec'].group === group)
-    .filter((item: JsonObject) => conditionOf(item, condition)?.startsWith('True'))
-    .map((item): string => item['spec'].names.plural);
+    .filter((item) => item.spec.group === group)
+    .filter((item) => conditionOf(item, condition)?.startsWith('True'))
+    .map((item) => item.spec.names.plural);
 }
 
 describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {

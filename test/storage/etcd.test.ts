@@ -1,4 +1,4 @@
-import type { Endpoints } from '@wheelhouse/kinds/types/core/v1';
+import type { Endpoints, Service } from '@wheelhouse/kinds/types/core/v1';
 import type { EndpointSlice } from '@wheelhouse/kinds/types/discovery/v1';
 import { type ApiObject, silentLogger } from '@wheelhouse/machinery';
 import { startControlPlane } from '@wheelhouse/server';
@@ -10,6 +10,7 @@ import {
   connect,
   eventually,
   itemNames,
+  type ResponseOf,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -95,7 +96,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     };
     const [one, other] = await Promise.all([withServer(shared), withServer(shared)]);
     const create = (server: TestServer, name: string, spec: object = {}) =>
-      server.post('/api/v1/namespaces/default/services', {
+      server.post<ResponseOf<Service>>('/api/v1/namespaces/default/services', {
         apiVersion: 'v1',
         kind: 'Service',
         metadata: { name },

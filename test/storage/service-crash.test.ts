@@ -1,7 +1,8 @@
 import { join } from 'node:path';
+import type { Service } from '@wheelhouse/kinds/types/core/v1';
 import { expect, test } from 'vitest';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
-import { connect } from '../support/harness.ts';
+import { connect, type ResponseOf } from '../support/harness.ts';
 import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
 
 /** A range of 62 addresses. */
@@ -29,7 +30,7 @@ async function writeAndKill(server: ServerProcess): Promise<Map<string, string>>
   const writer = async (id: number) => {
     for (let count = 0; count < available; count += 1) {
       const name = `w${id}-${count}`;
-      const answer = await calls.post(path, service(name), { token });
+      const answer = await calls.post<ResponseOf<Service>>(path, service(name), { token });
       if (answer.status !== 201) return;
       allocated.set(name, answer.body.spec.clusterIP);
       if (count % 3 === 2) {
@@ -53,9 +54,9 @@ test('a server killed during writes loses no address and allocates none twice', 
   const { token } = server;
   try {
     const stored = async () => {
-      const { items } = (await calls.get(path, { token })).body;
+      const { items } = (await calls.get<{ items: ResponseOf<Service>[] }>(path, { token })).body;
       return new Map<string, string>(
-        items.map((item) => [item.metadata.name, item['spec'].clusterIP]),
+        items.map((item) => [item.metadata.name, item.spec.clusterIP]),
       );
     };
     const kept = await stored();

@@ -1,10 +1,17 @@
 import { builtinKinds } from '@wheelhouse/kinds';
+import type { Service } from '@wheelhouse/kinds/types/core/v1';
 import { dialectOf } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { establish } from '../custom-kinds/custom-kinds.ts';
 import { referenceValues } from '../kinds/reference-values.ts';
-import { type ConfigChange, configMap, eventually, startTestServer } from '../support/harness.ts';
+import {
+  type ConfigChange,
+  configMap,
+  eventually,
+  type ResponseOf,
+  startTestServer,
+} from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { onEtcd } from './etcd-config.ts';
 
@@ -230,7 +237,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     test('STORE-2: numbers that a kube-apiserver is allocating are not allocated', async () => {
       const { server, bits } = await start();
       const answers = await Promise.all(
-        ['a', 'b'].map((name) => server.post(services, serviceOf(name))),
+        ['a', 'b'].map((name) => server.post<ResponseOf<Service>>(services, serviceOf(name))),
       );
       expect(answers.map(({ status }) => status)).toEqual([201, 201]);
       const given = answers.map(({ body }) => body.spec.ports[0].nodePort);

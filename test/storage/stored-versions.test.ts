@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Deployment } from '@wheelhouse/kinds/types/apps/v1';
 import { type JsonObject, silentLogger, systemClock } from '@wheelhouse/machinery';
 import { openEmbeddedStore } from '@wheelhouse/store';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
@@ -8,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   type ConfigChange,
   eventually,
+  type ResponseOf,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -263,7 +265,9 @@ describe.each([
     });
 
     test('STORE-2: objects of removed versions get the defaults of their version', async () => {
-      const { body } = await server.get('/apis/apps/v1/namespaces/default/deployments/web');
+      const { body } = await server.get<ResponseOf<Deployment>>(
+        '/apis/apps/v1/namespaces/default/deployments/web',
+      );
       expect(body.apiVersion).toBe('apps/v1');
       expect(body.spec).toMatchObject({
         replicas: 1,

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type {
   APIGroup,
   APIResource,
+  FieldsV1,
   GroupVersionForDiscovery,
   TableColumnDefinition,
 } from '@wheelhouse/kinds/types/meta/v1';
@@ -31,7 +32,7 @@ export interface ResponseManager extends ManagedFieldsEntry {
   manager: string;
   subresource: string;
   time: string;
-  fieldsV1: Record<string, Loose>;
+  fieldsV1: FieldsV1;
 }
 
 /** The metadata of an object or a list in a response. Every member may be absent. */
@@ -83,11 +84,13 @@ export type ResponseRow = {
 /**
  * A decoded response: members that have one meaning in all kinds have its type, as if they were
  * present; other members are JSON. For the members of `spec` and `status`, and of documents of
- * OpenAPI, a test names the kind, as in `get<Deployment>(path)`.
+ * OpenAPI, a test names the type, as in `get<ResponseOf<Deployment>>(path)`.
  */
 export interface ResponseBody
-  extends JsonObject,
-    Record<'spec' | 'status' | 'paths' | 'components' | 'definitions', Loose> {
+  extends ResponseMembers,
+    Record<'spec' | 'status' | 'paths' | 'components' | 'definitions', Loose> {}
+
+interface ResponseMembers extends JsonObject {
   apiVersion: string;
   kind: string;
   metadata: ResponseMetadata;
@@ -109,6 +112,21 @@ export interface ResponseBody
   preferredVersion: GroupVersionForDiscovery;
 }
 
+/** A type whose members, at any depth, count as present. */
+type Present<Type> = Type extends (infer Item)[]
+  ? NonEmpty<Present<Item>>
+  : Type extends object
+    ? { [Name in keyof Type]-?: Present<NonNullable<Type[Name]>> }
+    : Type;
+
+/**
+ * A response with an object of a kind, as in `get<ResponseOf<Deployment>>(path)`: the spec and the
+ * status have the kind's types, as if every member were present.
+ */
+export type ResponseOf<Kind> = ResponseMembers &
+  Record<'spec' | 'status' | 'paths' | 'components' | 'definitions', JsonObject> &
+  Present<Pick<Kind, Extract<keyof Kind, 'spec' | 'status'>>>;
+
 /** The answer to a request; the body is decoded if it is JSON. */
 export interface Answer<Body = ResponseBody> {
   readonly status: number;
@@ -127,12 +145,12 @@ export interface RequestOptions {
 }
 
 /** A watch that collects its events. */
-export interface TestWatch {
-  readonly events: { type: string; object: ResponseBody }[];
+export interface TestWatch<Body = ResponseBody> {
+  readonly events: { type: string; object: Body }[];
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Resolves when the events meet the condition; rejects after 50 seconds. */
-  until(condition: (events: TestWatch['events']) => boolean, what?: string): Promise<void>;
+  until(condition: (events: TestWatch<Body>['events']) => boolean, what?: string): Promise<void>;
   /** Resolves when the server has ended the stream. */
   readonly ended: Promise<void>;
   close(): void;
@@ -161,7 +179,10 @@ export interface TestServer {
     options?: RequestOptions,
   ): Promise<Answer<Body>>;
   remove(path: string, body?: unknown, options?: RequestOptions): Promise<Answer>;
-  watch(path: string, options?: RequestOptions): Promise<TestWatch>;
+  watch<Body extends ResponseBody = ResponseBody>(
+    path: string,
+    options?: RequestOptions,
+  ): Promise<TestWatch<Body>>;
   /** Stops the server and removes its certificates; later calls return the first one's promise. */
   stop(): Promise<void>;
 }
@@ -320,7 +341,8 @@ export function connect(url: string) {
     ) => request<Body>('PATCH', path, { ...options, body, type: patchTypes[type] }),
     remove: (path: string, body?: unknown, options?: RequestOptions) =>
       request('DELETE', path, { ...options, ...(body === undefined ? {} : { body }) }),
-    watch: (path: string, options: RequestOptions = {}) => collect(open('GET', path, options)),
+    watch: <Body extends ResponseBody = ResponseBody>(path: string, options: RequestOptions = {}) =>
+      collect<Body>(open('GET', path, options)),
   };
   return { calls, close: () => session?.destroy() };
 }
@@ -333,12 +355,6 @@ function bytesOf(body: unknown): Buffer | undefined {
 
 function answerOf<Body>(head: http2.IncomingHttpHeaders, bytes: Buffer): Answer<Body> {
   const text = bytes.toString('utf8');
-  let body: Loose;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    body = undefined;
-  }
   const raw = head['warning'];
   const list = raw === undefined ? [] : Array.isArray(raw) ? raw : [raw];
   const warnings = list.flatMap((line) =>
@@ -346,15 +362,32 @@ function answerOf<Body>(head: http2.IncomingHttpHeaders, bytes: Buffer): Answer<
       (match[1] ?? '').replace(/\\(.)/g, '$1'),
     ),
   );
-  return { status: Number(head[':status']), headers: head, warnings, text, body };
+  return {
+    status: Number(head[':status']),
+    headers: head,
+    warnings,
+    text,
+    body: bodyIn<Body>(text),
+  };
+}
+
+/** Decodes JSON; returns undefined for other text. */
+function bodyIn<Body>(text: string): Body {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined as Body;
+  }
 }
 
 /** Time in milliseconds after which a condition counts as not met. */
 const conditionTimeoutMs = 50_000;
 
 /** Collects the events of a watch. */
-function collect(stream: http2.ClientHttp2Stream): Promise<TestWatch> {
-  const events: TestWatch['events'] = [];
+function collect<Body extends ResponseBody>(
+  stream: http2.ClientHttp2Stream,
+): Promise<TestWatch<Body>> {
+  const events: TestWatch<Body>['events'] = [];
   const waiting = new Set<() => void>();
   let rest = '';
   stream.setEncoding('utf8');
@@ -371,7 +404,7 @@ function collect(stream: http2.ClientHttp2Stream): Promise<TestWatch> {
     stream.on('error', () => resolve());
     stream.on('close', () => resolve());
   });
-  const until: TestWatch['until'] = (condition, what = 'the expected events') =>
+  const until: TestWatch<Body>['until'] = (condition, what = 'the expected events') =>
     new Promise((resolve, reject) => {
       const check = () => {
         if (!condition(events)) return;

@@ -1,5 +1,6 @@
+import type { StatefulSet } from '@wheelhouse/kinds/types/apps/v1';
 import { expect } from 'vitest';
-import type { TestServer } from '../support/harness.ts';
+import type { ResponseOf, TestServer } from '../support/harness.ts';
 
 const labels = { app: 'web' };
 
@@ -120,7 +121,7 @@ export function playController(
         return;
       }
       const path = `${apps(plural[owner.kind])}/${owner.name}`;
-      const current = (await server.get(path)).body.spec.template;
+      const current = (await server.get<ResponseOf<StatefulSet>>(path)).body.spec.template;
       const [main, ...more] = current.spec.containers;
       const containers = [{ ...main, image }, ...more];
       const recorded = { ...current, spec: { ...current.spec, containers }, $patch: 'replace' };

@@ -1,7 +1,9 @@
 import { certificateSigningRequest } from '@wheelhouse/kinds/testing';
+import type { CertificateSigningRequest } from '@wheelhouse/kinds/types/certificates/v1';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
+import type { ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { svcctlFor } from './svcctl-run.ts';
 
@@ -15,10 +17,10 @@ describe.each(dialectNames)('CLIENT-1: certificate, dialect %s', async (dialectN
     expect(status, text).toBe(201);
   };
   const decisionOf = async (name: string) => {
-    const { body } = await server.get(`${collection}/${name}`);
-    return body.status.conditions?.map(
-      (condition: { type: string; reason: string }) => `${condition.type} ${condition.reason}`,
+    const { body } = await server.get<ResponseOf<CertificateSigningRequest>>(
+      `${collection}/${name}`,
     );
+    return body.status.conditions?.map((condition) => `${condition.type} ${condition.reason}`);
   };
   const server = await withServer({ dialect: dialectName });
   const home = untilEnd(svcctlFor(server));

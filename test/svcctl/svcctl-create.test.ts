@@ -1,7 +1,9 @@
 import { createPrivateKey, generateKeyPairSync, webcrypto } from 'node:crypto';
+import type { Job } from '@wheelhouse/kinds/types/batch/v1';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
+import type { ResponseOf } from '../support/harness.ts';
 import { issue } from '../support/issued-certificate.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
@@ -29,7 +31,9 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
       (await on.home.run([...cronJob.split(' ').toSpliced(3, 0, '-n', on.namespace)])).code,
     ).toBe(0);
     expect((await ctl('create job j --from=cronjob/c')).out).toBe('job.batch/j created\n');
-    const { body } = await on.server.get(`/apis/batch/v1/namespaces/${on.namespace}/jobs/j`);
+    const { body } = await on.server.get<ResponseOf<Job>>(
+      `/apis/batch/v1/namespaces/${on.namespace}/jobs/j`,
+    );
     expect(body.metadata.annotations).toMatchObject({
       [dialect.label('instantiate', 'cronjob')]: 'manual',
     });

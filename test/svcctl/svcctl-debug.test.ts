@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Line, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
-import { eventually, type TestServer } from '../support/harness.ts';
+import { eventually, type ResponseOf, type TestServer } from '../support/harness.ts';
 import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { withPlayedNode } from './played-node.ts';
 import type { Outcome } from './svcctl-run.ts';
@@ -36,7 +37,7 @@ async function playDebugger(
   let name = '';
   await eventually(async () => {
     name = await pod();
-    const { body } = await server.get(`${pods}/${name}`);
+    const { body } = await server.get<ResponseOf<Pod>>(`${pods}/${name}`);
     const containers: { name: string }[] = body.spec?.[list] ?? [];
     return containers.some(({ name: listed }) => listed === container);
   }, container);

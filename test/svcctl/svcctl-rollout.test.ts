@@ -1,8 +1,9 @@
+import type { Deployment } from '@wheelhouse/kinds/types/apps/v1';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { untilEnd } from '../support/cleanup.ts';
-import { freshNamespace } from '../support/harness.ts';
+import { freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { type PlayedController, playController } from './played-workloads.ts';
 import { svcctlFor } from './svcctl-run.ts';
@@ -74,7 +75,7 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', async (dialectName)
   test("CLIENT-1: restart sets the annotation of the server's dialect", async () => {
     await controller.create('Deployment', 'web');
     expect((await ctl('rollout restart deploy/web')).out).toBe('deployment.apps/web restarted\n');
-    const { body } = await server.get(web());
+    const { body } = await server.get<ResponseOf<Deployment>>(web());
     const name = dialect.label('restartedAt', dialect.tool);
     expect(body.spec.template.metadata.annotations[name]).toMatch(/^\d{4}-.*:\d\dZ$/);
     expect(
@@ -91,7 +92,7 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', async (dialectName)
       'deployment.apps/web \nREVISION  CHANGE-CAUSE\n1         at first\n2         <none>\n\n',
     );
     expect((await ctl('rollout undo deploy/web')).out).toBe('deployment.apps/web rolled back\n');
-    const { body } = await server.get(web());
+    const { body } = await server.get<ResponseOf<Deployment>>(web());
     expect(body.spec.template.spec.containers[0].image).toBe('web:1');
     expect(body.spec.template.metadata.labels).toEqual({ app: 'web' });
     expect(body.metadata.annotations).toEqual({

@@ -1,8 +1,9 @@
+import type { Deployment } from '@wheelhouse/kinds/types/apps/v1';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { untilEnd } from '../support/cleanup.ts';
-import { freshNamespace } from '../support/harness.ts';
+import { freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { playController } from './played-workloads.ts';
 import { svcctlFor } from './svcctl-run.ts';
@@ -26,15 +27,16 @@ describe.each(dialectNames)('CLIENT-1: set, dialect %s', async (dialectName) => 
     expect((await ctl('set env deploy/web A- NEW=1 -c main')).out).toBe(
       'deployment.apps/web env updated\n',
     );
-    const { body } = await server.get(`/apis/apps/v1/namespaces/${namespace}/deployments/web`);
+    const { body } = await server.get<ResponseOf<Deployment>>(
+      `/apis/apps/v1/namespaces/${namespace}/deployments/web`,
+    );
     const [main, side] = body.spec.template.spec.containers;
     expect(main.image).toBe('web:3');
-    expect(main.env.map((one: { name: string }) => one.name)).toEqual(['B', 'C', 'NEW']);
+    expect(main.env.map((one) => one.name)).toEqual(['B', 'C', 'NEW']);
     expect(main.command).toEqual(['serve', '--all']);
-    expect(side.env).toBeUndefined();
-    const managers = body.metadata.managedFields.map(
-      (managedField: { manager: string }) => managedField.manager,
-    );
+    expect(side).toBeDefined();
+    expect(side?.env).toBeUndefined();
+    const managers = body.metadata.managedFields.map((managedField) => managedField.manager);
     expect(managers).toContain('svcctl-set');
   });
 

@@ -1,6 +1,6 @@
-import type { ApiObject } from '@wheelhouse/machinery';
+import type { ResponseBody } from '../../support/harness.ts';
 import type { Outcome, SimulatedRequest, SimulatedServer } from './simulated-server.ts';
-import { checkShown, demand, type Truth, type TruthEvent } from './truth.ts';
+import { checkShown, demand, type StandingEvent, type Truth, type TruthEvent } from './truth.ts';
 import type { World } from './world.ts';
 
 export const simulatedNamespaces = ['a', 'b'] as const;
@@ -37,7 +37,7 @@ export class SimulatedClient {
   readonly #paddingBytes: number;
   #isBusy = false;
   #serial = 0;
-  #seen: ApiObject | undefined;
+  #seen: ResponseBody | undefined;
   /** Markers of writes that failed or whose outcome is unknown, checked at the end. */
   readonly #failed: { readonly issued: Issued; readonly isSure: boolean }[] = [];
   answers = 0;
@@ -136,9 +136,9 @@ export class SimulatedClient {
   async #create(at: Place): Promise<void> {
     const { random } = this.#world;
     const marker = this.#marker();
-    const { metadata = {} } = this.#seen ?? {};
-    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: metadata.name, uid: metadata.uid };
-    const isOwned = metadata.namespace === at.collection.split('/')[4] && random.chance(0.5);
+    const metadata = this.#seen?.metadata;
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: metadata?.name, uid: metadata?.uid };
+    const isOwned = metadata?.namespace === at.collection.split('/')[4] && random.chance(0.5);
     const blockOwnerDeletion = random.chance(0.5);
     const body = json({
       metadata: {
@@ -217,7 +217,7 @@ export class SimulatedClient {
   }
 
   /** Reads the newest state, which must have existed at some moment between request and answer. */
-  async #get(at: Place): Promise<ApiObject | undefined> {
+  async #get(at: Place): Promise<ResponseBody | undefined> {
     const request = { method: 'GET', url: at.url };
     const [issued, outcome] = await this.#send(at.server, request, {
       what: `get ${at.url}`,
@@ -291,7 +291,7 @@ export class SimulatedClient {
     if (outcome === 'lost' || (outcome.status !== 200 && outcome.status !== 404)) return;
     this.#world.check(() => {
       const states = this.#truth.states(issued.key, issued.from, this.#truth.revision);
-      const isGone = (state: TruthEvent | undefined) =>
+      const isGone = (state: StandingEvent | undefined) =>
         state === undefined ||
         (outcome.status === 200 && state.object.metadata.deletionTimestamp !== undefined);
       demand(
@@ -330,7 +330,7 @@ function introduced({ object, previous }: TruthEvent): string | undefined {
 }
 
 /** Checks that a patch kept the data that it does not name. */
-function checkKept(event: TruthEvent, what: string): void {
+function checkKept(event: StandingEvent, what: string): void {
   const before = event.previous?.object?.data ?? {};
   for (const name of Object.keys(before)) {
     demand(name in event.object.data, () => `${what} at ${event.revision} lost ${name}`);

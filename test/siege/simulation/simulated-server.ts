@@ -30,13 +30,13 @@ import {
   startControllers,
   validateDefault,
 } from '@wheelhouse/server/testing';
-import type { Loose } from '../../support/harness.ts';
+import type { ResponseBody } from '../../support/harness.ts';
 import type { Backend, ProcessStore } from './simulated-store.ts';
 import { ProcessClock, type World } from './world.ts';
 
 export interface SimulatedAnswer {
   readonly status: number;
-  readonly body: Loose;
+  readonly body: ResponseBody;
 }
 
 /** `lost`: the process ended first, so the outcome of the request is unknown. */

@@ -93,8 +93,9 @@ export class Informer {
     demand(revision >= from, () => `${what} is older than ${from}, which was written before it`);
     const found = this.#truth.collection(this.#prefix, revision);
     this.#held.clear();
+    const kindOfItems = { apiVersion: 'v1', kind: body.kind.replace(/List$/, '') };
     for (const item of body.items) {
-      const whole = { apiVersion: 'v1', kind: body.kind.replace(/List$/, ''), ...item };
+      const whole = { ...kindOfItems, ...item };
       const key = this.#keyOf(item);
       const event = checkShown(this.#truth, whole, key);
       demand(found.get(key) === event, () => `${what} shows ${key} at ${event.revision}`);

@@ -1,5 +1,5 @@
 import type { Store, StoreEvent } from '@wheelhouse/store';
-import type { Loose } from '../../support/harness.ts';
+import type { ResponseBody, ResponseManager } from '../../support/harness.ts';
 import type { World } from './world.ts';
 
 /** One durable write. */
@@ -7,11 +7,23 @@ export interface TruthEvent {
   readonly revision: number;
   readonly key: string;
   /** As stored, without a version; undefined for a deletion. */
-  readonly object: Loose | undefined;
+  readonly object: ResponseBody | undefined;
   /** The object's bytes. */
   readonly text: string | undefined;
   /** The previous event at the key. */
   readonly previous: TruthEvent | undefined;
+}
+
+/** A write other than a deletion. */
+export type StandingEvent = TruthEvent & { readonly object: ResponseBody };
+
+const isStanding = (event: TruthEvent | undefined): event is StandingEvent =>
+  event?.object !== undefined;
+
+/** An object whose managed fields its writer restores. */
+interface Claim {
+  readonly metadata: { readonly managedFields?: readonly ResponseManager[] };
+  readonly data: object;
 }
 
 /** A guarantee that does not hold. */
@@ -70,7 +82,7 @@ export class Truth {
    * again, as on kube-apiserver: a write removes ownership only of the fields that it removes
    * itself.
    */
-  claim(key: string, { metadata, data }: Loose): void {
+  claim(key: string, { metadata, data }: Claim): void {
     for (const { manager, fieldsV1 } of metadata.managedFields ?? []) {
       for (const path of absentFields({ data }, fieldsV1, '')) {
         this.#claims.add(claimOf({ key, manager, path }));
@@ -83,10 +95,10 @@ export class Truth {
   }
 
   /** The object at a key after a revision; undefined if there is none. */
-  standing(key: string, revision = this.revision): TruthEvent | undefined {
+  standing(key: string, revision = this.revision): StandingEvent | undefined {
     let event = this.#newest.get(key);
     while (event !== undefined && event.revision > revision) event = event.previous;
-    return event?.object === undefined ? undefined : event;
+    return isStanding(event) ? event : undefined;
   }
 
   /** The revision that removed the object at a key; undefined if it exists or never existed. */
@@ -96,20 +108,20 @@ export class Truth {
   }
 
   /** All states of a key from one revision to another, including the initial one. */
-  states(key: string, from: number, to: number): (TruthEvent | undefined)[] {
-    const states: (TruthEvent | undefined)[] = [];
+  states(key: string, from: number, to: number): (StandingEvent | undefined)[] {
+    const states: (StandingEvent | undefined)[] = [];
     let event = this.#newest.get(key);
     for (; event !== undefined; event = event.previous) {
       if (event.revision > to) continue;
-      states.push(event.object === undefined ? undefined : event);
+      states.push(isStanding(event) ? event : undefined);
       if (event.revision <= from) return states;
     }
     return [...states, undefined];
   }
 
   /** Everything below a prefix after a revision, by key. */
-  collection(prefix: string, revision: number): Map<string, TruthEvent> {
-    const found = new Map<string, TruthEvent>();
+  collection(prefix: string, revision: number): Map<string, StandingEvent> {
+    const found = new Map<string, StandingEvent>();
     for (const key of this.#newest.keys()) {
       const event = key.startsWith(prefix) ? this.standing(key, revision) : undefined;
       if (event !== undefined) found.set(key, event);
@@ -123,15 +135,15 @@ export class Truth {
     const text = event.type === 'put' ? event.value.toString('utf8') : undefined;
     this.#world.note(`write ${revision} ${key} ${text}`);
     const object = text === undefined ? undefined : JSON.parse(text);
-    const added = { revision, key, text, object, previous: this.#newest.get(key) };
+    const added: TruthEvent = { revision, key, text, object, previous: this.#newest.get(key) };
     this.events.push(added);
     this.#newest.set(key, added);
-    if (object !== undefined) checkWrite(added, this.#claims);
+    if (isStanding(added)) checkWrite(added, this.#claims);
   }
 }
 
 /** Checks each write by itself: owners of fields, identity, and deletion marks. */
-function checkWrite(event: TruthEvent, claims: ReadonlySet<string>): void {
+function checkWrite(event: StandingEvent, claims: ReadonlySet<string>): void {
   const { object, key, revision } = event;
   const what = () => `${key} at revision ${revision}: `;
   for (const { manager, fieldsV1 } of object.metadata.managedFields ?? []) {
@@ -177,7 +189,7 @@ function childOf(value: unknown, step: string): readonly [unknown, boolean] {
 }
 
 /** Checks that a returned object is exactly the write of its version. */
-export function checkShown(truth: Truth, shown: Loose, key: string): TruthEvent {
+export function checkShown(truth: Truth, shown: ResponseBody, key: string): StandingEvent {
   const revision = Number(shown.metadata.resourceVersion);
   const event = truth.at(revision);
   demand(
@@ -186,7 +198,10 @@ export function checkShown(truth: Truth, shown: Loose, key: string): TruthEvent 
   );
   const { resourceVersion: _, ...metadata } = shown.metadata;
   const bare = { ...shown, metadata };
-  demand(isSame(bare, event.object), () => `${key} at ${revision} was shown as nobody wrote it`);
+  demand(
+    isStanding(event) && isSame(bare, event.object),
+    () => `${key} at ${revision} was shown as nobody wrote it`,
+  );
   return event;
 }
 
