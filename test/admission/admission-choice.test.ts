@@ -1,4 +1,5 @@
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import type { Pod } from '@wheelhouse/kinds/types/core/v1';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
 
@@ -7,6 +8,7 @@ import {
   configMap,
   eventually,
   freshNamespace,
+  type ResponseOf,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -53,10 +55,8 @@ test('ADM-1: --admission-control runs only the plugins it names', async () => {
 test('ADM-1: the flags set the default toleration seconds', async () => {
   const seconds = { notReadyTolerationSeconds: 7, unreachableTolerationSeconds: 8 };
   await within({ disabled, ...seconds }, async (server, core) => {
-    const { body } = await server.post(`${core}/pods`, pod('p'));
-    expect(
-      body.spec.tolerations.map((toleration: JsonObject) => toleration.tolerationSeconds),
-    ).toEqual([7, 8]);
+    const { body } = await server.post<ResponseOf<Pod>>(`${core}/pods`, pod('p'));
+    expect(body.spec.tolerations.map((toleration) => toleration.tolerationSeconds)).toEqual([7, 8]);
   });
 });
 
@@ -69,7 +69,10 @@ test('ADM-1: AlwaysAdmit refuses nothing', async () => {
 test('ADM-1: AlwaysPullImages forces every image to be pulled', async () => {
   await within({ disabled, enabled: ['AlwaysPullImages'] }, async (server, core) => {
     const initContainers = [{ name: 'i', image: 'y:1', imagePullPolicy: 'Never' }];
-    const { body } = await server.post(`${core}/pods`, pod('p', { initContainers }));
+    const { body } = await server.post<ResponseOf<Pod>>(
+      `${core}/pods`,
+      pod('p', { initContainers }),
+    );
     expect(body.spec.containers[0].imagePullPolicy).toBe('Always');
     expect(body.spec.initContainers[0].imagePullPolicy).toBe('Always');
   });
@@ -123,13 +126,13 @@ test('ADM-1: ExtendedResourceToleration adds tolerations for extended resources'
     const amounts = { 'example.com/gpu': '1', cpu: '1' };
     const resources = { requests: amounts, limits: amounts };
     const containers = [{ name: 'main', image: 'x', resources }];
-    const { body } = await server.post(`${core}/pods`, pod('p', { containers }));
+    const { body } = await server.post<ResponseOf<Pod>>(`${core}/pods`, pod('p', { containers }));
     expect(body.spec.tolerations).toContainEqual({
       key: 'example.com/gpu',
       operator: 'Exists',
       effect: 'NoSchedule',
     });
-    const keys = body.spec.tolerations.map((toleration: JsonObject) => toleration.key);
+    const keys = body.spec.tolerations.map((toleration) => toleration.key);
     expect(keys).not.toContain('cpu');
   });
 });
@@ -166,8 +169,9 @@ test('ADM-1: PodTolerationRestriction merges and restricts tolerations by namesp
     expect((await server.post(path, pod('p'))).body.spec.tolerations).toEqual([own]);
     const resources = { requests: { cpu: '1' } };
     const asking = { containers: [{ name: 'main', image: 'x', resources }] };
-    const { tolerations } = (await server.post(path, pod('asks', asking))).body.spec;
-    expect(tolerations.map((toleration: JsonObject) => toleration.key)).toEqual([
+    const { tolerations } = (await server.post<ResponseOf<Pod>>(path, pod('asks', asking))).body
+      .spec;
+    expect(tolerations.map((toleration) => toleration.key)).toEqual([
       'own',
       'node.svc.io/memory-pressure',
     ]);

@@ -1,7 +1,9 @@
+import type { MutatingAdmissionPolicyBinding } from '@wheelhouse/kinds/types/admissionregistration/v1alpha1';
+import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { configMap } from '../support/harness.ts';
+import { configMap, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { type PolicyKit, policyKit } from './admission-policies.ts';
 import { registration } from './admission-service.ts';
@@ -39,7 +41,7 @@ const pod = (name: string, spec: JsonObject = {}): JsonObject => ({
 const pods = { operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] };
 const aboutPods = { resourceRules: [pods] };
 const createPod = (name: string, spec: JsonObject = {}) =>
-  server.post(`/api/v1/namespaces/${kit.namespace}/pods`, pod(name, spec));
+  server.post<ResponseOf<Pod>>(`/api/v1/namespaces/${kit.namespace}/pods`, pod(name, spec));
 
 describe('ADM-3: apply configurations', () => {
   test('ADM-3: an apply configuration changes only the fields it names', async () => {
@@ -59,7 +61,8 @@ describe('ADM-3: apply configurations', () => {
     expect(made.status).toBe(201);
     const [first, second] = made.body.spec.containers;
     expect(first).toMatchObject({ name: 'c', env: [{ name: 'E', value: '1' }], image: 'i' });
-    expect(second.env).toBeUndefined();
+    expect(second).toBeDefined();
+    expect(second?.env).toBeUndefined();
   });
 
   test.each<[string, string, string]>([
@@ -182,7 +185,8 @@ describe('ADM-3: mutating policies', () => {
       { paramRef: { name: 'none', namespace: kit.params } },
     );
     const path = `/apis/${registration}/v1alpha1/mutatingadmissionpolicybindings/${binding}`;
-    expect((await server.get(path)).body.spec.paramRef.parameterNotFoundAction).toBe('Deny');
+    const { spec } = (await server.get<ResponseOf<MutatingAdmissionPolicyBinding>>(path)).body;
+    expect(spec.paramRef.parameterNotFoundAction).toBe('Deny');
     const refused = await create();
     expect(refused.status).toBe(403);
     expect(refused.body.message).toContain('no params found for policy binding with `Deny`');

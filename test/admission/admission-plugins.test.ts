@@ -1,8 +1,13 @@
-import type { Container } from '@wheelhouse/kinds/types/core/v1';
+import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import { eventually, freshNamespace, type ResponseBody } from '../support/harness.ts';
+import {
+  eventually,
+  freshNamespace,
+  type ResponseBody,
+  type ResponseOf,
+} from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const classGroup = (stem: string) => `${stem}.svc.io/v1`;
@@ -35,8 +40,8 @@ describe('plugins that run by default', async () => {
   const core = (path: string) => `/api/v1/namespaces/${ns}/${path}`;
   const cluster = (stem: string, resource: string) => `/apis/${stem}.svc.io/v1/${resource}`;
 
-  async function created(path: string, object: object): Promise<ResponseBody> {
-    const answer = await server.post(path, object);
+  async function created<Body = ResponseBody>(path: string, object: object): Promise<Body> {
+    const answer = await server.post<Body>(path, object);
     expect(answer.status, answer.text).toBe(201);
     return answer.body;
   }
@@ -226,13 +231,12 @@ describe('plugins that run by default', async () => {
         tolerations: [{ key: 'heavy', operator: 'Exists', effect: 'NoSchedule' }],
       },
     });
-    const { spec } = await created(core('pods'), pod('heavy', { runtimeClassName: 'heavy' }));
+    const made = pod('heavy', { runtimeClassName: 'heavy' });
+    const { spec } = await created<ResponseOf<Pod>>(core('pods'), made);
     expect(spec.overhead).toEqual({ cpu: '250m', memory: '64Mi' });
     expect(spec.nodeSelector).toEqual({ kind: 'heavy' });
     expect(spec.tolerations[0] ?? {}).toMatchObject({ effect: expect.any(String) });
-    expect(spec.tolerations.map((toleration: { key: string }) => toleration.key)).toContain(
-      'heavy',
-    );
+    expect(spec.tolerations.map((toleration) => toleration.key)).toContain('heavy');
     const forbidden = 'pods "h" is forbidden:';
     const refused = (more: object) => refusal(core('pods'), pod('h', more));
     expect(await refused({ runtimeClassName: 'absent' })).toBe(
@@ -314,15 +318,15 @@ describe('LimitRanger', async () => {
         container('i', { requests: { cpu: '1', memory: '1' }, limits: { cpu: '1', memory: '1' } }),
       ],
     };
-    const { body } = await server.post(`${core}/pods`, pod('p', spec));
-    expect(body.spec.containers.map((one: Container) => one.resources)).toEqual([
+    const { body } = await server.post<ResponseOf<Pod>>(`${core}/pods`, pod('p', spec));
+    expect(body.spec.containers.map((one) => one.resources)).toEqual([
       { limits: { cpu: '2', memory: '1Gi' }, requests: { cpu: '500m', memory: '1Gi' } },
       { limits: { cpu: '1', memory: '1Gi' }, requests: { cpu: '1', memory: '1Gi' } },
     ]);
     expect(body.metadata.annotations['svc.io/limit-ranger']).toBe(
       'LimitRanger plugin set: cpu, memory request for container a; cpu, memory limit for container a; memory request for container b; memory limit for container b',
     );
-    const dry = await server.post(`${core}/pods?dryRun=All`, pod('dry'));
+    const dry = await server.post<ResponseOf<Pod>>(`${core}/pods?dryRun=All`, pod('dry'));
     expect(dry.body.spec.containers[0].resources.requests.cpu).toBe('500m');
   });
 

@@ -1,8 +1,8 @@
-import type { ManagedFieldsEntry } from '@wheelhouse/kinds/types/meta/v1';
+import type { ValidatingAdmissionPolicy } from '@wheelhouse/kinds/types/admissionregistration/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeEach, expect, test } from 'vitest';
 import { causesOf, establish } from '../custom-kinds/custom-kinds.ts';
-import { eventually } from '../support/harness.ts';
+import { eventually, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { type PolicyKit, policies, policyKit } from './admission-policies.ts';
 
@@ -26,7 +26,9 @@ const rule = (group: string, ...resources: string[]): JsonObject => ({
 /** The status that the controller writes to a policy. */
 async function checked(name: string, generation = 1) {
   return eventually(async () => {
-    const { status } = (await server.get(`${policies}/${name}`)).body;
+    const { status } = (
+      await server.get<ResponseOf<ValidatingAdmissionPolicy>>(`${policies}/${name}`)
+    ).body;
     return status?.observedGeneration === generation ? status : undefined;
   }, 'the types were not checked');
 }
@@ -89,7 +91,7 @@ test('ADM-3: parameters and variables are typed', async () => {
   const [first, second] = typeChecking.expressionWarnings;
   expect(first).toMatchObject({ fieldRef: 'spec.validations[1].expression' });
   expect(first.warning).toContain("undefined field 'spec'");
-  expect(second.warning).toContain(
+  expect(second?.warning).toContain(
     "found no matching overload for '_==_' applied to '(int, string)'",
   );
 });
@@ -214,9 +216,7 @@ test('ADM-3: the controller applies the status with its field manager', async ()
   await checked(name);
   const { metadata } = (await server.get(`${policies}/${name}`)).body;
   const manager = 'validatingadmissionpolicy-status-controller';
-  const entry = metadata.managedFields.find(
-    (managedField: ManagedFieldsEntry) => managedField.manager === manager,
-  );
+  const entry = metadata.managedFields.find((managedField) => managedField.manager === manager);
   const fields = { 'f:observedGeneration': {}, 'f:typeChecking': { 'f:expressionWarnings': {} } };
   expect(entry).toMatchObject({
     operation: 'Apply',

@@ -1,6 +1,7 @@
+import type { ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import { describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { configMap, eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const server = await withServer({ controllers: ['resourcequota-controller'] });
@@ -28,8 +29,11 @@ async function withQuota(hard: Record<string, string>, more: object = {}): Promi
   return core;
 }
 
+const quotaOf = async (core: string) =>
+  (await server.get<ResponseOf<ResourceQuota>>(`${core}/resourcequotas/quota`)).body;
+
 async function used(core: string): Promise<Record<string, string>> {
-  return (await server.get(`${core}/resourcequotas/quota`)).body.status.used;
+  return (await quotaOf(core)).status.used;
 }
 
 const uses = (core: string, wanted: Record<string, string>) =>
@@ -110,10 +114,7 @@ describe('ADM-1: counts', () => {
     await mustCreate(server, `${core}/configmaps`, configMap('a'));
     const raised = { spec: { hard: { configmaps: '2' } } };
     await server.patch(`${core}/resourcequotas/quota`, raised, 'merge');
-    await eventually(
-      async () =>
-        (await server.get(`${core}/resourcequotas/quota`)).body.status.hard.configmaps === '2',
-    );
+    await eventually(async () => (await quotaOf(core)).status.hard.configmaps === '2');
     await mustCreate(server, `${core}/configmaps`, configMap('b'));
   });
 });

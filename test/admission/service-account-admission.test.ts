@@ -1,7 +1,8 @@
+import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import { freshNamespace, type ResponseBody } from '../support/harness.ts';
+import { freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let ns: string;
@@ -22,8 +23,8 @@ function pod(name: string, spec: object = {}, metadata: object = {}): ApiObject 
   };
 }
 
-async function created(object: object, query = ''): Promise<ResponseBody> {
-  const answer = await server.post(core('pods') + query, object);
+async function created(object: object, query = ''): Promise<ResponseOf<Pod>> {
+  const answer = await server.post<ResponseOf<Pod>>(core('pods') + query, object);
   expect(answer.status, answer.text).toBe(201);
   return answer.body;
 }
@@ -91,7 +92,7 @@ describe('ADM-1: the account of a pod', () => {
         containers: [{ name: 'main', image: 'x', volumeMounts: [own] }],
       }),
     );
-    expect(spec.volumes.map((one: { name: string }) => one.name)).toEqual(['own']);
+    expect(spec.volumes.map((one) => one.name)).toEqual(['own']);
     expect(spec.containers[0].volumeMounts).toEqual([own]);
   });
 

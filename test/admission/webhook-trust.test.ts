@@ -1,4 +1,5 @@
 import https from 'node:https';
+import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import { issueCertificate } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -8,7 +9,7 @@ import {
 } from '../custom-kinds/conversion-service.ts';
 import { sample } from '../operations/metric-samples.ts';
 import { untilEnd } from '../support/cleanup.ts';
-import { configMap, freshNamespace } from '../support/harness.ts';
+import { configMap, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { startWebhookService } from '../support/webhook-service.ts';
 import { withServer } from '../support/with-server.ts';
 import { hooksOf, startAdmissionService } from './admission-service.ts';
@@ -66,7 +67,9 @@ describe('a bundle with the serving certificate itself, without its authority', 
     });
     const reviews = '/apis/authentication.svc.io/v1/selfsubjectreviews';
     const body = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
-    const answer = await asking.post(reviews, body, { token: 'opaque' });
+    const answer = await asking.post<ResponseOf<SelfSubjectReview>>(reviews, body, {
+      token: 'opaque',
+    });
     expect(answer.body.status?.userInfo?.username).toBe('amy');
   });
 });

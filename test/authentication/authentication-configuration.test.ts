@@ -1,9 +1,15 @@
 import { rmSync, writeFileSync } from 'node:fs';
+import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import type { Logger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
 import { temporaryFile, untilEnd } from '../support/cleanup.ts';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import {
+  eventually,
+  type ResponseOf,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import { clientId, signingPair, startProvider } from './oidc-provider.ts';
@@ -80,7 +86,7 @@ function collecting(lines: string[]): Logger {
 }
 
 const whoAmI = (server: TestServer, token: string | undefined) =>
-  server.post(
+  server.post<ResponseOf<SelfSubjectReview>>(
     `/apis/${group}/v1/selfsubjectreviews`,
     { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' },
     { token },

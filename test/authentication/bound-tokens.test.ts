@@ -1,8 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
+import type { TokenRequest, TokenReview } from '@wheelhouse/kinds/types/authentication/v1';
 import { readSigningKey, signClaims, tokenPayload } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
 import { temporaryFile } from '../support/cleanup.ts';
-import { freshNamespace } from '../support/harness.ts';
+import { freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { skippingClock } from '../support/skipping-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import { mustCreate } from './token-users.ts';
@@ -22,7 +23,8 @@ const statusWith = async (token: string) =>
 
 async function errorOf(token: string): Promise<string | undefined> {
   const reviews = '/apis/authentication.svc.io/v1/tokenreviews';
-  const { body } = await server.post(reviews, { ...review, kind: 'TokenReview', spec: { token } });
+  const request = { ...review, kind: 'TokenReview', spec: { token } };
+  const { body } = await server.post<ResponseOf<TokenReview>>(reviews, request);
   return body.status.error;
 }
 
@@ -50,7 +52,10 @@ async function started() {
       const { kind, name } = names[resource];
       const boundObjectRef = kind === 'ServiceAccount' ? undefined : { kind, name };
       const request = { ...review, kind: 'TokenRequest', spec: { boundObjectRef } };
-      const answer = await server.post(`${core}/serviceaccounts/robot/token`, request);
+      const answer = await server.post<ResponseOf<TokenRequest>>(
+        `${core}/serviceaccounts/robot/token`,
+        request,
+      );
       expect(answer.status, answer.text).toBe(201);
       return answer.body.status.token;
     },

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
+import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
-import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { temporaryFile } from '../support/cleanup.ts';
-import type { Answer } from '../support/harness.ts';
+import type { Answer, ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import {
   type Attribute,
@@ -47,7 +47,7 @@ async function getAs(name: Buffer, path: string): Promise<Pick<Answer, 'status' 
 async function send(
   name: Buffer,
   { method, path, body }: { method: string; path: string; body?: object },
-): Promise<Pick<Answer, 'status' | 'body'>> {
+): Promise<Pick<Answer<ResponseOf<SelfSubjectReview>>, 'status' | 'body'>> {
   const request = https.request(new URL(path, server.url), {
     method,
     ...authority.issue(name),
@@ -61,7 +61,7 @@ async function send(
 }
 
 /** The user that the server derives from the holder's certificate. */
-async function whoIs(name: Buffer): Promise<JsonObject> {
+async function whoIs(name: Buffer) {
   const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
   const path = '/apis/authentication.svc.io/v1/selfsubjectreviews';
   const answer = await send(name, { method: 'POST', path, body: review });

@@ -1,9 +1,10 @@
 import { join } from 'node:path';
+import type { TokenRequest, TokenReview } from '@wheelhouse/kinds/types/authentication/v1';
 import { type Clock, silentLogger, systemClock } from '@wheelhouse/machinery';
 import type { JSONWebKeySet } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
-import type { ConfigChange } from '../support/harness.ts';
+import type { ConfigChange, ResponseOf } from '../support/harness.ts';
 import { signerKey, startTokenSigner } from '../support/token-signer.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -41,17 +42,20 @@ async function started(change: ConfigChange = {}) {
     spec: { serviceAccountName: 'reader', containers: [{ name: 'c', image: 'i' }] },
   });
   const ask = (spec: object = {}) =>
-    running.post(`${account}/token`, {
+    running.post<ResponseOf<TokenRequest>>(`${account}/token`, {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
       spec,
     });
   const review = async (token: string) => {
-    const { body } = await running.post('/apis/authentication.k8s.io/v1/tokenreviews', {
-      apiVersion: 'authentication.k8s.io/v1',
-      kind: 'TokenReview',
-      spec: { token },
-    });
+    const { body } = await running.post<ResponseOf<TokenReview>>(
+      '/apis/authentication.k8s.io/v1/tokenreviews',
+      {
+        apiVersion: 'authentication.k8s.io/v1',
+        kind: 'TokenReview',
+        spec: { token },
+      },
+    );
     return body.status;
   };
   return { running, ask, review };

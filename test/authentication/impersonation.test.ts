@@ -1,7 +1,8 @@
 import http from 'node:http';
+import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import { describe, expect, test } from 'vitest';
 
-import { startTestServer } from '../support/harness.ts';
+import { type ResponseOf, startTestServer } from '../support/harness.ts';
 import { withUsers } from '../support/with-server.ts';
 import { as, bindingOf, mustCreate, rbacPath, roleOf } from './token-users.ts';
 
@@ -33,7 +34,10 @@ await mustCreate(
  * token.
  */
 function review(headers: Record<string, string | string[]>, options: { token?: string } = {}) {
-  return server.post(path, identity, { ...options, headers: headers as Record<string, string> });
+  return server.post<ResponseOf<SelfSubjectReview>>(path, identity, {
+    ...options,
+    headers: headers as Record<string, string>,
+  });
 }
 
 async function userWith(headers: Record<string, string | string[]>) {

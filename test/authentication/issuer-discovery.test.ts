@@ -1,8 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
+import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import { expect, test } from 'vitest';
 import { temporaryFile } from '../support/cleanup.ts';
-import { freshNamespace } from '../support/harness.ts';
+import { freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -23,7 +24,7 @@ async function accountToken(): Promise<string> {
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'reader' } };
   expect((await server.post(accounts, account)).status).toBe(201);
   const request = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec: {} };
-  const answer = await server.post(`${accounts}/reader/token`, request);
+  const answer = await server.post<ResponseOf<TokenRequest>>(`${accounts}/reader/token`, request);
   expect(answer.status).toBe(201);
   return answer.body.status.token;
 }
@@ -67,7 +68,7 @@ test('AUTHN-6: an issuer that is not an https URL has no discovery document', as
 });
 
 test('API-11: / lists the paths to users who may read it', async () => {
-  const { status, body, text } = await server.get('/');
+  const { status, body, text } = await server.get<{ paths: string[] }>('/');
   expect(status).toBe(200);
   expect(text).toBe(JSON.stringify(body, null, 2));
   expect(body.paths).toEqual([...body.paths].sort());

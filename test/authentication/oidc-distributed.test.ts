@@ -1,6 +1,7 @@
+import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFile, untilEnd } from '../support/cleanup.ts';
-import { eventually } from '../support/harness.ts';
+import { eventually, type ResponseOf } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import { clientId, inSeconds, signingPair, startProvider } from './oidc-provider.ts';
@@ -66,7 +67,7 @@ beforeEach(() => {
 });
 
 const whoAmI = (token: string) =>
-  server.post(
+  server.post<ResponseOf<SelfSubjectReview>>(
     `/apis/${group}/v1/selfsubjectreviews`,
     { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' },
     { token },

@@ -1,8 +1,9 @@
+import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import type { Logger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFile, untilEnd } from '../support/cleanup.ts';
-import { eventually, type TestServer } from '../support/harness.ts';
+import { eventually, type ResponseOf, type TestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import {
@@ -48,7 +49,7 @@ function start(
 }
 
 const whoAmI = (server: TestServer, token: string) =>
-  server.post(
+  server.post<ResponseOf<SelfSubjectReview>>(
     `/apis/${group}/v1/selfsubjectreviews`,
     { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' },
     { token },

@@ -1,9 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto';
+import type { SelfSubjectReview, TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureCa } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
 import { temporaryFile, temporaryFolder } from '../support/cleanup.ts';
-import { eventually, freshNamespace } from '../support/harness.ts';
+import { eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -63,11 +64,15 @@ describe('a default account in every namespace', () => {
     await present(accountOf(namespace));
     const group = 'authentication.svc.io/v1';
     const request = { apiVersion: group, kind: 'TokenRequest', spec: {} };
-    const made = await server.post(`${accountOf(namespace)}/token`, request);
+    const made = await server.post<ResponseOf<TokenRequest>>(
+      `${accountOf(namespace)}/token`,
+      request,
+    );
     expect(made.status, made.text).toBe(201);
     const review = { apiVersion: group, kind: 'SelfSubjectReview' };
     const { token } = made.body.status;
-    const me = await server.post(`/apis/${group}/selfsubjectreviews`, review, { token });
+    const reviews = `/apis/${group}/selfsubjectreviews`;
+    const me = await server.post<ResponseOf<SelfSubjectReview>>(reviews, review, { token });
     const { username } = me.body.status.userInfo;
     expect(username).toBe(`system:serviceaccount:${namespace}:default`);
   });

@@ -1,10 +1,11 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { TokenRequest, TokenReview } from '@wheelhouse/kinds/types/authentication/v1';
 import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../support/cleanup.ts';
-import type { ConfigChange } from '../support/harness.ts';
+import type { ConfigChange, ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const emulatedMinor = 31;
@@ -28,17 +29,20 @@ async function started(pairs: readonly string[] = [], change: ConfigChange = {})
   const spec = { serviceAccountName: 'reader', nodeName: 'n', containers };
   await running.post(`${core}/pods`, { metadata: { name: 'p' }, spec });
   const ask = (kind: 'Node' | 'Pod', name: string) =>
-    running.post(`${core}/serviceaccounts/reader/token`, {
+    running.post<ResponseOf<TokenRequest>>(`${core}/serviceaccounts/reader/token`, {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
       spec: { boundObjectRef: { apiVersion: 'v1', kind, name } },
     });
   const extraOf = async (token: string): Promise<string[]> => {
-    const { body } = await running.post('/apis/authentication.k8s.io/v1/tokenreviews', {
-      apiVersion: 'authentication.k8s.io/v1',
-      kind: 'TokenReview',
-      spec: { token },
-    });
+    const { body } = await running.post<ResponseOf<TokenReview>>(
+      '/apis/authentication.k8s.io/v1/tokenreviews',
+      {
+        apiVersion: 'authentication.k8s.io/v1',
+        kind: 'TokenReview',
+        spec: { token },
+      },
+    );
     expect(body.status.authenticated).toBe(true);
     const names = Object.keys(body.status.user.extra ?? {});
     return names.map((name) => name.replace('authentication.kubernetes.io/', '')).sort();

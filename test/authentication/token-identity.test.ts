@@ -1,8 +1,10 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
+import type { SelfSubjectReview, TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readSigningKey } from '@wheelhouse/server/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFile } from '../support/cleanup.ts';
+import type { ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { mustCreate } from './token-users.ts';
 
@@ -30,7 +32,7 @@ beforeAll(async () => {
 
 async function issueToken(): Promise<string> {
   const request = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec: {} };
-  const answer = await server.post(`${account}/token`, request);
+  const answer = await server.post<ResponseOf<TokenRequest>>(`${account}/token`, request);
   expect(answer.status, answer.text).toBe(201);
   return answer.body.status.token;
 }
@@ -49,7 +51,8 @@ async function legacyToken(): Promise<string> {
   return Buffer.from(tokenOf(watch.events) ?? '', 'base64').toString();
 }
 
-const withToken = (token: string) => server.post(whoAmI, review, { token });
+const withToken = (token: string) =>
+  server.post<ResponseOf<SelfSubjectReview>>(whoAmI, review, { token });
 
 /** A token with one part replaced. */
 function changed(token: string, at: 0 | 1 | 2, change: (part: string) => string): string {

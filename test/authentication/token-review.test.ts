@@ -1,6 +1,7 @@
+import type { TokenRequest, TokenReview } from '@wheelhouse/kinds/types/authentication/v1';
 import { describe, expect, test } from 'vitest';
 
-import { freshNamespace } from '../support/harness.ts';
+import { freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withUsers } from '../support/with-server.ts';
 import { as } from './token-users.ts';
 
@@ -11,7 +12,7 @@ const own = 'https://svc.default.svc';
 const server = await withUsers([{ name: 'jane', groups: ['dev'] }]);
 
 const review = (spec: object, options: object = {}) =>
-  server.post(path, { apiVersion, kind: 'TokenReview', spec }, options);
+  server.post<ResponseOf<TokenReview>>(path, { apiVersion, kind: 'TokenReview', spec }, options);
 
 async function accountToken(audiences: readonly string[] = []) {
   const namespace = await freshNamespace(server);
@@ -20,10 +21,10 @@ async function accountToken(audiences: readonly string[] = []) {
   const account = await server.post(accounts, body);
   expect(account.status, account.text).toBe(201);
   const request = { apiVersion, kind: 'TokenRequest', spec: { audiences } };
-  const answer = await server.post(`${accounts}/robot/token`, request);
+  const answer = await server.post<ResponseOf<TokenRequest>>(`${accounts}/robot/token`, request);
   expect(answer.status, answer.text).toBe(201);
   const { uid } = account.body.metadata;
-  return { namespace, uid, path: `${accounts}/robot`, token: answer.body.status.token as string };
+  return { namespace, uid, path: `${accounts}/robot`, token: answer.body.status.token };
 }
 
 describe('TokenReview', () => {

@@ -1,7 +1,8 @@
+import type { SelfSubjectRulesReview } from '@wheelhouse/kinds/types/authorization/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
 
-import { eventually, freshNamespace } from '../support/harness.ts';
+import { eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withUsers } from '../support/with-server.ts';
 
 const apiVersion = 'authorization.svc.io/v1';
@@ -181,7 +182,7 @@ describe('reviews of others', () => {
 
 describe('SelfSubjectRulesReview', () => {
   const ask = (spec: object) =>
-    server.post(
+    server.post<ResponseOf<SelfSubjectRulesReview>>(
       `${path}/selfsubjectrulesreviews`,
       review('SelfSubjectRulesReview', spec),
       as('jane'),

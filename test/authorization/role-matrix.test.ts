@@ -1,8 +1,9 @@
+import type { SubjectAccessReview } from '@wheelhouse/kinds/types/authorization/v1';
 import type { APIGroup, GroupVersionForDiscovery } from '@wheelhouse/kinds/types/meta/v1';
 import { beforeAll, expect, test } from 'vitest';
 import { bindingOf, mustCreate, rbacPath } from '../authentication/token-users.ts';
 
-import { eventually, freshNamespace } from '../support/harness.ts';
+import { eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withUsers } from '../support/with-server.ts';
 
 /**
@@ -134,7 +135,8 @@ async function isAllowed(user: string, key: string, namespace = ns): Promise<boo
   const [verb, group, path = ''] = key.split(' ');
   const [resource, subresource = ''] = path.split('/');
   const resourceAttributes = { verb, group, resource, subresource, namespace };
-  const answer = await server.post('/apis/authorization.svc.io/v1/subjectaccessreviews', {
+  const reviews = '/apis/authorization.svc.io/v1/subjectaccessreviews';
+  const answer = await server.post<ResponseOf<SubjectAccessReview>>(reviews, {
     apiVersion: 'authorization.svc.io/v1',
     kind: 'SubjectAccessReview',
     spec: { user, resourceAttributes },

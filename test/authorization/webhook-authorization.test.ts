@@ -1,7 +1,13 @@
+import type { SelfSubjectRulesReview } from '@wheelhouse/kinds/types/authorization/v1';
 import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
-import { type ConfigChange, eventually, type TestServer } from '../support/harness.ts';
+import {
+  type ConfigChange,
+  eventually,
+  type ResponseOf,
+  type TestServer,
+} from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { type Received, startWebhookService } from '../support/webhook-service.ts';
@@ -290,7 +296,7 @@ describe('AUTHZ-2: the meaning of its answer', () => {
       kind: 'SelfSubjectRulesReview',
       spec: { namespace: 'y' },
     };
-    const { status } = (await server.post(url, body, amy)).body;
+    const { status } = (await server.post<ResponseOf<SelfSubjectRulesReview>>(url, body, amy)).body;
     expect(status).toMatchObject({
       incomplete: true,
       evaluationError: 'webhook authorizer does not support user rule resolution',

@@ -1,5 +1,7 @@
 import { certificateSigningRequest } from '@wheelhouse/kinds/testing';
+import type { CertificateSigningRequest } from '@wheelhouse/kinds/types/certificates/v1';
 import { dialectOf } from '@wheelhouse/machinery';
+import type { ResponseOf } from '../support/harness.ts';
 import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
@@ -57,7 +59,10 @@ test('API-1: approval and status are separate subresources with separate fields'
   const issuedTo = await issue({ subject: 'CN=issued' });
   const certificate = btoa(`${issuedTo.certificate.toString('pem')}\n`);
   const status = { conditions: [approved], certificate: 'aWdub3JlZA==' };
-  const decided = await server.put(`${path}/approval`, { ...made.body, status });
+  const decided = await server.put<ResponseOf<CertificateSigningRequest>>(`${path}/approval`, {
+    ...made.body,
+    status,
+  });
   expect(decided.status, decided.text).toBe(200);
   expect(decided.body.status.certificate).toBeUndefined();
   const [condition] = decided.body.status.conditions;

@@ -1,5 +1,6 @@
+import type { Deployment } from '@wheelhouse/kinds/types/apps/v1';
 import { describe, expect, test } from 'vitest';
-import { eventually } from '../support/harness.ts';
+import { eventually, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const server = await withServer();
@@ -101,7 +102,7 @@ describe('fields', () => {
   test('CSI-1, MF-2: the creator owns the members of the spec rather than the spec', async () => {
     const made = await server.post(path, driver('owned.example.com'));
     const fields = made.body.metadata.managedFields[0].fieldsV1['f:spec'];
-    expect(Object.keys(fields).sort()).toEqual([
+    expect(Object.keys(fields ?? {}).sort()).toEqual([
       'f:attachRequired',
       'f:fsGroupPolicy',
       'f:podInfoOnMount',
@@ -336,7 +337,8 @@ describe('generation', () => {
     expect(same.body.metadata.generation).toBe(2);
     const limited = (memory: string) => {
       const containers = [{ name: 'c', resources: { limits: { memory } } }];
-      return server.patch(at, { spec: { template: { spec: { containers } } } }, 'strategic');
+      const patch = { spec: { template: { spec: { containers } } } };
+      return server.patch<ResponseOf<Deployment>>(at, patch, 'strategic');
     };
     expect((await limited('1Gi')).body.metadata.generation).toBe(3);
     const { body } = await limited('1073741824');

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
+import type { ResourceClaim } from '@wheelhouse/kinds/types/resource/v1beta1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { type Answer, itemNames } from '../support/harness.ts';
+import { type Answer, itemNames, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** The reference's answer to a create of an object of these kinds. */
@@ -74,7 +75,7 @@ describe('claims of devices', () => {
   const create = async (name: string) => {
     const spec = { devices: { requests: [request] } };
     const made = body('resourceclaims', { metadata: { name }, spec });
-    const answer = await server.post(pathOf('resourceclaims'), made);
+    const answer = await server.post<ResponseOf<ResourceClaim>>(pathOf('resourceclaims'), made);
     expect(answer.status).toBe(201);
     return answer.body;
   };

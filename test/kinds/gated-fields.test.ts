@@ -1,10 +1,17 @@
+import type { StatefulSet } from '@wheelhouse/kinds/types/apps/v1';
+import type { Job } from '@wheelhouse/kinds/types/batch/v1';
+import type { Pod, Service } from '@wheelhouse/kinds/types/core/v1';
+import type { ResourceClaim } from '@wheelhouse/kinds/types/resource/v1beta1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
+import type { DefinitionResponse } from '../custom-kinds/custom-kinds.ts';
+import { openApiPart } from '../documents/openapi-part.ts';
 import {
   type Answer,
   eventually,
   freshNamespace,
+  type ResponseOf,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -73,7 +80,7 @@ describe('VER-5: gates that are off', () => {
     await withGates(gates, async (server, namespace) => {
       const init = { name: 'i', image: 'i', restartPolicy: 'Always' };
       const lifecycle = { preStop: { sleep: { seconds: 1 } } };
-      const made = await server.post(
+      const made = await server.post<ResponseOf<Pod>>(
         pods(namespace),
         pod('a', { initContainers: [init] }, { lifecycle }),
       );
@@ -113,10 +120,13 @@ describe('VER-5: gates that are off', () => {
       const template = {
         spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] },
       };
-      const job = await server.post(`/apis/batch/v1/namespaces/${namespace}/jobs`, {
-        metadata: { name: 'a' },
-        spec: { template, backoffLimitPerIndex: 1, podFailurePolicy: { rules } },
-      });
+      const job = await server.post<ResponseOf<Job>>(
+        `/apis/batch/v1/namespaces/${namespace}/jobs`,
+        {
+          metadata: { name: 'a' },
+          spec: { template, backoffLimitPerIndex: 1, podFailurePolicy: { rules } },
+        },
+      );
       expect(job.status, job.text).toBe(201);
       expect(job.body.spec).not.toHaveProperty('backoffLimitPerIndex');
       expect(job.body.spec.podFailurePolicy.rules).toEqual([rules[1]]);
@@ -186,8 +196,8 @@ describe('VER-5: gates that are off', () => {
       const { resources } = (await server.get('/api/v1')).body;
       const hashes = resources.filter((resource: JsonObject) => 'storageVersionHash' in resource);
       expect(hashes).toEqual([]);
-      const { components } = (await server.get('/openapi/v3/api/v1')).body;
-      const { restartPolicy } = components.schemas['io.k8s.api.core.v1.PodSpec'].properties;
+      const { components } = await openApiPart(server, 'api/v1');
+      const { restartPolicy } = components.schemas['io.k8s.api.core.v1.PodSpec']!.properties;
       expect(restartPolicy).not.toHaveProperty('enum');
     });
   });
@@ -205,7 +215,7 @@ describe('VER-5: gates that are off', () => {
     const gates = ['CRDValidationRatcheting=false', 'CustomResourceFieldSelectors=false'];
     const run = async (server: TestServer) => {
       const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-      const made = await server.post(crds, widgetDefinition());
+      const made = await server.post<DefinitionResponse>(crds, widgetDefinition());
       expect(made.status, made.text).toBe(201);
       expect(made.body.spec.versions[0]).not.toHaveProperty('selectableFields');
       await eventually(async () => (await server.get(widgets)).status === 200, 'the kind');
@@ -233,7 +243,11 @@ describe('VER-5: gates that are off', () => {
       const services = `/api/v1/namespaces/${namespace}/services`;
       const spec = { type: 'LoadBalancer', ports: [{ port: 80 }] };
       await server.post(services, { metadata: { name: 'a' }, spec });
-      const answer = await server.patch(`${services}/a/status`, { status }, 'merge');
+      const answer = await server.patch<ResponseOf<Service>>(
+        `${services}/a/status`,
+        { status },
+        'merge',
+      );
       expect(answer.status, answer.text).toBe(200);
       return answer.body.status.loadBalancer.ingress[0];
     };
@@ -309,13 +323,17 @@ describe('VER-5: gates that are on', () => {
         runtimeConfig,
       });
       const path = `/apis/${group}/namespaces/${await freshNamespace(server)}/resourceclaims`;
-      const made = await server.post(path, claim);
+      const made = await server.post<ResponseOf<ResourceClaim>>(path, claim);
       expect(made.status, made.text).toBe(201);
       const [kept] = made.body.spec.devices.requests;
       expect('adminAccess' in kept).toBe(gate === 'true');
       const result = { request: 'r', driver: 'a.b', pool: 'p', device: 'd', adminAccess: true };
       const status = { allocation: { devices: { results: [result] } } };
-      const allocated = await server.patch(`${path}/a/status`, { status }, 'merge');
+      const allocated = await server.patch<ResponseOf<ResourceClaim>>(
+        `${path}/a/status`,
+        { status },
+        'merge',
+      );
       expect(allocated.status, allocated.text).toBe(200);
       const adminAccess = gate === 'true' ? true : null;
       expect(allocated.body.status.allocation.devices.results).toEqual([
@@ -395,19 +413,22 @@ describe('VER-5: gates that are on', () => {
       );
       expect(made.status, made.text).toBe(201);
       const labels = { a: 'b' };
-      const set = await server.post(`/apis/apps/v1/namespaces/${namespace}/statefulsets`, {
-        apiVersion: 'apps/v1',
-        kind: 'StatefulSet',
-        metadata: { name: 'a' },
-        spec: {
-          serviceName: 's',
-          selector: { matchLabels: labels },
-          template: {
-            metadata: { labels },
-            spec: { containers: [{ name: 'c', image: 'i' }] },
+      const set = await server.post<ResponseOf<StatefulSet>>(
+        `/apis/apps/v1/namespaces/${namespace}/statefulsets`,
+        {
+          apiVersion: 'apps/v1',
+          kind: 'StatefulSet',
+          metadata: { name: 'a' },
+          spec: {
+            serviceName: 's',
+            selector: { matchLabels: labels },
+            template: {
+              metadata: { labels },
+              spec: { containers: [{ name: 'c', image: 'i' }] },
+            },
           },
         },
-      });
+      );
       expect(set.body.spec.updateStrategy.rollingUpdate).toEqual({
         maxUnavailable: 1,
         partition: 0,

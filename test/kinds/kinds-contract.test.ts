@@ -64,8 +64,8 @@ async function atRest(def: ResourceDef, path: string): Promise<void> {
   const isLast = lastConditions[def.kind];
   if (isLast === undefined) return;
   await eventually(async () => {
-    const { conditions = [] } = (await server.get(path)).body.status ?? {};
-    return conditions.some(isLast);
+    const { body } = await server.get<{ status?: { conditions?: JsonObject[] } }>(path);
+    return body.status?.conditions?.some(isLast) === true;
   }, 'the last condition of status');
 }
 

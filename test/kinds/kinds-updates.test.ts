@@ -1,7 +1,8 @@
+import type { StatefulSet } from '@wheelhouse/kinds/types/apps/v1';
 import type { PodTemplate } from '@wheelhouse/kinds/types/core/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, type ResponseBody } from '../support/harness.ts';
+import { freshNamespace, type ResponseBody, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /**
@@ -37,7 +38,7 @@ describe('empty lists', () => {
   test('API-4: nested ones as well', async () => {
     const template = { metadata: { labels: { a: 'b' } }, spec: { containers: [] } };
     const selector = { matchLabels: { a: 'b' } };
-    const made = await server.post(at('/apis/apps/v1', 'statefulsets'), {
+    const made = await server.post<ResponseOf<StatefulSet>>(at('/apis/apps/v1', 'statefulsets'), {
       metadata: { name: 'a' },
       spec: { serviceName: 's', selector, template },
     });
@@ -58,7 +59,7 @@ describe('v1 autoscalers', () => {
     expect(made.body.metadata.annotations).toBeUndefined();
     const [{ fieldsV1 }] = made.body.metadata.managedFields;
     expect(fieldsV1['f:spec']).toHaveProperty('f:targetCPUUtilizationPercentage');
-    expect(fieldsV1['f:metadata']['f:annotations']).toHaveProperty([
+    expect(fieldsV1['f:metadata']?.['f:annotations']).toHaveProperty([
       'f:autoscaling.alpha.kubernetes.io/current-metrics',
     ]);
   });

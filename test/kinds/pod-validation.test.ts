@@ -1,7 +1,8 @@
+import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { ResponseBody } from '../support/harness.ts';
+import type { ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const ns = '/api/v1/namespaces/pods';
@@ -24,8 +25,8 @@ async function made(
   name: string,
   spec: JsonObject = {},
   metadata: JsonObject = {},
-): Promise<ResponseBody> {
-  const answer = await server.post(pods, pod(name, spec, metadata));
+): Promise<ResponseOf<Pod>> {
+  const answer = await server.post<ResponseOf<Pod>>(pods, pod(name, spec, metadata));
   expect(answer.status, answer.text).toBe(201);
   return answer.body;
 }
@@ -152,7 +153,7 @@ describe('creating a Pod', () => {
 
   test('turns an AppArmor annotation into the field, with a warning', async () => {
     const key = 'container.apparmor.security.beta.kubernetes.io/a';
-    const answer = await server.post(
+    const answer = await server.post<ResponseOf<Pod>>(
       pods,
       pod('armored', {}, { annotations: { [key]: 'runtime/default' } }),
     );
@@ -185,8 +186,9 @@ describe('changing a Pod', () => {
   test('images may change, and tolerations may be added', async () => {
     const body = await made('changing');
     body.spec.containers[0].image = 'i:2';
-    body.spec.tolerations = [...(body.spec.tolerations ?? []), { operator: 'Exists' }];
-    const answer = await server.put(`${pods}/changing`, body);
+    const tolerations = [...(body.spec.tolerations ?? []), { operator: 'Exists' }];
+    const changed = { ...body, spec: { ...body.spec, tolerations } };
+    const answer = await server.put<ResponseOf<Pod>>(`${pods}/changing`, changed);
     expect(answer.status, answer.text).toBe(200);
     expect(answer.body.spec.containers[0].image).toBe('i:2');
     const fewer = await server.patch(

@@ -1,3 +1,4 @@
+import type { Service } from '@wheelhouse/kinds/types/core/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
@@ -6,6 +7,7 @@ import {
   type Answer,
   eventually,
   freshNamespace,
+  type ResponseOf,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -29,8 +31,8 @@ async function make(
   namespace: string,
   name: string,
   spec: JsonObject = {},
-): Promise<Answer> {
-  return of.post(at(namespace), service(name, spec));
+): Promise<Answer<ResponseOf<Service>>> {
+  return of.post<ResponseOf<Service>>(at(namespace), service(name, spec));
 }
 
 const causes = (answer: Answer) =>
@@ -166,7 +168,7 @@ describe('two families', () => {
       const six = await make(one, namespace, 'b', { ipFamilies: ['IPv6'] });
       expect(six.body.spec).toMatchObject({ ipFamilyPolicy: 'SingleStack', ipFamilies: ['IPv6'] });
       expect(six.body.spec.clusterIP).toMatch(/^fd00::/);
-      const up = await one.patch(
+      const up = await one.patch<ResponseOf<Service>>(
         at(namespace, 'b'),
         { spec: { ipFamilyPolicy: 'PreferDualStack' } },
         'merge',
@@ -234,7 +236,7 @@ describe('node ports', () => {
       { name: 'web', port: 80 },
     ];
     const made = await make(server, namespace, 'a', { type: 'NodePort', ports });
-    const [tcp, udp, web] = made.body.spec.ports.map((port: { nodePort: number }) => port.nodePort);
+    const [tcp, udp, web] = made.body.spec.ports.map((port) => port.nodePort);
     expect(tcp).toBe(udp);
     expect(web).not.toBe(tcp);
     for (const port of [tcp, web]) expect(port).toSatisfy((n: number) => n >= 30000 && n <= 32767);
@@ -264,9 +266,16 @@ describe('node ports', () => {
     const namespace = await freshNamespace(server);
     const made = await make(server, namespace, 'a', { type: 'NodePort' });
     const [{ nodePort }] = made.body.spec.ports;
-    const again = await server.put(at(namespace, 'a'), service('a', { type: 'NodePort' }));
+    const again = await server.put<ResponseOf<Service>>(
+      at(namespace, 'a'),
+      service('a', { type: 'NodePort' }),
+    );
     expect(again.body.spec.ports[0].nodePort).toBe(nodePort);
-    const plain = await server.patch(at(namespace, 'a'), { spec: { type: 'ClusterIP' } }, 'merge');
+    const plain = await server.patch<ResponseOf<Service>>(
+      at(namespace, 'a'),
+      { spec: { type: 'ClusterIP' } },
+      'merge',
+    );
     expect(plain.status).toBe(200);
     expect(plain.body.spec.ports[0]).not.toHaveProperty('nodePort');
     expect(plain.body.spec).not.toHaveProperty('externalTrafficPolicy');
@@ -295,10 +304,14 @@ describe('node ports', () => {
     const namespace = await freshNamespace(server);
     await make(server, namespace, 'a', { type: 'LoadBalancer' });
     const status = { loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } };
-    const balanced = await server.patch(`${at(namespace, 'a')}/status`, { status }, 'merge');
+    const balanced = await server.patch<ResponseOf<Service>>(
+      `${at(namespace, 'a')}/status`,
+      { status },
+      'merge',
+    );
     expect(balanced.body.status.loadBalancer.ingress).toEqual([{ ip: '192.0.2.1', ipMode: 'VIP' }]);
     const labeled = { metadata: { labels: { a: 'b' } } };
-    const same = await server.patch(at(namespace, 'a'), labeled, 'merge');
+    const same = await server.patch<ResponseOf<Service>>(at(namespace, 'a'), labeled, 'merge');
     expect(same.body.status.loadBalancer.ingress).toHaveLength(1);
     const other = await server.patch(at(namespace, 'a'), { spec: { type: 'NodePort' } }, 'merge');
     expect(other.body.status).toEqual({ loadBalancer: {} });
@@ -312,8 +325,9 @@ describe('node ports', () => {
     ];
     const nodePorts = async (...ports: JsonObject[]) => {
       const path = `${at(namespace)}?dryRun=All`;
-      const made = await server.post(path, service('a', { type: 'NodePort', ports }));
-      return made.body.spec.ports.map(({ nodePort }: { nodePort: number }) => nodePort);
+      const body = service('a', { type: 'NodePort', ports });
+      const made = await server.post<ResponseOf<Service>>(path, body);
+      return made.body.spec.ports.map(({ nodePort }) => nodePort);
     };
     expect(await nodePorts(web, more)).toEqual([32769, 32770]);
     expect(await nodePorts({ ...web, nodePort: 30220 }, more)).toEqual([30220, 30221]);

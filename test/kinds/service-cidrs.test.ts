@@ -1,7 +1,14 @@
+import type { IPAddress, ServiceCIDR } from '@wheelhouse/kinds/types/networking/v1beta1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { type Answer, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+import {
+  type Answer,
+  eventually,
+  freshNamespace,
+  type ResponseOf,
+  type TestServer,
+} from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const group = '/apis/networking.k8s.io/v1beta1';
@@ -39,15 +46,19 @@ const address = (name: string, parentRef?: JsonObject): JsonObject => ({
   metadata: { name },
   spec: parentRef === undefined ? {} : { parentRef },
 });
-const readyOf = ({ body }: Answer) =>
-  (body.status?.conditions ?? []).find((condition: { type: string }) => condition.type === 'Ready');
+const readyOf = ({ body }: Answer<ResponseOf<ServiceCIDR>>) =>
+  (body.status?.conditions ?? []).find((condition) => condition.type === 'Ready');
 
 const isReady = (one: TestServer, name: string) =>
-  eventually(async () => readyOf(await one.get(`${ranges}/${name}`))?.status === 'True', name);
+  eventually(
+    async () =>
+      readyOf(await one.get<ResponseOf<ServiceCIDR>>(`${ranges}/${name}`))?.status === 'True',
+    name,
+  );
 
 describe('VER-5: IPAddress objects of Services', () => {
   test('VER-5: the default ServiceCIDR is ready at the first request', async () => {
-    const found = await server.get(`${ranges}/kubernetes`);
+    const found = await server.get<ResponseOf<ServiceCIDR>>(`${ranges}/kubernetes`);
     expect(found.body.spec).toEqual({ cidrs: ['10.0.0.0/24'] });
     expect(readyOf(found)).toMatchObject({ status: 'True' });
     await eventually(async () => {
@@ -85,7 +96,9 @@ describe('VER-5: IPAddress objects of Services', () => {
     expect((await server.remove(at(namespace, 'a'))).status).toBe(200);
     expect((await server.get(`${addresses}/${ip}`)).status).toBe(404);
     await server.post(at(namespace), service('b', { clusterIP: ip }));
-    expect((await server.get(`${addresses}/${ip}`)).body.spec.parentRef.name).toBe('b');
+    expect(
+      (await server.get<ResponseOf<IPAddress>>(`${addresses}/${ip}`)).body.spec.parentRef.name,
+    ).toBe('b');
     const outside = { type: 'ExternalName', externalName: 'example.com', clusterIP: null };
     const changed = await server.patch(
       at(namespace, 'b'),
@@ -149,7 +162,7 @@ describe('VER-5: additional ranges', async () => {
     expect(made.body.spec.clusterIP).toMatch(/^192\.168\.7\./);
     expect((await small.remove(`${ranges}/more`)).status).toBe(200);
     await eventually(async () => {
-      const ready = readyOf(await small.get(`${ranges}/more`));
+      const ready = readyOf(await small.get<ResponseOf<ServiceCIDR>>(`${ranges}/more`));
       return ready?.status === 'False' && ready.reason === 'Terminating';
     }, 'the range that is held');
     const later = await small.post(at(namespace), service('later'));

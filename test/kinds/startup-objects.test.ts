@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Service } from '@wheelhouse/kinds/types/core/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, expect, test } from 'vitest';
-import type { Answer, ResponseBody } from '../support/harness.ts';
+import type { Answer, ResponseBody, ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /**
@@ -18,7 +19,7 @@ const collections = [
   ...new Set(Object.keys(expected).map((key) => key.split('/').slice(0, -2).join('/'))),
 ];
 
-let service: Answer;
+let service: Answer<ResponseOf<Service>>;
 /** Answers to lists of the collections, requested as soon as the server is ready. */
 const lists = new Map<string, ResponseBody>();
 const server = await withServer({
@@ -35,7 +36,7 @@ beforeAll(async () => {
       lists.set(collection, (await server.get(`${root}/${collection}`)).body);
     }),
   );
-  service = await server.get('/api/v1/namespaces/default/services/kubernetes');
+  service = await server.get<ResponseOf<Service>>('/api/v1/namespaces/default/services/kubernetes');
 });
 
 /** The members of an object that `expected` contains. */

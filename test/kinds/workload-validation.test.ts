@@ -1,7 +1,9 @@
+import type { Deployment } from '@wheelhouse/kinds/types/apps/v1';
+import type { CronJob, Job } from '@wheelhouse/kinds/types/batch/v1';
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Answer, ResponseBody } from '../support/harness.ts';
+import type { Answer, ResponseBody, ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const apps = '/apis/apps/v1/namespaces/work';
@@ -32,8 +34,8 @@ const job = (name: string, spec: object = {}) => ({
   spec: { template: template({ restartPolicy: 'Never' }), ...spec },
 });
 
-async function made(path: string, body: JsonObject): Promise<ResponseBody> {
-  const answer = await server.post(path, body);
+async function made<Body = ResponseBody>(path: string, body: JsonObject): Promise<Body> {
+  const answer = await server.post<Body>(path, body);
   expect(answer.status, answer.text).toBe(201);
   return answer.body;
 }
@@ -68,7 +70,7 @@ describe('Deployment', () => {
   });
 
   test('its selector is immutable, annotations count, and status counts must add up', async () => {
-    const body = await made(at, workload('Deployment', 'kept'));
+    const body = await made<ResponseOf<Deployment>>(at, workload('Deployment', 'kept'));
     expect(body.spec).toMatchObject({
       replicas: 1,
       revisionHistoryLimit: 10,
@@ -217,7 +219,7 @@ describe('Job and CronJob', () => {
   const at = `${batch}/jobs`;
 
   test('a Job generates its selector and labels, and refuses others', async () => {
-    const body = await made(at, job('own'));
+    const body = await made<ResponseOf<Job>>(at, job('own'));
     const own = {
       'batch.kubernetes.io/controller-uid': body.metadata.uid,
       'batch.kubernetes.io/job-name': 'own',
@@ -323,7 +325,7 @@ describe('Job and CronJob', () => {
         ...spec,
       },
     });
-    const body = await made(`${batch}/cronjobs`, cronJob('c', {}));
+    const body = await made<ResponseOf<CronJob>>(`${batch}/cronjobs`, cronJob('c', {}));
     expect(body.spec).toMatchObject({ concurrencyPolicy: 'Allow', suspend: false });
     expect(body.spec.jobTemplate.spec).not.toHaveProperty('completions');
     const wrong = await server.post(
