@@ -72,7 +72,8 @@ test('ADM-4: /apis and /apis/<group> list aggregated groups by priority', async 
 test('ADM-4: / lists the aggregated paths, each once', async () => {
   const group = 'listed.example.com';
   const own = [`/apis/${group}`, `/apis/${group}/v1`, `/apis/${group}/v1beta1`];
-  const listed = async (): Promise<string[]> => (await server.get('/')).body.paths;
+  const listed = async (): Promise<string[]> =>
+    (await server.get<{ paths: string[] }>('/')).body.paths;
   const before = await listed();
   for (const version of ['v1', 'v1beta1']) await handOver(server, extension, { group, version });
   const during = await listed();

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
+import type { OpenApiIndex } from '../documents/openapi-part.ts';
 import { eventually } from '../support/harness.ts';
 import { apiServices, handOver, withExtension } from './extension-server.ts';
 
@@ -76,9 +77,9 @@ test('ADM-4: only paths of the APIService’s group version are merged from anot
     [`/openapi/v3/${name}`]: { openapi: '3.0.0', mine: true },
   });
   await handOver(server, extension, { group });
-  const { body: index } = await server.get('/openapi/v3');
+  const { body: index } = await server.get<OpenApiIndex>('/openapi/v3');
   expect(index.paths[name]).toEqual({ serverRelativeURL: `/openapi/v3/${name}?hash=AB` });
-  expect(index.paths['apis/apps/v1'].serverRelativeURL).not.toContain('EVIL');
+  expect(index.paths['apis/apps/v1']!.serverRelativeURL).not.toContain('EVIL');
   expect((await server.get(`/openapi/v3/${name}?hash=AB`)).body).toEqual({
     openapi: '3.0.0',
     mine: true,
@@ -142,8 +143,8 @@ test('ADM-4: a server with OpenAPI 2 only is published in OpenAPI 3 too', async 
   const name = `apis/${group}/v1`;
   const asked = serve({ '/openapi/v2': document(group) }, '"7"');
   await handOver(server, extension, { group });
-  const { body: index } = await server.get('/openapi/v3');
-  const { serverRelativeURL } = index.paths[name];
+  const { body: index } = await server.get<OpenApiIndex>('/openapi/v3');
+  const { serverRelativeURL } = index.paths[name]!;
   expect(serverRelativeURL).toMatch(new RegExp(`^/openapi/v3/${name}\\?hash=[0-9A-F]+$`));
   const { body, headers } = await server.get(serverRelativeURL);
   expect(headers['cache-control']).toBe('public, immutable');

@@ -2,9 +2,10 @@ import http from 'node:http';
 import http2 from 'node:http2';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
+import type { APIService } from '@wheelhouse/kinds/types/apiregistration/v1';
 import { systemClock } from '@wheelhouse/machinery';
 import { beforeEach, expect, test } from 'vitest';
-import { adminToken, eventually } from '../support/harness.ts';
+import { adminToken, eventually, type ResponseOf } from '../support/harness.ts';
 import { skippingClock } from '../support/skipping-clock.ts';
 import {
   apiServices,
@@ -488,7 +489,7 @@ test('ADM-4: a server whose Service was deleted is not called any more', async (
     const answer = await server.get(things);
     return answer.status === 503 && answer.text === 'service unavailable\n';
   }, '503');
-  const { body } = await server.get(`${apiServices}/${name}`);
+  const { body } = await server.get<ResponseOf<APIService>>(`${apiServices}/${name}`);
   expect(body.status.conditions[0].reason).toBe('ServiceNotFound');
   await leadHere(server, 'ext');
   await eventually(async () => (await server.get(`/apis/${group}/v1`)).status === 200, '200');

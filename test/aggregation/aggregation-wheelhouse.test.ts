@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { APIService } from '@wheelhouse/kinds/types/apiregistration/v1';
 import { type JsonObject, systemClock } from '@wheelhouse/machinery';
 import {
   ensureCa,
@@ -9,9 +10,10 @@ import {
   readFeatureGates,
 } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
+import type { OpenApiIndex, OpenApiV2 } from '../documents/openapi-part.ts';
 import { sample } from '../operations/metric-samples.ts';
 import { temporaryFolder } from '../support/cleanup.ts';
-import { adminToken, eventually, type TestServer } from '../support/harness.ts';
+import { adminToken, eventually, type ResponseOf, type TestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /**
@@ -138,7 +140,7 @@ async function joinServers(caPem: string): Promise<void> {
     },
   });
   await eventually(async () => {
-    const { body } = await front.get(`${services}/v1.${group}`);
+    const { body } = await front.get<ResponseOf<APIService>>(`${services}/v1.${group}`);
     return body.status?.conditions?.[0]?.status === 'True';
   }, 'the other server');
 }
@@ -256,23 +258,21 @@ test('ADM-4: the extension-apiserver-authentication ConfigMap publishes the trus
 });
 
 test('ADM-4: OpenAPI includes the other server’s kinds', async () => {
-  const index = await eventually(async () => {
-    const answer = await front.get('/openapi/v3');
-    return answer.body.paths[`apis/${group}/v1`] !== undefined && answer;
-  }, 'the group in the index');
-  const { serverRelativeURL } = index.body.paths[`apis/${group}/v1`];
-  const own = await back.get('/openapi/v3');
-  expect(serverRelativeURL).toBe(own.body.paths[`apis/${group}/v1`].serverRelativeURL);
-  expect(index.body.paths['apis/apps/v1'].serverRelativeURL).toMatch(/\?hash=[0-9A-F]+$/);
+  const urlIn = async (server: TestServer, part: string) =>
+    (await server.get<OpenApiIndex>('/openapi/v3')).body.paths[part]?.serverRelativeURL;
+  const name = `apis/${group}/v1`;
+  const serverRelativeURL = await eventually(() => urlIn(front, name), 'the group in the index');
+  expect(serverRelativeURL).toBe(await urlIn(back, name));
+  expect(await urlIn(front, 'apis/apps/v1')).toMatch(/\?hash=[0-9A-F]+$/);
   const document = await front.get(serverRelativeURL);
   expect(document.status).toBe(200);
   expect(document.text).toBe((await back.get(serverRelativeURL)).text);
-  const whole = await front.get('/openapi/v2');
+  const whole = await front.get<OpenApiV2>('/openapi/v2');
   const named = `com.example.widgets.v1.Widget`;
-  expect(whole.body.definitions[named].properties.spec.description).toBe(
+  expect(whole.body.definitions[named]?.properties.spec?.description).toBe(
     'What the widget should be.',
   );
-  expect(whole.body.paths[`/apis/${group}/v1/namespaces/{namespace}/widgets`].get).toBeDefined();
+  expect(whole.body.paths[`/apis/${group}/v1/namespaces/{namespace}/widgets`]?.get).toBeDefined();
   expect(whole.body.paths['/api/v1/pods']).toBeDefined();
   const again = await front.get('/openapi/v2', {
     headers: { 'if-none-match': String(whole.headers['etag']) },
@@ -339,7 +339,7 @@ test('ADM-4: the whole user reaches the other server', async () => {
   });
   expect(taken.status, taken.text).toBe(201);
   await eventually(async () => {
-    const { body } = await front.get(`${services}/${name}`);
+    const { body } = await front.get<ResponseOf<APIService>>(`${services}/${name}`);
     return body.status?.conditions?.[0]?.status === 'True';
   }, 'reviews of the other server');
   const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';

@@ -1,7 +1,8 @@
+import type { APIService } from '@wheelhouse/kinds/types/apiregistration/v1';
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { eventually, type ResponseBody } from '../support/harness.ts';
+import { eventually, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const group = 'apiregistration.svc.io';
@@ -40,9 +41,9 @@ function definitionOf(name: string): ApiObject {
   };
 }
 
-async function read(name: string): Promise<ResponseBody> {
+async function read(name: string): Promise<ResponseOf<APIService>> {
   return eventually(async () => {
-    const answer = await server.get(`${services}/${name}`);
+    const answer = await server.get<ResponseOf<APIService>>(`${services}/${name}`);
     return answer.status === 200 && answer.body;
   }, name);
 }
@@ -114,7 +115,7 @@ test('a changed APIService of a custom kind is corrected, one of a built-in kind
 });
 
 test('ADM-4: an APIService without its Service is unavailable', async () => {
-  const made = await server.post(services, apiService({ service }));
+  const made = await server.post<ResponseOf<APIService>>(services, apiService({ service }));
   expect(made.status, made.text).toBe(201);
   expect(made.body.spec.service.port).toBe(443);
   expect(made.body.status).toEqual({});
@@ -149,7 +150,7 @@ test.each([
 
 test('the status accepts conditions with the three statuses', async () => {
   const path = `${services}/v1.apps/status`;
-  const { body } = await server.get(path);
+  const { body } = await server.get<ResponseOf<APIService>>(path);
   const condition = { ...body.status.conditions[0], status: 'Perhaps' };
   const answer = await server.put(path, { ...body, status: { conditions: [condition] } });
   expect(answer.status).toBe(422);

@@ -6,10 +6,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
+import type { APIService } from '@wheelhouse/kinds/types/apiregistration/v1';
 import { type JsonObject, systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
 import { untilEnd } from '../support/cleanup.ts';
-import { type ConfigChange, eventually, type TestServer } from '../support/harness.ts';
+import {
+  type ConfigChange,
+  eventually,
+  type ResponseOf,
+  type TestServer,
+} from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** The group of APIServices in the tests' dialect. */
@@ -190,14 +196,14 @@ export async function leadHere(server: Pick<TestServer, 'post'>, name: string): 
 export function condition(
   server: Pick<TestServer, 'get'>,
   name: string,
-  wanted: Partial<Record<'status' | 'reason', string>>,
+  wanted: { readonly status?: string; readonly reason?: string },
 ): Promise<JsonObject> {
   return eventually(
     async () => {
-      const { body } = await server.get(`${apiServices}/${name}`);
+      const { body } = await server.get<ResponseOf<APIService>>(`${apiServices}/${name}`);
       const found = body.status?.conditions?.[0];
-      const isWanted = Object.entries(wanted).every(([key, value]) => found?.[key] === value);
-      return isWanted && found;
+      const { status = found?.status, reason = found?.reason } = wanted;
+      return found?.status === status && found?.reason === reason && found;
     },
     `${name} to be ${JSON.stringify(wanted)}`,
   );

@@ -5,6 +5,7 @@ import { eventually, type TestServer } from '../support/harness.ts';
 import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { withServer } from '../support/with-server.ts';
 import { svcctlFor } from '../svcctl/svcctl-run.ts';
+import type { OpenApiV2, OpenApiV3 } from './openapi-part.ts';
 
 const charactersMax = 400;
 /** Matches ASCII sentences with single spaces and without placeholders. */
@@ -67,7 +68,7 @@ describe.each(dialectNames)('descriptions, dialect %s', async (dialectName) => {
 
   const server = await withServer({ dialect: dialectName });
   beforeAll(async () => {
-    const { body } = await server.get('/openapi/v2');
+    const { body } = await server.get<OpenApiV2>('/openapi/v2');
     documents = [
       { form: 'v2', definitions: body.definitions },
       { form: 'v3', definitions: await definitionsV3(server) },
@@ -183,23 +184,23 @@ describe.each(dialectNames)('descriptions, dialect %s', async (dialectName) => {
     expect((await server.post(path, definition)).status).toBe(201);
     const name = `apis/${group}/v1`;
     await eventually(async () => (await server.get(`/openapi/v3/${name}`)).status === 200);
-    const { body } = await server.get(`/openapi/v3/${name}`);
+    const { body } = await server.get<OpenApiV3>(`/openapi/v3/${name}`);
     const { schemas } = body.components;
     const tide = schemas['com.example.tides.v1.Tide'];
     const pod = documents[1]?.definitions[`${start}api.core.v1.Pod`]?.properties;
-    expect(tide.description).toBe('How high the sea is.');
-    expect(tide.properties.spec.description).toBe('As wished.');
-    expect(tide.properties.spec.properties.metres).toEqual({ type: 'number' });
+    expect(tide?.description).toBe('How high the sea is.');
+    expect(tide?.properties.spec?.description).toBe('As wished.');
+    expect(tide?.properties.spec?.properties.metres).toEqual({ type: 'number' });
     for (const member of ['apiVersion', 'kind', 'metadata']) {
-      expect(tide.properties[member].description).toMatch(/./);
-      expect(tide.properties[member].description).toBe(pod?.[member]?.description);
+      expect(tide?.properties[member]?.description).toMatch(/./);
+      expect(tide?.properties[member]?.description).toBe(pod?.[member]?.description);
     }
     const list = schemas['com.example.tides.v1.Tides'];
-    expect(list.description).toBe('A list of Tide objects, as a list request returns it.');
-    expect(list.properties.items.description).toContain('Tide objects');
-    expect(list.properties.metadata.description).toContain('Tide objects');
-    const older = (await server.get('/openapi/v2')).body.definitions;
-    expect(older['com.example.tides.v1.Tide'].properties.metadata).toEqual({
+    expect(list?.description).toBe('A list of Tide objects, as a list request returns it.');
+    expect(list?.properties.items?.description).toContain('Tide objects');
+    expect(list?.properties.metadata?.description).toContain('Tide objects');
+    const older = (await server.get<OpenApiV2>('/openapi/v2')).body.definitions;
+    expect(older['com.example.tides.v1.Tide']?.properties.metadata).toEqual({
       $ref: `#/definitions/${start}apimachinery.pkg.apis.meta.v1.ObjectMeta`,
       description: pod?.['metadata']?.description,
     });

@@ -1,8 +1,7 @@
-import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
-import { openApiPart } from './openapi-part.ts';
+import { type OpenApiPath, type OpenApiV2, openApiPart } from './openapi-part.ts';
 
 /** OpenAPI documents of single types and paths (API-12). */
 
@@ -16,7 +15,7 @@ const part = (name: string) => openApiPart(server, name);
 test('API-12: connect operations have their own options, and proxies every method', async () => {
   const { paths } = await part('api/v1');
   const pod = '/api/v1/namespaces/{namespace}/pods/{name}';
-  const namesOf = (list: JsonObject[] = []) => list.map(({ name }) => name);
+  const namesOf = (list: OpenApiPath['parameters'] = []) => list.map(({ name }) => name);
   const shared = ['name', 'namespace'];
   // Parameters that all operations of a path share are listed at the path.
   for (const [rest, ofPath] of [
@@ -26,23 +25,23 @@ test('API-12: connect operations have their own options, and proxies every metho
     ['proxy/{path}', [...shared, 'path', 'path']],
   ] as const) {
     const item = paths[`${pod}/${rest}`];
-    expect(item.get.parameters, rest).toBeUndefined();
-    expect(namesOf(item.parameters), rest).toEqual(ofPath);
+    expect(item!.get.parameters, rest).toBeUndefined();
+    expect(namesOf(item!.parameters), rest).toEqual(ofPath);
   }
   const log = paths[`${pod}/log`];
-  expect(namesOf(log.parameters)).toContain('tailLines');
-  expect(namesOf(log.parameters)).toContain('pretty');
+  expect(namesOf(log!.parameters)).toContain('tailLines');
+  expect(namesOf(log!.parameters)).toContain('pretty');
   const proxy = paths['/api/v1/nodes/{name}/proxy/{path}'];
   const every = ['delete', 'get', 'head', 'options', 'patch', 'post', 'put'];
-  expect(Object.keys(proxy).sort()).toEqual([...every, 'parameters'].sort());
-  expect(proxy.head.operationId).toBe('connectCoreV1HeadNodeProxyWithPath');
+  expect(Object.keys(proxy ?? {}).sort()).toEqual([...every, 'parameters'].sort());
+  expect(proxy?.head.operationId).toBe('connectCoreV1HeadNodeProxyWithPath');
 });
 
 test('API-12: the version and the service account issuer are described', async () => {
   const version = await part('version');
-  expect(version.paths['/version/'].get.operationId).toBe('getCodeVersion');
+  expect(version.paths['/version/']?.get.operationId).toBe('getCodeVersion');
   const info = version.components.schemas['io.k8s.apimachinery.pkg.version.Info'];
-  expect(info.required).toHaveLength(9);
+  expect(info?.required).toHaveLength(9);
   for (const [name, id, type] of [
     ['openid/v1/jwks', 'getServiceAccountIssuerOpenIDKeyset', 'application/jwk-set+json'],
     [
@@ -52,17 +51,19 @@ test('API-12: the version and the service account issuer are described', async (
     ],
   ] as const) {
     const { paths, components } = await part(name);
-    const { operationId, responses } = paths[`/${name}/`].get;
-    expect(operationId).toBe(id);
-    expect(responses['200'].content).toEqual({ [type]: { schema: { type: 'string' } } });
+    const operation = paths[`/${name}/`]?.get;
+    expect(operation?.operationId).toBe(id);
+    expect(operation?.responses['200']?.content).toEqual({
+      [type]: { schema: { type: 'string' } },
+    });
     expect(components).not.toHaveProperty('schemas');
   }
-  const { body } = await server.get('/openapi/v2');
-  expect(body.paths['/version/'].get.consumes).toEqual(['application/json']);
-  expect(body.paths['/openid/v1/jwks/'].get).not.toHaveProperty('consumes');
+  const { body } = await server.get<OpenApiV2>('/openapi/v2');
+  expect(body.paths['/version/']?.get.consumes).toEqual(['application/json']);
+  expect(body.paths['/openid/v1/jwks/']!.get).not.toHaveProperty('consumes');
   const { caBundle } =
     body.definitions['io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec']
-      .properties;
+      ?.properties ?? {};
   expect(caBundle).toEqual({
     description: expect.any(String),
     type: 'string',
@@ -73,37 +74,38 @@ test('API-12: the version and the service account issuer are described', async (
 
 test('API-12: deleting a Namespace returns a Status, and unions and enums match', async () => {
   const { paths, components } = await part('api/v1');
-  const removal = paths['/api/v1/namespaces/{name}'].delete.responses['200'];
-  const { $ref } = removal.content['application/json'].schema;
-  expect($ref).toBe(`#/components/schemas/${meta}Status`);
-  expect(components.schemas[`${core}SeccompProfile`]['x-kubernetes-unions']).toEqual([
+  const removal = paths['/api/v1/namespaces/{name}']?.delete.responses['200'];
+  expect(removal?.content['application/json']?.schema.$ref).toBe(
+    `#/components/schemas/${meta}Status`,
+  );
+  expect(components.schemas[`${core}SeccompProfile`]?.['x-kubernetes-unions']).toEqual([
     {
       discriminator: 'type',
       'fields-to-discriminateBy': { localhostProfile: 'LocalhostProfile' },
     },
   ]);
-  const options = components.schemas[`${meta}DeleteOptions`]['x-kubernetes-group-version-kind'];
+  const options = components.schemas[`${meta}DeleteOptions`]?.['x-kubernetes-group-version-kind'];
   expect(options).toHaveLength(61);
   const kind = 'DeleteOptions';
   expect(options).toContainEqual({ group: 'storage.k8s.io', version: 'v1alpha1', kind });
   const slices = (await part('apis/discovery.k8s.io/v1')).components.schemas;
   const slice = slices['io.k8s.api.discovery.v1.EndpointSlice'];
-  expect(slice.properties.addressType.enum).toEqual(['FQDN', 'IPv4', 'IPv6']);
+  expect(slice?.properties.addressType?.enum).toEqual(['FQDN', 'IPv4', 'IPv6']);
   const rules = (await part('apis/admissionregistration.k8s.io/v1')).components.schemas;
   const rule = rules['io.k8s.api.admissionregistration.v1.RuleWithOperations'];
-  expect(rule.properties.scope).not.toHaveProperty('enum');
+  expect(rule!.properties.scope).not.toHaveProperty('enum');
 });
 
 test('API-12: definitions of custom and aggregated kinds match kube-apiserver’s', async () => {
   const packageName = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.';
   const { schemas } = (await part('apis/apiextensions.k8s.io/v1')).components;
-  expect(schemas[`${packageName}CustomResourceDefinition`].required).toEqual(['spec']);
+  expect(schemas[`${packageName}CustomResourceDefinition`]?.required).toEqual(['spec']);
   expect(schemas[`${packageName}CustomResourceDefinitionStatus`]).not.toHaveProperty('required');
   expect(schemas[`${packageName}ValidationRule`]).toMatchObject({
     required: ['rule'],
     properties: { reason: { enum: expect.arrayContaining(['FieldValueInvalid']) } },
   });
-  expect(schemas[`${packageName}CustomResourceDefinitionList`].properties).toMatchObject({
+  expect(schemas[`${packageName}CustomResourceDefinitionList`]?.properties).toMatchObject({
     items: { items: { default: {} } },
     metadata: { default: {} },
   });
@@ -141,29 +143,33 @@ test('API-12: operations of custom kinds differ from those of built-in kinds', a
   const { info, paths, components } = await part(name);
   expect(info).toEqual({ title: 'kubernetes CRD Swagger', version: 'v0.1.0' });
   expect(components).not.toHaveProperty('securitySchemes');
-  const options = components.schemas[`${meta}DeleteOptions`]['x-kubernetes-group-version-kind'];
+  const options = components.schemas[`${meta}DeleteOptions`]?.['x-kubernetes-group-version-kind'];
   expect(options).toHaveLength(54);
   const at = `/${name}/tabs`;
   expect(Object.keys(paths)).toEqual([at, `${at}/{name}`, `${at}/{name}/scale`]);
-  const named = (list: JsonObject[]) => list.map((one) => one.name);
+  const named = (list: OpenApiPath['parameters']) => list.map((one) => one.name);
   const all = paths[at];
-  expect(named(all.parameters)).toEqual(['pretty']);
-  expect(all.delete).not.toHaveProperty('requestBody');
-  expect(named(all.delete.parameters)).toEqual(named(all.get.parameters));
+  expect(named(all!.parameters)).toEqual(['pretty']);
+  expect(all!.delete).not.toHaveProperty('requestBody');
+  expect(named(all!.delete.parameters)).toEqual(named(all!.get.parameters));
   const one = paths[`${at}/{name}`];
-  expect(named(one.get.parameters)).toEqual(['resourceVersion']);
-  expect(Object.keys(one.patch.responses)).toEqual(['200', '401']);
-  expect(Object.keys(one.delete.requestBody.content)).toEqual([
+  expect(named(one!.get.parameters)).toEqual(['resourceVersion']);
+  expect(Object.keys(one?.patch.responses ?? {})).toEqual(['200', '401']);
+  expect(Object.keys(one?.delete.requestBody.content ?? {})).toEqual([
     'application/json',
     'application/yaml',
   ]);
-  const scaled = paths[`${at}/{name}/scale`].get;
-  expect(scaled['x-kubernetes-group-version-kind']).toEqual({ group, version: 'v1', kind: 'Tab' });
+  const scaled = paths[`${at}/{name}/scale`]?.get;
+  expect(scaled?.['x-kubernetes-group-version-kind']).toEqual({
+    group,
+    version: 'v1',
+    kind: 'Tab',
+  });
   const tab = components.schemas['com.example.tabs.v1.Tab'];
-  expect(tab['x-kubernetes-selectable-fields']).toEqual([]);
-  expect(tab.properties.spec.properties.size).toEqual({ type: 'integer', default: 4 });
-  const { body } = await server.get('/openapi/v2');
-  const older = body.definitions['com.example.tabs.v1.Tab'].properties.spec.properties;
-  expect(older.size).toEqual({ type: 'integer' });
-  expect(body.paths[at].get.consumes).toEqual(['application/json', 'application/yaml']);
+  expect(tab?.['x-kubernetes-selectable-fields']).toEqual([]);
+  expect(tab?.properties.spec?.properties.size).toEqual({ type: 'integer', default: 4 });
+  const { body } = await server.get<OpenApiV2>('/openapi/v2');
+  const older = body.definitions['com.example.tabs.v1.Tab']?.properties.spec?.properties;
+  expect(older?.size).toEqual({ type: 'integer' });
+  expect(body.paths[at]?.get.consumes).toEqual(['application/json', 'application/yaml']);
 });

@@ -1,26 +1,68 @@
-import type { JsonObject } from '@wheelhouse/machinery';
+import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { expect } from 'vitest';
-import type { ResponseBody, TestServer } from '../support/harness.ts';
+import type { TestServer } from '../support/harness.ts';
 
 /** The OpenAPI 3 document of one group-version, such as `apis/apps/v1`. */
 export async function openApiPart(server: TestServer, name: string): Promise<OpenApiV3> {
-  const answer = await server.get(`/openapi/v3/${name}`);
+  const answer = await server.get<OpenApiV3>(`/openapi/v3/${name}`);
   expect(answer.status, name).toBe(200);
-  return answer.body as OpenApiV3;
+  return answer.body;
 }
 
-/** A part of the OpenAPI 3 document. */
-export interface OpenApiV3 extends ResponseBody {
+/** The members of a part of the OpenAPI 3 document that tests read, as if all were present. */
+export interface OpenApiV3 {
   readonly openapi: string;
   readonly info: { readonly title: string; readonly version: string };
-  readonly paths: ResponseBody['paths'];
+  readonly paths: Readonly<Record<string, OpenApiPath>>;
+  readonly components: { readonly schemas: OpenApiSchemas };
+}
+
+/** The list of the parts of the OpenAPI 3 document. */
+export interface OpenApiIndex {
+  readonly paths: Readonly<Record<string, { readonly serverRelativeURL: string }>>;
 }
 
 /** The members of the OpenAPI 2 document that tests read. */
 export interface OpenApiV2 {
   readonly swagger: string;
-  readonly paths: object;
-  readonly definitions: Readonly<Record<string, object>>;
+  readonly paths: Readonly<Record<string, OpenApiPath>>;
+  readonly definitions: OpenApiSchemas;
+}
+
+/** Schemas by name. */
+export type OpenApiSchemas = Readonly<Record<string, OpenApiSchema>>;
+
+/** The members of a schema that tests read, as if all were present. */
+export interface OpenApiSchema {
+  readonly description: string;
+  readonly required: readonly string[];
+  readonly enum: readonly string[];
+  readonly allOf: readonly { readonly $ref: string }[];
+  readonly properties: OpenApiSchemas;
+  readonly additionalProperties: OpenApiSchema;
+  readonly items: OpenApiSchema;
+  readonly $ref: string;
+  readonly [extension: `x-${string}`]: JsonValue;
+}
+
+/** The operations at a path. */
+export type OpenApiPath = Readonly<Record<OpenApiMethod, OpenApiOperation>> & {
+  readonly parameters: readonly OpenApiParameter[];
+};
+
+export type OpenApiMethod = 'get' | 'put' | 'post' | 'delete' | 'options' | 'head' | 'patch';
+
+type OpenApiParameter = { readonly name: string; readonly in: string; readonly required: boolean };
+type OpenApiContent = Readonly<Record<string, { readonly schema: OpenApiSchema }>>;
+
+/** The members of an operation that tests read, as if all were present. */
+interface OpenApiOperation {
+  readonly operationId: string;
+  readonly parameters: readonly OpenApiParameter[];
+  readonly requestBody: { readonly content: OpenApiContent };
+  readonly responses: Readonly<Record<string, { readonly content: OpenApiContent }>>;
+  readonly consumes: readonly string[];
+  readonly [extension: `x-${string}`]: JsonValue;
 }
 
 /** A part of the document that the protobuf form lists by name. */

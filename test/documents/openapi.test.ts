@@ -1,8 +1,9 @@
+import type { CustomResourceDefinition } from '@wheelhouse/kinds/types/apiextensions/v1';
 import type { APIGroup } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import protobuf from 'protobufjs';
 import { describe, expect, test } from 'vitest';
-import { adminToken, eventually } from '../support/harness.ts';
+import { adminToken, eventually, type ResponseOf } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
 import { withServer } from '../support/with-server.ts';
 import {
@@ -10,7 +11,11 @@ import {
   type DocumentV3,
   type Extensions,
   type Named,
+  type OpenApiIndex,
+  type OpenApiMethod,
+  type OpenApiPath,
   type OpenApiV2,
+  type OpenApiV3,
   openApiPart,
   operationsOf,
 } from './openapi-part.ts';
@@ -24,8 +29,8 @@ const metadataOfAll = { allOf: [{ $ref: `#/components/schemas/${meta}ObjectMeta`
 
 const part = (name: string) => openApiPart(server, name);
 
-async function index(): Promise<Record<string, { serverRelativeURL: string }>> {
-  const answer = await server.get('/openapi/v3');
+async function index(): Promise<OpenApiIndex['paths']> {
+  const answer = await server.get<OpenApiIndex>('/openapi/v3');
   expect(answer.status).toBe(200);
   return answer.body.paths;
 }
@@ -125,8 +130,8 @@ async function establish(definition: ApiObject): Promise<string> {
   expect(created.status, created.text).toBe(201);
   const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${definition.metadata.name}`;
   await eventually(async () => {
-    const { body } = await server.get(path);
-    const conditions: JsonObject[] = body.status?.conditions ?? [];
+    const { body } = await server.get<ResponseOf<CustomResourceDefinition>>(path);
+    const conditions = body.status?.conditions ?? [];
     return conditions.some(
       (condition) => condition.type === 'Established' && condition.status === 'True',
     );
@@ -248,7 +253,7 @@ describe('the contents of documents', () => {
     'application/com.github.proto-openapi.spec.v3@v1.0+protobuf',
     'application/com.github.proto-openapi.spec.v3.v1.0+protobuf',
   ])('API-12: %s has the same contents as JSON', async (accept) => {
-    const json = await server.get('/openapi/v3/api/v1');
+    const json = await server.get<OpenApiV3>('/openapi/v3/api/v1');
     const answer = await raw('/openapi/v3/api/v1', accept);
     expect(answer.type).toBe('application/com.github.proto-openapi.spec.v3.v1.0+protobuf');
     expect(answer.etag).toBe(json.headers['etag']);
@@ -264,7 +269,9 @@ describe('the contents of documents', () => {
     const properties = new Map(
       schemas.get(`${core}ContainerPort`)?.properties.named.map((one) => schemaEntry(one)),
     );
-    expect([...properties.keys()]).toEqual(Object.keys(written[`${core}ContainerPort`].properties));
+    expect([...properties.keys()]).toEqual(
+      Object.keys(written[`${core}ContainerPort`]!.properties),
+    );
     const protocol = properties.get('protocol');
     expect([protocol?.type, protocol?.standard.string]).toEqual(['string', 'TCP']);
     const pod = schemas.get(`${core}Pod`);
@@ -294,15 +301,15 @@ describe('the contents of documents', () => {
 
   test('API-12: paths name their parameters, and all accept pretty', async () => {
     const { paths } = await part('api/v1');
-    for (const [path, item] of Object.entries<{ readonly parameters?: JsonObject[] }>(paths)) {
+    for (const [path, item] of Object.entries(paths)) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
-      const given: JsonObject[] = item.parameters ?? [];
+      const given = item.parameters ?? [];
       const named = given.filter((one) => one.in === 'path');
       expect(named.map((one) => one.name).sort(), path).toEqual(inPath);
       for (const one of named) expect(one.required).toBe(true);
     }
     const pod = paths['/api/v1/namespaces/{namespace}/pods/{name}'];
-    expect(pod.parameters.map((parameter: Named) => parameter.name)).toEqual([
+    expect(pod?.parameters.map((parameter) => parameter.name)).toEqual([
       'name',
       'namespace',
       'pretty',
@@ -310,7 +317,7 @@ describe('the contents of documents', () => {
   });
 
   test('API-12: every verb in discovery has an operation', async () => {
-    const actions: Record<string, [string, string]> = {
+    const actions: Record<string, [OpenApiMethod, string]> = {
       create: ['post', 'post'],
       delete: ['delete', 'delete'],
       deletecollection: ['delete', 'deletecollection'],
@@ -342,24 +349,24 @@ describe('the contents of documents', () => {
   test('API-12: operations declare kind, parameters, bodies, and answers', async () => {
     const { paths } = await part('apis/apps/v1');
     const item = paths['/apis/apps/v1/namespaces/{namespace}/deployments/{name}'];
-    const names = (operation: { readonly parameters: readonly Named[] }) =>
-      operation.parameters.map((parameter) => parameter.name);
-    expect(item.patch).toMatchObject({
+    const names = (operation: OpenApiPath['get'] | undefined) =>
+      operation?.parameters.map((parameter) => parameter.name);
+    expect(item?.patch).toMatchObject({
       operationId: 'patchAppsV1NamespacedDeployment',
       tags: ['apps_v1'],
       'x-kubernetes-action': 'patch',
       'x-kubernetes-group-version-kind': { group: 'apps', version: 'v1', kind: 'Deployment' },
     });
-    expect(names(item.patch)).toEqual(['dryRun', 'fieldManager', 'fieldValidation', 'force']);
-    expect(Object.keys(item.patch.requestBody.content).sort()).toEqual([
+    expect(names(item?.patch)).toEqual(['dryRun', 'fieldManager', 'fieldValidation', 'force']);
+    expect(Object.keys(item?.patch.requestBody.content ?? {}).sort()).toEqual([
       'application/apply-patch+yaml',
       'application/json-patch+json',
       'application/merge-patch+json',
       'application/strategic-merge-patch+json',
     ]);
-    expect(Object.keys(item.patch.responses)).toEqual(['200', '201', '401']);
-    expect(names(item.put)).toEqual(['dryRun', 'fieldManager', 'fieldValidation']);
-    expect(names(item.delete)).toEqual([
+    expect(Object.keys(item?.patch.responses ?? {})).toEqual(['200', '201', '401']);
+    expect(names(item?.put)).toEqual(['dryRun', 'fieldManager', 'fieldValidation']);
+    expect(names(item?.delete)).toEqual([
       'dryRun',
       'gracePeriodSeconds',
       'ignoreStoreReadErrorWithClusterBreakingPotential',
@@ -367,8 +374,8 @@ describe('the contents of documents', () => {
       'propagationPolicy',
     ]);
     const collection = paths['/apis/apps/v1/namespaces/{namespace}/deployments'];
-    expect(Object.keys(collection.post.responses)).toEqual(['200', '201', '202', '401']);
-    expect(names(collection.get)).toEqual([
+    expect(Object.keys(collection?.post.responses ?? {})).toEqual(['200', '201', '202', '401']);
+    expect(names(collection?.get)).toEqual([
       'allowWatchBookmarks',
       'continue',
       'fieldSelector',
@@ -380,12 +387,12 @@ describe('the contents of documents', () => {
       'timeoutSeconds',
       'watch',
     ]);
-    expect(collection.delete.operationId).toBe('deleteAppsV1CollectionNamespacedDeployment');
-    const everywhere = paths['/apis/apps/v1/deployments'].get;
-    expect(everywhere.operationId).toBe('listAppsV1DeploymentForAllNamespaces');
-    const scale = paths['/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale'].put;
-    expect(scale.operationId).toBe('replaceAppsV1NamespacedDeploymentScale');
-    expect(scale.requestBody.content['*/*'].schema.$ref).toBe(
+    expect(collection?.delete.operationId).toBe('deleteAppsV1CollectionNamespacedDeployment');
+    const everywhere = paths['/apis/apps/v1/deployments']?.get;
+    expect(everywhere?.operationId).toBe('listAppsV1DeploymentForAllNamespaces');
+    const scale = paths['/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale']?.put;
+    expect(scale?.operationId).toBe('replaceAppsV1NamespacedDeploymentScale');
+    expect(scale?.requestBody.content['*/*']?.schema.$ref).toBe(
       '#/components/schemas/io.k8s.api.autoscaling.v1.Scale',
     );
   });
@@ -394,8 +401,8 @@ describe('the contents of documents', () => {
     const { schemas } = (await part('api/v1')).components;
     const pod = schemas[`${core}Pod`];
     const podKind = { group: '', version: 'v1', kind: 'Pod' };
-    expect(pod['x-kubernetes-group-version-kind']).toEqual([podKind]);
-    expect(pod.properties.metadata).toEqual({ ...metadataOfAll, default: {} });
+    expect(pod?.['x-kubernetes-group-version-kind']).toEqual([podKind]);
+    expect(pod?.properties.metadata).toEqual({ ...metadataOfAll, default: {} });
     expect(schemas[`${core}ContainerPort`]).toMatchObject({
       required: ['containerPort'],
       properties: {
@@ -404,18 +411,18 @@ describe('the contents of documents', () => {
         hostIP: { type: 'string' },
       },
     });
-    expect(schemas[`${core}Container`].properties.ports).toMatchObject({
+    expect(schemas[`${core}Container`]?.properties.ports).toMatchObject({
       type: 'array',
       'x-kubernetes-list-type': 'map',
       'x-kubernetes-list-map-keys': ['containerPort', 'protocol'],
       'x-kubernetes-patch-strategy': 'merge',
       'x-kubernetes-patch-merge-key': 'containerPort',
     });
-    expect(schemas[`${core}ConfigMap`].properties.binaryData.additionalProperties).toEqual({
+    expect(schemas[`${core}ConfigMap`]?.properties.binaryData?.additionalProperties).toEqual({
       type: 'string',
       format: 'byte',
     });
-    expect(schemas[`${core}ObjectReference`]['x-kubernetes-map-type']).toBe('atomic');
+    expect(schemas[`${core}ObjectReference`]?.['x-kubernetes-map-type']).toBe('atomic');
     const time = { description, type: 'string', format: 'date-time' };
     expect([schemas[`${meta}Time`], schemas[`${meta}MicroTime`]]).toEqual([time, time]);
     expect(schemas[`${machinery}api.resource.Quantity`]).toEqual({
@@ -429,7 +436,7 @@ describe('the contents of documents', () => {
     });
     const raw = schemas[`${machinery}runtime.RawExtension`];
     expect(raw).toEqual({ description, type: 'object' });
-    expect(schemas[`${meta}DeleteOptions`]['x-kubernetes-group-version-kind']).toContainEqual({
+    expect(schemas[`${meta}DeleteOptions`]?.['x-kubernetes-group-version-kind']).toContainEqual({
       group: 'apps',
       version: 'v1',
       kind: 'DeleteOptions',
@@ -439,10 +446,10 @@ describe('the contents of documents', () => {
   test('API-12: the schema of schemas is recursive', async () => {
     const { schemas } = (await part('apis/apiextensions.k8s.io/v1')).components;
     const prefix = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.';
-    const props = schemas[`${prefix}JSONSchemaProps`].properties;
-    expect(props.not.allOf).toEqual([{ $ref: `#/components/schemas/${prefix}JSONSchemaProps` }]);
+    const props = schemas[`${prefix}JSONSchemaProps`]?.properties;
+    expect(props?.not?.allOf).toEqual([{ $ref: `#/components/schemas/${prefix}JSONSchemaProps` }]);
     expect(schemas[`${prefix}JSONSchemaPropsOrBool`]).toEqual({ description });
-    expect(schemas[`${prefix}CustomResourceDefinitionList`].properties.items.items).toEqual({
+    expect(schemas[`${prefix}CustomResourceDefinitionList`]?.properties.items?.items).toEqual({
       allOf: [{ $ref: `#/components/schemas/${prefix}CustomResourceDefinition` }],
       default: {},
     });
@@ -450,11 +457,11 @@ describe('the contents of documents', () => {
 
   test('API-12: the default dialect names types after its own domain', async () => {
     const other = await withServer();
-    const { body } = await other.get('/openapi/v3/apis/rbac.authorization.svc.io/v1');
+    const { body } = await other.get<OpenApiV3>('/openapi/v3/apis/rbac.authorization.svc.io/v1');
     expect(body.components.schemas).toHaveProperty(['io.svc.api.rbac.v1.Role']);
     const item =
       body.paths['/apis/rbac.authorization.svc.io/v1/namespaces/{namespace}/roles/{name}'];
-    expect(item.get.operationId).toBe('readRbacAuthorizationV1NamespacedRole');
+    expect(item?.get.operationId).toBe('readRbacAuthorizationV1NamespacedRole');
     expect(JSON.stringify(body)).not.toContain('k8s');
   });
 });
@@ -478,7 +485,7 @@ describe('OpenAPI v2', () => {
   });
 
   test('API-12: it has nothing that OpenAPI v2 cannot express', async () => {
-    const { definitions, paths } = (await server.get('/openapi/v2')).body;
+    const { definitions, paths } = (await server.get<OpenApiV2>('/openapi/v2')).body;
     const text = JSON.stringify(definitions);
     for (const word of ['"oneOf":[', '"anyOf":[', '"allOf":[', '"nullable":true']) {
       expect(text.includes(word), word).toBe(false);
@@ -488,14 +495,14 @@ describe('OpenAPI v2', () => {
       type: 'string',
       format: 'int-or-string',
     });
-    const { post } = paths['/api/v1/namespaces/{namespace}/pods'];
-    expect(post.parameters[0]).toEqual({
+    const post = paths['/api/v1/namespaces/{namespace}/pods']?.post;
+    expect(post?.parameters[0]).toEqual({
       name: 'body',
       in: 'body',
       required: true,
       schema: { $ref: `#/definitions/${core}Pod` },
     });
-    expect(post.parameters[1]).toEqual({
+    expect(post?.parameters[1]).toEqual({
       name: 'dryRun',
       in: 'query',
       type: 'string',
@@ -506,7 +513,7 @@ describe('OpenAPI v2', () => {
   test.each([protobufType, 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'])(
     'API-12: %s has the same contents as JSON',
     async (accept) => {
-      const json = await server.get('/openapi/v2');
+      const json = await server.get<OpenApiV2>('/openapi/v2');
       const answer = await raw('/openapi/v2', accept);
       expect(answer.type).toBe('application/com.github.proto-openapi.spec.v2.v1.0+protobuf');
       expect(answer.etag).toBe(json.headers['etag']);
@@ -527,7 +534,7 @@ describe('OpenAPI v2', () => {
       expect(port?.type.value).toEqual(['object']);
       expect(port?.required).toEqual(['containerPort']);
       expect(port?.properties.named.map((one) => one.name)).toEqual(
-        Object.keys(json.body.definitions[`${core}ContainerPort`].properties),
+        Object.keys(json.body.definitions[`${core}ContainerPort`]!.properties),
       );
     },
   );
@@ -610,11 +617,11 @@ describe('custom kinds', () => {
     expect(urlIn(after, 'api/v1')).toBe(urlIn(before, 'api/v1'));
     const { components, paths } = await part(`apis/${group}/v1`);
     const tab = components.schemas['com.example.stable.v1.CronTab'];
-    expect(tab['x-kubernetes-group-version-kind']).toEqual([
+    expect(tab?.['x-kubernetes-group-version-kind']).toEqual([
       { group, version: 'v1', kind: 'CronTab' },
     ]);
-    expect(tab['x-kubernetes-selectable-fields']).toEqual([{ fieldPath: 'spec.image' }]);
-    const { spec, apiVersion, kind, metadata } = tab.properties;
+    expect(tab?.['x-kubernetes-selectable-fields']).toEqual([{ fieldPath: 'spec.image' }]);
+    const { spec, apiVersion, kind, metadata } = tab?.properties ?? {};
     const typeMetaSchema = { description, type: 'string' };
     expect([apiVersion, kind, metadata]).toEqual([typeMetaSchema, typeMetaSchema, metadataOfAll]);
     expect(tab).toMatchObject({
@@ -636,9 +643,9 @@ describe('custom kinds', () => {
         },
       },
     });
-    const patch = paths[`/apis/${group}/v1/namespaces/{namespace}/crontabs/{name}`].patch;
+    const patch = paths[`/apis/${group}/v1/namespaces/{namespace}/crontabs/{name}`]?.patch;
     expect(patch?.operationId).toBe('patchStableExampleComV1NamespacedCronTab');
-    expect(Object.keys(patch.requestBody.content)).not.toContain(
+    expect(Object.keys(patch!.requestBody.content)).not.toContain(
       'application/strategic-merge-patch+json',
     );
     expect(paths).toHaveProperty([
@@ -665,7 +672,7 @@ describe('custom kinds', () => {
     expect((await server.put(path, { ...body, spec })).status).toBe(200);
     await eventually(async () => urlIn(await index(), name) !== first, 'the new digest');
     const tab = (await part(name)).components.schemas['com.example.changing.v1.CronTab'];
-    expect(tab.description).toBe('Another tab.');
+    expect(tab?.description).toBe('Another tab.');
     const old = await server.get(first);
     expect([old.status, old.headers['location']]).toEqual([301, urlIn(await index(), name)]);
     await server.remove(path);
@@ -675,21 +682,21 @@ describe('custom kinds', () => {
     const group = 'older.example.com';
     const path = await establish(crontabs(group));
     const { definitions } = await eventually(async () => {
-      const { body } = await server.get('/openapi/v2');
+      const { body } = await server.get<OpenApiV2>('/openapi/v2');
       return body.definitions['com.example.older.v1.CronTab'] === undefined ? undefined : body;
     }, 'the definition');
-    const { spec } = definitions['com.example.older.v1.CronTab'].properties;
-    expect(spec.properties.port).toEqual({ 'x-kubernetes-int-or-string': true });
-    expect(spec.properties.image).toEqual({ maxLength: 9 });
-    expect(spec.required).toEqual(['parts']);
-    expect(spec.properties.either).toEqual({ type: 'string' });
-    expect(spec.properties.raw).toEqual({ 'x-kubernetes-preserve-unknown-fields': true });
+    const { spec } = definitions['com.example.older.v1.CronTab']?.properties ?? {};
+    expect(spec?.properties.port).toEqual({ 'x-kubernetes-int-or-string': true });
+    expect(spec?.properties.image).toEqual({ maxLength: 9 });
+    expect(spec?.required).toEqual(['parts']);
+    expect(spec?.properties.either).toEqual({ type: 'string' });
+    expect(spec?.properties.raw).toEqual({ 'x-kubernetes-preserve-unknown-fields': true });
     expect(definitions['com.example.older.v1alpha1.CronTab']).toEqual({
       type: 'object',
       'x-kubernetes-group-version-kind': [{ group, version: 'v1alpha1', kind: 'CronTab' }],
       'x-kubernetes-selectable-fields': [],
     });
-    expect(definitions['com.example.older.v1.CronTabList'].properties.items.items).toEqual({
+    expect(definitions['com.example.older.v1.CronTabList']?.properties.items?.items).toEqual({
       $ref: '#/definitions/com.example.older.v1.CronTab',
     });
     await server.remove(path);

@@ -4,6 +4,7 @@ import { readFeatureGates } from '@wheelhouse/server/testing';
 import { expect, test } from 'vitest';
 import { eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
+import type { OpenApiV3 } from './openapi-part.ts';
 
 const kinds = previewKinds(dialectOf('svc'));
 const versions = kinds.flatMap((def) =>
@@ -169,7 +170,7 @@ test('PLANE-8: every type and field of every preview kind has a description', as
   const index = await server.get('/openapi/v3');
   const bare = new Set<string>();
   for (const name of Object.keys(index.body.paths)) {
-    const { body } = await server.get(`/openapi/v3/${name}`);
+    const { body } = await server.get<OpenApiV3>(`/openapi/v3/${name}`);
     const schemas: Readonly<Record<string, DescribedSchema>> = body.components?.schemas ?? {};
     for (const [type, schema] of Object.entries(schemas)) {
       if (!schema.description) bare.add(type);

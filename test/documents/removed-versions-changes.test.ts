@@ -1,7 +1,15 @@
+import type { CustomResourceDefinition } from '@wheelhouse/kinds/types/apiextensions/v1beta1';
+import type { CertificateSigningRequest } from '@wheelhouse/kinds/types/certificates/v1beta1';
+import type { Ingress } from '@wheelhouse/kinds/types/extensions/v1beta1';
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { eventually, freshNamespace, type ResponseBody } from '../support/harness.ts';
+import {
+  eventually,
+  freshNamespace,
+  type ResponseBody,
+  type ResponseOf,
+} from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 interface Hooks {
@@ -64,7 +72,7 @@ describe('release 1.21', async () => {
     async (apiVersion) => {
       const name = apiVersion.startsWith('ext') ? 'one' : 'other';
       const body = oldIngress(apiVersion, name);
-      const { spec } = await made(path(apiVersion, 'ingresses'), body);
+      const { spec } = await made<ResponseOf<Ingress>>(path(apiVersion, 'ingresses'), body);
       const [first, second] = body.spec.rules[0]!.http.paths;
       const filled = { ...first, pathType: 'ImplementationSpecific' };
       expect(spec.rules[0].http.paths).toEqual([filled, second]);
@@ -160,7 +168,7 @@ describe('release 1.21', async () => {
   test('VER-2: a nonstructural definition has a condition until it is fixed', async () => {
     const at = `${definitions('v1beta1')}/oldies.example.com`;
     const condition = async () => {
-      const { status } = await read(at);
+      const { status } = await read<ResponseOf<CustomResourceDefinition>>(at);
       const found = (status.conditions ?? []).filter(
         ({ type }: { type: string }) => type === 'NonStructuralSchema',
       );
@@ -312,7 +320,10 @@ hp8VqeZtzXZB9Kd5W0oTgA==
     const approval = `${requests('v1beta1')}/csr-v1beta1/approval`;
     const old = await read(`${requests('v1beta1')}/csr-v1beta1`);
     const status = { conditions: [{ type: 'Approved' }] };
-    const approved = await server.put(approval, { ...old, status });
+    const approved = await server.put<ResponseOf<CertificateSigningRequest>>(approval, {
+      ...old,
+      status,
+    });
     expect(approved.status, approved.text).toBe(200);
     expect(approved.body.status.conditions[0].status).toBe('True');
   });
@@ -592,6 +603,9 @@ describe('release 1.24', async () => {
   });
 });
 
+/** A priority level, whose shares have another name in the oldest versions. */
+type Level = ResponseBody & { spec: { limited: Record<string, number> } };
+
 describe.each([
   [31, 'v1beta3', 'nominalConcurrencyShares'],
   [28, 'v1beta2', 'assuredConcurrencyShares'],
@@ -608,25 +622,25 @@ describe.each([
   });
 
   test(`VER-2: ${shares} of ${version} are 30 when there are none`, async () => {
-    const { spec } = await made(levels(version), level(version, 'a', {}));
+    const { spec } = await made<Level>(levels(version), level(version, 'a', {}));
     expect(spec.limited[shares]).toBe(30);
-    const zero = await made(levels(version), level(version, 'z', { [shares]: 0 }));
+    const zero = await made<Level>(levels(version), level(version, 'z', { [shares]: 0 }));
     expect(zero.spec.limited[shares]).toBe(version === 'v1beta3' ? 0 : 30);
   });
 
   if (version !== 'v1beta3') return;
   test('VER-2: zero shares survive in v1, and in v1beta3 through an annotation', async () => {
     const zero = level('v1', 'zero', { nominalConcurrencyShares: 0 });
-    expect((await made(levels('v1'), zero)).spec.limited.nominalConcurrencyShares).toBe(0);
-    const old = await read(`${levels('v1beta3')}/zero`);
+    expect((await made<Level>(levels('v1'), zero)).spec.limited.nominalConcurrencyShares).toBe(0);
+    const old = await read<Level>(`${levels('v1beta3')}/zero`);
     expect(old.spec.limited.nominalConcurrencyShares).toBe(0);
     const key = 'flowcontrol.svc.io/v1beta3-preserve-zero-concurrency-shares';
     expect(old.metadata.annotations).toEqual({ [key]: '' });
     expect((await server.put(`${levels('v1beta3')}/zero`, old)).status).toBe(200);
-    const current = await read(`${levels('v1')}/zero`);
+    const current = await read<Level>(`${levels('v1')}/zero`);
     expect(current.spec.limited.nominalConcurrencyShares).toBe(0);
     expect(current.metadata.annotations).toBeUndefined();
-    const unset = await made(levels('v1'), level('v1', 'unset', {}));
+    const unset = await made<Level>(levels('v1'), level('v1', 'unset', {}));
     expect(unset.spec.limited.nominalConcurrencyShares).toBe(30);
   });
 });

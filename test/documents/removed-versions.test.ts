@@ -1,9 +1,10 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
+import type { CustomResourceDefinition } from '@wheelhouse/kinds/types/apiextensions/v1';
 import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { type Answer, eventually, freshNamespace } from '../support/harness.ts';
+import { type Answer, eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { entryOf, exampleIn, type Removed, table } from './removed-versions-table.ts';
 
@@ -53,9 +54,9 @@ describe.each(releases)('release 1.%i', async (minor) => {
     expect(made.body).toMatchObject({ apiVersion: removed.groupVersion, kind: removed.kind });
     if (def.kind === 'CustomResourceDefinition') {
       await eventually(async () => {
-        const { conditions } = (await server.get(`${collection}/${object.metadata.name}`)).body
-          .status;
-        return conditions.length > 1;
+        const path = `${collection}/${object.metadata.name}`;
+        const { body } = await server.get<ResponseOf<CustomResourceDefinition>>(path);
+        return body.status.conditions.length > 1;
       });
     }
     const path = `${collection}/${object.metadata.name}`;

@@ -1,4 +1,5 @@
 import { builtinKinds } from '@wheelhouse/kinds';
+import type { CustomResourceDefinition } from '@wheelhouse/kinds/types/apiextensions/v1';
 import type {
   APIGroup,
   APIResource,
@@ -16,6 +17,7 @@ import {
   configMap,
   eventually,
   freshNamespace,
+  type ResponseOf,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -108,7 +110,9 @@ describe('default versions', async () => {
     const path = `${definitions}/olds.example.com`;
     expect((await server.patch(path, { spec: { versions } }, 'merge')).status).toBe(200);
     const stored = async () =>
-      (await server.get(path)).body.status.storedVersions.join() === 'v1beta1,v1';
+      (
+        await server.get<ResponseOf<CustomResourceDefinition>>(path)
+      ).body.status.storedVersions.join() === 'v1beta1,v1';
     await eventually(stored, 'both stored versions listed');
     await eventually(async () => (await server.get(`${olds('v1')}/a`)).status === 200);
     const read = await server.get(`${olds('v1')}/a`);
