@@ -24,9 +24,6 @@ import { rememberCertificates, reuseCertificates } from './shared-certificates.t
 
 export const adminToken = 'test-admin-token';
 
-/** Decoded JSON of any shape, which tests access without types. */
-export type Loose = ReturnType<typeof JSON.parse>;
-
 /** An entry of `managedFields` in a response. */
 export interface ResponseManager extends ManagedFieldsEntry {
   manager: string;
@@ -87,10 +84,8 @@ export type ResponseRow = {
  * OpenAPI, a test names the type, as in `get<ResponseOf<Deployment>>(path)`.
  */
 export interface ResponseBody
-  extends ResponseMembers,
-    Record<'spec' | 'status' | 'paths' | 'components' | 'definitions', Loose> {}
-
-interface ResponseMembers extends JsonObject {
+  extends JsonObject,
+    Record<'spec' | 'status' | 'paths' | 'components' | 'definitions', JsonObject> {
   apiVersion: string;
   kind: string;
   metadata: ResponseMetadata;
@@ -123,8 +118,7 @@ type Present<Type> = Type extends (infer Item)[]
  * A response with an object of a kind, as in `get<ResponseOf<Deployment>>(path)`: the spec and the
  * status have the kind's types, as if every member were present.
  */
-export type ResponseOf<Kind> = ResponseMembers &
-  Record<'spec' | 'status' | 'paths' | 'components' | 'definitions', JsonObject> &
+export type ResponseOf<Kind> = ResponseBody &
   Present<Pick<Kind, Extract<keyof Kind, 'spec' | 'status'>>>;
 
 /** The answer to a request; the body is decoded if it is JSON. */
