@@ -123,3 +123,12 @@ export function operationsOf(document: {
       .map(([method, operation]) => ({ path, method, operation })),
   );
 }
+
+/** Every value of a member, anywhere in a document. */
+export function* valuesOf(member: string, value: unknown): Generator<string> {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, held] of Object.entries(value)) {
+    if (name === member && typeof held === 'string') yield held;
+    yield* valuesOf(member, held);
+  }
+}

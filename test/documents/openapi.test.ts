@@ -18,6 +18,7 @@ import {
   type OpenApiV3,
   openApiPart,
   operationsOf,
+  valuesOf,
 } from './openapi-part.ts';
 
 const server = await withServer({ dialect: 'kubernetes' });
@@ -44,15 +45,6 @@ const schemaEntry = <Schema>({
   value,
 }: Named<{ readonly schema: Schema }>): [string, Schema] => [name, value.schema];
 const yamlEntry = ({ name, value }: Extensions[number]) => [name, value.yaml];
-
-/** Every value of a member, anywhere in a document. */
-function* valuesOf(member: string, value: unknown): Generator<string> {
-  if (typeof value !== 'object' || value === null) return;
-  for (const [name, held] of Object.entries(value)) {
-    if (name === member && typeof held === 'string') yield held;
-    yield* valuesOf(member, held);
-  }
-}
 
 function crontabs(group: string, more: JsonObject = {}) {
   return {
