@@ -67,7 +67,7 @@ export function createServiceAccountTokens(
       : externalSigning(options.signer, config.logger);
   const { labelDomain } = dialect;
   const objects = tokenObjects({ catalogue, caches });
-  const common = { keys, audiences, lookup, objects };
+  const common = { keys, audiences, objects };
   const legacyForm = { issuer: `${dialect.productName}/serviceaccount`, labelDomain };
   return {
     keys,
@@ -87,6 +87,7 @@ export function createServiceAccountTokens(
       }),
       createLegacyTokenAuthenticator({
         ...common,
+        lookup,
         form: legacyForm,
         auditAnnotation: `${dialect.group('authentication')}/legacy-token`,
         used: uses.legacy,

@@ -20,7 +20,7 @@ export interface ServiceAccountSettings {
     readonly signingEndpoint?: string;
     /** The advertised URL of the public keys; at this server's own address when absent. */
     readonly jwksUri?: string;
-    /** `off` accepts tokens of deleted accounts. */
+    /** `off` accepts the tokens of deleted Secrets. */
     readonly lookup?: 'required' | 'off';
     /** Maximum lifetime of tokens in seconds; unlimited when absent. */
     readonly maxSeconds?: number;
@@ -63,7 +63,7 @@ const serviceAccountFlags = {
     group: 'Authentication',
     type: 'bool',
     default: 'true',
-    help: 'Accept a service account token only while its account and the objects it is bound to exist.',
+    help: 'Accept the token of a Secret only while the Secret and the account exist. Other service account tokens always need their account and the objects they are bound to.',
   },
   'api-audiences': {
     group: 'Authentication',

@@ -4,7 +4,6 @@ import {
   type Clock,
   type Counter,
   isObject,
-  type MaybePromise,
   type UserInfo,
 } from '@wheelhouse/machinery';
 import type { Authenticator, Credentials } from './contract.ts';
@@ -38,8 +37,8 @@ export interface TokenObjects {
 }
 
 /**
- * Authenticates service account tokens (AUTHN-6): unless `lookup` is off, the account and the bound
- * object must still exist with the same uid.
+ * Authenticates service account tokens (AUTHN-6): the account and the bound object must still exist
+ * with the same uid.
  */
 export function createServiceAccountAuthenticator(options: {
   readonly keys: TokenKeys;
@@ -48,7 +47,6 @@ export function createServiceAccountAuthenticator(options: {
   readonly audiences: readonly string[];
   readonly labelDomain: string;
   readonly objects: TokenObjects;
-  readonly lookup: 'required' | 'off';
   /** The feature gates that disable claims; absent: all claims are used. */
   readonly features?: Features;
   readonly clock: Clock;
@@ -76,9 +74,9 @@ export function createServiceAccountAuthenticator(options: {
     verified.put(token, claims);
     return claims;
   };
-  const userFor = (claims: TokenClaims, exchange?: Credentials): MaybePromise<UserInfo> => {
-    if (options.lookup === 'off') return acceptedUser(claims, options, exchange);
-    return checkObjects(claims, options).then(() => acceptedUser(claims, options, exchange));
+  const userFor = async (claims: TokenClaims, exchange?: Credentials): Promise<UserInfo> => {
+    await checkObjects(claims, options);
+    return acceptedUser(claims, options, exchange);
   };
   const authenticate = (exchange: Credentials, token: string) => {
     const claims = verify(token, audiences);

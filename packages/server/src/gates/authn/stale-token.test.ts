@@ -19,7 +19,6 @@ test('AUTHN-6: a stale but extended token is accepted, annotated, and counted', 
     audiences: ['https://issuer'],
     labelDomain: 'svc.io',
     objects: { find: () => Promise.resolve({ uid: 'u', deletedMs: undefined }) },
-    lookup: 'required',
     clock,
     stale: { annotation, used: { add: (by) => (stale += by) } },
   });
