@@ -159,7 +159,7 @@ describe('keys', () => {
     expect(await isVerified(verifier, await tokenFrom(made.keyPem))).toBe(true);
   });
 
-  test('AUTHN-6: work with every accepted issuer; a deleted account is refused even without lookup', async () => {
+  test('AUTHN-6: work with every issuer, but never for a deleted account', async () => {
     const ec = keyOf('ec');
     const file = temporaryFile('ec.key', ec.private);
     const accounts = {
