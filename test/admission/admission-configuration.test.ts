@@ -621,19 +621,21 @@ describe('the file', () => {
     expect(await failing({ configFile: unknown })).toContain('unknown field "plugins[0].where"');
     const absent = configFile([{ name: 'PodSecurity', path: 'none.yaml' }]);
     expect(await failing({ configFile: absent })).toContain('none.yaml');
-    const webhooks = configFile([
-      {
-        name: 'ValidatingAdmissionWebhook',
-        configuration: {
-          apiVersion: 'apiserver.config.svc.io/v1',
-          kind: 'WebhookAdmissionConfiguration',
-          kubeConfigFile: 'relative',
+    for (const kubeConfigFile of ['relative', '', undefined]) {
+      const webhooks = configFile([
+        {
+          name: 'ValidatingAdmissionWebhook',
+          configuration: {
+            apiVersion: 'apiserver.config.svc.io/v1',
+            kind: 'WebhookAdmissionConfiguration',
+            kubeConfigFile,
+          },
         },
-      },
-    ]);
-    expect(await failing({ configFile: webhooks })).toBe(
-      `couldn't init admission plugin "ValidatingAdmissionWebhook": kubeConfigFile: Invalid value: "relative": must be an absolute file path`,
-    );
+      ]);
+      expect(await failing({ configFile: webhooks })).toBe(
+        `couldn't init admission plugin "ValidatingAdmissionWebhook": kubeConfigFile: Invalid value: "${kubeConfigFile ?? ''}": must be an absolute file path`,
+      );
+    }
   });
 
   test('ADM-1: --admission-control-config-file names the file', () => {

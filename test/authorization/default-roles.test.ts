@@ -42,6 +42,15 @@ describe('defaults', async () => {
     }
   });
 
+  test.each([
+    ['exist without RBAC', ['Node', 'AlwaysAllow'], true],
+    ['do not exist if every request is allowed', ['AlwaysAllow'], false],
+  ] as const)('AUTHZ-7: they %s', async (_what, authorizationModes, exist) => {
+    const other = await withServer({ authorizationModes });
+    const { body } = await other.get(`${rbacPath}/clusterroles`);
+    expect(names(body.items).includes('cluster-admin')).toBe(exist);
+  });
+
   test("AUTHZ-7: the document's roles and bindings are among them", async () => {
     const { body } = await server.get(`${rbacPath}/clusterroles`);
     expect(names(body.items)).toEqual(

@@ -282,6 +282,11 @@ describe('the log', () => {
     expect(other.headers['audit-id']).not.toBe(one.headers['audit-id']);
     const odd = await get('/api/v1/nodes', { ...as, headers: { 'audit-id': 'a b\t"c"' } });
     expect(odd.headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/);
+    const long = { 'audit-id': ['i d="'.repeat(200), 'second'] };
+    const first = await get('/api/v1/nodes', { ...as, headers: long });
+    expect(first.headers['audit-id']).toBe(long['audit-id'][0]);
+    const empty = await get('/api/v1/nodes', { ...as, headers: { 'audit-id': ['', 'second'] } });
+    expect(empty.headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/);
     for (const path of ['/readyz', '/nope', '/api/v1/namespaces/absent']) {
       expect((await get(path, as)).headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/);
     }

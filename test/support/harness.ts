@@ -135,7 +135,8 @@ export interface RequestOptions {
   readonly type?: string;
   readonly accept?: string;
   readonly token?: string | undefined;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** An array sends a header several times. */
+  readonly headers?: Readonly<Record<string, string | string[]>>;
 }
 
 /** A watch that collects its events. */

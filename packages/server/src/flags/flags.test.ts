@@ -113,6 +113,31 @@ describe('the options of the server', () => {
     });
   });
 
+  test('AUTHZ-2: an empty --authorization-mode is the default, without anonymous requests', () => {
+    expect(configOf(['--authorization-mode='])).toMatchObject({
+      authorizationModes: ['AlwaysAllow'],
+      authentication: { anonymous: false },
+    });
+  });
+
+  test.each([
+    ['flowcontrol.apiserver.svc.io/v1=false', 'flowcontrol.apiserver.svc.io/v1'],
+    ['flowcontrol.apiserver.svc.io/v1=false,api/ga=true', 'flowcontrol.apiserver.svc.io/v1'],
+    ['api/ga=false,api/all=true', 'api/ga'],
+    ['api/all=false,v1=true', 'api/all'],
+  ])('VER-1: priority and fairness needs its kinds: --runtime-config=%s', (pairs, decisive) => {
+    const flag = `--runtime-config=${pairs}`;
+    expect(() => readOptions([flag])).toThrow(
+      `--runtime-config=${decisive}=false conflicts with --enable-priority-and-fairness=true`,
+    );
+    expect(readOptions([flag, '--enable-priority-and-fairness=false']).kind).toBe('options');
+  });
+
+  test('VER-1: priority and fairness accepts its version enabled among disabled ones', () => {
+    const flag = '--runtime-config=api/all=false,flowcontrol.apiserver.svc.io/v1=true';
+    expect(readOptions([flag]).kind).toBe('options');
+  });
+
   test('plain HTTP is on loopback, and only when requested', () => {
     expect(configOf(['--plain-http-port=0']).listen).toEqual({
       host: '127.0.0.1',
@@ -142,7 +167,6 @@ describe('the options of the server', () => {
     ['--tls-cert-file=a', 'must be given together'],
     ['--authorization-mode=RBAC,RBAC', 'more than once'],
     ['--authorization-mode=Foo', 'authorization-mode "Foo" is not a valid mode'],
-    ['--authorization-mode=', 'at least one authorization-mode must be passed'],
     ['--dialect=x', '--dialect "x" is not one of svc, kubernetes'],
     ['--storage-backend=x', 'is not one of embedded, memory'],
     ['--secure-port=70000', 'must be between 0 and 65535'],

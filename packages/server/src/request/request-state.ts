@@ -205,11 +205,21 @@ export const transitions: Readonly<Record<RequestPhase, Row>> = {
 };
 
 /**
- * The ID of a request in logs and records: the client's if it is short and plain, else new (OPS-4).
+ * The ID of a request in logs and records (OPS-4): the client's first `Audit-ID`, of any length, or
+ * a new one if that is missing, empty, or not printable ASCII.
  */
 export function auditIdOf(exchange: Exchange): string {
-  const requested = exchange.header('audit-id');
-  return requested !== undefined && /^[\w.-]{1,64}$/.test(requested) ? requested : randomUuid();
+  if (exchange.header('audit-id') === undefined) return randomUuid();
+  const requested = firstValue(exchange.headerLines(), 'audit-id').trim();
+  return /^[\x20-\x7e]+$/.test(requested) ? requested : randomUuid();
+}
+
+/** The first value of a repeatable header in alternating names and values; empty if absent. */
+function firstValue(lines: readonly string[], name: string): string {
+  for (let index = 0; index < lines.length; index += 2) {
+    if (lines[index]?.toLowerCase() === name) return lines[index + 1] ?? '';
+  }
+  return '';
 }
 
 /** The header with the uid of the flow schema that a request matched. */

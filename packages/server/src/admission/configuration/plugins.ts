@@ -230,17 +230,16 @@ export const webhookAdmissionFormat = {
 } as const satisfies ConfigurationFormat;
 
 /**
- * Reads the configuration of the webhook plugins: the path of a kubeconfig with client credentials;
- * undefined without one. Rejects with ConfigurationError.
+ * Reads the configuration of the webhook plugins: the path of a kubeconfig with client credentials.
+ * Rejects with ConfigurationError.
  */
-async function readWebhookKubeconfig(text: string, dialect: Dialect): Promise<string | undefined> {
+async function readWebhookKubeconfig(text: string, dialect: Dialect): Promise<string> {
   const group = dialect.group('apiserver.config');
   const isOlder = text.includes(`${group}/v1alpha1`);
   const older = { kind: 'WebhookAdmission', versions: { v1alpha1: webhookAdmissionType } };
   const format = isOlder ? older : webhookAdmissionFormat;
   const { object } = await decodeConfiguration(text, { ...format, group });
   const path = textOf(member(object, 'kubeConfigFile'));
-  if (path === '') return undefined;
   if (!isAbsolute(path)) refuse([invalid('kubeConfigFile', path, 'must be an absolute file path')]);
   return path;
 }
@@ -340,14 +339,12 @@ const readers: Readonly<Record<string, Read>> = {
     tolerations: await readClusterTolerations(text, dialect),
   })),
   PodNodeSelector: ifPresent(async (text) => ({ nodeSelectors: await readNodeSelectors(text) })),
-  MutatingAdmissionWebhook: ifPresent(async (text, dialect) => {
-    const file = await readWebhookKubeconfig(text, dialect);
-    return file === undefined ? {} : { mutatingWebhooks: file };
-  }),
-  ValidatingAdmissionWebhook: ifPresent(async (text, dialect) => {
-    const file = await readWebhookKubeconfig(text, dialect);
-    return file === undefined ? {} : { validatingWebhooks: file };
-  }),
+  MutatingAdmissionWebhook: ifPresent(async (text, dialect) => ({
+    mutatingWebhooks: await readWebhookKubeconfig(text, dialect),
+  })),
+  ValidatingAdmissionWebhook: ifPresent(async (text, dialect) => ({
+    validatingWebhooks: await readWebhookKubeconfig(text, dialect),
+  })),
 };
 
 /**

@@ -20,6 +20,7 @@ import {
 } from '@wheelhouse/machinery';
 import { describeGates, type FeatureGates, readFeatureGates } from '../../flags/feature-gates.ts';
 import {
+  type FlagDefinition,
   FlagError,
   type FlagTable,
   type FlagValues,
@@ -75,6 +76,19 @@ function readRuntimeConfig(pairs: ReadonlyMap<string, string>): {
     throw new FlagError('invalid key with only api/all=false');
   }
   return { config, warnings };
+}
+
+/**
+ * Throws FlagError, as kube-apiserver does, if `--runtime-config` disables the objects of priority
+ * and fairness. Of the keys that cover them, the most specific one decides.
+ */
+function checkFlowControlServed(config: RuntimeConfig, dialect: Dialect): void {
+  const version = `${dialect.group('flowcontrol.apiserver')}/v1`;
+  const decisive = [version, 'api/ga', 'api/all'].find((key) => config.has(key));
+  if (decisive === undefined || config.get(decisive) === true) return;
+  throw new FlagError(
+    `--runtime-config=${decisive}=false conflicts with --enable-priority-and-fairness=true`,
+  );
 }
 
 function switchOf(key: string, text: string): boolean {
@@ -370,12 +384,17 @@ function removalOf(text: string | undefined): Removal {
   throw new FlagError(`${removalVariable}: ${why}`);
 }
 
+type FlowControlFlag = {
+  readonly 'enable-priority-and-fairness': FlagDefinition & { readonly type: 'bool' };
+};
+
 /** The groups, versions, and features of the API. */
-export const apiFeature: Feature<typeof apiFlags, ApiSettings> = {
+export const apiFeature: Feature<typeof apiFlags, ApiSettings, FlowControlFlag> = {
   flags: apiFlags,
-  settings(values, { gates, warn }) {
+  settings(values, { dialect, gates, warn }) {
     const emulatedMinor = readEmulatedVersion(values['emulated-version']);
     const apis = readRuntimeConfig(values['runtime-config']);
+    if (values['enable-priority-and-fairness']) checkFlowControlServed(apis.config, dialect);
     for (const warning of apis.warnings) warn(warning);
     return {
       dialect: readDialect(values),

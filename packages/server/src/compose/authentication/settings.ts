@@ -4,6 +4,7 @@ import {
   type FlagTable,
   type FlagValues,
 } from '../../flags/flags.ts';
+import { authorizerNames } from '../authorization/settings.ts';
 import type { CommandLine, Feature } from '../feature.ts';
 
 /** Settings of authentication. */
@@ -236,7 +237,7 @@ export const authenticationFeature: Feature<
   flags: authenticationFlags,
   settings(values, line) {
     checkUidHeaders(values, line);
-    const allowsAll = values['authorization-mode'].includes('AlwaysAllow');
+    const allowsAll = authorizerNames(values).includes('AlwaysAllow');
     return {
       authentication: {
         // AlwaysAllow must not extend to unauthenticated requests; kube-apiserver does the same.

@@ -109,12 +109,20 @@ function authorizationSettings(
     refuseBesideFile(specifiedFlags);
     return { authorizationModes: [], authorization: { configFile, ...policy } };
   }
-  const authorizationModes = modesOf(values['authorization-mode']);
+  const authorizationModes = modesOf(authorizerNames(values));
   checkFiles(values, new Set(authorizationModes));
   const webhook = webhookOf(values);
   const authorization = { ...policy, ...(webhook === undefined ? {} : { webhook }) };
   const isEmpty = Object.keys(authorization).length === 0;
   return { authorizationModes, ...(isEmpty ? {} : { authorization }) };
+}
+
+/** The modes that flags name; like kube-apiserver, AlwaysAllow if the flag names none. */
+export function authorizerNames(values: {
+  readonly 'authorization-mode': readonly string[];
+}): readonly string[] {
+  const names = values['authorization-mode'];
+  return names.length === 0 ? ['AlwaysAllow'] : names;
 }
 
 function refuseBesideFile(specifiedFlags: ReadonlySet<string>): void {
@@ -128,7 +136,6 @@ function refuseBesideFile(specifiedFlags: ReadonlySet<string>): void {
 }
 
 function modesOf(names: readonly string[]): readonly AuthorizerType[] {
-  if (names.length === 0) throw new FlagError('at least one authorization-mode must be passed');
   const modes = names.map((value) => {
     const mode = authorizerTypes.find((one) => one === value);
     if (mode !== undefined) return mode;

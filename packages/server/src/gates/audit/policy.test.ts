@@ -61,7 +61,6 @@ describe('OPS-2: rules', () => {
       ['no namespace, for a path', { namespaces: [''] }, path('/version'), false],
       ['a whole group', core({}), pods, true],
       ['another API group', { resources: [{ group: 'apps' }] }, pods, false],
-      ['any API group', { resources: [{ group: '*' }] }, scale, true],
       ['a resource', core({ resources: ['pods'] }), pods, true],
       [
         'a resource, for its subresource',
@@ -100,6 +99,8 @@ describe('OPS-2: rules', () => {
   test('a rule for users never matches unauthenticated requests', async () => {
     const policy = await load({ rules: [{ level: 'Request', userGroups: ['writers'] }] });
     expect(auditPolicy(policy)(pods, undefined).level).toBe('None');
+    const nameless = await load({ rules: [{ level: 'Request', users: [''] }] });
+    expect(auditPolicy(nameless)(pods, undefined).level).toBe('None');
   });
 
   test('the first match decides, and its omitted stages add to the policy’s', async () => {
@@ -155,6 +156,11 @@ describe('OPS-2: an invalid policy is reported in one line', () => {
     fails(
       { rules: [{ level: 'None', resources: [{ group: 'apps/v1' }] }] },
       `rules[0].resources.group: Invalid value: "apps/v1": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+    ));
+  test('with a wildcard as a group', () =>
+    fails(
+      { rules: [{ level: 'None', resources: [{ group: '*', resources: ['*'] }] }] },
+      `rules[0].resources.group: Invalid value: "*": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
     ));
   test('with invalid resource names', () =>
     fails(

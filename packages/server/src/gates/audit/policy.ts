@@ -28,7 +28,7 @@ import { type AuditLevel, type AuditStage, auditLevels, auditStages } from './ev
 
 /** The resources that a rule matches. */
 export interface GroupResources {
-  /** Empty: the core group; `*`: any. */
+  /** Empty: the core group. */
   readonly group: string;
   /** Empty: all of the group. Otherwise names such as `pods` and `pods/log`, and wildcards. */
   readonly resources: readonly string[];
@@ -94,7 +94,7 @@ export function auditPolicy(policy: Policy): DecideAudit {
 
 function matches(rule: PolicyRule, request: AuditedRequest, user: UserInfo | undefined): boolean {
   const { users, userGroups, verbs, namespaces, resources, nonResourceURLs } = rule;
-  if (users.length > 0 && !users.includes(user?.name ?? '')) return false;
+  if (users.length > 0 && (user === undefined || !users.includes(user.name))) return false;
   if (userGroups.length > 0 && user?.groups.some((group) => userGroups.includes(group)) !== true) {
     return false;
   }
@@ -122,7 +122,7 @@ function covers(
   { group, resources, resourceNames }: GroupResources,
   request: AuditedRequest,
 ): boolean {
-  if (group !== '*' && group !== request.group) return false;
+  if (group !== request.group) return false;
   if (resources.length === 0) return true;
   if (resourceNames.length > 0 && !resourceNames.includes(request.name)) return false;
   const { resource, subresource } = request;
@@ -260,7 +260,7 @@ function checkResources(
   path: string,
 ): FieldError[] {
   const errors: FieldError[] = [];
-  const problems = group === '' || group === '*' ? [] : dnsSubdomain(group);
+  const problems = group === '' ? [] : dnsSubdomain(group);
   if (problems.length > 0) errors.push(invalid(`${path}.group`, group, problems.join(',')));
   if (resourceNames.length > 0 && resources.length === 0) {
     const why = 'using resourceNames requires at least one resource';
