@@ -172,6 +172,8 @@ test('ADM-4: without aggregated discovery the server reads resource lists', asyn
       resource: 'lonely',
       responseKind: { group: '', version: '', kind: '' },
       scope: 'Namespaced',
+      singularResource: '',
+      verbs: null,
       subresources: [{ subresource: 'scale', responseKind: kind, verbs }],
     },
   ]);

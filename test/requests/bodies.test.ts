@@ -204,6 +204,25 @@ describe('media types of bodies', () => {
     },
   );
 
+  test.each([
+    ['a POST', 'POST', { accept: 406, large: 415, options: 415, largeToo: 413 }],
+    ['a PUT', 'PUT', { accept: 406, large: 413, options: 422, largeToo: 413 }],
+    ['a PATCH', 'PATCH', { accept: 415, large: 415, options: 415, largeToo: 413 }],
+  ])('API-9: %s with several errors reports one in a fixed order', async (_what, method, codes) => {
+    const path = method === 'POST' ? maps : `${maps}/absent`;
+    const bad = 'text/plain';
+    const good = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+    const send = async (query: string, body: string, options: object) =>
+      (await server.request(method, `${path}${query}`, { ...options, body })).status;
+    const large = ' '.repeat(3 * 1024 * 1024 + 1);
+    expect(await send('', '{}', { type: bad, accept: 'text/plain' })).toBe(codes.accept);
+    expect(await send('?dryRun=x', '{}', { type: good, accept: 'text/plain' })).toBe(406);
+    expect(await send('', large, { type: bad })).toBe(codes.large);
+    expect(await send('?dryRun=x', '{}', { type: bad })).toBe(codes.options);
+    expect(await send('?dryRun=x', large, { type: good })).toBe(codes.largeToo);
+    expect(await send('?dryRun=x', '{', { type: good })).toBe(422);
+  });
+
   test('API-9: no Content-Type means JSON; parameters and case are ignored', async () => {
     for (const type of ['', 'application/json; charset=utf-8', 'Application/JSON']) {
       const answer = await server.post(maps, { metadata: { generateName: 'typed-' } }, { type });

@@ -198,10 +198,14 @@ function readAggregated(document: JsonObject): RemoteVersions {
     for (const version of objectsIn(group, 'versions')) {
       const resources = objectsIn(version, 'resources').map(resourceOf);
       const text = textIn(version, 'version');
-      versionsByName.set(`${name}/${text}`, { version: text, resources });
+      versionsByName.set(`${name}/${text}`, versionEntry(text, resources));
     }
   }
   return versionsByName;
+}
+
+function versionEntry(version: string, resources: readonly JsonObject[]): JsonObject {
+  return resources.length === 0 ? { version } : { version, resources: [...resources] };
 }
 
 function resourceOf(from: JsonObject): JsonObject {
@@ -209,14 +213,14 @@ function resourceOf(from: JsonObject): JsonObject {
     subresource: textIn(one, 'subresource'),
     responseKind: kindOf(objectIn(one, 'responseKind')),
     ...optionalList(one, 'acceptedTypes', objectsIn(one, 'acceptedTypes').map(kindOf)),
-    verbs: textsIn(one, 'verbs'),
+    verbs: verbsOf(one),
   }));
   return {
     resource: textIn(from, 'resource'),
     responseKind: kindOf(objectIn(from, 'responseKind')),
     scope: textIn(from, 'scope'),
     singularResource: textIn(from, 'singularResource'),
-    verbs: textsIn(from, 'verbs'),
+    verbs: verbsOf(from),
     ...optionalList(from, 'shortNames', textsIn(from, 'shortNames')),
     ...optionalList(from, 'categories', textsIn(from, 'categories')),
     ...optionalList(from, 'subresources', subresources),
@@ -237,7 +241,13 @@ function readResourceList(document: JsonObject, version: string): JsonObject {
   for (const one of list) {
     const [name = '', ...rest] = textIn(one, 'name').split('/');
     if (rest.length === 0) continue;
-    const orphan = { resource: name, responseKind: kindOf(undefined), scope: scopeOf(one) };
+    const orphan = {
+      resource: name,
+      responseKind: kindOf(undefined),
+      scope: scopeOf(one),
+      singularResource: '',
+      verbs: null,
+    };
     const parent = resources.get(name) ?? { ...orphan, subresources: [] };
     resources.set(name, parent);
     if (parent['scope'] !== scopeOf(one)) {
@@ -246,15 +256,15 @@ function readResourceList(document: JsonObject, version: string): JsonObject {
     parent.subresources.push({
       subresource: rest.join('/'),
       responseKind: kindOf(textIn(one, 'kind') === '' ? undefined : one),
-      verbs: textsIn(one, 'verbs'),
+      verbs: verbsOf(one),
     });
   }
-  return {
+  return versionEntry(
     version,
-    resources: [...resources.values()].map(({ subresources, ...rest }) =>
+    [...resources.values()].map(({ subresources, ...rest }) =>
       subresources.length === 0 ? rest : { ...rest, subresources },
     ),
-  };
+  );
 }
 
 function topResource(one: JsonObject, name: string): JsonObject {
@@ -263,10 +273,16 @@ function topResource(one: JsonObject, name: string): JsonObject {
     responseKind: kindOf(one),
     scope: scopeOf(one),
     singularResource: textIn(one, 'singularName'),
-    verbs: textsIn(one, 'verbs'),
+    verbs: verbsOf(one),
     ...optionalList(one, 'shortNames', textsIn(one, 'shortNames')),
     ...optionalList(one, 'categories', textsIn(one, 'categories')),
   };
+}
+
+/** The verbs of a resource; like kube-apiserver, null if the other server states none. */
+function verbsOf(one: JsonObject): string[] | null {
+  const verbs = textsIn(one, 'verbs');
+  return verbs.length === 0 && !Array.isArray(member(one, 'verbs')) ? null : verbs;
 }
 
 function scopeOf(one: JsonObject): string {

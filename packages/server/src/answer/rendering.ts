@@ -99,9 +99,10 @@ export interface Negotiable {
   /** Whether the server compresses answers; absent: it does not. */
   readonly compression?: 'on' | 'off';
   /**
-   * Called before a 406 for a served type in a form that is not served; may throw another error.
+   * Called before a 406, for types that are not served or for a form of a served type; may throw
+   * another error.
    */
-  readonly beforeRefusal?: () => void;
+  readonly beforeRefusal?: (refused: 'types' | 'form') => void;
 }
 
 /**
@@ -130,9 +131,10 @@ function refusalOf(
   const { served, kind } = target;
   const header = exchange.header('accept') ?? '';
   if (isRouted(kind, served) && !namesServed(header, served)) {
+    target.beforeRefusal?.('types');
     return notRepresentable(representations(info, served));
   }
-  target.beforeRefusal?.();
+  target.beforeRefusal?.('form');
   const isUnstreamable =
     choose(parseAccept(header), { place: kind, mustStream: false }, served) !== undefined;
   return notAcceptable(mediaTypes(served, isUnstreamable));

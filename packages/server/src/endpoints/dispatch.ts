@@ -12,11 +12,9 @@ import { requireTarget } from '../registry/permit.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import {
   type DeleteOptions,
-  parseCreateOptions,
   parseDeleteOptions,
   parseGetOptions,
   parseListOptions,
-  parseUpdateOptions,
 } from '../request/options.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
 import type { Authorized } from '../request/request-state.ts';
@@ -32,7 +30,7 @@ import { evictionEndpoint } from './subresources/eviction.ts';
 import { podLogEndpoint, podStreamEndpoint } from './subresources/pod-log.ts';
 import { scaleEndpoint } from './subresources/scale.ts';
 import { tokenRequestEndpoint } from './subresources/token-request.ts';
-import { createEndpoint, patchEndpoint, updateEndpoint } from './write.ts';
+import { createEndpoint, patchEndpoint, patchFormOf, updateEndpoint } from './write.ts';
 
 /** Runs the endpoint of an authorized request. Throws 404, 405, and 406. */
 export async function dispatch(context: EndpointContext, request: Authorized): Promise<void> {
@@ -52,8 +50,10 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
     served: context.encodings.of(found.def),
     tables: hasTables(info, found.def) ? 'some' : 'none',
     compression: context.compressResponses ? 'on' : 'off',
-    beforeRefusal: () => {
-      if (acrossNamespaces.has(info.verb)) checkListQuery(context, info.query);
+    beforeRefusal: (refused) => {
+      if (info.verb === 'patch') patchFormOf(exchange, found.def, context.encodings);
+      if (refused === 'form' && acrossNamespaces.has(info.verb))
+        checkListQuery(context, info.query);
     },
   });
   if (deprecationWarning === 'served paths') reportDeprecation(context, request, found.version);
@@ -149,8 +149,8 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
   get: (call) => getEndpoint(call, parseGetOptions(call.info.query, call.context.dialect)),
   list: (call) => listEndpoint(call, parseListOptions(call.info.query, call.context.dialect)),
   watch: (call) => watchEndpoint(call, parseListOptions(call.info.query, call.context.dialect)),
-  create: (call) => createEndpoint(call, parseCreateOptions(call.info.query, call.context.dialect)),
-  update: (call) => updateEndpoint(call, parseUpdateOptions(call.info.query, call.context.dialect)),
+  create: createEndpoint,
+  update: updateEndpoint,
   patch: patchEndpoint,
   delete: async (call) => deleteEndpoint(call, await removalOptions(call)),
   deletecollection: async (call) => {
@@ -158,9 +158,6 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
     return deleteCollectionEndpoint(call, { list, removal: () => removalOptions(call) });
   },
 };
-
-const review: Endpoint = (call) =>
-  reviewEndpoint(call, parseCreateOptions(call.info.query, call.context.dialect));
 
 /** Subresources that are operations, by the kind that is posted to them (API-6). */
 const virtualEndpoints: Readonly<Record<string, Endpoint>> = {
@@ -216,7 +213,7 @@ function verbEndpoint(
   const allowed: readonly string[] = def.verbs;
   if (!allowed.includes(verb)) return undefined;
   if (def.isVirtual !== true) return endpoints[verb];
-  return def.kind === 'Binding' ? bindingsEndpoint : review;
+  return def.kind === 'Binding' ? bindingsEndpoint : reviewEndpoint;
 }
 
 /** Whether the verb fits the path: some act on a collection, the others on one named object. */

@@ -4,6 +4,7 @@ import {
   type ApiObject,
   asApiObject,
   deadlineEarlyMs,
+  type Exchange,
   type JsonObject,
   type MaybePromise,
   type Pace,
@@ -13,6 +14,7 @@ import {
   type WaitingClient,
 } from '@wheelhouse/machinery';
 import { copyDecoded, copyDecodedSteps } from '@wheelhouse/schema';
+import type { Encodings } from '../answer/encodings.ts';
 import { sendEntry } from '../answer/respond.ts';
 import { type AuditLevel, reaches } from '../gates/audit/event.ts';
 import type { RequestSide, WriteContext, Written } from '../registry/contract.ts';
@@ -27,7 +29,7 @@ import {
 } from '../request/options.ts';
 import { bodyPace } from '../request/request-state.ts';
 import { readingOf } from './body/body.ts';
-import { decodeBody, objectSteps } from './body/decode-object.ts';
+import { objectSteps, readWrite } from './body/decode-object.ts';
 import type { ApiCall } from './call.ts';
 import {
   type ApplyBody,
@@ -45,8 +47,8 @@ import { patchChange } from './patches/patchers.ts';
  */
 
 /** POST on a collection: 201 with the stored object (API-3, DRY-1, FV-2). */
-export async function createEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
-  const { object, context } = await readObject(call, options);
+export async function createEndpoint(call: ApiCall): Promise<void> {
+  const { object, context } = await readObject(call);
   const { tap, registry } = call.context;
   tap?.named(call.exchange, object.metadata.name ?? '');
   const { target } = call;
@@ -56,8 +58,8 @@ export async function createEndpoint(call: ApiCall, options: WriteOptions): Prom
 }
 
 /** PUT: replaces the object, or creates it where its kind allows (API-5). */
-export async function updateEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
-  const { object, context } = await readObject(call, options);
+export async function updateEndpoint(call: ApiCall): Promise<void> {
+  const { object, context } = await readObject(call);
   const { target } = call;
   checkPathAgreement(target, object);
   const mayCreate = target.def.strategy.allowCreateOnUpdate && target.subresource === '';
@@ -105,9 +107,8 @@ const answer = (call: ApiCall, { entry, effect }: Written): Promise<void> =>
 /** Decodes the body of a POST or a PUT. Throws 400, 413, 415, and 422. */
 async function readObject(
   call: ApiCall,
-  options: WriteOptions,
 ): Promise<{ readonly object: ApiObject; readonly context: WriteContext }> {
-  const body = await decodeBody(call);
+  const { body, options } = await readWrite(call);
   const context = writeContext(call, options, body.bytes.length);
   await context.pace?.pause();
   const { fieldValidation } = options;
@@ -129,10 +130,9 @@ export type AnyPatch = { readonly bytes: Buffer; readonly options: PatchOptions 
 export async function readPatch(call: ApiCall): Promise<AnyPatch> {
   const { context, exchange, target } = call;
   const { dialect, encodings, limits } = context;
-  const accepted = acceptedPatches(target.def, { cbor: encodings.cbor });
-  const { type, encoding } = patchFormOf(exchange.header('content-type'), accepted);
-  const options = parsePatchOptions(call.info.query, { dialect, isApply: type === 'apply' });
+  const { type, encoding } = patchFormOf(exchange, target.def, encodings);
   const bytes = await exchange.body(limits.bodyBytesMax);
+  const options = parsePatchOptions(call.info.query, { dialect, isApply: type === 'apply' });
   if (type !== 'apply') {
     call.audit?.setRequestPatch(bytes);
     return { type, bytes, options };
@@ -178,10 +178,15 @@ function acceptedPatches(
   );
 }
 
-/** The form that a Content-Type names. Throws a 415 that lists the accepted ones. */
-function patchFormOf(contentType: string | undefined, accepted: readonly PatchForm[]): PatchForm {
+/** The form of a PATCH, from its Content-Type. Throws a 415 that lists the accepted ones. */
+export function patchFormOf(
+  exchange: Exchange,
+  def: ResourceDef,
+  encodings: Pick<Encodings, 'cbor'>,
+): PatchForm {
+  const accepted = acceptedPatches(def, { cbor: encodings.cbor });
   // Compared as written: kube-apiserver accepts no other case and no space before a parameter.
-  const mediaType = (contentType ?? '').split(';', 1)[0];
+  const mediaType = (exchange.header('content-type') ?? '').split(';', 1)[0];
   const found = accepted.find((form) => form.mediaType === mediaType);
   if (found !== undefined) return found;
   throw unsupportedMediaType(accepted.map((form) => form.mediaType));

@@ -168,10 +168,11 @@ function aggregatedVersion(
   snapshot: CatalogueSnapshot,
   at: { group: string; version: string },
 ): JsonObject {
+  const resources = servedKinds(snapshot, at).map((def) => aggregatedResource(def, at.version));
   return {
     version: at.version,
+    ...(resources.length === 0 ? {} : { resources }),
     freshness: 'Current',
-    resources: servedKinds(snapshot, at).map((def) => aggregatedResource(def, at.version)),
   };
 }
 

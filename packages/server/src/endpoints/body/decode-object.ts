@@ -31,31 +31,52 @@ import {
 import { DecodeError, decodeTypedSteps, type Schema } from '@wheelhouse/schema';
 import type { Target } from '../../registry/contract.ts';
 import { groupKindOf } from '../../registry/registry.ts';
-import type { FieldValidation } from '../../request/options.ts';
+import {
+  type FieldValidation,
+  parseCreateOptions,
+  parseUpdateOptions,
+  type WriteOptions,
+} from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
 import { bodyLimits, type DecodedBody, decoderFor, readingOf } from './body.ts';
 import { Complaints, reportComplaints, shapeSteps } from './shape.ts';
 
-/** Reads the request's body and decodes it by its Content-Type; throws 400, 413, 415 (API-9). */
-export async function decodeBody(call: ApiCall): Promise<DecodedBody> {
-  const { context, exchange, target } = call;
-  const { dialect, encodings } = context;
-  const served = encodings.of(target.def);
-  const { def, version } = target;
-  const schema = def.behavior.bodies === 'typed' ? version.schema : undefined;
-  const decode = decoderFor(exchange.header('content-type'), {
-    served,
-    dialect,
-    type: { apiVersion: expectedVersion(target), kind: target.def.kind },
-    schema,
-    ...readingOf(call),
-  });
-  const bytes = await exchange.body(context.limits.bodyBytesMax);
+/**
+ * Reads a POST or PUT: its options, and its body, decoded by its Content-Type. Throws 400, 413, 415,
+ * and 422 (API-9). Of several errors, a POST reports first that of its Content-Type, of its size,
+ * and of its options; a PUT that of its size, of its options, and of its Content-Type.
+ */
+export async function readWrite(
+  call: ApiCall,
+): Promise<{ readonly body: DecodedBody; readonly options: WriteOptions }> {
+  const { context, exchange, info, target } = call;
+  const { dialect, limits } = context;
+  const isUpdate = info.verb === 'update';
+  const early = isUpdate ? undefined : bodyDecoder(call);
+  const bytes = await exchange.body(limits.bodyBytesMax);
+  const options = isUpdate
+    ? parseUpdateOptions(info.query, dialect)
+    : parseCreateOptions(info.query, dialect);
+  const decode = early ?? bodyDecoder(call);
   try {
-    return { bytes, ...(await decode(bytes)) };
+    return { body: { bytes, ...(await decode(bytes)) }, options };
   } catch (error) {
     throw unrecognized(target, bytes, malformed(error));
   }
+}
+
+/** The decoder that the Content-Type of a call selects; throws 415. */
+function bodyDecoder(call: ApiCall): ReturnType<typeof decoderFor> {
+  const { context, exchange, target } = call;
+  const { dialect, encodings } = context;
+  const { def, version } = target;
+  return decoderFor(exchange.header('content-type'), {
+    served: encodings.of(def),
+    dialect,
+    type: { apiVersion: expectedVersion(target), kind: def.kind },
+    schema: def.behavior.bodies === 'typed' ? version.schema : undefined,
+    ...readingOf(call),
+  });
 }
 
 /**

@@ -8,10 +8,10 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import type { Target } from '../../registry/contract.ts';
-import { parseCreateOptions, type WriteOptions } from '../../request/options.ts';
+import type { WriteOptions } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
 import { writeContext } from '../write.ts';
-import { decodeBody, decodeObject } from './decode-object.ts';
+import { decodeObject, readWrite } from './decode-object.ts';
 
 /** A POST to a virtual subresource: an object of its own kind, and the options of a create. */
 export interface VirtualRequest {
@@ -41,8 +41,7 @@ export async function virtualRequest(
   typeName: string,
   alike?: string,
 ): Promise<VirtualRequest & { readonly body: Target }> {
-  const { target, context, info } = call;
-  const options = parseCreateOptions(info.query, context.dialect);
+  const { target } = call;
   const has = subresourcesOf(target.def, target.version.version);
   const sub = has.find((one) => one.name === target.subresource);
   if (sub?.kind === undefined) throw new Error(`${target.subresource} has no kind of its own`);
@@ -50,7 +49,7 @@ export async function virtualRequest(
   const form = formOf(typeName, version);
   const def = { ...target.def, group, kind, versions: [form] };
   const body: Target = { ...target, def, version: form };
-  const decoded = await decodeBody({ ...call, target: body });
+  const { body: decoded, options } = await readWrite({ ...call, target: body });
   if (isObject(decoded.value) && decoded.value.apiVersion === alike) {
     delete decoded.value.apiVersion;
   }

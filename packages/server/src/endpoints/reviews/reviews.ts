@@ -25,9 +25,8 @@ import type { Attributes } from '../../gates/authz/contract.ts';
 import type { RulesForUser } from '../../gates/authz/rbac/rbac-authorizer.ts';
 import { checkPathAgreement } from '../../registry/object-meta.ts';
 import { groupKindOf } from '../../registry/registry.ts';
-import type { WriteOptions } from '../../request/options.ts';
 import { bodyPace } from '../../request/request-state.ts';
-import { decodeBody, objectSteps } from '../body/decode-object.ts';
+import { objectSteps, readWrite } from '../body/decode-object.ts';
 import { admitVirtual, recordFields } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
 import { reviewSelectors, validateReviewSelectors } from './review-selectors.ts';
@@ -44,11 +43,11 @@ const reviews: Readonly<Record<string, Review>> = {
 };
 
 /** POST of a review: 201 with the answer in its status (API-6, AUTHZ-8). */
-export async function reviewEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
+export async function reviewEndpoint(call: ApiCall): Promise<void> {
   const { def } = call.target;
   const review = reviews[def.kind];
   if (review === undefined) throw new Error(`no endpoint answers ${def.kind}`);
-  const body = await decodeBody(call);
+  const { body, options } = await readWrite(call);
   const pace = bodyPace(call, body.bytes.length);
   const { fieldValidation } = options;
   const decoded = runAtPace(objectSteps(call, { body, fieldValidation }), pace);

@@ -14,8 +14,7 @@ import { checkPathAgreement, preconditionFailed } from '../../registry/object-me
 import { consequentPermit } from '../../registry/permit.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
-import { parseCreateOptions } from '../../request/options.ts';
-import { decodeBody, decodeObject } from '../body/decode-object.ts';
+import { decodeObject, readWrite } from '../body/decode-object.ts';
 import {
   admitVirtual,
   type VirtualRequest,
@@ -36,9 +35,8 @@ export async function bindingEndpoint(call: ApiCall): Promise<void> {
 
 /** POST to `bindings`: the same, with the Pod named by the object alone. */
 export async function bindingsEndpoint(call: ApiCall): Promise<void> {
-  const { context, info, target } = call;
-  const options = parseCreateOptions(info.query, context.dialect);
-  const body = await decodeBody(call);
+  const { context, target } = call;
+  const { body, options } = await readWrite(call);
   const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
   checkPathAgreement(target, object);
   wipeMetadata(object);

@@ -34,8 +34,8 @@ import { objectKey } from '../../registry/object-codec.ts';
 import { checkPathAgreement, preconditionFailed } from '../../registry/object-meta.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
-import { parseGetOptions, parseUpdateOptions, type WriteOptions } from '../../request/options.ts';
-import { decodeBody, decodeObject } from '../body/decode-object.ts';
+import { parseGetOptions, type WriteOptions } from '../../request/options.ts';
+import { decodeObject, readWrite } from '../body/decode-object.ts';
 import type { ApiCall } from '../call.ts';
 import type { PatchChange } from '../patches/apply.ts';
 import { changeOf, readPatch, writeContext } from '../write.ts';
@@ -153,8 +153,7 @@ export async function scaleEndpoint(call: ApiCall): Promise<void> {
     const patch = await readPatch(call);
     return writeScale(call, paths, { options: patch.options, change: changeOf(asScale, patch) });
   }
-  const options = parseUpdateOptions(call.info.query, call.context.dialect);
-  const body = await decodeBody(asScale);
+  const { body, options } = await readWrite(asScale);
   const scale = decodeObject(asScale, { body, fieldValidation: options.fieldValidation });
   checkPathAgreement(call.target, scale);
   const change: PatchChange = { source: 'body', transform: () => cloneJson(scale) };
