@@ -163,7 +163,7 @@ describe('claims of devices', () => {
     }
   });
 
-  test('VER-5: a deleted claim takes no consumer that differs in any member', async () => {
+  test('VER-5: a claim that is being deleted accepts no consumers but its own', async () => {
     await create('ending');
     const pod = { resource: 'pods', name: 'p', uid: 'u' };
     await change('ending', { allocation: allocation('d'), reservedFor: [pod] });
@@ -191,7 +191,19 @@ describe('claims of devices', () => {
     expect(causes).toEqual(Array(2).fill(`spec.config[0].opaque.parameters: ${tooLong}`));
   });
 
-  test('VER-5: addresses of devices are compared with their host part', async () => {
+  test('VER-5: the spec of a claim is immutable, even if names spell the same quantity', async () => {
+    const spec = (name: string) => ({ devices: { requests: [{ ...request, name }] } });
+    const metadata = { name: 'numbered' };
+    await server.post(
+      pathOf('resourceclaims'),
+      body('resourceclaims', { metadata, spec: spec('1k') }),
+    );
+    const path = `${pathOf('resourceclaims')}/numbered`;
+    const renamed = await server.patch(path, { spec: spec('1000') }, 'merge');
+    expect(causesOf(renamed)).toEqual([expect.stringMatching(/^spec: .*: field is immutable$/)]);
+  });
+
+  test('VER-5: addresses of devices are compared including their host part', async () => {
     await create('addressed');
     const { request: _, ...device } = result('d');
     const networkData = { ips: ['10.0.0.1/24', '10.0.0.2/24', '10.0.0.1/24'] };

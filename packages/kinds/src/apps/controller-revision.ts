@@ -5,6 +5,7 @@ import {
   invalidGo,
   isObject,
   type JsonValue,
+  jsonEqual,
   required,
   showValue,
 } from '@wheelhouse/machinery';
@@ -13,7 +14,6 @@ import { defineKind } from '../define.ts';
 import type { ControllerRevision } from '../gen/types/apps/v1.ts';
 import { validateNonNegative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { same } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 import { countColumn } from './workload.ts';
 
@@ -80,7 +80,7 @@ function validateDataImmutable(
   data: JsonValue | undefined,
   old: JsonValue | undefined,
 ): FieldError[] {
-  if (same(data, old)) return [];
+  if (jsonEqual(data, old)) return [];
   const bytes = [...Buffer.from(data === undefined ? 'null' : showValue(data))];
   const shown = bytes.map((byte) => `0x${byte.toString(16)}`).join(', ');
   const value = `runtime.RawExtension{Raw:[]uint8{${shown}}, Object:runtime.Object(nil)}`;

@@ -14,7 +14,7 @@ import {
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import type { NodeSelectorTerm, Pod, PodSpec, Toleration } from '../gen/types/core/v1.ts';
-import { type MemberPlace, same } from '../rules/checks.ts';
+import { anywhere, type MemberPlace, same } from '../rules/checks.ts';
 import { ensure, objectsAt, wholeNumber } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { allowancesOf } from './allowances.ts';
@@ -212,7 +212,7 @@ function* sameMember(
   if (Array.isArray(left) && Array.isArray(right)) {
     if (left.length !== right.length) return false;
     for (const [index, item] of left.entries()) {
-      if (!(yield* sameMember([item, right[index]], { stride, holder: '', name }))) return false;
+      if (!(yield* sameMember([item, right[index]], { stride, ...anywhere }))) return false;
     }
     return true;
   }

@@ -9,6 +9,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  jsonEqual,
   notSupported,
   parseQuantity,
   qualifiedName,
@@ -78,17 +79,18 @@ function validateReason(reason: string, field: string): FieldError[] {
   ];
 }
 
-/** Where a value is: the name of its member, and the name of the member with the object. */
+/** Where a value is: the name of its member, and the name of the member that holds the object. */
 export interface MemberPlace {
   readonly holder: string;
   readonly name: string;
 }
 
-const anywhere: MemberPlace = { holder: '', name: '' };
+/** The place of a value that is no quantity, such as the items of a list. */
+export const anywhere: MemberPlace = { holder: '', name: '' };
 
 /**
  * Equal as JSON values, except that quantities are compared by value; absent equals undefined.
- * @param place of the values; quantities are recognized by it
+ * @param place where the values are, which tells quantities from other texts
  */
 export function same(
   one: JsonValue | undefined,
@@ -96,12 +98,11 @@ export function same(
   place: MemberPlace = anywhere,
 ): boolean {
   if (one === other) return true;
-  const { name: holder } = place;
   if (Array.isArray(one) && Array.isArray(other)) {
-    const at = { holder: '', name: holder };
-    return one.length === other.length && one.every((item, index) => same(item, other[index], at));
+    return one.length === other.length && one.every((item, index) => same(item, other[index]));
   }
   if (!isObject(one) || !isObject(other)) return isQuantity(place) && sameAmount(one, other);
+  const { name: holder } = place;
   const names = new Set([...Object.keys(one), ...Object.keys(other)]);
   return [...names].every((name) => {
     const [left, right] = [own(one, name), own(other, name)];
@@ -142,13 +143,14 @@ export function sameOrAbsent(left: JsonValue | undefined, right: JsonValue | und
   return same(left ?? null, right ?? null);
 }
 
-/** Rejects a change of an immutable field. */
+/** Rejects a change of an immutable field, even if it only respells a quantity. */
 export function immutable(
   field: string,
   value: JsonValue | undefined,
   old: JsonValue | undefined,
 ): FieldError[] {
-  return sameOrEmpty(value, old) ? [] : [invalid(field, value, 'field is immutable')];
+  const isSame = (isEmpty(value) && isEmpty(old)) || jsonEqual(value, old);
+  return isSame ? [] : [invalid(field, value, 'field is immutable')];
 }
 
 /**

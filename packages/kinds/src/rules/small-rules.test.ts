@@ -111,6 +111,15 @@ test('the data of a ControllerRevision must be an object', () => {
   expect(revision(true)).toEqual(['data: Required value: data must be a valid JSON object']);
 });
 
+test('the data of a ControllerRevision is immutable, even the spelling of quantities', () => {
+  const data = (memory: string) => ({ resources: { limits: { memory } } });
+  const old = created(of('apps/v1', 'ControllerRevision', { revision: 1, data: data('1Gi') }));
+  expect(updateErrors(old, changed(old, { data: data('1Gi') }))).toEqual([]);
+  expect(updateErrors(old, changed(old, { data: data('1073741824') }))).toEqual([
+    expect.stringMatching(/^data: Invalid value: .*: field is immutable$/),
+  ]);
+});
+
 test('a LimitRange without a name is named by a UUID', () => {
   const range = changed(of('v1', 'LimitRange', { spec: {} }), { 'metadata.name': undefined });
   expect(created(range).metadata.name).toMatch(/^[0-9a-f-]{36}$/);
