@@ -1,7 +1,7 @@
 const backslash = 0x5c;
 /** Starts of escapes of surrogates. */
 const starts = [Buffer.from('\\ud'), Buffer.from('\\uD')];
-/** Takes the place of an escape, which has the same length. */
+/** U+FFFD as an escape, which is as long as the one that it replaces. */
 const replacement = Buffer.from('\\ufffd');
 /** Number of bytes that one step reads, in about a millisecond. */
 const bytesPerStep = 262_144;
@@ -22,21 +22,19 @@ export function* pairedSurrogatesSteps(json: Buffer): Generator<void, Buffer> {
       at += 1;
       continue;
     }
-    const unit = codeUnitAt(json, at);
-    if (unit === undefined) at += 2;
-    else if (isHigh(unit) && isLow(codeUnitAt(json, at + 6))) at += 12;
+    const half = surrogateAt(json, at);
+    if (half === undefined) at += 2;
+    else if (half === 'high' && surrogateAt(json, at + 6) === 'low') at += 12;
     else {
-      if (isHigh(unit) || isLow(unit)) {
-        if (paired === json) paired = Buffer.from(json);
-        replacement.copy(paired, at);
-      }
+      if (paired === json) paired = Buffer.from(json);
+      replacement.copy(paired, at);
       at += 6;
     }
   }
   return paired;
 }
 
-/** The index from which to look for surrogates: the length of a text without any. */
+/** The index of the first escape that may be of a surrogate; the length of a text without any. */
 function firstEscape(json: Buffer): number {
   if (!json.includes(backslash)) return json.length;
   let first = json.length;
@@ -49,12 +47,19 @@ function firstEscape(json: Buffer): number {
   return first;
 }
 
-const isHigh = (unit: number) => unit >= 0xd800 && unit < 0xdc00;
-const isLow = (unit: number | undefined) => unit !== undefined && unit >= 0xdc00 && unit < 0xe000;
+/** The half of a pair that an escape such as `\ud83d` stands for; undefined for other text. */
+function surrogateAt(json: Buffer, at: number): 'high' | 'low' | undefined {
+  const isEscape =
+    json[at] === backslash && json[at + 1] === 0x75 && hexDigit(json[at + 2]) === 0xd;
+  if (!isEscape || hexDigit(json[at + 4]) < 0 || hexDigit(json[at + 5]) < 0) return undefined;
+  const digit = hexDigit(json[at + 3]);
+  if (digit < 8) return undefined;
+  return digit < 0xc ? 'high' : 'low';
+}
 
-/** The code unit of an escape such as `\u00e9`; undefined for other text. */
-function codeUnitAt(json: Buffer, at: number): number | undefined {
-  if (json[at] !== backslash || json[at + 1] !== 0x75) return undefined;
-  const digits = json.toString('latin1', at + 2, at + 6);
-  return /^[0-9a-fA-F]{4}$/.test(digits) ? Number.parseInt(digits, 16) : undefined;
+/** The value of a hexadecimal digit; -1 for other characters. */
+function hexDigit(character = 0): number {
+  if (character >= 0x30 && character <= 0x39) return character - 0x30;
+  const letter = character | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 }
