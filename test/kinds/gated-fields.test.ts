@@ -286,7 +286,7 @@ describe('VER-5: gates that are on', () => {
     });
   });
 
-  test('VER-5: a log may be of one stream', async () => {
+  test('VER-5: a log request may select one stream', async () => {
     await withGates(['PodLogsQuerySplitStreams=true'], async (server, namespace) => {
       await server.post(pods(namespace), pod('a', {}));
       const logOf = async (query: string) => {
@@ -342,7 +342,7 @@ describe('VER-5: gates that are on', () => {
     }
   });
 
-  test('VER-5: volumes and claims have classes of attributes', async () => {
+  test('VER-5: the attributes classes of volumes and claims are validated', async () => {
     await withGates(['VolumeAttributesClass=true'], async (server, namespace) => {
       const causes = ({ body }: Answer) =>
         (body.details?.causes ?? []).map(

@@ -307,7 +307,7 @@ describe('other representations', () => {
     expect(body.rows[0].cells[3]).toBe('192.0.2.1,b.example,192.0.2.9');
   });
 
-  test('CODEC-5: the last Ready condition and the first address of a Node count', async () => {
+  test('CODEC-5: a Node shows its last Ready condition and first addresses', async () => {
     await server.post('/api/v1/nodes', {
       metadata: { name: 'tabled' },
       status: {
@@ -364,7 +364,7 @@ describe('deletion', () => {
     expect(body.metadata).not.toHaveProperty('deletionGracePeriodSeconds');
   });
 
-  test('DEL-4: of a Namespace again changes nothing until it is finalized', async () => {
+  test('DEL-4: deleting a Namespace again changes nothing until it is finalized', async () => {
     const metadata = { name: 'deleted-again', finalizers: ['example.com/kept'] };
     const path = '/api/v1/namespaces/deleted-again';
     await server.post('/api/v1/namespaces', {

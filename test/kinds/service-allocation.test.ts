@@ -283,7 +283,7 @@ describe('node ports', () => {
     expect((await make(server, namespace, 'b', heir)).status).toBe(201);
   });
 
-  test('another type releases the ports of remaining and removed entries', async () => {
+  test('a change of the type releases the node ports of kept and removed ports', async () => {
     const namespace = await freshNamespace(server);
     const [web, more] = [
       { name: 'web', port: 80, nodePort: 30210 },
@@ -300,7 +300,7 @@ describe('node ports', () => {
     expect((await make(server, namespace, 'b', heir)).status).toBe(201);
   });
 
-  test('another type clears the addresses of a load balancer', async () => {
+  test('a change of the type clears the addresses of the load balancer', async () => {
     const namespace = await freshNamespace(server);
     await make(server, namespace, 'a', { type: 'LoadBalancer' });
     const status = { loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } };
@@ -317,7 +317,7 @@ describe('node ports', () => {
     expect(other.body.status).toEqual({ loadBalancer: {} });
   });
 
-  test('a dry run reports ports after the highest one that it requests', async () => {
+  test('a dry run reports ports after the highest requested one', async () => {
     const namespace = await freshNamespace(server);
     const [web, more] = [
       { name: 'web', port: 80 },

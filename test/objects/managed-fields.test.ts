@@ -74,7 +74,7 @@ describe('entries', () => {
 });
 
 describe('writers', () => {
-  test('MF-2: a finalization of a Namespace does not own its status', async () => {
+  test('MF-2: finalizing a Namespace does not change the owner of its status', async () => {
     const name = `ns-${freshName()}`;
     const path = `/api/v1/namespaces/${name}`;
     await server.post('/api/v1/namespaces', {

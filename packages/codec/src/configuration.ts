@@ -52,12 +52,12 @@ export interface ConfigurationFormat {
   readonly group: string;
   /** Schemas by version. */
   readonly versions: Readonly<Record<string, Schema>>;
-  /** Receives unknown and duplicate members, which are then no errors. */
+  /** Receives unknown and duplicate members; if absent, they are errors. */
   readonly onStrictProblems?: (problems: string) => void;
 }
 
 /**
- * Decodes a configuration file in JSON or YAML; unknown and duplicate members are errors unless
+ * Decodes a configuration file in JSON or YAML. Unknown and duplicate members are errors unless
  * `onStrictProblems` receives them.
  * @returns the decoded object and the version in its `apiVersion`
  * @throws ConfigurationError for an invalid file

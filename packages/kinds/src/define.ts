@@ -191,7 +191,6 @@ function withStatus(
   return {
     resetFields: { '': ['status'], status: ['spec'] },
     ...strategy,
-
     prepareForCreate: (context, object) => {
       if (!options.keepsStatusOnCreate) object['status'] = emptyStatus(options.typeName);
       if (generation) object.metadata.generation = 1;
@@ -227,7 +226,7 @@ function keepMember(object: ApiObject, old: ApiObject, name: string): void {
   else object[name] = structuredClone(old[name]);
 }
 
-/** Restores all metadata except managed fields, which a write to status cannot change. */
+/** Restores the metadata, which a write to status cannot change, except for managed fields. */
 export function keepMetadata({ metadata }: ApiObject, { metadata: old }: ApiObject): void {
   const { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences } = old;
   const kept = { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences };
@@ -253,7 +252,6 @@ function countGeneration(object: ApiObject, old: ApiObject): void {
 function withGeneration(strategy: Strategy): Strategy {
   return {
     ...strategy,
-
     prepareForCreate: (context, object) => {
       object.metadata.generation = 1;
       strategy.prepareForCreate?.(context, object);

@@ -212,7 +212,6 @@ export interface Strategy<O = ApiObject> {
    * changes only through its subresource.
    */
   readonly hasStatus: boolean;
-
   /** The response to an immediate DELETE: a Status, or the removed object (DEL-1). */
   readonly deleteAnswers: 'status' | 'object';
   /** Returns the reason that the object of this name cannot be deleted; undefined if it can. */

@@ -63,24 +63,24 @@ export function* validateMatchConditions(
   const errors =
     conditions.length > conditionsMax ? [tooMany(path, conditions.length, conditionsMax)] : [];
   function* validateCondition(condition: Stored<MatchCondition>, index: number) {
-    const errors: FieldError[] = [];
+    const conditionErrors: FieldError[] = [];
     const at = `${path}[${index}]`;
     const name = condition.name ?? '';
     const expression = (condition.expression ?? '').trim();
     const field = `${at}.expression`;
-    if (expression === '') errors.push(required(field));
+    if (expression === '') conditionErrors.push(required(field));
     else {
       const { check } = options;
       appendAll(
-        errors,
+        conditionErrors,
         yield* checkedExpression(expression, { field, check, variables, resultTypes: ['bool'] }),
       );
     }
-    if (name === '') errors.push(required(`${at}.name`));
-    else appendAll(errors, ruleErrors(`${at}.name`, name, qualifiedName));
-    if (name !== '' && names.has(name)) errors.push(duplicate(`${at}.name`, name));
+    if (name === '') conditionErrors.push(required(`${at}.name`));
+    else appendAll(conditionErrors, ruleErrors(`${at}.name`, name, qualifiedName));
+    if (name !== '' && names.has(name)) conditionErrors.push(duplicate(`${at}.name`, name));
     names.add(name);
-    return errors;
+    return conditionErrors;
   }
   appendAll(errors, yield* eachError(conditions, validateCondition, expressionsPerStep));
   return errors;

@@ -57,7 +57,7 @@ interface PolicyOptions {
   readonly check?: ExpressionChecker | undefined;
   /** Absent on create. */
   readonly old?: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>;
-  /** Validates the operations of the constraints further. */
+  /** Applies further rules to the operations of the constraints. */
   readonly validateOperations?: (
     match: Stored<MatchResources> | undefined,
     path: string,

@@ -229,12 +229,12 @@ export function defaultCrd(crd: Crd): void {
   if ((crd.status?.storedVersions ?? []).length === 0) addStoredVersion(crd);
 }
 
-/** A prefix for generated names must be the whole name, too. */
+/** Validates the name and, by the same rule, the prefix of a generated name. */
 function nameErrors(crd: Crd): FieldError[] {
-  const required = `${crd.spec.names.plural}.${crd.spec.group}`;
+  const expected = `${crd.spec.names.plural}.${crd.spec.group}`;
   return (['generateName', 'name'] as const).flatMap((member) => {
     const name = crd.metadata[member] ?? '';
-    if (name === '' || name === required) return [];
+    if (name === '' || name === expected) return [];
     return [invalid(`metadata.${member}`, name, 'must be spec.names.plural+"."+spec.group')];
   });
 }

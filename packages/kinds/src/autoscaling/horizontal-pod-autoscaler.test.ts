@@ -292,7 +292,7 @@ describe('v1', () => {
     expect(storedFrom('behavior', JSON.stringify(behavior))['spec']).not.toHaveProperty('behavior');
   });
 
-  test('fills no policies into behavior that an annotation holds', () => {
+  test('adds no default policies to behavior from an annotation', () => {
     const window = { stabilizationwindowseconds: 5, other: 1 };
     const texts = [window, { Policies: null }].map((rules) => JSON.stringify({ scaleup: rules }));
     const [first, second] = texts.map((text) => storedFrom('behavior', text)['spec']);
@@ -312,7 +312,7 @@ describe('v1', () => {
     });
   });
 
-  test('shows the last of several uses of cpu', () => {
+  test('reports the last of several CPU utilizations', () => {
     const used = (averageUtilization: number) => ({
       type: 'Resource',
       resource: { name: 'cpu', current: { averageUtilization } },

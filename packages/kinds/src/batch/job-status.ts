@@ -53,7 +53,7 @@ export function validateJobStatus(
       features.enabled('JobPodReplacementPolicy') || has(change.old, 'SuccessCriteriaMet');
     return [
       ...validateCounts(change.status),
-      ...validateSuccess(change, mayMeetCriteria),
+      ...validateSuccess(change, { mayMeetCriteria }),
       ...validateCriteria(change),
     ];
   }
@@ -63,7 +63,7 @@ export function validateJobStatus(
     ...validateFinished(change),
     ...validateIndexes(change),
     ...validatePodCounts(change),
-    ...validateSuccess(change, true),
+    ...validateSuccess(change, { mayMeetCriteria: true }),
     ...validateProgress(change),
     ...validateCriteria(change),
   ];
@@ -94,18 +94,24 @@ function validateCounts(status: Stored<JobStatus>): FieldError[] {
 
 const conditionsPath = 'status.conditions';
 
-/** Validates SuccessCriteriaMet, which only Jobs with a success policy have unless `mayMeet`. */
-function validateSuccess({ spec, status }: Change, mayMeet: boolean): FieldError[] {
+/**
+ * Validates SuccessCriteriaMet.
+ * @param mayMeetCriteria whether Jobs without a success policy may have the condition
+ */
+function validateSuccess(
+  { spec, status }: Change,
+  { mayMeetCriteria }: { readonly mayMeetCriteria: boolean },
+): FieldError[] {
   const isMet = has(status, 'SuccessCriteriaMet');
   const errors: FieldError[] = [];
   const refuse = (detail: string) => errors.push(invalidUnshown(conditionsPath, detail));
-  if (isMet && !mayMeet && textAt(spec, 'completionMode') !== 'Indexed') {
+  if (isMet && !mayMeetCriteria && textAt(spec, 'completionMode') !== 'Indexed') {
     refuse('cannot set SuccessCriteriaMet to NonIndexed Job');
   }
   for (const other of ['Failed', 'FailureTarget']) {
     if (isMet && has(status, other)) errors.push(exclusive('SuccessCriteriaMet', other));
   }
-  if (isMet && !mayMeet && !isSet(spec, 'successPolicy')) {
+  if (isMet && !mayMeetCriteria && !isSet(spec, 'successPolicy')) {
     refuse('cannot set SuccessCriteriaMet=True for Job without SuccessPolicy');
   }
   if (isSet(spec, 'successPolicy') && !isMet && has(status, 'Complete')) {

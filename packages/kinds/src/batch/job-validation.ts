@@ -32,7 +32,7 @@ import { validateFailurePolicy, validateSuccessPolicy } from './job-policies.ts'
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The labels of a Job's pods: those with unprefixed names, then those with a domain. */
+/** The labels of a Job's pods: the unprefixed ones, then those prefixed with a domain. */
 export function ownLabels(object: Stored<Job>, dialect: Dialect): readonly [Labels, Labels] {
   const { uid = '', name = '' } = object.metadata;
   return [
@@ -43,7 +43,7 @@ export function ownLabels(object: Stored<Job>, dialect: Dialect): readonly [Labe
 
 /**
  * Validates a Job except its metadata.
- * @param old the Job that it replaces; pods need the labels with a domain only if `old` has them
+ * @param old the Job that it replaces; pods need the prefixed labels only if its pods have them
  */
 export function* validateJob(
   object: Stored<Job>,

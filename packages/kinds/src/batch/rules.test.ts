@@ -186,7 +186,7 @@ describe('changes of a Job', () => {
     const image = { 'spec.template.spec.containers[0].image': 'other' };
     expect(change({ 'spec.suspend': true }, image)).toEqual(refused);
   });
-  test('the template may spell quantities differently, but have no new empty member', () => {
+  test('the template may respell quantities, but may not gain an empty member', () => {
     const limits = 'spec.template.spec.containers[0].resources.limits';
     const large = { [limits]: { memory: '1Gi' } };
     expect(change(large, { [limits]: { memory: '1073741824' } })).toEqual([]);
@@ -195,7 +195,7 @@ describe('changes of a Job', () => {
     expect(change({}, { 'spec.template.spec.affinity': {} })).toEqual(refused);
     expect(change({}, { 'spec.template.spec.nodeSelector': {} })).toEqual([]);
   });
-  test('pods need the labels with a domain only if those of the old Job have them', () => {
+  test("an update requires prefixed labels only if the old Job's pods have them", () => {
     const manual = { 'spec.manualSelector': true, 'spec.selector': { matchLabels: { a: 'b' } } };
     const old = created(changed(job(), { ...manual, 'spec.template.metadata.labels': { a: 'b' } }));
     expect(updateErrors(old, changed(old, { 'spec.manualSelector': false }))).toEqual([

@@ -75,11 +75,12 @@ const signerOf = (object: Stored<ClusterTrustBundle>) => object.spec?.signerName
 function validateNames(object: Stored<ClusterTrustBundle>): FieldError[] {
   const { name = '', generateName = '' } = object.metadata;
   const signer = signerOf(object);
-  const isPrefix = (text: string) => trustBundleNameProblems(text, signer, asPrefix(dnsSubdomain));
-  const isName = (text: string) => trustBundleNameProblems(text, signer);
+  const nameRule = (text: string) => trustBundleNameProblems(text, signer);
+  const prefixRule = (text: string) =>
+    trustBundleNameProblems(text, signer, asPrefix(dnsSubdomain));
   return [
-    ...(generateName === '' ? [] : ruleErrors('metadata.generateName', generateName, isPrefix)),
-    ...(name === '' ? [] : ruleErrors('metadata.name', name, isName)),
+    ...(generateName === '' ? [] : ruleErrors('metadata.generateName', generateName, prefixRule)),
+    ...(name === '' ? [] : ruleErrors('metadata.name', name, nameRule)),
     ...(signer === '' ? [] : signerNameErrors(signer, 'spec.signerName')),
   ];
 }

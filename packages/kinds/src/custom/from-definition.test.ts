@@ -126,7 +126,7 @@ describe('the definition of a custom kind', () => {
     ]);
   });
 
-  test('prints objects in the order of their names, and numbers as Go does', () => {
+  test('prints the members of objects in order, and numbers as Go does', () => {
     const column = def.versions[0]?.columns?.find(({ name }) => name === 'Color');
     const cell = (color: JsonValue) => column?.cell(thing({ spec: { color } }), 0);
     expect(cell({ b: [{ z: 1, y: '<' }], a: null })).toBe('{"a":null,"b":[{"y":"\\u003c","z":1}]}');

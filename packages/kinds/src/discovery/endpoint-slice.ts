@@ -199,7 +199,7 @@ const addressRules: Readonly<Record<string, AddressRule>> = {
         invalid(field, name, 'should be a domain with at least two segments separated by dots'),
       ];
     }
-    const [wrong] = labels.filter((label) => dnsLabel(label).length > 0);
+    const wrong = labels.find((label) => dnsLabel(label).length > 0);
     return wrong === undefined ? [] : [invalid(field, wrong, dnsLabel(wrong).join(','))];
   },
 };

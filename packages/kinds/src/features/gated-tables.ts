@@ -190,7 +190,7 @@ function podFields(path: string): readonly GatedFields[] {
   ];
 }
 
-/** Removes pauses, and the handlers that have no other action. */
+/** Removes sleep actions, and handlers that have no other action. */
 function dropSleeps(spec: JsonObject | undefined): void {
   for (const { container } of eachContainer(spec, '')) {
     const lifecycle = objectAt(container, 'lifecycle');

@@ -72,7 +72,7 @@ const limitColumn = (name: string, path: readonly string[], description: string)
 export const defaultShares = 30;
 
 /** The annotation of `v1beta3` that tells its clients that zero shares are intended. */
-export const keepsZero = (dialect: Dialect) =>
+export const zeroSharesAnnotation = (dialect: Dialect) =>
   `flowcontrol.${dialect.groupLabel('v1beta3-preserve-zero-concurrency-shares')}`;
 
 function fillDefaults(object: Stored<PriorityLevelConfiguration>): void {
@@ -101,7 +101,7 @@ function validatePriorityLevel(
   const type = spec.type ?? '';
   const isExempt = (object.metadata.name ?? '') === 'exempt';
   const errors: FieldError[] = [];
-  const key = keepsZero(dialect);
+  const key = zeroSharesAnnotation(dialect);
   if (object.metadata.annotations?.[key] !== undefined) {
     errors.push(forbiddenField('metadata.annotations', `annotation '${key}' is forbidden`));
   }

@@ -3,7 +3,7 @@ import { at } from '../cells.ts';
 import {
   defaultShares,
   fillLevel,
-  keepsZero,
+  zeroSharesAnnotation,
 } from '../flowcontrol/priority-level-configuration.ts';
 import { fill, objectAt } from '../rules/fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
@@ -50,7 +50,7 @@ export function olderFlowControl(dialect: Dialect): readonly OlderKind[] {
  * annotation tells older clients that zero shares are intended.
  */
 function nominalLevel(dialect: Dialect): OlderVersion {
-  const key = keepsZero(dialect);
+  const key = zeroSharesAnnotation(dialect);
   return {
     facts: 'flowcontrol',
     version: 'v1beta3',

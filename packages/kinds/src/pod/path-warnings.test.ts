@@ -34,7 +34,7 @@ test.each(rows.map(([volume, ...warnings]) => [volume, warnings] as const))(
   },
 );
 
-test('certificate bundles are files too', () => {
+test('files of trust bundles are compared, too', () => {
   const sources = [
     { clusterTrustBundle: { name: 'a', path: 'x' } },
     { clusterTrustBundle: { signerName: 'example.com/b', path: 'x/y' } },

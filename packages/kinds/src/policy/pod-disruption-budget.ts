@@ -65,8 +65,8 @@ export function podDisruptionBudget(dialect: Dialect): ResourceDef {
 }
 
 /**
- * Removes the requirements on a label by which `v1beta1` selects all pods or none. A selector that
- * consists of the one that matches no pod keeps it.
+ * Removes requirements on the label by which `v1beta1` selectors match all pods or none. A selector
+ * that consists only of the requirement that matches none keeps it.
  */
 function dropReservedLabel(object: Stored<PodDisruptionBudget>, dialect: Dialect): void {
   const selector = object.spec?.selector;

@@ -28,7 +28,7 @@ import type {
   ResourceClaimConsumerReference,
   ResourceClaimTemplate,
 } from '../gen/types/resource/v1beta1.ts';
-import { validateDriverName } from '../pod/fields.ts';
+import { duplicateGo, validateDriverName } from '../pod/fields.ts';
 import { validateNodeSelector } from '../pod/validation/affinity.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable, validateConditions } from '../rules/checks.ts';
@@ -72,7 +72,7 @@ export function resourceClaim(
       extraMetadataChecks: { '': ['whole', 'change'] },
       prepareForUpdate(context, object, old) {
         if (context.subresource !== 'status') return;
-        // The fields of the metadata that a client sends still belong to its manager.
+        // Unlike with `resetFields`, the client's manager still owns the metadata that it sends.
         keepMetadata(object, old);
         dropDeallocated(object, old);
       },
@@ -150,11 +150,7 @@ function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim
       item: (device, itemPath) => validateDeviceStatus(device, itemPath, allocated),
       key: deviceId,
       member: 'deviceID',
-      repeated: (field, id) => ({
-        type: 'FieldValueDuplicate',
-        field,
-        message: `Duplicate value: ${id}`,
-      }),
+      repeated: duplicateGo,
     }),
     ...(consumers.length > 0 ? misplaced : []),
     ...(allocation !== undefined && before !== undefined

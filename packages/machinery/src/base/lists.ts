@@ -36,12 +36,12 @@ export function firstByName<Item>(
   items: readonly Item[],
   nameOf: (item: Item) => string,
 ): ReadonlyMap<string, Item> {
-  const itemByKey = new Map<string, Item>();
+  const itemByName = new Map<string, Item>();
   for (const item of items) {
     const name = nameOf(item);
-    if (!itemByKey.has(name)) itemByKey.set(name, item);
+    if (!itemByName.has(name)) itemByName.set(name, item);
   }
-  return itemByKey;
+  return itemByName;
 }
 
 /** Returns the largest number. Unlike `Math.max(...)`, accepts any number of them. */

@@ -369,7 +369,7 @@ function membersCheck(node: ValidationNode) {
     if (counts) checkCount(node, { object, path }, result);
   };
   const children = (object: JsonObject, place: Place): readonly Child[] => {
-    const children: Child[] = [];
+    const members: Child[] = [];
     const atRoot = place.path === '';
     for (const name of Object.keys(object)) {
       const named = checks.get(name);
@@ -377,16 +377,16 @@ function membersCheck(node: ValidationNode) {
       const value = object[name];
       if (value === undefined) continue;
       if (check === undefined) {
-        if (node.closed) children.push({ error: forbiddenMember(place.path, name) });
+        if (node.closed) members.push({ error: forbiddenMember(place.path, name) });
         continue;
       }
       const path = named !== undefined && atRoot ? name : `${place.path}.${name}`;
       const isTypeMeta = atRoot && (name === 'apiVersion' || name === 'kind');
       const pair =
         place.pair === undefined || isTypeMeta ? undefined : correlateMember(place.pair, name);
-      children.push({ value, place: { path, pair }, check });
+      members.push({ value, place: { path, pair }, check });
     }
-    return children;
+    return members;
   };
   const close = (object: JsonObject, place: Place, result: Result): void => {
     for (const name of node.required) {

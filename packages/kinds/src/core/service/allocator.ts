@@ -49,7 +49,7 @@ const reasons = {
   unready: 'allocator not ready',
 } as const;
 
-/** The first node port that a dry run reports unless it requests some. */
+/** The first node port that a dry run reports if the Service requests none. */
 const firstDryPort = 32769;
 
 /**

@@ -213,19 +213,19 @@ function validateSingleStack(spec: ServiceSpec): FieldError[] {
 /** Completes the families by those of the requested addresses. */
 function inferFamilies(spec: ServiceSpec, served: ServedFamilies): FieldError[] {
   const { clusterIPs = [] } = spec;
-  const families = [...(spec.ipFamilies ?? [])];
+  const ipFamilies = [...(spec.ipFamilies ?? [])];
   const errors: FieldError[] = [];
   for (const [index, ip] of clusterIPs.entries()) {
     if (ip === noAddress) break;
-    if (index < families.length) continue;
+    if (index < ipFamilies.length) continue;
     const family = familyOf(ip);
-    if (served.some((one) => one === family)) families.push(family);
+    if (served.some((one) => one === family)) ipFamilies.push(family);
     else {
       const detail = `${family} is not configured on this cluster`;
       errors.push(invalidGo(`spec.clusterIPs[${index}]`, () => shownIps(spec), detail));
     }
   }
-  if (families.length > 0) spec.ipFamilies = families;
+  if (ipFamilies.length > 0) spec.ipFamilies = ipFamilies;
   return errors;
 }
 

@@ -41,10 +41,10 @@ import {
 } from './volumes.ts';
 
 /** Validates a PersistentVolume except its metadata. */
-export const validateVolume = (object: Stored<PersistentVolume>, dialect: Dialect) => [
-  ...validateMembers(object, dialect),
-  ...validateMountOptions(object, dialect),
-];
+export const validateVolume = (
+  object: Stored<PersistentVolume>,
+  dialect: Dialect,
+): FieldError[] => [...validateMembers(object, dialect), ...validateMountOptions(object, dialect)];
 
 function validateMembers(object: Stored<PersistentVolume>, dialect: Dialect): FieldError[] {
   const spec = object.spec ?? {};
@@ -342,7 +342,8 @@ export function validateVolumeUpdate(
   const spec = object.spec ?? {};
   const before = old.spec ?? {};
   // kube-apiserver reports errors in members twice, but those in mount options once.
-  const errors = [...validateVolume(object, dialect), ...validateMembers(object, dialect)];
+  const memberErrors = validateMembers(object, dialect);
+  const errors = [...memberErrors, ...validateMountOptions(object, dialect), ...memberErrors];
   const [source, oldSource] = [sourceOf(withoutNewSecret(spec, before)), sourceOf(before)];
   if (!sameOrEmpty(source, oldSource)) {
     const difference = runInOnePiece(

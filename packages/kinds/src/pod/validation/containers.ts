@@ -118,13 +118,13 @@ function* validateRegularContainers(
   const errors = yield* eachError(containers, function* (container, index) {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
-    const commonErrors = yield* validateCommon(container, field, context);
-    if (names.has(name)) commonErrors.push(duplicate(`${field}.name`, name));
+    const containerErrors = yield* validateCommon(container, field, context);
+    if (names.has(name)) containerErrors.push(duplicate(`${field}.name`, name));
     names.add(name);
-    appendAll(commonErrors, validateHooksAndProbes(container, field, context));
+    appendAll(containerErrors, validateHooksAndProbes(container, field, context));
     const why = 'may not be set for non-init containers';
-    appendAll(commonErrors, forbidPresent(container, ['restartPolicy'], { path: field, why }));
-    return commonErrors;
+    appendAll(containerErrors, forbidPresent(container, ['restartPolicy'], { path: field, why }));
+    return containerErrors;
   });
   return [...errors, ...hostPortConflicts(containers, path)];
 }

@@ -392,8 +392,8 @@ export function* validateSource(
       const field = `${path}.${outerNames[name] ?? name}`;
       all.push(forbiddenField(field, 'may not specify more than 1 volume type'));
     } else {
-      const ruleErrors = rule(source, `${path}.${innerNames[name] ?? name}`, context);
-      appendAll(all, yield* errorSteps(ruleErrors));
+      const findings = rule(source, `${path}.${innerNames[name] ?? name}`, context);
+      appendAll(all, yield* errorSteps(findings));
     }
     if (name === 'iscsi' && isPortalTooLong(source, context.volume)) {
       all.push(invalid(`${path}.name`, context.volume, portalLengthDetail));
