@@ -2,11 +2,11 @@ import {
   type Dialect,
   dnsSubdomain,
   type FieldError,
-  goQuoted,
   invalid,
   type JsonObject,
   problemText,
   required,
+  showValue,
 } from '@wheelhouse/machinery';
 import { column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -117,7 +117,7 @@ function validateRevision(
   const isChanged = before !== '' && before !== value;
   const unparsed = (problem: 'syntax' | 'range') => {
     const why = problemText({ code: 'number', parser: 'ParseInt', text: value, problem });
-    return invalid(path, value, `failed to parse resource version ${goQuoted(value)}: ${why}`);
+    return invalid(path, value, `failed to parse resource version ${showValue(value)}: ${why}`);
   };
   return [
     ...(typeof revision === 'string' ? [unparsed(revision)] : []),

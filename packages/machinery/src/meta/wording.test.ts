@@ -69,6 +69,15 @@ test.each(table)('%j', (problem, text) => {
   expect(problemText(problem)).toBe(text);
 });
 
+test('TRUST-3: only the start of a long number is shown, and its rest is not escaped', () => {
+  const text = '\u0001'.repeat(1_000_000);
+  const shown = problemText({ code: 'number', parser: 'ParseInt', text, problem: 'syntax' });
+  expect(shown).toMatch(
+    /^strconv\.ParseInt: parsing "(\\x01)+\.\.\. \(\d+ more characters\)": invalid/,
+  );
+  expect(shown.length).toBeLessThan(40_000);
+});
+
 test.each<[string[], string]>([
   [[], ''],
   [['a'], 'a'],

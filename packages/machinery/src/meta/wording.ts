@@ -1,6 +1,5 @@
 import type { JsonValue } from '../base/json.ts';
-import type { FieldError } from './field-error.ts';
-import { goQuoted } from './go-values.ts';
+import { type FieldError, showValue } from './field-error.ts';
 import { timeQuoted } from './times.ts';
 
 /** A problem of a decoder or parser as data; `problemText` renders it. */
@@ -61,7 +60,7 @@ const wording: Wording = {
   },
   number({ parser, text, problem }) {
     const why = problem === 'syntax' ? 'invalid syntax' : 'value out of range';
-    return `strconv.${parser}: parsing ${goQuoted(text)}: ${why}`;
+    return `strconv.${parser}: parsing ${showValue(text)}: ${why}`;
   },
   base64: ({ at }) => `illegal base64 data${at === undefined ? '' : ` at input byte ${at}`}`,
   duration({ text, problem }) {
