@@ -1,3 +1,5 @@
+import { shownValueMax, truncateText } from './answer-bounds.ts';
+
 /**
  * Formats a `metav1.Time`: RFC 3339 in UTC with whole seconds.
  * @param ms milliseconds since the epoch
@@ -64,8 +66,9 @@ export function parseGoTime(text: string, digits: 0 | 6 = 0): ParsedTime {
   }
   const part = (index: number) => Number(match[index] ?? 0);
   const range = rangeError(part);
-  const quoted = timeQuoted(text);
-  if (range !== undefined) return { error: `parsing time ${quoted}: ${range} out of range` };
+  if (range !== undefined) {
+    return { error: `parsing time ${timeQuoted(text)}: ${range} out of range` };
+  }
   const offset = (part(9) * 60 + part(10)) * 60_000 * (match[8] === '-' ? -1 : 1);
   const at = new Date(0);
   at.setUTCFullYear(part(1), part(2) - 1, part(3));
@@ -86,10 +89,13 @@ function rangeError(part: (index: number) => number): string | undefined {
   return undefined;
 }
 
-/** Quotes a text as Go's time package does, with bytes outside printable ASCII as `\\xc3`. */
+/**
+ * Quotes a text as Go's time package does, with bytes outside printable ASCII as `\\xc3`. Shows at
+ * most `shownValueMax` characters.
+ */
 export function timeQuoted(text: string): string {
   let quoted = '';
-  for (const byte of Buffer.from(text)) {
+  for (const byte of Buffer.from(truncateText(text, shownValueMax))) {
     const character = String.fromCharCode(byte);
     if (byte < 0x20 || byte >= 0x80) quoted += `\\x${byte.toString(16).padStart(2, '0')}`;
     else quoted += character === '"' || character === '\\' ? `\\${character}` : character;
