@@ -3,13 +3,13 @@ import {
   dnsSubdomain,
   type FieldError,
   formatStrictly,
-  goQuoted,
   type IpBlock,
   invalid,
   invalidGo,
   parseIpAddress,
   parseIpBlock,
   required,
+  showValue,
   strictAddressProblem,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn } from '../cells.ts';
@@ -100,7 +100,7 @@ function validateCidr(cidr: string, path: string): FieldError[] {
   const problem = prefixProblem(cidr);
   const block = parseIpBlock(cidr);
   if (problem !== undefined || block === undefined) {
-    return [invalid(path, cidr, `netip.ParsePrefix(${goQuoted(cidr)}): ${problem}`)];
+    return [invalid(path, cidr, `netip.ParsePrefix(${showValue(cidr)}): ${problem}`)];
   }
   const { address, base } = block;
   const isBase = address.bits === base.bits;
@@ -122,7 +122,7 @@ function prefixProblem(text: string): string | undefined {
   const problem = strictAddressProblem(address);
   if (problem !== undefined) return problem;
   if (address.includes('%')) return 'IPv6 zones cannot be present in a prefix';
-  if (!/^(0|[1-9]\d*)$/.test(bits)) return `bad bits after slash: ${goQuoted(bits)}`;
+  if (!/^(0|[1-9]\d*)$/.test(bits)) return `bad bits after slash: ${showValue(bits)}`;
   const width = parseIpAddress(address)?.family === 4 && !address.includes(':') ? 32 : 128;
   return Number(bits) > width ? 'prefix length out of range' : undefined;
 }

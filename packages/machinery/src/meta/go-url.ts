@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { goQuoted } from './go-values.ts';
+import { showValue } from './field-error.ts';
 
 /** A URL as parsed by Go's `url.Parse`; absent parts are empty. */
 export interface GoUrl {
@@ -18,7 +18,7 @@ export interface GoUrl {
 export function parseGoUrl(text: string): GoUrl | string {
   const hash = text.indexOf('#');
   const [location, fragment] = hash < 0 ? [text, ''] : [text.slice(0, hash), text.slice(hash + 1)];
-  const wrong = (why: string) => `parse ${goQuoted(location)}: ${why}`;
+  const wrong = (why: string) => `parse ${showValue(location)}: ${why}`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: Go rejects them
   if (/[\u0000-\u001f\u007f]/.test(location)) {
     return wrong('net/url: invalid control character in URL');
@@ -93,9 +93,9 @@ function hostProblem(host: string): string | undefined {
   if (host.startsWith('[') && closing < 0) return "missing ']' in host";
   const colon = host.startsWith('[') ? closing + 1 : host.lastIndexOf(':');
   const port = colon < 0 ? '' : host.slice(colon);
-  if (!/^(:\d*)?$/.test(port)) return `invalid port ${goQuoted(port)} after host`;
+  if (!/^(:\d*)?$/.test(port)) return `invalid port ${showValue(port)} after host`;
   const odd = /[\s\\^`{|}]/.exec(host)?.[0];
-  if (odd !== undefined) return `invalid character ${goQuoted(odd)} in host name`;
+  if (odd !== undefined) return `invalid character ${showValue(odd)} in host name`;
   return escapeProblem(host);
 }
 
@@ -108,5 +108,5 @@ function userProblem(user: string): string | undefined {
 
 function escapeProblem(text: string): string | undefined {
   const wrong = /%(?![0-9A-Fa-f]{2}).{0,2}/su.exec(text)?.[0];
-  return wrong === undefined ? undefined : `invalid URL escape ${goQuoted(wrong)}`;
+  return wrong === undefined ? undefined : `invalid URL escape ${showValue(wrong)}`;
 }

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { goQuoted } from './go-values.ts';
+import { showValue } from './field-error.ts';
 
 /** An IP address. The parsers are as lenient as kube-apiserver's. */
 export interface IpAddress {
@@ -134,8 +134,8 @@ export const specialRanges = {
 export function strictAddressProblem(address: string): string | undefined {
   const fault = addressFault(address);
   if (fault === undefined) return undefined;
-  const where = fault.at === '' ? '' : ` (at ${goQuoted(fault.at)})`;
-  return `ParseAddr(${goQuoted(address)}): ${fault.what}${where}`;
+  const where = fault.at === '' ? '' : ` (at ${showValue(fault.at)})`;
+  return `ParseAddr(${showValue(address)}): ${fault.what}${where}`;
 }
 
 interface Fault {

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { parseGoUrl } from './go-url.ts';
+import { strictAddressProblem } from './ip-address.ts';
 import { parseGoTime } from './times.ts';
 import {
   aggregateText,
@@ -77,6 +79,8 @@ test.each<[string, (text: string) => string]>([
   ],
   ['duration', (text) => problemText({ code: 'duration', text, problem: 'syntax' })],
   ['time', (text) => JSON.stringify(parseGoTime(text))],
+  ['address', (text) => strictAddressProblem(text) ?? ''],
+  ['URL', (text) => String(parseGoUrl(text))],
 ])('TRUST-3: only the start of a long %s is shown, and its rest is not escaped', (_, textOf) => {
   const shown = textOf('\u0001'.repeat(1_000_000));
   expect(shown).toMatch(/"(\\+x01)+\.\.\. \(\d+ more characters\)/);
