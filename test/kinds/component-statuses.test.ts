@@ -48,7 +48,7 @@ test('ComponentStatuses are selected, printed, and encoded like other objects', 
 
 test('ComponentStatuses are read-only', async () => {
   const { resources } = (await server.get('/api/v1')).body;
-  const resource = resources.find((resource: APIResource) => resource.name === 'componentstatuses');
+  const resource = resources.find(({ name }: APIResource) => name === 'componentstatuses');
   expect(resource).toEqual({
     name: 'componentstatuses',
     singularName: 'componentstatus',

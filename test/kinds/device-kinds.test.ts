@@ -155,8 +155,8 @@ describe('claims of devices', () => {
   test('VER-5: a write to the status of a claim keeps its metadata', async () => {
     await create('labeled');
     const metadata = { labels: { a: 'b' }, annotations: { a: 'b' }, finalizers: ['a.b/c'] };
-    const body = { metadata, status: { allocation: allocation('d') } };
-    const answer = await server.patch(statusOf('labeled'), body, 'merge');
+    const patch = { metadata, status: { allocation: allocation('d') } };
+    const answer = await server.patch(statusOf('labeled'), patch, 'merge');
     expect([answer.status, answer.body.status.allocation]).toMatchObject([200, allocation('d')]);
     for (const member of Object.keys(metadata)) {
       expect(answer.body.metadata).not.toHaveProperty(member);

@@ -330,7 +330,7 @@ describe('requests that need a node', () => {
     expect((await server.remove(`${at}/services/s/proxy`)).status).toBe(503);
     const { resources } = (await server.get('/api/v1')).body;
     for (const name of ['nodes/proxy', 'pods/proxy', 'services/proxy']) {
-      const resource = resources.find((resource) => resource.name === name);
+      const resource = resources.find((one) => one.name === name);
       expect(resource?.verbs).toEqual(['create', 'delete', 'get', 'patch', 'update']);
     }
     expect((await server.get(`${at}/services/s`)).body).toEqual(before);

@@ -172,22 +172,22 @@ export class MemoryBudget {
 
   /** Sheds the heaviest accounts until `toBytes` are left, over several turns of the event loop. */
   #shed(toBytes: number): void {
-    let left = shedPerTurn;
+    let remaining = shedPerTurn;
     const tried = new Set<MemoryAccount>();
     while (this.#used > toBytes) {
       const [owner] = [...this.#owners.values()].sort((left, right) => right.bytes - left.bytes);
       const accounts = [...(owner?.accounts ?? [])]
         .filter((account) => !tried.has(account))
         .sort((left, right) => right.bytes - left.bytes)
-        .slice(0, left);
+        .slice(0, remaining);
       if (owner === undefined || accounts.length === 0) return;
       for (const account of accounts) {
         if (this.#used <= toBytes) return;
         tried.add(account);
-        left -= 1;
+        remaining -= 1;
         this.#shedOne(owner, account, this.#used - toBytes);
       }
-      if (left <= 0) {
+      if (remaining <= 0) {
         this.#defer(() => this.#shed(toBytes));
         return;
       }
