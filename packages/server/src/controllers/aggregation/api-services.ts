@@ -130,7 +130,9 @@ class Registrar {
   readonly #options: ApiServicesOptions;
   readonly #label: string;
   /** Names reconciled since startup; built-in ones are left alone from then on. */
-  #reconciled: Set<string> | undefined;
+  readonly #reconciled = new Set<string>();
+  /** Until a reconciliation succeeds. */
+  #isFirst = true;
 
   constructor(options: ApiServicesOptions) {
     this.#options = options;
@@ -152,12 +154,11 @@ class Registrar {
     const all = { def: apiServices, namespace: '' };
     const entries = await listEntries(caches, all, { unreadable: 'omitted' });
     const present = new Map(entries.map((entry) => [entry.key, decodeEntry(entry)]));
-    const isFirst = this.#reconciled === undefined;
-    this.#reconciled ??= new Set();
     for (const [name, one] of desired) await this.#ensure(name, one, present.get(name));
     for (const [name, one] of present) {
-      if (!desired.has(name)) await this.#removeStale(name, one, isFirst);
+      if (!desired.has(name)) await this.#removeStale(name, one);
     }
+    this.#isFirst = false;
   }
 
   #desired(): ReadonlyMap<string, DesiredService> {
@@ -198,26 +199,20 @@ class Registrar {
 
   async #ensure(name: string, desired: DesiredService, found: ApiObject | undefined) {
     const { spec, management } = desired;
-    const { apiServices, writer } = this.#options;
-    const reconciled = this.#reconciled as Set<string>;
-    const place = { def: apiServices, namespace: '', name };
-    if (management === 'onstart' && reconciled.has(name)) return;
-    if (found === undefined) {
-      reconciled.add(name);
-      const { at, object } = this.#objectFor(name, desired);
-      await writer.create(at, object);
-      return;
+    const { writer } = this.#options;
+    if (management === 'onstart' && this.#reconciled.has(name)) return;
+    const { at, object } = this.#objectFor(name, desired);
+    if (found === undefined) await writer.create(at, object);
+    else if (this.#managementOf(found) !== undefined && !jsonEqual(found['spec'], spec)) {
+      await writer.change(at, (current) => ({ ...current, spec }));
     }
-    if (this.#managementOf(found) !== undefined && !jsonEqual(found['spec'], spec)) {
-      await writer.change(place, (current) => ({ ...current, spec }));
-    }
-    reconciled.add(name);
+    this.#reconciled.add(name);
   }
 
-  async #removeStale(name: string, current: ApiObject, isFirst: boolean): Promise<void> {
+  async #removeStale(name: string, current: ApiObject): Promise<void> {
     const { apiServices, writer } = this.#options;
     const management = this.#managementOf(current);
-    if (management === 'true' || (management === 'onstart' && isFirst)) {
+    if (management === 'true' || (management === 'onstart' && this.#isFirst)) {
       await writer.remove({ def: apiServices, namespace: '', name });
     }
   }
