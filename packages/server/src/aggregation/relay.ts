@@ -231,13 +231,12 @@ const retriedMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
  * Relays one request to another server, and the answer to the client, with backpressure in both
- * directions. It is in one of these states, and never returns to an earlier one:
+ * directions. It never returns to an earlier state:
  *
- * | state | server answers | server fails | client leaves | timeout | shutdown |
- * |------------|---------------------|--------------------|---------------|--------------------|--------------------|
- * | requesting | answering | finished, with 503 | finished | finished, with 504 | requesting | |
- * answering | finished at its end | finished, cut off | finished | finished, cut off | finished,
- * complete |
+ * - `requesting`: `answering` follows when the server answers; `finished` follows when the server
+ *   fails (503), the request times out (504), or the client disconnects. A shutdown has no effect.
+ * - `answering`: `finished` follows at the end of the answer, at a shutdown, which ends the answer
+ *   cleanly, and when the client disconnects. A failure or a timeout cuts the answer off.
  */
 export class Relay implements RemoteAnswer {
   readonly #call: RelayedCall;

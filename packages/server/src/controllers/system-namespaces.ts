@@ -18,7 +18,7 @@ export function systemNamespaces(dialect: Dialect) {
   }));
 }
 
-/** Recreates a system namespace after its deletion, which only that of node leases permits. */
+/** Recreates the namespace of node leases after its deletion; admission protects the others. */
 export function startSystemNamespaces(
   options: ControllerTools & { readonly namespaces: ResourceDef; readonly dialect: Dialect },
 ): { close(): Promise<void> } {

@@ -66,7 +66,6 @@ export interface ResourceCacheOptions {
   readonly historyMs?: number;
   /** Maximum number of changes that are kept. */
   readonly historyChangesMax?: number;
-
   /** A watcher that is further behind, in changes, is disconnected (WATCH-7). */
   readonly watchLagChangesMax?: number;
   /** Approximate interval of bookmarks in milliseconds; by default a minute. */

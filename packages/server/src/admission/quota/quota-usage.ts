@@ -139,7 +139,7 @@ function claimEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
   };
 }
 
-/** The storage that a claim requests, or its volume has if that is more, in whole bytes. */
+/** The storage that a claim requests or has, whichever is more, rounded up to whole bytes. */
 function storageOf(claim: Stored<PersistentVolumeClaim>): Quantity | undefined {
   const requested = amountsOf(claim.spec?.resources?.requests).get('storage');
   if (requested === undefined) return undefined;

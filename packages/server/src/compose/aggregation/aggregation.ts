@@ -88,7 +88,8 @@ export interface AggregationHost {
 
 /**
  * Follows the APIServices that this server does not manage: those of other servers, and those that
- * users created or whose ranks they changed. Throws when the client certificate for other servers cannot be read.
+ * users created or whose ranks they changed. Throws when the client certificate for other servers
+ * cannot be read.
  */
 export function createAggregationHost(options: Base & ObjectApi): AggregationHost {
   const { dialect, catalogue, registry, metrics } = options;

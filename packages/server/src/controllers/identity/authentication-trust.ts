@@ -38,9 +38,9 @@ const recheckMs = 60_000;
 const slackMs = 5 * 60_000;
 
 /**
- * Maintains the ConfigMap and preserves the entries of other servers: at startup, every minute, when
- * the ConfigMap changes, and when `changed` reports a new `trust`. `settled` resolves after the first
- * pass.
+ * Maintains the ConfigMap and preserves the entries of other servers: at startup, every minute,
+ * when the ConfigMap changes, and when `changed` reports a new `trust`. `settled` resolves after
+ * the first pass.
  */
 export function startAuthenticationTrust(
   options: ControllerTools & {

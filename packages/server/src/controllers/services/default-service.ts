@@ -104,7 +104,8 @@ export async function createDefaultService(options: DefaultServiceOptions): Prom
 }
 
 /**
- * The Service and its endpoints. @param others addresses of all servers, perhaps with this one's
+ * The Service and its endpoints.
+ * @param others addresses of all servers, perhaps with this one's
  */
 function maintainedObjects(
   options: DefaultServiceOptions,

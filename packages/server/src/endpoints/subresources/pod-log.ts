@@ -169,7 +169,7 @@ function streamQuery(object: JsonObject): string {
 
 /**
  * Runs admission for a connection (ADM-2) and returns its options; those in `fixed` do not come
- * from the query. Rejects with a StatusError, and for a dry run, which a connection cannot be.
+ * from the query. Rejects with a StatusError, also for a dry run.
  */
 export async function admitStream(
   call: ApiCall,
@@ -225,7 +225,7 @@ export async function kubeletOf(
   const nodes = context.catalogue.snapshot().builtin('', 'nodes');
   const entry =
     nodes && (await context.registry.caches.of(nodes).get(objectKey('', name), undefined));
-  // kube-apiserver names the resource of the request.
+  // The error names the resource of the request, as in kube-apiserver.
   if (entry === undefined) throw notFound(groupResourceOf(target.def), name);
   const node = decodeEntry(entry);
   const addresses = objectsAt(node, 'status', 'addresses').map((one) => ({

@@ -22,7 +22,9 @@ import {
 /** An object that a token depends on. */
 interface TokenObject {
   readonly uid: string;
-  /** Its deletionTimestamp in milliseconds since the epoch; undefined if it is not being deleted. */
+  /**
+   * Its deletionTimestamp in milliseconds since the epoch; undefined if it is not being deleted.
+   */
   readonly deletedMs: number | undefined;
 }
 
@@ -50,7 +52,7 @@ export function createServiceAccountAuthenticator(options: {
   /** The feature gates that disable claims; absent: all claims are used. */
   readonly features?: Features;
   readonly clock: Clock;
-  /** Counts uses of valid tokens that should be replaced later, before they expire. */
+  /** Counts uses of valid tokens that have a time of replacement, before that time. */
   readonly used?: Counter;
   /** Reports uses of valid tokens that should have been replaced. */
   readonly stale?: {
@@ -104,7 +106,7 @@ export function createServiceAccountAuthenticator(options: {
 
 type AccountOptions = Parameters<typeof createServiceAccountAuthenticator>[0];
 
-/** The user of a valid token, whose use is counted, and recorded if it should be replaced by now. */
+/** The user of a valid token. Counts its use, and records it if it should have been replaced. */
 function acceptedUser(
   claims: TokenClaims,
   options: AccountOptions,

@@ -231,7 +231,7 @@ class AuthenticatorValidation {
         const field = `${place}.expression`;
         if (!expressions.add(field, expression)) return;
         const rule = this.#compile(field, expression, { subject: 'claims', result: 'bool' });
-        if (rule !== undefined) compiled.push({ rule: rule, message });
+        if (rule !== undefined) compiled.push({ rule, message });
         this.#recordEmailVerified(rule);
       }
     });

@@ -96,7 +96,7 @@ async function checkBinding({ port, clock, call, object }: Check): Promise<void>
   const resource = kind === 'Role' ? 'roles' : 'clusterroles';
   if (await isAllowed(port, call, { verb: 'bind', resource, namespace, name })) return;
   const { rules, errors } = (await port.rules()).rulesOfRole({ kind, name }, namespace);
-  // kube-apiserver names the resource of the request, too.
+  // The error names the resource of the request, not of the role, as in kube-apiserver.
   if (errors.length > 0) throw notFound(groupResourceOf(call.target.def), name);
   await requireGranted({ port, clock, call, required: rules });
 }

@@ -16,7 +16,7 @@ export interface RbacSource {
 export interface RulesForUser {
   readonly rules: readonly PolicyRule[];
   readonly errors: readonly string[];
-  /** `partial`: an authorizer does not list its rules. A role that is missing has none. */
+  /** `partial`: rules are omitted; an authorizer cannot list its own, or there are too many. */
   readonly extent: 'whole' | 'partial';
 }
 
@@ -32,7 +32,7 @@ export interface RbacAuthorizer extends Authorizer {
   rulesOfRole(
     roleRef: { readonly kind: string; readonly name: string },
     namespace: string,
-  ): RulesForUser;
+  ): Omit<RulesForUser, 'extent'>;
   /** Ends the subscription. */
   stop(): void;
 }
@@ -89,8 +89,7 @@ export function createRbacAuthorizer(options: {
     rulesOfRole(roleRef, namespace) {
       const slot = index.role(roleRef, namespace) ?? { roleRef, rules: undefined, compiled: [] };
       const problem = unresolved(slot, dialect);
-      const errors = problem === undefined ? [] : [problem];
-      return { rules: slot.rules ?? [], errors, extent: 'whole' };
+      return { rules: slot.rules ?? [], errors: problem === undefined ? [] : [problem] };
     },
   };
 }
