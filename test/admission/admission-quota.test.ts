@@ -1,6 +1,7 @@
 import type { ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import { describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
+import { establish } from '../custom-kinds/custom-kinds.ts';
 import { configMap, eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -256,16 +257,7 @@ test('ADM-1: events never count, and quotas of other namespaces are independent'
 
 test('ADM-1: a custom kind counts even if its resource is named events', async () => {
   const group = 'quota.example.com';
-  const schema = { openAPIV3Schema: { type: 'object' } };
-  await mustCreate(server, '/apis/apiextensions.svc.io/v1/customresourcedefinitions', {
-    metadata: { name: `events.${group}` },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: { plural: 'events', kind: 'Event' },
-      versions: [{ name: 'v1', served: true, storage: true, schema }],
-    },
-  });
+  await establish(server, { group, plural: 'events', kind: 'Event' });
   const core = await withQuota({ [`count/events.${group}`]: '0' });
   const path = `${core.replace('/api/v1', `/apis/${group}/v1`)}/events`;
   await eventually(async () => (await server.get(path)).status === 200, 'the kind is served');

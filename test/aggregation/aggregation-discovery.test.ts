@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeEach, expect, test } from 'vitest';
+import { establish } from '../custom-kinds/custom-kinds.ts';
 import type { DiscoveredGroup, DiscoveredGroups } from '../support/discovered-groups.ts';
 import { eventually } from '../support/harness.ts';
 import {
@@ -27,7 +28,7 @@ async function aggregated(
 ): Promise<DiscoveredGroup> {
   return eventually(async () => {
     const { body } = await server.get<DiscoveredGroups>('/apis', { accept });
-    const item = body.items.find((item) => item.metadata.name === group);
+    const item = body.items.find(({ metadata }) => metadata.name === group);
     return item !== undefined && wanted(item) ? item : undefined;
   }, `discovery of ${group}`);
 }
@@ -201,21 +202,8 @@ test.each([
 });
 
 test('ADM-4: an APIService that takes over a group version receives its requests', async () => {
-  const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
   const group = 'taken.example.com';
-  const schema = { openAPIV3Schema: { type: 'object' } };
-  const made = await server.post(definitions, {
-    apiVersion: 'apiextensions.svc.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `things.${group}` },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: { plural: 'things', kind: 'Thing' },
-      versions: [{ name: 'v1', served: true, storage: true, schema }],
-    },
-  });
-  expect(made.status, made.text).toBe(201);
+  await establish(server, { group, plural: 'things', kind: 'Thing' });
   const path = `/apis/${group}/v1/namespaces/default/things`;
   await eventually(async () => (await server.get(path)).body?.kind === 'ThingList', 'the kind');
   extension.answer = ({ path: asked, response }) => {

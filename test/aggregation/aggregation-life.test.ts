@@ -39,7 +39,7 @@ test('ADM-4: after a restart aggregated paths work from the first request on', a
   const again = await withServer({ store });
   expect((await again.get(things)).body).toEqual({ found: true });
   const { body } = await again.get<DiscoveredGroups>('/apis', { accept });
-  const item = body.items.find((item) => item.metadata.name === group);
+  const item = body.items.find(({ metadata }) => metadata.name === group);
   expect(item?.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
   expect(item?.versions[0].resources[0].resource).toBe('things');
 });

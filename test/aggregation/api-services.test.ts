@@ -2,6 +2,7 @@ import type { APIService } from '@wheelhouse/kinds/types/apiregistration/v1';
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
+import { definitions, establish } from '../custom-kinds/custom-kinds.ts';
 import { eventually, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -23,23 +24,6 @@ const apiService = (spec: object, name = 'v1.metrics.example.com'): ApiObject =>
   },
 });
 const service = { namespace: 'default', name: 'metrics' };
-
-/** A definition of a cluster-scoped kind by its name, such as `things.example.org`. */
-function definitionOf(name: string): ApiObject {
-  const [plural = '', ...domain] = name.split('.');
-  const schema = { openAPIV3Schema: { type: 'object' } };
-  return {
-    apiVersion: 'apiextensions.svc.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name },
-    spec: {
-      group: domain.join('.'),
-      scope: 'Cluster',
-      names: { plural, kind: `${plural.charAt(0).toUpperCase()}${plural.slice(1, -1)}` },
-      versions: [{ name: 'v1', served: true, storage: true, schema }],
-    },
-  };
-}
 
 async function read(name: string): Promise<ResponseOf<APIService>> {
   return eventually(async () => {
@@ -83,9 +67,8 @@ test('every served group version has a local APIService', async () => {
 });
 
 test('APIServices of custom kinds are created and deleted with their definitions', async () => {
-  const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
-  const made = await server.post(definitions, definitionOf('things.example.org'));
-  expect(made.status, made.text).toBe(201);
+  const things = { group: 'example.org', plural: 'things', kind: 'Thing' };
+  await establish(server, { ...things, scope: 'Cluster' });
   const { metadata, spec } = await read('v1.example.org');
   expect(metadata.labels).toEqual({ 'kube-aggregator.svc.io/automanaged': 'true' });
   expect(spec).toMatchObject({ groupPriorityMinimum: 1000, versionPriority: 100 });
@@ -95,9 +78,8 @@ test('APIServices of custom kinds are created and deleted with their definitions
 });
 
 test('a changed APIService of a custom kind is corrected, one of a built-in kind is kept', async () => {
-  const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
-  const definition = definitionOf('gadgets.example.net');
-  expect((await server.post(definitions, definition)).status).toBe(201);
+  const gadgets = { group: 'example.net', plural: 'gadgets', kind: 'Gadget' };
+  await establish(server, { ...gadgets, scope: 'Cluster' });
   await read('v1.example.net');
   await read('v1.batch');
   const changed = { spec: { groupPriorityMinimum: 1 } };

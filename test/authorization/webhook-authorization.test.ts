@@ -96,7 +96,7 @@ describe('AUTHZ-2: the review that a webhook receives', () => {
     expect((await older.get('/api/v1/nodes', amy)).status).toBe(403);
   });
 
-  test('AUTHZ-2: names the version of impersonated values that belong to a group', async () => {
+  test('AUTHZ-2: names a version only for impersonated kinds of an API group', async () => {
     const headers = {
       'impersonate-user': 'jane',
       'impersonate-group': 'devs',

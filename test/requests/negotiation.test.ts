@@ -1,5 +1,6 @@
 import type { TableColumnDefinition } from '@wheelhouse/kinds/types/meta/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { establish, versionOf } from '../custom-kinds/custom-kinds.ts';
 import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -122,18 +123,9 @@ describe('the encoding of answers', () => {
 
   test('CODEC-1, API-5: a 406 or 415 of a custom kind lists all types', async () => {
     const group = 'refusals.example.com';
-    const schema = { openAPIV3Schema: { type: 'object' } };
-    await server.post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', {
-      metadata: { name: `refusals.${group}` },
-      spec: {
-        group,
-        scope: 'Namespaced',
-        names: { plural: 'refusals', kind: 'Refusal' },
-        versions: [
-          { name: 'v1', served: true, storage: true, schema, subresources: { status: {} } },
-        ],
-      },
-    });
+    const more = { storage: true, subresources: { status: {} } };
+    const versions = [versionOf('v1', { type: 'object' }, more)];
+    await establish(server, { group, plural: 'refusals', kind: 'Refusal', versions });
     const path = `/apis/${group}/v1/namespaces/${namespace}/refusals`;
     await eventually(async () => (await server.get(path)).status === 200);
     const refused = await server.get(path, { accept: 'text/html' });

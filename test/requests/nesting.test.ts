@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
+import { establish } from '../custom-kinds/custom-kinds.ts';
 import { eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -12,19 +13,8 @@ const server = await withServer();
 beforeAll(async () => {
   const namespace = await freshNamespace(server);
   const spec = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
-  const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
-  const definition = {
-    apiVersion: 'apiextensions.svc.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `things.${group}` },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: { plural: 'things', kind: 'Thing' },
-      versions: [{ name: 'v1', served: true, storage: true, schema }],
-    },
-  };
-  await server.post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', definition);
+  const schema = { type: 'object', properties: { spec } };
+  await establish(server, { group, plural: 'things', kind: 'Thing', schema });
   things = `/apis/${group}/v1/namespaces/${namespace}/things`;
   await eventually(async () => (await server.get(things)).status === 200);
 });
