@@ -59,7 +59,7 @@ const crossOrigin = new Set([
  */
 export function identityTest(own: IdentityHeaders | undefined): IdentityTest {
   const all = own === undefined ? [usualIdentity] : [usualIdentity, own];
-  const lower = (names: readonly string[]) => names.map((name) => name.toLowerCase());
+  const lower = (headers: readonly string[]) => headers.map((header) => header.toLowerCase());
   const names = new Set(
     all.flatMap(({ usernameHeaders, uidHeaders = [], groupHeaders }) =>
       lower([...usernameHeaders, ...uidHeaders, ...groupHeaders]),

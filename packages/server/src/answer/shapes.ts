@@ -171,8 +171,8 @@ function rowEntries(call: ApiCall, result: ListResult): Iterable<Entry> {
 function includedOf(call: ApiCall): IncludeObject {
   const policy = call.info.query.get('includeObject') ?? '';
   if (policy === '') return 'Metadata';
-  const include = includes.find((include) => include === policy);
-  if (include !== undefined) return include;
+  const included = includes.find((value) => value === policy);
+  if (included !== undefined) return included;
   const detail = "must be 'Metadata', 'Object', 'None', or empty";
   const { message } = invalid('includeObject', policy, detail);
   throw badRequest(`Unable to convert to Table as requested: includeObject: ${message}`);

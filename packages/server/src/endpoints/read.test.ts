@@ -112,39 +112,39 @@ const options = parseListOptions(new URLSearchParams('watch=true'), dialect);
 const handle = { close: () => {} };
 
 test('a disconnecting client frees the watch and its place in the shutdown order', async () => {
-  const call = makeCall(async () => handle);
-  await watchEndpoint(call.call, options);
-  expect(call.held).toMatchObject({ watches: 1, counted: 1 });
-  expect(call.shutdowns.size).toBe(1);
-  for (const abort of call.aborts) abort();
-  expect(call.held).toMatchObject({ watches: 0, counted: 0 });
-  expect(call.shutdowns.size).toBe(0);
+  const fixture = makeCall(async () => handle);
+  await watchEndpoint(fixture.call, options);
+  expect(fixture.held).toMatchObject({ watches: 1, counted: 1 });
+  expect(fixture.shutdowns.size).toBe(1);
+  for (const abort of fixture.aborts) abort();
+  expect(fixture.held).toMatchObject({ watches: 0, counted: 0 });
+  expect(fixture.shutdowns.size).toBe(0);
 });
 
 test('a watch that cannot start holds nothing', async () => {
-  const call = makeCall(async () => {
+  const fixture = makeCall(async () => {
     throw badRequest('no');
   });
-  await expect(watchEndpoint(call.call, options)).rejects.toThrow('no');
-  expect(call.shutdowns.size).toBe(0);
+  await expect(watchEndpoint(fixture.call, options)).rejects.toThrow('no');
+  expect(fixture.shutdowns.size).toBe(0);
 });
 
 test('a watch that ends by itself releases its memory and reports why', async () => {
-  const call = makeCall(async (spec) => {
+  const fixture = makeCall(async (spec) => {
     spec.sink.end({ type: 'error', error: expired('too old') });
     return handle;
   });
-  await watchEndpoint(call.call, options);
-  expect(call.shutdowns.size).toBe(0);
-  expect(call.held).toMatchObject({ watches: 0, counted: 0 });
-  expect(call.written.join('')).toContain('"type":"ERROR"');
-  expect(call.ended()).toBe(1);
+  await watchEndpoint(fixture.call, options);
+  expect(fixture.shutdowns.size).toBe(0);
+  expect(fixture.held).toMatchObject({ watches: 0, counted: 0 });
+  expect(fixture.written.join('')).toContain('"type":"ERROR"');
+  expect(fixture.ended()).toBe(1);
 });
 
 test('shutdown ends the stream cleanly', async () => {
-  const call = makeCall(async () => handle);
-  await watchEndpoint(call.call, options);
-  for (const shutdown of [...call.shutdowns]) shutdown();
-  expect(call.ended()).toBe(1);
-  expect(call.held).toMatchObject({ watches: 0, counted: 0 });
+  const fixture = makeCall(async () => handle);
+  await watchEndpoint(fixture.call, options);
+  for (const shutdown of [...fixture.shutdowns]) shutdown();
+  expect(fixture.ended()).toBe(1);
+  expect(fixture.held).toMatchObject({ watches: 0, counted: 0 });
 });

@@ -286,10 +286,10 @@ export function deleteOptionsShown(options: DeleteOptions): JsonObject {
 }
 
 function definedFields(texts: Readonly<Record<string, string | undefined>>): JsonObject {
-  const warnings = Object.entries(texts).flatMap(([name, text]) =>
+  const defined = Object.entries(texts).flatMap(([name, text]) =>
     text === undefined ? [] : [[name, text] as const],
   );
-  return Object.fromEntries(warnings);
+  return Object.fromEntries(defined);
 }
 
 const managerBytesMax = 128;

@@ -315,7 +315,7 @@ export function compiledOnce<Source extends object, Result extends object>(
       results.set(source, result);
       if (result instanceof Promise) {
         result.then(
-          (result) => results.set(source, result),
+          (compiled) => results.set(source, compiled),
           () => results.delete(source),
         );
       }

@@ -52,8 +52,8 @@ function defaultClass(
       const className = spec[of.member];
       if (className !== undefined && className !== null) return;
       if (Object.hasOwn(object.metadata.annotations ?? {}, of.older)) return;
-      const defaultClass = newestDefault(await objects.list(of.classes, ''), of.marks);
-      if (defaultClass !== undefined) spec[of.member] = defaultClass;
+      const newest = newestDefault(await objects.list(of.classes, ''), of.marks);
+      if (newest !== undefined) spec[of.member] = newest;
     },
   };
 }

@@ -134,9 +134,9 @@ async function checkOwner(
   if (owner.blockOwnerDeletion === true) {
     refuse(`node ${quote(node)} must not set blockOwnerDeletion on an owner reference`);
   }
-  const nodeObject = await tools.objects.get('nodes', { namespace: '', name: node });
-  if (nodeObject === undefined) throw notFound({ group: '', resource: 'nodes' }, node);
-  const uid = nodeObject.metadata.uid ?? '';
+  const stored = await tools.objects.get('nodes', { namespace: '', name: node });
+  if (stored === undefined) throw notFound({ group: '', resource: 'nodes' }, node);
+  const uid = stored.metadata.uid ?? '';
   if (owner.uid !== uid) refuse(`node ${node} UID mismatch: expected ${owner.uid} got ${uid}`);
 }
 

@@ -22,10 +22,10 @@ export function runtimeClass(tools: AdmissionTools): AdmissionPlugin {
     async mutate(call) {
       const pod = writtenPod(call, ['CREATE']);
       if (pod === undefined) return;
-      const runtimeClass = await classOf(tools, call, pod);
-      if (runtimeClass === undefined) return;
-      setOverhead(call, pod, runtimeClass);
-      setScheduling(call, pod, runtimeClass);
+      const podClass = await classOf(tools, call, pod);
+      if (podClass === undefined) return;
+      setOverhead(call, pod, podClass);
+      setScheduling(call, pod, podClass);
     },
     async validate(call) {
       const pod = writtenPod(call, ['CREATE']);
@@ -57,13 +57,13 @@ async function classOf(
   throw refusal(call, `pod rejected: RuntimeClass ${JSON.stringify(named)} not found`);
 }
 
-function overheadOf(runtimeClass: Stored<RuntimeClass> | undefined): JsonObject | undefined {
-  if (runtimeClass?.overhead === undefined) return undefined;
-  return runtimeClass.overhead.podFixed ?? {};
+function overheadOf(podClass: Stored<RuntimeClass> | undefined): JsonObject | undefined {
+  if (podClass?.overhead === undefined) return undefined;
+  return podClass.overhead.podFixed ?? {};
 }
 
-function setOverhead(call: AdmissionCall, pod: ApiObject, runtimeClass: ApiObject): void {
-  const overhead = overheadOf(runtimeClass);
+function setOverhead(call: AdmissionCall, pod: ApiObject, podClass: ApiObject): void {
+  const overhead = overheadOf(podClass);
   if (overhead === undefined) return;
   const spec = specOf(pod);
   const own = spec['overhead'];
@@ -87,12 +87,8 @@ function nanoOf(value: JsonValue | undefined): bigint | undefined {
   return parsed !== undefined && 'nano' in parsed ? parsed.nano : undefined;
 }
 
-function setScheduling(
-  call: AdmissionCall,
-  pod: ApiObject,
-  runtimeClass: Stored<RuntimeClass>,
-): void {
-  const scheduling = runtimeClass.scheduling;
+function setScheduling(call: AdmissionCall, pod: ApiObject, podClass: Stored<RuntimeClass>): void {
+  const scheduling = podClass.scheduling;
   if (scheduling === undefined) return;
   const spec = specOf(pod);
   const own = nodeSelectorOf(spec);

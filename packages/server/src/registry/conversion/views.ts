@@ -207,8 +207,8 @@ function convertMissing(
   return entries.map((entry, index) => {
     const forms = knownForms(entry);
     const conversion = all.then(
-      (entries) => {
-        const form = itemAt(entries, index);
+      (results) => {
+        const form = itemAt(results, index);
         forms.set(apiVersion, { entry: form, madeMs: converter.nowMs() });
         return form;
       },
