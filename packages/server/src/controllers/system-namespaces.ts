@@ -18,7 +18,10 @@ export function systemNamespaces(dialect: Dialect) {
   }));
 }
 
-/** Recreates the namespace of node leases after its deletion; admission protects the others. */
+/**
+ * Recreates a deleted system namespace: that of node leases, unless admission stops protecting the
+ * others.
+ */
 export function startSystemNamespaces(
   options: ControllerTools & { readonly namespaces: ResourceDef; readonly dialect: Dialect },
 ): { close(): Promise<void> } {

@@ -81,8 +81,8 @@ export function storedVersions(options: {
     return own.has(long) ? long : undefined;
   };
   const find = (prefix: string, name: string): StoredVersion | undefined => {
-    const ownMessage = own.get(prefix)?.get(name);
-    if (ownMessage !== undefined) return ownMessage;
+    const ownVersion = own.get(prefix)?.get(name);
+    if (ownVersion !== undefined) return ownVersion;
     all ??= formsByPrefix(options.everyRelease());
     return all.get(prefix)?.get(name);
   };

@@ -123,9 +123,9 @@ function isBehindProxy(segments: readonly string[], index: number): boolean {
 
 /** Removes the server from an absolute request target: `GET https://host/path`. */
 function originForm(url: string): string {
-  const absoluteUrl = /^https?:\/\/[^/?]*(.*)$/is.exec(url);
-  if (absoluteUrl === null) return `/${url}`;
-  const rest = absoluteUrl[1] ?? '';
+  const match = /^https?:\/\/[^/?]*(.*)$/is.exec(url);
+  if (match === null) return `/${url}`;
+  const rest = match[1] ?? '';
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
