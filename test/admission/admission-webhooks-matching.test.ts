@@ -50,7 +50,7 @@ describe('ADM-2: rules', () => {
     expect(asked()).toBe(wanted);
   });
 
-  test('ADM-2: a deletion that changes nothing asks no webhook', async () => {
+  test('ADM-2: a deletion that changes nothing calls no webhook', async () => {
     const rules = [rule({ resources: ['pods'], operations: ['DELETE'] })];
     await hooked('validating', { path: '/v', rules });
     const pods = `/api/v1/namespaces/${namespace}/pods`;

@@ -78,7 +78,7 @@ describe('AUTHN-6: objects that are being deleted', () => {
     expect(await errorOf(token)).toContain('service account token has been invalidated');
   });
 
-  test('AUTHN-6: a token is valid for a minute after the deletion of what it is bound to', async () => {
+  test('AUTHN-6: a token is valid for a minute after an object it needs is deleted', async () => {
     const { tokenOf, remove } = await started();
     const secretToken = await tokenOf('secrets');
     await remove('secrets');

@@ -149,7 +149,7 @@ function isForwarded(name: string): boolean {
 
 const acceptsTrailers = (value: string) => value.toLowerCase().includes('trailers');
 
-/** The headers that `isKept` selects, without those that `Connection` lists. */
+/** The headers that `isSelected` selects, without those that `Connection` lists. */
 function selectHeaders(
   lines: readonly string[],
   isSelected: (name: string, value: string) => boolean,

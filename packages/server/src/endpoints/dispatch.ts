@@ -110,15 +110,14 @@ function isNamespaceItself({ namespace, path }: RequestInfo, def: ResourceDef): 
 /** Throws 404 where the path does not fit the kind's scope or has too many segments. */
 function checkShape(info: RequestInfo, def: ResourceDef): void {
   const isNamespaced = def.scope === 'Namespaced';
-  if (isNamespaced && info.namespace === '' && def.behavior.paths.acrossNamespaces === 'reads') {
+  const isAcross = isNamespaced && info.namespace === '';
+  if (isAcross && def.behavior.paths.acrossNamespaces === 'reads') {
     if (!acrossNamespaces.has(info.verb)) throw pathNotFound();
   }
   if (!isNamespaced && info.namespace !== '' && !isNamespaceItself(info, def)) throw pathNotFound();
-  if (isNamespaced && info.namespace === '' && info.parts.length > 1) throw pathNotFound();
-  // Objects of virtual kinds are only posted and have no names.
-  if (def.isVirtual === true && info.parts.length > 1) throw pathNotFound();
-  // They cannot be listed across namespaces, either.
-  if (def.isVirtual === true && isNamespaced && info.namespace === '') throw pathNotFound();
+  if (isAcross && info.parts.length > 1) throw pathNotFound();
+  // Objects of virtual kinds have no names and no lists, so nothing is at these paths.
+  if (def.isVirtual === true && (isAcross || info.parts.length > 1)) throw pathNotFound();
   // Segments after `proxy` are the forwarded path.
   if (info.parts.length > 3 && info.subresource !== 'proxy') throw pathNotFound();
 }

@@ -82,8 +82,8 @@ export function wipeMetadata({ metadata }: ApiObject): void {
 }
 
 /**
- * Wipes the metadata of an object that is never stored, and records its field manager, as for all
- * other objects.
+ * Removes the metadata that only the server sets from an object that is never stored, and records
+ * its field manager, as for other objects.
  */
 export async function recordFields(
   call: ApiCall,

@@ -63,7 +63,7 @@ export interface TokenIssuer {
     readonly secretName: string;
     readonly serviceAccount: { readonly name: string; readonly uid: string };
   }): string;
-  /** The server's own audiences, which tokens have that request none. */
+  /** The server's own audiences: those of a token whose request names none. */
   readonly audiences: readonly string[];
   issue(request: {
     readonly namespace: string;
