@@ -11,6 +11,7 @@ import {
 import { type ApiObject, dialectOf, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { copyDecodedSteps, decodeTyped, decodeTypedSteps, FoundPaths } from '@wheelhouse/schema';
 import { expect, test } from 'vitest';
+import { storageVersion } from './apiserverinternal/storage-version.ts';
 import { builtinKinds } from './builtin-kinds.ts';
 import { withoutPrivileged } from './pod/privileged.ts';
 import { errorSteps } from './rules/checks.ts';
@@ -216,13 +217,14 @@ const context = { user, nowMs: 0, dryRun: false, subresource: '' };
 /** The errors of an object under its kind, and the number of steps. */
 function findingsOf(
   object: ApiObject,
-  of: { readonly old?: ApiObject; readonly defs?: Defs } = {},
+  of: { readonly old?: ApiObject; readonly defs?: Defs; readonly subresource?: string } = {},
 ) {
+  const { subresource = '' } = of;
   const { strategy } = (of.defs ?? kinds).find(({ kind }) => kind === object.kind) ?? {};
   const findings =
     of.old === undefined
       ? strategy?.validateCreate?.(context, object)
-      : strategy?.validateUpdate?.(context, object, of.old);
+      : strategy?.validateUpdate?.({ ...context, subresource }, object, of.old);
   const { result, steps } = stepped(errorSteps(findings));
   return { errors: result.map(({ field, message }) => `${field}: ${message}`), steps };
 }
@@ -381,6 +383,21 @@ const lists: Readonly<Record<string, ApiObject>> = {
 
 test.each(Object.entries(lists))('TRUST-2: the %s are validated in steps', (_, object) => {
   const { errors, steps } = findingsOf(object);
+  expect(errors.length).toBeGreaterThanOrEqual(1_000);
+  expect(steps).toBeGreaterThan(10);
+});
+
+test.each<[string, JsonObject]>([
+  ['servers', { storageVersions: many }],
+  ['conditions', { conditions: many }],
+])('TRUST-2: the %s of a StorageVersion are validated in steps', (_, status) => {
+  const old: ApiObject = {
+    apiVersion: 'internal.apiserver.k8s.io/v1alpha1',
+    kind: 'StorageVersion',
+    metadata: { name: 'core.pods' },
+  };
+  const defs = [storageVersion(dialectOf('kubernetes'))];
+  const { errors, steps } = findingsOf({ ...old, status }, { defs, old, subresource: 'status' });
   expect(errors.length).toBeGreaterThanOrEqual(1_000);
   expect(steps).toBeGreaterThan(10);
 });

@@ -20,6 +20,7 @@ import type {
   StorageVersionCondition,
 } from '../gen/types/apiserverinternal/v1alpha1.ts';
 import type { ResourceDef } from '../resource-def.ts';
+import { eachError } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** StorageVersion: the version in which each server stores the objects of a resource. */
@@ -77,7 +78,7 @@ function validateName(name: string): readonly string[] {
   ];
 }
 
-function validateStatus(object: Stored<StorageVersion>): FieldError[] {
+function* validateStatus(object: Stored<StorageVersion>): Generator<void, FieldError[]> {
   const servers = object.status?.storageVersions ?? [];
   const path = 'status.storageVersions';
   const isRepeated = repeats(servers.map((one) => one.apiServerID ?? ''));
@@ -88,17 +89,17 @@ function validateStatus(object: Stored<StorageVersion>): FieldError[] {
       ? [required(`${field}.${member}`, `${member} cannot be empty`)]
       : [];
   return [
-    ...servers.flatMap((server, index) => {
+    ...(yield* eachError(servers, (server, index) => {
       const field = `${path}[${index}]`;
       const id = server.apiServerID ?? '';
       const repeated = isRepeated[index] === true ? [duplicate(`${field}.apiServerID`, id)] : [];
       return [...repeated, ...validateServer(server, field)];
-    }),
+    })),
     ...validateCommon(
       object,
       servers.map((one) => one.encodingVersion ?? ''),
     ),
-    ...conditions.flatMap((condition, index) => {
+    ...(yield* eachError(conditions, (condition, index) => {
       const field = `status[${index}]`;
       const type = condition.type ?? '';
       const before = lastIndex.get(type);
@@ -111,7 +112,7 @@ function validateStatus(object: Stored<StorageVersion>): FieldError[] {
         ...needed(condition, 'reason', field),
         ...needed(condition, 'message', field),
       ];
-    }),
+    })),
   ];
 }
 
