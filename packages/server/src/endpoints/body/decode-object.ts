@@ -42,9 +42,9 @@ import { bodyLimits, type DecodedBody, decoderFor, readingOf } from './body.ts';
 import { Complaints, reportComplaints, shapeSteps } from './shape.ts';
 
 /**
- * Reads a POST or PUT: its options, and its body, decoded by its Content-Type. Throws 400, 413, 415,
- * and 422 (API-9). Of several errors, a POST reports first that of its Content-Type, of its size,
- * and of its options; a PUT that of its size, of its options, and of its Content-Type.
+ * Reads the options and the body of a POST or PUT; the Content-Type selects the body's decoder.
+ * Throws 400, 413, 415, and 422 (API-9). A POST checks its Content-Type, its size, and its options
+ * in this order; a PUT checks its size, its options, and its Content-Type.
  */
 export async function readWrite(
   call: ApiCall,
