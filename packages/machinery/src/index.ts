@@ -63,7 +63,6 @@ export {
 export { nextTurn, random, randomBelow, randomUuid } from './base/host.ts';
 export { acceptsCoding, parseWebSocketProtocols, redactSecrets } from './base/http-text.ts';
 export {
-  canonicalJson,
   cloneJson,
   cloneJsonSteps,
   isObject,
@@ -186,6 +185,7 @@ export {
 } from './meta/field-error.ts';
 export { normalizePath, normalizeUrlPath, parseGoUrl } from './meta/go-url.ts';
 export {
+  canonicalJson,
   compareText,
   goEscapes,
   goFloat,

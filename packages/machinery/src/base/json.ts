@@ -296,19 +296,6 @@ export function jsonEqualExceptSteps(
   return membersEqualSteps(left, right, { stride: new Stride(), ignored });
 }
 
-/** Returns a text that is the same for two values if and only if `jsonEqual` holds. */
-export function canonicalJson(value: JsonValue): string {
-  if (typeof value === 'bigint') return String(value);
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const members: string[] = [];
-  for (const name of Object.keys(value).sort()) {
-    const inner = value[name];
-    if (inner !== undefined) members.push(`${JSON.stringify(name)}:${canonicalJson(inner)}`);
-  }
-  return `{${members.join(',')}}`;
-}
-
 /** Like `jsonEqual` for two objects, ignoring one member. */
 export function jsonEqualExcept(left: JsonObject, right: JsonObject, ignored: string): boolean {
   return membersEqual(left, right, ignored);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { goQuoted } from './go-values.ts';
+import { canonicalJson, goQuoted } from './go-values.ts';
 
 test.each([
   ['plain é 語', '"plain é 語"'],
@@ -10,4 +10,11 @@ test.each([
   ['\u{e0001}', '"\\U000e0001"'],
 ])('%j is quoted as in Go', (text, quoted) => {
   expect(goQuoted(text)).toBe(quoted);
+});
+
+test('members of canonical JSON are in the order of their UTF-8 bytes', () => {
+  const value = { '\u{1f600}': 1, '\uff01': [2n ** 60n, { b: null, a: undefined }], a: 'x' };
+  expect(canonicalJson(value)).toBe(
+    '{"a":"x","\uff01":[1152921504606846976,{"b":null}],"\u{1f600}":1}',
+  );
 });

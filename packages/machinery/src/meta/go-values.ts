@@ -21,6 +21,22 @@ export function compareText(one: string, other: string): number {
   return one.length - other.length;
 }
 
+/**
+ * Returns the JSON of a value with members in the order of Go's maps. The text is the same for two
+ * values if and only if `jsonEqual` holds.
+ */
+export function canonicalJson(value: JsonValue): string {
+  if (typeof value === 'bigint') return String(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (!isObject(value)) return JSON.stringify(value);
+  const members: string[] = [];
+  for (const name of Object.keys(value).sort(compareText)) {
+    const inner = value[name];
+    if (inner !== undefined) members.push(`${JSON.stringify(name)}:${canonicalJson(inner)}`);
+  }
+  return `{${members.join(',')}}`;
+}
+
 /** The characters of Go's escape sequences by letter, without quotes. */
 export const goEscapes: Readonly<Record<string, string>> = {
   a: '\x07',
@@ -63,7 +79,7 @@ export function goFloat(value: number): string {
 const goScalar = (value: JsonValue): string =>
   typeof value === 'number' && !Number.isSafeInteger(value) ? goFloat(value) : String(value);
 
-/** Maximum number of characters that are printValue of one value (TRUST-3). */
+/** Maximum number of characters of a printed value (TRUST-3). */
 const printedMax = 64 * 1024;
 
 /** The format of JSON values under one of Go's format verbs. */

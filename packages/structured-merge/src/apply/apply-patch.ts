@@ -3,6 +3,7 @@ import {
   asApiObject,
   badRequest,
   boundedList,
+  canonicalJson,
   compareText,
   errorText,
   formatTime,
@@ -411,16 +412,5 @@ function recordOf(patch: JsonObject, annotation: string): string {
     const { [annotation]: _, ...others } = annotations;
     rest['annotations'] = others;
   }
-  return `${goEscaped(sortedJson({ ...patch, metadata: rest }))}\n`;
-}
-
-function sortedJson(value: JsonValue): string {
-  if (typeof value === 'bigint') return value.toString();
-  if (Array.isArray(value)) return `[${value.map(sortedJson).join(',')}]`;
-  if (!isObject(value)) return JSON.stringify(value);
-  const names = Object.keys(value).filter((name) => value[name] !== undefined);
-  const members = names
-    .sort(compareText)
-    .map((name) => `${JSON.stringify(name)}:${sortedJson(value[name]!)}`);
-  return `{${members.join(',')}}`;
+  return `${goEscaped(canonicalJson({ ...patch, metadata: rest }))}\n`;
 }
