@@ -11,19 +11,25 @@
 //
 // Run by hand when the release changes, never by a test or a build; the output is committed.
 //
-// The tables, line by line (read by packages/kinds/src/facts.ts): @<version> types of another
-// version of the group follow: first its named lists, maps and enums, then its structs #<Type>
-// [marks] a struct; marks: `k` a kind (has apiVersion and kind), `n` namespaced, `c` cluster-wide,
-// `s=` structType, `i=` release that introduced it, `d=` deprecated, `x=` removed, `r=`
-// group,version,kind that replaces it <json> <number> <type> [marks] a field; number `-` when
-// protobuf does not carry it; marks: `e` omitempty, `o` optional, `q` required, `l=` listType, `k=`
-// listMapKey (may repeat), `m=` mapType, `s=` structType, `p=` patchStrategy, `y=` patchMergeKey,
-// `t=` what Go calls the type, where that does not follow from it, `v=` default (JSON; last on the
-// line) ^<number> <type> an embedded struct: its fields are this one's in JSON; in protobuf they
-// sit in message field <number> =<Name> <type> a named list or map, or another name for a struct
-// !<Name> <json list> a string type marked as enum, with its constants A type is string, bool,
-// int32, int64, uint8, float64, bytes, a name of the same version, or <group
-// directory>.<version>.<Name>; before it `*` pointer, `[]` list, `{}` map from string.
+// The tables, line by line (read by packages/kinds/src/facts.ts):
+//   @<version>                          types of another version of the group follow: first its
+//                                       named lists, maps and enums, then its structs
+//   #<Type> [marks]                     a struct; marks: `k` a kind (has apiVersion and kind),
+//                                       `n` namespaced, `c` cluster-wide, `s=` structType,
+//                                       `i=` release that introduced it, `d=` deprecated,
+//                                       `x=` removed, `r=` group,version,kind that replaces it
+//   <json> <number> <type> [marks]      a field; number `-` if protobuf does not carry it; marks:
+//                                       `e` omitempty, `o` optional, `q` required, `l=` listType,
+//                                       `k=` listMapKey (may repeat), `m=` mapType, `s=` structType,
+//                                       `p=` patchStrategy, `y=` patchMergeKey, `t=` what Go
+//                                       calls the type, where that does not follow from it,
+//                                       `v=` default (JSON; last on the line)
+//   ^<number> <type>                    an embedded struct: its fields are this one's in JSON; in
+//                                       protobuf they sit in message field <number>
+//   =<Name> <type>                      a named list or map, or another name for a struct
+//   !<Name> <json list>                 a string type marked as enum, with its constants
+// A type is string, bool, int32, int64, uint8, float64, bytes, a name of the same version, or
+// <group directory>.<version>.<Name>; before it `*` pointer, `[]` list, `{}` map from string.
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
