@@ -141,7 +141,7 @@ describe('verdicts', () => {
     ]);
   });
 
-  test('CRD-3: a messageExpression makes at most 5,120 bytes', async () => {
+  test('CRD-3: a message of more than 5,120 bytes is replaced', async () => {
     const text = { type: 'string', maxLength: 20 };
     const messageExpression = `'${'é'.repeat(3000)}'`;
     const kind = await kindWith(

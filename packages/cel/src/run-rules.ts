@@ -181,10 +181,6 @@ class RuleRun {
       if (!(error instanceof CelError)) throw error;
       self = error;
     }
-    const inMessages = new Map<string, Value>();
-    if (!(self instanceof CelError)) inMessages.set('self', self);
-    const isCompared = node.rules.some(({ usesOldSelf }) => usesOldSelf);
-    if (isCompared && old !== undefined) inMessages.set('oldSelf', old);
     for (const rule of node.rules) {
       if (rule.program === undefined) {
         if (rule.problem.isEmpty) continue;
@@ -204,7 +200,7 @@ class RuleRun {
           ['self', self],
           ['oldSelf', oldSelf],
         ]),
-        inMessages,
+        old,
         node,
         place,
       });
@@ -247,16 +243,14 @@ class RuleRun {
     return value;
   }
 
-  *#violation(
-    rule: CompiledRule,
-    { inMessages, node, place }: RuleTarget,
-  ): Generator<void, FieldError> {
+  *#violation(rule: CompiledRule, target: RuleTarget): Generator<void, FieldError> {
+    const { node, place } = target;
     // In kube-apiserver, a rule whose message does not compile is not compiled at all.
     const fieldPath = rule.problem === undefined ? rule.rule.fieldPath : undefined;
     const field = fieldPathOf(place.path, fieldPath, node.schema);
     const type = typeOf(node);
     const message =
-      rule.message === undefined ? undefined : yield* this.#messageOf(rule.message, inMessages);
+      rule.message === undefined ? undefined : yield* this.#messageOf(rule.message, target);
     if (!(message instanceof CelError)) {
       return errorOf(rule, { field, type, detail: message ?? fixedMessage(rule) });
     }
@@ -270,12 +264,17 @@ class RuleRun {
 
   /**
    * A message expression that fails, or whose result cannot be shown on one line, is replaced by
-   * the fixed message; one that costs too much is not.
+   * the fixed message; one that costs too much is not. Its `oldSelf` is the old value itself, also
+   * for rules with `optionalOldSelf`, and absent if no rule of the schema uses it.
    */
   *#messageOf(
     program: Program,
-    variables: Variables,
+    target: RuleTarget,
   ): Generator<void, string | CelError | undefined> {
+    const variables = new Map(target.variables);
+    variables.delete('oldSelf');
+    const isCompared = target.node.rules.some(({ usesOldSelf }) => usesOldSelf);
+    if (isCompared && target.old !== undefined) variables.set('oldSelf', target.old);
     try {
       const value = yield* this.#evaluate(program, variables);
       if (typeof value !== 'string') return undefined;
@@ -295,11 +294,8 @@ type Variables = ReadonlyMap<string, Value>;
 /** The value that a rule validates. */
 interface RuleTarget {
   readonly variables: Variables;
-  /**
-   * The variables of message expressions: `oldSelf` is the old value itself, also for rules with
-   * `optionalOldSelf`, and absent if no rule of the schema uses it.
-   */
-  readonly inMessages: Variables;
+  /** The previous value. */
+  readonly old: Value | undefined;
   readonly node: RuleNode;
   readonly place: Place;
 }
