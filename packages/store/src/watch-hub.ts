@@ -220,7 +220,7 @@ class HubWatch implements StoreWatch {
     const progress = this.progress;
     const due = this.#waiters.filter((waiter) => waiter.revision <= progress);
     this.#waiters = this.#waiters.filter((waiter) => waiter.revision > progress);
-    for (const one of due) one.resolve();
+    for (const waiter of due) waiter.resolve();
   }
 
   close(reason: StoreError = closedWatch()): void {

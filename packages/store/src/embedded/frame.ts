@@ -19,13 +19,14 @@ export interface LogRecord {
   readonly previous: Revision;
 }
 
-/** The state of a store of format 1: `checksum 4 | revision 6 | compacted 6 | swept 6`. */
+/**
+ * The state of a store of format 1: `checksum 4 | revision 6 | compacted 6 | swept 6`. The last
+ * member, the revision up to which superseded records were removed, is not read.
+ */
 interface StoreState {
   readonly revision: Revision;
   /** Oldest readable revision. */
   readonly compacted: Revision;
-  /** The revision up to which superseded records were removed; lags behind `compacted`. */
-  readonly swept: Revision;
 }
 
 const recordHeader = 19;
@@ -97,7 +98,6 @@ export function decodeState(source: Buffer): StoreState {
   return {
     revision: source.readUIntBE(4, revisionBytes),
     compacted: source.readUIntBE(10, revisionBytes),
-    swept: source.readUIntBE(16, revisionBytes),
   };
 }
 

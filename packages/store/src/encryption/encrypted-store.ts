@@ -42,11 +42,12 @@ export function chooseTransformers(
 ): ChooseTransformer {
   const lists = new Map<string, Prefixed[]>();
   for (const { resources, providers } of rules) {
-    const transformers = providers.map((provider) =>
+    const added = providers.map((provider) =>
       provider.type === 'kms' ? options.kms(provider) : providerTransformer(provider),
     );
-    for (const resource of resources)
-      lists.set(resource, [...(lists.get(resource) ?? []), ...transformers]);
+    for (const resource of resources) {
+      lists.set(resource, [...(lists.get(resource) ?? []), ...added]);
+    }
   }
   const transformers = new Map<string, Transformer>();
   return (resource) => {

@@ -394,11 +394,11 @@ export class PastWatch implements StoreWatch {
 
   #wake(): void {
     const live = this.#live;
-    const due = this.#waiters.filter(
-      (waiter) => live !== undefined || waiter.revision <= this.#position,
-    );
-    this.#waiters = this.#waiters.filter((waiter) => !due.includes(waiter));
-    for (const one of due) one.resolve(live?.reached(one.revision));
+    const isDue = ({ revision }: { readonly revision: Revision }) =>
+      live !== undefined || revision <= this.#position;
+    const due = this.#waiters.filter(isDue);
+    this.#waiters = this.#waiters.filter((waiter) => !isDue(waiter));
+    for (const waiter of due) waiter.resolve(live?.reached(waiter.revision));
   }
 
   #end(error: StoreError): void {
