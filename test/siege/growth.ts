@@ -7,6 +7,7 @@ import { builtinKinds, type ResourceDef, type VersionDef } from '@wheelhouse/kin
 import { dialectOf, errorText, isObject, type JsonObject, listedMax } from '@wheelhouse/machinery';
 import { listedBytesMax } from '@wheelhouse/machinery/testing';
 import { authority } from '../authentication/forged-certificates.ts';
+import { processCpuMs } from '../support/cpu-time.ts';
 import {
   type Answer,
   freshNamespace,
@@ -194,14 +195,14 @@ async function measure(server: TestServer, request: GrowthRequest): Promise<Cost
   const sampling = setInterval(() => {
     peakBytes = Math.max(peakBytes, getHeapStatistics().used_heap_size);
   }, heapSampleMs);
-  const before = process.cpuUsage();
+  const startMs = processCpuMs();
   const fault = await send(server, request);
-  const { user, system } = process.cpuUsage(before);
+  const cpuMs = Math.round(processCpuMs() - startMs);
   clearInterval(sampling);
   peakBytes = Math.max(peakBytes, getHeapStatistics().used_heap_size);
   const memoryMb = Math.round((process.memoryUsage.rss() - residentBytes) / 2 ** 20);
   const heapMb = Math.round((peakBytes - heapBytes) / 2 ** 20);
-  return { cpuMs: Math.round((user + system) / 1000), memoryMb, heapMb, fault };
+  return { cpuMs, memoryMb, heapMb, fault };
 }
 
 /** Sends a request; returns the bound that its answer violates. */

@@ -1,20 +1,25 @@
 import { openSync, readSync } from 'node:fs';
 
+/** Returns the CPU time of this process since its start, in milliseconds. */
+export function processCpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 /** Measures the CPU time of this process during some work, in milliseconds. */
 export async function cpuMsOf(work: () => Promise<void>): Promise<number> {
-  const before = process.cpuUsage();
+  const startMs = processCpuMs();
   await work();
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1000;
+  return processCpuMs() - startMs;
 }
 
 /** Number of bytes that hold the three numbers of `schedstat`. */
 const statisticsBytes = 64;
 
 /**
- * Returns a function that reads the CPU time of the calling thread in milliseconds. Unlike that of
- * the process, it does not include the garbage collector's threads, which proceed while a busy
- * machine does not run this one.
+ * Returns a function that reads the CPU time of the main thread in milliseconds. Unlike that of the
+ * process, it does not include the garbage collector's threads, which proceed while a busy machine
+ * does not run the main thread.
  */
 export function threadCpuClock(): () => number {
   if (process.platform !== 'linux') return processCpuMs;
@@ -26,9 +31,4 @@ export function threadCpuClock(): () => number {
     const length = readSync(descriptor, buffer, 0, statisticsBytes, 0);
     return Number.parseInt(buffer.toString('latin1', 0, length), 10) / 1e6;
   };
-}
-
-function processCpuMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
 }
