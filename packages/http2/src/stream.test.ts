@@ -44,7 +44,7 @@ test('behaves like a Map while streams open and close out of order', () => {
   expect(new Set(table.all())).toEqual(new Set(map.values()));
 });
 
-test('a stream that ended twice counts as it ended last, and the oldest are forgotten', () => {
+test('closed streams have their last ending, and the oldest are forgotten', () => {
   const closed = new ClosedStreams();
   const addOthers = (first: number, count: number) => {
     for (let i = 0; i < count; i += 1) closed.add(first + 2 * i, ending.finished);

@@ -474,7 +474,7 @@ function follows({ kind, text }: Token): boolean {
  * The error for an unexpected token in the words of cel-go's parser, which first tries to delete
  * the token and then to insert a closing one.
  *
- * @param wanted the expected token; undefined for an operand
+ * @param expected the expected token; undefined for an operand
  */
 function syntaxError(
   tokens: readonly Token[],

@@ -172,9 +172,9 @@ function shownValue(name: string, value: Values[keyof Values]): string {
 }
 
 /**
- * The values with the data directory below the certificate directory if the store is etcd and no
- * flag names a data directory. A command line of kube-apiserver names only the latter two, and the
- * server must not write elsewhere (PLANE-1).
+ * The values with the data directory below the certificate directory, if the store is etcd and no
+ * flag names a data directory: a command line of kube-apiserver names only etcd and a certificate
+ * directory, and the server must not write elsewhere (PLANE-1).
  */
 function withDataDirectory(values: Values, specifiedFlags: ReadonlySet<string>): Values {
   const usesEtcd = specifiedFlags.has('etcd-servers') || values['storage-backend'] === 'etcd3';

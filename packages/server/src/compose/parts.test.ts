@@ -3,7 +3,7 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { beginAfter, OpenParts, Port } from './parts.ts';
 
-test('close closes all parts once, in reverse order, and rejects with the first error', async () => {
+test('parts close once, in reverse order, and close rejects with the first error', async () => {
   const closed: string[] = [];
   const parts = new OpenParts();
   parts.add({ close: () => void closed.push('first') });

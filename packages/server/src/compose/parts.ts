@@ -52,7 +52,7 @@ export class Port<Part> {
   };
 }
 
-/** Work in the background of requests. */
+/** Work that runs concurrently with requests. */
 export interface Background {
   close(): Promise<void>;
 }

@@ -253,7 +253,7 @@ export interface RecordedRequest {
   readonly path: string;
   /** Undefined until the request is answered. */
   readonly status: number | undefined;
-  /** The effect of the fault that applied to the request, of several the last. */
+  /** The effect of the last fault that applied to the request. */
   readonly fault: FaultRule['effect'] | undefined;
 }
 

@@ -20,7 +20,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 /**
  * Determines the address for serving webhooks, and issues a certificate if the options contain no
  * CAs. Rejects if the address is not `host:port`.
- * @param at.directory the directory of the plane, in which `webhooks` receives the certificate
+ * @param at.directory the directory of the plane, below which `webhooks` receives the certificate
  */
 export async function openWebhookEndpoint(
   options: WebhookOptions,

@@ -19,7 +19,7 @@ test('SSA-1: a refreshed last-applied annotation has the escapes of kubectl', ()
   );
 });
 
-test('SSA-1: a refreshed last-applied annotation keeps the other annotations, even none', () => {
+test('SSA-1: a refreshed last-applied annotation records the other annotations', () => {
   for (const others of [{}, { b: '1' }]) {
     const annotations = { [annotation]: '{}', ...others };
     const object: ApiObject = { apiVersion: 'v1', kind: 'Thing', metadata: { annotations } };

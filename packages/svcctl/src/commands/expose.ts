@@ -6,14 +6,12 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
-
 import type { Command } from '../command.ts';
 import { createObject, generatorFlags, newMetadata } from '../create-object.ts';
 import { reportFailures, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { manifestFlags } from '../manifests.ts';
 import { listAt, nameOf, objectAt, textAt, withGroup } from '../objects.ts';
-
 import { checkSelected, fetchTarget, selectTargets } from '../selection.ts';
 import type { Session } from '../session.ts';
 

@@ -320,7 +320,7 @@ function namesGranting(
   roles: readonly JsonObject[],
   permission: Permission,
 ): ReadonlyMap<string, readonly string[]> {
-  const verbsByResource = new Map<string, readonly string[]>();
+  const namesByRole = new Map<string, readonly string[]>();
   for (const role of roles) {
     const rules = objectsOf(role, 'rules')
       .map(ruleOf)
@@ -328,9 +328,9 @@ function namesGranting(
     if (rules.length === 0) continue;
     const isForAll = rules.some(({ names }) => names.length === 0);
     const names = isForAll ? [] : [...new Set(rules.flatMap((rule) => rule.names))].sort();
-    verbsByResource.set(textOf(objectOf(role, 'metadata'), 'name'), names);
+    namesByRole.set(textOf(objectOf(role, 'metadata'), 'name'), names);
   }
-  return verbsByResource;
+  return namesByRole;
 }
 
 function subjectOf(subject: JsonObject): BoundSubject {

@@ -52,8 +52,8 @@ describe('flags of identity', () => {
       `service-account-issuer ":a" contained a ':' but was not a valid URL: parse ":a": missing protocol scheme`,
     ],
   ])('AUTHN-6: the issuer %j is refused', (issuer, message) => {
-    const given = ['--service-account-issuer=https://a', `--service-account-issuer=${issuer}`];
-    expect(() => configOf(...given)).toThrow(message);
+    const flags = ['--service-account-issuer=https://a', `--service-account-issuer=${issuer}`];
+    expect(() => configOf(...flags)).toThrow(message);
   });
 
   test('AUTHN-6: an issuer may contain commas', () => {
@@ -61,7 +61,7 @@ describe('flags of identity', () => {
     expect(serviceAccounts?.acceptedIssuers).toEqual(['a,b']);
   });
 
-  test('AUTHZ-9: a gate of the node authorizer depends on another', () => {
+  test('AUTHZ-9: AuthorizeNodeWithSelectors requires AuthorizeWithSelectors', () => {
     const off = 'AuthorizeWithSelectors=false';
     expect(() => configOf(`--feature-gates=${off}`)).toThrow(
       'AuthorizeNodeWithSelectors feature requires AuthorizeWithSelectors feature to be enabled',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { readOptions } from '../command-line.ts';
 
-test('the advertised address has the family of Services, or it is no endpoint of its own', () => {
+test('an advertised address of another family than Services cannot be an endpoint', () => {
   const args = ['--service-cluster-ip-range=fd00::/112', '--advertise-address=192.0.2.1'];
   expect(() => readOptions(args)).toThrow(
     'service IP family "fd00::/112" must match public address family "192.0.2.1"',

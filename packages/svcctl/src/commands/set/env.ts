@@ -199,15 +199,11 @@ export const envCommand: Command = {
     if (session.flags.boolean('list')) {
       const { objects, failures } = await settableObjects(session, words);
       if (failures.length > 0) throw failures[0];
-      for (const object of objects) {
-        await withPodSpec(object, async (spec) => {
-          const after = changeEnvironment(session, {
-            spec,
-            changes,
-            selector,
-            object: object.object,
-          });
-          await listEnvironment(session, { spec: after, selector, object: object.object });
+      for (const settable of objects) {
+        const { object } = settable;
+        await withPodSpec(settable, async (spec) => {
+          const after = changeEnvironment(session, { spec, changes, selector, object });
+          await listEnvironment(session, { spec: after, selector, object });
           return after;
         });
       }
