@@ -31,6 +31,39 @@ async function whoAmI(token: string) {
   return server.post<ResponseOf<SelfSubjectReview>>(path, body, { token });
 }
 
+test('CODEC-6: types that are not stored have metadata alone', async () => {
+  const as = (kind: string) => `application/json;as=${kind};g=meta.svc.io;v=v1`;
+  const at = await makeAccount();
+  const review = { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' };
+  for (const [path, body, type] of [
+    [`/apis/${group}/v1/selfsubjectreviews`, review, 'SelfSubjectReview'],
+    [`${at}/serviceaccounts/robot/token`, tokenRequest({}), 'TokenRequest'],
+  ] as const) {
+    const answer = await server.post(path, body, { accept: as('PartialObjectMetadata') });
+    expect(answer.status, path).toBe(201);
+    expect(answer.body, path).toEqual({
+      kind: 'PartialObjectMetadata',
+      apiVersion: 'meta.svc.io/v1',
+      metadata: expect.objectContaining({ creationTimestamp: expect.any(String) }),
+    });
+    const list = await server.post(path, body, { accept: as('PartialObjectMetadataList') });
+    expect([list.status, list.body.message], path).toEqual([
+      406,
+      `you requested PartialObjectMetadataList, but the requested object is not a list (*authentication.${type})`,
+    ]);
+  }
+});
+
+test('CODEC-5: a deletion requested as a table with a bad includeObject is 400', async () => {
+  const at = await makeAccount();
+  const accept = 'application/json;as=Table;g=meta.svc.io;v=v1';
+  const path = `${at}/serviceaccounts/robot?includeObject=Some`;
+  const answer = await server.request('DELETE', path, { accept });
+  expect(answer.status).toBe(400);
+  expect(answer.body.message).toContain('includeObject: Invalid value: "Some": must be');
+  expect((await server.get(`${at}/serviceaccounts/robot`)).status).toBe(404);
+});
+
 test('CODEC-5: types without columns have no table', async () => {
   const accept = 'application/json;as=Table;g=meta.svc.io;v=v1';
   const at = await makeAccount();

@@ -21,6 +21,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
+import type { Target } from '../registry/contract.ts';
 import { type AnswerAge, entryIn } from '../registry/conversion/views.ts';
 import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
 import { bodyPace, flowSchemaHeader, priorityLevelHeader } from '../request/request-state.ts';
@@ -274,7 +275,20 @@ function isBuffer(body: ResponseBody): body is Buffer {
   return body instanceof Buffer;
 }
 
-/** Answers with a decoded value (discovery, reviews, a scale). */
+/**
+ * Answers with an object that is not stored (a review, a Scale) in the requested form, of which
+ * `target` has the columns and the type.
+ */
+export async function sendUnstored(
+  call: ApiCall,
+  answer: { status: number; object: JsonObject; target?: Target },
+): Promise<void> {
+  const { status, object, target = call.target } = answer;
+  const form = transformFor({ ...call, target }, 'object');
+  await sendValue(call, { status, value: form?.object(object) ?? object });
+}
+
+/** Answers with a decoded value, such as a discovery document or a Status. */
 export async function sendValue(
   call: Pick<ApiCall, 'baseHeaders' | 'exchange' | 'rendering' | 'audit'> &
     Partial<Pick<ApiCall, 'warnings'>>,

@@ -168,6 +168,11 @@ function rowEntries(call: ApiCall, result: ListResult): Iterable<Entry> {
 }
 
 /** The `includeObject` parameter; by default rows carry metadata. Throws 400. */
+/** Throws 400 if a table is requested with an invalid `includeObject`. */
+export function checkTableOptions(call: ApiCall): void {
+  if (call.rendering.shape === 'Table') includedOf(call);
+}
+
 function includedOf(call: ApiCall): IncludeObject {
   const policy = call.info.query.get('includeObject') ?? '';
   if (policy === '') return 'Metadata';

@@ -1,6 +1,13 @@
-import { forbidden, invalid, invalidObject, StatusError } from '@wheelhouse/machinery';
+import {
+  forbidden,
+  invalid,
+  invalidObject,
+  type StatusDetails,
+  StatusError,
+} from '@wheelhouse/machinery';
 import { listShown } from '../answer/lists.ts';
 import { sendEntry, sendValue, successStatus } from '../answer/respond.ts';
+import { checkTableOptions } from '../answer/shapes.ts';
 import type { DeletePlan, Written } from '../registry/contract.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
@@ -43,7 +50,7 @@ async function removeUnreadable(
   if (deleted !== undefined) return answerDeletion(call, deleted, plan.options);
   const { def, name } = target;
   const details = { name, ...(def.group === '' ? {} : { group: def.group }), kind: def.resource };
-  await sendValue(call, { status: 200, value: successStatus({ details }) });
+  await sendSuccess(call, details);
 }
 
 async function authorizeUnreadable(call: ApiCall): Promise<void> {
@@ -83,6 +90,15 @@ async function answerDeletion(
     kind: def.resource,
     uid: entry.index.uid,
   };
+  await sendSuccess(call, details);
+}
+
+/**
+ * Answers with a Status, which has no other form. Like kube-apiserver, throws 400 if a table is
+ * requested with an invalid `includeObject`, although the objects are deleted.
+ */
+async function sendSuccess(call: ApiCall, details: StatusDetails): Promise<void> {
+  checkTableOptions(call);
   await sendValue(call, { status: 200, value: successStatus({ details }) });
 }
 
@@ -135,7 +151,7 @@ export async function deleteCollectionEndpoint(
     ...(target.def.group === '' ? {} : { group: target.def.group }),
     kind: target.def.resource,
   };
-  await sendValue(call, { status: 200, value: successStatus({ details }) });
+  await sendSuccess(call, details);
 }
 
 /**

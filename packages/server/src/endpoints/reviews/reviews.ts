@@ -20,7 +20,7 @@ import {
   setMember,
   type UserInfo,
 } from '@wheelhouse/machinery';
-import { sendValue } from '../../answer/respond.ts';
+import { sendUnstored } from '../../answer/respond.ts';
 import type { Attributes } from '../../gates/authz/contract.ts';
 import type { RulesForUser } from '../../gates/authz/rbac/rbac-authorizer.ts';
 import { checkPathAgreement } from '../../registry/object-meta.ts';
@@ -59,9 +59,9 @@ export async function reviewEndpoint(call: ApiCall): Promise<void> {
   await pace?.pause();
   const { version } = call.target;
   const answer = await review(call, toStorage(def, version, object));
-  const value = fromStorage(def, version, asApiObject(answer));
+  const shown = fromStorage(def, version, asApiObject(answer));
   await pace?.pause();
-  await sendValue(call, { status: 201, value });
+  await sendUnstored(call, { status: 201, object: shown });
 }
 
 async function accessReview(

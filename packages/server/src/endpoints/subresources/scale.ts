@@ -26,8 +26,7 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { ownersForScale, ownersFromScale, type ScaleMapping } from '@wheelhouse/structured-merge';
-import { sendValue } from '../../answer/respond.ts';
-import { transformFor } from '../../answer/shapes.ts';
+import { sendUnstored } from '../../answer/respond.ts';
 import type { ObjectView, Target, UpdatePlan } from '../../registry/contract.ts';
 import { shownObject } from '../../registry/conversion/views.ts';
 import { objectKey } from '../../registry/object-codec.ts';
@@ -258,8 +257,7 @@ async function getScale(call: ApiCall, paths: ScaleForm): Promise<void> {
 
 /** Answers with a Scale in the requested form; in tables it has its own columns (CODEC-5). */
 function sendScale(call: ApiCall, scale: ApiObject): Promise<void> {
-  const form = transformFor({ ...call, target: scaleTarget(call) }, 'object');
-  return sendValue(call, { status: 200, value: form?.object(scale) ?? scale });
+  return sendUnstored(call, { status: 200, object: scale, target: scaleTarget(call) });
 }
 
 const noReplicas = ({ specReplicasPath }: ScaleForm) =>

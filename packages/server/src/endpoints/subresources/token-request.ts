@@ -13,7 +13,7 @@ import {
   notFound,
   pathSegment,
 } from '@wheelhouse/machinery';
-import { sendValue } from '../../answer/respond.ts';
+import { sendUnstored } from '../../answer/respond.ts';
 import type { BoundObject } from '../../gates/authn/contract.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
@@ -71,7 +71,7 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
     spec: { ...spec, expirationSeconds: issued.expirationSeconds },
     status: { token: issued.token, expirationTimestamp: formatTime(issued.expiresMs) },
   };
-  await sendValue(call, { status: 201, value });
+  await sendUnstored(call, { status: 201, object: value, target: request.body });
 }
 
 const specOf = (object: ApiObject): JsonObject => (isObject(object.spec) ? object.spec : {});
