@@ -24,7 +24,8 @@ const uds = { uds: { udsName: '/run/proxy.sock' } };
 
 test('VER-7: a file with only direct connections is accepted', async () => {
   for (const apiVersion of ['apiserver.k8s.io/v1beta1', 'apiserver.k8s.io/v1alpha1']) {
-    const selections = ['cluster', 'ControlPlane', 'etcd'].map(direct);
+    const controlPlane = apiVersion.endsWith('v1alpha1') ? 'master' : 'ControlPlane';
+    const selections = ['cluster', controlPlane, 'etcd'].map(direct);
     const server = await start(egressFile(selections, { apiVersion }));
     expect((await server.get('/readyz')).status).toBe(200);
     await server.stop();

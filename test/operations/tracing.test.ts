@@ -247,6 +247,11 @@ describe('the configuration', () => {
       'sampling rate per million must be less than or equal to one million',
     ],
     ['a share that is a text', { samplingRatePerMillion: 'all' }, 'samplingRatePerMillion'],
+    [
+      'two unusable members',
+      { samplingRatePerMillion: -1, endpoint: 'https://h:1' },
+      'sampling rate must be positive, endpoint: Invalid value: "https://h:1": unsupported scheme',
+    ],
     ['another scheme', { endpoint: 'https://h:1' }, 'unsupported scheme: https'],
     ['no address', { endpoint: 'a b' }, 'endpoint: Invalid value: "a b"'],
     ['another kind', { kind: 'Other' }, 'failed to read tracing config'],

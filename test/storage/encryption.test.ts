@@ -95,6 +95,20 @@ describe('values in the store', () => {
     expect((await again.get(`${core}/secrets`)).body.items).toHaveLength(1);
   });
 
+  test('STORE-3: a file may be an EncryptionConfig of v1, the older name of its kind', async () => {
+    const file = join(directory, 'older.json');
+    const providers = [{ aesgcm: { keys: [keyOf('EncryptionConfig')] } }];
+    const resources = [{ resources: ['secrets'], providers }];
+    writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'EncryptionConfig', resources }));
+    const server = await serverOf(undefined, { encryption: { file, reload: 'off' } });
+    expect((await server.post(`${core}/secrets`, secret('s'))).status).toBe(201);
+    await server.stop();
+    const sealed = await stored(secretKey);
+    expect(sealed.toString('latin1')).toContain('k8s:enc:aesgcm:v1:EncryptionConfig:');
+    const again = await serverOf(resources);
+    expect((await again.get(`${core}/secrets/s`)).status).toBe(200);
+  });
+
   test('STORE-3: after a rotation, old values are readable and writes use the new key', async () => {
     const [old, next] = [keyOf('old'), keyOf('new')];
     const first = await serverOf([

@@ -48,7 +48,7 @@ export interface ConfigurationFormat {
   readonly kind: string;
   /** The plugin that it configures, if the name of the kind does not contain it. */
   readonly of?: string;
-  /** The group without the dialect's domain, as for `Dialect.group`. */
+  /** The group without the dialect's domain, as for `Dialect.group`; empty for the core group. */
   readonly group: string;
   /** Schemas by version. */
   readonly versions: Readonly<Record<string, Schema>>;
@@ -101,7 +101,7 @@ function versionOf(document: JsonObject, expected: ConfigurationFormat): string 
   if (typeof apiVersion !== 'string' || apiVersion === '') {
     throw new ConfigurationError("Object 'apiVersion' is missing");
   }
-  const prefix = `${expected.group}/`;
+  const prefix = expected.group === '' ? '' : `${expected.group}/`;
   const version = apiVersion.startsWith(prefix) ? apiVersion.slice(prefix.length) : '';
   if (kind !== expected.kind || !Object.hasOwn(expected.versions, version)) {
     const [shownKind, shownVersion] = [kind, apiVersion].map((one) => JSON.stringify(one));

@@ -82,7 +82,9 @@ async function readSelections(file: string, dialect: DialectName): Promise<reado
     ...egressFormat,
     group: dialectOf(dialect).group(egressFormat.group),
   });
-  return objectsAt(object, 'egressSelections');
+  return objectsAt(object, 'egressSelections').map((one) =>
+    textAt(one, 'name') === 'master' ? { ...one, name: 'controlplane' } : one,
+  );
 }
 
 const protocolOf = (selection: JsonObject) => textAt(selection, 'connection', 'proxyProtocol');

@@ -178,6 +178,7 @@ describe('the options of the server', () => {
     ['--delete-collection-workers=0', '--delete-collection-workers must be greater than 0'],
     ['--request-timeout=0', 'must be greater than 0'],
     ['--bind-address=nowhere', 'is not an IP address'],
+    ['--bind-address=', '--bind-address "" is not an IP address'],
     ['--feature-gates=A=true', 'unrecognized feature gate: A'],
     ['--feature-gates=APIResponseCompression=x', 'invalid value of APIResponseCompression=x'],
     ['--plain-http-port=8080 --secure-port=1', '--secure-port contradicts it'],

@@ -64,6 +64,13 @@ const configurationType = structType('EncryptionConfiguration', {
   ),
 });
 
+/** The format that preceded `encryptionFormat` and is still accepted. */
+const olderFormat = {
+  kind: 'EncryptionConfig',
+  group: '',
+  versions: { v1: configurationType },
+} as const satisfies ConfigurationFormat;
+
 /** The format of the configuration file. */
 export const encryptionFormat = {
   kind: 'EncryptionConfiguration',
@@ -83,10 +90,10 @@ export async function loadEncryptionConfiguration(
   options: { readonly dialect: Dialect; readonly reload: 'automatic' | 'off' },
 ): Promise<readonly EncryptionRule[]> {
   const { dialect } = options;
-  const { object } = await decodeConfiguration(text, {
-    ...encryptionFormat,
-    group: dialect.group(encryptionFormat.group),
-  });
+  const isOlder = /\bkind["']?\s*:\s*["']?EncryptionConfig\b/.test(text);
+  const group = dialect.group(encryptionFormat.group);
+  const format = isOlder ? olderFormat : { ...encryptionFormat, group };
+  const { object } = await decodeConfiguration(text, format);
   const rules = objectsOf(member(object, 'resources'));
   const errors = rules.length === 0 ? [atLeastOne('resources', 'resources')] : [];
   const context = { ...options, kmsNames: new Set<string>() };

@@ -1,6 +1,5 @@
 import { hostname } from 'node:os';
 import {
-  ConfigurationError,
   type ConfigurationFormat,
   decodeConfiguration,
   optional,
@@ -11,6 +10,10 @@ import {
   type Dialect,
   dialectOf,
   errorText,
+  type FieldError,
+  fieldErrorsText,
+  invalid,
+  type JsonObject,
   type MaybePromise,
   member,
 } from '@wheelhouse/machinery';
@@ -43,11 +46,8 @@ export async function openTracing(
 ): Promise<Tracing> {
   const { clock, logger } = config;
   const dialect = dialectOf(config.dialect);
-  const settings = await readSettings(file, dialect).catch((error: unknown) => {
-    const why = errorText(error);
-    throw new Error(`failed to read tracing config: ${file}: ${why}`);
-  });
-  const exporter = new OtlpExporter(settings.collector, {
+  const { collector, samplingRate } = await readSettings(file, dialect);
+  const exporter = new OtlpExporter(collector, {
     clock,
     logger,
     resource: {
@@ -55,7 +55,6 @@ export async function openTracing(
       'service.instance.id': serverIdentity(hostname(), dialect.component('apiserver')),
     },
   });
-  const { samplingRate } = settings;
   const tracer = new Tracer({ clock, samplingRate, onSpan: (span) => exporter.add(span) });
   const name = config.store.type === 'etcd' ? 'etcd3' : config.store.type;
   return {
@@ -82,26 +81,37 @@ async function readSettings(
   file: string,
   dialect: Dialect,
 ): Promise<{ readonly collector: CollectorAddress; readonly samplingRate: number }> {
-  const { object } = await decodeConfiguration(readConfigurationFile(file), {
-    ...tracingFormat,
-    group: dialect.group(tracingFormat.group),
+  const object = await readConfiguration(file, dialect).catch((error: unknown) => {
+    throw new Error(`failed to read tracing config: ${file}: ${errorText(error)}`);
   });
   const rate = member(object, 'samplingRatePerMillion');
   const samplingRate = typeof rate === 'number' ? rate : 0;
-  const invalid = (field: string, value: unknown, problem: string) =>
-    new ConfigurationError(`${field}: Invalid value: ${JSON.stringify(value)}: ${problem}`);
-  if (samplingRate < 0) {
-    throw invalid('samplingRatePerMillion', samplingRate, 'sampling rate must be positive');
-  }
-  if (samplingRate > samplingRateMax) {
-    const problem = 'sampling rate per million must be less than or equal to one million';
-    throw invalid('samplingRatePerMillion', samplingRate, problem);
-  }
+  const errors = checkRate(samplingRate);
   const endpoint = member(object, 'endpoint');
   const address = typeof endpoint === 'string' && endpoint !== '' ? endpoint : 'localhost:4317';
   const collector = collectorAt(address);
-  if (typeof collector === 'string') throw invalid('endpoint', endpoint, collector);
+  const isUnusable = typeof collector === 'string';
+  if (isUnusable) errors.push(invalid('endpoint', address, collector));
+  if (isUnusable || errors.length > 0) {
+    const why = fieldErrorsText(errors);
+    throw new Error(`failed to validate tracing configuration: ${file}: ${why}`);
+  }
   return { collector, samplingRate };
+}
+
+async function readConfiguration(file: string, dialect: Dialect): Promise<JsonObject> {
+  const group = dialect.group(tracingFormat.group);
+  const text = readConfigurationFile(file);
+  return (await decodeConfiguration(text, { ...tracingFormat, group })).object;
+}
+
+function checkRate(rate: number): FieldError[] {
+  const field = 'samplingRatePerMillion';
+  if (rate < 0) return [invalid(field, rate, 'sampling rate must be positive')];
+  if (rate <= samplingRateMax) return [];
+  return [
+    invalid(field, rate, 'sampling rate per million must be less than or equal to one million'),
+  ];
 }
 
 /** The address of an endpoint in gRPC's notation, or a description of its problem. */

@@ -254,7 +254,8 @@ export const servingFeature: Feature<typeof servingFlags, ServingSettings, DataD
   settings(values, { specifiedFlags }) {
     checkPlainHttp(values, specifiedFlags);
     for (const name of ['bind-address', 'advertise-address'] as const) {
-      if (values[name] !== '' && isIP(values[name]) === 0) {
+      const isOmitted = name === 'advertise-address' && values[name] === '';
+      if (!isOmitted && isIP(values[name]) === 0) {
         throw new FlagError(`--${name} ${JSON.stringify(values[name])} is not an IP address`);
       }
     }
