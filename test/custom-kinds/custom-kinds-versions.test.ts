@@ -426,6 +426,10 @@ describe('subresources', () => {
     expect(causesOf(wrong)).toEqual([
       '.spec.replicas: Invalid value: -1: should be a non-negative integer',
     ]);
+    const desired = async () => (await server.get(`${at}/a/scale`, table)).body.rows[0].cells[1];
+    expect(await desired()).toBe(5);
+    await server.patch(`${at}/a/scale`, { spec: { replicas: 0 } }, 'merge');
+    expect(await desired()).toBeNull();
   });
 });
 

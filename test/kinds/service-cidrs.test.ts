@@ -1,3 +1,4 @@
+import type { EventList, Service } from '@wheelhouse/kinds/types/core/v1';
 import type { IPAddress, ServiceCIDR } from '@wheelhouse/kinds/types/networking/v1beta1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
@@ -283,5 +284,48 @@ describe('VER-5: repair', () => {
       async () => (await server.get(`${addresses}/10.0.0.77`)).status === 404,
       'the removal of a record that no Service has',
     );
+  });
+
+  test('VER-5: Events report the repairs', async () => {
+    const namespace = await freshNamespace(server);
+    const { body } = await server.post<ResponseOf<Service>>(at(namespace), service('reported'));
+    const { clusterIP, clusterIPs } = body.spec;
+    expect(clusterIPs).toEqual([clusterIP]);
+    await server.remove(`${addresses}/${clusterIP}`);
+    const about = async (place: string, name: string) => {
+      const fields = encodeURIComponent(`involvedObject.name=${name}`);
+      const path = `/api/v1/namespaces/${place}/events?fieldSelector=${fields}`;
+      const { items } = (await server.get<ResponseOf<EventList>>(path)).body;
+      return items.length > 0 ? items : undefined;
+    };
+    const [event, ...more] = await eventually(() => about(namespace, 'reported'), 'an Event');
+    expect(more).toEqual([]);
+    expect(event).toMatchObject({
+      metadata: { name: expect.stringMatching(/^reported\.[0-9a-f]+$/), namespace },
+      involvedObject: {
+        kind: 'Service',
+        apiVersion: 'v1',
+        namespace,
+        name: 'reported',
+        uid: body.metadata.uid,
+      },
+      type: 'Warning',
+      reason: 'ClusterIPNotAllocated',
+      action: 'ClusterIPAllocation',
+      message: `Cluster IP [IPv4]: ${clusterIP} is not allocated; repairing`,
+      reportingComponent: 'ipallocator-repair-controller',
+      source: {},
+    });
+    const { labels } = (await server.get<ResponseOf<IPAddress>>(`${addresses}/${clusterIP}`)).body
+      .metadata;
+    const stray = address('10.0.0.78', { resource: 'services', namespace, name: 'reported' });
+    await server.post(addresses, { ...stray, metadata: { name: '10.0.0.78', labels } });
+    const [removal] = await eventually(() => about('default', '10.0.0.78'), 'an Event');
+    expect(removal).toMatchObject({
+      involvedObject: { kind: 'IPAddress', apiVersion: 'networking.k8s.io/v1beta1' },
+      reason: 'IPAddressWrongReference',
+      action: 'IPAddressAllocation',
+      message: `IPAddress: 10.0.0.78 for Service ${namespace}/reported has a wrong reference; cleaning up`,
+    });
   });
 });

@@ -68,10 +68,11 @@ interface ServiceRanges extends Background {
 
 /** Maintains the default ServiceCIDR, and then keeps Services and IPAddresses consistent. */
 async function startServiceRanges(options: Around): Promise<ServiceRanges> {
-  const [{ startDefaultServiceCidr }, { startServiceAddressRepair }] = await Promise.all([
-    import('../../controllers/services/default-service-cidr.ts'),
-    import('../../controllers/services/service-address-repair.ts'),
-  ]);
+  const [{ startDefaultServiceCidr }, { startServiceAddressRepair, addressRepairer }] =
+    await Promise.all([
+      import('../../controllers/services/default-service-cidr.ts'),
+      import('../../controllers/services/service-address-repair.ts'),
+    ]);
   const { config, dialect, api } = options;
   const { catalogue } = api;
   const texts = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
@@ -89,9 +90,10 @@ async function startServiceRanges(options: Around): Promise<ServiceRanges> {
   });
   const repair = defaultRange.first.then(() =>
     startServiceAddressRepair({
-      ...tools('ipallocator-repair-controller'),
+      ...tools(addressRepairer),
       kinds,
       services,
+      events: requiredKind(catalogue.snapshot(), '', 'events'),
     }),
   );
   return {

@@ -10,6 +10,7 @@ import {
 import type { IPAddress } from '@wheelhouse/kinds/types/networking/v1beta1';
 import { type ApiObject, type Dialect, parseIpBlock } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { EventReporter, type Incident } from '../event-reporter.ts';
 import { type ControllerTools, listEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { type AddressKinds, isOwnedBy, recordName, recordOf } from './address-records.ts';
@@ -23,15 +24,21 @@ const resyncMs = 180_000;
 interface Tools extends ControllerTools {
   readonly kinds: AddressKinds;
   readonly services: ResourceDef;
+  readonly events: ResourceDef;
   readonly dialect: Dialect;
 }
+
+/** The name under which Events report repairs. */
+export const addressRepairer = 'ipallocator-repair-controller';
 
 /**
  * Keeps Services and IPAddresses consistent: creates missing and replaces wrong records of
  * Services' addresses, and removes records without a Service. This repairs records after a crash,
- * and creates them for Services that precede the allocator.
+ * and creates them for Services that precede the allocator. Events report all repairs.
  */
-export function startServiceAddressRepair(tools: Tools): { close(): Promise<void> } {
+export function startServiceAddressRepair(options: Tools): { close(): Promise<void> } {
+  const reporter = new EventReporter(options, addressRepairer);
+  const tools = { ...options, reporter };
   const { kinds, services, caches, clock, logger } = tools;
   const queue = createWorkQueue({
     ...tools,
@@ -88,16 +95,28 @@ function parentKey(record: Stored<IPAddress>): string | undefined {
   return objectKey(parent?.namespace ?? '', parent?.name ?? '');
 }
 
-async function repairService(tools: Tools, key: string): Promise<void> {
-  const { caches, services, kinds, logger, dialect, writer } = tools;
+interface RepairTools extends Tools {
+  readonly reporter: EventReporter;
+}
+
+async function repairService(tools: RepairTools, key: string): Promise<void> {
+  const { caches, services, kinds, logger, dialect, writer, reporter } = tools;
   const entry = await caches.of(services).get(key, undefined);
   if (entry === undefined) return;
   const { namespace, name } = entry.index;
   const owner = { namespace, name };
-  for (const ip of addressesOf(decodeEntry(entry))) {
+  const service = decodeEntry(entry);
+  const report = (reason: string, note: string) =>
+    reporter.report(service, { reason, action: 'ClusterIPAllocation', note });
+  for (const ip of addressesOf(service)) {
     const about = { service: key, ip };
+    const place = `[${familyOf(ip)}]: ${ip}`;
     if (await isOutOfRange(tools, ip)) {
       logger.warn('the address of a Service is in no ServiceCIDR; please recreate it', about);
+      await report(
+        'ClusterIPOutOfRange',
+        `Cluster IP ${place} is not within any configured Service CIDR; please recreate service`,
+      );
       continue;
     }
     const at = { def: kinds.addresses, namespace: '', name: recordName(ip) };
@@ -108,11 +127,24 @@ async function repairService(tools: Tools, key: string): Promise<void> {
       const other = await confirmedHolder(tools, record, ip);
       if (other !== undefined && other !== key) {
         logger.warn('two Services have the same address; please recreate one', { ...about, other });
+        await report(
+          'ClusterIPAlreadyAllocated',
+          `Cluster IP [${familyOf(ip)}]:${ip} was assigned to multiple services; please recreate service`,
+        );
         continue;
+      }
+      if (!isOwnedBy(record, owner)) {
+        await report(
+          'ClusterIPNotAllocated',
+          `the ClusterIP ${place} for Service ${namespace}/${name} has a wrong reference; repairing`,
+        );
       }
       await writer.remove(at, { preconditions: { uid: found.index.uid } });
     }
     logger.warn('creating the missing IPAddress of a Service', about);
+    if (found === undefined) {
+      await report('ClusterIPNotAllocated', `Cluster IP ${place} is not allocated; repairing`);
+    }
     await writer.create(at, recordOf(ip, owner, dialect));
   }
 }
@@ -146,11 +178,11 @@ function isLabeled({ metadata }: ApiObject, dialect: Dialect): boolean {
 }
 
 async function repairRecord(
-  tools: Tools,
+  tools: RepairTools,
   name: string,
   later: (delayMs: number) => void,
 ): Promise<void> {
-  const { caches, services, kinds, clock, dialect, writer, logger } = tools;
+  const { caches, services, kinds, clock, dialect, writer, logger, reporter } = tools;
   const entry = await caches.of(kinds.addresses).get(name, undefined);
   if (entry === undefined) return;
   const record = decodeEntry(entry);
@@ -170,6 +202,37 @@ async function repairRecord(
     if (names.includes(name)) return;
   }
   logger.warn('removing an IPAddress that belongs to no Service', { name, parent: key });
+  await reporter.report(record, {
+    ...removalOf(record, parent === undefined ? 'absent' : 'present'),
+    action: 'IPAddressAllocation',
+  });
   const at = { def: kinds.addresses, namespace: '', name };
   await writer.remove(at, { preconditions: { uid: entry.index.uid } });
+}
+
+/** Why a record is removed; `service` tells whether the Service that it names exists. */
+function removalOf(
+  record: Stored<IPAddress>,
+  service: 'present' | 'absent',
+): Pick<Incident, 'reason' | 'note'> {
+  const { name = '' } = record.metadata;
+  const {
+    group = '',
+    resource = '',
+    namespace = '',
+    name: parent = '',
+  } = {
+    ...record.spec?.parentRef,
+  };
+  if (parentKey(record) === undefined) {
+    const shown = `&ParentReference{Group:${group},Resource:${resource},Namespace:${namespace},Name:${parent},}`;
+    return {
+      reason: 'IPAddressNotAllocated',
+      note: `IPAddress ${name} appears to have been modified, not referencing a Service ${shown}: cleaning up`,
+    };
+  }
+  const subject = `IPAddress: ${name} for Service ${namespace}/${parent}`;
+  return service === 'absent'
+    ? { reason: 'IPAddressNotAllocated', note: `${subject} appears to have leaked: cleaning up` }
+    : { reason: 'IPAddressWrongReference', note: `${subject} has a wrong reference; cleaning up` };
 }

@@ -20,6 +20,7 @@ import {
   invalidObject,
   isObject,
   type JsonObject,
+  type JsonValue,
   member,
   notFound,
   pathNotFound,
@@ -230,12 +231,18 @@ function scaleTarget({ target, context }: ApiCall): Target {
 
 const printed = new WeakMap<VersionDef, VersionDef>();
 
-/** A Scale with the column formats of custom kinds. */
+const desiredOf = (scale: JsonObject): JsonValue => valueAt(scale, '.spec.replicas') ?? null;
+
+/**
+ * A Scale with the column formats of custom kinds; like kube-apiserver, without a number for 0
+ * replicas.
+ */
 function withFormats(version: VersionDef): VersionDef {
   let formatted = printed.get(version);
   if (formatted === undefined) {
     const columns = version.columns?.map((column) => {
       if (column.name === 'Name') return { ...column, format: 'name' };
+      if (column.name === 'Desired') return { ...column, cell: desiredOf };
       return column.name === 'Age' ? { ...column, type: 'date' as const } : column;
     });
     formatted = columns === undefined ? version : { ...version, columns };
