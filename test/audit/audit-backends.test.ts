@@ -297,10 +297,7 @@ describe('start', () => {
     ],
     ['--audit-log-format=xml', 'invalid audit log format xml, allowed formats are "legacy,json"'],
     ['--audit-log-maxage=-1', "--audit-log-maxage -1 can't be a negative number"],
-    [
-      '--audit-log-version=v2',
-      'invalid group version, allowed versions are [{"audit.svc.io" "v1"}]',
-    ],
+    ['--audit-log-version=v2', 'invalid group version, allowed versions are ["audit.svc.io/v1"]'],
     [
       '--audit-log-truncate-max-event-size=0',
       'invalid audit truncate log max event size 0, must be a positive number',

@@ -419,6 +419,7 @@ describe('the configuration', () => {
       'kms.timeout: Invalid value: "0s": timeout should be a positive value',
     ],
     ['a wrong time', [kms({ timeout: 'soon' })], 'invalid duration'],
+    ['an empty time', [kms({ timeout: '' })], 'time: invalid duration ""'],
     [
       'a cache',
       [kms({ cachesize: 5 })],

@@ -256,7 +256,7 @@ function checkKms(kms: JsonObject, path: string, context: CheckContext): FieldEr
 
 const isNumber = (value: unknown): value is number => typeof value === 'number';
 const versionOf = (kms: JsonObject) => textOf(member(kms, 'apiVersion')) || kmsDefaults.apiVersion;
-const timeoutOf = (kms: JsonObject) => textOf(member(kms, 'timeout')) || kmsDefaults.timeout;
+const timeoutOf = (kms: JsonObject) => textOf(member(kms, 'timeout') ?? kmsDefaults.timeout);
 
 function endpointError(endpoint: string): string | undefined {
   if (endpoint === '') return 'endpoint is a mandatory field for a kms';

@@ -282,5 +282,5 @@ function checkVersion(version: string, dialect: Dialect): void {
   if (version === '') return;
   const audit = dialect.group('audit');
   if (version === `${audit}/v1`) return;
-  throw new FlagError(`invalid group version, allowed versions are [{"${audit}" "v1"}]`);
+  throw new FlagError(`invalid group version, allowed versions are ["${audit}/v1"]`);
 }
