@@ -138,6 +138,11 @@ describe('the options of the server', () => {
     expect(readOptions([flag]).kind).toBe('options');
   });
 
+  test('empty ranges of Services are the default ones', () => {
+    const flags = ['--service-cluster-ip-range=', '--service-node-port-range='];
+    expect(configOf(flags).serviceRanges).toEqual(configOf([]).serviceRanges);
+  });
+
   test('plain HTTP is on loopback, and only when requested', () => {
     expect(configOf(['--plain-http-port=0']).listen).toEqual({
       host: '127.0.0.1',

@@ -15,6 +15,8 @@ export interface ServiceNetworkSettings {
   };
 }
 
+const defaults = { addresses: '10.0.0.0/24', ports: '30000-32767' } as const;
+
 /** Flags of the addresses and ports of Services. */
 const serviceNetworkFlags = {
   'service-cluster-ip-range': {
@@ -22,13 +24,13 @@ const serviceNetworkFlags = {
     after: 'web-console',
     type: 'list',
     repeated: 'last',
-    default: '10.0.0.0/24',
+    default: defaults.addresses,
     help: 'CIDR block of Service addresses; two blocks of different families give Services two addresses.',
   },
   'service-node-port-range': {
     group: 'Generic',
     type: 'string',
-    default: '30000-32767',
+    default: defaults.ports,
     help: 'Range of node ports for Services, both ends included; a change does not affect existing Services.',
   },
   'endpoint-reconciler-type': {
@@ -66,10 +68,12 @@ export const serviceNetworkFeature: Feature<
   settings(values, { gates }) {
     const isUnlimited =
       gates.enabled('MultiCIDRServiceAllocator') && gates.enabled('DisableAllocatorDualWrite');
+    const addresses = values['service-cluster-ip-range'];
+    // Like kube-apiserver, an empty range is the default one.
     const serviceRanges: ServiceRangeTexts = {
       ...(isUnlimited ? { sizes: 'any' } : {}),
-      clusterIps: values['service-cluster-ip-range'],
-      nodePorts: values['service-node-port-range'],
+      clusterIps: addresses.length === 0 ? [defaults.addresses] : addresses,
+      nodePorts: values['service-node-port-range'] || defaults.ports,
     };
     const ranges = readServiceRanges(serviceRanges);
     if ('error' in ranges) throw new FlagError(ranges.error);
