@@ -152,7 +152,11 @@ describe('META-2: server-owned fields', () => {
     const body = { ...object, metadata: { ...object.metadata, uid } };
     const put = await server.put(path, body);
     const patch = await server.patch(path, { metadata: { uid } }, 'merge');
-    for (const answer of [put, patch]) {
+    const key = `${namespace}/${object.metadata.name}, ResourceVersion: 0`;
+    expect(put.body.message).toContain(`Key: /registry/configmaps/${key}`);
+    const dry = await server.put(`${path}?dryRun=All`, body);
+    expect(dry.body.message).toContain(`Key: /configmaps/${key}`);
+    for (const answer of [put, patch, dry]) {
       expect(answer.status).toBe(409);
       expect(answer.body.reason).toBe('Conflict');
       expect(answer.body.message).toContain(

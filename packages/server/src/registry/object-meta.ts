@@ -153,21 +153,33 @@ export function keepSystemFields(object: ApiObject, old: ApiObject): void {
 }
 
 /** Throws 409 if the body states another uid than the stored object's (META-2). */
-export function checkUid(target: Target, object: ApiObject, old: ApiObject): void {
+export function checkUid(
+  target: Target,
+  object: ApiObject,
+  { old, dryRun }: { readonly old: ApiObject; readonly dryRun: boolean },
+): void {
   const expected = object.metadata.uid ?? '';
   const actual = old.metadata.uid ?? '';
   if (expected !== '' && expected !== actual)
-    throw preconditionFailed(target, { expected, actual, what: 'UID' });
+    throw preconditionFailed(target, { expected, actual, what: 'UID', dryRun });
 }
 
-/** The 409 for a failed precondition on uid or resourceVersion. */
+/**
+ * The 409 for a failed precondition on uid or resourceVersion. Like kube-apiserver, a dry run names
+ * the key without the prefix of all keys.
+ */
 export function preconditionFailed(
   target: Target,
-  mismatch: { expected: string; actual: string; what: 'UID' | 'ResourceVersion' },
+  mismatch: {
+    expected: string;
+    actual: string;
+    what: 'UID' | 'ResourceVersion';
+    dryRun: boolean;
+  },
 ): Error {
-  const prefix = target.def.storage.prefix.replace(/\/$/, '');
+  const { what, expected, actual, dryRun } = mismatch;
+  const prefix = target.def.storage.prefix.replace(dryRun ? /^\/registry|\/$/g : /\/$/, '');
   const key = [prefix, target.namespace, target.name].filter((part) => part !== '').join('/');
-  const { what, expected, actual } = mismatch;
   const why =
     `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ` +
     `Precondition failed: ${what} in precondition: ${expected}, ${what} in object meta: ${actual}`;

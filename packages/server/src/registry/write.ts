@@ -170,7 +170,8 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   }
   const isVersioned = plan.operation === 'create' && namesVersion(object);
   if (before === undefined) checkNew(plan, object);
-  else if (view === undefined) checkExpectations(source, target, { object, before });
+  else if (view === undefined)
+    checkExpectations(source, target, { object, before, dryRun: context.dryRun });
   if (pace?.over) await pace.pause();
 
   // Record managers.
@@ -432,9 +433,11 @@ function checkNoUid(plan: CreatePlan | UpdatePlan, object: ApiObject): void {
  * Throws 409 if an apply that would create an object states a uid; the wording differs from a
  * PUT's.
  */
-function nothingWithUid({ target, source }: UpdatePlan, uid: string): Error {
-  if (source !== 'merged')
-    return preconditionFailed(target, { expected: uid, actual: '', what: 'UID' });
+function nothingWithUid({ target, source, context }: UpdatePlan, uid: string): Error {
+  if (source !== 'merged') {
+    const { dryRun } = context;
+    return preconditionFailed(target, { expected: uid, actual: '', what: 'UID', dryRun });
+  }
   const why = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`;
   return conflict(groupResourceOf(target.def), target.name, why);
 }
@@ -443,11 +446,13 @@ function nothingWithUid({ target, source }: UpdatePlan, uid: string): Error {
 function checkExpectations(
   source: UpdatePlan['source'],
   target: Target,
-  { object, before }: { readonly object: ApiObject; readonly before: Before },
+  of: { readonly object: ApiObject; readonly before: Before; readonly dryRun: boolean },
 ): void {
-  if (source === 'body') checkUid(target, object, before.old);
+  const { object, before, dryRun } = of;
+  const { old } = before;
+  if (source === 'body') checkUid(target, object, { old, dryRun });
   checkResourceVersion(target, object, before.entry.revision);
-  if (source !== 'body') checkUid(target, object, before.old);
+  if (source !== 'body') checkUid(target, object, { old, dryRun });
 }
 
 /**
@@ -462,7 +467,7 @@ function behindView(
   if (plan.operation === 'create' || plan.view === undefined) return object;
   const whole = cloneJson(before.live);
   plan.view.merge(whole, object);
-  checkExpectations('merged', target, { object: whole, before });
+  checkExpectations('merged', target, { object: whole, before, dryRun: plan.context.dryRun });
   return whole;
 }
 

@@ -67,7 +67,8 @@ async function bind(
     admission: 'done',
     target: bindingTarget,
     context: { ...writeContext(call, options), permit },
-    transform: ({ current }) => bound(call, asApiObject(current), { binding: object, node }),
+    transform: ({ current }) =>
+      bound(call, asApiObject(current), { binding: object, node, dryRun: options.dryRun }),
     source: 'merged',
     onAbsent: 'refuse',
   });
@@ -88,7 +89,11 @@ function nodeOf(binding: ApiObject): string {
   throw invalidObject({ group: '', kind: 'Binding' }, binding.metadata.name ?? '', errors);
 }
 
-function checkPreconditions(call: ApiCall, pod: ApiObject, binding: ApiObject): void {
+function checkPreconditions(
+  call: ApiCall,
+  pod: ApiObject,
+  { binding, dryRun }: { readonly binding: ApiObject; readonly dryRun: boolean },
+): void {
   const { uid = '', resourceVersion = '' } = binding.metadata;
   const mismatch = (
     expected: string,
@@ -96,7 +101,7 @@ function checkPreconditions(call: ApiCall, pod: ApiObject, binding: ApiObject): 
     what: 'UID' | 'ResourceVersion',
   ) => {
     if (expected === '' || expected === actual) return;
-    throw preconditionFailed(call.target, { expected, actual: actual ?? '', what });
+    throw preconditionFailed(call.target, { expected, actual: actual ?? '', what, dryRun });
   };
   mismatch(uid, pod.metadata.uid, 'UID');
   mismatch(resourceVersion, pod.metadata.resourceVersion, 'ResourceVersion');
@@ -105,9 +110,9 @@ function checkPreconditions(call: ApiCall, pod: ApiObject, binding: ApiObject): 
 function bound(
   call: ApiCall,
   pod: ApiObject,
-  { binding, node }: { binding: ApiObject; node: string },
+  { binding, node, dryRun }: { binding: ApiObject; node: string; dryRun: boolean },
 ): ApiObject {
-  checkPreconditions(call, pod, binding);
+  checkPreconditions(call, pod, { binding, dryRun });
   const spec = isObject(pod.spec) ? pod.spec : {};
   const { name } = call.target;
   const { group, resource } = groupResourceOf(call.target.def);

@@ -171,7 +171,7 @@ async function writeScale(
     target,
     context: writeContext(call, options),
     ...change,
-    view: scaleView(call, { paths, source: change.source }),
+    view: scaleView(call, { paths, source: change.source, dryRun: options.dryRun }),
     onAbsent: 'refuse',
   });
   const { scale } = scaleOf(await shownObject(target, entry), paths);
@@ -181,8 +181,13 @@ async function writeScale(
 /** The Scale view of an object: changing it changes the replicas and their owners. */
 function scaleView(
   call: ApiCall,
-  { paths, source }: { readonly paths: ScaleForm; readonly source: UpdatePlan['source'] },
+  form: {
+    readonly paths: ScaleForm;
+    readonly source: UpdatePlan['source'];
+    readonly dryRun: boolean;
+  },
 ): ObjectView {
+  const { paths, source, dryRun } = form;
   const { target } = call;
   const mapping = scaleMappingOf(target);
   const { requiresReplicas, validatedAs } = target.def.behavior.scale;
@@ -200,7 +205,7 @@ function scaleView(
       const replicas = replicasOf(changed);
       if (validatedAs === 'scale') checkScale(target, changed, call.context.dialect);
       if (requiresReplicas && replicas === noneYet) throw emptyReplicas(paths);
-      checkUid(target, { changed, object, source });
+      checkUid(target, { changed, object, source, dryRun });
       if (replicas !== scaleOf(object, paths).replicas) {
         setReplicas(object, paths.specReplicasPath, replicas);
         // Setting the replicas may create the spec, which has defaults.
@@ -291,12 +296,15 @@ function checkUid(
     readonly changed: ApiObject;
     readonly object: ApiObject;
     readonly source: UpdatePlan['source'];
+    readonly dryRun: boolean;
   },
 ): void {
+  const { source, dryRun } = scale;
   const expected = scale.changed.metadata.uid ?? '';
   const actual = scale.object.metadata.uid ?? '';
   if (expected === '' || expected === actual) return;
-  if (scale.source === 'body') throw preconditionFailed(target, { expected, actual, what: 'UID' });
+  if (source === 'body')
+    throw preconditionFailed(target, { expected, actual, what: 'UID', dryRun });
   if (!target.def.behavior.scale.patchChecksUid) return;
   const { group, resource } = groupResourceOf(target.def);
   const why = `Precondition failed: UID in precondition: ${expected}, UID in object meta: ${actual}`;
