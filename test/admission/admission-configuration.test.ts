@@ -621,6 +621,9 @@ describe('the file', () => {
     expect(await failing({ configFile: unknown })).toContain('unknown field "plugins[0].where"');
     const absent = configFile([{ name: 'PodSecurity', path: 'none.yaml' }]);
     expect(await failing({ configFile: absent })).toContain('none.yaml');
+    const unused = configFile([{ name: 'EventRateLimit', path: 'none.yaml' }]);
+    const server = await serverOf({ configFile: unused });
+    expect((await server.get('/readyz')).status).toBe(200);
     for (const kubeConfigFile of ['relative', '', undefined]) {
       const webhooks = configFile([
         {

@@ -48,14 +48,21 @@ const wholeFiles = {
 };
 
 /**
- * Reads the file of `--admission-control-config-file` (ADM-1): the configuration of each plugin,
- * inline or in a separate file that `readFile` returns; the first entry of a name wins. Also
- * accepts the older files that configure a single plugin. Rejects with ConfigurationError.
+ * Reads the file of `--admission-control-config-file` (ADM-1): the configuration of each running
+ * plugin, inline or in a separate file that `readFile` returns; the first entry of a name wins, and
+ * entries of other plugins are ignored. Also accepts the older files that configure a single plugin.
+ * Rejects with ConfigurationError.
  */
 export async function readPluginTexts(
   text: string,
-  { dialect, readFile }: { readonly dialect: Dialect; readonly readFile: (path: string) => string },
+  options: {
+    readonly dialect: Dialect;
+    /** Names of the plugins that run. */
+    readonly running: ReadonlySet<string>;
+    readonly readFile: (path: string) => string;
+  },
 ): Promise<PluginTexts> {
+  const { dialect, running, readFile } = options;
   const older = await olderPlugins(text);
   if (older.length > 0) return new Map(older.map((name) => [name, text]));
   // The first version belonged to another group.
@@ -70,7 +77,7 @@ export async function readPluginTexts(
   for (const plugin of objectsOf(member(object, 'plugins'))) {
     const [name, path] = [textOf(member(plugin, 'name')), textOf(member(plugin, 'path'))];
     const inline = member(plugin, 'configuration');
-    if (texts.has(name)) continue;
+    if (texts.has(name) || !running.has(name)) continue;
     if (isObject(inline)) texts.set(name, encodeJson(inline).toString());
     else if (path !== '') texts.set(name, readFile(path));
   }

@@ -183,8 +183,9 @@ export async function openConfigurations(config: ServerConfig): Promise<OpenConf
   const { createWebhook, readWebhookCredentials, webhookOfKubeconfig } = webhooks;
   const dialect = dialectOf(config.dialect);
   const file = admission.configFile;
-  const texts = file === undefined ? new Map<string, string>() : await textsOf(file, config);
   const running = chosenPlugins(admission);
+  const texts =
+    file === undefined ? new Map<string, string>() : await textsOf(file, { config, running });
   const read = await readConfigurations(texts, { dialect, running });
   const { imagePolicy, mutatingWebhooks, validatingWebhooks, ...configurations } = read;
   const credentials = {
@@ -205,14 +206,18 @@ export async function openConfigurations(config: ServerConfig): Promise<OpenConf
 }
 
 /** Reads the configuration texts; relative paths are resolved against the file's folder. */
-async function textsOf(file: string, config: ServerConfig): Promise<ReadonlyMap<string, string>> {
+async function textsOf(
+  file: string,
+  { config, running }: { readonly config: ServerConfig; readonly running: ReadonlySet<string> },
+): Promise<ReadonlyMap<string, string>> {
   const { readPluginTexts } = await import('../../admission/configuration/file.ts');
   const folder = dirname(file);
   const absolute = (path: string) => (isAbsolute(path) ? path : resolve(folder, path));
   const readFile = (path: string) => readNamed(absolute(path), 'admission plugin configuration');
   const text = readNamed(file, 'admission control configuration');
   try {
-    return await readPluginTexts(text, { dialect: dialectOf(config.dialect), readFile });
+    const dialect = dialectOf(config.dialect);
+    return await readPluginTexts(text, { dialect, running, readFile });
   } catch (error) {
     const why = errorText(error);
     throw new Error(`failed to read plugin config: ${why}`);
