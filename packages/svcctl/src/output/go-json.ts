@@ -1,9 +1,11 @@
-import { jsonText } from '@wheelhouse/codec';
-import { isObject, type JsonValue } from '@wheelhouse/machinery';
+import {
+  canonicalJson,
+  compareText,
+  goEscaped,
+  isObject,
+  type JsonValue,
+} from '@wheelhouse/machinery';
 import { resolved, type Schema } from '@wheelhouse/schema';
-
-/** Characters that Go's encoder escapes although JSON does not require it. */
-const goEscaped = /[<>&\u2028\u2029]/g;
 
 /**
  * Formats indented JSON like Go, without a final newline.
@@ -35,18 +37,10 @@ function printValue(value: JsonValue | undefined, { newline, step }: Indent): st
 
 /** Formats compact JSON like Go, with sorted members and without a final newline. */
 export function compactJson(value: JsonValue): string {
-  return escapeLikeGo(jsonText(sortMaps(value, undefined)));
+  return goEscaped(canonicalJson(value));
 }
 
-const quote = (text: string): string => escapeLikeGo(JSON.stringify(text));
-
-/** Escapes characters that occur only inside strings of a JSON text. */
-function escapeLikeGo(json: string): string {
-  return json.replace(
-    goEscaped,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-}
+const quote = (text: string): string => goEscaped(JSON.stringify(text));
 
 /**
  * Returns a copy with the keys of maps in byte order, as Go writes them. Members of structs keep
@@ -62,7 +56,7 @@ export function sortMaps(value: JsonValue, schema: Schema | undefined): JsonValu
   const inner = at?.additionalProperties;
   if (at !== undefined && typeof inner !== 'object' && at.properties === undefined) return value;
   const isMap = at?.properties === undefined;
-  const names = isMap ? Object.keys(value).sort(byBytes) : Object.keys(value);
+  const names = isMap ? Object.keys(value).sort(compareText) : Object.keys(value);
   const members = names.map((name): [string, JsonValue] => {
     const item = value[name] ?? null;
     if (at === undefined) return [name, sortMaps(item, undefined)];
@@ -70,8 +64,4 @@ export function sortMaps(value: JsonValue, schema: Schema | undefined): JsonValu
     return [name, memberSchema === undefined ? item : sortMaps(item, memberSchema)];
   });
   return Object.fromEntries(members);
-}
-
-function byBytes(left: string, right: string): number {
-  return Buffer.compare(Buffer.from(left), Buffer.from(right));
 }
