@@ -4,7 +4,7 @@ import path from 'node:path';
 import { parseYaml, toYaml } from '@wheelhouse/client';
 import { errorText, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
-import { printJson, sortMaps } from '../output/go-json.ts';
+import { printJson } from '../output/go-json.ts';
 import type { Session } from '../session.ts';
 
 /** A reason to edit again, shown at the top of the file. */
@@ -52,7 +52,7 @@ export async function editInEditor(session: Session, edit: Edit): Promise<number
   const folder = mkdtempSync(path.join(tmpdir(), 'svcctl-edit-'));
   const file = path.join(folder, asJson ? 'object.json' : 'object.yaml');
   const original = asJson
-    ? `${printJson(sortMaps(edit.shown, undefined), '    ')}\n`
+    ? `${printJson(edit.shown, { step: '    ', order: 'sorted' })}\n`
     : toYaml(edit.shown);
   let keepsFile = false;
   let text = original;

@@ -65,9 +65,7 @@ const viewCommand: Command = {
         }
         if (text === '') continue;
         const configuration = await parseYaml(text);
-        session.io.out(
-          output === 'json' ? `${printJson(configuration, '  ')}\n` : toYaml(configuration),
-        );
+        session.io.out(output === 'json' ? `${printJson(configuration)}\n` : toYaml(configuration));
       }
     }
     return 0;

@@ -7,30 +7,43 @@ import {
 } from '@wheelhouse/machinery';
 import { resolved, type Schema } from '@wheelhouse/schema';
 
+/** The order of members; in `sorted below`, only those of the whole value keep theirs. */
+type MemberOrder = 'unchanged' | 'sorted' | 'sorted below';
+
 /**
  * Formats indented JSON like Go, without a final newline.
- * @param step the indentation of one level
+ * @param options.step the indentation of one level; defaults to two spaces
+ * @param options.order `unchanged` by default
  */
-export function printJson(value: JsonValue, step = '  '): string {
-  return printValue(value, { newline: '\n', step });
+export function printJson(
+  value: JsonValue,
+  { step = '  ', order = 'unchanged' }: { step?: string; order?: MemberOrder } = {},
+): string {
+  return printValue(value, { newline: '\n', step, order });
 }
 
-interface Indent {
+interface Layout {
   readonly newline: string;
   readonly step: string;
+  readonly order: MemberOrder;
 }
 
-function printValue(value: JsonValue | undefined, { newline, step }: Indent): string {
+function printValue(value: JsonValue | undefined, { newline, step, order }: Layout): string {
   if (typeof value === 'string') return quote(value);
   if (typeof value !== 'object' || value === null) return String(value ?? null);
   const inner = newline + step;
-  const deeper = { newline: inner, step };
+  const deeper = {
+    newline: inner,
+    step,
+    order: order === 'sorted below' ? 'sorted' : order,
+  } as const;
   if (Array.isArray(value)) {
     if (value.length === 0) return '[]';
     return `[${inner}${value.map((item) => printValue(item, deeper)).join(`,${inner}`)}${newline}]`;
   }
   const members = Object.entries(value).filter(([, item]) => item !== undefined);
   if (members.length === 0) return '{}';
+  if (order === 'sorted') members.sort(([left], [right]) => compareText(left, right));
   const lines = members.map(([name, item]) => `${quote(name)}: ${printValue(item, deeper)}`);
   return `{${inner}${lines.join(`,${inner}`)}${newline}}`;
 }

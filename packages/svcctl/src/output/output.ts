@@ -9,7 +9,7 @@ import { formatJson } from '../go-template/values.ts';
 import { CliError } from '../io.ts';
 import { objectLabel } from '../objects.ts';
 import type { Session } from '../session.ts';
-import { compactJson, printJson, sortMaps } from './go-json.ts';
+import { compactJson, printJson } from './go-json.ts';
 import {
   missingKey,
   parsePath,
@@ -91,7 +91,7 @@ function printerFor(
 
 /** Formats JSON like kubectl: sorted members, and an indent of four. */
 function jsonText(object: JsonObject): string {
-  return `${printJson(sortMaps(object, undefined), '    ')}\n`;
+  return `${printJson(object, { step: '    ', order: 'sorted' })}\n`;
 }
 
 /** Prints objects as a List, whose own members are in kubectl's order. */
@@ -103,8 +103,7 @@ export function printList(session: Session, objects: readonly JsonObject[]): voi
   }
   const keep = session.flags.boolean('show-managed-fields');
   const shown = keep ? list : withoutManagedFields(list);
-  const { items, ...head } = shown;
-  session.io.out(`${printJson({ ...head, items: sortMaps(items ?? [], undefined) }, '    ')}\n`);
+  session.io.out(`${printJson(shown, { step: '    ', order: 'sorted below' })}\n`);
 }
 
 function namePrinter(object: JsonObject): string {
@@ -204,8 +203,8 @@ function pathPrinter(
       );
     }
     if (!asJson) return renderTemplate(template, object);
-    const values = valuesOfTemplate(template, object).map((one) => sortMaps(one, undefined));
-    return `${printJson(values, '    ')}\n`;
+    const values = valuesOfTemplate(template, object);
+    return `${printJson(values, { step: '    ', order: 'sorted' })}\n`;
   };
 }
 
