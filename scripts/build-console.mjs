@@ -43,7 +43,7 @@ function licensesOf(inputs) {
       readFileSync(join(root, folder, 'package.json'), 'utf8'),
     );
     if (!fineLicenses.has(license)) throw new Error(`${name} is licensed as ${license}`);
-    const file = readdirSync(join(root, folder)).find((one) => /^licen[cs]e/i.test(one));
+    const file = readdirSync(join(root, folder)).find((entry) => /^licen[cs]e/i.test(entry));
     const text = file === undefined ? '' : readFileSync(join(root, folder, file), 'utf8').trim();
     return `${name} ${version} (${license})\n\n${text}\n`;
   });

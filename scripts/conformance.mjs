@@ -44,7 +44,7 @@ function leftOut() {
   const names = kinds.map(nameOf);
   const twice = names.filter((name, index) => names.indexOf(name) !== index);
   if (twice.length > 0) throw new Error(`kinds-left-out.json has twice: ${twice.join(', ')}`);
-  return kinds.map((one) => `| ${nameOf(one)} | ${one.leftOut.join('. ')}. |`);
+  return kinds.map((entry) => `| ${nameOf(entry)} | ${entry.leftOut.join('. ')}. |`);
 }
 
 /** The text that the page must have. Throws if a test names a row that does not exist. */

@@ -30,8 +30,8 @@ export function emitDeclarations(names, { areChecked = false } = {}) {
   rmSync(emitted, { recursive: true, force: true });
   mkdirSync(dirname(config), { recursive: true });
   const include = names.flatMap((name) =>
-    ['index', 'browser', 'library', 'plane/presets/*', 'gen/types/*/*'].map((one) =>
-      join(root, 'packages', name, 'src', `${one}.ts`),
+    ['index', 'browser', 'library', 'plane/presets/*', 'gen/types/*/*'].map((path) =>
+      join(root, 'packages', name, 'src', `${path}.ts`),
     ),
   );
   const extended = join(root, 'tsconfig.types.json');
@@ -57,9 +57,9 @@ const outside = (text) => text.replace(/\.ts$/, '.js');
 export function copyDeclarations(name) {
   const [from, to] = [join(emitted, name, 'src'), join(root, 'packages', name, 'dist')];
   const copy = (folder) => {
-    for (const one of readdirSync(join(from, folder), { withFileTypes: true })) {
-      const path = join(folder, one.name);
-      if (one.isDirectory()) copy(path);
+    for (const item of readdirSync(join(from, folder), { withFileTypes: true })) {
+      const path = join(folder, item.name);
+      if (item.isDirectory()) copy(path);
       else if (path.endsWith('.d.ts')) {
         const text = readFileSync(join(from, path), 'utf8');
         mkdirSync(dirname(join(to, path)), { recursive: true });
@@ -77,9 +77,9 @@ function indexOf(name) {
     const text = readFileSync(join(emitted, name, 'src', 'index.d.ts'), 'utf8');
     const found = new Map();
     for (const [, names, file] of text.matchAll(entry)) {
-      for (const one of names.split(',').map((part) => part.trim().replace(/^type /, ''))) {
-        if (one === '') continue;
-        const [inside, public_ = inside] = one.split(' as ');
+      for (const exported of names.split(',').map((part) => part.trim().replace(/^type /, ''))) {
+        if (exported === '') continue;
+        const [inside, public_ = inside] = exported.split(' as ');
         found.set(public_, { inside, file: join(name, 'src', declared(file)) });
       }
     }
@@ -111,11 +111,11 @@ export function bundleDeclarations(outdir, entries) {
       .replace(named, (_, keyword, type = '', names, name) =>
         names
           .split(',')
-          .map((one) => one.trim())
-          .filter((one) => one !== '')
-          .map((one) => {
-            const isType = type !== '' || one.startsWith('type ');
-            const [public_, local = public_] = one.replace(/^type /, '').split(' as ');
+          .map((part) => part.trim())
+          .filter((part) => part !== '')
+          .map((part) => {
+            const isType = type !== '' || part.startsWith('type ');
+            const [public_, local = public_] = part.replace(/^type /, '').split(' as ');
             const at = indexOf(name).get(public_);
             if (at === undefined) throw new Error(`@wheelhouse/${name} exports no ${public_}`);
             const what = at.inside === local ? local : `${at.inside} as ${local}`;
@@ -123,9 +123,9 @@ export function bundleDeclarations(outdir, entries) {
           })
           .join('\n'),
       )
-      .replace(specifier, (one) => {
-        if (!/^\.\.?\/.*\.ts$/.test(one)) return one;
-        return link(join(dirname(path), declared(one)));
+      .replace(specifier, (target) => {
+        if (!/^\.\.?\/.*\.ts$/.test(target)) return target;
+        return link(join(dirname(path), declared(target)));
       });
     const to = join(outdir, 'types', path);
     mkdirSync(dirname(to), { recursive: true });

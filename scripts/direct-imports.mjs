@@ -12,10 +12,10 @@ const exported = /^export \{([^}]*)\} from '\.\/([^']+)';/gm;
 function namesIn(specifiers) {
   return specifiers
     .split(',')
-    .map((one) => one.trim())
-    .filter((one) => one !== '' && !one.startsWith('type '))
-    .map((one) => {
-      const [name, local = name] = one.split(' as ');
+    .map((part) => part.trim())
+    .filter((part) => part !== '' && !part.startsWith('type '))
+    .map((part) => {
+      const [name, local = name] = part.split(' as ');
       return [name, local];
     });
 }

@@ -11,10 +11,10 @@ const page = join(root, 'docs', 'ARCHITECTURE.md');
 const [begin, end] = ['<!-- house:begin -->', '<!-- house:end -->'];
 
 function filesUnder(folder) {
-  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((one) => {
-    const path = `${folder}/${one.name}`;
-    if (one.isDirectory())
-      return ['node_modules', 'dist'].includes(one.name) ? [] : filesUnder(path);
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory())
+      return ['node_modules', 'dist'].includes(entry.name) ? [] : filesUnder(path);
     return /\.tsx?$/.test(path) ? [path] : [];
   });
 }
@@ -66,7 +66,7 @@ export function measuredSizes({ sourceOf = parse } = {}) {
   const code = filesUnder('packages').filter((path) => !isTest(path) && !path.includes('/gen/'));
   const sources = code.map(sourceOf);
   const counts = sources.map(countsOf);
-  const sum = (name) => counts.reduce((total, one) => total + one[name], 0);
+  const sum = (name) => counts.reduce((total, file) => total + file[name], 0);
   const importers = new Map();
   sources.forEach(({ path }, at) => {
     if (/\/(index|testing|browser|lazy)\.ts$/.test(path)) return;
@@ -76,7 +76,7 @@ export function measuredSizes({ sourceOf = parse } = {}) {
   });
   const folders = new Map();
   for (const path of code) folders.set(dirname(path), (folders.get(dirname(path)) ?? 0) + 1);
-  const [largest, files] = [...folders].sort((one, other) => other[1] - one[1])[0];
+  const [largest, files] = [...folders].sort((left, right) => right[1] - left[1])[0];
   const tests = filesUnder('packages').concat(filesUnder('test')).filter(isTest);
   const loose = tests.reduce(
     (total, path) => total + textOf(path).split(/\bLoose\b/).length - 1,

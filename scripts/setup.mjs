@@ -66,7 +66,7 @@ function installPrograms() {
   if (!attempt(all)) {
     spawnSync('apt-get', ['update'], quiet);
     // One at a time, because a distribution may lack some of them.
-    for (const one of all) attempt([one]);
+    for (const name of all) attempt([name]);
   }
   for (const { name, commands } of missing) {
     const result = commands.some(has)

@@ -5,7 +5,7 @@ import { cell, code, table } from './markdown.mjs';
 /** The reasons of a Status, then those of its causes. */
 export function errorTables() {
   const reasons = Object.entries(statusReasons)
-    .sort(([, one], [, other]) => one.codes[0] - other.codes[0])
+    .sort(([, left], [, right]) => left.codes[0] - right.codes[0])
     .map(([name, { codes, meaning, remedy }]) => [
       code(name),
       codes.join(', '),

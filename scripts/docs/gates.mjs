@@ -20,6 +20,6 @@ export function gateTable() {
     const effect = idle === undefined ? '' : effects[idle];
     return [[code(name), entry.stage, since, entry.default ? 'on' : 'off', settable, effect]];
   });
-  rows.sort(([one], [other]) => (one < other ? -1 : 1));
+  rows.sort(([left], [right]) => (left < right ? -1 : 1));
   return table(['Gate', 'Stage', 'Since', 'Default', 'May be set', 'Effect'], rows);
 }

@@ -46,7 +46,7 @@ async function metricsOfServer(directory) {
     await useEveryPart(server.url, adminToken);
     const all = new Map();
     for (const registry of registries) {
-      for (const one of registry.definitions()) all.set(one.definition.name, one);
+      for (const metric of registry.definitions()) all.set(metric.definition.name, metric);
     }
     return [...all.keys()].sort().map((name) => all.get(name));
   } finally {

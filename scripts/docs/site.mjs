@@ -30,7 +30,7 @@ const pagesOf = (folder) =>
 const ordered = (folder, names) => {
   const place = (page) => names.indexOf(page.slice(folder.length + 1, -'.md'.length));
   const rank = (page) => (place(page) < 0 ? names.length : place(page));
-  return pagesOf(folder).sort((one, other) => rank(one) - rank(other));
+  return pagesOf(folder).sort((left, right) => rank(left) - rank(right));
 };
 
 const guides = [

@@ -344,8 +344,8 @@ function versionLines(own) {
     if (/^(\[\]|\{\})/.test(named.type) || isRenamedStruct(named))
       lines.push(`=${short} ${settled(named.type, own)}`);
     else if (isEnum(name, named)) {
-      const constants = [...api.constants.values()].filter((one) => one.type === name);
-      const values = [...constants.map((one) => one.value), ...(converted[name] ?? [])];
+      const constants = [...api.constants.values()].filter(({ type }) => type === name);
+      const values = [...constants.map(({ value }) => value), ...(converted[name] ?? [])];
       lines.push(`!${short} ${JSON.stringify([...new Set(values)].sort())}`);
     }
   }

@@ -77,8 +77,8 @@ function typeText(schema, uses) {
 }
 
 function alternativesText({ object, list, boolean }, uses) {
-  const shapes = [object, list].filter((one) => one !== undefined);
-  const texts = shapes.map((one) => typeText(one, uses));
+  const shapes = [object, list].filter((shape) => shape !== undefined);
+  const texts = shapes.map((shape) => typeText(shape, uses));
   return [...texts, ...(boolean === true ? ['boolean'] : [])].join(' | ');
 }
 

@@ -40,19 +40,19 @@ function sampleFrom(object) {
 /** Number of earlier samples of the same kind. */
 function placeIn(samples, index) {
   const { apiVersion, kind } = samples[index];
-  const isSame = (one) => one.apiVersion === apiVersion && one.kind === kind;
+  const isSame = (sample) => sample.apiVersion === apiVersion && sample.kind === kind;
   return samples.slice(0, index).filter(isSame).length;
 }
 
 function projectAt(name) {
   const objects = manifestsBelow(join(folder, name))
-    .flatMap((one) => (one?.kind === 'List' ? (one.items ?? []) : [one]))
-    .filter((one) => one?.kind && one.metadata);
-  const isDefinition = (one) =>
-    one.kind === 'CustomResourceDefinition' &&
-    one.apiVersion === 'apiextensions.k8s.io/v1' &&
-    Array.isArray(one.spec?.versions);
-  const definitions = new Map(objects.filter(isDefinition).map((one) => [one.metadata.name, one]));
+    .flatMap((object) => (object?.kind === 'List' ? (object.items ?? []) : [object]))
+    .filter((object) => object?.kind && object.metadata);
+  const isDefinition = (object) =>
+    object.kind === 'CustomResourceDefinition' &&
+    object.apiVersion === 'apiextensions.k8s.io/v1' &&
+    Array.isArray(object.spec?.versions);
+  const definitions = new Map(objects.filter(isDefinition).map((crd) => [crd.metadata.name, crd]));
   const versionsOf = (definition) =>
     definition.spec.versions.map((version) => [
       `${definition.spec.group}/${version.name} ${definition.spec.names.kind}`,
@@ -60,10 +60,10 @@ function projectAt(name) {
     ]);
   const kinds = new Map([...definitions.values()].flatMap(versionsOf));
   const found = objects
-    .filter((one) => kinds.has(`${one.apiVersion} ${one.kind}`))
-    .filter((one) => one.metadata.name || one.metadata.generateName)
+    .filter((object) => kinds.has(`${object.apiVersion} ${object.kind}`))
+    .filter(({ metadata }) => metadata.name || metadata.generateName)
     .map(sampleFrom);
-  const named = new Map(found.map((one) => [`${one.kind} ${one.metadata.name}`, one]));
+  const named = new Map(found.map((sample) => [`${sample.kind} ${sample.metadata.name}`, sample]));
   const samples = [...named.values()];
   const kept = samples.filter((_, index) => placeIn(samples, index) < samplesPerKind);
   return { definitions: [...definitions.values()], kinds, samples: kept };
@@ -83,7 +83,7 @@ function* allDifferences(there, here, path = '') {
 }
 
 function counts({ installed, objects }) {
-  const isEstablished = (one) => one.body?.status?.conditions !== undefined;
+  const isEstablished = (answer) => answer.body?.status?.conditions !== undefined;
   const established = Object.values(installed).filter(isEstablished).length;
   const created = Object.values(objects).filter((seen) => seen[0]?.status === 201).length;
   const all = [Object.keys(installed).length, Object.keys(objects).length];
@@ -115,8 +115,8 @@ async function compareProject(name, { servers, project }) {
     return;
   }
   const found = differences(there, here);
-  for (const { key, there: one, here: other } of found) {
-    for (const difference of allDifferences(one, other)) {
+  for (const { key, ...sides } of found) {
+    for (const difference of allDifferences(sides.there, sides.here)) {
       console.log(`difference: ${name} ${key} ${difference}`);
     }
   }

@@ -7,7 +7,7 @@ import { call, eventually } from './servers.mjs';
 
 const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const json = (value) => JSON.stringify(value);
-const byText = (one, other) => (json(one) < json(other) ? -1 : 1);
+const byText = (left, right) => (json(left) < json(right) ? -1 : 1);
 
 /** The namespace of the samples that have one. */
 export const namespace = 'peers-projects';
@@ -153,7 +153,7 @@ const patches = [
 async function changes(server, { at, path, name, versions, sample }) {
   const seen = [];
   const ask = async (request) => seen.push(outcome(await call(server, request)));
-  for (const one of versions) await ask({ path: `${at(one.name)}/${name}` });
+  for (const version of versions) await ask({ path: `${at(version.name)}/${name}` });
   const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
   for (const shown of [`${path}/${name}`, path]) {
     seen.push(shownTable(await call(server, { path: shown, headers: { accept } })));
@@ -197,7 +197,7 @@ async function roundTrip(server, { sample, definition, isFirst }) {
   const seen = [outcome(created)];
   if (isFirst) seen.push(...(await refusals(server, { path, sample })));
   if (created.status >= 300) return seen;
-  const versions = definition.spec.versions.filter((each) => each.served);
+  const versions = definition.spec.versions.filter(({ served }) => served);
   const stored = { at, path, name: sample.metadata.name, versions, sample };
   return [...seen, ...(await changes(server, stored))];
 }
@@ -233,7 +233,7 @@ async function kubectlSession(server, { samples, definitions }) {
   await run('annotate', types.join(), '--all', 'peers=annotated');
   await run('delete', types.join(), '--all', '--wait=false');
   for (const { metadata, spec } of definitions) {
-    for (const version of spec.versions.filter((each) => each.served)) {
+    for (const version of spec.versions.filter(({ served }) => served)) {
       const args = [metadata.name, `--api-version=${spec.group}/${version.name}`, '--recursive'];
       // The schema of a new definition is published a little after the definition is established.
       const explained = async () => {

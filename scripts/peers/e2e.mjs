@@ -47,11 +47,13 @@ function specName({ ContainerHierarchyTexts: containers, LeafNodeText: leaf }) {
 /** The outcome of each spec that ran: passed, failed with a message, or skipped by itself. */
 function outcomes(report) {
   if (!existsSync(report)) return {};
-  const specs = JSON.parse(readFileSync(report, 'utf8')).flatMap((one) => one.SpecReports ?? []);
+  const specs = JSON.parse(readFileSync(report, 'utf8')).flatMap(
+    ({ SpecReports }) => SpecReports ?? [],
+  );
   // The report includes specs that the focus excludes; they have no attempts.
-  const ran = specs.filter((one) => one.LeafNodeType === 'It' && one.NumAttempts > 0);
+  const ran = specs.filter((spec) => spec.LeafNodeType === 'It' && spec.NumAttempts > 0);
   return Object.fromEntries(
-    ran.map((one) => [specName(one), { state: one.State, message: one.Failure?.Message }]),
+    ran.map((spec) => [specName(spec), { state: spec.State, message: spec.Failure?.Message }]),
   );
 }
 
@@ -99,8 +101,8 @@ async function play(server) {
   }
 }
 
-const passedOf = (specs) => Object.values(specs).filter((one) => one.state === 'passed').length;
-const skippedOf = (specs) => Object.values(specs).filter((one) => one.state === 'skipped').length;
+const passedOf = (specs) => Object.values(specs).filter(({ state }) => state === 'passed').length;
+const skippedOf = (specs) => Object.values(specs).filter(({ state }) => state === 'skipped').length;
 
 function summary(specs) {
   const passed = passedOf(specs);

@@ -51,21 +51,25 @@ function specName({ ContainerHierarchyTexts: containers, LeafNodeText: leaf }) {
 function runSuite(suite, { source, binary, apiServer, folder }) {
   const report = join(folder, 'report.json');
   rmSync(report, { force: true });
-  const others = besides(apiServer);
-  const assets = { TEST_ASSET_KUBE_APISERVER: apiServer, TEST_ASSET_ETCD: others.etcd };
+  const programs = besides(apiServer);
+  const assets = { TEST_ASSET_KUBE_APISERVER: apiServer, TEST_ASSET_ETCD: programs.etcd };
   const ran = spawnSync(binary, ['-test.timeout=14m', `--ginkgo.json-report=${report}`], {
     cwd: join(source, suite),
-    env: { ...process.env, ...assets, TEST_ASSET_KUBECTL: others.kubectl },
+    env: { ...process.env, ...assets, TEST_ASSET_KUBECTL: programs.kubectl },
     encoding: 'utf8',
     timeout: suiteTimeoutMs,
     maxBuffer: 256 * 1024 * 1024,
   });
   writeFileSync(join(folder, `${suite.replaceAll('/', '-')}.log`), ran.stdout + ran.stderr);
   if (!existsSync(report)) return { passed: 0, failed: [`${suite}: ended without a report`] };
-  const specs = JSON.parse(readFileSync(report, 'utf8')).flatMap((one) => one.SpecReports ?? []);
-  const isSpec = (one) => one.LeafNodeType === 'It' || one.State === 'failed';
-  const ended = specs.filter((one) => isSpec(one) && !['skipped', 'pending'].includes(one.State));
-  const failed = ended.filter((one) => one.State !== 'passed').map(specName);
+  const specs = JSON.parse(readFileSync(report, 'utf8')).flatMap(
+    ({ SpecReports }) => SpecReports ?? [],
+  );
+  const isSpec = (node) => node.LeafNodeType === 'It' || node.State === 'failed';
+  const ended = specs.filter(
+    (node) => isSpec(node) && !['skipped', 'pending'].includes(node.State),
+  );
+  const failed = ended.filter(({ State }) => State !== 'passed').map(specName);
   return { passed: ended.length - failed.length, failed };
 }
 
@@ -83,8 +87,8 @@ function runAll({ name, source, apiServer, binaries, to }) {
 
 function summary(results) {
   const all = Object.values(results);
-  const passed = all.reduce((sum, one) => sum + one.passed, 0);
-  const failed = all.reduce((sum, one) => sum + one.failed.length, 0);
+  const passed = all.reduce((sum, result) => sum + result.passed, 0);
+  const failed = all.reduce((sum, result) => sum + result.failed.length, 0);
   return `${passed} specs pass, ${failed} fail`;
 }
 

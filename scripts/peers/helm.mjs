@@ -30,10 +30,10 @@ function runHelm(args, { home }) {
 /** An object as text, with sorted members and manager entries. */
 function ordered(value) {
   const managers = (entries) =>
-    entries.map(ordered).sort((one, other) => (one.manager < other.manager ? -1 : 1));
+    entries.map(ordered).sort((left, right) => (left.manager < right.manager ? -1 : 1));
   if (Array.isArray(value)) return value.map(ordered);
   if (typeof value !== 'object' || value === null) return value;
-  const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+  const members = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1));
   return Object.fromEntries(
     members.map(([name, member]) => [
       name,

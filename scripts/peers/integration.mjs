@@ -280,7 +280,7 @@ async function runSide(side, { to, overlay }) {
 function summary(side) {
   const results = storedOutcomes(side);
   const states = Object.values(results).flatMap((tests) => Object.values(tests));
-  const count = (state) => states.filter((one) => one === state).length;
+  const count = (state) => states.filter((outcome) => outcome === state).length;
   return states.length === 0
     ? 'not run'
     : `${count('PASS')} tests pass, ${count('FAIL')} fail, ${count('SKIP')} skip`;

@@ -99,7 +99,10 @@ const stages = [
  */
 export function runKwok(server, { names }) {
   const at = (name) => join(server.directory, name);
-  writeFileSync(at('kwok.json'), stages.map((one) => JSON.stringify(one)).join('\n---\n'));
+  writeFileSync(
+    at('kwok.json'),
+    stages.map((manifest) => JSON.stringify(manifest)).join('\n---\n'),
+  );
   const errors = [];
   const resources = { cpu: '4', memory: '8Gi', pods: '40' };
   const registered = Promise.all(

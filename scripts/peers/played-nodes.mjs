@@ -59,7 +59,9 @@ function podStatus(pod, { phase, address }) {
       status: isTrue(type) ? 'True' : 'False',
       lastTransitionTime: stamp,
     })),
-    containerStatuses: pod.spec.containers.map((one) => containerStatus(one, { state, isReady })),
+    containerStatuses: pod.spec.containers.map((container) =>
+      containerStatus(container, { state, isReady }),
+    ),
   };
 }
 

@@ -26,12 +26,12 @@ function readinessPort(container) {
 function forward({ address, port, to }) {
   const server = createServer((socket) => {
     const target = connect(to, '127.0.0.1');
-    for (const [one, other] of [
+    for (const [side, peer] of [
       [socket, target],
       [target, socket],
     ]) {
-      one.on('error', () => other.destroy());
-      one.on('close', () => other.destroy());
+      side.on('error', () => peer.destroy());
+      side.on('close', () => peer.destroy());
     }
     socket.pipe(target).pipe(socket);
   });
@@ -63,7 +63,7 @@ async function writeVolumes(server, { pod, folder }) {
       writeFileSync(join(to, key), Buffer.from(data, 'base64'));
     }
     for (const container of pod.spec.containers) {
-      const mount = container.volumeMounts?.find((one) => one.name === name);
+      const mount = container.volumeMounts?.find((volumeMount) => volumeMount.name === name);
       if (mount !== undefined) folders.set(mount.mountPath, to);
     }
   }
@@ -132,7 +132,8 @@ export function playProcesses(server, { binaries }) {
   const start = async (pod, { address }) => {
     const known = pods.get(pod.metadata.uid);
     if (known === undefined) {
-      if (!pod.spec.containers.some((one) => programOf(one, binaries) !== undefined)) return true;
+      if (!pod.spec.containers.some((container) => programOf(container, binaries) !== undefined))
+        return true;
       const folder = mkdtempSync(join(server.directory, 'pod-'));
       const folders = await writeVolumes(server, { pod, folder });
       await writeAccount(server, { pod, folder });
@@ -148,8 +149,8 @@ export function playProcesses(server, { binaries }) {
       pods.set(pod.metadata.uid, { pod, programs, forwarders });
       return false;
     }
-    const probed = known.programs.filter((one) => one.container !== undefined);
-    const answers = await Promise.all(probed.map((one) => isListening(one.local)));
+    const probed = known.programs.filter(({ container }) => container !== undefined);
+    const answers = await Promise.all(probed.map(({ local }) => isListening(local)));
     return answers.every((answer) => answer);
   };
 
@@ -170,7 +171,7 @@ export function playProcesses(server, { binaries }) {
     if (!isSelected) return;
     for (const { port, targetPort } of spec.ports) {
       const key = `${spec.clusterIP} ${port}`;
-      const program = programs.find((one) => one.container === targetPort);
+      const program = programs.find(({ container }) => container === targetPort);
       if (program === undefined || forwarders.has(key)) continue;
       forwarders.set(key, forward({ address: spec.clusterIP, port, to: program.local }));
     }

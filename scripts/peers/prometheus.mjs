@@ -109,7 +109,7 @@ const objects = {
 /** The targets as text: sorted labels, without addresses and generated names. */
 async function targetsOf(base, server) {
   const { data } = await fetchJson(`${base}/api/v1/targets`);
-  const targets = data.activeTargets.filter((one) => one.scrapePool !== 'apiserver');
+  const targets = data.activeTargets.filter(({ scrapePool }) => scrapePool !== 'apiserver');
   const lines = targets.map(({ scrapePool, discoveredLabels: labels }) => {
     const sorted = Object.entries(labels).filter(([name]) => !/scrape_|address|url/.test(name));
     return `${scrapePool} ${sorted
@@ -171,7 +171,7 @@ async function play(server) {
   try {
     const isReady = () =>
       fetch(`${base}/-/ready`).then(
-        (one) => one.ok,
+        ({ ok }) => ok,
         () => false,
       );
     await eventually(isReady, { withinMs: 60_000 });

@@ -87,10 +87,10 @@ export function compareSession({ name, program, version, script, what, step, sid
   if (process.env.PEERS_KEEP) keepOutputs(name, sides);
   if (reference === undefined || wheelhouse === undefined) return;
   const all = [...new Set([...Object.keys(reference), ...Object.keys(wheelhouse)])];
-  const different = all.filter((one) => wheelhouse[one] !== reference[one]);
-  for (const one of different) {
-    const [there, here] = [reference[one] ?? 'never run', wheelhouse[one] ?? 'never run'];
-    console.log([`${name} ${one}`, ...lineDifferences(there, here)].join('\n'));
+  const different = all.filter((key) => wheelhouse[key] !== reference[key]);
+  for (const key of different) {
+    const [there, here] = [reference[key] ?? 'never run', wheelhouse[key] ?? 'never run'];
+    console.log([`${name} ${key}`, ...lineDifferences(there, here)].join('\n'));
   }
   const same = all.length - different.length;
   writeResult(name, {

@@ -196,7 +196,9 @@ async function establish(server, crd) {
 async function everything(server) {
   const objects = new Map();
   const groups = (await call(server, { path: '/apis' })).body.groups;
-  const all = groups.flatMap(({ versions }) => versions.map((one) => `/apis/${one.groupVersion}`));
+  const all = groups.flatMap(({ versions }) =>
+    versions.map(({ groupVersion }) => `/apis/${groupVersion}`),
+  );
   for (const base of ['/api/v1', ...all]) {
     const { body } = await call(server, { path: base });
     for (const { name, verbs, namespaced } of body.resources ?? []) {
@@ -261,27 +263,27 @@ async function takeOver(first, second) {
 
 function compare({ before, after, first, second }) {
   for (const [path, object] of before) {
-    const other = after.get(path);
-    if (isAlive(path) || isReconciled(object, other)) continue;
-    if (other === undefined) differ(`${path}: not served by ${second}`);
-    else if (textOf(object) !== textOf(other)) {
-      differ(path, whereTheyDiffer({ [first]: textOf(object), [second]: textOf(other) }));
+    const found = after.get(path);
+    if (isAlive(path) || isReconciled(object, found)) continue;
+    if (found === undefined) differ(`${path}: not served by ${second}`);
+    else if (textOf(object) !== textOf(found)) {
+      differ(path, whereTheyDiffer({ [first]: textOf(object), [second]: textOf(found) }));
     }
   }
 }
 
 /** A default role to which the second server has added the rules of its release. */
-function isReconciled(object, other) {
+function isReconciled(object, found) {
   const isDefault = object.metadata.annotations?.['rbac.authorization.kubernetes.io/autoupdate'];
-  const isWritten = other?.metadata.resourceVersion !== object.metadata.resourceVersion;
+  const isWritten = found?.metadata.resourceVersion !== object.metadata.resourceVersion;
   return isDefault === 'true' && isWritten;
 }
 
 /** The ends of the texts, from shortly before their first difference. */
 function whereTheyDiffer(texts) {
-  const [one, other] = Object.values(texts);
+  const [left, right] = Object.values(texts);
   let same = 0;
-  while (one[same] === other[same]) same += 1;
+  while (left[same] === right[same]) same += 1;
   const from = Math.max(0, same - 60);
   const shown = Object.entries(texts).map(
     ([name, text]) => `${name}: ${text.slice(from, same + 200)}`,
@@ -316,7 +318,7 @@ function follow(server, path) {
     answer.on('data', (part) => {
       const lines = (rest + part).split('\n');
       rest = lines.pop();
-      for (const line of lines.filter((one) => one !== '')) {
+      for (const line of lines.filter((text) => text !== '')) {
         const { type, object } = JSON.parse(line);
         events.push(`${type} ${object.metadata?.name} ${object.metadata?.resourceVersion}`);
       }
@@ -378,7 +380,7 @@ async function listTogether(servers) {
   const addresses = async (server) => {
     const { body } = await call(server, { path });
     const subsets = body.subsets ?? [];
-    return subsets.flatMap((one) => one.addresses.map(({ ip }) => ip)).join();
+    return subsets.flatMap((subset) => subset.addresses.map(({ ip }) => ip)).join();
   };
   const both = '192.0.2.1,192.0.2.2';
   const areBoth = async () => {
@@ -407,15 +409,15 @@ async function writeTogether(servers) {
   await Promise.all(servers.map((server) => writeMaps(server, mapsEach)));
   const written = servers.length * mapsEach * 2.5;
   const isComplete = () =>
-    watches.every(({ events }) => events.filter((one) => /-\d+ /.test(one)).length >= written);
+    watches.every(({ events }) => events.filter((event) => /-\d+ /.test(event)).length >= written);
   await eventually(isComplete, { withinMs: 10_000 });
   for (const [index, { events, close }] of watches.entries()) {
     close();
-    const own = events.filter((one) => /-\d+ /.test(one));
+    const own = events.filter((event) => /-\d+ /.test(event));
     if (own.length !== written)
       differ(`${servers[index].name} saw ${own.length} of ${written} writes`);
     if (new Set(own).size !== own.length) differ(`${servers[index].name} saw a write twice`);
-    const expected = first.events.filter((one) => /-\d+ /.test(one));
+    const expected = first.events.filter((event) => /-\d+ /.test(event));
     if (own.join() !== expected.join()) differ('the watches saw different orders');
   }
   console.log(`  ${written} writes seen by both`);
@@ -467,10 +469,10 @@ async function serviceTogether(servers) {
   console.log(`  ${specs.length} Services with numbers of their own`);
 }
 
-async function defineTogether([one, other]) {
+async function defineTogether([first, second]) {
   for (const [maker, user] of [
-    [one, other],
-    [other, one],
+    [first, second],
+    [second, first],
   ]) {
     const group = `${maker.name}.example.com`;
     const crd = structuredClone(definition);

@@ -156,7 +156,7 @@ async function statefulSets(client) {
     const { status } = await client.get('statefulsets', 'db');
     const claims = await client.list('persistentvolumeclaims');
     const pods = (await client.list('pods')).map((pod) => pod.metadata.name).sort();
-    const phases = claims.map((one) => one.status.phase);
+    const phases = claims.map((volumeClaim) => volumeClaim.status.phase);
     const isBound = claims.length === 3 && phases.every((phase) => phase === 'Bound');
     return { isDone: status.availableReplicas === 3 && isBound, pods, phases };
   });
@@ -220,7 +220,9 @@ async function cronJobs(client) {
   });
   return settled('a job of the schedule', async () => {
     const { status } = await client.get('cronjobs', 'tick');
-    const owners = (await client.list('jobs')).map((one) => one.metadata.ownerReferences[0].kind);
+    const owners = (await client.list('jobs')).map(
+      ({ metadata }) => metadata.ownerReferences[0].kind,
+    );
     return { isDone: status.lastSuccessfulTime !== undefined, owner: owners[0] };
   });
 }
@@ -302,7 +304,7 @@ async function services(client) {
     const endpoints = await client.get('endpoints', 'web');
     const ready = slices
       .flatMap((slice) => slice.endpoints ?? [])
-      .filter((one) => one.conditions.ready);
+      .filter(({ conditions }) => conditions.ready);
     const addresses = (endpoints.subsets ?? []).flatMap((subset) => subset.addresses ?? []);
     const isDone = ready.length === 2 && addresses.length === 2;
     return {
@@ -318,7 +320,8 @@ async function services(client) {
 
 async function accounts(client) {
   return settled('the default account and the root certificate', async () => {
-    const names = async (resource) => (await client.list(resource)).map((one) => one.metadata.name);
+    const names = async (resource) =>
+      (await client.list(resource)).map(({ metadata }) => metadata.name);
     const [serviceAccounts, maps] = [await names('serviceaccounts'), await names('configmaps')];
     const isDone = serviceAccounts.includes('default') && maps.includes('kube-root-ca.crt');
     return { isDone, serviceAccounts, maps };

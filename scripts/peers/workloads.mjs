@@ -74,7 +74,7 @@ function differences({ reference, wheelhouse }) {
   const found = [];
   for (const [name, state] of Object.entries(wheelhouse.states)) {
     if (isDeepStrictEqual(state, reference.states[name])) continue;
-    const [there, here] = [reference.states[name], state].map((one) => JSON.stringify(one));
+    const [there, here] = [reference.states[name], state].map((value) => JSON.stringify(value));
     found.push(`${name}: reference ${there}, Wheelhouse ${here}`);
   }
   for (const program of ['manager', 'scheduler']) {

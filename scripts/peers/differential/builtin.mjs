@@ -48,7 +48,7 @@ export async function builtinRounds({ both, random, send: sendTo }) {
       const own = schema['x-kubernetes-group-version-kind'] ?? [];
       if (
         own.some(
-          (one) => one.kind === object.kind && one.version === version && one.group === group,
+          (type) => type.kind === object.kind && type.version === version && type.group === group,
         )
       )
         return schema;

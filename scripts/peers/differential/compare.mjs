@@ -64,17 +64,17 @@ function comparable(value, key) {
 }
 
 /** The first path at which two values differ, with both values. */
-function firstDifference(one, other, path = '') {
-  if (JSON.stringify(one) === JSON.stringify(other)) return undefined;
+function firstDifference(there, here, path = '') {
+  if (JSON.stringify(there) === JSON.stringify(here)) return undefined;
   const isObject = (value) => typeof value === 'object' && value !== null;
-  if (isObject(one) && isObject(other) && Array.isArray(one) === Array.isArray(other)) {
-    for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
-      const found = firstDifference(one[key], other[key], `${path}.${key}`);
+  if (isObject(there) && isObject(here) && Array.isArray(there) === Array.isArray(here)) {
+    for (const key of new Set([...Object.keys(there), ...Object.keys(here)])) {
+      const found = firstDifference(there[key], here[key], `${path}.${key}`);
       if (found !== undefined) return found;
     }
   }
   const show = (value) => JSON.stringify(value)?.slice(0, 700);
-  return { path, one: show(one), other: show(other) };
+  return { path, there: show(there), here: show(here) };
 }
 
 const general = (path) => path.replace(/\.\d+(?=\.|$)/g, '[]').replace(/\.f:[^.]*/g, '.f');
@@ -96,14 +96,14 @@ export function compareAnswers(reference, wheelhouse) {
   if (reference.status !== wheelhouse.status)
     return { signature: `${reference.status} ${wheelhouse.status}`, text: both };
   if (typeof reference.body === 'string' && typeof wheelhouse.body === 'string') return undefined;
-  const [one, other] = [reference, wheelhouse].map(({ body }) =>
+  const [there, here] = [reference, wheelhouse].map(({ body }) =>
     comparable(body?.kind === 'Status' ? comparableStatus(body) : body, ''),
   );
-  const found = firstDifference(one, other);
+  const found = firstDifference(there, here);
   if (found !== undefined) {
     const isStatus = reference.body?.kind === 'Status';
     const signature = `${reference.status} at ${general(found.path)}`;
-    const text = `  ${found.path}\n  reference ${found.one}\n  here      ${found.other}`;
+    const text = `  ${found.path}\n  reference ${found.there}\n  here      ${found.here}`;
     return { signature, text: isStatus ? `${text}\n${both}` : text };
   }
   const warnings = (answer) => [answer.warnings ?? []].flat().join('; ').replace(dates, 'TIME');

@@ -292,9 +292,9 @@ export async function customRounds({ both, random, send }) {
   function changeOf({ path, body, current }) {
     const draw = random.below(3);
     if (draw === 0) {
-      const bodies = current.map((one) => ({
+      const bodies = current.map((answer) => ({
         ...body,
-        metadata: { ...body.metadata, resourceVersion: one.body.metadata.resourceVersion },
+        metadata: { ...body.metadata, resourceVersion: answer.body.metadata.resourceVersion },
       }));
       return { subject, method: 'PUT', path, bodies };
     }

@@ -69,34 +69,34 @@ const integers = [
  */
 export function createMutator({ random, schemas }) {
   const resolved = (schema) => {
-    let one = schema ?? {};
+    let target = schema ?? {};
     for (let hops = 0; hops < 8; hops++) {
-      if (one.$ref !== undefined)
-        one = schemas[one.$ref.slice(one.$ref.lastIndexOf('/') + 1)] ?? {};
-      else if (one.allOf?.length === 1) one = one.allOf[0];
+      if (target.$ref !== undefined)
+        target = schemas[target.$ref.slice(target.$ref.lastIndexOf('/') + 1)] ?? {};
+      else if (target.allOf?.length === 1) target = target.allOf[0];
       else break;
     }
-    return one;
+    return target;
   };
 
   function generate(schema, depth) {
-    const one = resolved(schema);
-    if (one.oneOf !== undefined)
+    const target = resolved(schema);
+    if (target.oneOf !== undefined)
       return random.chance(0.5) ? random.pick(integers) : random.pick(texts);
-    if (one.enum !== undefined && random.chance(0.8)) return random.pick(one.enum);
-    if (one.type === 'string') return text(one);
-    if (one.type === 'integer') return random.pick(integers);
-    if (one.type === 'number') return random.pick([...integers, 0.5, 1e300]);
-    if (one.type === 'boolean') return random.chance(0.5);
-    if (one.type === 'array') {
+    if (target.enum !== undefined && random.chance(0.8)) return random.pick(target.enum);
+    if (target.type === 'string') return text(target);
+    if (target.type === 'integer') return random.pick(integers);
+    if (target.type === 'number') return random.pick([...integers, 0.5, 1e300]);
+    if (target.type === 'boolean') return random.chance(0.5);
+    if (target.type === 'array') {
       const length = random.pick([0, 1, 1, 2]);
-      return Array.from({ length }, () => generate(one.items, depth + 1));
+      return Array.from({ length }, () => generate(target.items, depth + 1));
     }
-    if (one.properties !== undefined) return generateObject(one, depth);
-    if (one.additionalProperties !== undefined) {
+    if (target.properties !== undefined) return generateObject(target, depth);
+    if (target.additionalProperties !== undefined) {
       const keys = Array.from({ length: random.pick([0, 1, 1, 2]) }, () => random.pick(texts));
       return Object.fromEntries(
-        keys.map((key) => [key, generate(one.additionalProperties, depth + 1)]),
+        keys.map((key) => [key, generate(target.additionalProperties, depth + 1)]),
       );
     }
     return random.pick([{}, { a: 1 }]);
@@ -120,22 +120,22 @@ export function createMutator({ random, schemas }) {
 
   /** All places in a value: the container, its key, and the schema. */
   function places(value, schema, found = [], depth = 0) {
-    const one = resolved(schema);
+    const target = resolved(schema);
     if (depth > 12) return found;
     if (Array.isArray(value)) {
       value.forEach((item, i) => {
-        found.push({ container: value, key: i, schema: one.items });
-        places(item, one.items, found, depth + 1);
+        found.push({ container: value, key: i, schema: target.items });
+        places(item, target.items, found, depth + 1);
       });
     } else if (typeof value === 'object' && value !== null) {
       for (const key of Object.keys(value)) {
         if (depth === 0 && (key === 'kind' || key === 'apiVersion')) continue;
-        const member = one.properties?.[key] ?? one.additionalProperties;
+        const member = target.properties?.[key] ?? target.additionalProperties;
         found.push({ container: value, key, schema: member });
         places(value[key], member, found, depth + 1);
       }
-      const absent = Object.keys(one.properties ?? {}).filter((key) => !(key in value));
-      if (absent.length > 0) found.push({ container: value, absent, schema: one });
+      const absent = Object.keys(target.properties ?? {}).filter((key) => !(key in value));
+      if (absent.length > 0) found.push({ container: value, absent, schema: target });
     }
     return found;
   }

@@ -24,10 +24,10 @@ const core = config.makeApiClient(k8s.CoreV1Api);
 const sorted = (value) =>
   JSON.stringify(
     value,
-    (_key, one) =>
-      one && typeof one === 'object' && !Array.isArray(one)
-        ? Object.fromEntries(Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1)))
-        : one,
+    (_key, member) =>
+      member && typeof member === 'object' && !Array.isArray(member)
+        ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+        : member,
     1,
   );
 
@@ -38,7 +38,7 @@ async function invoke(api, method, parameters = {}, contentType = undefined) {
     return api[method](parameters, options);
   }
   const [, names] = /\(([^)]*)\)/.exec(api[method].toString());
-  const order = names.split(',').map((one) => one.trim().split(/\s*=/)[0].replace(/^_/, ''));
+  const order = names.split(',').map((name) => name.trim().split(/\s*=/)[0].replace(/^_/, ''));
   const values = order.map((name) => parameters[name]);
   const options = order.findIndex((name) => name.startsWith('options'));
   values[options] = contentType ? { headers: { 'Content-Type': contentType } } : { headers: {} };
@@ -117,10 +117,10 @@ async function playCore() {
   const list = (more) => invoke(core, 'listNamespacedConfigMap', { namespace, ...more });
   for (const number of [1, 2, 3]) await create(configMap(`page-${number}`, {}));
   const first = await list({ limit: 2 });
-  await step('first page', () => first.items.map((one) => one.metadata.name));
+  await step('first page', () => first.items.map(({ metadata }) => metadata.name));
   const token = first.metadata._continue ?? first.metadata.continue;
   await step('second page', async () =>
-    (await list({ _continue: token, continue: token })).items.map((one) => one.metadata.name),
+    (await list({ _continue: token, continue: token })).items.map(({ metadata }) => metadata.name),
   );
   await step(
     'field selector',
@@ -320,7 +320,7 @@ async function playKinds() {
       const api = config.makeApiClient(k8s[name]);
       const methods = Object.getOwnPropertyNames(Object.getPrototypeOf(api));
       const lists = methods.filter((method) => /^list(?!.*Custom)/.test(method));
-      for (const method of lists.filter((one) => !one.endsWith('WithHttpInfo')).sort()) {
+      for (const method of lists.filter((list) => !list.endsWith('WithHttpInfo')).sort()) {
         const found = await invoke(api, method, { namespace }).catch((error) => error);
         lines.push(
           `${name}.${method}: ${found.items?.length ?? found.code ?? found.statusCode ?? found}`,
