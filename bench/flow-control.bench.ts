@@ -71,7 +71,7 @@ function median(
     }
     samples.push(((performance.now() - start) * 1e6) / 512);
   }
-  return Math.round(samples.sort((one, other) => one - other)[samples.length / 2] ?? 0);
+  return Math.round(samples.sort((left, right) => left - right)[samples.length / 2] ?? 0);
 }
 
 const everybody = ['system:authenticated'];
@@ -84,8 +84,8 @@ const rows: readonly (readonly [string, FlowRequest[]])[] = [
 ];
 for (const [name, requests] of rows) {
   for (const atOnce of [1, 16]) {
-    const [one, other] = [median(plain, requests, atOnce), median(fair, requests, atOnce)];
-    console.log(`${name}, ${atOnce} at once: fair ${other} ns, plain limit ${one} ns`);
+    const [plainNs, fairNs] = [median(plain, requests, atOnce), median(fair, requests, atOnce)];
+    console.log(`${name}, ${atOnce} at once: fair ${fairNs} ns, plain limit ${plainNs} ns`);
   }
 }
 fair.close();

@@ -70,7 +70,7 @@ function readOptions(): Options {
     only: new Set(values.only.split(',')),
     seconds: Number(values.seconds),
     objects: Number(values.objects),
-    protocols: values.protocols.split(',').map((one) => (one === 'h1' ? 'h1' : 'h2')),
+    protocols: values.protocols.split(',').map((protocol) => (protocol === 'h1' ? 'h1' : 'h2')),
     clients: numbers(values.clients),
     watchers: numbers(values.watchers),
     json: values.json,

@@ -56,7 +56,7 @@ function median(user: { name: string; groups: string[] }, resource: string): num
     for (let at = 0; at < batch; at++) authorizer.authorize(attributes);
     samples.push(((performance.now() - start) * 1_000) / batch);
   }
-  return samples.sort((one, other) => one - other)[samples.length / 2]!;
+  return samples.sort((left, right) => left - right)[samples.length / 2]!;
 }
 
 const show = (what: string, value: number) => console.log(`${what}: ${value.toFixed(2)} us`);
