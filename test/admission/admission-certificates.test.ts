@@ -45,8 +45,11 @@ describe('certificates', async () => {
     };
     const signs = roleOf('ClusterRole', 'signs', { rules: [signing] });
     await mustCreate(server, `${rbacPath}/clusterroles`, signs);
-    const one = bindingOf('ClusterRoleBinding', 'signs', { role: 'signs', subjects: ['approver'] });
-    await mustCreate(server, `${rbacPath}/clusterrolebindings`, one);
+    const binding = bindingOf('ClusterRoleBinding', 'signs', {
+      role: 'signs',
+      subjects: ['approver'],
+    });
+    await mustCreate(server, `${rbacPath}/clusterrolebindings`, binding);
     await mustCreate(server, path, certificateRequest('r', 'example.com/x'));
   });
   const path = '/apis/certificates.svc.io/v1/certificatesigningrequests';
@@ -102,8 +105,8 @@ describe('certificates', async () => {
       expect(answer.body.message).toBe(
         `certificatesigningrequests.certificates.svc.io "m" is forbidden: use of ${signer} signer with system:masters group is not allowed`,
       );
-      const other = await server.post(path, certificateRequest(`o${tag}`, signer));
-      expect(other.status).toBe(201);
+      const harmless = await server.post(path, certificateRequest(`o${tag}`, signer));
+      expect(harmless.status).toBe(201);
       const elsewhere = certificateRequest(`e${tag}`, 'example.com/x', masters);
       expect((await server.post(path, elsewhere)).status).toBe(201);
     },

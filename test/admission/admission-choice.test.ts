@@ -61,8 +61,8 @@ test('ADM-1: the flags set the default toleration seconds', async () => {
 });
 
 test('ADM-1: AlwaysAdmit refuses nothing', async () => {
-  await within({ disabled, enabled: ['AlwaysAdmit'] }, async (one, core) => {
-    expect((await one.post(`${core}/configmaps`, configMap('c'))).status).toBe(201);
+  await within({ disabled, enabled: ['AlwaysAdmit'] }, async (permissive, core) => {
+    expect((await permissive.post(`${core}/configmaps`, configMap('c'))).status).toBe(201);
   });
 });
 
@@ -259,7 +259,7 @@ test('ADM-1: OwnerReferencesPermissionEnforcement requires rights to delete and 
   const blocking = [{ ...ownerReference, blockOwnerDeletion: true }];
   const created = (kind: string) => ({
     ...configMap('n'),
-    metadata: { name: 'n', ownerReferences: blocking.map((one) => ({ ...one, kind })) },
+    metadata: { name: 'n', ownerReferences: blocking.map((reference) => ({ ...reference, kind })) },
   });
   const held = await server.post(path, created('Deployment'), as('writer'));
   expect(held.status).toBe(403);

@@ -112,7 +112,7 @@ describe('EventRateLimit', () => {
       { clock },
     );
     const namespace = await freshNamespace(server);
-    const other = `/api/v1/namespaces/${namespace}/events`;
+    const otherEvents = `/api/v1/namespaces/${namespace}/events`;
     const post = (path: string, body: JsonObject, headers = {}) =>
       server.post(path, body, { headers });
     expect((await post(events, event('a'))).status).toBe(201);
@@ -129,12 +129,12 @@ describe('EventRateLimit', () => {
       ...event('d', 'pod-c'),
       involvedObject: { kind: 'Pod', name: 'd', namespace },
     };
-    const busy = await post(other, theirs);
+    const busy = await post(otherEvents, theirs);
     expect(busy.body.message).toBe(
       'Too many requests: limit reached on type User for key system:admin',
     );
     const as = { 'impersonate-user': 'ann', 'impersonate-group': 'system:masters' };
-    expect((await post(other, event('e', 'pod-d', 'elsewhere'), as)).status).not.toBe(429);
+    expect((await post(otherEvents, event('e', 'pod-d', 'elsewhere'), as)).status).not.toBe(429);
   });
 
   test('ADM-1: a configuration without limits is refused', async () => {
@@ -491,13 +491,13 @@ describe('pods', () => {
     const pods = '/api/v1/namespaces/default/pods';
     const made = await server.post(pods, pod('a'));
     expect(made.body.spec.tolerations).toEqual([toleration]);
-    const other = { tolerations: [{ key: 'other', operator: 'Exists' }] };
-    const refused = await server.post(pods, pod('b', other));
+    const unlisted = { tolerations: [{ key: 'other', operator: 'Exists' }] };
+    const refused = await server.post(pods, pod('b', unlisted));
     expect(refused.body.message).toContain('conflict with its cluster whitelist');
     const own = { 'scheduler.alpha.svc.io/tolerationsWhitelist': '' };
     const metadata = { annotations: own };
     await server.patch('/api/v1/namespaces/default', { metadata }, 'merge');
-    expect((await server.post(pods, pod('c', other))).status).toBe(201);
+    expect((await server.post(pods, pod('c', unlisted))).status).toBe(201);
   });
 });
 

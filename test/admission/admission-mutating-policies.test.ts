@@ -307,9 +307,9 @@ describe('ADM-3: mutating policies', () => {
 
   test('ADM-3: with the gate off the kinds are served but have no effect', async () => {
     const plain = await withServer({ runtimeConfig });
-    const other = await policyKit(plain, 'Mutating');
-    await other.bound({ mutations: [labels('"a": "b"')] });
-    const made = await plain.post(other.maps, configMap('a'));
+    const plainKit = await policyKit(plain, 'Mutating');
+    await plainKit.bound({ mutations: [labels('"a": "b"')] });
+    const made = await plain.post(plainKit.maps, configMap('a'));
     expect(made.body.metadata.labels).toBeUndefined();
     const stable = await withServer();
     const path = `/apis/${registration}/v1alpha1/mutatingadmissionpolicies`;

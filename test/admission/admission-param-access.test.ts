@@ -76,8 +76,8 @@ test('ADM-3: a policy cannot name parameters that its author may not read', asyn
   await withdraw();
   const path = `${policies}/${(body['metadata'] as JsonObject)['name']}`;
   // A policy that already refers to the parameters may be changed in other ways.
-  const other = { spec: { validations: [{ expression: 'params != null' }] } };
-  expect((await server.patch(path, other, 'merge', jane)).status).toBe(200);
+  const otherChange = { spec: { validations: [{ expression: 'params != null' }] } };
+  expect((await server.patch(path, otherChange, 'merge', jane)).status).toBe(200);
   const elsewhere = { spec: { paramKind: { apiVersion: 'v1', kind: 'ConfigMap' } } };
   const moved = await server.patch(path, elsewhere, 'merge', jane);
   expect(causesOf(moved)[0]).toContain('(kind=ConfigMap, apiVersion=v1)');

@@ -121,8 +121,8 @@ describe('plugins that run by default', async () => {
     });
 
     test('ADM-1: only one class can be the default', async () => {
-      const one = priorityClass('usual', { value: 5, globalDefault: true });
-      await created(classes, one);
+      const usual = priorityClass('usual', { value: 5, globalDefault: true });
+      await created(classes, usual);
       expect(
         await refusal(classes, priorityClass('other', { value: 6, globalDefault: true })),
       ).toBe(
@@ -319,7 +319,7 @@ describe('LimitRanger', async () => {
       ],
     };
     const { body } = await server.post<ResponseOf<Pod>>(`${core}/pods`, pod('p', spec));
-    expect(body.spec.containers.map((one) => one.resources)).toEqual([
+    expect(body.spec.containers.map(({ resources }) => resources)).toEqual([
       { limits: { cpu: '2', memory: '1Gi' }, requests: { cpu: '500m', memory: '1Gi' } },
       { limits: { cpu: '1', memory: '1Gi' }, requests: { cpu: '1', memory: '1Gi' } },
     ]);

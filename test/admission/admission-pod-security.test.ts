@@ -105,8 +105,8 @@ test('ADM-1: existing pods can be updated, except for their image', async () => 
 test('ADM-1: a stricter namespace level lists the pods that violate it', async () => {
   const core = await withPolicy({});
   const name = core.split('/').at(-1);
-  for (const one of ['b', 'a', 'c']) {
-    await mustCreate(server, `${core}/pods`, pod(one, { hostNetwork: true }));
+  for (const podName of ['b', 'a', 'c']) {
+    await mustCreate(server, `${core}/pods`, pod(podName, { hostNetwork: true }));
   }
   await mustCreate(server, `${core}/pods`, pod('d', { hostPID: true, hostNetwork: true }));
   const demand = (level: string) =>

@@ -242,8 +242,8 @@ describe('ADM-1: scopes', () => {
 
 test('ADM-1: events never count, and quotas of other namespaces are independent', async () => {
   const core = await withQuota({ configmaps: '0', 'count/events': '0' });
-  const other = await freshNamespace(server);
-  await mustCreate(server, `/api/v1/namespaces/${other}/configmaps`, configMap('a'));
+  const otherNamespace = await freshNamespace(server);
+  await mustCreate(server, `/api/v1/namespaces/${otherNamespace}/configmaps`, configMap('a'));
   const namespace = core.split('/').at(-1);
   await mustCreate(server, `${core}/events`, {
     apiVersion: 'v1',

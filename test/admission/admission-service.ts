@@ -42,7 +42,8 @@ export async function startAdmissionService(hosts?: readonly string[]): Promise<
   const service = await startWebhookService(hosts);
   const answers = new Map<string, (call: Received) => Reply>();
   const pathOf = (call: Received) => call.path.split('?', 1)[0] ?? '';
-  service.answer = (call) => (answers.get(pathOf(call)) ?? ((one) => reviewed(one, {})))(call);
+  service.answer = (call) =>
+    (answers.get(pathOf(call)) ?? ((review) => reviewed(review, {})))(call);
   return {
     url: service.url,
     caBundle: Buffer.from(service.caPem).toString('base64'),

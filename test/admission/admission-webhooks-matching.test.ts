@@ -439,10 +439,10 @@ describe('ADM-2: clientConfig', () => {
     expect(own.received[0]?.headers.host).toBe(`${name}:${port}`);
     await unhook();
     // A certificate for the address is not valid for the Service.
-    const other = { service: { ...at, port: Number(new URL(service.url).port) } };
+    const otherConfig = { service: { ...at, port: Number(new URL(service.url).port) } };
     await hooked('validating', {
       path: '/v',
-      clientConfig: { ...other, caBundle: service.caBundle },
+      clientConfig: { ...otherConfig, caBundle: service.caBundle },
     });
     const message = await failing();
     expect(message).toContain(`Post "https://${name}:`);

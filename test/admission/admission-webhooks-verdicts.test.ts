@@ -145,7 +145,7 @@ describe('ADM-2: warnings and audit annotations', () => {
     expect(answer.status).toBe(201);
     const [configuration] = (
       await server.get('/apis/admissionregistration.svc.io/v1/mutatingwebhookconfigurations')
-    ).body.items.map((one: { metadata: { name: string } }) => one.metadata.name);
+    ).body.items.map((item: { metadata: { name: string } }) => item.metadata.name);
     const done = (await folder.of(id)).find(({ stage }) => stage === 'ResponseComplete');
     expect(done?.annotations).toMatchObject({
       'a.example.com/k': 'm',

@@ -92,7 +92,7 @@ describe('ADM-1: the account of a pod', () => {
         containers: [{ name: 'main', image: 'x', volumeMounts: [own] }],
       }),
     );
-    expect(spec.volumes.map((one) => one.name)).toEqual(['own']);
+    expect(spec.volumes.map(({ name }) => name)).toEqual(['own']);
     expect(spec.containers[0].volumeMounts).toEqual([own]);
   });
 

@@ -45,7 +45,7 @@ test('ADM-4: /apis and /apis/<group> list aggregated groups by priority', async 
     spec: { groupPriorityMinimum: 200, versionPriority: 900 },
   });
   const { body } = await server.get('/apis');
-  const names = body.groups.map((one: { name: string }) => one.name);
+  const names = body.groups.map((listed: { name: string }) => listed.name);
   expect(names.slice(0, 3)).toEqual(['apiregistration.svc.io', group, 'apps']);
   const versions = [
     { groupVersion: `${group}/v1beta1`, version: 'v1beta1' },
@@ -53,14 +53,14 @@ test('ADM-4: /apis and /apis/<group> list aggregated groups by priority', async 
   ];
   const expected = { name: group, versions, preferredVersion: versions[0] };
   expect(body.groups[1]).toEqual(expected);
-  const one = await server.get(`/apis/${group}`);
-  expect(one.body).toEqual({ kind: 'APIGroup', apiVersion: 'v1', ...expected });
+  const single = await server.get(`/apis/${group}`);
+  expect(single.body).toEqual({ kind: 'APIGroup', apiVersion: 'v1', ...expected });
   const local = await server.get('/apis/apps');
   expect(local.body.preferredVersion.version).toBe('v1');
   const item = await aggregated(group, ({ versions: all }) => all.length === 2);
   expect(item.versions.map((version) => version.version)).toEqual(['v1beta1', 'v1']);
   const all = (await server.get('/apis', { accept })).body.items.map(
-    (one: ApiObject) => one.metadata.name,
+    (object: ApiObject) => object.metadata.name,
   );
   expect(all.slice(0, 3)).toEqual(['apiregistration.svc.io', group, 'apps']);
   for (const name of ['v1', 'v1beta1']) await server.remove(`${apiServices}/${name}.${group}`);

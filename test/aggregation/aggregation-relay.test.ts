@@ -87,10 +87,10 @@ test('ADM-4: a watch outlives the request timeout and ends with its server', asy
   };
   const watch = await server.watch(`${things}?watch=1`);
   await watch.until((events) => events.length === 1);
-  const other = server.get(`${things}/other`);
+  const relayed = server.get(`${things}/other`);
   await eventually(async () => extension.got.length === 2, 'a request beside the watch');
   clock.skip(requestTimeoutMs);
-  expect((await other).status).toBe(504);
+  expect((await relayed).status).toBe(504);
   end();
   await watch.ended;
   expect(watch.events.map(({ type }) => type)).toEqual(['ADDED', 'DELETED']);
@@ -440,14 +440,17 @@ test('ADM-4: unsupported upgrade requests are answered as plain requests', async
 });
 
 test('ADM-4: identity headers go only to the server that the APIService trusts', async () => {
-  const other = { ...extension, caBundle: '' };
-  await handOver(server, other, { group: 'untrusted.example.com', spec: { caBundle: undefined } });
+  const untrusted = { ...extension, caBundle: '' };
+  await handOver(server, untrusted, {
+    group: 'untrusted.example.com',
+    spec: { caBundle: undefined },
+  });
   const answer = await server.get('/apis/untrusted.example.com/v1/things');
   expect(answer.status).toBe(503);
   expect(answer.text).toContain('error trying to reach service: tls: failed to verify certificate');
   expect(extension.got).toEqual([]);
   const open = { caBundle: undefined, insecureSkipTLSVerify: true };
-  await handOver(server, other, { group: 'open.example.com', spec: open });
+  await handOver(server, untrusted, { group: 'open.example.com', spec: open });
   expect((await server.get('/apis/open.example.com/v1')).status).toBe(200);
   const leaf = { ...extension, caBundle: extension.leafBundle };
   await handOver(server, leaf, { group: 'leaf.example.com' });

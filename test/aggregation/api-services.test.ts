@@ -55,9 +55,9 @@ test('every served group version has a local APIService', async () => {
   });
   const { groups } = (await server.get('/apis')).body;
   const names: string[] = groups
-    .filter((one: { name: string }) => one.name !== group)
-    .flatMap((one: { name: string; versions: { version: string }[] }) =>
-      one.versions.map((of: { version: string }) => `${of.version}.${one.name}`),
+    .filter((apiGroup: { name: string }) => apiGroup.name !== group)
+    .flatMap((apiGroup: { name: string; versions: { version: string }[] }) =>
+      apiGroup.versions.map((of: { version: string }) => `${of.version}.${apiGroup.name}`),
     );
   for (const name of names) await read(name);
   const table = await server.get(`${services}/v1.apps`, {

@@ -113,9 +113,9 @@ export async function startExtensionServer(
       shown = (request.socket as TLSSocket).getPeerCertificate() as ExtensionServer['shown'];
       const [path = '', query = ''] = (request.url ?? '').split('?', 2);
       const lines = request.rawHeaders;
-      const one = { request, response, path, query: new URLSearchParams(query), lines };
-      if (!isOwn(request)) got.push(one);
-      if ((isOwn(request) ? extension.answerOwn : extension.answer)(one) !== false) return;
+      const call = { request, response, path, query: new URLSearchParams(query), lines };
+      if (!isOwn(request)) got.push(call);
+      if ((isOwn(request) ? extension.answerOwn : extension.answer)(call) !== false) return;
       const [, root, group, version, ...rest] = path.split('/');
       if (root === 'apis' && version !== undefined && rest.length === 0) {
         json(response, resourceList(`${group}/${version}`, 'things'));

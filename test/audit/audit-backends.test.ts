@@ -31,7 +31,7 @@ async function serverOf(change: Parameters<typeof startTestServer>[0]): Promise<
 
 async function count(server: TestServer, series: string): Promise<number> {
   const { text } = await server.get('/metrics');
-  const line = text.split('\n').find((one) => one.startsWith(`${series} `));
+  const line = text.split('\n').find((sample) => sample.startsWith(`${series} `));
   return Number(line?.split(' ')[1] ?? 0);
 }
 
@@ -73,7 +73,7 @@ describe('webhook', async () => {
     expect(names).toEqual(['w0', 'w1', 'w2']);
     expect(first?.body.items[0]).not.toHaveProperty('kind');
     await server.stop();
-    expect(events().map((one) => one.objectRef.name)).toEqual(['w0', 'w1', 'w2', 'w3', 'w4']);
+    expect(events().map(({ objectRef }) => objectRef.name)).toEqual(['w0', 'w1', 'w2', 'w3', 'w4']);
   });
 
   test('OPS-2: a service is trusted by its own certificate, without its authority', async () => {
@@ -169,7 +169,7 @@ describe('log', () => {
     const line = await eventually(async () =>
       readFileSync(folder.logPath, 'utf8')
         .split('\n')
-        .find((one) => one.includes(`id="${id}" stage="ResponseComplete"`)),
+        .find((text) => text.includes(`id="${id}" stage="ResponseComplete"`)),
     );
     expect(line.replace(/^\S+ /, '')).toBe(
       `AUDIT: id="${id}" stage="ResponseComplete" ip="127.0.0.1" method="list" user="system:admin" groups="\\"system:masters\\",\\"system:authenticated\\"" as="<self>" asgroups="<lookup>" user-agent="me \\"you\\"" namespace="default" uri="${maps}" response="200"`,
@@ -186,7 +186,7 @@ describe('log', () => {
     for (let index = 0; index < 4; index += 1) await server.post(maps, configMap(`b${index}`));
     expect(folder.events()).toEqual([]);
     await server.stop();
-    const names = folder.events().map((one) => one.objectRef.name);
+    const names = folder.events().map(({ objectRef }) => objectRef.name);
     expect(names).toEqual(['b0', 'b1', 'b2', 'b3']);
   });
 

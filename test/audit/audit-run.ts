@@ -74,8 +74,8 @@ export function auditFolder(
       .map((line) => JSON.parse(line));
   const of: AuditFolder['of'] = (auditId, last = 'ResponseComplete') =>
     eventually(async () => {
-      const found = events().filter((one) => one.auditID === auditId);
-      return found.some((one) => one.stage === last) ? found : undefined;
+      const found = events().filter((event) => event.auditID === auditId);
+      return found.some(({ stage }) => stage === last) ? found : undefined;
     }, `stage ${last} of ${auditId}`);
   return {
     directory,

@@ -283,7 +283,7 @@ test('OPS-2: deprecated versions and issued tokens are annotated', async () => {
 
 test('OPS-2: use of a Secret-based token is annotated', async () => {
   const own = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
-  const other = await withServer({
+  const auditedServer = await withServer({
     audit: own.settings,
     controllers: ['serviceaccount-controller', 'serviceaccount-token-controller'],
   });
@@ -294,15 +294,15 @@ test('OPS-2: use of a Secret-based token is annotated', async () => {
     metadata: { name: 't', annotations: { 'svc.io/service-account.name': 'old' } },
   };
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'old' } };
-  await other.post('/api/v1/namespaces/default/serviceaccounts', account);
-  await other.post('/api/v1/namespaces/default/secrets', secret);
+  await auditedServer.post('/api/v1/namespaces/default/serviceaccounts', account);
+  await auditedServer.post('/api/v1/namespaces/default/secrets', secret);
   const token = await eventually(async () => {
-    const { body } = await other.get('/api/v1/namespaces/default/secrets/t');
+    const { body } = await auditedServer.get('/api/v1/namespaces/default/secrets/t');
     const held = body.data?.token;
     return held === undefined ? undefined : Buffer.from(held, 'base64').toString();
   }, 'the token in the Secret');
   const { id, headers } = named();
-  await other.get('/api', { token, headers });
+  await auditedServer.get('/api', { token, headers });
   const event = await own.lastOf(id);
   expect(event.annotations['authentication.svc.io/legacy-token']).toBe(
     'system:serviceaccount:default:old',
@@ -319,10 +319,10 @@ test('OPS-2: an unexpected failure is stage Panic, and only the log has its caus
     if (isArmed && isWriting()) throw new Error('no time');
     return systemClock.now();
   };
-  const other = await withServer({ audit: own.settings, clock: { ...systemClock, now } });
+  const auditedServer = await withServer({ audit: own.settings, clock: { ...systemClock, now } });
   isArmed = true;
   const { id, headers } = named();
-  const answer = await other.post(maps, configMap('never'), { headers });
+  const answer = await auditedServer.post(maps, configMap('never'), { headers });
   expect(answer.status).toBe(500);
   expect(answer.text).not.toContain('no time');
   const events = await own.of(id, 'Panic');
@@ -344,10 +344,10 @@ test('OPS-2: a path of - means standard output', async () => {
     return true;
   });
   try {
-    const other = await startTestServer({ audit: own.settings });
+    const auditedServer = await startTestServer({ audit: own.settings });
     const { id, headers } = named();
-    await other.get('/version', { headers });
-    await other.stop();
+    await auditedServer.get('/version', { headers });
+    await auditedServer.stop();
     const events = lines.filter((line) => line.includes(id)).map((line) => JSON.parse(line));
     expect(stages(events)).toEqual(['RequestReceived', 'ResponseComplete']);
   } finally {
@@ -360,9 +360,9 @@ test('OPS-2: kube-apiserver’s names are used in the kubernetes dialect', async
   const own = untilEnd(
     auditFolder({ apiVersion: 'audit.k8s.io/v1', rules: [{ level: 'Metadata' }] }),
   );
-  const other = await withServer({ audit: own.settings, dialect: 'kubernetes' });
+  const auditedServer = await withServer({ audit: own.settings, dialect: 'kubernetes' });
   const { id, headers } = named();
-  await other.get(maps, { headers });
+  await auditedServer.get(maps, { headers });
   expect(await own.lastOf(id)).toMatchObject({
     apiVersion: 'audit.k8s.io/v1',
     annotations: { 'authorization.k8s.io/decision': 'allow' },
@@ -372,9 +372,9 @@ test('OPS-2: kube-apiserver’s names are used in the kubernetes dialect', async
 test('OPS-2: a slow request is annotated with its latency', async () => {
   const own = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
   const clock = quickClock(1);
-  const other = await withServer({ audit: own.settings, clock });
+  const auditedServer = await withServer({ audit: own.settings, clock });
   const { id, headers } = named();
-  const watch = await other.watch(`${maps}?watch=1`, { headers });
+  const watch = await auditedServer.watch(`${maps}?watch=1`, { headers });
   await own.of(id, 'ResponseStarted');
   clock.skip(90_000);
   watch.close();

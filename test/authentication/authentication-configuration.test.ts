@@ -21,7 +21,9 @@ type Part = Record<string, unknown>;
 
 const clock = quickClock(20);
 const provider = await untilEnd(startProvider());
-const other = await untilEnd(startProvider({ keys: [await signingPair('ES256', 'other')] }));
+const secondProvider = await untilEnd(
+  startProvider({ keys: [await signingPair('ES256', 'other')] }),
+);
 // Each server polls its files on the quick clock, so none may outlive its test.
 
 /** An authenticator of a provider, with changes. */
@@ -260,10 +262,10 @@ describe('AUTHN-8: the user of a token', () => {
   });
 
   test('AUTHN-8: may be issued by several providers with any algorithm', async () => {
-    const started = await start({ jwt: [authenticator({}), authenticator({}, other)] });
+    const started = await start({ jwt: [authenticator({}), authenticator({}, secondProvider)] });
     expect((await userOf(started, await provider.token({ sub: 'a' }))).username).toBe('a');
-    expect((await userOf(started, await other.token({ sub: 'b' }))).username).toBe('b');
-    const [theirs] = other.keys;
+    expect((await userOf(started, await secondProvider.token({ sub: 'b' }))).username).toBe('b');
+    const [theirs] = secondProvider.keys;
     const crossed = await provider.token({ sub: 'c' }, { by: theirs! });
     expect(await statusOf(started, crossed)).toBe(401);
   });
@@ -350,7 +352,8 @@ async function reloads({ server }: Started, status: 'success' | 'failure') {
   const { text } = await server.get('/metrics');
   const numberOf = (name: string) => {
     const prefix = `apiserver_authentication_config_controller_${name}{apiserver_id_hash="sha256:`;
-    const isWanted = (one: string) => one.startsWith(prefix) && one.includes(`status="${status}"`);
+    const isWanted = (sample: string) =>
+      sample.startsWith(prefix) && sample.includes(`status="${status}"`);
     const line = text.split('\n').find(isWanted);
     return Number(line?.split(' ')[1] ?? 0);
   };
@@ -367,16 +370,18 @@ describe('AUTHN-8: the file', () => {
   test('AUTHN-8: is reloaded', async () => {
     const started = await startWith({});
     expect(await reloads(started, 'success')).toEqual({ total: 0, lastSeconds: 0 });
-    started.write({ jwt: [authenticator({}, other)] });
+    started.write({ jwt: [authenticator({}, secondProvider)] });
     await reloaded(started, 'success', 1);
     const { lastSeconds } = await reloads(started, 'success');
     expect(Math.abs(lastSeconds - clock.now() / 1000)).toBeLessThan(10);
-    expect(await statusOf(started, await other.token({ sub: 'b' }))).toBe(201);
+    expect(await statusOf(started, await secondProvider.token({ sub: 'b' }))).toBe(201);
     expect(await statusOf(started, await provider.token({ sub: 'jane' }))).toBe(401);
     const username = { claim: 'sub', prefix: 'other:' };
-    started.write({ jwt: [authenticator({ claimMappings: { username } }, other)] });
+    started.write({ jwt: [authenticator({ claimMappings: { username } }, secondProvider)] });
     await reloaded(started, 'success', 2);
-    expect((await userOf(started, await other.token({ sub: 'b' }))).username).toBe('other:b');
+    expect((await userOf(started, await secondProvider.token({ sub: 'b' }))).username).toBe(
+      'other:b',
+    );
     expect(started.lines.join('\n')).toContain('reloaded authentication config');
     expect((await reloads(started, 'failure')).total).toBe(0);
   });
@@ -425,7 +430,7 @@ jwt:
       expect((await started.server.get('/livez', { token: undefined })).status).toBe(200);
     }
     expect((await reloads(started, 'success')).total).toBe(0);
-    started.write({ jwt: [authenticator({}, other)] });
+    started.write({ jwt: [authenticator({}, secondProvider)] });
     await reloaded(started, 'success', 1);
   });
 
@@ -473,8 +478,8 @@ describe('AUTHN-8: startup', () => {
     expect(await problemOf({ jwt: [authenticator({ issuer })] })).toContain(
       'URL must not overlap with disallowed issuers: [https://svc.default.svc]',
     );
-    const one = authenticator({});
-    expect(await problemOf({ jwt: Array.from({ length: 65 }, () => one) })).toContain(
+    const entry = authenticator({});
+    expect(await problemOf({ jwt: Array.from({ length: 65 }, () => entry) })).toContain(
       'jwt: Too many: 65: must have at most 64 items',
     );
     const username = { expression: 'claims.email' };

@@ -138,11 +138,11 @@ describe('authentication', () => {
   });
 
   test('AUTHN-4: the authenticator is off by default', async () => {
-    const other = await startTestServer();
+    const defaultServer = await startTestServer();
     const made = tokenOf();
-    expect((await other.post(secrets, made.object)).status).toBe(201);
-    const answer = await other.post(reviews, review, { token: made.token });
-    await other.stop();
+    expect((await defaultServer.post(secrets, made.object)).status).toBe(201);
+    const answer = await defaultServer.post(reviews, review, { token: made.token });
+    await defaultServer.stop();
     expect(answer.status).toBe(401);
   });
 });
@@ -163,10 +163,10 @@ describe('tokencleaner', () => {
 
   test('AUTHN-4: ignores Secrets of other types', async () => {
     const expiration = '2001-01-01T00:00:00Z';
-    const other = await create(tokenOf({ expiration }), { type: 'Opaque' });
+    const opaque = await create(tokenOf({ expiration }), { type: 'Opaque' });
     const past = await create(tokenOf({ expiration }));
     await eventually(async () => (await server.get(past.path)).status === 404);
-    expect((await server.get(other.path)).status).toBe(200);
+    expect((await server.get(opaque.path)).status).toBe(200);
   });
 });
 
@@ -200,8 +200,8 @@ describe('bootstrapsigner', () => {
     };
     const answer = await server.post('/api/v1/namespaces/svc-public/configmaps', object);
     expect(answer.status, answer.text).toBe(201);
-    const one = await create(tokenOf(signer));
-    const two = await create(tokenOf({ ...signer, expiration: inMs(1500) }));
+    const first = await create(tokenOf(signer));
+    const second = await create(tokenOf({ ...signer, expiration: inMs(1500) }));
     await create(tokenOf());
     const signedBy = async (...tokens: Token[]) =>
       eventually(async () => {
@@ -212,20 +212,20 @@ describe('bootstrapsigner', () => {
         const wanted = tokens.map(({ id }) => `jws-kubeconfig-${id}`).sort();
         return keys.join() === wanted.join() && data;
       }, `signatures of ${tokens.length}`);
-    const data = await signedBy(one, two);
+    const data = await signedBy(first, second);
     expect(data['other']).toBe('stays');
-    for (const { id, token } of [one, two]) {
+    for (const { id, token } of [first, second]) {
       expect(verify(kubeconfig, data[`jws-kubeconfig-${id}`] ?? '', token)).toBe(true);
       expect(verify(`${kubeconfig} `, data[`jws-kubeconfig-${id}`] ?? '', token)).toBe(false);
     }
-    await signedBy(one);
+    await signedBy(first);
     await server.patch(clusterInfo, { data: { kubeconfig: 'new' } }, 'merge');
     await eventually(async () => {
-      const jws = (await readAnonymously())[`jws-kubeconfig-${one.id}`] ?? '';
-      return verify('new', jws, one.token);
+      const jws = (await readAnonymously())[`jws-kubeconfig-${first.id}`] ?? '';
+      return verify('new', jws, first.token);
     });
     const isInTime = await onceWithin(1000, async (round) => {
-      const own = round === 0 ? one : await create(tokenOf(signer));
+      const own = round === 0 ? first : await create(tokenOf(signer));
       if (round > 0) await signedBy(own);
       const startMs = performance.now();
       await server.remove(own.path);

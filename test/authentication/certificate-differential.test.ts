@@ -93,8 +93,8 @@ function compare(options: {
     if (seen.has(key) || seen.size >= comparisonsMax) continue;
     seen.add(key);
     if (!hasOpenssl) continue;
-    const other = subjectByOpenssl(options.kind, input, options.form);
-    expect(other && sorted(other), where).toEqual(sorted(accepted));
+    const expected = subjectByOpenssl(options.kind, input, options.form);
+    expect(expected && sorted(expected), where).toEqual(sorted(accepted));
   }
   // A mutator whose results are all invalid, or all valid, would compare nothing.
   expect(seen.size, `seed ${seed}`).toBeGreaterThan(10);
@@ -135,11 +135,11 @@ test('TRUST-5: OpenSSL reads the same subject in every accepted certificate', { 
 
 test('TRUST-5: OpenSSL picks the same block of every accepted PEM text', { timeout }, () => {
   const type = 'CERTIFICATE REQUEST';
-  const [pem = '', other = ''] = names.map((name) => pemOf(type, forgeRequest({ name })));
+  const [pem = '', donor = ''] = names.map((name) => pemOf(type, forgeRequest({ name })));
   compare({
     kind: 'req',
     form: 'PEM',
-    make: (random) => Buffer.from(mutatedPem(pem, { other, random })),
+    make: (random) => Buffer.from(mutatedPem(pem, { other: donor, random })),
     read(input) {
       const block = onlyPemBlock(input.toString('latin1'));
       const bytes = block?.type === type ? pemBytes(block) : undefined;

@@ -82,11 +82,11 @@ describe('tokens of an external signer', () => {
     expect(jwks.headers['cache-control']).toMatch(/^public, max-age=3[56]\d\d$/);
     const known = await running.get('/.well-known/openid-configuration');
     expect(known.body).toMatchObject({ issuer, id_token_signing_alg_values_supported: ['RS256'] });
-    for (const { path, body: one } of [
+    for (const { path, body: expected } of [
       { path: '/openid/v1/jwks/', body: jwks.body },
       { path: '/.well-known/openid-configuration/', body: known.body },
     ]) {
-      expect((await running.get(path)).body, path).toEqual(one);
+      expect((await running.get(path)).body, path).toEqual(expected);
     }
   });
 

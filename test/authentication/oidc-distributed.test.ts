@@ -85,8 +85,8 @@ const pointing = (claims: Record<string, unknown> = {}) =>
 
 async function groupsOf(claims?: Record<string, unknown>): Promise<string[]> {
   const got = await eventually(async () => {
-    const one = await whoAmI(await pointing(claims));
-    return one.status === 201 ? one : undefined;
+    const reply = await whoAmI(await pointing(claims));
+    return reply.status === 201 ? reply : undefined;
   }, 'the token to be accepted');
   return got.body.status.userInfo.groups;
 }
@@ -124,7 +124,7 @@ describe('AUTHN-7: distributed group claims', () => {
     asked = [];
     const token = await pointing();
     const all = await Promise.all(Array.from({ length: 10 }, () => whoAmI(token)));
-    expect(all.map((one) => one.status)).toEqual(all.map(() => 201));
+    expect(all.map((reply) => reply.status)).toEqual(all.map(() => 201));
     expect(asked.length).toBe(1);
   });
 
@@ -173,8 +173,8 @@ describe('AUTHN-7: distributed group claims', () => {
 
   test('AUTHN-7: may be of another issuer, which is discovered on demand', async () => {
     // The authorities of one provider are valid for the other.
-    const other = await untilEnd(startProvider({ certificateOf: provider }));
-    answer = () => other.token({ groups: ['theirs'] });
+    const secondProvider = await untilEnd(startProvider({ certificateOf: provider }));
+    answer = () => secondProvider.token({ groups: ['theirs'] });
     expect(await groupsOf()).toEqual(['g:theirs', 'system:authenticated']);
   });
 

@@ -5,19 +5,19 @@ import { untilEnd } from '../support/cleanup.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { signingPair, startProvider } from './oidc-provider.ts';
 
-const one = await untilEnd(startProvider());
-const other = await untilEnd(startProvider({ certificateOf: one }));
+const source = await untilEnd(startProvider());
+const elsewhere = await untilEnd(startProvider({ certificateOf: source }));
 const clock = quickClock(10);
 beforeEach(() => {
-  one.handler = undefined;
-  other.handler = undefined;
+  source.handler = undefined;
+  elsewhere.handler = undefined;
 });
 
 const fetched = (path: string, bearer?: string) =>
-  fetchText(`${one.url}${path}`, { authorities: one.caPem, clock }, bearer);
+  fetchText(`${source.url}${path}`, { authorities: source.caPem, clock }, bearer);
 
 test('AUTHN-7: a document is fetched with its cache lifetime', async () => {
-  one.handler = (request, response) => {
+  source.handler = (request, response) => {
     response.setHeader('cache-control', 'public, max-age=120, must-revalidate');
     response.end(`for ${request.headers.authorization}`);
     return true;
@@ -28,13 +28,13 @@ test('AUTHN-7: a document is fetched with its cache lifetime', async () => {
 
 test('AUTHN-7: a redirect is followed without the credential', async () => {
   const seen: (string | undefined)[] = [];
-  const targets: Record<string, string> = { '/a': '/b', '/b': `${other.url}/c` };
-  one.handler = (request, response) => {
+  const targets: Record<string, string> = { '/a': '/b', '/b': `${elsewhere.url}/c` };
+  source.handler = (request, response) => {
     seen.push(request.headers.authorization);
     response.writeHead(302, { location: targets[request.url ?? ''] }).end();
     return true;
   };
-  other.handler = (request, response) => {
+  elsewhere.handler = (request, response) => {
     seen.push(request.headers.authorization);
     response.end('there');
     return true;
@@ -46,19 +46,19 @@ test('AUTHN-7: a redirect is followed without the credential', async () => {
 test.each(['http://127.0.0.1/', 'file:///etc/passwd', '/again', '//', 'https://'])(
   'AUTHN-7: a redirect to %s is refused',
   async (location) => {
-    one.handler = (_, response) => {
+    source.handler = (_, response) => {
       response.writeHead(307, { location }).end();
       return true;
     };
-    const before = one.requests.length;
+    const before = source.requests.length;
     await expect(fetched('/')).rejects.toThrow(FetchError);
-    expect(one.requests.length - before).toBeLessThanOrEqual(6);
+    expect(source.requests.length - before).toBeLessThanOrEqual(6);
   },
 );
 
 test('AUTHN-7: an endless answer is cut off by size or by time', async () => {
   let open = true;
-  one.handler = (_, response) => {
+  source.handler = (_, response) => {
     const more = () => {
       if (open) response.write('x'.repeat(64 * 1024), more);
     };
@@ -67,17 +67,17 @@ test('AUTHN-7: an endless answer is cut off by size or by time', async () => {
   };
   await expect(fetched('/')).rejects.toThrow('the answer is larger than 1048576 bytes');
   open = false;
-  one.handler = (_, response) => {
+  source.handler = (_, response) => {
     response.write('{');
     return true;
   };
   await expect(fetched('/')).rejects.toThrow('no complete answer within 10000 ms');
-  one.handler = () => true;
+  source.handler = () => true;
   await expect(fetched('/')).rejects.toThrow('no complete answer within 10000 ms');
 });
 
 test('AUTHN-7: an interrupted answer is refused', async () => {
-  one.handler = (_, response) => {
+  source.handler = (_, response) => {
     response.writeHead(200, { 'content-length': '100' });
     response.write('half', () => response.destroy());
     return true;
@@ -86,10 +86,10 @@ test('AUTHN-7: an interrupted answer is refused', async () => {
 });
 
 test('AUTHN-7: keys are fetched for the first token, not at startup', async () => {
-  const access = { authorities: one.caPem, clock };
-  const options = { issuer: one.url, discoveryUrl: undefined, access, logger: silentLogger };
+  const access = { authorities: source.caPem, clock };
+  const options = { issuer: source.url, discoveryUrl: undefined, access, logger: silentLogger };
   const asked: string[] = [];
-  one.handler = (request, response) => {
+  source.handler = (request, response) => {
     asked.push(request.url ?? '');
     if (request.url?.includes('well-known')) return false;
     response.writeHead(503).end();
@@ -98,21 +98,21 @@ test('AUTHN-7: keys are fetched for the first token, not at startup', async () =
   const provider = new Provider(options);
   expect(await provider.readyWithin(100_000)).toBe(true);
   expect(asked).toEqual(['/.well-known/openid-configuration']);
-  one.handler = undefined;
-  const token = readToken(await one.token({ sub: 'x' }));
+  source.handler = undefined;
+  const token = readToken(await source.token({ sub: 'x' }));
   await provider.verify(token!);
   provider.stop();
 });
 
 test('AUTHN-7: only a bounded number of tokens wait for a silent provider', async () => {
-  const access = { authorities: one.caPem, clock };
-  const options = { issuer: one.url, discoveryUrl: undefined, access, logger: silentLogger };
+  const access = { authorities: source.caPem, clock };
+  const options = { issuer: source.url, discoveryUrl: undefined, access, logger: silentLogger };
   const provider = new Provider(options);
   expect(await provider.readyWithin(100_000)).toBe(true);
   quickTo(10_000);
-  one.handler = () => true;
+  source.handler = () => true;
   const by = await signingPair('ES256', 'unknown');
-  const token = readToken(await one.token({ sub: 'x' }, { by }));
+  const token = readToken(await source.token({ sub: 'x' }, { by }));
   const all = Array.from({ length: 130 }, () =>
     provider.verify(token!).catch((error: Error) => error.message),
   );

@@ -160,8 +160,8 @@ describe('AUTHN-7: the user', () => {
       { hd: ['example.com'], note: 'a,b=c' },
       { hd: 'example.org', note: 'a,b=c' },
     ]) {
-      const other = await provider.token({ sub: 'x', ...claims });
-      expect(await statusOf(server, other), JSON.stringify(claims)).toBe(401);
+      const insufficient = await provider.token({ sub: 'x', ...claims });
+      expect(await statusOf(server, insufficient), JSON.stringify(claims)).toBe(401);
     }
   });
 
@@ -226,9 +226,11 @@ describe('AUTHN-7: a token', () => {
     const all = 'RS256,RS384,RS512,ES256,ES384,ES512,PS256,PS384,PS512';
     const rsa = await signingPair('RS256');
     const pairs: SigningPair[] = [];
-    for (const one of all.split(',')) {
-      const keyId = `key-${one}`;
-      const own = one.startsWith('ES') ? signingPair(one, keyId) : forAlgorithm(rsa, one, keyId);
+    for (const algorithm of all.split(',')) {
+      const keyId = `key-${algorithm}`;
+      const own = algorithm.startsWith('ES')
+        ? signingPair(algorithm, keyId)
+        : forAlgorithm(rsa, algorithm, keyId);
       pairs.push(await own);
     }
     const several = await untilEnd(startProvider({ keys: pairs }));

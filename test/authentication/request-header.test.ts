@@ -85,8 +85,8 @@ describe('authenticating proxy', () => {
     const front = issue(proxies, 'front');
     const both = await whoAmI(front, { 'x-user': 'second', 'x-remote-user': 'first' });
     expect(both.user.username).toBe('first');
-    const other = await whoAmI(front, { 'x-user': 'second', 'x-remote-user': '' });
-    expect(other.user.username).toBe('second');
+    const fallback = await whoAmI(front, { 'x-user': 'second', 'x-remote-user': '' });
+    expect(fallback.user.username).toBe('second');
   });
 
   test('AUTHN-9: without a user the request is anonymous', async () => {

@@ -116,14 +116,14 @@ describe('keys', () => {
   /** A token of a server with this signing key, and the uid of its account. */
   async function tokenFrom(signing: string, more: object = {}) {
     const file = temporaryFile('sa.key', signing);
-    const other = await withServer({
+    const issuingServer = await withServer({
       serviceAccounts: { signingKeyFile: file, ...more },
     });
     const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
     const at = '/api/v1/namespaces/default/serviceaccounts';
-    expect((await other.post(at, account)).status).toBe(201);
+    expect((await issuingServer.post(at, account)).status).toBe(201);
     const request = { apiVersion: review.apiVersion, kind: 'TokenRequest', spec: {} };
-    const answer = await other.post(`${at}/robot/token`, request);
+    const answer = await issuingServer.post(`${at}/robot/token`, request);
     return String(answer.body.status['token']);
   }
 
@@ -136,10 +136,10 @@ describe('keys', () => {
 
   test('AUTHN-6: may be RSA and ECDSA, several in a file and in several files', async () => {
     const [rsa, ec, stranger] = [keyOf('rsa'), keyOf('ec'), keyOf('ec')];
-    const one = temporaryFile('one.pub', `${keyOf('rsa').public}\n${rsa.public}`);
-    const two = temporaryFile('two.key', ec.private);
+    const bundle = temporaryFile('one.pub', `${keyOf('rsa').public}\n${rsa.public}`);
+    const single = temporaryFile('two.key', ec.private);
     const verifier = await withServer({
-      serviceAccounts: { keyFiles: [one, two] },
+      serviceAccounts: { keyFiles: [bundle, single] },
     });
     const verified = async (signing: string, more?: object) =>
       isVerified(verifier, await tokenFrom(signing, more));
@@ -247,8 +247,8 @@ describe('tokens in Secrets', () => {
     const { path, secret } = await filled();
     const token = decoded(secret.data.token);
     expect((await whoIs(token)).status).toBe(201);
-    const other = Buffer.from('other').toString('base64');
-    await server.patch(path, { data: { token: other } }, 'merge');
+    const replacement = Buffer.from('other').toString('base64');
+    await server.patch(path, { data: { token: replacement } }, 'merge');
     expect((await whoIs(token)).status).toBe(401);
     await server.patch(path, { data: { token: secret.data.token } }, 'merge');
     expect((await whoIs(token)).status).toBe(201);

@@ -74,9 +74,9 @@ describe('TokenReview', () => {
     const { token } = await accountToken(['vault', 'mail']);
     const asked = await review({ token, audiences: ['mail', 'other'] });
     expect(asked.body.status).toMatchObject({ authenticated: true, audiences: ['mail'] });
-    const others = await review({ token, audiences: ['other'] });
-    expect(others.body.status.authenticated).toBeUndefined();
-    expect(others.body.status.error).toContain(
+    const foreign = await review({ token, audiences: ['other'] });
+    expect(foreign.body.status.authenticated).toBeUndefined();
+    expect(foreign.body.status.error).toContain(
       'token audiences ["vault" "mail"] is invalid for the target audiences ["other"]',
     );
     expect((await review({ token })).body.status.authenticated).toBeUndefined();
@@ -86,8 +86,8 @@ describe('TokenReview', () => {
   test('AUTHN-10: a token without audiences is only for this server', async () => {
     const both = await review({ token: 'jane', audiences: ['other', own] });
     expect(both.body.status).toMatchObject({ authenticated: true, audiences: [own] });
-    const other = await review({ token: 'jane', audiences: ['other'] });
-    expect(other.body.status).toEqual({ user: {}, error: 'invalid bearer token' });
+    const foreign = await review({ token: 'jane', audiences: ['other'] });
+    expect(foreign.body.status).toEqual({ user: {}, error: 'invalid bearer token' });
   });
 
   test('AUTHN-10: a review without a token is 400', async () => {

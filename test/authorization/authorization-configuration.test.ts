@@ -235,9 +235,9 @@ describe('AUTHZ-3: a changed file', () => {
       /automatic_reloads_total\{apiserver_id_hash="sha256:[0-9a-f]{64}",status="success"\} 1\n/,
     );
     expect(await failed()).toBe(0);
-    const other = join(service.directory, 'other.yaml');
-    writeFileSync(other, configuration([rbac]));
-    renameSync(other, configFile);
+    const replacement = join(service.directory, 'other.yaml');
+    writeFileSync(replacement, configuration([rbac]));
+    renameSync(replacement, configFile);
     await eventually(async () => (await status('/apis')) === 200, 'the file in its place');
   });
 

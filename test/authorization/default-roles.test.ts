@@ -46,8 +46,8 @@ describe('defaults', async () => {
     ['exist without RBAC', ['Node', 'AlwaysAllow'], true],
     ['do not exist if every request is allowed', ['AlwaysAllow'], false],
   ] as const)('AUTHZ-7: they %s', async (_what, authorizationModes, exist) => {
-    const other = await withServer({ authorizationModes });
-    const { body } = await other.get(`${rbacPath}/clusterroles`);
+    const serverWithModes = await withServer({ authorizationModes });
+    const { body } = await serverWithModes.get(`${rbacPath}/clusterroles`);
     expect(names(body.items).includes('cluster-admin')).toBe(exist);
   });
 
@@ -222,11 +222,11 @@ describe('reconciliation', () => {
     await server.patch(`${bindings}/system:discovery`, { subjects: [] }, 'merge');
     await server.remove(`${roles}/system:monitoring`);
     await server.remove(`${bindings}/system:basic-user`);
-    const other = bindingOf('ClusterRoleBinding', 'system:basic-user', {
+    const rebound = bindingOf('ClusterRoleBinding', 'system:basic-user', {
       role: 'view',
       subjects: [],
     });
-    await mustCreate(server, bindings, other);
+    await mustCreate(server, bindings, rebound);
     const untouched = (await server.get(`${roles}/cluster-admin`)).body.metadata.resourceVersion;
     await server.stop();
     server = await withServer({ store });

@@ -191,8 +191,8 @@ describe('bindings', () => {
     expect(held.status).toBe(201);
     const bound = await server.post(bindings_(), bind('y', 'writes-maps'), as('binder'));
     expect(bound.status).toBe(201);
-    const other = await server.post(bindings_(), bind('z', 'reads-maps'), as('binder'));
-    expect(other.status).toBe(403);
+    const denied = await server.post(bindings_(), bind('z', 'reads-maps'), as('binder'));
+    expect(denied.status).toBe(403);
   });
 
   test('AUTHZ-5: new subjects need the rights, by PUT, patch, and apply', async () => {

@@ -78,8 +78,8 @@ describe('SelfSubjectAccessReview', () => {
   });
 
   test('AUTHZ-8: covers paths', async () => {
-    const may = async (one: string) =>
-      (await ask({ nonResourceAttributes: { path: one, verb: 'get' } })).body.status.allowed;
+    const may = async (url: string) =>
+      (await ask({ nonResourceAttributes: { path: url, verb: 'get' } })).body.status.allowed;
     expect(await may('/logs/x')).toBe(true);
     expect(await may('/metrics')).toBe(false);
   });
@@ -114,10 +114,10 @@ describe('SelfSubjectAccessReview', () => {
     }
     const { body } = await server.get(path);
     const found = body.resources.map(
-      (one: { name: string; verbs: string[]; namespaced: boolean }) => [
-        one.name,
-        one.verbs.join(),
-        one.namespaced,
+      (resource: { name: string; verbs: string[]; namespaced: boolean }) => [
+        resource.name,
+        resource.verbs.join(),
+        resource.namespaced,
       ],
     );
     expect(found).toEqual([
@@ -170,9 +170,9 @@ describe('reviews of others', () => {
     expect(managedFields).toMatchObject([
       { operation: 'Update', fieldsV1: { 'f:spec': { 'f:user': {} } } },
     ]);
-    const other = await local({ ...configMaps({ namespace: 'default' }), user: 'jane' });
-    expect(other.status).toBe(422);
-    expect(other.body.message).toContain(
+    const elsewhere = await local({ ...configMaps({ namespace: 'default' }), user: 'jane' });
+    expect(elsewhere.status).toBe(422);
+    expect(elsewhere.body.message).toContain(
       'spec.resourceAttributes.namespace: Invalid value: "default": must match metadata.namespace',
     );
     const paths = { nonResourceAttributes: { path: '/', verb: 'get' }, user: 'jane' };

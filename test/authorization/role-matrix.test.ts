@@ -90,13 +90,13 @@ function expected(role: string): Set<string> {
 }
 
 let ns: string;
-let other: string;
+let otherNamespace: string;
 /** `group resource` of every served kind, of those in the table, and of an unknown kind. */
 let asked: readonly string[];
 
 const server = await withUsers([]);
 beforeAll(async () => {
-  [ns, other] = [await freshNamespace(server), await freshNamespace(server)];
+  [ns, otherNamespace] = [await freshNamespace(server), await freshNamespace(server)];
   const bindings = `${rbacPath}/namespaces/${ns}/rolebindings`;
   for (const role of Object.keys(roles)) {
     await mustCreate(server, bindings, bindingOf('RoleBinding', role, { role, subjects: [role] }));
@@ -183,7 +183,7 @@ test('AUTHZ-7: cluster-admin grants everything, everywhere', async () => {
 test('AUTHZ-7: a role bound in one namespace grants nothing elsewhere', async () => {
   for (const role of Object.keys(roles)) {
     const keys = [...expected(role)].filter((key) => key.startsWith('get '));
-    expect(await allowed(role, keys, other)).toEqual([]);
+    expect(await allowed(role, keys, otherNamespace)).toEqual([]);
     expect(await allowed(role, keys, '')).toEqual([]);
   }
 });

@@ -332,15 +332,15 @@ describe('AUTHZ-2: the meaning of its answer', () => {
 describe('AUTHZ-2: cached verdicts', () => {
   test('AUTHZ-2: allowed and denied have their own lifetimes', async () => {
     const keeping = await start({ authorizedTtlMs: 10 * ttlMs, unauthorizedTtlMs: ttlMs });
-    const other = '/api/v1/namespaces/other';
+    const deniedPath = '/api/v1/namespaces/other';
     for (let times = 0; times < 3; times += 1) await keeping.get('/api/v1/namespaces', amy);
     service.answer = () => review({ allowed: false });
-    for (let times = 0; times < 3; times += 1) await keeping.get(other, amy);
+    for (let times = 0; times < 3; times += 1) await keeping.get(deniedPath, amy);
     expect(service.received).toHaveLength(2);
     clock.skip(ttlMs);
     expect((await keeping.get('/api/v1/namespaces', amy)).status).toBe(200);
     expect(service.received).toHaveLength(2);
-    expect((await keeping.get(other, amy)).status).toBe(403);
+    expect((await keeping.get(deniedPath, amy)).status).toBe(403);
     expect(service.received).toHaveLength(3);
     clock.skip(9 * ttlMs);
     expect((await keeping.get('/api/v1/namespaces', amy)).status).toBe(403);

@@ -254,16 +254,16 @@ describe('certificates', () => {
     const soon = new Date(clock.now() + 60_000).toISOString();
     plugin.answers(credential({ ...certificateOf('anna'), expirationTimestamp: soon }));
     const config = await configOf({ host: { clock } });
-    const [client, other] = [createApiClient(config), createApiClient(config)] as const;
-    clients.push(client, other);
+    const [client, second] = [createApiClient(config), createApiClient(config)] as const;
+    clients.push(client, second);
     expect(await whoIs(client)).toBe('anna');
-    expect(await whoIs(other)).toBe('anna');
-    const socket = await openConnection(other);
+    expect(await whoIs(second)).toBe('anna');
+    const socket = await openConnection(second);
     plugin.answers(credential(certificateOf('bert')));
     clock.advance(61_000);
     expect(await whoIs(client)).toBe('bert');
     await eventually(async () => socket.destroyed, 'the end of the old connection');
-    expect(await whoIs(other)).toBe('bert');
+    expect(await whoIs(second)).toBe('bert');
     expect(plugin.runs().length).toBe(2);
   });
 

@@ -131,8 +131,8 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
   test('CLIENT-2: apply --server-side names a conflicting manager; force overrides it', async () => {
     const apply = (...args: string[]) => ['apply', '--server-side', ...args, '-f'];
     expect(await kubectl(...apply(), deployment(2))).toBe('deployment.apps/web serverside-applied');
-    const other = apply('--field-manager=other');
-    const conflict = await begin([...other, deployment(4)]).done;
+    const applyAsOther = apply('--field-manager=other');
+    const conflict = await begin([...applyAsOther, deployment(4)]).done;
     expect(conflict.code).toBe(1);
     expect(conflict.stderr).toContain(
       'Apply failed with 1 conflict: conflict with "kubectl": .spec.replicas',
@@ -223,8 +223,8 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
   });
 
   test('CLIENT-2: auth can-i --as reports the rights of another user', async () => {
-    const other = await begin(['auth', 'can-i', 'create', 'pods', '--as=nobody']).done;
-    expect(other).toMatchObject({ code: 1, stdout: 'no\n' });
+    const refused = await begin(['auth', 'can-i', 'create', 'pods', '--as=nobody']).done;
+    expect(refused).toMatchObject({ code: 1, stdout: 'no\n' });
   });
 
   test('CLIENT-2: explain describes a field', async () => {

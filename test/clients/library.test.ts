@@ -7,7 +7,7 @@ import { onceWithin } from '../support/once-within.ts';
 
 const started: ControlPlane[] = [];
 afterEach(async () => {
-  await Promise.all(started.splice(0).map((one) => one.stop()));
+  await Promise.all(started.splice(0).map((plane) => plane.stop()));
 });
 
 async function start(...flags: string[]) {
@@ -46,8 +46,8 @@ test('CLIENT-3: concurrent planes share nothing', async () => {
       const names = all.filter((name: string) => name !== 'svc-root-ca.crt');
       expect(names).toEqual([`only-${index}`]);
     }
-    const [one, other] = planes;
-    const refused = await one?.get(configMaps, { token: other?.plane.token });
+    const [first, second] = planes;
+    const refused = await first?.get(configMaps, { token: second?.plane.token });
     expect(refused?.status).toBe(401);
   } finally {
     for (const { close } of planes) close();

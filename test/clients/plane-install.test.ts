@@ -15,7 +15,7 @@ import { configMap, connect, type ResponseBody, type ResponseOf } from '../suppo
 const folder = temporaryFolder();
 const started: ControlPlane[] = [];
 afterEach(async () => {
-  await Promise.all(started.splice(0).map((one) => one.stop()));
+  await Promise.all(started.splice(0).map((plane) => plane.stop()));
 });
 
 /** Starts a plane with the names of unmodified manifests, and a client. */

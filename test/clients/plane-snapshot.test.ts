@@ -122,8 +122,8 @@ test('PLANE-3: the first snapshot contains what controllers write at the start',
     expect(body.items.length).toBeGreaterThan(10);
     const isLater = ({ metadata }: ApiObject) =>
       Number(metadata.resourceVersion) > Number(resourceVersion);
-    for (const one of body.items.filter((item) => !isLater(item))) {
-      expect(one['status'].conditions).toMatchObject([{ type: 'Dangling', status: 'False' }]);
+    for (const schema of body.items.filter((item) => !isLater(item))) {
+      expect(schema['status'].conditions).toMatchObject([{ type: 'Dangling', status: 'False' }]);
     }
     return body.items.filter(isLater).map(({ metadata }) => metadata.name);
   };
@@ -239,13 +239,13 @@ test('PLANE-3: 1,000 objects are restored in under 20 ms', async () => {
 });
 
 test('PLANE-3: snapshots of other planes are refused, and the plane keeps working', async () => {
-  const [one, other] = await Promise.all([start(), start()]);
-  const foreign = await other.plane.snapshot();
-  await expect(one.plane.restore(foreign)).rejects.toThrow('not taken from this plane');
-  await expect(one.plane.restore({ resourceVersion: '1' })).rejects.toThrow(
+  const [first, second] = await Promise.all([start(), start()]);
+  const foreign = await second.plane.snapshot();
+  await expect(first.plane.restore(foreign)).rejects.toThrow('not taken from this plane');
+  await expect(first.plane.restore({ resourceVersion: '1' })).rejects.toThrow(
     'not taken from this plane',
   );
-  expect((await one.post(maps, configMap('a'))).status).toBe(201);
+  expect((await first.post(maps, configMap('a'))).status).toBe(201);
   const embedded = await start({ flags: ['--storage-backend=embedded'] });
   await expect(embedded.plane.snapshot()).rejects.toThrow('in memory');
 });

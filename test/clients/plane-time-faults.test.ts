@@ -189,7 +189,7 @@ test('PLANE-5: faults cut watches and expire history', async () => {
   const { plane, get, post, watch } = await start();
   const { resourceVersion } = (await get(maps)).body.metadata;
   const open = await watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
-  const other = await watch('/api/v1/namespaces?watch=true');
+  const namespaces = await watch('/api/v1/namespaces?watch=true');
   await post(maps, configMap('a'));
   await open.until((events) => events.length > 0);
   expect(plane.faults.cutWatches({ kind: 'ConfigMap' })).toBe(1);
@@ -209,7 +209,7 @@ test('PLANE-5: faults cut watches and expire history', async () => {
   expect(list.status).toBe(410);
   expect((await get(maps)).status).toBe(200);
   expect(plane.faults.cutWatches()).toBe(1);
-  await other.ended;
+  await namespaces.ended;
 });
 
 test('PLANE-5: the same seed gives the same faults', async () => {
