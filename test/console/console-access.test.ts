@@ -169,8 +169,8 @@ describe('signing in', () => {
   });
 
   test('CLIENT-4: the console detects the server’s dialect', async () => {
-    const other = await withServer({ dialect: 'kubernetes' });
-    const { session } = sessionOf({ url: other.url });
+    const kubernetes = await withServer({ dialect: 'kubernetes' });
+    const { session } = sessionOf({ url: kubernetes.url });
     await session.signIn(adminToken);
     expect(session.state).toMatchObject({ subject: { user: 'system:admin' } });
     expect((await discovered(session.api)).dialect.name).toBe('kubernetes');
@@ -198,7 +198,9 @@ describe('access', () => {
     const matrix = accessMatrix(discovery.kinds, rules, { subresources: 'shown' });
     const row = (name: string, subresource = '') => {
       const kind = kindNamed(discovery.kinds, name);
-      const found = matrix.find((one) => one.kind === kind && one.subresource === subresource);
+      const found = matrix.find(
+        (entry) => entry.kind === kind && entry.subresource === subresource,
+      );
       return Object.fromEntries(
         matrixVerbs.map((verb, index) => {
           const cell = found?.cells[index];

@@ -186,7 +186,7 @@ describe('tables', () => {
 
   test('CLIENT-4: namespace, labels, and fields select the listed and watched objects', async () => {
     const namespace = await freshNamespace(server);
-    const other = await freshNamespace(server);
+    const otherNamespace = await freshNamespace(server);
     const put = (within: string, name: string, tier: string) =>
       server.post(
         `/api/v1/namespaces/${within}/configmaps`,
@@ -194,7 +194,7 @@ describe('tables', () => {
       );
     await put(namespace, 'a', 'front');
     await put(namespace, 'b', 'back');
-    await put(other, 'c', 'front');
+    await put(otherNamespace, 'c', 'front');
     const kind = kindNamed(kinds, 'configmaps');
     const labelled = tableOf({ kind, namespace, labelSelector: 'tier in (front)' });
     const all = tableOf({ kind, labelSelector: 'tier=front' });
@@ -203,7 +203,7 @@ describe('tables', () => {
     expect(names(await named.until(isLive, 'fields'))).toEqual(['b']);
     const everywhere = await all.until(isLive, 'all namespaces');
     expect(everywhere.rows.map(({ key }) => key).sort()).toEqual(
-      [`${namespace}/a`, `${other}/c`].sort(),
+      [`${namespace}/a`, `${otherNamespace}/c`].sort(),
     );
     await put(namespace, 'd', 'back');
     await put(namespace, 'e', 'front');
@@ -322,7 +322,7 @@ describe('live updates', () => {
     await table.until(isLive, 'the table');
     await mustCreate(server, path, configMap('before'));
     const reached = await table.until(({ rows }) => rows.length === 1, 'the first object');
-    for (const one of cut) one.abort();
+    for (const connection of cut) connection.abort();
     const waiting = await table.until(({ state }) => state.phase === 'waiting', 'the pause');
     expect(waiting.state).toEqual({
       phase: 'waiting',

@@ -107,25 +107,28 @@ function expectKind<K extends EditOutcome['kind']>(outcome: EditOutcome, kind: K
 
 describe('validation', () => {
   test('CLIENT-4: a dry run shows what an edit would do and stores nothing', async () => {
-    const one = await createdConfigMap();
-    const text = one.object.text.replace('a: "1"', 'a: "2"\n  b: new');
-    const { object, warnings } = expectKind(await validateEdit(api, update(one, text)), 'accepted');
+    const loaded = await createdConfigMap();
+    const text = loaded.object.text.replace('a: "1"', 'a: "2"\n  b: new');
+    const { object, warnings } = expectKind(
+      await validateEdit(api, update(loaded, text)),
+      'accepted',
+    );
     expect(object.value).toMatchObject({ data: { a: '2', b: 'new' } });
     expect(warnings).toEqual([]);
-    const changes = changesBetween(one.object.value.data, object.value.data);
+    const changes = changesBetween(loaded.object.value.data, object.value.data);
     expect(changes.map(({ path, before, after }) => [pathText(path), before, after])).toEqual([
       ['a', '1', '2'],
       ['b', undefined, 'new'],
     ]);
-    expect(await readObject(one.target)).toEqual(one.object.value);
+    expect(await readObject(loaded.target)).toEqual(loaded.object.value);
   });
 
   test('CLIENT-4: every cause is shown with its field and line', async () => {
-    const one = await createdDeployment();
-    const text = one.object.text
+    const loaded = await createdDeployment();
+    const text = loaded.object.text
       .replace('replicas: 1', 'replicas: -1')
       .replace('image: example.com/web:1', 'image: ""');
-    const outcome = expectKind(await validateEdit(api, update(one, text)), 'invalid');
+    const outcome = expectKind(await validateEdit(api, update(loaded, text)), 'invalid');
     expect(outcome.message).toContain('is invalid');
     const lines = text.split('\n');
     const faults = outcome.faults.map(({ field, message, line }) => ({
@@ -146,14 +149,17 @@ describe('validation', () => {
       },
     ]);
     // Saving is validated the same way and saves nothing, either.
-    expectKind(await saveEdit(api, update(one, text)), 'invalid');
-    expect(await readObject(one.target)).toEqual(one.object.value);
+    expectKind(await saveEdit(api, update(loaded, text)), 'invalid');
+    expect(await readObject(loaded.target)).toEqual(loaded.object.value);
   });
 
   test('CLIENT-4: unknown fields are errors with their positions', async () => {
-    const one = await createdDeployment();
-    const text = one.object.text.replace('  replicas: 1', '  replicas: 1\n  replicsa: 3');
-    const { message, faults } = expectKind(await validateEdit(api, update(one, text)), 'invalid');
+    const loaded = await createdDeployment();
+    const text = loaded.object.text.replace('  replicas: 1', '  replicas: 1\n  replicsa: 3');
+    const { message, faults } = expectKind(
+      await validateEdit(api, update(loaded, text)),
+      'invalid',
+    );
     expect(message).toContain('strict decoding error');
     expect(faults).toEqual([
       {
@@ -163,14 +169,14 @@ describe('validation', () => {
         line: text.split('\n').indexOf('  replicsa: 3') + 1,
       },
     ]);
-    const typed = one.object.text.replace('replicas: 1', 'replicas: many');
-    expect(expectKind(await validateEdit(api, update(one, typed)), 'invalid').message).toContain(
+    const typed = loaded.object.text.replace('replicas: 1', 'replicas: many');
+    expect(expectKind(await validateEdit(api, update(loaded, typed)), 'invalid').message).toContain(
       'cannot unmarshal string',
     );
   });
 
   test('CLIENT-4: text that is not YAML, not an object, or another object is not sent', async () => {
-    const one = await createdConfigMap();
+    const loaded = await createdConfigMap();
     const sent: string[] = [];
     const counted = {
       ...api,
@@ -180,20 +186,22 @@ describe('validation', () => {
       },
     };
     const check = async (text: string) =>
-      expectKind(await validateEdit(counted, update(one, text)), 'invalid').faults.map(
+      expectKind(await validateEdit(counted, update(loaded, text)), 'invalid').faults.map(
         ({ field, line }) => `${field} ${line}`,
       );
     expect(await check('a: 1\nb: [1\n')).toEqual([' 3']);
     expect(await check('a: 1\na: 2\n')).toEqual([' 2']);
     expect(await check('[1]')).toEqual([' 1']);
     expect(await check('')).toEqual([' 1']);
-    const renamed = one.object.text.replace(/name: edited-.*/, 'name: other');
+    const renamed = loaded.object.text.replace(/name: edited-.*/, 'name: other');
     const line = renamed.split('\n').findIndex((text) => text.includes('name: other')) + 1;
     expect(await check(renamed)).toEqual([`metadata.name ${line}`]);
-    expect(await check(one.object.text.replace('kind: ConfigMap', 'kind: Secret'))).toHaveLength(1);
-    expect(await check(one.object.text.replace('apiVersion: v1', 'apiVersion: v2'))).toHaveLength(
+    expect(await check(loaded.object.text.replace('kind: ConfigMap', 'kind: Secret'))).toHaveLength(
       1,
     );
+    expect(
+      await check(loaded.object.text.replace('apiVersion: v1', 'apiVersion: v2')),
+    ).toHaveLength(1);
     expect(sent).toEqual([]);
     // Aliases that would expand without limit are not sent, either.
     const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${['b', 'c', 'd', 'e', 'f']
@@ -221,34 +229,34 @@ describe('validation', () => {
 
 describe('saving', () => {
   test('CLIENT-4: an accepted text is saved under the console’s field manager', async () => {
-    const one = await createdConfigMap();
-    const text = withoutManagedFields(one.object.text).replace('a: "1"', 'a: "2"');
+    const loaded = await createdConfigMap();
+    const text = withoutManagedFields(loaded.object.text).replace('a: "1"', 'a: "2"');
     expect(text).not.toContain('managedFields');
-    const { object } = expectKind(await saveEdit(api, update(one, text)), 'accepted');
-    expect(object.resourceVersion).not.toBe(one.object.resourceVersion);
-    const now = await readObject(one.target);
+    const { object } = expectKind(await saveEdit(api, update(loaded, text)), 'accepted');
+    expect(object.resourceVersion).not.toBe(loaded.object.resourceVersion);
+    const now = await readObject(loaded.target);
     expect(now.data).toEqual({ a: '2' });
     const owner = fieldOwners(now).find(({ manager }) => manager === fieldManager);
     expect(owner).toMatchObject({ operation: 'Update', fields: ['data.a'] });
   });
 
   test('CLIENT-4: after a 409, the stored version is kept and shown beside the edit', async () => {
-    const one = await createdConfigMap({ a: '1', b: '1', c: '1' });
-    const mine = one.object.text.replace('a: "1"', 'a: mine').replace('b: "1"', 'b: mine');
-    const path = `/api/v1/namespaces/${namespace}/configmaps/${one.target.name}`;
+    const loaded = await createdConfigMap({ a: '1', b: '1', c: '1' });
+    const mine = loaded.object.text.replace('a: "1"', 'a: mine').replace('b: "1"', 'b: mine');
+    const path = `/api/v1/namespaces/${namespace}/configmaps/${loaded.target.name}`;
     await server.patch(path, { data: { b: 'theirs', c: 'theirs' } }, 'merge');
-    const outcome = expectKind(await saveEdit(api, update(one, mine)), 'changed');
+    const outcome = expectKind(await saveEdit(api, update(loaded, mine)), 'changed');
     expect(outcome.message).toContain('the object has been modified');
-    expect((await readObject(one.target)).data).toEqual({ a: '1', b: 'theirs', c: 'theirs' });
+    expect((await readObject(loaded.target)).data).toEqual({ a: '1', b: 'theirs', c: 'theirs' });
     // A text without a resourceVersion is rejected, too, since the edit is based on one.
     const without = mine.replace(/ {2}resourceVersion: .*\n/, '');
-    expectKind(await saveEdit(api, update(one, without)), 'changed');
+    expectKind(await saveEdit(api, update(loaded, without)), 'changed');
 
-    const theirs = await loadObject(api, one.target);
+    const theirs = await loadObject(api, loaded.target);
     const data = (value: JsonValue): JsonValue => (value as JsonObject).data as JsonObject;
     const readMine = readYaml(mine) as { value: JsonValue };
     const ways = threeWay({
-      base: data(one.object.value),
+      base: data(loaded.object.value),
       mine: data(readMine.value),
       theirs: data(theirs.value),
     });
@@ -257,30 +265,30 @@ describe('saving', () => {
   });
 
   test('CLIENT-4: changes to different fields merge and can be saved', async () => {
-    const one = await createdConfigMap({ a: '1', c: '1' });
-    const path = `/api/v1/namespaces/${namespace}/configmaps/${one.target.name}`;
+    const loaded = await createdConfigMap({ a: '1', c: '1' });
+    const path = `/api/v1/namespaces/${namespace}/configmaps/${loaded.target.name}`;
     await server.patch(path, { data: { c: 'theirs', d: 'theirs' } }, 'merge');
-    const readMine = readYaml(one.object.text.replace('a: "1"', 'a: mine'));
-    const theirs = await loadObject(api, one.target);
+    const readMine = readYaml(loaded.object.text.replace('a: "1"', 'a: mine'));
+    const theirs = await loadObject(api, loaded.target);
     const both = mergeChanges({
-      base: one.object.value,
+      base: loaded.object.value,
       mine: (readMine as { value: JsonValue }).value,
       theirs: theirs.value,
     });
     const edit = {
-      ...update(one, printYaml(both ?? null)),
+      ...update(loaded, printYaml(both ?? null)),
       resourceVersion: theirs.resourceVersion,
     };
     expectKind(await saveEdit(api, edit), 'accepted');
-    expect((await readObject(one.target)).data).toEqual({ a: 'mine', c: 'theirs', d: 'theirs' });
+    expect((await readObject(loaded.target)).data).toEqual({ a: 'mine', c: 'theirs', d: 'theirs' });
   });
 
   test('CLIENT-4: apply shows owners and takes ownership only if forced', async () => {
-    const one = await createdConfigMap({ a: '1' });
-    const { name } = one.target;
+    const loaded = await createdConfigMap({ a: '1' });
+    const { name } = loaded.target;
     const text = (value: string) =>
       `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\ndata:\n  a: "${value}"\n`;
-    const edit: Edit = { target: one.target, mode: 'apply', text: text('2'), fieldManager };
+    const edit: Edit = { target: loaded.target, mode: 'apply', text: text('2'), fieldManager };
     const conflict = expectKind(await validateEdit(api, edit), 'owned');
     expect(conflict.conflicts).toEqual([
       {
@@ -290,11 +298,11 @@ describe('saving', () => {
       },
     ]);
     expectKind(await saveEdit(api, edit), 'owned');
-    expect((await readObject(one.target)).data).toEqual({ a: '1' });
+    expect((await readObject(loaded.target)).data).toEqual({ a: '1' });
     expectKind(await validateEdit(api, { ...edit, ownership: 'forced' }), 'accepted');
-    expect((await readObject(one.target)).data).toEqual({ a: '1' });
+    expect((await readObject(loaded.target)).data).toEqual({ a: '1' });
     expectKind(await saveEdit(api, { ...edit, ownership: 'forced' }), 'accepted');
-    const now = await readObject(one.target);
+    const now = await readObject(loaded.target);
     expect(now.data).toEqual({ a: '2' });
     const owners = ownersByField(fieldOwners(now)).get('data.a');
     expect(owners?.map(({ manager, operation }) => `${manager} ${operation}`)).toEqual([
@@ -325,20 +333,26 @@ describe('saving', () => {
   });
 
   test('CLIENT-4: forbidden writes and deleted objects are reported', async () => {
-    const one = await createdConfigMap();
+    const loaded = await createdConfigMap();
     const reader = apiFor(server, { token: 'reader' });
-    const refused = expectKind(await saveEdit(reader, update(one, one.object.text)), 'rejected');
+    const refused = expectKind(
+      await saveEdit(reader, update(loaded, loaded.object.text)),
+      'rejected',
+    );
     expect(refused.code).toBe(403);
     expect(refused.message).toContain('User "reader" cannot update resource "configmaps"');
-    await expect(loadObject(reader, one.target)).rejects.toMatchObject({
+    await expect(loadObject(reader, loaded.target)).rejects.toMatchObject({
       code: 403,
       message: expect.stringContaining('cannot get resource "configmaps"'),
     });
-    await deleteObject(api, one.target, {});
-    const gone = expectKind(await saveEdit(api, update(one, one.object.text)), 'rejected');
+    await deleteObject(api, loaded.target, {});
+    const gone = expectKind(await saveEdit(api, update(loaded, loaded.object.text)), 'rejected');
     expect(gone.message).toContain('not found');
     const away = apiFor({ url: 'http://127.0.0.1:9' });
-    const unreachable = expectKind(await saveEdit(away, update(one, one.object.text)), 'rejected');
+    const unreachable = expectKind(
+      await saveEdit(away, update(loaded, loaded.object.text)),
+      'rejected',
+    );
     expect(unreachable).toMatchObject({ code: 0, message: 'the server cannot be reached' });
   });
 
@@ -347,10 +361,15 @@ describe('saving', () => {
     const value = { a: true, b: 'yes', c: 15, d: 1000, e: '2001-01-01' };
     expect(read).toEqual({ value });
     expect(readYaml(printYaml(value))).toEqual({ value });
-    const one = await createdConfigMap({ a: 'y', b: '0x1f', c: '~', d: '1:30' });
-    const text = withoutManagedFields(one.object.text);
-    expectKind(await saveEdit(api, update(one, text)), 'accepted');
-    expect((await readObject(one.target)).data).toEqual({ a: 'y', b: '0x1f', c: '~', d: '1:30' });
+    const loaded = await createdConfigMap({ a: 'y', b: '0x1f', c: '~', d: '1:30' });
+    const text = withoutManagedFields(loaded.object.text);
+    expectKind(await saveEdit(api, update(loaded, text)), 'accepted');
+    expect((await readObject(loaded.target)).data).toEqual({
+      a: 'y',
+      b: '0x1f',
+      c: '~',
+      d: '1:30',
+    });
   });
 
   test('CLIENT-4: numbers keep all their digits', async () => {
@@ -367,11 +386,11 @@ describe('saving', () => {
       '',
     ].join('\n');
     expectKind(await saveEdit(api, { target, mode: 'create', text, fieldManager }), 'accepted');
-    const one = { target, object: await loadObject(api, target) };
-    expect(one.object.text).toContain('watts: 9007199254740993');
-    expect(printJson(one.object.value)).toContain('"watts": 9007199254740993');
-    const shortened = withoutManagedFields(one.object.text).replace('red', 'green');
-    expectKind(await saveEdit(api, update(one, shortened)), 'accepted');
+    const loaded = { target, object: await loadObject(api, target) };
+    expect(loaded.object.text).toContain('watts: 9007199254740993');
+    expect(printJson(loaded.object.value)).toContain('"watts": 9007199254740993');
+    const shortened = withoutManagedFields(loaded.object.text).replace('red', 'green');
+    expectKind(await saveEdit(api, update(loaded, shortened)), 'accepted');
     const again = await loadObject(api, target);
     expect(again.text).toContain('watts: 9007199254740993');
     expect(printYaml(again.value)).toContain('watts: 9007199254740993');
@@ -380,19 +399,21 @@ describe('saving', () => {
 
 describe('other actions', () => {
   test('CLIENT-4: deletion keeps its preconditions and propagation policy', async () => {
-    const one = await createdConfigMap();
-    const { uid } = one.object.value.metadata as { uid: string };
-    const other = deleteObject(api, one.target, { uid: 'another' });
-    await expect(other).rejects.toMatchObject({ code: 409, reason: 'Conflict' });
-    const older = deleteObject(api, one.target, { uid, resourceVersion: '1' });
+    const loaded = await createdConfigMap();
+    const { uid } = loaded.object.value.metadata as { uid: string };
+    const mistaken = deleteObject(api, loaded.target, { uid: 'another' });
+    await expect(mistaken).rejects.toMatchObject({ code: 409, reason: 'Conflict' });
+    const older = deleteObject(api, loaded.target, { uid, resourceVersion: '1' });
     await expect(older).rejects.toMatchObject({ code: 409 });
-    expect(await readObject(one.target)).toBeDefined();
-    const { resourceVersion } = one.object;
-    expect(await deleteObject(api, one.target, { uid, resourceVersion })).toBe('deleted');
-    await expect(loadObject(api, one.target)).rejects.toMatchObject({ code: 404 });
+    expect(await readObject(loaded.target)).toBeDefined();
+    const { resourceVersion } = loaded.object;
+    expect(await deleteObject(api, loaded.target, { uid, resourceVersion })).toBe('deleted');
+    await expect(loadObject(api, loaded.target)).rejects.toMatchObject({ code: 404 });
 
-    const two = await createdDeployment();
-    expect(await deleteObject(api, two.target, { propagation: 'Foreground' })).toBe('deleting');
+    const deployed = await createdDeployment();
+    expect(await deleteObject(api, deployed.target, { propagation: 'Foreground' })).toBe(
+      'deleting',
+    );
     const orphaned = await createdDeployment();
     const finalizer = ['example.com/keep'];
     await server.patch(
@@ -407,27 +428,27 @@ describe('other actions', () => {
   });
 
   test('CLIENT-4: scaling fails with 409 if another client has scaled meanwhile', async () => {
-    const one = await createdDeployment();
-    expect(isScalable(one.target)).toBe(true);
+    const loaded = await createdDeployment();
+    expect(isScalable(loaded.target)).toBe(true);
     expect(isScalable((await createdConfigMap()).target)).toBe(false);
-    const scale = await readScale(api, one.target);
+    const scale = await readScale(api, loaded.target);
     expect(scale).toMatchObject({ desired: 1, current: 0 });
-    const scaled = await writeScale(api, one.target, { ...scale, desired: 4 });
+    const scaled = await writeScale(api, loaded.target, { ...scale, desired: 4 });
     expect(scaled.desired).toBe(4);
-    expect((await readObject(one.target)).spec).toMatchObject({ replicas: 4 });
-    const late = writeScale(api, one.target, { ...scale, desired: 2 });
+    expect((await readObject(loaded.target)).spec).toMatchObject({ replicas: 4 });
+    const late = writeScale(api, loaded.target, { ...scale, desired: 2 });
     await expect(late).rejects.toMatchObject({ code: 409 });
-    const wrong = writeScale(api, one.target, { ...scaled, desired: -1 });
+    const wrong = writeScale(api, loaded.target, { ...scaled, desired: -1 });
     await expect(wrong).rejects.toMatchObject({ code: 422 });
     const reader = apiFor(server, { token: 'reader' });
-    await expect(readScale(reader, one.target)).rejects.toMatchObject({ code: 403 });
+    await expect(readScale(reader, loaded.target)).rejects.toMatchObject({ code: 403 });
   });
 
   test('CLIENT-4: owner references link to the owner', async () => {
-    const one = await createdDeployment();
+    const owner = await createdDeployment();
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
-    const { uid } = one.object.value.metadata as JsonObject;
-    const { name } = one.target;
+    const { uid } = owner.object.value.metadata as JsonObject;
+    const { name } = owner.target;
     const ownerReferences = [
       { apiVersion: 'apps/v1', kind: 'Deployment', name, uid, controller: true },
       { apiVersion: 'gone.example.com/v1', kind: 'Thing', name: 't', uid: '1' },
@@ -439,7 +460,7 @@ describe('other actions', () => {
     );
     const { body } = await server.get(`${path}/owned`);
     expect(ownersOf(body, kinds)).toEqual([
-      { text: `Deployment/${name}`, isController: true, name: one.target },
+      { text: `Deployment/${name}`, isController: true, name: owner.target },
       { text: 'Thing/t', isController: false, name: undefined },
     ]);
   });
@@ -450,11 +471,11 @@ describe('other actions', () => {
     await mustCreate(server, `${within}/roles`, roleOf('Role', 'getter', { rules }));
     const binding = { role: 'getter', roleKind: 'Role', subjects: ['reader'] } as const;
     await mustCreate(server, `${within}/rolebindings`, bindingOf('RoleBinding', 'g', binding));
-    const one = await createdConfigMap();
+    const loaded = await createdConfigMap();
     const reader = apiFor(server, { token: 'reader' });
-    expect((await loadObject(reader, one.target)).value).toEqual(one.object.value);
+    expect((await loadObject(reader, loaded.target)).value).toEqual(loaded.object.value);
     const outcome = expectKind(
-      await validateEdit(reader, update(one, one.object.text)),
+      await validateEdit(reader, update(loaded, loaded.object.text)),
       'rejected',
     );
     expect(outcome.code).toBe(403);
@@ -503,14 +524,14 @@ describe('field help', () => {
   });
 
   test('CLIENT-4: field owners are shown from managedFields', async () => {
-    const one = await createdDeployment();
-    const path = `/apis/apps/v1/namespaces/${namespace}/deployments/${one.target.name}`;
+    const loaded = await createdDeployment();
+    const path = `/apis/apps/v1/namespaces/${namespace}/deployments/${loaded.target.name}`;
     await server.patch(
       `${path}?fieldManager=scaler`,
       { spec: { replicas: 2 }, metadata: { annotations: { 'example.com/why': 'load' } } },
       'merge',
     );
-    const owners = fieldOwners(await readObject(one.target));
+    const owners = fieldOwners(await readObject(loaded.target));
     expect(owners.map(({ manager }) => manager).sort()).toEqual(['scaler', 'unknown']);
     const fields = ownersByField(owners);
     const managers = (field: string) => fields.get(field)?.map(({ manager }) => manager);
@@ -520,7 +541,7 @@ describe('field help', () => {
     expect(managers(image)).toEqual(['unknown']);
     // Every owned path has a line.
     for (const field of ['spec.replicas', image]) {
-      expect(lineOfField(one.object.text, field), field).toBeGreaterThan(1);
+      expect(lineOfField(loaded.object.text, field), field).toBeGreaterThan(1);
     }
   });
 });

@@ -148,7 +148,7 @@ inBrowser('lists', { timeout }, () => {
       'merge',
     );
     const cells = `[...document.querySelectorAll('tr[data-row="1"] td')]
-      .map((one) => one.textContent)`;
+      .map((cell) => cell.textContent)`;
     await screen.until(
       `${cells}.includes('row-00001') && Number(${cells}[2]) >= 4`,
       'the changed cell',
@@ -203,16 +203,16 @@ inBrowser('lists', { timeout }, () => {
   });
 
   test('CLIENT-4: several namespaces are listed together', async () => {
-    const [one, other] = [await freshNamespace(on.server), await freshNamespace(on.server)];
-    for (const namespace of [one, other]) {
+    const [first, second] = [await freshNamespace(on.server), await freshNamespace(on.server)];
+    for (const namespace of [first, second]) {
       await mustCreate(on.server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('both'));
     }
     await screen.go('#/t/core/v1/configmaps');
-    await screen.fill('Namespaces', `${one},${other}`);
+    await screen.fill('Namespaces', `${first},${second}`);
     await screen.until(`${count('tbody a')} === 2`, 'a row of each');
     await screen.until(
-      `[...document.querySelectorAll('tbody td:nth-child(2)')].map((one) => one.textContent)
-        .join() === ${quoted([one, other].sort().join())}`,
+      `[...document.querySelectorAll('tbody td:nth-child(2)')].map((cell) => cell.textContent)
+        .join() === ${quoted([first, second].sort().join())}`,
       'their namespaces',
     );
     await screen.press('Escape');
@@ -256,8 +256,8 @@ inBrowser('one object', { timeout }, () => {
     await screen.click('History');
     await screen.expectText('The last write by each manager before this page was opened');
     await screen.until(
-      `[...document.querySelectorAll('.by-manager')].some((one) =>
-        /^by scaler.*spec\\.replicas27$/.test(one.textContent))`,
+      `[...document.querySelectorAll('.by-manager')].some((section) =>
+        /^by scaler.*spec\\.replicas27$/.test(section.textContent))`,
       'the change by its manager',
     );
     await expectAccessible('history');
@@ -345,7 +345,7 @@ inBrowser('writing', { timeout }, () => {
     const addTo = async (field: string) => {
       await screen.run(`(() => {
         const list = [...document.querySelectorAll('.schema-form select.add')]
-          .find((one) => [...one.options].some(({ value }) => value === ${quoted(field)}));
+          .find((select) => [...select.options].some(({ value }) => value === ${quoted(field)}));
         list.value = ${quoted(field)};
         list.dispatchEvent(new Event('change', { bubbles: true }));
       })()`);
@@ -388,13 +388,13 @@ inBrowser('writing', { timeout }, () => {
     const path = `/api/v1/namespaces/${namespace}/configmaps/dropped`;
     expect((await on.server.get(path)).status).toBe(404);
     await screen.run(
-      `for (const one of document.querySelectorAll('.applied details')) one.open = true;`,
+      `for (const details of document.querySelectorAll('.applied details')) details.open = true;`,
     );
     await screen.expectText('+data: {"a":"b"}');
     await expectAccessible('apply');
     await screen.click('Apply');
     await screen.until(
-      `[...document.querySelectorAll('.chip')].some((one) => one.textContent === 'created')`,
+      `[...document.querySelectorAll('.chip')].some((chip) => chip.textContent === 'created')`,
     );
     expect((await on.server.get(path)).body.data).toEqual({ a: 'b' });
   });
@@ -422,7 +422,7 @@ inBrowser('writing', { timeout }, () => {
     expect((await on.server.get(`${path}/web`)).body.spec.replicas).toBe(4);
     await screen.click('Apply');
     await screen.until(
-      `[...document.querySelectorAll('.chip')].some((one) => one.textContent === 'changed')`,
+      `[...document.querySelectorAll('.chip')].some((chip) => chip.textContent === 'changed')`,
     );
     expect((await on.server.get(`${path}/web`)).body.spec.replicas).toBe(9);
   });
@@ -514,7 +514,7 @@ inBrowser('getting about', { timeout }, () => {
       const wide = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
       expect(await screen.run(wide), hash).toBe(0);
       const nameless = `[...document.querySelectorAll('input, select, textarea')]
-        .filter((one) => one.labels.length === 0 && !one.ariaLabel).length`;
+        .filter((field) => field.labels.length === 0 && !field.ariaLabel).length`;
       expect(await screen.run(nameless), hash).toBe(0);
       await expectAccessible(`phone-${name}`);
     }

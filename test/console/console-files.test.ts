@@ -67,7 +67,9 @@ describe('the files', () => {
     expect(page.text).not.toMatch(/<style|\sstyle=|\son\w+=/);
     const policy = String(page.headers['content-security-policy']);
     const directives = new Map(
-      policy.split('; ').map((one) => [one.split(' ')[0], one.split(' ').slice(1).join(' ')]),
+      policy
+        .split('; ')
+        .map((directive) => [directive.split(' ')[0], directive.split(' ').slice(1).join(' ')]),
     );
     expect(Object.fromEntries(directives)).toEqual({
       'default-src': "'none'",
@@ -261,7 +263,7 @@ describe('the rest of the server', () => {
     const style = readFileSync(join(browserSources, 'style.css'), 'utf8');
     const both = /--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);/g;
     const found = [...style.matchAll(both)];
-    const coloursOf = (side: 2 | 3) => new Map(found.map((one) => [one[1], one[side]]));
+    const coloursOf = (side: 2 | 3) => new Map(found.map((match) => [match[1], match[side]]));
     for (const colours of [coloursOf(2), coloursOf(3)]) {
       const ratio = (left: string, right: string) =>
         contrast(colours.get(left) ?? '', colours.get(right) ?? '');

@@ -296,7 +296,8 @@ async function expectUsable(screen: Screen, view: string): Promise<void> {
   }
   await take(screen, light);
   const nameless = `[...document.querySelectorAll('input, select, textarea')]
-    .filter((one) => one.labels.length === 0 && !one.ariaLabel).map((one) => one.outerHTML)`;
+    .filter((field) => field.labels.length === 0 && !field.ariaLabel)
+    .map((field) => field.outerHTML)`;
   expect.soft(await screen.run(nameless), `${view}: fields without a name`).toEqual([]);
   // A view must not report unreadable contents as empty.
   if (/-(disconnected|forbidden|loading)$/.test(view)) {
@@ -333,23 +334,23 @@ describe.skipIf(chromium === undefined)('light, dark, and on a phone', { timeout
     await screen.expectText('Signing in…');
     await expectUsable(screen, 'sign-in-waiting');
     await screen.close();
-    const other = await openScreen(on.browser, { url: on.server.url });
-    await other.until(`document.querySelector('.sign-in input')`);
-    await other.run(`void (window.cuts = (url) => /apis?$/.test(url))`);
-    await other.signIn(adminToken);
-    await other.expectText('Try again');
-    await expectUsable(other, 'unreachable');
-    await other.close();
+    const offline = await openScreen(on.browser, { url: on.server.url });
+    await offline.until(`document.querySelector('.sign-in input')`);
+    await offline.run(`void (window.cuts = (url) => /apis?$/.test(url))`);
+    await offline.signIn(adminToken);
+    await offline.expectText('Try again');
+    await expectUsable(offline, 'unreachable');
+    await offline.close();
   });
 
   const users = [...new Set(views.map(({ user = adminToken }) => user))];
   test.each(users)('CLIENT-4: every view of %s is accessible in every form', async (user) => {
     const screen = await openSignedIn(on.browser, { url: on.server.url, token: user });
     await screen.until(`document.querySelector('main h1')`);
-    for (const view of views.filter((one) => (one.user ?? adminToken) === user)) {
+    for (const view of views.filter((candidate) => (candidate.user ?? adminToken) === user)) {
       await show(screen, view);
       await expectUsable(screen, view.name);
-      await screen.run(`for (const one of document.querySelectorAll('dialog')) one.close()`);
+      await screen.run(`for (const dialog of document.querySelectorAll('dialog')) dialog.close()`);
     }
     await screen.close();
   });

@@ -73,7 +73,7 @@ describe('inventory and activity', () => {
     expect(kinds.map(({ resource }) => resource)).not.toContain('leases');
     expect(followedKinds(discovery.kinds, 2)).toHaveLength(2);
     const end = followActivity({
-      ...{ api, clock: systemClock, onActivity: (one) => activities.push(one) },
+      ...{ api, clock: systemClock, onActivity: (activity) => activities.push(activity) },
       kinds: kinds.filter(({ resource }) => resource === 'configmaps'),
     });
     try {
@@ -105,33 +105,33 @@ describe('inventory and activity', () => {
 
 describe('several namespaces', () => {
   test('CLIENT-4: several namespaces form one table that follows the changes of each', async () => {
-    const [one, other, third] = await Promise.all([
+    const [first, second, third] = await Promise.all([
       freshNamespace(server),
       freshNamespace(server),
       freshNamespace(server),
     ]);
-    for (const namespace of [one, other, third]) await create(namespace, 'first');
+    for (const namespace of [first, second, third]) await create(namespace, 'first');
     const table = openTables({
       ...{ api, clock: systemClock, random: () => 0.5, onChange: () => {} },
       query: {
         kind: kindNamed(discovery.kinds, 'configmaps'),
-        namespaces: [one, other],
+        namespaces: [first, second],
         ...{ labelSelector: '', fieldSelector: '', pageSize: 500 },
       },
     });
     try {
       const keys = () => table.snapshot.rows.map(({ key }) => key);
       await eventually(async () => table.snapshot.state.phase === 'live', 'the table');
-      expect(keys()).toEqual([one, other].sort().map((namespace) => `${namespace}/first`));
-      await create(other, 'second');
-      await eventually(async () => keys().includes(`${other}/second`), 'the change');
+      expect(keys()).toEqual([first, second].sort().map((namespace) => `${namespace}/first`));
+      await create(second, 'second');
+      await eventually(async () => keys().includes(`${second}/second`), 'the change');
       expect(table.snapshot.more).toBeUndefined();
       const { columns, rows } = table.snapshot;
       const nowMs = systemClock.now();
       const names = (filters: Record<string, string>) =>
         filterRows(rows, { columns, filters, nowMs }).map(({ key }) => key);
-      expect(names({ Name: 'SEC' })).toEqual([`${other}/second`]);
-      expect(names({ Name: 'first', namespace: other })).toEqual([`${other}/first`]);
+      expect(names({ Name: 'SEC' })).toEqual([`${second}/second`]);
+      expect(names({ Name: 'first', namespace: second })).toEqual([`${second}/first`]);
       expect(names({ Name: ' ', unknown: 'x' })).toHaveLength(3);
     } finally {
       table.close();

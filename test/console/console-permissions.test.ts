@@ -43,7 +43,8 @@ const table = () => `#/t/core/v1/configmaps?ns=${namespace}`;
 const at = (name: string, tab = '') =>
   `#/o/core/v1/configmaps/${namespace}/${name}${tab === '' ? '' : `?tab=${tab}`}`;
 const buttonOf = (text: string) =>
-  `[...document.querySelectorAll('main button')].find((one) => one.textContent.trim() === ${JSON.stringify(text)})`;
+  `[...document.querySelectorAll('main button')]
+    .find((button) => button.textContent.trim() === ${JSON.stringify(text)})`;
 
 /** The reason why an action is unavailable, as its tooltip and as screen readers read it. */
 async function refusalOf(screen: Screen, action: string): Promise<string> {
@@ -83,7 +84,8 @@ describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
     await screen.run(`${buttonOf('Delete')}.click()`);
     await screen.until(
       `document.querySelector('[role=status], [aria-live]') !== null &&
-        [...document.querySelectorAll('[aria-live], [role=status], output')].some((one) => one.textContent.includes('You may not delete'))`,
+        [...document.querySelectorAll('[aria-live], [role=status], output')]
+          .some((region) => region.textContent.includes('You may not delete'))`,
       'the announcement',
     );
     expect(await screen.run(`document.querySelector('dialog')`)).toBeNull();
@@ -103,7 +105,7 @@ describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
     await screen.expectText(refusal);
     expect(await refusalOf(screen, 'Validate')).toBe(refusal);
     await screen.editor.setCursorAfter('kind: ConfigMap');
-    const writes = `window.requests.filter((one) => one.startsWith('PUT')).length`;
+    const writes = `window.requests.filter((request) => request.startsWith('PUT')).length`;
     await screen.page.keyboard.down('Control');
     await screen.press('s');
     await screen.press('Enter');
@@ -128,7 +130,8 @@ describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
     );
     await screen.fill('Search or jump to', 'create');
     await screen.until(
-      `![...document.querySelectorAll('.palette li span')].some((one) => one.textContent === 'Create ConfigMap')`,
+      `![...document.querySelectorAll('.palette li span')]
+        .some((item) => item.textContent === 'Create ConfigMap')`,
       'the palette without creation',
     );
     await screen.press('Escape');

@@ -105,7 +105,7 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
   test('CLIENT-4: kinds are found by any name and link to their objects', async () => {
     const screen = await opened();
     await screen.expectText('storageclasses');
-    const shown = `[...document.querySelectorAll('nav li a')].map((one) => one.lastChild.data)`;
+    const shown = `[...document.querySelectorAll('nav li a')].map((link) => link.lastChild.data)`;
     await screen.fill('Find a kind', 'deploy');
     await screen.until(`${shown}.join() === 'deployments'`);
     await screen.fill('Find a kind', 'pvc');
@@ -124,7 +124,8 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
     const screen = await opened(table(namespace));
     const names = (wanted: string, what: string) =>
       screen.until(
-        `[...document.querySelectorAll('tbody a')].map((one) => one.textContent).join() === '${wanted}'`,
+        `[...document.querySelectorAll('tbody a')].map((link) => link.textContent)
+          .join() === '${wanted}'`,
         what,
       );
     await names('b', 'the first row');
@@ -150,7 +151,7 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
     expect(await screen.texts('th')).not.toContain('Images');
     await screen.tick('Wide');
     await screen.until(
-      `[...document.querySelectorAll('th')].some((one) => one.textContent === 'Images')`,
+      `[...document.querySelectorAll('th')].some((header) => header.textContent === 'Images')`,
     );
   });
 
@@ -225,18 +226,19 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
   async function expectHarmless(screen: Screen): Promise<void> {
     const tags = ['script', 'img', 'iframe', 'object', 'embed', 'svg', 'style', 'link', 'base'];
     const found = await screen.run(
-      `[...document.body.querySelectorAll(${quoted(tags.join())})].map((one) => one.outerHTML)`,
+      `[...document.body.querySelectorAll(${quoted(tags.join())})]
+        .map((element) => element.outerHTML)`,
     );
     expect(found).toEqual([]);
     const attributes = await screen.run<
       string[]
-    >(`[...document.body.querySelectorAll('*')].flatMap((one) =>
-      [...one.attributes].map(({ name, value }) => name + '=' + value))`);
-    for (const one of new Set(attributes)) {
-      expect(one).not.toMatch(/^on|^src|^action=|^formaction=/);
+    >(`[...document.body.querySelectorAll('*')].flatMap((element) =>
+      [...element.attributes].map(({ name, value }) => name + '=' + value))`);
+    for (const attribute of new Set(attributes)) {
+      expect(attribute).not.toMatch(/^on|^src|^action=|^formaction=/);
       // Styles that the console sets: sizes and positions, and nothing that loads.
-      if (one.startsWith('style=')) expect(one).not.toMatch(/url|expression|import/i);
-      if (one.startsWith('href=')) expect(one).toMatch(/^href=#/);
+      if (attribute.startsWith('style=')) expect(attribute).not.toMatch(/url|expression|import/i);
+      if (attribute.startsWith('href=')) expect(attribute).toMatch(/^href=#/);
     }
     expect(screen.confirmations).toEqual([]);
   }
@@ -248,7 +250,8 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
     await screen.expectText('Live');
     await mustCreate(on.server, `${rbacPath}/clusterroles`, role);
     await screen.until(
-      `[...document.querySelectorAll('tbody a')].some((one) => one.textContent === ${quoted(name)})`,
+      `[...document.querySelectorAll('tbody a')]
+        .some((link) => link.textContent === ${quoted(name)})`,
     );
     await expectHarmless(screen);
     await screen.click(name);
@@ -291,7 +294,8 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
     });
     const screen = await opened(`#/t/hostile.example.com/v1/traps?ns=${namespace}`);
     const hasText = (selector: string) =>
-      `[...document.querySelectorAll('${selector}')].some((one) => one.textContent === ${quoted(script)})`;
+      `[...document.querySelectorAll('${selector}')]
+        .some((element) => element.textContent === ${quoted(script)})`;
     await screen.until(hasText('td'), 'the cell');
     expect(await screen.run(hasText('th'))).toBe(true);
     await expectHarmless(screen);
@@ -359,8 +363,9 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
       await expectHarmless(screen);
     }
     // Opening any URL only reads. Reviews of the user's own identity and permissions store nothing.
-    const writes = await screen.run(`window.requests.filter((one) => !one.startsWith('GET') &&
-      !/\\/selfsubject(access)?reviews$/.test(one))`);
+    const writes =
+      await screen.run(`window.requests.filter((request) => !request.startsWith('GET') &&
+      !/\\/selfsubject(access)?reviews$/.test(request))`);
     expect(writes).toEqual([]);
   });
 
@@ -424,7 +429,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     await screen.click('Validate');
     await screen.expectText('Nothing has been saved.');
     await screen.until(
-      `[...document.querySelectorAll('td')].some((one) => one.textContent === 'data.a')`,
+      `[...document.querySelectorAll('td')].some((cell) => cell.textContent === 'data.a')`,
     );
     expect((await on.server.get(path)).body.data).toEqual({ a: '1' });
     await screen.click('Save');
@@ -447,7 +452,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     await screen.click('Save');
     await screen.expectText('the object has been modified');
     const rows = await screen.run(`[...document.querySelectorAll('.changes tbody tr')].map((row) =>
-      [...row.querySelectorAll('td')].map((one) => one.textContent).join(' '))`);
+      [...row.querySelectorAll('td')].map((cell) => cell.textContent).join(' '))`);
     expect(rows).toEqual(['others data.b "1" "theirs"', 'you data.a "1" "mine"']);
     await screen.click('Merge my changes into their version');
     await screen.click('Save');
@@ -546,10 +551,10 @@ describe.skipIf(chromium === undefined)('access', { timeout }, () => {
     const reader = await opened(`#/a/mine?ns=${namespace}`, { token: 'reader' });
     await reader.expectText('You are reader in system:authenticated.');
     const row = `[...document.querySelectorAll('tbody tr')]
-      .find((one) => one.querySelector('th').textContent === 'configmaps')`;
+      .find((row) => row.querySelector('th').textContent === 'configmaps')`;
     await reader.until(row, 'the matrix');
     expect(
-      await reader.run(`[...${row}.querySelectorAll('td')].map((one) => one.ariaLabel)`),
+      await reader.run(`[...${row}.querySelectorAll('td')].map((cell) => cell.ariaLabel)`),
     ).toEqual(['yes', 'yes', 'no', 'no', 'no', 'no', 'no', 'no']);
     await reader.click('Check access');
     await reader.fill('Verb', 'list');

@@ -151,8 +151,9 @@ const matching = (expected: string | RegExp): string =>
 
 const inputOf = (label: string): string => `(() => {
   const fields = [...document.querySelectorAll('input, select, textarea')];
-  return fields.find((one) => one.ariaLabel === ${quoted(label)} ||
-    [...(one.labels ?? [])].some((each) => each.querySelector('span')?.textContent === ${quoted(label)}));
+  return fields.find((field) => field.ariaLabel === ${quoted(label)} ||
+    [...(field.labels ?? [])].some((label) =>
+      label.querySelector('span')?.textContent === ${quoted(label)}));
 })()`;
 
 function actionsOn(page: Page) {
@@ -177,8 +178,9 @@ function actionsOn(page: Page) {
     return until(holds, `the text ${expected}`);
   };
   const click = async (expected: string | RegExp, within = ''): Promise<void> => {
-    const find = `[...document.querySelectorAll('${within} button, ${within} a')].find((one) =>
-      !one.disabled && one.getClientRects().length > 0 && (${matching(expected)})(one.textContent.trim()))`;
+    const find = `[...document.querySelectorAll('${within} button, ${within} a')].find((control) =>
+      !control.disabled && control.getClientRects().length > 0 &&
+      (${matching(expected)})(control.textContent.trim()))`;
     // Found and clicked in one step, since the page may rerender in between.
     await until(`((found) => found && (found.click(), true))(${find})`, `${expected} to click`);
   };
@@ -208,7 +210,7 @@ function actionsOn(page: Page) {
     valueOf: (label: string) => run(`${inputOf(label)}.value`) as Promise<string>,
     texts: (selector: string) =>
       run(
-        `[...document.querySelectorAll(${quoted(selector)})].map((one) => one.textContent)`,
+        `[...document.querySelectorAll(${quoted(selector)})].map((element) => element.textContent)`,
       ) as Promise<string[]>,
     go: (hash: string) =>
       // Waits until the previous page is gone, so that its buttons are not found.
