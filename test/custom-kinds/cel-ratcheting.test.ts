@@ -138,8 +138,8 @@ test('CRD-3: an optional old value is untyped', async () => {
       'supported operator, function or macro signature for rule: moved',
   ]);
   const turned = spec('!oldSelf.hasValue() || oldSelf.value() == self');
-  const other = await madeBefore({ schema: turned, before, object: { spec: { unknown: 1 } } });
-  expect(causesOf(await other(label))).toEqual(['spec: Invalid value: "object": moved']);
+  const swapped = await madeBefore({ schema: turned, before, object: { spec: { unknown: 1 } } });
+  expect(causesOf(await swapped(label))).toEqual(['spec: Invalid value: "object": moved']);
 });
 
 test('CRD-3: an open object of a known type compares only with its like', async () => {

@@ -468,8 +468,8 @@ describe('definitions', () => {
   test('CRD-3: the costs of all rules have a limit in total', async () => {
     const rule = "self.contains('x')";
     const part = { type: 'array', maxItems: 20_000, items: { ...text, maxLength: 1000 } };
-    const one = { ...part, items: { ...part.items, ...rules({ rule }) } };
-    const fields = Array.from({ length: 13 }, (_, at) => [`f${at}`, one]);
+    const field = { ...part, items: { ...part.items, ...rules({ rule }) } };
+    const fields = Array.from({ length: 13 }, (_, at) => [`f${at}`, field]);
     const found = (await refusal(object(Object.fromEntries(fields)))).split('\n');
     expect(found).toHaveLength(5);
     expect(found[4]).toContain(

@@ -71,7 +71,7 @@ export async function startConversionService(
     },
     stop: http.stop,
   };
-  http.answer = (call) => (service.reply ?? ((one) => converted(one, service.convert)))(call);
+  http.answer = (call) => (service.reply ?? ((review) => converted(review, service.convert)))(call);
   return service;
 }
 
@@ -99,13 +99,13 @@ export function converted({ body }: Received, convert: Convert): Reply {
  */
 export function swap(object: CustomObject, desired: string): CustomObject {
   const isNew = (apiVersion: string) => nameOf(apiVersion) === 'v1beta2';
-  const other = { ...object, apiVersion: desired };
-  if (object.spec === undefined || isNew(object.apiVersion) === isNew(desired)) return other;
+  const renamed = { ...object, apiVersion: desired };
+  if (object.spec === undefined || isNew(object.apiVersion) === isNew(desired)) return renamed;
   const { content, num, contentv2, numv2, ...rest } = object.spec;
   const spec = isNew(desired)
     ? { ...rest, contentv2: content, numv2: num }
     : { ...rest, content: contentv2, num: numv2 };
-  return { ...other, spec };
+  return { ...renamed, spec };
 }
 
 const key = { type: 'object', properties: { key: { type: 'string' } } };
@@ -221,7 +221,7 @@ export async function storeAs(
   version: string,
 ): Promise<void> {
   await redefine(server, name, (spec) => {
-    for (const one of spec.versions) one.storage = one.name === version;
+    for (const entry of spec.versions) entry.storage = entry.name === version;
   });
   // Discovery shows the change; writes in that version no longer need the webhook.
   await eventually(async () => {

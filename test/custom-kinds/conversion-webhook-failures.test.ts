@@ -124,43 +124,43 @@ describe('invalid answers', () => {
   test('CRD-4: an answer must have the same objects in the requested version', async () => {
     const cases: [(objects: [CustomObject, ...CustomObject[]]) => object[], string][] = [
       [() => [], 'returned 0 objects, expected 1'],
-      [([one]) => [one, one], 'returned 2 objects, expected 1'],
+      [([object]) => [object, object], 'returned 2 objects, expected 1'],
       [
-        ([one]) => [{ ...one, apiVersion: 'other.io/v1' }],
+        ([object]) => [{ ...object, apiVersion: 'other.io/v1' }],
         'returned invalid object at index 0: invalid groupVersion (expected GROUP/v1beta2, ' +
           'received other.io/v1)',
       ],
       [
-        ([one]) => [{ ...one, kind: 'Other' }],
+        ([object]) => [{ ...object, kind: 'Other' }],
         'returned invalid object at index 0: invalid kind (expected Multi, received Other)',
       ],
       [
-        ([one]) => [{ ...one, metadata: { ...one.metadata, name: 'b' } }],
+        ([object]) => [{ ...object, metadata: { ...object.metadata, name: 'b' } }],
         'returned invalid object: must have the same name: a != b',
       ],
       [
-        ([one]) => [{ ...one, metadata: { ...one.metadata, namespace: 'b' } }],
+        ([object]) => [{ ...object, metadata: { ...object.metadata, namespace: 'b' } }],
         'returned invalid object: must have the same namespace: NAMESPACE != b',
       ],
       [
-        ([one]) => [{ ...one, metadata: { ...one.metadata, uid: 'b' } }],
+        ([object]) => [{ ...object, metadata: { ...object.metadata, uid: 'b' } }],
         'returned invalid object: must have the same UID: UID != b',
       ],
       [
-        ([{ metadata: _, ...one }]) => [one],
+        ([{ metadata: _, ...object }]) => [object],
         'returned invalid object: must have the same name: a != ',
       ],
       [
-        ([one]) => [{ ...one, metadata: { ...one.metadata, labels: 'x' } }],
+        ([object]) => [{ ...object, metadata: { ...object.metadata, labels: 'x' } }],
         'returned invalid metadata: invalid metadata.labels of type string in converted object',
       ],
       [
-        ([one]) => [{ ...one, metadata: { ...one.metadata, annotations: { a: 1 } } }],
+        ([object]) => [{ ...object, metadata: { ...object.metadata, annotations: { a: 1 } } }],
         'returned invalid metadata: metadata.annotations[a] must be a string, but is int64 in ' +
           'converted object',
       ],
       [
-        ([one]) => [{ ...one, metadata: { ...one.metadata, labels: { '/': 'x' } } }],
+        ([object]) => [{ ...object, metadata: { ...object.metadata, labels: { '/': 'x' } } }],
         'returned invalid metadata: [metadata.labels: Invalid value: "/": prefix part must be ' +
           'non-empty, metadata.labels: Invalid value: "/": name part must be non-empty, ',
       ],
@@ -266,9 +266,9 @@ describe('requests that need the webhook', () => {
     for (const answer of answers) {
       expectFailure(answer, 'failed: custom webhook conversion error');
     }
-    const other = multi.object('v1beta2', 'b');
+    const added = multi.object('v1beta2', 'b');
     for (const query of ['', '?dryRun=All']) {
-      const { status, body } = await server.post(all + query, other);
+      const { status, body } = await server.post(all + query, added);
       expect(status).toBe(500);
       expect(body.message).toBe(
         `conversion webhook for ${multi.group}/v1beta2, Kind=Multi failed: ` +

@@ -87,12 +87,12 @@ describe('histories', () => {
     for (const [index, version] of versions.entries()) {
       const watch = watches[index] as TestWatch;
       const list = await server.get(multi.at(version));
-      const wanted = new Map(list.body.items.map((one: ApiObject) => [one.metadata.name, one]));
+      const wanted = new Map(list.body.items.map((item: ApiObject) => [item.metadata.name, item]));
       await eventually(async () => {
         const state = stateOf(watch);
         const revisions = (all: ReadonlyMap<unknown, ApiObject>) =>
           [...all]
-            .map(([name, one]) => `${name}@${one.metadata.resourceVersion}`)
+            .map(([name, object]) => `${name}@${object.metadata.resourceVersion}`)
             .sort()
             .join();
         return revisions(state) === revisions(wanted);
@@ -107,19 +107,19 @@ describe('histories', () => {
     async () => {
       const etcd = await untilEnd(startTestEtcd());
       const shared = onEtcd(etcd);
-      const one = await withServer(shared);
-      const other = await withServer(shared);
-      const multi = await establishMulti(one, conversionBy(service));
+      const first = await withServer(shared);
+      const second = await withServer(shared);
+      const multi = await establishMulti(first, conversionBy(service));
       await eventually(
-        async () => (await other.get(multi.at('v1beta2'))).status === 200,
+        async () => (await second.get(multi.at('v1beta2'))).status === 200,
         'the other server to serve the kind',
       );
-      const watch = await other.watch<Converted>(`${multi.at('v1beta2')}?watch=1`);
-      await one.post(multi.at('v1beta1'), multi.object('v1beta1', 'a'));
-      await one.post(multi.at('v1beta2'), multi.object('v1beta2', 'b'));
+      const watch = await second.watch<Converted>(`${multi.at('v1beta2')}?watch=1`);
+      await first.post(multi.at('v1beta1'), multi.object('v1beta1', 'a'));
+      await first.post(multi.at('v1beta2'), multi.object('v1beta2', 'b'));
       const patch = { spec: { contentv2: { key: 'patched' } } };
-      expect((await other.patch(`${multi.at('v1beta2')}/a`, patch, 'merge')).status).toBe(200);
-      expect((await one.get<Converted>(`${multi.at('v1beta1')}/a`)).body.spec.content.key).toBe(
+      expect((await second.patch(`${multi.at('v1beta2')}/a`, patch, 'merge')).status).toBe(200);
+      expect((await first.get<Converted>(`${multi.at('v1beta1')}/a`)).body.spec.content.key).toBe(
         'patched',
       );
       await watch.until((events) => events.length === 3);
@@ -130,15 +130,15 @@ describe('histories', () => {
       ]);
       expect(watch.events[2]?.object.spec.contentv2.key).toBe('patched');
       watch.close();
-      await redefine(one, multi.name, (spec) => {
+      await redefine(first, multi.name, (spec) => {
         for (const version of spec.versions) version.storage = version.name === 'v1beta2';
       });
       await eventually(async () => {
-        const before = (await other.get(`${multi.at('v1beta2')}/a`)).body.metadata.resourceVersion;
-        const { body } = await other.patch(`${multi.at('v1beta2')}/a`, {}, 'merge');
+        const before = (await second.get(`${multi.at('v1beta2')}/a`)).body.metadata.resourceVersion;
+        const { body } = await second.patch(`${multi.at('v1beta2')}/a`, {}, 'merge');
         return body.metadata.resourceVersion !== before;
       }, 'an object to be brought to the version that is stored now');
-      const list = await one.get<{ items: Converted[] }>(multi.at('v1alpha1'));
+      const list = await first.get<{ items: Converted[] }>(multi.at('v1alpha1'));
       expect(list.body.items.map(({ spec }) => spec.content.key)).toEqual(['patched', 'value']);
     },
     30_000,

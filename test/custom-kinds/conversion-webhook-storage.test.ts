@@ -66,7 +66,7 @@ describe('another storage version', () => {
     }
     service.forget();
     const list = await server.get(`${at('v1beta2')}?labelSelector=!none`);
-    expect(itemNames(list)).toEqual(served.map((one) => `in-${one}`));
+    expect(itemNames(list)).toEqual(served.map((written) => `in-${written}`));
     const byField = await server.get(`${at('v1beta2')}?fieldSelector=spec.contentv2.key=value`);
     expect(itemNames(byField)).toHaveLength(3);
     expect(service.asked()).toEqual([]);
@@ -101,7 +101,7 @@ describe('another storage version', () => {
   test('CRD-4: unserved versions are 404 but still convert', async () => {
     await create('v1alpha1', 'a');
     await redefine(server, multi.name, (spec) => {
-      for (const one of spec.versions) if (one.name === 'v1beta1') one.served = false;
+      for (const version of spec.versions) if (version.name === 'v1beta1') version.served = false;
     });
     await untilGone(server, `${at('v1beta1')}/a`);
     const { body } = await server.get(`${at('v1beta2')}/a`);
@@ -245,9 +245,9 @@ describe('field ownership', () => {
     const path = `${at('v1beta2')}/a?fieldManager=two`;
     const put = await server.patch(path, { spec: { contentv2: { key: 'y' } } }, 'merge');
     expect(managersOf(put)).toEqual(['one Apply v1beta1', 'two Update v1beta2']);
-    const [one, two] = put.body.metadata.managedFields;
-    expect(one.fieldsV1).toEqual({ 'f:spec': { 'f:num': { 'f:num1': {} } } });
-    expect(two?.fieldsV1).toEqual({ 'f:spec': { 'f:contentv2': { 'f:key': {} } } });
+    const [first, second] = put.body.metadata.managedFields;
+    expect(first.fieldsV1).toEqual({ 'f:spec': { 'f:num': { 'f:num1': {} } } });
+    expect(second?.fieldsV1).toEqual({ 'f:spec': { 'f:contentv2': { 'f:key': {} } } });
   });
 
   test('MF-2, CRD-4: managedFields that cannot be converted are dropped', async () => {

@@ -97,7 +97,7 @@ describe('watches in a converted version', () => {
     const late = await server.watch(
       `${at('v1beta2')}?watch=1&fieldSelector=spec.contentv2.key=late`,
     );
-    const one = await server.watch(`${at('v1beta2')}?watch=1&fieldSelector=metadata.name=a`);
+    const named = await server.watch(`${at('v1beta2')}?watch=1&fieldSelector=metadata.name=a`);
     await change('a', { spec: { num: { num1: 10 } } });
     await change('a', { spec: { content: { key: 'late' } } });
     await change('a', { spec: { num: { num1: 1 }, content: { key: 'early' } } });
@@ -106,9 +106,9 @@ describe('watches in a converted version', () => {
     expect(seen(large)).toEqual(['ADDED a', 'MODIFIED a', 'DELETED a', 'ADDED b']);
     await late.until(sawCount(3));
     expect(seen(late)).toEqual(['ADDED a', 'DELETED a', 'ADDED b']);
-    await one.until(sawCount(4));
-    expect(seen(one)).toEqual(['ADDED a', 'MODIFIED a', 'MODIFIED a', 'MODIFIED a']);
-    for (const watch of [large, late, one]) watch.close();
+    await named.until(sawCount(4));
+    expect(seen(named)).toEqual(['ADDED a', 'MODIFIED a', 'MODIFIED a', 'MODIFIED a']);
+    for (const watch of [large, late, named]) watch.close();
   });
 
   test('CRD-4, WATCH-5: a streamed list ends with its bookmark', async () => {

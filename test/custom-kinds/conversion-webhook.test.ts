@@ -41,7 +41,7 @@ describe('objects in every version', () => {
     service.convert = (object, desired) => ({ ...swap(object, desired), rubbish: 1 });
     for (const version of served) {
       const list = await server.get(at(version));
-      expect(itemNames(list)).toEqual(served.map((one) => `of-${one}`));
+      expect(itemNames(list)).toEqual(served.map((written) => `of-${written}`));
       for (const item of list.body.items) {
         const { name } = item.metadata;
         const { body } = await server.get(`${at(version)}/${name}`);
@@ -60,9 +60,9 @@ describe('objects in every version', () => {
     expect((await server.put(`${at('v1beta1')}/a`, { ...made, status: {} })).status).toBe(200);
     expect(service.asked()).toEqual([]);
     const lists = [server.get(at('v1beta2')), server.get(at('v1beta2'))];
-    const [one, other] = await Promise.all(lists);
-    expect(one?.body).toEqual(other?.body);
-    expect((await server.get(at('v1beta2'))).body.items).toEqual(one?.body.items);
+    const [first, second] = await Promise.all(lists);
+    expect(first?.body).toEqual(second?.body);
+    expect((await server.get(at('v1beta2'))).body.items).toEqual(first?.body.items);
     expect(service.asked()).toEqual(['a v1beta1>v1beta2']);
   });
 
@@ -106,8 +106,8 @@ describe('objects in every version', () => {
       const made = await create(version, name, { defaults: {} });
       const both = { [version]: true, v1beta1: true };
       expect(made.defaults).toEqual(both);
-      for (const other of served) {
-        const { body } = await server.get(`${at(other)}/${name}`);
+      for (const requested of served) {
+        const { body } = await server.get(`${at(requested)}/${name}`);
         expect(body.defaults).toEqual(both);
       }
     }

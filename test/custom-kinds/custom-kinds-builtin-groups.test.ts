@@ -136,9 +136,9 @@ describe('a definition in a built-in group', () => {
   });
 
   test('CRD-1: explains why nothing is deleted while a finalizer holds it', async () => {
-    const [one] = intruders as [Named];
-    await define(one);
-    const path = `${definitions}/${nameOf(one)}`;
+    const [intruder] = intruders as [Named];
+    await define(intruder);
+    const path = `${definitions}/${nameOf(intruder)}`;
     await server.patch(path, { metadata: { finalizers: ['example.com/hold'] } }, 'merge');
     await server.patch(
       path,

@@ -89,7 +89,7 @@ describe('establishing', () => {
       );
       await server.post(definitions, definitionOf({ group, plural, kind: `Kind${round}` }));
       await watch.until((events) =>
-        events.some(({ object: one }) => conditionOf(one, 'Established')?.startsWith('True')),
+        events.some(({ object: crd }) => conditionOf(crd, 'Established')?.startsWith('True')),
       );
       expect((await server.get(`/apis/${group}/v1/${plural}`)).status).toBe(200);
       watch.close();
@@ -101,7 +101,7 @@ describe('establishing', () => {
     const names = { shortNames: ['sh', 'shw'], categories: ['all', 'mine'], singular: 'showing' };
     await establish(server, { group, plural: 'shows', kind: 'Show', names });
     const groups = await server.get('/apis');
-    const own = groups.body.groups.find((one) => one.name === group);
+    const own = groups.body.groups.find(({ name }) => name === group);
     expect(own?.preferredVersion).toEqual({ groupVersion: `${group}/v1`, version: 'v1' });
     const list = await server.get(`/apis/${group}/v1`);
     expect(list.body.resources).toEqual([
@@ -120,7 +120,7 @@ describe('establishing', () => {
     await untilGone(server, `${definitions}/shows.${group}`);
     expect((await server.get(`/apis/${group}/v1`)).status).toBe(404);
     const after = await server.get('/apis');
-    expect(after.body.groups.some((one: { name: string }) => one.name === group)).toBe(false);
+    expect(after.body.groups.some((entry: { name: string }) => entry.name === group)).toBe(false);
   });
 
   test('CRD-1: an unserved version is 404', async () => {
@@ -459,7 +459,7 @@ describe('scale and restarts', () => {
     await eventually(async () => {
       const { body } = await server.get(definitions);
       const own = body.items.filter((item) => item['spec'].group === group);
-      return own.every((one: JsonObject) => conditionOf(one, 'Established')?.startsWith('True'));
+      return own.every((crd: JsonObject) => conditionOf(crd, 'Established')?.startsWith('True'));
     });
     const seconds = (processCpuMs() - startMs) / 1000;
     console.info(`300 definitions took ${seconds.toFixed(2)} s of CPU time`);

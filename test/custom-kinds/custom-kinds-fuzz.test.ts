@@ -68,7 +68,8 @@ describe('bad definitions', () => {
   const whole = (spec: unknown) => ({ ...definitionOf({ group, plural: 'ws', kind: 'W' }), spec });
   const parts = (versions: readonly object[], more: object = {}) =>
     definitionOf({ group, plural: 'ws', kind: 'W', versions, more });
-  const schema = (one: unknown) => parts([versionOf('v1', one as object, { storage: true })]);
+  const schema = (content: unknown) =>
+    parts([versionOf('v1', content as object, { storage: true })]);
   const text = (pattern: string) => schema(property({ type: 'string', pattern }));
   const only = versionOf('v1', { type: 'object' }, { storage: true });
   const nullConversion = parts([only], { conversion: null });
@@ -86,7 +87,7 @@ describe('bad definitions', () => {
     ['a null dependency', schema(property({ type: 'object', dependencies: { a: null } })), 422],
     ['a null conversion', nullConversion, 201],
     ['deep properties', schema(nested(600, property, { type: 'string' })), 400],
-    ['deep junctors', schema(property(nested(900, (one) => ({ allOf: [one] }), {}))), 400],
+    ['deep junctors', schema(property(nested(900, (inner) => ({ allOf: [inner] }), {}))), 400],
     ['nesting at ease', schema(nested(80, property, { type: 'string' })), 201],
     ['an invalid pattern', text('('), 422],
     ['a lookahead', text('(?=a)b'), 422],

@@ -56,8 +56,8 @@ describe('defaults', () => {
       'x-kubernetes-preserve-unknown-fields': true,
     };
     const list = { type: 'array', items: embedded };
-    const one = { kind: 'A', metadata: { name: 'a', generation: -1 } };
-    expect(await complaints({ a: { ...list, default: [one] } })).toEqual([
+    const value = { kind: 'A', metadata: { name: 'a', generation: -1 } };
+    expect(await complaints({ a: { ...list, default: [value] } })).toEqual([
       `${root}[a].default[0].apiVersion: Required value: must not be empty`,
       `${root}[a].default[0].metadata.generation: Invalid value: -1: ` +
         'must be greater than or equal to 0',

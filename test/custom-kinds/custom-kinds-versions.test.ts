@@ -25,13 +25,13 @@ describe('several versions', () => {
     const at = (version: string) => `/apis/${group}/${version}/namespaces/default/cars`;
     const car = { apiVersion: `${group}/v1`, kind: 'Car', metadata: { name: 'a' } };
     await server.post(at('v1'), { ...car, spec: { a: 1, x: 2 } });
-    const one = await server.get(`${at('v1')}/a`);
-    expect(one.body).toMatchObject({ apiVersion: `${group}/v1`, spec: { a: 1, x: 2 } });
-    const two = await server.get(`${at('v2')}/a`);
-    expect(two.body.apiVersion).toBe(`${group}/v2`);
+    const inV1 = await server.get(`${at('v1')}/a`);
+    expect(inV1.body).toMatchObject({ apiVersion: `${group}/v1`, spec: { a: 1, x: 2 } });
+    const inV2 = await server.get(`${at('v2')}/a`);
+    expect(inV2.body.apiVersion).toBe(`${group}/v2`);
     // Defaults of another version apply to requests in that version, not to reads.
-    expect(two.body.spec).toEqual({ a: 1 });
-    expect(two.body.metadata.resourceVersion).toBe(one.body.metadata.resourceVersion);
+    expect(inV2.body.spec).toEqual({ a: 1 });
+    expect(inV2.body.metadata.resourceVersion).toBe(inV1.body.metadata.resourceVersion);
     const sent = await server.patch(`${at('v2')}/a`, { metadata: { labels: { p: 'q' } } }, 'merge');
     expect(sent.body.spec).toEqual({ a: 1, b: 'new' });
     const list = await server.get(at('v2'));
@@ -202,10 +202,10 @@ describe('several versions', () => {
     const text = { type: 'string' };
     const spec = { type: 'object', properties: { a: text, b: text } };
     const schema = { type: 'object', properties: { spec } };
-    const other = { ...schema, description: 'Other.' };
+    const described = { ...schema, description: 'Other.' };
     const versions = [
       versionOf('v1', schema, { storage: true, selectableFields: [{ jsonPath: '.spec.a' }] }),
-      versionOf('v2', other, { selectableFields: [{ jsonPath: '.spec.b' }] }),
+      versionOf('v2', described, { selectableFields: [{ jsonPath: '.spec.b' }] }),
     ];
     await establish(server, { group, plural: 'owls', kind: 'Owl', versions });
     const at = (version: string) => `/apis/${group}/${version}/namespaces/default/owls`;
@@ -315,7 +315,7 @@ describe('subresources', () => {
       const { resources } = (await server.get(`/apis/${group}/${version}`)).body;
       const names = resources.map((resource: { name: string }) => resource.name);
       expect(names).toEqual(['parts', ...expected.map((name) => `parts/${name}`)]);
-      const aggregated = listed?.versions.find((one) => one.version === version);
+      const aggregated = listed?.versions.find((entry) => entry.version === version);
       const subresources = aggregated?.resources[0].subresources ?? [];
       expect(
         subresources.map((subresource: { subresource: string }) => subresource.subresource),
@@ -465,9 +465,9 @@ describe('columns, selectors and names', () => {
       ['Age', 'date', 0],
     ]);
     expect(body.rows[0].cells.slice(0, 3)).toEqual(['a', 3, null]);
-    const other = await server.get(at('v2'), table);
+    const plain = await server.get(at('v2'), table);
     expect(
-      other.body.columnDefinitions.map(
+      plain.body.columnDefinitions.map(
         (columnDefinition: { name: string }) => columnDefinition.name,
       ),
     ).toEqual(['Name', 'Age']);

@@ -39,7 +39,7 @@ async function printedBy(line: string, stdin = ''): Promise<Printed[]> {
 const svcctl = async (line: string, stdin = ''): Promise<Printed> =>
   itemAt(await printedBy(line, stdin), 0);
 
-const rows = table.map((one) => [`${one.groupVersion} ${one.kind}`, one] as const);
+const rows = table.map((row) => [`${row.groupVersion} ${row.kind}`, row] as const);
 
 describe('VER-8: convert --output-version', () => {
   test.each(rows)('VER-8: %s converts both ways', async (title, removed) => {
@@ -103,7 +103,7 @@ describe('VER-8: svcctl convert', () => {
     const file = home.write('several.yaml', text);
     const list = await svcctl(`convert -f ${file} --output-version apps/v1`);
     expect(list).toMatchObject({ apiVersion: 'v1', kind: 'List' });
-    expect(list.items.map((one) => `${one.apiVersion} ${one.metadata.name}`)).toEqual([
+    expect(list.items.map((item) => `${item.apiVersion} ${item.metadata.name}`)).toEqual([
       'apps/v1 a',
       'apps/v1 b',
     ]);
@@ -124,7 +124,7 @@ describe('VER-8: svcctl convert', () => {
     home.write('folder/one.json', JSON.stringify(deployment('apps/v1beta1', 'a')));
     home.write('folder/two.yaml', JSON.stringify(deployment('extensions/v1beta1', 'b')));
     home.write('folder/other.txt', 'no object');
-    const names = (list: ResponseBody) => list.items.map((one) => one.metadata.name);
+    const names = (list: ResponseBody) => list.items.map(({ metadata }) => metadata.name);
     const folder = await svcctl('convert -f folder --output-version apps/v1');
     expect(names(folder)).toEqual(['a', 'b']);
     const input = JSON.stringify(deployment('apps/v1beta1', 'a'));

@@ -75,12 +75,12 @@ describe('convert', () => {
         const json = await convertObject(input, { dialect, to: 'json' });
         // The schema of a CustomResourceDefinition has only a JSON form.
         const hasProtobuf = kind !== 'CustomResourceDefinition';
-        const others = hasProtobuf
+        const formats = hasProtobuf
           ? (['yaml', 'protobuf', 'cbor'] as const)
           : (['yaml', 'cbor'] as const);
-        for (const to of others) {
-          const other = await convertObject(json, { dialect, to });
-          const back = await convertObject(other, { dialect, to: 'json' });
+        for (const to of formats) {
+          const encoded = await convertObject(json, { dialect, to });
+          const back = await convertObject(encoded, { dialect, to: 'json' });
           expect(`${kind} ${to} ${back.toString()}`).toBe(`${kind} ${to} ${json.toString()}`);
         }
       }
@@ -113,8 +113,8 @@ describe('convert', () => {
     const whole = `${head}${String.fromCharCode(raw.length)}${raw}\x1a\0"\0`;
     expect(protobuf.toString('latin1')).toBe(whole);
     for (const to of ['yaml', 'cbor', 'protobuf'] as const) {
-      const other = await convertObject(event, { dialect: kubernetes, to });
-      const back = await convertObject(other, { dialect: kubernetes, to: 'json' });
+      const encoded = await convertObject(event, { dialect: kubernetes, to });
+      const back = await convertObject(encoded, { dialect: kubernetes, to: 'json' });
       expect(JSON.parse(back.toString())).toEqual({ type: 'ADDED', object });
     }
     const nameless = Buffer.from('k8s\0\n\x04\n\0\x12\0', 'latin1');

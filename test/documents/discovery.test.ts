@@ -175,7 +175,7 @@ describe('aggregated discovery', () => {
     const named = await server.get<DiscoveredGroups>('/apis', { accept });
     const names = named.body.items.map((item) => item.metadata.name);
     const plain = await server.get('/apis');
-    expect(names).toEqual(plain.body.groups.map((one: { name: string }) => one.name));
+    expect(names).toEqual(plain.body.groups.map((entry: { name: string }) => entry.name));
     const apps = named.body.items.find((item) => item.metadata.name === 'apps');
     const deployments = apps?.versions[0].resources.find(
       (resource) => resource.resource === 'deployments',
@@ -198,9 +198,9 @@ describe('aggregated discovery', () => {
     expect(again.status).toBe(304);
     expect(again.text).toBe('');
     expect(again.headers.etag).toBe(etag);
-    const other = await server.get('/api', { accept: aggregated(), headers });
-    expect(other.status).toBe(200);
-    expect(other.headers.etag).not.toBe(etag);
+    const core = await server.get('/api', { accept: aggregated(), headers });
+    expect(core.status).toBe(200);
+    expect(core.headers.etag).not.toBe(etag);
   });
 
   test('API-11: documents are available in protobuf, aggregated ones with the same ETag', async () => {

@@ -109,7 +109,7 @@ describe('VER-2: feature gates of an emulated release', () => {
   const stateOf = (name: string, minor: number, pairs = '') => {
     const gate = read(pairs, minor)
       .gates.all()
-      .find((each) => each.name === name);
+      .find((candidate) => candidate.name === name);
     return gate === undefined ? undefined : `${gate.stage} ${gate.on ? 'on' : 'off'}`;
   };
 

@@ -77,8 +77,8 @@ describe.each(dialectNames)('descriptions, dialect %s', async (dialectName) => {
 
   /** The description of a type or a field in the last document. */
   const pathText = (path: string): string => {
-    for (const one of describedIn(documents[1]?.definitions ?? {})) {
-      if (one.path === start + path) return one.text;
+    for (const entry of describedIn(documents[1]?.definitions ?? {})) {
+      if (entry.path === start + path) return entry.text;
     }
     throw new Error(`${path} is not in the documents`);
   };
@@ -106,11 +106,11 @@ describe.each(dialectNames)('descriptions, dialect %s', async (dialectName) => {
     for (const { definitions } of documents) {
       const users = new Map<string, Described>();
       const wrong: [string, string][] = [];
-      for (const one of describedIn(definitions)) {
-        const first = users.get(one.text) ?? one;
-        users.set(one.text, first);
-        if (one.field !== first.field || one.shape !== first.shape) {
-          wrong.push([first.path, one.path]);
+      for (const described of describedIn(definitions)) {
+        const first = users.get(described.text) ?? described;
+        users.set(described.text, first);
+        if (described.field !== first.field || described.shape !== first.shape) {
+          wrong.push([first.path, described.path]);
         }
       }
       expect(wrong).toEqual([]);
@@ -125,10 +125,10 @@ describe.each(dialectNames)('descriptions, dialect %s', async (dialectName) => {
   });
 
   test('PLANE-8: descriptions use the names of the dialect', () => {
-    const other = dialectName === 'svc' ? /k8s\.io|kubernetes|kubectl/i : /svc\.io|svc-|svcctl/;
+    const foreign = dialectName === 'svc' ? /k8s\.io|kubernetes|kubectl/i : /svc\.io|svc-|svcctl/;
     const wrong = documents
       .flatMap(({ definitions }) => [...describedIn(definitions)])
-      .filter(({ text }) => other.test(text));
+      .filter(({ text }) => foreign.test(text));
     expect(wrong).toEqual([]);
   });
 

@@ -147,15 +147,15 @@ test('API-12: operations of custom kinds differ from those of built-in kinds', a
   expect(options).toHaveLength(54);
   const at = `/${name}/tabs`;
   expect(Object.keys(paths)).toEqual([at, `${at}/{name}`, `${at}/{name}/scale`]);
-  const named = (list: OpenApiPath['parameters']) => list.map((one) => one.name);
+  const named = (list: OpenApiPath['parameters']) => list.map((parameter) => parameter.name);
   const all = paths[at];
   expect(named(all!.parameters)).toEqual(['pretty']);
   expect(all!.delete).not.toHaveProperty('requestBody');
   expect(named(all!.delete.parameters)).toEqual(named(all!.get.parameters));
-  const one = paths[`${at}/{name}`];
-  expect(named(one!.get.parameters)).toEqual(['resourceVersion']);
-  expect(Object.keys(one?.patch.responses ?? {})).toEqual(['200', '401']);
-  expect(Object.keys(one?.delete.requestBody.content ?? {})).toEqual([
+  const single = paths[`${at}/{name}`];
+  expect(named(single!.get.parameters)).toEqual(['resourceVersion']);
+  expect(Object.keys(single?.patch.responses ?? {})).toEqual(['200', '401']);
+  expect(Object.keys(single?.delete.requestBody.content ?? {})).toEqual([
     'application/json',
     'application/yaml',
   ]);

@@ -254,12 +254,12 @@ describe('the contents of documents', () => {
       .root.lookupType('Document')
       .decode(answer.bytes) as protobuf.Message & DocumentV3;
     expect(read.openapi).toBe('3.0.0');
-    expect(read.paths.path.map((one) => one.name)).toEqual(Object.keys(json.body.paths));
-    const schemas = new Map(read.components.schemas.named.map((one) => schemaEntry(one)));
+    expect(read.paths.path.map(({ name }) => name)).toEqual(Object.keys(json.body.paths));
+    const schemas = new Map(read.components.schemas.named.map((entry) => schemaEntry(entry)));
     const { schemas: written } = json.body.components;
     expect([...schemas.keys()]).toEqual(Object.keys(written));
     const properties = new Map(
-      schemas.get(`${core}ContainerPort`)?.properties.named.map((one) => schemaEntry(one)),
+      schemas.get(`${core}ContainerPort`)?.properties.named.map((entry) => schemaEntry(entry)),
     );
     expect([...properties.keys()]).toEqual(
       Object.keys(written[`${core}ContainerPort`]!.properties),
@@ -267,7 +267,7 @@ describe('the contents of documents', () => {
     const protocol = properties.get('protocol');
     expect([protocol?.type, protocol?.standard.string]).toEqual(['string', 'TCP']);
     const pod = schemas.get(`${core}Pod`);
-    const metadata = pod?.properties.named.find((one) => one.name === 'metadata');
+    const metadata = pod?.properties.named.find(({ name }) => name === 'metadata');
     expect(metadata?.value.schema.allOf[0]?.reference.ref).toBe(
       `#/components/schemas/${meta}ObjectMeta`,
     );
@@ -296,9 +296,9 @@ describe('the contents of documents', () => {
     for (const [path, item] of Object.entries(paths)) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
       const given = item.parameters ?? [];
-      const named = given.filter((one) => one.in === 'path');
-      expect(named.map((one) => one.name).sort(), path).toEqual(inPath);
-      for (const one of named) expect(one.required).toBe(true);
+      const named = given.filter((parameter) => parameter.in === 'path');
+      expect(named.map(({ name }) => name).sort(), path).toEqual(inPath);
+      for (const parameter of named) expect(parameter.required).toBe(true);
     }
     const pod = paths['/api/v1/namespaces/{namespace}/pods/{name}'];
     expect(pod?.parameters.map((parameter) => parameter.name)).toEqual([
@@ -448,8 +448,10 @@ describe('the contents of documents', () => {
   });
 
   test('API-12: the default dialect names types after its own domain', async () => {
-    const other = await withServer();
-    const { body } = await other.get<OpenApiV3>('/openapi/v3/apis/rbac.authorization.svc.io/v1');
+    const svcServer = await withServer();
+    const { body } = await svcServer.get<OpenApiV3>(
+      '/openapi/v3/apis/rbac.authorization.svc.io/v1',
+    );
     expect(body.components.schemas).toHaveProperty(['io.svc.api.rbac.v1.Role']);
     const item =
       body.paths['/apis/rbac.authorization.svc.io/v1/namespaces/{namespace}/roles/{name}'];
@@ -512,7 +514,7 @@ describe('OpenAPI v2', () => {
       const document = protobuf.parse(protoText).root.lookupType('Document').decode(answer.bytes);
       const read = document as protobuf.Message & DocumentV2;
       expect(read.swagger).toBe('2.0');
-      const paths = new Map(read.paths.path.map((one) => entryOf(one)));
+      const paths = new Map(read.paths.path.map((entry) => entryOf(entry)));
       expect([...paths.keys()]).toEqual(Object.keys(json.body.paths));
       const patch = paths.get('/api/v1/namespaces/{namespace}/pods/{name}')?.patch;
       expect(patch?.operationId).toBe('patchCoreV1NamespacedPod');
@@ -520,12 +522,12 @@ describe('OpenAPI v2', () => {
       expect(query).toEqual([undefined, 'dryRun', 'fieldManager', 'fieldValidation', 'force']);
       const extensions = patch?.extension.map(yamlEntry);
       expect(extensions).toContainEqual(['x-kubernetes-action', 'patch\n']);
-      const definitions = new Map(read.definitions.named.map((one) => entryOf(one)));
+      const definitions = new Map(read.definitions.named.map((entry) => entryOf(entry)));
       expect([...definitions.keys()]).toEqual(Object.keys(json.body.definitions));
       const port = definitions.get(`${core}ContainerPort`);
       expect(port?.type.value).toEqual(['object']);
       expect(port?.required).toEqual(['containerPort']);
-      expect(port?.properties.named.map((one) => one.name)).toEqual(
+      expect(port?.properties.named.map(({ name }) => name)).toEqual(
         Object.keys(json.body.definitions[`${core}ContainerPort`]!.properties),
       );
     },

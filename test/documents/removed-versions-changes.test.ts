@@ -172,10 +172,10 @@ describe('release 1.21', async () => {
       const found = (status.conditions ?? []).filter(
         ({ type }: { type: string }) => type === 'NonStructuralSchema',
       );
-      return found.map((one: { status: string; reason: string; message: string }) => [
-        one.status,
-        one.reason,
-        one.message,
+      return found.map((entry: { status: string; reason: string; message: string }) => [
+        entry.status,
+        entry.reason,
+        entry.message,
       ]);
     };
     const version = 'v1';

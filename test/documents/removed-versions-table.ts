@@ -85,8 +85,8 @@ export function entryOf({ groupVersion, kind }: Pick<Removed, 'groupVersion' | '
   version: VersionDef;
 } {
   const [group = '', name] = groupVersion.split('/');
-  const def = defs.find((one) => one.group === group && one.kind === kind);
-  const version = def?.versions.find((one) => one.version === name);
+  const def = defs.find((candidate) => candidate.group === group && candidate.kind === kind);
+  const version = def?.versions.find((candidate) => candidate.version === name);
   if (def === undefined || version === undefined) throw new Error(`no ${groupVersion} ${kind}`);
   return { def, version };
 }

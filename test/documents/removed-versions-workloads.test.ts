@@ -348,24 +348,24 @@ test('VER-2: dependents of an object of an older version are collected', async (
 test('VER-4: objects stored by an emulated release are readable, and vice versa', async () => {
   const directory = temporaryFolder();
   const store = { type: 'embedded', directory } as const;
-  const within = async (emulatedMinor: number, use: (one: TestServer) => Promise<void>) => {
-    const one = await startTestServer({ store, emulatedMinor });
-    await use(one).finally(() => one.stop());
+  const within = async (emulatedMinor: number, use: (emulated: TestServer) => Promise<void>) => {
+    const emulated = await startTestServer({ store, emulatedMinor });
+    await use(emulated).finally(() => emulated.stop());
   };
   const url = (groupVersion: string) => `/apis/${groupVersion}/namespaces/default/deployments`;
   const object = small('extensions/v1beta1', 'Deployment', { rollbackTo: { revision: 3 } });
   const { name } = object.metadata;
-  await within(15, async (one) => {
-    expect((await one.post(url('extensions/v1beta1'), object)).status).toBe(201);
+  await within(15, async (emulated) => {
+    expect((await emulated.post(url('extensions/v1beta1'), object)).status).toBe(201);
   });
-  await within(32, async (one) => {
-    expect((await one.get(`${url('extensions/v1beta1')}/${name}`)).status).toBe(404);
+  await within(32, async (emulated) => {
+    expect((await emulated.get(`${url('extensions/v1beta1')}/${name}`)).status).toBe(404);
     const labels = { metadata: { labels: { current: 'yes' } } };
-    const patched = await one.patch(`${url('apps/v1')}/${name}`, labels, 'merge');
+    const patched = await emulated.patch(`${url('apps/v1')}/${name}`, labels, 'merge');
     expect(patched.status, patched.text).toBe(200);
   });
-  await within(15, async (one) => {
-    const { metadata, spec } = (await one.get(`${url('extensions/v1beta1')}/${name}`)).body;
+  await within(15, async (emulated) => {
+    const { metadata, spec } = (await emulated.get(`${url('extensions/v1beta1')}/${name}`)).body;
     expect(metadata.labels).toEqual({ app: 'a', current: 'yes' });
     expect(spec.rollbackTo).toEqual({ revision: 3 });
   });

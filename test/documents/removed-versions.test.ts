@@ -23,16 +23,16 @@ function still(object: ApiObject): ApiObject {
   return { ...object, metadata, status: undefined };
 }
 
-const releases = [...new Set(table.map((one) => one.removed - 1))].sort((a, b) => a - b);
+const releases = [...new Set(table.map(({ removed }) => removed - 1))].sort((a, b) => a - b);
 
 describe.each(releases)('release 1.%i', async (minor) => {
   const server = await withServer({ emulatedMinor: minor });
   const namespace = await freshNamespace(server);
 
-  const ofRelease = table.filter((one) => one.removed === minor + 1);
-  const stored = ofRelease.filter((one) => entryOf(one).def.isVirtual !== true);
+  const ofRelease = table.filter(({ removed }) => removed === minor + 1);
+  const stored = ofRelease.filter((row) => entryOf(row).def.isVirtual !== true);
   const titled = (list: readonly Removed[]) =>
-    list.map((one) => [`${one.groupVersion} ${one.kind}`, one] as const);
+    list.map((row) => [`${row.groupVersion} ${row.kind}`, row] as const);
 
   test.each(titled(ofRelease))('VER-2: discovery and OpenAPI have %s', async (_, removed) => {
     const { def } = entryOf(removed);
@@ -101,7 +101,7 @@ describe.each(releases)('release 1.%i', async (minor) => {
   }
 });
 
-test.each(table.map((one) => [`${one.groupVersion} ${one.kind}`, one] as const))(
+test.each(table.map((row) => [`${row.groupVersion} ${row.kind}`, row] as const))(
   'VER-2: the current release has no %s',
   (_, removed) => {
     const { version } = entryOf(removed);

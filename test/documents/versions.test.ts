@@ -69,7 +69,7 @@ describe('default versions', async () => {
     expect(group.preferredVersion).toEqual({ groupVersion: 'apps/v1', version: 'v1' });
     for (const def of builtinKinds(dialectOf('svc'))) {
       const [, version = ''] = def.storage.apiVersion.split('/');
-      const names = def.versions.map((one) => one.version);
+      const names = def.versions.map((entry) => entry.version);
       // Events of two groups are stored once, in the form of the core group.
       if (def.kind !== 'Event') expect(names, def.resource).toContain(version || 'v1');
     }
