@@ -154,7 +154,7 @@ test('OPS-3: long lists and widely watched writes take more seats', async () => 
   const labels = '{flow_schema="global-default",priority_level="global-default"}';
   const sample = async (name: string) => {
     const { text } = await server.get('/metrics');
-    const line = text.split('\n').find((one) => one.startsWith(`${name}${labels} `));
+    const line = text.split('\n').find((candidate) => candidate.startsWith(`${name}${labels} `));
     return Number(line?.split(' ').at(-1) ?? 0);
   };
   const seats = () => sample('apiserver_flowcontrol_work_estimated_seats_sum');
@@ -213,7 +213,9 @@ test('OPS-1, OPS-3: the use of each level is measured exactly', async () => {
   const counts = async () => {
     const { text } = await server.get('/metrics');
     const count = (series: string) => {
-      const line = text.split('\n').find((one) => one.startsWith(`${prefix}_${series} `));
+      const line = text
+        .split('\n')
+        .find((candidate) => candidate.startsWith(`${prefix}_${series} `));
       return Number(line?.split(' ').at(-1));
     };
     return [
@@ -227,6 +229,6 @@ test('OPS-1, OPS-3: the use of each level is measured exactly', async () => {
   const before = await counts();
   clock.advance(2000);
   const after = await counts();
-  const grown = after.map((one, index) => one - (before[index] ?? 0));
+  const grown = after.map((value, index) => value - (before[index] ?? 0));
   expect(grown).toEqual([2e9, 2e9, 2e9, 2e9, 2e9]);
 });

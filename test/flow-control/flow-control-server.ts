@@ -141,7 +141,7 @@ export async function untilLevel(
   await eventually(
     async () => {
       const rows = await dumpOf(server, 'dump_priority_levels');
-      const row = rows.find((one) => one['PriorityLevelName'] === name);
+      const row = rows.find((candidate) => candidate['PriorityLevelName'] === name);
       return (
         row?.['ExecutingRequests'] === String(wanted.executing) &&
         row['WaitingRequests'] === String(wanted.waiting)

@@ -55,7 +55,9 @@ async function metric(name: string, labels: Readonly<Record<string, string>>): P
   const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
   const line = text
     .split('\n')
-    .find((one) => one.startsWith(`${name}{`) && wanted.every((part) => one.includes(part)));
+    .find(
+      (sample) => sample.startsWith(`${name}{`) && wanted.every((part) => sample.includes(part)),
+    );
   return Number(line?.split(' ').at(-1) ?? Number.NaN);
 }
 
@@ -101,8 +103,8 @@ describe('OPS-3: the objects', () => {
       ['system-nodes', 'system', 500, 'ByUser'],
       ['workload-leader-election', 'leader-election', 200, 'ByUser'],
     ]);
-    for (const one of [...levels.body.items, ...schemas]) {
-      expect(one.metadata.annotations).toEqual({ 'apf.svc.io/autoupdate-spec': 'true' });
+    for (const { metadata } of [...levels.body.items, ...schemas]) {
+      expect(metadata.annotations).toEqual({ 'apf.svc.io/autoupdate-spec': 'true' });
     }
   });
 
@@ -179,8 +181,9 @@ describe('OPS-3: the objects', () => {
       message: `${about} but there is no such object`,
     });
     // Such a schema is ignored, so the next one matches.
-    const other = (await server.get(`${flowGroup}/flowschemas/global-default`)).body.metadata.uid;
-    expect((await server.get('/version', as(name))).headers[uids.schema]).toBe(other);
+    const expected = (await server.get(`${flowGroup}/flowschemas/global-default`)).body.metadata
+      .uid;
+    expect((await server.get('/version', as(name))).headers[uids.schema]).toBe(expected);
     const level = narrowLevel('nowhere', { type: 'Reject' });
     await server.post(`${flowGroup}/prioritylevelconfigurations`, level);
     expect(await dangling('False')).toMatchObject({
@@ -368,10 +371,10 @@ describe('OPS-3: overload', () => {
     };
     const many = Array.from({ length: 9 }, () => send('greedy'));
     await untilLevel(server, name, { executing: 1, waiting: 9 });
-    const one = send('modest');
+    const modest = send('modest');
     await untilLevel(server, name, { executing: 1, waiting: 10 });
     expect(await held.finish()).toBe(201);
-    await Promise.all([...many, one]);
+    await Promise.all([...many, modest]);
     expect(new Set(order)).toEqual(new Set(['greedy 200', 'modest 200']));
     expect(order.indexOf('modest 200')).toBeLessThanOrEqual(1);
   });
@@ -381,7 +384,7 @@ describe('OPS-3: overload', () => {
     const queued = holdSeat(server, user);
     await untilLevel(server, 'narrow', { executing: 1, waiting: 1 });
     const levels = await dumpOf(server, 'dump_priority_levels');
-    const narrow = levels.find((one) => one['PriorityLevelName'] === 'narrow');
+    const narrow = levels.find((level) => level['PriorityLevelName'] === 'narrow');
     expect(narrow).toMatchObject({
       ActiveQueues: '1',
       IsIdle: 'false',
@@ -395,7 +398,7 @@ describe('OPS-3: overload', () => {
       'TimedoutRequests',
       'CancelledRequests',
     ]);
-    expect(levels.map((one) => one['PriorityLevelName'])).toContain('catch-all');
+    expect(levels.map((level) => level['PriorityLevelName'])).toContain('catch-all');
     const queues = await dumpOf(server, 'dump_queues');
     expect(queues.filter((queue) => queue['PriorityLevelName'] === 'system')).toHaveLength(64);
     expect(queues.find((queue) => queue['PriorityLevelName'] === 'narrow')).toMatchObject({
@@ -410,7 +413,7 @@ describe('OPS-3: overload', () => {
     });
     const requests = await dumpOf(server, 'dump_requests?includeRequestDetails=1');
     const own = requests.filter((request) => request['PriorityLevelName'] === 'narrow');
-    expect(own.map((one) => one['RequestIndexInQueue'])).toEqual(['0', '-1']);
+    expect(own.map((request) => request['RequestIndexInQueue'])).toEqual(['0', '-1']);
     expect(own[0]).toMatchObject({
       FlowSchemaName: 'narrow',
       QueueIndex: '0',
@@ -468,7 +471,7 @@ describe('OPS-3: overload', () => {
     await server.remove(`${flowGroup}/prioritylevelconfigurations/${name}`);
     await eventually(async () => {
       const rows = await dumpOf(server, 'dump_priority_levels');
-      const row = rows.find((one) => one['PriorityLevelName'] === name);
+      const row = rows.find((candidate) => candidate['PriorityLevelName'] === name);
       return row?.['IsQuiescing'] === 'true';
     }, 'the level to quiesce');
     expect((await server.get(configMaps, as(name))).status).toBe(200);

@@ -21,10 +21,10 @@ function kind(
   names: { resource: string; kind: string },
   rest: { body: JsonObject; cluster?: true; subresources?: readonly string[] },
 ): FuzzKind {
-  const [one = '', other] = apiVersion.split('/');
+  const [first = '', version] = apiVersion.split('/');
   return {
-    group: other === undefined ? '' : one,
-    version: other ?? one,
+    group: version === undefined ? '' : first,
+    version: version ?? first,
     ...names,
     namespaced: rest.cluster !== true,
     subresources: rest.subresources ?? [],

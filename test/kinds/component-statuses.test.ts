@@ -23,9 +23,9 @@ test('ComponentStatuses report the store and which components are absent', async
     ['scheduler', 'False'],
     ['store-0', 'True'],
   ]);
-  const one = await server.get(`${path}/store-0`);
-  expect(one.warnings).toEqual([warning]);
-  expect(one.body).toEqual({
+  const single = await server.get(`${path}/store-0`);
+  expect(single.warnings).toEqual([warning]);
+  expect(single.body).toEqual({
     apiVersion: 'v1',
     kind: 'ComponentStatus',
     metadata: { name: 'store-0', creationTimestamp: null },

@@ -166,10 +166,10 @@ describe('coordinated leader election', () => {
     const lines: string[] = [];
     const warn = (message: string) => void lines.push(message);
     const logger = { ...silentLogger, warn };
-    const other = await withServer({ dialect: 'kubernetes', logger, clock, ...gate });
+    const withoutCandidates = await withServer({ dialect: 'kubernetes', logger, clock, ...gate });
     await expect
       .poll(() => lines)
       .toContain('CoordinatedLeaderElection is on, and LeaseCandidates are not served');
-    expect((await other.get('/readyz')).status).toBe(200);
+    expect((await withoutCandidates.get('/readyz')).status).toBe(200);
   });
 });

@@ -199,9 +199,9 @@ describe('fields', () => {
 describe('operations', () => {
   test('CSI-2: get, list, and watch cluster-scoped objects', async () => {
     await server.post(path, driver('read.example.com', {}, { labels: { l: 'read' } }));
-    const one = await server.get(`${path}/read.example.com?pretty=true`);
-    expect(one.status).toBe(200);
-    expect(one.text).toContain('\n  "kind": "CSIDriver"');
+    const single = await server.get(`${path}/read.example.com?pretty=true`);
+    expect(single.status).toBe(200);
+    expect(single.text).toContain('\n  "kind": "CSIDriver"');
     const list = await server.get(`${path}?labelSelector=l%3Dread`);
     expect(list.body).toMatchObject({ apiVersion: 'storage.svc.io/v1', kind: 'CSIDriverList' });
     expect(list.body.items.length).toBe(1);

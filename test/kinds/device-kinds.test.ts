@@ -58,14 +58,14 @@ const causesOf = (answer: Answer): string[] =>
 
 const cases = answers.map((answer, index) => [`${index}: ${answer.resource}`, answer] as const);
 
-test.each(cases)('VER-5: create %s is validated as by the reference', async (_, one) => {
-  const made = body(one.resource, one.object);
-  const answer = await server.post(`${pathOf(one.resource)}?dryRun=All`, made);
-  expect([answer.status, answer.text]).toEqual([one.status, expect.any(String)]);
-  if (one.causes !== undefined) expect(causesOf(answer)).toEqual(one.causes);
-  if (one.fields !== undefined) {
+test.each(cases)('VER-5: create %s is validated as by the reference', async (_, expected) => {
+  const made = body(expected.resource, expected.object);
+  const answer = await server.post(`${pathOf(expected.resource)}?dryRun=All`, made);
+  expect([answer.status, answer.text]).toEqual([expected.status, expect.any(String)]);
+  if (expected.causes !== undefined) expect(causesOf(answer)).toEqual(expected.causes);
+  if (expected.fields !== undefined) {
     expect(answer.body.details.causes.map(({ field }: { field: string }) => field)).toEqual(
-      one.fields,
+      expected.fields,
     );
   }
 });
@@ -106,8 +106,8 @@ describe('claims of devices', () => {
 
   test('VER-5: the spec of a claim and of a template is immutable', async () => {
     await create('kept');
-    const other = { spec: { devices: { requests: [{ ...request, name: 's' }] } } };
-    const claim = await server.patch(`${pathOf('resourceclaims')}/kept`, other, 'merge');
+    const otherSpec = { spec: { devices: { requests: [{ ...request, name: 's' }] } } };
+    const claim = await server.patch(`${pathOf('resourceclaims')}/kept`, otherSpec, 'merge');
     expect([claim.status, claim.body.message]).toEqual([
       422,
       expect.stringContaining('field is immutable'),
@@ -115,7 +115,7 @@ describe('claims of devices', () => {
     const path = pathOf('resourceclaimtemplates');
     const spec = { spec: { devices: { requests: [request] } } };
     await server.post(path, body('resourceclaimtemplates', { metadata: { name: 't' }, spec }));
-    const template = await server.patch(`${path}/t`, { spec: other }, 'merge');
+    const template = await server.patch(`${path}/t`, { spec: otherSpec }, 'merge');
     expect(template.body.message).toContain('field is immutable');
     const labels = { metadata: { labels: { a: 'b' } } };
     expect((await server.patch(`${path}/t`, labels, 'merge')).status).toBe(200);

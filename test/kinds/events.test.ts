@@ -100,12 +100,12 @@ describe('new Events', () => {
   });
 
   test('EVENT-1: a series has a count of at least two and a time', async () => {
-    const one = await server.post(
+    const refused = await server.post(
       path(),
       event('x', { series: { count: 1, lastObservedTime: null } }),
     );
-    expect(one.status).toBe(422);
-    expect(causes(one.body)).toEqual([
+    expect(refused.status).toBe(422);
+    expect(causes(refused.body)).toEqual([
       'series.count: Invalid value: "": should be at least 2',
       'series.lastObservedTime: Required value',
     ]);
@@ -150,7 +150,7 @@ describe('new Events', () => {
     expect((await server.patch(at, { series }, 'merge')).status).toBe(200);
     const changed = await server.patch(at, { note: 'other', reason: 'Else' }, 'merge');
     expect(changed.status).toBe(422);
-    const fields = causes(changed.body).map((one) => one.split(':')[0]);
+    const fields = causes(changed.body).map((cause) => cause.split(':')[0]);
     expect(fields).toEqual(['reason', 'message', 'reason']);
     expect(changed.body.message).toMatch(/^Event "x" is invalid: /);
     expect(changed.body.details.group).toBeUndefined();
@@ -324,7 +324,7 @@ describe('operations', () => {
       `${path()}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=30`,
     );
     await watch.until((events) => events.length === 4);
-    expect(watch.events.map((one) => one.type).join()).toBe('ADDED,ADDED,ADDED,BOOKMARK');
+    expect(watch.events.map(({ type }) => type).join()).toBe('ADDED,ADDED,ADDED,BOOKMARK');
     watch.close();
   });
 
@@ -393,9 +393,9 @@ describe('retention', () => {
     const started = performance.now();
     const finalizers = ['example.com/hold'];
     await short.post(place, event('a', { regarding: at, metadata: { name: 'a', finalizers } }));
-    await watch.until((events) => events.some((one) => one.type === 'DELETED'));
+    await watch.until((events) => events.some(({ type }) => type === 'DELETED'));
     expect(performance.now() - started).toBeGreaterThanOrEqual(400);
-    await core.until((events) => events.some((one) => one.type === 'DELETED'));
+    await core.until((events) => events.some(({ type }) => type === 'DELETED'));
     const [added, deleted] = watch.events;
     expect(deleted?.object.metadata.name).toBe('a');
     expect(Number(deleted?.object.metadata.resourceVersion)).toBeGreaterThan(

@@ -242,8 +242,8 @@ describe('subresources', () => {
       422,
       'Binding "bound" is invalid: [target.kind: Unsupported value: "Rack": supported values: "Node", "<empty>", target.name: Required value]',
     ]);
-    const other = await server.post(at, binding('other'));
-    expect([other.status, other.body.message]).toEqual([
+    const misnamed = await server.post(at, binding('other'));
+    expect([misnamed.status, misnamed.body.message]).toEqual([
       400,
       'name in URL does not match name in Binding object',
     ]);

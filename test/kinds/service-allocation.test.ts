@@ -40,12 +40,12 @@ const causes = (answer: Answer) =>
     (cause: { field: string; message: string }) => `${cause.field}: ${cause.message}`,
   );
 
-async function withSmall(run: (one: TestServer, namespace: string) => Promise<void>) {
-  const one = await startTestServer({ serviceRanges: small });
+async function withSmall(run: (smallServer: TestServer, namespace: string) => Promise<void>) {
+  const smallServer = await startTestServer({ serviceRanges: small });
   try {
-    await run(one, await freshNamespace(one));
+    await run(smallServer, await freshNamespace(smallServer));
   } finally {
-    await one.stop();
+    await smallServer.stop();
   }
 }
 
@@ -112,13 +112,13 @@ describe('addresses', () => {
     const { body } = await make(server, namespace, 'a');
     const again = await server.put(at(namespace, 'a'), service('a', { selector: { a: 'b' } }));
     expect(again.body.spec.clusterIP).toBe(body.spec.clusterIP);
-    const other = await server.patch(
+    const moved = await server.patch(
       at(namespace, 'a'),
       { spec: { clusterIP: '10.0.0.77' } },
       'merge',
     );
-    expect(other.status).toBe(422);
-    expect(causes(other)).toEqual([
+    expect(moved.status).toBe(422);
+    expect(causes(moved)).toEqual([
       'spec.clusterIPs[0]: Invalid value: []string{"10.0.0.77"}: may not change once set',
     ]);
     const taken = await make(server, namespace, 'b', { clusterIP: '10.0.0.77' });
@@ -161,14 +161,14 @@ describe('addresses', () => {
 
 describe('two families', () => {
   test('a policy requires both, prefers both, or uses one', () =>
-    withSmall(async (one, namespace) => {
-      const both = await make(one, namespace, 'a', { ipFamilyPolicy: 'RequireDualStack' });
+    withSmall(async (smallServer, namespace) => {
+      const both = await make(smallServer, namespace, 'a', { ipFamilyPolicy: 'RequireDualStack' });
       expect(both.body.spec.ipFamilies).toEqual(['IPv4', 'IPv6']);
       expect(both.body.spec.clusterIPs[1]).toMatch(/^fd00::/);
-      const six = await make(one, namespace, 'b', { ipFamilies: ['IPv6'] });
+      const six = await make(smallServer, namespace, 'b', { ipFamilies: ['IPv6'] });
       expect(six.body.spec).toMatchObject({ ipFamilyPolicy: 'SingleStack', ipFamilies: ['IPv6'] });
       expect(six.body.spec.clusterIP).toMatch(/^fd00::/);
-      const up = await one.patch<ResponseOf<Service>>(
+      const up = await smallServer.patch<ResponseOf<Service>>(
         at(namespace, 'b'),
         { spec: { ipFamilyPolicy: 'PreferDualStack' } },
         'merge',
@@ -177,12 +177,12 @@ describe('two families', () => {
       expect(up.body.spec.clusterIPs[0]).toBe(six.body.spec.clusterIP);
       const [, secondary] = up.body.spec.clusterIPs;
       const less = { spec: { ipFamilies: ['IPv6'] } };
-      const refused = await one.patch(at(namespace, 'b'), less, 'merge');
+      const refused = await smallServer.patch(at(namespace, 'b'), less, 'merge');
       expect(causes(refused)).toEqual([
         'spec.ipFamilyPolicy: Invalid value: "PreferDualStack": ' +
           "must be 'SingleStack' to release the secondary IP family",
       ]);
-      const down = await one.patch(
+      const down = await smallServer.patch(
         at(namespace, 'b'),
         { spec: { ipFamilyPolicy: 'SingleStack' } },
         'merge',
@@ -191,14 +191,14 @@ describe('two families', () => {
         ipFamilies: ['IPv6'],
         clusterIPs: [six.body.spec.clusterIP],
       });
-      expect((await make(one, namespace, 'c', { clusterIP: secondary })).status).toBe(201);
+      expect((await make(smallServer, namespace, 'c', { clusterIP: secondary })).status).toBe(201);
     }));
 
   test('a Service cannot become headless while it gets a second address', () =>
-    withSmall(async (one, namespace) => {
-      await make(one, namespace, 'a');
+    withSmall(async (smallServer, namespace) => {
+      await make(smallServer, namespace, 'a');
       const headless = { clusterIP: 'None', ipFamilyPolicy: 'PreferDualStack' };
-      const refused = await one.patch(at(namespace, 'a'), { spec: headless }, 'merge');
+      const refused = await smallServer.patch(at(namespace, 'a'), { spec: headless }, 'merge');
       const shown = expect.stringMatching(
         /^spec\.clusterIPs\[0\]: Invalid value: \[\]string\{"None", "fd00::\w+"\}: may not change/,
       );
@@ -313,8 +313,8 @@ describe('node ports', () => {
     const labeled = { metadata: { labels: { a: 'b' } } };
     const same = await server.patch<ResponseOf<Service>>(at(namespace, 'a'), labeled, 'merge');
     expect(same.body.status.loadBalancer.ingress).toHaveLength(1);
-    const other = await server.patch(at(namespace, 'a'), { spec: { type: 'NodePort' } }, 'merge');
-    expect(other.body.status).toEqual({ loadBalancer: {} });
+    const changed = await server.patch(at(namespace, 'a'), { spec: { type: 'NodePort' } }, 'merge');
+    expect(changed.body.status).toEqual({ loadBalancer: {} });
   });
 
   test('a dry run reports ports after the highest requested one', async () => {
@@ -364,9 +364,9 @@ describe('node ports', () => {
 
 describe('exactness', () => {
   test('concurrent writers get different addresses until the range is full', () =>
-    withSmall(async (one, namespace) => {
+    withSmall(async (smallServer, namespace) => {
       const names = Array.from({ length: 30 }, (_, index) => `s${index}`);
-      const made = await Promise.all(names.map((name) => make(one, namespace, name)));
+      const made = await Promise.all(names.map((name) => make(smallServer, namespace, name)));
       const given = made.filter(({ status }) => status === 201);
       const ips = given.map(({ body }) => body.spec.clusterIP);
       expect(new Set(ips).size).toBe(14);
@@ -376,13 +376,15 @@ describe('exactness', () => {
       expect(refused?.body.message).toMatch(
         /^Internal error occurred: failed to allocate a serviceIP: range is full$/,
       );
-      await one.remove(at(namespace));
-      const again = await Promise.all(names.slice(0, 14).map((name) => make(one, namespace, name)));
+      await smallServer.remove(at(namespace));
+      const again = await Promise.all(
+        names.slice(0, 14).map((name) => make(smallServer, namespace, name)),
+      );
       expect(again.map(({ status }) => status)).toEqual(Array(14).fill(201));
     }));
 
   test('ports run out too, and a failed write releases its ports', () =>
-    withSmall(async (one, namespace) => {
+    withSmall(async (smallServer, namespace) => {
       const ports = (count: number) => ({
         type: 'NodePort',
         ports: Array.from({ length: count }, (_, index) => ({
@@ -390,18 +392,21 @@ describe('exactness', () => {
           port: index + 1,
         })),
       });
-      const many = await make(one, namespace, 'a', ports(11));
+      const many = await make(smallServer, namespace, 'a', ports(11));
       expect(many.status).toBe(500);
       expect(many.body.message).toBe(
         'Internal error occurred: failed to allocate a nodePort: range is full',
       );
-      const invalid = await make(one, namespace, 'a', { ...ports(10), sessionAffinity: 'Odd' });
+      const invalid = await make(smallServer, namespace, 'a', {
+        ...ports(10),
+        sessionAffinity: 'Odd',
+      });
       expect(invalid.status).toBe(422);
-      expect((await make(one, namespace, 'a', ports(10))).status).toBe(201);
-      const clash = await make(one, namespace, 'a', { ipFamilyPolicy: 'RequireDualStack' });
+      expect((await make(smallServer, namespace, 'a', ports(10))).status).toBe(201);
+      const clash = await make(smallServer, namespace, 'a', { ipFamilyPolicy: 'RequireDualStack' });
       expect(clash.status).toBe(409);
       const names = Array.from({ length: 13 }, (_, index) => `s${index}`);
-      const rest = await Promise.all(names.map((name) => make(one, namespace, name)));
+      const rest = await Promise.all(names.map((name) => make(smallServer, namespace, name)));
       expect(rest.every(({ status }) => status === 201)).toBe(true);
     }));
 
@@ -435,7 +440,7 @@ describe('exactness', () => {
 
 describe('the server’s own Service', () => {
   test('exists in namespace default with its endpoints and is repaired', async () => {
-    const one = await startTestServer({
+    const ownServer = await startTestServer({
       advertiseAddress: '192.0.2.7',
       controllers: ['default-service-controller'],
     });
@@ -444,11 +449,11 @@ describe('the server’s own Service', () => {
     const slices = '/apis/discovery.svc.io/v1/namespaces/default/endpointslices/svc';
     const found = (path: string) =>
       eventually(async () => {
-        const answer = await one.get(path);
+        const answer = await ownServer.get(path);
         return answer.status === 200 && answer;
       }, path);
     try {
-      const port = Number(new URL(one.url).port);
+      const port = Number(new URL(ownServer.url).port);
       const { body } = await found(services);
       expect(body.spec).toMatchObject({ clusterIP: '10.0.0.1', type: 'ClusterIP' });
       expect(body.spec.ports).toEqual([
@@ -461,12 +466,12 @@ describe('the server’s own Service', () => {
       const slice = (await found(slices)).body;
       expect(slice).toMatchObject({ addressType: 'IPv4', ports: [{ name: 'https', port }] });
       expect(slice.metadata.labels).toMatchObject({ 'svc.io/service-name': 'svc' });
-      await one.remove(services);
+      await ownServer.remove(services);
       expect((await found(services)).body.metadata.uid).not.toBe(body.metadata.uid);
-      await one.patch(endpoints, { subsets: null }, 'merge');
-      await eventually(async () => (await one.get(endpoints)).body.subsets !== undefined);
+      await ownServer.patch(endpoints, { subsets: null }, 'merge');
+      await eventually(async () => (await ownServer.get(endpoints)).body.subsets !== undefined);
     } finally {
-      await one.stop();
+      await ownServer.stop();
     }
   });
 });

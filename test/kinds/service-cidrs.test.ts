@@ -50,10 +50,10 @@ const address = (name: string, parentRef?: JsonObject): JsonObject => ({
 const readyOf = ({ body }: Answer<ResponseOf<ServiceCIDR>>) =>
   (body.status?.conditions ?? []).find((condition) => condition.type === 'Ready');
 
-const isReady = (one: TestServer, name: string) =>
+const isReady = (target: TestServer, name: string) =>
   eventually(
     async () =>
-      readyOf(await one.get<ResponseOf<ServiceCIDR>>(`${ranges}/${name}`))?.status === 'True',
+      readyOf(await target.get<ResponseOf<ServiceCIDR>>(`${ranges}/${name}`))?.status === 'True',
     name,
   );
 
@@ -256,8 +256,12 @@ describe('VER-5: rules of ServiceCIDRs and IPAddresses', () => {
     expect(moved.body.message).toContain('field is immutable');
     await server.post(addresses, address('172.16.0.9', parent));
     const parentRef = { name: 'b' };
-    const other = await server.patch(`${addresses}/172.16.0.9`, { spec: { parentRef } }, 'merge');
-    expect(other.body.message).toContain('spec.parentRef: Invalid value');
+    const transferred = await server.patch(
+      `${addresses}/172.16.0.9`,
+      { spec: { parentRef } },
+      'merge',
+    );
+    expect(transferred.body.message).toContain('spec.parentRef: Invalid value');
   });
 });
 

@@ -63,7 +63,7 @@ describe('StorageVersions', () => {
     expect([answer.status, causesOf(answer)]).toEqual([422, causes]);
   });
 
-  const one = {
+  const entry = {
     apiServerID: 'a',
     encodingVersion: 'v1',
     decodableVersions: ['v1'],
@@ -72,27 +72,27 @@ describe('StorageVersions', () => {
   const common = 'status.commonEncodingVersion: Invalid value';
   const apiVersionForm = 'an apiVersion is a DNS-1035 label, which must consist of';
   test.each<[JsonObject, ...string[]]>([
-    [{ storageVersions: [one] }, `${common}: "null": the common encoding version is v1`],
+    [{ storageVersions: [entry] }, `${common}: "null": the common encoding version is v1`],
     [
-      { storageVersions: [one], commonEncodingVersion: 'v2' },
+      { storageVersions: [entry], commonEncodingVersion: 'v2' },
       `${common}: "v2": the actual common encoding version is v1`,
     ],
     [{ commonEncodingVersion: 'v2' }, `${common}: "v2": should be nil if servers do not agree`],
     [
-      { storageVersions: [one, one], commonEncodingVersion: 'v1' },
+      { storageVersions: [entry, entry], commonEncodingVersion: 'v1' },
       'status.storageVersions[1].apiServerID: Duplicate value: "a"',
     ],
     [
-      { storageVersions: [{ ...one, servedVersions: ['v2'] }], commonEncodingVersion: 'v1' },
+      { storageVersions: [{ ...entry, servedVersions: ['v2'] }], commonEncodingVersion: 'v1' },
       'status.storageVersions[0].servedVersions[0]: Invalid value: "v2": individual served version : v2 must be included in decodableVersions : [v1]',
     ],
     [
-      { storageVersions: [{ ...one, encodingVersion: 'v2' }], commonEncodingVersion: 'v2' },
+      { storageVersions: [{ ...entry, encodingVersion: 'v2' }], commonEncodingVersion: 'v2' },
       'status.storageVersions[0].decodableVersions: Invalid value: ["v1"]: decodableVersions must include encodingVersion v2',
     ],
     [
       {
-        storageVersions: [{ ...one, servedVersions: ['v1', 'a/b/c'] }],
+        storageVersions: [{ ...entry, servedVersions: ['v1', 'a/b/c'] }],
         commonEncodingVersion: 'v1',
       },
       apiVersionForm,
@@ -133,8 +133,8 @@ describe('StorageVersionMigrations', () => {
     ]);
     const resource = { version: 'v1', resource: 'pods' };
     await server.post(migrations, { metadata: { name: 'm' }, spec: { resource } });
-    const other = { spec: { resource: { version: 'v2', resource: 'nodes' } } };
-    expect(causesOf(await server.patch(`${migrations}/m`, other, 'merge'))).toEqual([
+    const otherResource = { spec: { resource: { version: 'v2', resource: 'nodes' } } };
+    expect(causesOf(await server.patch(`${migrations}/m`, otherResource, 'merge'))).toEqual([
       'resource: Invalid value: "nodes": field is immutable',
       'version: Invalid value: "v2": field is immutable',
     ]);

@@ -230,8 +230,8 @@ describe('Job and CronJob', () => {
       matchLabels: { 'batch.kubernetes.io/controller-uid': body.metadata.uid },
     });
     expect(body.spec.template.metadata.labels).toEqual({ app: 'a', ...own });
-    const other = template({ restartPolicy: 'Never' });
-    const wrong = { ...other, metadata: { labels: { 'job-name': 'other' } } };
+    const podTemplate = template({ restartPolicy: 'Never' });
+    const wrong = { ...podTemplate, metadata: { labels: { 'job-name': 'other' } } };
     const answer = await server.post(at, job('wrong', { template: wrong }));
     expect(causesOf(answer)).toEqual([
       ['FieldValueInvalid', 'spec.template.metadata.labels[job-name]'],

@@ -162,10 +162,10 @@ describe('of a workload', () => {
     const stale = scaleBody(name, 3) as ApiObject;
     stale.metadata.resourceVersion = '1';
     expect((await server.put(path, stale)).status).toBe(409);
-    const other = scaleBody(name, 3) as ApiObject;
-    other.metadata.uid = 'other';
+    const foreign = scaleBody(name, 3) as ApiObject;
+    foreign.metadata.uid = 'other';
     const uid = body.metadata.uid;
-    const put = await server.put(path, other);
+    const put = await server.put(path, foreign);
     expect([put.status, put.body.message]).toEqual([
       409,
       `Operation cannot be fulfilled on deployments.apps "${name}": StorageError: invalid object, ` +

@@ -108,9 +108,9 @@ describe('the request', () => {
   test('SSA-2: name and namespace must match the path', async () => {
     const name = freshName();
     await apply(server, `${maps}/${name}`, configMap(name));
-    const other = await apply(server, `${maps}/${name}`, configMap('other'));
-    expect(other.status).toBe(400);
-    expect(other.body.message).toBe(
+    const misnamed = await apply(server, `${maps}/${name}`, configMap('other'));
+    expect(misnamed.status).toBe(400);
+    expect(misnamed.body.message).toBe(
       `the name of the object (other) does not match the name on the URL (${name})`,
     );
     const away = configMap(name, { metadata: { name, namespace: 'elsewhere' } });
@@ -321,10 +321,10 @@ describe('repeated applies', () => {
     const second = await apply(server, path, dataMap(name, { a: '1' }));
     expect(second.status).toBe(200);
     expect(second.text).toBe(first.text);
-    const other = await apply(server, path, dataMap(name, { a: '1' }), { manager: 'bob' });
+    const byBob = await apply(server, path, dataMap(name, { a: '1' }), { manager: 'bob' });
     await watch.until((events) => events.length > 0, 'the next change');
     expect(watch.events[0]?.object.metadata.resourceVersion).toBe(
-      other.body.metadata.resourceVersion,
+      byBob.body.metadata.resourceVersion,
     );
     watch.close();
   });

@@ -91,8 +91,8 @@ describe('DEL-1: states of a deletion', () => {
     const marked = await server.remove(path, { propagationPolicy: 'Foreground' });
     expect(marked.status).toBe(200);
     expect(marked.body.metadata.finalizers).toEqual(finalizers);
-    const other = await server.remove(path, { propagationPolicy: 'Orphan' });
-    expect(other.body.metadata.finalizers).toEqual(['x.io/a', 'orphan']);
+    const orphaned = await server.remove(path, { propagationPolicy: 'Orphan' });
+    expect(orphaned.body.metadata.finalizers).toEqual(['x.io/a', 'orphan']);
   });
 
   test('DEL-1: an unscheduled Pod is returned marked, with no grace period', async () => {
@@ -158,10 +158,10 @@ describe('DEL-2: preconditions', () => {
         form === 'body'
           ? server.remove(path, { preconditions })
           : server.remove(`${path}?${new URLSearchParams(preconditions)}`);
-      const other = await remove({ uid: 'other' });
-      expect(other.status).toBe(409);
-      expect(other.body.reason).toBe('Conflict');
-      expect(other.body.message).toBe(
+      const mismatched = await remove({ uid: 'other' });
+      expect(mismatched.status).toBe(409);
+      expect(mismatched.body.reason).toBe('Conflict');
+      expect(mismatched.body.message).toBe(
         `Operation cannot be fulfilled on ConfigMap "${name}": the UID in the precondition ` +
           `(other) does not match the UID in record (${uid}). ` +
           'The object might have been deleted and then recreated',
@@ -470,7 +470,8 @@ describe('DEL-4: namespaces', () => {
       const { body } = await server.get(at);
       type Condition = Record<'type' | 'status' | 'message', string>;
       const found = body.status.conditions as Condition[] | undefined;
-      const statusOf = (type: string) => found?.find((one) => one.type === type)?.status;
+      const statusOf = (type: string) =>
+        found?.find((condition) => condition.type === type)?.status;
       return statusOf('NamespaceFinalizersRemaining') === 'True' && found;
     }, 'the conditions');
     const remaining = conditions.find(({ type }) => type === 'NamespaceContentRemaining');
@@ -524,16 +525,16 @@ describe('DEL-5: dependents', () => {
   });
 
   test('DEL-5: Background: dependents are deleted after their last owner', async () => {
-    const [one, other] = [await made(), await made()];
-    const dependent = await made(ownedBy(one, other));
+    const [first, second] = [await made(), await made()];
+    const dependent = await made(ownedBy(first, second));
     const below = await made(ownedBy(dependent));
-    expect((await server.remove(one.path)).status).toBe(200);
+    expect((await server.remove(first.path)).status).toBe(200);
     await eventually(async () => {
       const { body } = await server.get(dependent.path);
       return body.metadata.ownerReferences?.length === 1;
     }, 'the reference to the absent owner to go');
-    await server.remove(other.path, { propagationPolicy: 'Background' });
-    expect((await server.get(other.path)).status).toBe(404);
+    await server.remove(second.path, { propagationPolicy: 'Background' });
+    expect((await server.get(second.path)).status).toBe(404);
     await isGone(dependent.path);
     await isGone(below.path);
   });
@@ -654,8 +655,8 @@ describe('DEL-6: deleting an unreadable object', () => {
     const { path } = await made(hold);
     expect((await server.remove(path, { [option]: true })).status).toBe(200);
     expect((await server.get(path)).body.metadata.finalizers).toEqual(hold.finalizers);
-    const other = await made();
-    expect((await server.remove(`${other.path}?${option}=true`)).body.status).toBe('Success');
+    const plain = await made();
+    expect((await server.remove(`${plain.path}?${option}=true`)).body.status).toBe('Success');
   });
 
   test('DEL-6: no other option may accompany it', async () => {

@@ -108,9 +108,9 @@ describe('DRY-1: everything but the write', () => {
   ])('DRY-1: delete and deletecollection with the option in the %s', async (_, query, body) => {
     const { body: object } = await server.post(maps, configMap('kept'));
     await leavesNoTrace(async () => {
-      const one = await server.remove(`${maps}/kept${query}`, body);
-      expect(one.status).toBe(200);
-      expect(one.body).toMatchObject({
+      const single = await server.remove(`${maps}/kept${query}`, body);
+      expect(single.status).toBe(200);
+      expect(single.body).toMatchObject({
         kind: 'Status',
         status: 'Success',
         details: { name: 'kept', uid: object.metadata.uid },

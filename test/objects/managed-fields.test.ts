@@ -199,9 +199,9 @@ describe('resets', () => {
       ['json', [{ op: 'replace', path: '/metadata/managedFields', value: [{}] }]],
       ['strategic', { metadata: { managedFields: [{}] } }],
     ] as const) {
-      const other = freshName();
-      await made(other);
-      const answer = await server.patch(`${maps}/${other}`, patch, type);
+      const patchedName = freshName();
+      await made(patchedName);
+      const answer = await server.patch(`${maps}/${patchedName}`, patch, type);
       expect(answer.status, type).toBe(200);
       expect(answer.body.metadata.managedFields, type).toBeUndefined();
     }
@@ -277,9 +277,9 @@ describe('merging', () => {
   test('MF-5: an atomic list or map has one owner and is replaced whole', async () => {
     const name = freshName();
     await send(name, { plain: ['a'], atoms: { name: 'x', size: 1 } });
-    const other = await send(name, { plain: ['a', 'b'] }, 'bob');
-    expect(other.status).toBe(409);
-    expect(other.body.details.causes).toEqual([
+    const refused = await send(name, { plain: ['a', 'b'] }, 'bob');
+    expect(refused.status).toBe(409);
+    expect(refused.body.details.causes).toEqual([
       { reason: 'FieldManagerConflict', message: 'conflict with "alice"', field: '.plain' },
     ]);
     const forced = await send(name, { atoms: { unit: 'm' } }, 'bob', true);
@@ -322,9 +322,9 @@ describe('merging', () => {
   test('MF-7: without markers keys are fields and lists are atomic', async () => {
     const name = freshName();
     await send(name, { free: { a: '1' }, loose: { deep: { list: [1, 2], x: 1 } } });
-    const other = await send(name, { free: { b: '1' }, loose: { deep: { y: 1 } } }, 'bob');
-    expect(other.status).toBe(200);
-    expect(other.body.loose).toEqual({ deep: { list: [1, 2], x: 1, y: 1 } });
+    const merged = await send(name, { free: { b: '1' }, loose: { deep: { y: 1 } } }, 'bob');
+    expect(merged.status).toBe(200);
+    expect(merged.body.loose).toEqual({ deep: { list: [1, 2], x: 1, y: 1 } });
     const refused = await send(name, { loose: { deep: { list: [1, 3] } } }, 'bob');
     expect(refused.status).toBe(409);
     expect(refused.body.details.causes[0].field).toBe('.loose.deep.list');
@@ -415,11 +415,11 @@ describe('schemas that change', () => {
       const { properties } = crd.spec.versions[0].schema.openAPIV3Schema;
       properties!['parts']!['x-kubernetes-map-type'] = 'atomic';
     });
-    const other = await apply(server, path, kind.body('one', { parts: { b: '1' } }), {
+    const refused = await apply(server, path, kind.body('one', { parts: { b: '1' } }), {
       manager: 'bob',
     });
-    expect(other.status).toBe(409);
-    expect(other.body.details.causes[0].field).toBe('.parts');
+    expect(refused.status).toBe(409);
+    expect(refused.body.details.causes[0].field).toBe('.parts');
     const own = await apply(server, path, kind.body('one', { parts: { c: '1' } }));
     expect(own.body.parts).toEqual({ c: '1' });
     expect(ownedBy(own, 'alice')).toEqual({ 'f:parts': {} });
@@ -438,13 +438,13 @@ describe('schemas that change', () => {
       const { properties } = crd.spec.versions[0].schema.openAPIV3Schema;
       properties!['parts']!['x-kubernetes-map-type'] = 'granular';
     });
-    const other = await apply(server, path, kind.body('one', { parts: { a: '2', b: '1' } }), {
+    const merged = await apply(server, path, kind.body('one', { parts: { a: '2', b: '1' } }), {
       manager: 'bob',
     });
-    expect(other.status).toBe(200);
-    expect(other.body.parts).toEqual({ a: '2', b: '1' });
-    expect(ownedBy(other, 'alice')).toEqual({ 'f:parts': {} });
-    expect(ownedBy(other, 'bob')).toEqual({ 'f:parts': { 'f:a': {}, 'f:b': {} } });
+    expect(merged.status).toBe(200);
+    expect(merged.body.parts).toEqual({ a: '2', b: '1' });
+    expect(ownedBy(merged, 'alice')).toEqual({ 'f:parts': {} });
+    expect(ownedBy(merged, 'bob')).toEqual({ 'f:parts': { 'f:a': {}, 'f:b': {} } });
   });
 });
 

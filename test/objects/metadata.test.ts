@@ -298,8 +298,8 @@ describe('META-5: finalizers', () => {
     };
     // Reported by the rules of every kind and by those of this one.
     expect(refused.body.details.causes).toEqual([cause, cause]);
-    const one = { metadata: { finalizers: ['example.com/b'] } };
-    expect((await server.patch(path, one, 'merge')).status).toBe(200);
+    const fewer = { metadata: { finalizers: ['example.com/b'] } };
+    expect((await server.patch(path, fewer, 'merge')).status).toBe(200);
     const last = await server.patch(path, { metadata: { finalizers: null } }, 'merge');
     expect(last.status).toBe(200);
     expect(last.body.metadata.deletionTimestamp).toBeDefined();
@@ -311,7 +311,7 @@ describe('META-5: finalizers', () => {
     const path = `${maps}/${object.metadata.name}`;
     const change = { metadata: { labels: { a: 'b c' }, finalizers: ['svc', 'x'] } };
     const refused = await server.patch(path, change, 'merge');
-    const fields = refused.body.details.causes.map((one: { field: string }) => one.field);
+    const fields = refused.body.details.causes.map((cause: { field: string }) => cause.field);
     const [labels, finalizer] = ['metadata.labels', 'metadata.finalizers[1]'];
     expect(fields).toEqual([labels, labels, labels, finalizer, labels, finalizer]);
   });

@@ -97,9 +97,9 @@ describe('the order of a list', () => {
     expect(refused.status).toBe(400);
     expect(refused.body.message).toBe('value for key 1 is not a map');
     const found = { '$setElementOrder/secrets': [{ name: 'b' }, { name: 'a' }, null] };
-    const other = await server.patch(path, found, 'strategic');
-    expect(other.status).toBe(400);
-    expect(other.body.message).toMatch(/^expected a map\[string\]interface \{\}, but received a /);
+    const mixed = await server.patch(path, found, 'strategic');
+    expect(mixed.status).toBe(400);
+    expect(mixed.body.message).toMatch(/^expected a map\[string\]interface \{\}, but received a /);
   });
 
   test('PATCH-3: only deletions may follow the last item of the order', async () => {

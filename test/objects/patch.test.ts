@@ -275,7 +275,7 @@ describe('conditions', () => {
         server.patch(path, { data: { [`k${index}`]: 'v' } }, 'merge'),
       ),
     );
-    expect(answers.map((one) => one.status)).toEqual(new Array(40).fill(200));
+    expect(answers.map(({ status }) => status)).toEqual(new Array(40).fill(200));
     expect(Object.keys(await dataNow())).toHaveLength(42);
   });
 

@@ -46,7 +46,7 @@ const patchOf = (containers: unknown, more: object = {}) => ({
 });
 type DeploymentAnswer = Answer<ResponseOf<Deployment>>;
 const containersOf = ({ body }: DeploymentAnswer) => body.spec.template.spec.containers;
-const names = (answer: DeploymentAnswer) => containersOf(answer).map((one) => one.name);
+const names = (answer: DeploymentAnswer) => containersOf(answer).map(({ name }) => name);
 const send = (path: string, patch: unknown) =>
   server.patch<ResponseOf<Deployment>>(path, patch, 'strategic');
 
@@ -60,7 +60,7 @@ describe('lists', () => {
       ]),
     );
     expect(answer.status).toBe(200);
-    expect(containersOf(answer).map((one) => [one.name, one.image])).toEqual([
+    expect(containersOf(answer).map(({ name, image }) => [name, image])).toEqual([
       ['one', 'i:1'],
       ['two', 'i:3'],
       ['three', 'i:4'],
@@ -69,7 +69,7 @@ describe('lists', () => {
 
   test('PATCH-3: lists without a merge key are replaced', async () => {
     const answer = await send(await made(), patchOf([{ name: 'one', command: ['z'] }]));
-    expect(containersOf(answer).find((one) => one.name === 'one')?.command).toEqual(['z']);
+    expect(containersOf(answer).find(({ name }) => name === 'one')?.command).toEqual(['z']);
   });
 
   test('PATCH-3: $patch: delete removes an item', async () => {
@@ -104,11 +104,11 @@ describe('lists', () => {
 
 describe('maps', () => {
   test('PATCH-3: null deletes a member, and $patch: replace replaces the map', async () => {
-    const one = await send(await made(), { metadata: { labels: { a: null, c: '3' } } });
-    expect(one.body.metadata.labels).toEqual({ b: '2', c: '3' });
+    const deleted = await send(await made(), { metadata: { labels: { a: null, c: '3' } } });
+    expect(deleted.body.metadata.labels).toEqual({ b: '2', c: '3' });
     const labels = { $patch: 'replace', c: '3' };
-    const other = await send(await made(), { metadata: { labels } });
-    expect(other.body.metadata.labels).toEqual({ c: '3' });
+    const replaced = await send(await made(), { metadata: { labels } });
+    expect(replaced.body.metadata.labels).toEqual({ c: '3' });
   });
 
   test('PATCH-3: $retainKeys drops other members', async () => {

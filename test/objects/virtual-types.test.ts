@@ -199,9 +199,9 @@ describe('token', () => {
   test('API-6: a token for another audience, or with a changed letter, is refused', async () => {
     const at = await makeAccount();
     const path = `${at}/serviceaccounts/robot/token`;
-    const other = await requestToken(path, { audiences: ['vault'] });
-    expect(other.body.spec.audiences).toEqual(['vault']);
-    expect((await whoAmI(other.body.status.token)).status).toBe(401);
+    const forVault = await requestToken(path, { audiences: ['vault'] });
+    expect(forVault.body.spec.audiences).toEqual(['vault']);
+    expect((await whoAmI(forVault.body.status.token)).status).toBe(401);
     const { token } = (await requestToken(path)).body.status;
     const at3 = token.lastIndexOf('.') + 5;
     const letter = token[at3] === 'A' ? 'B' : 'A';
@@ -363,7 +363,7 @@ describe('requests that need a node', () => {
     expect((await server.remove(`${at}/services/s/proxy`)).status).toBe(503);
     const { resources } = (await server.get('/api/v1')).body;
     for (const name of ['nodes/proxy', 'pods/proxy', 'services/proxy']) {
-      const resource = resources.find((one) => one.name === name);
+      const resource = resources.find((entry) => entry.name === name);
       expect(resource?.verbs).toEqual(['create', 'delete', 'get', 'patch', 'update']);
     }
     expect((await server.get(`${at}/services/s`)).body).toEqual(before);

@@ -30,16 +30,16 @@ describe('embedded resources', () => {
       metadata: { name: 'x', finalizers: ['a.io/b'], labels: { l: 'v' } },
     };
     const path = `${thing.path(namespace)}/${name}`;
-    const one = await apply(server, path, thing.body(name, { inner }));
-    expect(ownedBy(one, 'alice')?.['f:inner']?.['f:metadata']).toEqual({
+    const first = await apply(server, path, thing.body(name, { inner }));
+    expect(ownedBy(first, 'alice')?.['f:inner']?.['f:metadata']).toEqual({
       'f:finalizers': { 'v:"a.io/b"': {} },
       'f:labels': { 'f:l': {} },
       'f:name': {},
     });
     const more = { ...inner, metadata: { finalizers: ['c.io/d'] } };
-    const two = await apply(server, path, thing.body(name, { inner: more }), { manager: 'bob' });
-    expect(two.status).toBe(200);
-    expect(two.body['inner']).toHaveProperty('metadata.finalizers', ['a.io/b', 'c.io/d']);
+    const second = await apply(server, path, thing.body(name, { inner: more }), { manager: 'bob' });
+    expect(second.status).toBe(200);
+    expect(second.body['inner']).toHaveProperty('metadata.finalizers', ['a.io/b', 'c.io/d']);
   });
 
   test('FV-1: metadata of a wrong type is reported', async () => {
@@ -98,8 +98,8 @@ describe('field managers', () => {
     ]);
     const name = freshName();
     await server.post(thing.path(namespace), thing.body(name, { a: 'x' }));
-    const other = `${thing.path(namespace, 'v2')}/${name}`;
-    await apply(server, other, thing.body(name, { a: 'x' }, 'v2'));
+    const v2Path = `${thing.path(namespace, 'v2')}/${name}`;
+    await apply(server, v2Path, thing.body(name, { a: 'x' }, 'v2'));
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'n', uid: 'u' };
     const path = `${thing.path(namespace)}/${name}`;
     const twice = { metadata: { ownerReferences: [owner, owner] } };
@@ -112,9 +112,9 @@ describe('field managers', () => {
   test('SSA-8: only managers in a removed version are dropped', async () => {
     const properties = { size: { type: 'integer' }, mode: { type: 'string' } };
     const thing = await defineThing(server, [{ properties }, { name: 'v0', properties }]);
-    const one = freshName();
-    const two = freshName();
-    for (const name of [one, two]) {
+    const updatedName = freshName();
+    const appliedName = freshName();
+    for (const name of [updatedName, appliedName]) {
       await apply(
         server,
         `${thing.path(namespace, 'v0')}/${name}`,
@@ -126,12 +126,12 @@ describe('field managers', () => {
     }
     await thing.change((crd) => crd.spec.versions.pop());
     const path = (name: string) => `${thing.path(namespace)}/${name}`;
-    const updated = await server.patch(`${path(one)}?fieldManager=c`, { size: 2 }, 'merge');
+    const updated = await server.patch(`${path(updatedName)}?fieldManager=c`, { size: 2 }, 'merge');
     expect([...managersOf(updated)].sort()).toEqual(['bob/Apply', 'c/Update']);
-    const applied = await apply(server, path(two), thing.body(two, { size: 3 }));
+    const applied = await apply(server, path(appliedName), thing.body(appliedName, { size: 3 }));
     expect(applied.status).toBe(200);
     expect([...managersOf(applied)].sort()).toEqual(['alice/Apply', 'bob/Apply']);
-    const shared = await apply(server, path(two), thing.body(two, { mode: 'y' }));
+    const shared = await apply(server, path(appliedName), thing.body(appliedName, { mode: 'y' }));
     expect(shared.status).toBe(409);
   });
 
@@ -393,10 +393,10 @@ describe('empty lists', () => {
 
   test('API-5, SSA-1: equal absent ones, however an object is created', async () => {
     const roles = within('rbac.authorization.svc.io/v1', 'roles');
-    const [one, two, three] = [freshName(), freshName(), freshName()];
-    const posted = await server.post(roles, role(one));
-    const put = await server.put(`${roles}/${two}`, role(two));
-    const applied = await apply(server, `${roles}/${three}`, role(three));
+    const [postedName, putName, appliedName] = [freshName(), freshName(), freshName()];
+    const posted = await server.post(roles, role(postedName));
+    const put = await server.put(`${roles}/${putName}`, role(putName));
+    const applied = await apply(server, `${roles}/${appliedName}`, role(appliedName));
     for (const made of [posted, put, applied]) {
       expect(made.status).toBe(201);
       expect(made.body.rules).toBeNull();

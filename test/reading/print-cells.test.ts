@@ -42,13 +42,13 @@ const ended = (more: object) => ({
 const waiting = (reason: string) => ({ state: { waiting: { reason } } });
 
 function statuses(list: readonly object[]) {
-  return list.map((one, index) => ({
+  return list.map((status, index) => ({
     name: `c${index}`,
     image: 'i',
     imageID: 'x',
     ready: false,
     restartCount: 0,
-    ...one,
+    ...status,
   }));
 }
 
@@ -80,7 +80,7 @@ async function podRow({
     {
       containerStatuses: statuses(mains),
       initContainerStatuses: statuses(
-        inits.map((one, index) => ({ ...one, name: initName(index) })),
+        inits.map((entry, index) => ({ ...entry, name: initName(index) })),
       ),
       ...status,
     },
@@ -159,8 +159,8 @@ test('CODEC-5: a gated pod shows its state and its first address', async () => {
   const row = await rowOf(path, { metadata: { name: nextName() }, spec });
   expect(row.cells.slice(1, 4)).toEqual(['0/1', 'SchedulingGated', '0']);
   const addresses = [{ ip: '10.1.2.3' }, { ip: 'fd00::3' }];
-  const other = await podRow({ status: { podIP: '10.1.2.3', podIPs: addresses } });
-  expect(other.cells[5]).toBe('10.1.2.3');
+  const dualStack = await podRow({ status: { podIP: '10.1.2.3', podIPs: addresses } });
+  expect(dualStack.cells[5]).toBe('10.1.2.3');
 });
 
 test.each([
@@ -174,7 +174,7 @@ test.each([
   const list = await server.get(`${core}pods?fieldSelector=status.phase=${phase}`, {
     accept: table,
   });
-  expect(list.body.rows.map((one: { conditions: unknown }) => one.conditions)).toEqual([
+  expect(list.body.rows.map((listed: { conditions: unknown }) => listed.conditions)).toEqual([
     conditions,
   ]);
 });

@@ -94,9 +94,9 @@ describe('label selectors', () => {
 describe('field selectors', () => {
   test('API-13: metadata.name and metadata.namespace', async () => {
     const namespace = await freshNamespace(server);
-    const other = await freshNamespace(server);
+    const otherNamespace = await freshNamespace(server);
     for (const name of ['one', 'two']) await server.post(path(namespace), configMap(name));
-    await server.post(path(other), configMap('one'));
+    await server.post(path(otherNamespace), configMap('one'));
     const all = '/api/v1/configmaps';
     const cases: readonly [string, string, string][] = [
       [path(namespace), 'metadata.name=one', 'one'],
@@ -104,7 +104,7 @@ describe('field selectors', () => {
       [path(namespace), 'metadata.name!=one', 'two'],
       [path(namespace), 'metadata.name=one,metadata.name=two', ''],
       [all, 'metadata.name=one', 'one one'],
-      [all, `metadata.namespace=${other}`, 'one'],
+      [all, `metadata.namespace=${otherNamespace}`, 'one'],
       [all, `metadata.namespace=${namespace},metadata.name!=two`, 'one'],
     ];
     for (const [url, fieldSelector, expected] of cases) {

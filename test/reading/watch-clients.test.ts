@@ -68,7 +68,7 @@ test('WATCH-4: bookmarks are sent about once a minute', async () => {
   );
   const quiet = await timed.watch(`${path(namespace)}?watch=true`);
   clock.advance(59_000);
-  const other = await timed.post(path(namespace), configMap('a'));
+  const written = await timed.post(path(namespace), configMap('a'));
   await watch.until((events) => events.length === 1);
   for (let minute = 1; minute <= 3; minute++) {
     clock.advance(61_500);
@@ -77,7 +77,7 @@ test('WATCH-4: bookmarks are sent about once a minute', async () => {
   const types = watch.events.map(({ type }) => type);
   expect(types).toEqual(['ADDED', 'BOOKMARK', 'BOOKMARK', 'BOOKMARK']);
   const version = Number(watch.events[1]?.object.metadata.resourceVersion);
-  expect(version).toBeGreaterThanOrEqual(Number(other.body.metadata.resourceVersion));
+  expect(version).toBeGreaterThanOrEqual(Number(written.body.metadata.resourceVersion));
   expect(quiet.events.map(({ type }) => type)).toEqual(['ADDED']);
   watch.close();
   quiet.close();

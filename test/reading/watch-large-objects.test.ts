@@ -117,8 +117,8 @@ async function watch(path: string, accept: string): Promise<LargeWatch> {
 
 const until = (watches: readonly LargeWatch[], count: number) =>
   eventually(
-    async () => watches.every((one) => one.frames().length >= count),
-    () => `${count} events: ${watches.map((one) => one.frames().length)}`,
+    async () => watches.every((opened) => opened.frames().length >= count),
+    () => `${count} events: ${watches.map((opened) => opened.frames().length)}`,
   );
 
 const wide = (value: string): JsonObject =>
@@ -165,16 +165,16 @@ test('WATCH-1, WATCH-9: large objects arrive whole and in order in every encodin
     object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.svc.io/v1', metadata },
   }));
   for (const selector of selectors) {
-    const one = (accept: string) => watches.get(accept + selector) as LargeWatch;
-    expect(one(json).events()).toEqual(reference);
-    expect(one(protobuf).events()).toEqual(reference);
-    expect(one(protobuf + asMetadata).events()).toEqual(partial);
-    expectCbor(one(cbor).frames(), reference);
-    expectCbor(one(cbor + asMetadata).frames(), partial);
-    const rows = one(json + asTable).events();
+    const watchOf = (accept: string) => watches.get(accept + selector) as LargeWatch;
+    expect(watchOf(json).events()).toEqual(reference);
+    expect(watchOf(protobuf).events()).toEqual(reference);
+    expect(watchOf(protobuf + asMetadata).events()).toEqual(partial);
+    expectCbor(watchOf(cbor).frames(), reference);
+    expectCbor(watchOf(cbor + asMetadata).frames(), partial);
+    const rows = watchOf(json + asTable).events();
     expect(rows.map(shortOf)).toEqual(changes);
     expect(rows[0]?.object).toMatchObject({ rows: [{ cells: ['a', 6000, expect.anything()] }] });
-    expect(one(cbor + asTable).frames()).toHaveLength(changes.length);
+    expect(watchOf(cbor + asTable).frames()).toHaveLength(changes.length);
   }
 });
 
@@ -191,8 +191,8 @@ test('WATCH-5: initial events of large objects precede their bookmark', async ()
   await until(watches, 5);
   await server.post(path, large('e'));
   await until(watches, 6);
-  for (const one of [inJson, inProtobuf]) {
-    const events = one.events();
+  for (const opened of [inJson, inProtobuf]) {
+    const events = opened.events();
     const initial = ['ADDED a', 'ADDED b', 'ADDED c', 'ADDED d'];
     expect(events.slice(0, 4).map(shortOf)).toEqual(initial);
     expect(events[4]?.type).toBe('BOOKMARK');
@@ -213,7 +213,7 @@ test('TRUST-2: a watcher that leaves does not affect others', async () => {
   const inJson = await watch(`${path}?watch=1`, json);
   const changed = change(path);
   await until([inJson], 1);
-  for (const one of leaving) one.close();
+  for (const leaver of leaving) leaver.close();
   await changed;
   await until([inCbor, inJson], changes.length);
   const reference = inJson.events();

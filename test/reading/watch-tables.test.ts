@@ -21,7 +21,7 @@ const columnsOf = (events: TestWatch['events']) =>
   events.map(({ object }) =>
     object['columnDefinitions'] === null
       ? null
-      : object['columnDefinitions'].map((one: { name: string }) => one.name).join(),
+      : object['columnDefinitions'].map((column: { name: string }) => column.name).join(),
   );
 
 describe('columns', () => {

@@ -211,9 +211,9 @@ describe('bookmarks and initial events', () => {
   });
 
   test('WATCH-5: in the kubernetes dialect the two annotations have their own domains', async () => {
-    const other = await withServer({ dialect: 'kubernetes' });
+    const kubernetes = await withServer({ dialect: 'kubernetes' });
     const query = 'watch=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan';
-    const watch = await other.watch(`/api/v1/nodes?${query}&sendInitialEvents=true`);
+    const watch = await kubernetes.watch(`/api/v1/nodes?${query}&sendInitialEvents=true`);
     await watch.until((events) => events.length === 1);
     expect(Object.keys(watch.events[0]?.object.metadata.annotations ?? {})).toEqual([
       'k8s.io/initial-events-end',

@@ -101,7 +101,7 @@ test('FV-2: unknown fields of a patched object are reported by name', async () =
   const { headers } = await server.patch(path, patch, 'merge');
   const unknown = ['ant', 'metadata.odd', 'zoo'];
   expect(headers.warning).toBe(
-    unknown.map((one) => `299 - "unknown field \\"${one}\\""`).join(', '),
+    unknown.map((field) => `299 - "unknown field \\"${field}\\""`).join(', '),
   );
 });
 
@@ -241,8 +241,8 @@ describe('a patch that changes the type', () => {
     const metadata = { name: 'a' };
     await server.post(path, { apiVersion: 'says.example.com/v1', kind: 'Peg', metadata });
     const patch = { kind: 'Odd', apiVersion: 'apps/v1' };
-    const other = await server.patch(`${path}/a`, patch, 'merge');
-    expect([other.status, other.body.message]).toEqual([
+    const wrong = await server.patch(`${path}/a`, patch, 'merge');
+    expect([wrong.status, wrong.body.message]).toEqual([
       422,
       'Odd.apps "a" is invalid: [kind: Invalid value: "Odd": must be Peg, ' +
         'apiVersion: Invalid value: "apps/v1": must be says.example.com/v1]',

@@ -226,9 +226,9 @@ describe('protobuf', () => {
     const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'a' } };
     const { metadata } = (await server.post(path, widget)).body;
     const as = (kind: string) => `${protobuf};as=${kind};v=v1;g=meta.svc.io`;
-    const one = await raw({ path: `${path}/a`, accept: as('PartialObjectMetadata') });
-    expect(one).toMatchObject({ status: 200, type: protobuf });
-    const decoded = openAs('meta.v1.PartialObjectMetadata', one.bytes);
+    const single = await raw({ path: `${path}/a`, accept: as('PartialObjectMetadata') });
+    expect(single).toMatchObject({ status: 200, type: protobuf });
+    const decoded = openAs('meta.v1.PartialObjectMetadata', single.bytes);
     expect(decoded).toMatchObject({ kind: 'PartialObjectMetadata', metadata: { name: 'a' } });
     expect((decoded.metadata as JsonObject)['uid']).toBe(metadata.uid);
     const list = await raw({ path, accept: as('PartialObjectMetadataList') });
@@ -248,14 +248,14 @@ describe('protobuf', () => {
     const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
     const { metadata } = (await server.post(path, configMap('a'))).body;
     const accept = `${protobuf};as=PartialObjectMetadata;v=v1beta1;g=meta.svc.io`;
-    const one = await raw({ path: `${path}/a`, accept });
-    expect(one).toMatchObject({ status: 200, type: protobuf });
+    const single = await raw({ path: `${path}/a`, accept });
+    expect(single).toMatchObject({ status: 200, type: protobuf });
     const expected = {
       apiVersion: 'meta.svc.io/v1beta1',
       kind: 'PartialObjectMetadata',
       metadata: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
     };
-    expect(openAs('meta.v1.PartialObjectMetadata', one.bytes)).toMatchObject(expected);
+    expect(openAs('meta.v1.PartialObjectMetadata', single.bytes)).toMatchObject(expected);
     const watch = await raw({ path: `${path}?watch=1`, accept }, isWholeFrame);
     expect(watch).toMatchObject({ status: 200, type: `${protobuf};stream=watch` });
     expect(openAdded('meta.v1.PartialObjectMetadata', watch.bytes)).toMatchObject(expected);
@@ -340,13 +340,13 @@ describe('CBOR', () => {
       (bytes) => bytes.subarray(second(bytes)).includes('"b"') || second(bytes) > 0,
     );
     const at = second(answer.bytes);
-    const [first, other] = [answer.bytes.subarray(0, at), answer.bytes.subarray(at)].map(
+    const [first, next] = [answer.bytes.subarray(0, at), answer.bytes.subarray(at)].map(
       (bytes) => decodeCbor(bytes) as { object: JsonObject },
     );
     const cells = ['a', 1, expect.stringMatching(/^\d+s$/)];
     expect(first?.object).toMatchObject({ kind: 'Table', rows: [{ cells }] });
     expect(first?.object['columnDefinitions']).toHaveLength(3);
-    expect(other?.object).toMatchObject({ kind: 'Table', columnDefinitions: null });
+    expect(next?.object).toMatchObject({ kind: 'Table', columnDefinitions: null });
   });
 
   /** An object in CBOR with one additional member that our encoder would not write. */

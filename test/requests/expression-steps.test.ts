@@ -45,10 +45,10 @@ async function othersDuring(request: Promise<Answer>): Promise<{ others: number;
   });
   let others = 0;
   while (answer === undefined) {
-    const other = server.get(maps).then(({ status }) => expect(status).toBe(200));
-    await Promise.race([other, done]);
+    const concurrent = server.get(maps).then(({ status }) => expect(status).toBe(200));
+    await Promise.race([concurrent, done]);
     if (answer === undefined) others += 1;
-    await other;
+    await concurrent;
   }
   return { others, answer };
 }

@@ -36,8 +36,11 @@ describe('names', () => {
       }),
     );
     const elsewhere = await freshNamespace(server);
-    const other = await server.post(`/api/v1/namespaces/${elsewhere}/configmaps`, configMap('one'));
-    expect(other.status).toBe(201);
+    const created = await server.post(
+      `/api/v1/namespaces/${elsewhere}/configmaps`,
+      configMap('one'),
+    );
+    expect(created.status).toBe(201);
     expect((await server.remove(`${maps}/one`)).status).toBe(200);
     const again = await server.post(maps, configMap('one'));
     expect(again.status).toBe(201);

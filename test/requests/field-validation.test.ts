@@ -208,9 +208,11 @@ describe('POST and PUT', () => {
     const number = await server.post(path, `${start},"Kind":1}`);
     expect(number.status).toBe(400);
     expect(number.body.message).toMatch(/cannot unmarshal number into Go struct field \.kind of/);
-    const other = await server.post(path, `${start},"KIND":"Secret"}`);
-    expect(other.status).toBe(400);
-    expect(other.body.message).toMatch(/^Secret in version "v1" cannot be handled as a ConfigMap:/);
+    const uppercase = await server.post(path, `${start},"KIND":"Secret"}`);
+    expect(uppercase.status).toBe(400);
+    expect(uppercase.body.message).toMatch(
+      /^Secret in version "v1" cannot be handled as a ConfigMap:/,
+    );
     const same = await server.post(path, `${start},"apiversion":null}`);
     expect(same.status).toBe(201);
     expect(same.warnings).toEqual(['unknown field "apiversion"']);

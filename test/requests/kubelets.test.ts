@@ -19,7 +19,7 @@ import { withServer } from '../support/with-server.ts';
 
 const directory = temporaryFolder();
 
-const [kubelet, other] = await Promise.all([untilEnd(startKubelet()), untilEnd(startKubelet())]);
+const [kubelet, stranger] = await Promise.all([untilEnd(startKubelet()), untilEnd(startKubelet())]);
 beforeEach(() => {
   kubelet.requests.length = 0;
   kubelet.answer = (_, response) => void response.end('a line\n');
@@ -332,7 +332,7 @@ describe('the connection to a node', () => {
   });
 
   test('API-1: certificates are verified with the configured authorities', async () => {
-    const caFile = file('ca.pem', other.caPem);
+    const caFile = file('ca.pem', stranger.caPem);
     const server = await withPod({ kubelets: { caFile } });
     const log = (query = '') => server.get(`${pods}/p/log?container=a${query}`);
     const refused = await log();
@@ -354,11 +354,11 @@ describe('the connection to a node', () => {
     const log = () => server.get(`${pods}/p/log?container=a`);
     expect((await log()).status).toBe(200);
     expect(kubelet.clientFingerprint).toBe(fingerprint(kubelet));
-    file('client.key', other.pair.keyPem);
-    file('client.pem', other.pair.certificatePem);
+    file('client.key', stranger.pair.keyPem);
+    file('client.pem', stranger.pair.certificatePem);
     await eventually(async () => {
       expect((await log()).status).toBe(200);
-      return kubelet.clientFingerprint === fingerprint(other);
+      return kubelet.clientFingerprint === fingerprint(stranger);
     }, 'the new certificate');
     const without = await withPod();
     await without.get(`${pods}/p/log?container=a`);

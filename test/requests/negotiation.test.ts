@@ -181,17 +181,19 @@ describe('the encoding of answers', () => {
       if (text.includes('\n  ')) expect(text).toBe(pretty);
       return text === pretty;
     };
-    const one = `${maps}/a`;
+    const objectPath = `${maps}/a`;
     const curl = { headers: { 'user-agent': 'curl/8.0' } };
-    expect(await isPretty(one)).toBe(false);
-    expect(await isPretty(`${one}?pretty=true`)).toBe(true);
-    expect(await isPretty(`${one}?pretty=1`)).toBe(true);
-    expect(await isPretty(`${one}?pretty=false`, curl)).toBe(false);
-    expect(await isPretty(`${one}?pretty=nonsense`, curl)).toBe(false);
-    expect(await isPretty(one, curl)).toBe(true);
-    expect(await isPretty(one, { headers: { 'user-agent': 'Mozilla/5.0 (X11)' } })).toBe(true);
-    expect(await isPretty(one, { headers: { 'user-agent': 'Wget/1' } })).toBe(true);
-    expect(await isPretty(one, { accept: 'application/json;pretty=1' })).toBe(true);
+    expect(await isPretty(objectPath)).toBe(false);
+    expect(await isPretty(`${objectPath}?pretty=true`)).toBe(true);
+    expect(await isPretty(`${objectPath}?pretty=1`)).toBe(true);
+    expect(await isPretty(`${objectPath}?pretty=false`, curl)).toBe(false);
+    expect(await isPretty(`${objectPath}?pretty=nonsense`, curl)).toBe(false);
+    expect(await isPretty(objectPath, curl)).toBe(true);
+    expect(await isPretty(objectPath, { headers: { 'user-agent': 'Mozilla/5.0 (X11)' } })).toBe(
+      true,
+    );
+    expect(await isPretty(objectPath, { headers: { 'user-agent': 'Wget/1' } })).toBe(true);
+    expect(await isPretty(objectPath, { accept: 'application/json;pretty=1' })).toBe(true);
     expect(await isPretty(`${maps}?pretty=true`)).toBe(true);
     // The answer does not pass through an encoder of objects.
     const version = await server.get('/version?pretty=true');
@@ -229,11 +231,11 @@ describe('tables and metadata', () => {
   });
 
   test('CODEC-5: one object, includeObject, limit, and YAML', async () => {
-    const one = await server.get(`${maps}/a?includeObject=Object`, { accept: table });
-    expect(one.body.rows).toHaveLength(1);
-    expect(one.body.rows[0].object).toMatchObject({ kind: 'ConfigMap', data: { a: '1' } });
-    expect(one.body.metadata.resourceVersion).toBe(
-      one.body.rows[0].object.metadata.resourceVersion,
+    const single = await server.get(`${maps}/a?includeObject=Object`, { accept: table });
+    expect(single.body.rows).toHaveLength(1);
+    expect(single.body.rows[0].object).toMatchObject({ kind: 'ConfigMap', data: { a: '1' } });
+    expect(single.body.metadata.resourceVersion).toBe(
+      single.body.rows[0].object.metadata.resourceVersion,
     );
     const none = await server.get(`${maps}?includeObject=None&limit=1`, { accept: table });
     expect(none.body.rows).toEqual([{ cells: expect.any(Array), object: null }]);
@@ -333,13 +335,13 @@ describe('tables and metadata', () => {
   test('CODEC-6: metadata of one object and of a list', async () => {
     const partial = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
     const list = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
-    const one = await server.get(`${maps}/a`, { accept: partial });
-    expect(one.body).toMatchObject({
+    const single = await server.get(`${maps}/a`, { accept: partial });
+    expect(single.body).toMatchObject({
       kind: 'PartialObjectMetadata',
       apiVersion: 'meta.svc.io/v1',
       metadata: { name: 'a', namespace },
     });
-    expect(Object.keys(one.body).sort()).toEqual(['apiVersion', 'kind', 'metadata']);
+    expect(Object.keys(single.body).sort()).toEqual(['apiVersion', 'kind', 'metadata']);
     const all = await server.get(maps, { accept: list });
     expect(all.body).toMatchObject({
       kind: 'PartialObjectMetadataList',
@@ -355,8 +357,8 @@ describe('tables and metadata', () => {
     expect(wrong.body.message).toBe(
       'you requested PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)',
     );
-    const other = await server.get(`${maps}/a`, { accept: list });
-    expect(other.body.message).toBe(
+    const wrongList = await server.get(`${maps}/a`, { accept: list });
+    expect(wrongList.body.message).toBe(
       'you requested PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)',
     );
     const watch = await server.watch(`${maps}?watch=true`, { accept: partial });

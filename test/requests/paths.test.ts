@@ -48,15 +48,15 @@ describe('API-1: shapes of paths', () => {
   });
 
   test('API-1: the cluster-wide path of a namespaced type lists all namespaces', async () => {
-    const other = await freshNamespace(server);
-    await server.post(`/api/v1/namespaces/${other}/configmaps`, configMap('two'));
+    const otherNamespace = await freshNamespace(server);
+    await server.post(`/api/v1/namespaces/${otherNamespace}/configmaps`, configMap('two'));
     const { body } = await server.get('/api/v1/configmaps');
     const seen = body.items.map(
       ({ metadata }: { metadata: { namespace: string; name: string } }) =>
         `${metadata.namespace}/${metadata.name}`,
     );
-    expect(seen).toEqual(expect.arrayContaining([`${namespace}/one`, `${other}/two`]));
-    const within = await server.get(`/api/v1/namespaces/${other}/configmaps`);
+    expect(seen).toEqual(expect.arrayContaining([`${namespace}/one`, `${otherNamespace}/two`]));
+    const within = await server.get(`/api/v1/namespaces/${otherNamespace}/configmaps`);
     expect(within.body.items).toHaveLength(1);
   });
 
@@ -103,14 +103,17 @@ describe('API-1: shapes of paths', () => {
     const version = (await server.get(maps)).body.metadata.resourceVersion;
     const query = `?resourceVersion=${version}`;
     const base = `/api/v1/watch/namespaces/${namespace}/configmaps`;
-    const [all, one] = [await server.watch(base + query), await server.watch(`${base}/w1${query}`)];
+    const [all, single] = [
+      await server.watch(base + query),
+      await server.watch(`${base}/w1${query}`),
+    ];
     await server.post(maps, configMap('w2'));
     await server.post(maps, configMap('w1'));
     await all.until((events) => events.length === 2);
-    await one.until((events) => events.length === 1);
-    expect(one.events[0]?.object.metadata.name).toBe('w1');
+    await single.until((events) => events.length === 1);
+    expect(single.events[0]?.object.metadata.name).toBe('w1');
     all.close();
-    one.close();
+    single.close();
     expect((await server.post(base, configMap('w3'))).status).toBe(405);
     expect((await server.get('/api/v1/watch')).body).toEqual(pathNotFound);
   });
