@@ -68,13 +68,13 @@ describe('token lifetimes', () => {
     expect(body.spec.expirationSeconds).toBe(3607);
     const said = Date.parse(body.status.expirationTimestamp) / 1000;
     expect(said - iat).toBe(3607);
-    for (const other of [
+    for (const request of [
       { expirationSeconds: 3606, boundObjectRef },
       { expirationSeconds: 3607 },
       { expirationSeconds: 3607, boundObjectRef, audiences: ['elsewhere'] },
     ]) {
-      const claims = claimsOf((await ask(other)).body.status.token);
-      expect(claims.exp - claims.iat).toBe(other.expirationSeconds);
+      const claims = claimsOf((await ask(request)).body.status.token);
+      expect(claims.exp - claims.iat).toBe(request.expirationSeconds);
       expect(claims['svc.io']).not.toHaveProperty('warnafter');
     }
   });

@@ -151,9 +151,9 @@ describe('shutdown by flags', () => {
     });
     expect((await plainGet(`${server.url}/readyz`, headers)).status).toBe(500);
     expect((await plainGet(`${server.url}/livez`, headers)).status).toBe(200);
-    const other = connect(server.url);
-    atEnd(other.close);
-    expect(await other.calls.get('/version', as)).toMatchObject({ status: 429 });
+    const newcomer = connect(server.url);
+    atEnd(newcomer.close);
+    expect(await newcomer.calls.get('/version', as)).toMatchObject({ status: 429 });
     paused.finish();
     expect(await paused.status).toBe(201);
     await watching.ended;

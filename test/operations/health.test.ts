@@ -134,12 +134,12 @@ describe('a healthy server', () => {
   });
 
   test('HEALTH-2: in the kubernetes dialect the store’s check is called etcd', async () => {
-    const other = await withServer({ dialect: 'kubernetes' });
-    expect((await other.get('/readyz/etcd')).text).toBe('ok');
-    expect((await other.get('/readyz/store')).status).toBe(404);
-    const checks = checksOf((await other.get('/readyz?verbose')).text);
+    const kubernetes = await withServer({ dialect: 'kubernetes' });
+    expect((await kubernetes.get('/readyz/etcd')).text).toBe('ok');
+    expect((await kubernetes.get('/readyz/store')).status).toBe(404);
+    const checks = checksOf((await kubernetes.get('/readyz?verbose')).text);
     expect(checks).toEqual(expect.arrayContaining(namesOfKubernetes));
-    expect(checksOf((await other.get('/livez?verbose')).text)).not.toContain('informer-sync');
+    expect(checksOf((await kubernetes.get('/livez?verbose')).text)).not.toContain('informer-sync');
   });
 });
 
@@ -152,9 +152,9 @@ test('HEALTH-2: a client certificate for other servers has a check of its own', 
   writeFileSync(keyFile, pair.keyPem);
   const certificate = { certFile, keyFile };
   const aggregation = { certificate, routing: 'any', redirects: 'rejected' } as const;
-  const other = await withServer({ dialect: 'kubernetes', aggregation });
+  const aggregating = await withServer({ dialect: 'kubernetes', aggregation });
   const path = '/readyz/poststarthook/aggregator-reload-proxy-client-cert';
-  expect((await other.get(path)).text).toBe('ok');
+  expect((await aggregating.get(path)).text).toBe('ok');
   expect((await server.get(path)).status).toBe(404);
 });
 
@@ -188,10 +188,10 @@ describe('a server whose store is unavailable', () => {
 
   test('HEALTH-4: a removed data directory fails its check and livez', async () => {
     const directory = temporaryFolder();
-    const other = await withServer({ store: { type: 'embedded', directory } });
-    expect((await other.get('/readyz/store')).text).toBe('ok');
+    const failing = await withServer({ store: { type: 'embedded', directory } });
+    expect((await failing.get('/readyz/store')).text).toBe('ok');
     rmSync(directory, { recursive: true });
-    for (const endpoint of endpoints) await expectStoreFails(failure(endpoint, 'store'), other);
+    for (const endpoint of endpoints) await expectStoreFails(failure(endpoint, 'store'), failing);
   });
 
   test('HEALTH-4: a working server stays healthy under writes', async () => {

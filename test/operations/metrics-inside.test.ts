@@ -108,11 +108,11 @@ describe('OPS-1: watches and caches', () => {
     });
     await server.post(path, secret('a', 'short'));
     const before = await scrape();
-    const one = await server.watch(`${path}?watch=true`);
-    const other = await server.watch(`${path}?watch=true`);
+    const first = await server.watch(`${path}?watch=true`);
+    const second = await server.watch(`${path}?watch=true`);
     const selected = await server.watch(`${path}?watch=true&labelSelector=none`);
     await server.post(path, secret('b', 'long'.repeat(1000)));
-    for (const watch of [one, other]) await watch.until((events) => events.length === 2);
+    for (const watch of [first, second]) await watch.until((events) => events.length === 2);
     const grown = growth(before, await scrape());
     const of = { group: '', version: 'v1', kind: 'Secret' };
     expect(grown('apiserver_watch_events_total', of)).toBe(4);
@@ -126,7 +126,7 @@ describe('OPS-1: watches and caches', () => {
     expect(grown('apiserver_watch_cache_events_dispatched_total', cache)).toBe(1);
     expect(grown('apiserver_storage_events_received_total', cache)).toBe(1);
     expect(selected.events).toEqual([]);
-    for (const watch of [one, other, selected]) watch.close();
+    for (const watch of [first, second, selected]) watch.close();
   });
 
   test('OPS-1: a streaming list is measured until its bookmark', async () => {

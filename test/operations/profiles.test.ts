@@ -155,8 +155,8 @@ describe('/debug/flags', () => {
   test('OPS-2: only PUT is allowed, and other paths list the flags', async () => {
     expect((await server.get(path)).status).toBe(406);
     expect((await server.post(path, {})).text).toBe('unsupported http method\n');
-    for (const other of ['/debug/flags', '/debug/flags/', '/debug/flags/vmodule']) {
-      const answer = await server.get(other);
+    for (const listing of ['/debug/flags', '/debug/flags/', '/debug/flags/vmodule']) {
+      const answer = await server.get(listing);
       expect(answer.status).toBe(200);
       expect(answer.text).toContain('<li>v: PUT');
     }

@@ -49,7 +49,7 @@ async function traceOf(name: string): Promise<readonly CollectedSpan[]> {
 
 const named = (spans: readonly CollectedSpan[], name: string) => {
   const found = spans.find((span) => span.name === name);
-  if (found === undefined) throw new Error(`no ${name}: ${spans.map((one) => one.name).join()}`);
+  if (found === undefined) throw new Error(`no ${name}: ${spans.map((span) => span.name).join()}`);
   return found;
 };
 
@@ -189,7 +189,7 @@ describe('sampling', () => {
     for (const traceparent of wrong) {
       await server.get('/api/v1/nodes/n', { headers: { traceparent } });
     }
-    const isNode = ({ name: one }: CollectedSpan) => one === 'GET /api/v1/nodes/{:name}';
+    const isNode = (span: CollectedSpan) => span.name === 'GET /api/v1/nodes/{:name}';
     await eventually(async () => collector.spans.filter(isNode).length === wrong.length, 'all');
     expect(collector.spans.filter(isNode).flatMap(({ links }) => links)).toEqual([]);
   });

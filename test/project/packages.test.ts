@@ -119,8 +119,8 @@ describe('packages', () => {
   });
 
   test('a package imports only packages above it', () => {
-    const wrong = ofCode.filter((one) => {
-      const [from = '', to] = [packageOf(one.from), workspaceOf(one)];
+    const wrong = ofCode.filter((imported) => {
+      const [from = '', to] = [packageOf(imported.from), workspaceOf(imported)];
       if (to === undefined) return false;
       if (forbidden[from]?.includes(to) === true) return true;
       return packages.indexOf(to) >= packages.indexOf(from);
@@ -129,13 +129,13 @@ describe('packages', () => {
   });
 
   test('a package is imported only through its entry points', () => {
-    const wrong = imports.filter((one) => {
-      const [from, to] = [packageOf(one.from), fileOf(one)];
-      const isShared = isTest(one.from) && to?.startsWith('test/') === true;
+    const wrong = imports.filter((imported) => {
+      const [from, to] = [packageOf(imported.from), fileOf(imported)];
+      const isShared = isTest(imported.from) && to?.startsWith('test/') === true;
       if (to !== undefined) return packageOf(to) !== from && !isShared;
-      const name = workspaceOf(one);
+      const name = workspaceOf(imported);
       if (name === undefined) return false;
-      const entry = one.specifier
+      const entry = imported.specifier
         .replace(`@wheelhouse/${name}`, '.')
         .replace(/^\.\/types\/\w+\/\w+$/, './types/*');
       return !packages.includes(name) || manifestOf(name).exports[entry] === undefined;
@@ -151,25 +151,27 @@ describe('packages', () => {
   test.each(packages)('%s declares exactly the dependencies it imports', (name) => {
     const used = ofCode
       .filter(({ from }) => packageOf(from) === name)
-      .filter((one) => fileOf(one) === undefined && !one.specifier.startsWith('node:'))
+      .filter(
+        (imported) => fileOf(imported) === undefined && !imported.specifier.startsWith('node:'),
+      )
       .map(({ specifier }) => /^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier);
     const { version, ...manifest } = manifestOf(name);
     const { dependencies = {}, peerDependencies = {}, devDependencies = {} } = manifest;
     // The console's dependencies are bundled rather than installed.
     const bundled = name === 'console' ? devDependencies : {};
     const all = { ...dependencies, ...peerDependencies, ...bundled };
-    const declared = Object.keys(all).filter((one) => !loadedByHand.has(one));
+    const declared = Object.keys(all).filter((dependency) => !loadedByHand.has(dependency));
     expect(declared.sort()).toEqual([...new Set(used)].sort());
-    for (const [other, wanted] of Object.entries(dependencies)) {
-      if (other.startsWith('@wheelhouse/')) expect(wanted).toBe(version);
+    for (const [dependency, wanted] of Object.entries(dependencies)) {
+      if (dependency.startsWith('@wheelhouse/')) expect(wanted).toBe(version);
     }
   });
 
   test('no files import each other in a cycle', () => {
     const edges = new Map<string, string[]>();
-    for (const one of ofCode) {
-      const to = fileOf(one);
-      if (to !== undefined) edges.set(one.from, [...(edges.get(one.from) ?? []), to]);
+    for (const imported of ofCode) {
+      const to = fileOf(imported);
+      if (to !== undefined) edges.set(imported.from, [...(edges.get(imported.from) ?? []), to]);
     }
     expect(cyclesOf(edges)).toEqual([]);
   });
@@ -209,9 +211,9 @@ describe("the server's folders", () => {
   test('a folder imports only folders above it', () => {
     const wrong = ofCode
       .filter(({ from }) => packageOf(from) === 'server')
-      .filter((one) => {
-        const to = fileOf(one);
-        return to !== undefined && layerOf(folderOf(to)) > layerOf(folderOf(one.from));
+      .filter((imported) => {
+        const to = fileOf(imported);
+        return to !== undefined && layerOf(folderOf(to)) > layerOf(folderOf(imported.from));
       });
     expect(wrong.map(shown)).toEqual([]);
   });

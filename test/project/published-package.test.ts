@@ -85,13 +85,13 @@ test('its types resolve in every mode that supports ES modules', async () => {
 });
 
 /** Unpacks the package as an installation would, beside other packages that a project needs. */
-async function install(project: string, others: readonly string[]): Promise<void> {
+async function install(project: string, packages: readonly string[]): Promise<void> {
   const installed = join(project, 'node_modules', 'wheelhouse');
   mkdirSync(installed, { recursive: true });
   const archive = join(folder, 'package.tgz');
   writeFileSync(archive, tarball);
   await execute('tar', ['xf', archive, '--strip-components=1', '-C', installed]);
-  for (const name of others) {
+  for (const name of packages) {
     const target = join(project, 'node_modules', name);
     mkdirSync(dirname(target), { recursive: true });
     symlinkSync(join(root, 'node_modules', name), target);

@@ -38,9 +38,11 @@ export function stepsOf(page: string): PageStep[] {
       name = undefined;
       at = end;
     } else if (line.startsWith('    $ ')) {
-      const length = lines.slice(at).findIndex((one) => one !== '' && !one.startsWith('    '));
+      const length = lines
+        .slice(at)
+        .findIndex((candidate) => candidate !== '' && !candidate.startsWith('    '));
       const block = lines.slice(at, length < 0 ? undefined : at + length);
-      steps.push(...commandsOf(block.map((one) => one.slice(4))));
+      steps.push(...commandsOf(block.map((text) => text.slice(4))));
       at += block.length - 1;
     } else if (line !== '') name = fileName.exec(line)?.[1];
   }

@@ -90,11 +90,11 @@ test('CODEC-7: pretty and YAML answers are compressed, too', async () => {
 });
 
 test('CODEC-7: short answers, other clients, writes, and watches are not compressed', async () => {
-  const one = 'fieldSelector=metadata.name%3Dmedium';
+  const selector = 'fieldSelector=metadata.name%3Dmedium';
   const cases: readonly [string, Readonly<Record<string, string>>][] = [
     [`${path()}/medium`, { 'accept-encoding': 'gzip' }],
     [`${path()}/small`, { 'accept-encoding': 'gzip' }],
-    [`${path()}?${one}`, { 'accept-encoding': 'gzip' }],
+    [`${path()}?${selector}`, { 'accept-encoding': 'gzip' }],
     [`${path()}/big`, {}],
     [`${path()}/big`, { 'accept-encoding': 'deflate' }],
     [`${path()}/big`, { 'accept-encoding': 'gzip;q=0' }],

@@ -231,14 +231,16 @@ describe('a request past its deadline', () => {
   test('API-10: objects delayed by a conversion webhook are 504', async () => {
     const conversion = await untilEnd(startConversionService());
     const multi = await establishMulti(server, conversionBy(conversion));
-    const [stored, other] = ['v1beta1', 'v1beta2'].map((one) => multi.at(one, namespace));
+    const [stored, converted] = ['v1beta1', 'v1beta2'].map((version) =>
+      multi.at(version, namespace),
+    );
     expect((await server.post(`${stored}`, multi.object('v1beta1', 'a'))).status).toBe(201);
     conversion.reply = () => 'stall';
     const [read, write] = await passing(
       clock,
       Promise.all([
-        server.get(`${other}/a?timeout=2s`),
-        server.post(`${other}?timeout=2s`, multi.object('v1beta2', 'b')),
+        server.get(`${converted}/a?timeout=2s`),
+        server.post(`${converted}?timeout=2s`, multi.object('v1beta2', 'b')),
       ]),
     );
     expect([read.status, read.body]).toEqual([504, status504('request')]);

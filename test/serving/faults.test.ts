@@ -92,10 +92,10 @@ test('TRUST-1: faults outside of requests are logged with a stack and counted', 
 
 test('TRUST-1: a fault in a listener ends only its own connection', async () => {
   const before = await faultsAt('process');
-  const other = connect(server.url);
-  expect((await other.calls.get('/version', { token: server.token })).status).toBe(200);
+  const bystander = connect(server.url);
+  expect((await bystander.calls.get('/version', { token: server.token })).status).toBe(200);
   await exchange(request.replace('/version', '/sabotage'));
   expect(await faultsAt('process')).toBe(before + 1);
-  expect((await other.calls.get('/version', { token: server.token })).status).toBe(200);
-  other.close();
+  expect((await bystander.calls.get('/version', { token: server.token })).status).toBe(200);
+  bystander.close();
 });

@@ -454,17 +454,17 @@ async function answersStill(): Promise<void> {
 }
 
 describe('the connection preface', () => {
-  test.each(connectionFaults)('$what', async (one) => {
-    await check(await raw.connect(), one);
+  test.each(connectionFaults)('$what', async (http2Case) => {
+    await check(await raw.connect(), http2Case);
     await answersStill();
   });
 });
 
 describe('frames', () => {
-  test.each(frameFaults)('$what', async (one) => {
+  test.each(frameFaults)('$what', async (http2Case) => {
     const client = await raw.connect();
     client.greet();
-    await check(client, one);
+    await check(client, http2Case);
     await answersStill();
   });
 
@@ -473,7 +473,9 @@ describe('frames', () => {
     client.greet();
     client.send(headers(1, postFields, flags.endHeaders));
     client.send(frame(type.data, flags.endStream, 1, maximal));
-    const last = await client.frame((one) => one.type === type.data && one.flags === 1);
+    const last = await client.frame(
+      (received) => received.type === type.data && received.flags === 1,
+    );
     expect(last.stream).toBe(1);
   });
 
@@ -497,10 +499,10 @@ describe('frames', () => {
 });
 
 describe('streams', () => {
-  test.each(streamFaults)('$what', async (one) => {
+  test.each(streamFaults)('$what', async (http2Case) => {
     const client = await raw.connect();
     client.greet();
-    await check(client, one);
+    await check(client, http2Case);
     await expect.poll(() => raw.server.inFlight).toBe(0);
   });
 });

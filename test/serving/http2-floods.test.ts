@@ -37,8 +37,8 @@ async function calmed(client: RawClient): Promise<void> {
   await client.until(() => client.closed);
 }
 
-function times(count: number, one: (index: number) => Buffer): Buffer {
-  return Buffer.concat(Array.from({ length: count }, (_, index) => one(index)));
+function times(count: number, frameAt: (index: number) => Buffer): Buffer {
+  return Buffer.concat(Array.from({ length: count }, (_, index) => frameAt(index)));
 }
 
 const answer = (exchange: Exchange) =>
@@ -80,7 +80,7 @@ describe('floods end the connection', () => {
     const client = await start(() => {}, { limits });
     client.send(times(2003, opened));
     await calmed(client);
-    const refused = client.received.filter((one) => one.type === type.reset);
+    const refused = client.received.filter((received) => received.type === type.reset);
     expect(refused[0]?.stream).toBe(5);
     expect(refused[0]?.payload).toEqual(words(code.refused));
   });
@@ -93,9 +93,9 @@ describe('floods end the connection', () => {
     ['WINDOW_UPDATE', () => frame(type.window, 0, 0, words(1))],
     ['frames of no known type', () => frame(200, 0, 0)],
     ['GOAWAY', () => frame(type.goAway, 0, 0, words(0, 0))],
-  ])('%s', async (_what, one) => {
+  ])('%s', async (_what, frameAt) => {
     const client = await start(answer);
-    client.send(times(5001, one));
+    client.send(times(5001, frameAt));
     await calmed(client);
   });
 
@@ -113,12 +113,12 @@ describe('floods end the connection', () => {
       times(64, () => frame(type.continuation, 0, 1)),
     );
     await calmed(client);
-    const other = await raw.connect();
-    other.greet();
+    const second = await raw.connect();
+    second.greet();
     const part = Buffer.alloc(16_384, 0x82);
-    other.send(frame(type.headers, 0, 1, part));
-    other.send(times(8, () => frame(type.continuation, 0, 1, part)));
-    await calmed(other);
+    second.send(frame(type.headers, 0, 1, part));
+    second.send(times(8, () => frame(type.continuation, 0, 1, part)));
+    await calmed(second);
   });
 
   test('a client that sends requests and reads nothing', async () => {
@@ -161,7 +161,7 @@ describe('legitimate use refunds the budget', () => {
       );
       await client.ping();
     }
-    expect(client.received.some((one) => one.type === type.goAway)).toBe(false);
+    expect(client.received.some((received) => received.type === type.goAway)).toBe(false);
   });
 
   test('received data pays for its window updates', async () => {
@@ -172,7 +172,9 @@ describe('legitimate use refunds the budget', () => {
       client.send(times(100, (index) => opened(100 * round + index)));
       const last = 2 * (100 * round + 99) + 1;
       client.send(times(100, () => frame(type.window, 0, 0, words(16_000))));
-      await client.frame((one) => one.stream === last && one.flags === flags.endStream);
+      await client.frame(
+        (received) => received.stream === last && received.flags === flags.endStream,
+      );
     }
   });
 
@@ -190,7 +192,7 @@ describe('legitimate use refunds the budget', () => {
       );
       await client.ping();
     }
-    expect(client.received.some((one) => one.type === type.goAway)).toBe(false);
+    expect(client.received.some((received) => received.type === type.goAway)).toBe(false);
   });
 
   test('the budget refills with time', async () => {
@@ -201,7 +203,7 @@ describe('legitimate use refunds the budget', () => {
       await client.ping();
       clock.advance(1000);
     }
-    expect(client.received.some((one) => one.type === type.goAway)).toBe(false);
+    expect(client.received.some((received) => received.type === type.goAway)).toBe(false);
   });
 });
 

@@ -35,12 +35,16 @@ function answerWith(body: Buffer | string): (exchange: Exchange) => void {
 }
 
 function bodyOf(client: RawClient, stream: number): Buffer {
-  const frames = client.received.filter((one) => one.type === type.data && one.stream === stream);
+  const frames = client.received.filter(
+    (received) => received.type === type.data && received.stream === stream,
+  );
   return Buffer.concat(frames.map(({ payload }) => payload));
 }
 
-const isLast = (stream: number) => (one: { type: number; flags: number; stream: number }) =>
-  one.stream === stream && one.type === type.data && (one.flags & flags.endStream) !== 0;
+const isLast = (stream: number) => (received: { type: number; flags: number; stream: number }) =>
+  received.stream === stream &&
+  received.type === type.data &&
+  (received.flags & flags.endStream) !== 0;
 
 const initialWindow = 4;
 const windowUpdate = (stream: number, by: number) => frame(type.window, 0, stream, words(by));
@@ -108,7 +112,7 @@ describe('sending within the client’s windows', () => {
     client.send(prefaceBytes, settings([frameSize, 20_000]), headers(1, getFields));
     await client.frame(isLast(1));
     const lengths = client.received
-      .filter((one) => one.type === type.data)
+      .filter((received) => received.type === type.data)
       .map(({ payload }) => payload.length);
     expect(lengths).toEqual([20_000, 20_000, 10_000]);
   });
@@ -120,12 +124,14 @@ describe('sending within the client’s windows', () => {
     );
     client.send(prefaceBytes, settings(), headers(1, getFields));
     await client.frame(isLast(1));
-    const kinds = client.received.filter((one) => one.stream === 1).map((one) => one.type);
+    const kinds = client.received
+      .filter((received) => received.stream === 1)
+      .map((received) => received.type);
     expect(kinds).toEqual([type.headers, type.continuation, type.continuation, type.data]);
     const blocks = client.received.filter(
-      (one) => one.type === type.headers || one.type === type.continuation,
+      (received) => received.type === type.headers || received.type === type.continuation,
     );
-    expect(blocks.map((one) => one.flags)).toEqual([0, 0, flags.endHeaders]);
+    expect(blocks.map((received) => received.flags)).toEqual([0, 0, flags.endHeaders]);
     const whole = Buffer.concat(blocks.map(({ payload }) => payload));
     expect(whole.toString('latin1')).toContain(long);
   });
@@ -181,7 +187,7 @@ describe('limits on what the client sends', () => {
     client.greet();
     client.send(headers(1, hanging, flags.endHeaders), ...Array(16).fill(bodyFrame));
     await client.ping();
-    expect(client.received.some((one) => one.type === type.reset)).toBe(false);
+    expect(client.received.some((received) => received.type === type.reset)).toBe(false);
     client.send(frame(type.data, 0, 1, 'x'));
     expect((await client.of(type.reset, 1)).payload.readUInt32BE(0)).toBe(code.flowControl);
   });
@@ -190,8 +196,8 @@ describe('limits on what the client sends', () => {
     const client = await start(() => {});
     client.greet();
     for (let stream = 1; stream < 33; stream += 2) {
-      const one = frame(type.data, 0, stream, Buffer.alloc(16_384));
-      client.send(headers(stream, hanging, flags.endHeaders), ...Array(16).fill(one));
+      const part = frame(type.data, 0, stream, Buffer.alloc(16_384));
+      client.send(headers(stream, hanging, flags.endHeaders), ...Array(16).fill(part));
     }
     await client.ping();
     client.send(headers(33, hanging, flags.endHeaders), frame(type.data, 0, 33, 'x'));
@@ -207,7 +213,9 @@ describe('limits on what the client sends', () => {
       client.send(frame(type.reset, 0, stream, words(code.cancel)));
     }
     await client.ping();
-    const given = client.received.filter((one) => one.type === type.window && one.stream === 0);
+    const given = client.received.filter(
+      (received) => received.type === type.window && received.stream === 0,
+    );
     const bytes = given.reduce((sum, { payload }) => sum + payload.readUInt32BE(0), 0);
     expect(bytes).toBeGreaterThan(100 * 15 * 15_001 - 2 * 1024 * 1024);
     await expect.poll(() => raw.server.inFlight).toBe(0);
@@ -226,7 +234,9 @@ describe('limits on what the client sends', () => {
     client.send(frame(type.data, flags.endStream, 1, ''));
     await client.frame(isLast(1));
     expect(bodyOf(client, 1).toString()).toBe(String(64 * 16_384));
-    const updates = client.received.filter((one) => one.type === type.window && one.stream === 1);
+    const updates = client.received.filter(
+      (received) => received.type === type.window && received.stream === 1,
+    );
     expect(updates.map(({ payload }) => payload.readUInt32BE(0))).toEqual(Array(8).fill(131_072));
   });
 
@@ -238,7 +248,9 @@ describe('limits on what the client sends', () => {
     client.greet();
     client.send(headers(1, postFields, flags.endHeaders), bodyFrame);
     expect((await client.of(type.reset, 1)).payload.readUInt32BE(0)).toBe(code.none);
-    const order = client.received.filter(({ stream }) => stream === 1).map((one) => one.type);
+    const order = client.received
+      .filter(({ stream }) => stream === 1)
+      .map((received) => received.type);
     expect(order).toEqual([type.headers, type.data, type.reset]);
     // Data that the client sent before it received the reset is accepted.
     client.send(bodyFrame, frame(type.data, flags.endStream, 1, 'x'));
@@ -327,10 +339,10 @@ describe('requests as the application sees them', () => {
     client.greet();
     client.send(headers(1, getFields));
     expect((await client.of(type.reset, 1)).payload.readUInt32BE(0)).toBe(code.cancel);
-    const other = getFields.map(
+    const otherFields = getFields.map(
       ([name, value]) => [name, name === ':path' ? '/b' : value] as const,
     );
-    client.send(headers(3, other));
+    client.send(headers(3, otherFields));
     await client.frame(isLast(3));
     expect(bodyOf(client, 3).toString()).toBe('fine');
     expect(faults.map(({ error }) => String(error))).toEqual([
@@ -349,11 +361,15 @@ describe('closing', () => {
     const drained = raw.server.drain({ timeoutMs: 10_000 });
     const first = await client.of(type.goAway, 0);
     expect(first.payload).toEqual(words(0x7fffffff, code.none));
-    const ping = await client.frame((one) => one.type === type.ping && one.flags === 0);
+    const ping = await client.frame(
+      (received) => received.type === type.ping && received.flags === 0,
+    );
     client.send(headers(3, getFields));
     await expect.poll(() => waiting.length).toBe(2);
     client.send(frame(type.ping, flags.ack, 0, ping.payload));
-    const second = await client.frame((one) => one.type === type.goAway && one !== first);
+    const second = await client.frame(
+      (received) => received.type === type.goAway && received !== first,
+    );
     expect(second.payload).toEqual(words(3, code.none));
     client.send(
       headers(5, postFields, flags.endHeaders),
@@ -379,10 +395,13 @@ describe('closing', () => {
     await expect.poll(() => raw.server.inFlight).toBe(0);
     clock.advance(100_000);
     await client.frame(
-      (one) => one.type === type.goAway && one.payload.readUInt32BE(0) === 0x7fffffff,
+      (received) =>
+        received.type === type.goAway && received.payload.readUInt32BE(0) === 0x7fffffff,
     );
     clock.advance(1_000);
-    await client.frame((one) => one.type === type.goAway && one.payload.readUInt32BE(0) === 1);
+    await client.frame(
+      (received) => received.type === type.goAway && received.payload.readUInt32BE(0) === 1,
+    );
     await client.until(() => client.closed);
   });
 
@@ -395,11 +414,11 @@ describe('closing', () => {
     client.send(frame(type.window, 0, 0, words(0)));
     await client.until(() => client.closed);
     expect(aborted.length).toBe(2);
-    const other = await raw.connect();
-    other.greet();
-    other.send(headers(1, getFields));
+    const leaving = await raw.connect();
+    leaving.greet();
+    leaving.send(headers(1, getFields));
     await expect.poll(() => raw.server.inFlight).toBe(1);
-    other.destroy();
+    leaving.destroy();
     await expect.poll(() => aborted.length).toBe(3);
     expect(raw.server.inFlight).toBe(0);
   });

@@ -213,18 +213,18 @@ function honestFrames(random: Random): Buffer[] {
 }
 
 function mutated(frames: readonly Buffer[], random: Random): Buffer[] {
-  const made: Buffer[] = frames.map((one) => Buffer.from(one));
+  const made: Buffer[] = frames.map((bytes) => Buffer.from(bytes));
   for (let count = 1 + random.below(4); count > 0; count -= 1) {
     // Another test covers earlier positions; here they would end most sessions at once.
     const at = 2 + random.below(made.length - 2);
-    const one = made[at];
-    if (one === undefined || one.length === 0) continue;
+    const bytes = made[at];
+    if (bytes === undefined || bytes.length === 0) continue;
     const how = random.below(6);
-    if (how === 0) one[random.below(one.length)] = random.below(256);
+    if (how === 0) bytes[random.below(bytes.length)] = random.below(256);
     else if (how === 1) made.splice(at, 1);
-    else if (how === 2) made.splice(at, 0, made[2 + random.below(made.length - 2)] ?? one);
-    else if (how === 3) made[at] = one.subarray(0, random.below(one.length));
-    else if (how === 4) one[3 + random.below(2)] = random.below(16);
+    else if (how === 2) made.splice(at, 0, made[2 + random.below(made.length - 2)] ?? bytes);
+    else if (how === 3) made[at] = bytes.subarray(0, random.below(bytes.length));
+    else if (how === 4) bytes[3 + random.below(2)] = random.below(16);
     else made.splice(at, 0, noise(random));
   }
   return made;
@@ -290,9 +290,9 @@ describe(`sessions of seed ${seed}`, () => {
       const random = randomOf(seed * 1000 + round);
       const windows = new Windows();
       const { core, socket, faults } = startSession(random, (bytes) => windows.take(bytes, true));
-      for (const one of honestFrames(random)) {
-        learn(windows, one);
-        feed(socket, one, random);
+      for (const bytes of honestFrames(random)) {
+        learn(windows, bytes);
+        feed(socket, bytes, random);
         await pause(socket, random);
       }
       await settle(socket);
@@ -309,8 +309,8 @@ describe(`sessions of seed ${seed}`, () => {
       const random = randomOf(seed * 2000 + round);
       const windows = new Windows();
       const { core, socket, faults } = startSession(random, (bytes) => windows.take(bytes, false));
-      for (const one of mutated(honestFrames(random), random)) {
-        feed(socket, one, random);
+      for (const bytes of mutated(honestFrames(random), random)) {
+        feed(socket, bytes, random);
         await pause(socket, random);
       }
       await settle(socket);

@@ -148,13 +148,13 @@ export class RawClient {
   }
 
   /** The first received or future frame for which `wanted` holds. */
-  async frame(wanted: (one: Received) => boolean): Promise<Received> {
+  async frame(wanted: (received: Received) => boolean): Promise<Received> {
     await this.until(() => this.received.some(wanted));
     return this.received.find(wanted) as Received;
   }
 
   of(kind: number, stream: number): Promise<Received> {
-    return this.frame((one) => one.type === kind && one.stream === stream);
+    return this.frame((received) => received.type === kind && received.stream === stream);
   }
 
   async until(done: () => boolean, timeoutMs = 10_000): Promise<void> {
@@ -181,7 +181,8 @@ export class RawClient {
     const payload = Buffer.alloc(8, Math.floor(Math.random() * 256));
     const before = this.received.length;
     this.send(frame(type.ping, flags.none, 0, payload));
-    const isAnswer = (one: Received) => one.type === type.ping && one.flags === flags.ack;
+    const isAnswer = (received: Received) =>
+      received.type === type.ping && received.flags === flags.ack;
     await this.until(() => this.received.slice(before).some(isAnswer));
   }
 
@@ -209,7 +210,7 @@ export class RawClient {
   #seen(): string {
     return this.received
       .slice(-20)
-      .map((one) => `${one.type}/${one.flags}@${one.stream}`)
+      .map((received) => `${received.type}/${received.flags}@${received.stream}`)
       .join(' ');
   }
 }

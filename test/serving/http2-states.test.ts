@@ -173,17 +173,17 @@ const sizeUpdates: readonly (readonly [what: string, bytes: string])[] = [
 ];
 
 describe('TRUST-1: frames in every state of a stream', () => {
-  test.each(states)('$what', async (one) => {
+  test.each(states)('$what', async (http2Case) => {
     const client = await raw.connect();
     client.greet();
-    await check(client, one);
+    await check(client, http2Case);
   });
 
-  test.each(afterAnswer)('closed: $what', async (one) => {
+  test.each(afterAnswer)('closed: $what', async (http2Case) => {
     const client = await raw.connect();
     client.greet();
     await check(client, { what: 'a request', sends: [headers(1, getFields)], answers: [1] });
-    await check(client, one);
+    await check(client, http2Case);
   });
 
   test.each(priorities)('PRIORITY with %s', async (_, payload) => {
@@ -220,7 +220,7 @@ describe('TRUST-1: every representation of a header field', () => {
     const sends = [frame(type.headers, flags.whole, 1, fields)];
     await check(client, { what: 'a request', sends, answers: [1] });
     const value = bytes === '90' ? 'gzip, deflate' : 'custom-value';
-    expect(shown.filter((one) => one !== undefined)).toEqual([value]);
+    expect(shown.filter((text) => text !== undefined)).toEqual([value]);
   });
 
   test.each(sizeUpdates)('%s', async (_, bytes) => {
@@ -239,6 +239,8 @@ test('TRUST-1: the last value of a repeated setting applies', async () => {
   const first = await client.of(type.data, 1);
   expect(first.payload.length).toBe(1);
   client.send(frame(type.window, 0, 1, words(100)));
-  const last = await client.frame((one) => one.type === type.data && one.flags === flags.endStream);
+  const last = await client.frame(
+    (received) => received.type === type.data && received.flags === flags.endStream,
+  );
   expect(last.payload.length).toBe(1);
 });

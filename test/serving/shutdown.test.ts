@@ -226,7 +226,7 @@ describe('the log', () => {
     const answer = await get(path, { ...as, headers: { 'audit-id': auditId } });
     expect(answer.headers['audit-id']).toBe(auditId);
     await eventually(async () => server.lines().some((line) => line.auditId === auditId));
-    const line = server.lines().find((one) => one.auditId === auditId);
+    const line = server.lines().find((entry) => entry.auditId === auditId);
     expect(line).toMatchObject({
       level: 'debug',
       msg: 'request',
@@ -276,10 +276,10 @@ describe('the log', () => {
 
   test('OPS-4: every answer has an Audit-Id, the client’s own if it is valid', async () => {
     const { get, as } = await start();
-    const one = await get('/api/v1/nodes', as);
-    const other = await get('/api/v1/nodes', as);
-    expect(one.headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/);
-    expect(other.headers['audit-id']).not.toBe(one.headers['audit-id']);
+    const answer = await get('/api/v1/nodes', as);
+    const again = await get('/api/v1/nodes', as);
+    expect(answer.headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/);
+    expect(again.headers['audit-id']).not.toBe(answer.headers['audit-id']);
     const odd = await get('/api/v1/nodes', { ...as, headers: { 'audit-id': 'a b\t"c"' } });
     expect(odd.headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/);
     const long = { 'audit-id': ['i d="'.repeat(200), 'second'] };

@@ -35,8 +35,8 @@ beforeEach(async () => {
 async function used(use?: string): Promise<number> {
   const { text } = await server.get('/metrics');
   const uses = ['connections', 'requests', 'bodies', 'answers', 'watches', 'selectors'];
-  const of = (one: string) => sample(text, 'wheelhouse_memory_budget_used_bytes', { use: one });
-  return use === undefined ? uses.reduce((sum, one) => sum + of(one), 0) : of(use);
+  const of = (name: string) => sample(text, 'wheelhouse_memory_budget_used_bytes', { use: name });
+  return use === undefined ? uses.reduce((sum, name) => sum + of(name), 0) : of(use);
 }
 
 async function counted(name: 'refused' | 'shed'): Promise<number> {
@@ -46,26 +46,29 @@ async function counted(name: 'refused' | 'shed'): Promise<number> {
 
 /** A separate connection, closed before the next test. */
 function client() {
-  const one = connect(server.url);
-  closing.push(one.close);
-  return one.calls;
+  const connection = connect(server.url);
+  closing.push(connection.close);
+  return connection.calls;
 }
 
 function session(settings: http2.Settings = {}): http2.ClientHttp2Session {
-  const one = http2.connect(server.url, { rejectUnauthorized: false, settings });
-  one.on('error', () => {});
-  closing.push(() => one.destroy());
-  return one;
+  const http2Session = http2.connect(server.url, { rejectUnauthorized: false, settings });
+  http2Session.on('error', () => {});
+  closing.push(() => http2Session.destroy());
+  return http2Session;
 }
 
 const bearer = (name: string) => ({ authorization: `Bearer ${name}` });
 
 /** Opens watches with different large selectors until one is rejected. */
-async function watchUntilRefused(one: http2.ClientHttp2Session) {
+async function watchUntilRefused(http2Session: http2.ClientHttp2Session) {
   for (let opened = 0; opened < 2000; opened += 1) {
     const values = Array.from({ length: 500 }, (_, at) => `value-${opened}-${at}`);
     const selector = new URLSearchParams({ labelSelector: `x in (${values.join(',')})` });
-    const stream = one.request({ ':path': `${maps}?watch=true&${selector}`, ...bearer('heavy') });
+    const stream = http2Session.request({
+      ':path': `${maps}?watch=true&${selector}`,
+      ...bearer('heavy'),
+    });
     stream.on('error', () => {});
     const [head] = (await once(stream, 'response')) as [http2.IncomingHttpHeaders];
     if (Number(head[':status']) !== 200) return { opened, refusal: head };
@@ -113,10 +116,10 @@ describe('TRUST-4: memory held for clients', () => {
     const watched = await light.watch(`${maps}?watch=true`, { token: 'light' });
     const idle: http2.ClientHttp2Session[] = [];
     for (let at = 0; at < 24; at += 1) {
-      const one = session({ initialWindowSize: 0 });
-      idle.push(one);
+      const http2Session = session({ initialWindowSize: 0 });
+      idle.push(http2Session);
       for (let stream = 0; stream < 4; stream += 1) {
-        one.request({ ':path': maps, ...bearer('heavy') }).on('error', () => {});
+        http2Session.request({ ':path': maps, ...bearer('heavy') }).on('error', () => {});
       }
     }
     await eventually(async () => (await counted('shed')) > shedBefore, 'a reader cut off');

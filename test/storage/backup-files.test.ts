@@ -118,8 +118,8 @@ describe('destinations that a restore rejects', () => {
   test('STORE-5: a data directory that is or was in use, or is not empty, is rejected', async () => {
     const used = bench.at('old');
     expect(await restore(used)).toContain(`${used}/store is in use by process ${process.pid}`);
-    const other = await bench.serve('other');
-    await other.stop();
+    const stopped = await bench.serve('other');
+    await stopped.stop();
     expect(await restore(bench.at('other'))).toBe(
       `${bench.at('other')} has a store already: restore to another directory`,
     );

@@ -33,12 +33,12 @@ function writer(server: TestServer, name: string) {
   let isOver = false;
   const run = async () => {
     for (let i = 0; !isOver; i++) {
-      const one = `${name}-${i}`;
-      const { status, body } = await server.post(maps, configMap(one));
+      const mapName = `${name}-${i}`;
+      const { status, body } = await server.post(maps, configMap(mapName));
       statuses.add(status);
-      if (status === 201) made.push(one);
+      if (status === 201) made.push(mapName);
       else {
-        unsure.push(one);
+        unsure.push(mapName);
         expect([500, 503, 504], JSON.stringify(body)).toContain(status);
         expect(body.kind).toBe('Status');
       }
@@ -78,9 +78,9 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
         await progress(10);
         await leader.start();
       }
-      for (const one of writers) await one.stop();
-      const made = writers.flatMap((one) => one.made);
-      const unsure = writers.flatMap((one) => one.unsure);
+      for (const client of writers) await client.stop();
+      const made = writers.flatMap((client) => client.made);
+      const unsure = writers.flatMap((client) => client.unsure);
       const { items } = (await server.get(maps)).body;
       const names: string[] = items.map(
         (item: { metadata: { name: string } }) => item.metadata.name,
@@ -225,14 +225,14 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
       atEnd(() => line.close());
       const shared = onEtcd(etcd);
       const server = await withServer(reachedBy(shared, line.url));
-      const other = await withServer(shared);
-      for (const name of ['kept', 'changed', 'removed']) await other.post(maps, configMap(name));
+      const direct = await withServer(shared);
+      for (const name of ['kept', 'changed', 'removed']) await direct.post(maps, configMap(name));
       const { resourceVersion } = (await server.get(maps)).body.metadata;
       const watch = await server.watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
       line.disconnect();
-      await other.patch(`${maps}/changed`, { data: { a: '2' } }, 'merge');
-      await other.remove(`${maps}/removed`);
-      await other.post(maps, configMap('added'));
+      await direct.patch(`${maps}/changed`, { data: { a: '2' } }, 'merge');
+      await direct.remove(`${maps}/removed`);
+      await direct.post(maps, configMap('added'));
       const { revision } = (await etcd.request('kv/range', { key: 'AA==' })).header as never;
       await etcd.request('kv/compaction', { revision, physical: true });
       line.repair();
@@ -240,7 +240,7 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
         const answer = await server.get(maps);
         return answer.status === 200 ? answer.body : undefined;
       });
-      const theirs = (await other.get(maps)).body;
+      const theirs = (await direct.get(maps)).body;
       expect(list.items).toEqual(theirs.items);
       // Either the stream continues and reports everything, or it ends and must be reopened.
       let isOver = false;
@@ -249,17 +249,20 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
       });
       const seen = () => watch.events.map(({ type, object }) => `${type} ${object.metadata?.name}`);
       const news = ['MODIFIED changed', 'DELETED removed', 'ADDED added'];
-      await eventually(async () => isOver || news.every((one) => seen().includes(one)), 'the news');
+      await eventually(
+        async () => isOver || news.every((change) => seen().includes(change)),
+        'the news',
+      );
       if (!isOver) expect(seen().sort()).toEqual([...news].sort());
       const stale = await server.watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
       await eventually(async () => stale.events.length > 0, 'an answer to a watch from before');
       expect(stale.events.map(({ type }) => type)).toContain('ERROR');
       const next = `${maps}?watch=true&resourceVersion=${list.metadata.resourceVersion}`;
       const fresh = await server.watch(next);
-      await other.post(maps, configMap('later'));
+      await direct.post(maps, configMap('later'));
       await fresh.until((events) => events.length > 0);
       expect(fresh.events[0]?.object.metadata.name).toBe('later');
-      for (const one of [watch, stale, fresh]) one.close();
+      for (const stream of [watch, stale, fresh]) stream.close();
     },
     timeoutMs,
   );

@@ -32,37 +32,37 @@ async function having(
 describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {
   test('CRD-1: only one of two concurrent claims to a name succeeds', async () => {
     const shared = onEtcd(await untilEnd(startTestEtcd()));
-    const one = await withServer(shared);
-    for (const group of groups) await establish(one, sameKind(group, 'holders'));
+    const first = await withServer(shared);
+    for (const group of groups) await establish(first, sameKind(group, 'holders'));
     for (const plural of ['second', 'first']) {
       for (const group of groups) {
         const body = definitionOf(sameKind(group, plural));
-        expect((await one.post(definitions, body)).status).toBe(201);
+        expect((await first.post(definitions, body)).status).toBe(201);
       }
       for (const group of groups) {
         await eventually(async () => {
-          const { body } = await one.get(`${definitions}/${plural}.${group}`);
+          const { body } = await first.get(`${definitions}/${plural}.${group}`);
           return conditionOf(body, 'NamesAccepted')?.startsWith('False');
         }, `${plural}.${group} to be refused`);
       }
     }
     // A server that starts now learns about the waiting definitions in another order than the first
     // one.
-    const other = await withServer(shared);
-    await Promise.all(groups.map((group) => one.remove(`${definitions}/holders.${group}`)));
+    const second = await withServer(shared);
+    await Promise.all(groups.map((group) => first.remove(`${definitions}/holders.${group}`)));
     for (const group of groups) {
       await eventually(async () => {
-        const { status } = await other.get(`${definitions}/holders.${group}`);
-        return status === 404 && (await having('NamesAccepted', other, group)).length > 0;
+        const { status } = await second.get(`${definitions}/holders.${group}`);
+        return status === 404 && (await having('NamesAccepted', second, group)).length > 0;
       }, `a name in ${group} to be given`);
     }
     // The last definition has been decided after all others.
-    for (const server of [one, other]) {
-      const plural = server === one ? 'ones' : 'others';
+    for (const server of [first, second]) {
+      const plural = server === first ? 'ones' : 'others';
       await establish(server, { group: 'last.example.com', plural, kind: plural });
     }
     for (const condition of ['NamesAccepted', 'Established'] as const) {
-      const given = await Promise.all(groups.map((group) => having(condition, one, group)));
+      const given = await Promise.all(groups.map((group) => having(condition, first, group)));
       const counts = given.map((plurals) => plurals.length);
       expect([condition, ...counts]).toEqual([condition, ...groups.map(() => 1)]);
     }

@@ -46,10 +46,10 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
 
   test('STORE-2: two servers on one etcd see each other’s writes at once, in one order', async () => {
     const shared = onEtcd(etcd);
-    const [one, other] = await Promise.all([withServer(shared), withServer(shared)]);
-    const watch = await other.watch(`${maps}?watch=true`);
+    const [first, second] = await Promise.all([withServer(shared), withServer(shared)]);
+    const watch = await second.watch(`${maps}?watch=true`);
     for (let i = 0; i < 20; i++) {
-      const [writer, reader] = i % 2 === 0 ? [one, other] : [other, one];
+      const [writer, reader] = i % 2 === 0 ? [first, second] : [second, first];
       const created = await writer.post(maps, configMap(`m${i}`));
       expect(created.status, created.text).toBe(201);
       const read = await reader.get(`${maps}/m${i}`);
@@ -94,7 +94,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       ...onEtcd(etcd),
       serviceRanges: { clusterIps: ['10.9.0.0/27'], nodePorts: '30000-30029' },
     };
-    const [one, other] = await Promise.all([withServer(shared), withServer(shared)]);
+    const [first, second] = await Promise.all([withServer(shared), withServer(shared)]);
     const create = (server: TestServer, name: string, spec: object = {}) =>
       server.post<ResponseOf<Service>>('/api/v1/namespaces/default/services', {
         apiVersion: 'v1',
@@ -103,7 +103,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
         spec: { type: 'NodePort', ports: [{ port: 80 }], ...spec },
       });
     const answers = await Promise.all(
-      Array.from({ length: 28 }, (_, i) => create(i % 2 === 0 ? one : other, `s${i}`)),
+      Array.from({ length: 28 }, (_, i) => create(i % 2 === 0 ? first : second, `s${i}`)),
     );
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
     const addresses = answers.map(({ body }) => body.spec.clusterIP);
@@ -114,8 +114,8 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     const free = Array.from({ length: 30 }, (_, i) => `10.9.0.${i + 1}`);
     const clusterIP = free.find((ip) => !addresses.includes(ip));
     const race = await Promise.all([
-      create(one, 'named-1', { clusterIP }),
-      create(other, 'named-2', { clusterIP }),
+      create(first, 'named-1', { clusterIP }),
+      create(second, 'named-2', { clusterIP }),
     ]);
     expect(race.map(({ status }) => status).sort()).toEqual([201, 422]);
     const refused = race.find(({ status }) => status === 422);
@@ -128,7 +128,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       controllers: ['resourcequota-controller'],
       leaderElection: quickElection,
     };
-    const [one, other] = await Promise.all([withServer(shared), withServer(shared)]);
+    const [first, second] = await Promise.all([withServer(shared), withServer(shared)]);
     const quotas = '/api/v1/namespaces/default/resourcequotas';
     const quota = (pods: number) => ({
       apiVersion: 'v1',
@@ -136,11 +136,11 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       metadata: { name: 'q' },
       spec: { hard: { 'count/configmaps': `${pods}` } },
     });
-    await one.post(quotas, quota(10));
-    await eventually(async () => (await other.get(`${quotas}/q`)).body.status?.used !== undefined);
+    await first.post(quotas, quota(10));
+    await eventually(async () => (await second.get(`${quotas}/q`)).body.status?.used !== undefined);
     const answers = await Promise.all(
       Array.from({ length: 30 }, async (_, i) => {
-        const server = i % 2 === 0 ? one : other;
+        const server = i % 2 === 0 ? first : second;
         const answer = await server.post(maps, configMap(`c${i}`));
         // Each deletion triggers a recount while charges are in progress.
         if (answer.status === 201 && i % 3 === 0) await server.remove(`${maps}/c${i}`);
@@ -148,7 +148,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       }),
     );
     expect(answers.some(({ status }) => status === 201)).toBe(true);
-    const list = await one.get(maps);
+    const list = await first.get(maps);
     expect(list.body.items.length).toBeLessThanOrEqual(10);
     for (const { status, body } of answers) {
       if (status !== 201) expect([status, body.message]).toEqual([403, quotaWords]);
@@ -157,8 +157,8 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
 
   test('STORE-2: initial objects are created once, and roles apply on both servers', async () => {
     const shared = onEtcd(etcd);
-    const [one, other] = await Promise.all([withServer(shared), withServer(shared)]);
-    for (const server of [one, other]) {
+    const [first, second] = await Promise.all([withServer(shared), withServer(shared)]);
+    for (const server of [first, second]) {
       const { body } = await server.get('/api/v1/namespaces');
       expect(body.items.map((item: ApiObject) => item.metadata.name).sort()).toEqual([
         'default',
@@ -169,25 +169,25 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       expect((await server.get('/readyz')).text).toBe('ok');
     }
     const roles = '/apis/rbac.authorization.svc.io/v1/clusterroles';
-    const seen = await Promise.all([one.get(roles), other.get(roles)]);
+    const seen = await Promise.all([first.get(roles), second.get(roles)]);
     expect(seen[1]?.body.items).toEqual(seen[0]?.body.items);
     expect(seen[0]?.body.items.length).toBeGreaterThan(10);
 
     const crds = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
-    expect((await one.post(crds, widgets)).status).toBe(201);
+    expect((await first.post(crds, widgets)).status).toBe(201);
     const path = '/apis/example.com/v1/namespaces/default/widgets';
     const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } };
     const made = await eventually(async () => {
-      const answer = await other.post(path, widget);
+      const answer = await second.post(path, widget);
       return answer.status === 404 ? undefined : answer;
     }, 'the custom kind on the other server');
     expect(made.status, made.text).toBe(201);
-    await eventually(async () => (await one.get(`${path}/w`)).status === 200);
+    await eventually(async () => (await first.get(`${path}/w`)).status === 200);
 
     const user = { headers: { 'impersonate-user': 'jane' } };
-    expect((await other.get(maps, user)).status).toBe(403);
+    expect((await second.get(maps, user)).status).toBe(403);
     const bindings = '/apis/rbac.authorization.svc.io/v1/namespaces/default/rolebindings';
-    const bound = await one.post(bindings, {
+    const bound = await first.post(bindings, {
       apiVersion: 'rbac.authorization.svc.io/v1',
       kind: 'RoleBinding',
       metadata: { name: 'jane' },
@@ -195,9 +195,9 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       subjects: [{ apiGroup: 'rbac.authorization.svc.io', kind: 'User', name: 'jane' }],
     });
     expect(bound.status, bound.text).toBe(201);
-    await eventually(async () => (await other.get(maps, user)).status === 200);
-    await one.remove(`${bindings}/jane`);
-    await eventually(async () => (await other.get(maps, user)).status === 403);
+    await eventually(async () => (await second.get(maps, user)).status === 200);
+    await first.remove(`${bindings}/jane`);
+    await eventually(async () => (await second.get(maps, user)).status === 403);
   });
 
   test('STORE-2: chunks of a list are in order and expire after a compaction in etcd', async () => {
@@ -324,18 +324,18 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       controllers: ['default-service-controller'],
       leaderElection: quickElection,
     };
-    const one = await startTestServer({ ...config, advertiseAddress: '192.0.2.1' });
-    const other = await withServer({ ...config, advertiseAddress: '192.0.2.2' });
+    const first = await startTestServer({ ...config, advertiseAddress: '192.0.2.1' });
+    const second = await withServer({ ...config, advertiseAddress: '192.0.2.2' });
     const listed = async () => {
-      const { body } = await other.get<Endpoints>('/api/v1/namespaces/default/endpoints/svc');
+      const { body } = await second.get<Endpoints>('/api/v1/namespaces/default/endpoints/svc');
       return body.subsets?.[0]?.addresses?.map(({ ip }) => ip).join();
     };
     await eventually(async () => (await listed()) === '192.0.2.1,192.0.2.2');
     const slices = '/apis/discovery.svc.io/v1/namespaces/default/endpointslices/svc';
     await eventually(
-      async () => (await other.get<EndpointSlice>(slices)).body.endpoints?.length === 2,
+      async () => (await second.get<EndpointSlice>(slices)).body.endpoints?.length === 2,
     );
-    await one.stop();
+    await first.stop();
     await eventually(async () => (await listed()) === '192.0.2.2');
   });
 

@@ -301,11 +301,11 @@ describe('KMS v2', () => {
   });
 
   test.skipIf(process.platform !== 'linux')('STORE-3: abstract sockets work', async () => {
-    const other = await untilEnd(startKmsPlugin(`@wheelhouse-${process.pid}-kms`));
+    const abstractPlugin = await untilEnd(startKmsPlugin(`@wheelhouse-${process.pid}-kms`));
     const endpoint = `unix:///@wheelhouse-${process.pid}-kms`;
     const server = await serverOf(rule(kms({ endpoint })));
     expect((await server.post(`${core}/secrets`, secret('a'))).status).toBe(201);
-    expect(other.count('Encrypt')).toBe(1);
+    expect(abstractPlugin.count('Encrypt')).toBe(1);
   });
 });
 
@@ -313,18 +313,18 @@ describe.skipIf(!hasEtcd)('etcd', () => {
   test('STORE-3: servers with different seeds read and watch each other’s values', async () => {
     const etcd = await untilEnd(startTestEtcd());
     const shared = onEtcd(etcd);
-    const one = await serverOf(rule(kms()), shared);
-    const other = await serverOf(rule(kms()), shared);
-    const watch = await other.watch(`${core}/secrets?watch=1`);
+    const first = await serverOf(rule(kms()), shared);
+    const second = await serverOf(rule(kms()), shared);
+    const watch = await second.watch(`${core}/secrets?watch=1`);
     const names = Array.from({ length: 20 }, (_, index) => `s${index}`);
     for (const name of names) {
-      const from = name.endsWith('5') ? other : one;
+      const from = name.endsWith('5') ? second : first;
       expect((await from.post(`${core}/secrets`, secret(name))).status).toBe(201);
     }
     await watch.until((events) => events.length === names.length, 'all Secrets');
     expect(watch.events.map(({ object }) => object.metadata.name)).toEqual(names);
     expect(watch.events.map(({ object }) => object.data.word)).toEqual(names.map(() => word));
-    expect((await other.get(`${core}/secrets`)).body.items).toHaveLength(names.length);
+    expect((await second.get(`${core}/secrets`)).body.items).toHaveLength(names.length);
     expect(plugin.count('Decrypt')).toBeLessThanOrEqual(2);
     await watch.close();
   });

@@ -71,7 +71,9 @@ describe.each(commits)('data of commit %s', (commit) => {
     await succeed('restore', '--from', bench.at('backup'), '--data-dir', bench.at('new'));
     const restored = await bench.serve('new', keepsEvents);
     expect((await restored.get(`${maps}/c`)).body).toEqual(changed.body);
-    const others = Object.entries(objects).filter(([one]) => one !== '/api/v1/configmaps');
+    const others = Object.entries(objects).filter(
+      ([collection]) => collection !== '/api/v1/configmaps',
+    );
     await check(restored, Object.fromEntries(others));
   });
 });

@@ -54,8 +54,8 @@ async function burst({ store, model, random, order }: Run): Promise<void> {
     }
     if (order === 'arrival') await actual.at(-1);
   }
-  expect((await Promise.all(actual)).map((one) => one.ok && one.revision)).toEqual(
-    expected.map((one) => one.ok && one.revision),
+  expect((await Promise.all(actual)).map((outcome) => outcome.ok && outcome.revision)).toEqual(
+    expected.map((outcome) => outcome.ok && outcome.revision),
   );
 }
 

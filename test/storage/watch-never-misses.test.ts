@@ -181,5 +181,5 @@ test(`WATCH-10: list plus watch never misses a change (SEED=${seed})`, async () 
     expect(follower.events).toBeGreaterThan(10);
     expect(follower.disconnects).toBeGreaterThan(10);
   }
-  expect(writes.reduce((sum, one) => sum + one)).toBeGreaterThan(50);
+  expect(writes.reduce((sum, count) => sum + count)).toBeGreaterThan(50);
 }, 30_000);

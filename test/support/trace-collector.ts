@@ -70,17 +70,17 @@ export async function startTraceCollector(at: string | number = 0) {
     if (!Buffer.isBuffer(state.answer)) return state.answer;
     for (const { resource, scopes } of exportRequest.decode(body).resources) {
       resources.push(attributesOf(resource?.attributes ?? []));
-      for (const one of scopes.flatMap((scope) => scope.spans)) {
+      for (const span of scopes.flatMap((scope) => scope.spans)) {
         spans.push({
-          ...one,
-          traceId: one.traceId.toString('hex'),
-          spanId: one.spanId.toString('hex'),
-          parentSpanId: one.parentSpanId.toString('hex'),
-          attributes: attributesOf(one.attributes),
-          links: one.links.map(
+          ...span,
+          traceId: span.traceId.toString('hex'),
+          spanId: span.spanId.toString('hex'),
+          parentSpanId: span.parentSpanId.toString('hex'),
+          attributes: attributesOf(span.attributes),
+          links: span.links.map(
             ({ traceId, spanId }) => `${traceId.toString('hex')}-${spanId.toString('hex')}`,
           ),
-          status: one.status?.code ?? 0,
+          status: span.status?.code ?? 0,
         });
       }
     }

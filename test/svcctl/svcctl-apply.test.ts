@@ -10,7 +10,7 @@ const clientSide = 'apply --server-side=false';
 const byServer = (manager: string) => `apply --server-side --field-manager=${manager}`;
 const ownedBy = (manager: string) =>
   `{.metadata.managedFields[?(@.manager=="${manager}")].fieldsV1}`;
-const one = { a: '1' };
+const oneKey = { a: '1' };
 const map = (name: string, data: object | undefined, metadata: object = {}) => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
@@ -181,20 +181,20 @@ printsLikeKubectl([
   [`${clientSide} -f - extra`, documents(map('x', {}))],
   // A server-side apply takes over from client-side apply and removes omitted fields.
   [`${clientSide} -f -`, documents(map('m', { a: '1', b: '2' }))],
-  [`${byServer('kubectl')} --dry-run=server -f - -o jsonpath={.data}`, documents(map('m', one))],
+  [`${byServer('kubectl')} --dry-run=server -f - -o jsonpath={.data}`, documents(map('m', oneKey))],
   ['get cm m -o jsonpath={.metadata.managedFields[*].operation}{.data}'],
-  [`${byServer('kubectl')} -f -`, documents(map('m', one))],
+  [`${byServer('kubectl')} -f -`, documents(map('m', oneKey))],
   [`get cm m -o jsonpath=${ownedBy('kubectl')}${ownedBy('kubectl-last-applied')}`],
   ['get cm m -o jsonpath={.metadata.managedFields[*].operation}{.data}{.metadata.annotations}'],
   [`${byServer('kubectl')} -f -`, documents(map('m', { a: '3' }))],
   ['get cm m -o jsonpath={.data}{.metadata.annotations}'],
   [`${clientSide} -f -`, documents(map('n', { a: '1', b: '2' }))],
-  [`${byServer('other')} -f -`, documents(map('n', one))],
+  [`${byServer('other')} -f -`, documents(map('n', oneKey))],
   [`get cm n -o jsonpath=${ownedBy('other')}{.data}{.metadata.annotations}`],
-  [`${byServer('other')} -f -`, documents(map('n', one))],
+  [`${byServer('other')} -f -`, documents(map('n', oneKey))],
   [`${clientSide} -f -`, documents(map('k', { a: '1', b: '2' }))],
   ['patch cm k --type=merge -p {"metadata":{"managedFields":[{}]}}'],
-  [`${byServer('kubectl')} -f -`, documents(map('k', one))],
+  [`${byServer('kubectl')} -f -`, documents(map('k', oneKey))],
   ['get cm k -o jsonpath={.metadata.managedFields[*].operation}{.data}'],
   // Custom resources have no merge keys.
   ['apply --server-side -f -', documents(definition)],
@@ -307,8 +307,8 @@ describe('CLIENT-1: client-side apply that the server refuses', async () => {
       'conflicts with changes made from original to current:\ndata:\n  a: theirs\n',
     );
     expect((await server.get(path('x'))).body.data).toEqual({ a: 'theirs', b: '1' });
-    const other = await apply(map({ a: '1', b: '2' }), '--overwrite=false');
-    expect(other.err).toContain('conflicts with changes');
+    const again = await apply(map({ a: '1', b: '2' }), '--overwrite=false');
+    expect(again.err).toContain('conflicts with changes');
     expect((await apply(map({ a: '2', b: '2' }))).out).toBe('configmap/x configured\n');
     expect((await server.get(path('x'))).body.data).toEqual({ a: '2', b: '2' });
   });

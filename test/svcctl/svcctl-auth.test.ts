@@ -327,8 +327,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       (await on.server.get(`/apis/${rbac}/v1/namespaces/${on.namespace}/${path}`)).body;
 
     test('CLIENT-1: auth reconcile creates what is missing, including the namespace', async () => {
-      const other = `${on.namespace}-new`;
-      const desired = role([rule(['pods'], ['get'])], { namespace: other });
+      const newNamespace = `${on.namespace}-new`;
+      const desired = role([rule(['pods'], ['get'])], { namespace: newNamespace });
       const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'ignored' } };
       const text = [desired, config].map((object) => JSON.stringify(object)).join('\n---\n');
       const dry = await on.home.run('auth reconcile -f - --dry-run=client', text);
@@ -336,10 +336,10 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
         '\treconciliation required create\n\tmissing rules added:\n' +
         '\t\t{Verbs:[get] APIGroups:[] Resources:[pods] ResourceNames:[] NonResourceURLs:[]}\n';
       expect(dry).toEqual({ code: 0, out: `role.${rbac}/r reconciled (dry run)\n`, err: stderr });
-      expect((await on.server.get(`/api/v1/namespaces/${other}`)).status).toBe(404);
+      expect((await on.server.get(`/api/v1/namespaces/${newNamespace}`)).status).toBe(404);
       const done = await on.home.run('auth reconcile -f -', text);
       expect(done).toEqual({ code: 0, out: `role.${rbac}/r reconciled\n`, err: stderr });
-      expect((await on.server.get(`/api/v1/namespaces/${other}`)).status).toBe(200);
+      expect((await on.server.get(`/api/v1/namespaces/${newNamespace}`)).status).toBe(200);
       const again = await on.home.run('auth reconcile -f -', text);
       expect(again).toEqual({ code: 0, out: `role.${rbac}/r reconciled\n`, err: '' });
     });

@@ -32,7 +32,7 @@ describe.each(dialectNames)('CLIENT-1: completion, dialect %s', (dialectName) =>
     expect({ line, code, err }).toEqual({ line, code: 0, err: '' });
     const lines = out.split('\n').slice(0, -1);
     return {
-      values: lines.slice(0, -1).map((one) => one.split('\t')[0]),
+      values: lines.slice(0, -1).map((candidate) => candidate.split('\t')[0]),
       directive: lines.at(-1),
     };
   }
@@ -160,7 +160,7 @@ describe('in bash', () => {
       },
     );
     expect(stderr).toBe('');
-    const lines = stdout.split('\n').filter((one) => one !== '');
+    const lines = stdout.split('\n').filter((text) => text !== '');
     expect(lines.pop()).toBe('complete -F _svcctl_complete svcctl');
     return lines;
   }

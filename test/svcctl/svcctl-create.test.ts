@@ -47,8 +47,8 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
     const cert = on.home.write('tls.crt', certificate.toString('pem'));
     const key = on.home.write('tls.key', String(own.export({ type: 'pkcs8', format: 'pem' })));
     const type = { type: 'pkcs8', format: 'pem' } as const;
-    const other = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export(type);
-    const wrong = on.home.write('other.key', String(other));
+    const otherKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export(type);
+    const wrong = on.home.write('other.key', String(otherKey));
     expect((await ctl(`create secret tls t --cert=${cert} --key=${key}`)).out).toBe(
       'secret/t created\n',
     );

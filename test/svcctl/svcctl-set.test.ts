@@ -32,7 +32,7 @@ describe.each(dialectNames)('CLIENT-1: set, dialect %s', async (dialectName) => 
     );
     const [main, side] = body.spec.template.spec.containers;
     expect(main.image).toBe('web:3');
-    expect(main.env.map((one) => one.name)).toEqual(['B', 'C', 'NEW']);
+    expect(main.env.map(({ name }) => name)).toEqual(['B', 'C', 'NEW']);
     expect(main.command).toEqual(['serve', '--all']);
     expect(side).toBeDefined();
     expect(side?.env).toBeUndefined();

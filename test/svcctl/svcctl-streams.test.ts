@@ -62,8 +62,8 @@ describe('exec and attach', () => {
   });
 
   test('CLIENT-1: exec -f joins the Pod that a file names', async () => {
-    const one = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'one' } };
-    home.write('one.json', JSON.stringify(one));
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'one' } };
+    home.write('one.json', JSON.stringify(pod));
     expect((await home.run('exec -f one.json -- echo x')).out).toBe('x\n');
     const { code, err } = await home.run('exec -f none.json -- echo x');
     expect({ code, err }).toEqual({
@@ -347,8 +347,8 @@ describe('cp', () => {
     };
     const escaping = await copyWith('s,.*,box/../../../evil,');
     expect(escaping.err).toContain('is outside target destination, skipping');
-    const other = await copyWith('s,.*,/etc/evil,');
-    expect(other).toMatchObject({ code: 1, err: 'error: tar contents corrupted\n' });
+    const absolute = await copyWith('s,.*,/etc/evil,');
+    expect(absolute).toMatchObject({ code: 1, err: 'error: tar contents corrupted\n' });
     expect(existsSync(join(home.folder, 'evil'))).toBe(false);
   });
 

@@ -148,10 +148,10 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     test('CLIENT-1: server-side apply names the owners in conflicts', async () => {
       const file = on.home.write('x.json', map('x', { a: '1', b: '1' }));
       expect((await ctl(`apply -f ${file}`)).out).toBe('configmap/x serverside-applied\n');
-      const other = await ctl('apply --field-manager=other -f -', map('x', { a: '2', b: '2' }));
-      expect(other.code).toBe(1);
-      expect(other.err).toContain('Apply failed with 2 conflicts: conflict with "svcctl"');
-      expect(other.err).toContain('  - .data.a\n  - .data.b\n');
+      const conflict = await ctl('apply --field-manager=other -f -', map('x', { a: '2', b: '2' }));
+      expect(conflict.code).toBe(1);
+      expect(conflict.err).toContain('Apply failed with 2 conflicts: conflict with "svcctl"');
+      expect(conflict.err).toContain('  - .data.a\n  - .data.b\n');
       const forced = await ctl(
         'apply --field-manager=other --force-conflicts -f -',
         map('x', { a: '2' }),
@@ -191,8 +191,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       const both = `${map('p1', {}, { set: on.namespace })}\n---\n${map('p2', {}, { set: on.namespace })}`;
       await ctl('apply -f -', both);
       await ctl('create -f -', map('bystander', {}, { set: on.namespace }));
-      const one = map('p1', {}, { set: on.namespace });
-      const pruned = await ctl(`apply -f - --prune -l set=${on.namespace}`, one);
+      const kept = map('p1', {}, { set: on.namespace });
+      const pruned = await ctl(`apply -f - --prune -l set=${on.namespace}`, kept);
       expect(pruned.err).toBe('');
       expect(pruned.out).toContain('configmap/p2 pruned\n');
       expect((await ctl('get cm -o name')).out).toBe('configmap/bystander\nconfigmap/p1\n');
