@@ -149,25 +149,28 @@ async function fillStore(server: ServerProcess): Promise<void> {
 }
 
 function session({ server, cleanup }: Attack, settings: http2.Settings = {}) {
-  const one = http2.connect(server.url, { rejectUnauthorized: false, settings });
-  one.on('error', () => {});
-  cleanup.push(() => one.destroy());
-  return one;
+  const http2Session = http2.connect(server.url, { rejectUnauthorized: false, settings });
+  http2Session.on('error', () => {});
+  cleanup.push(() => http2Session.destroy());
+  return http2Session;
 }
 
 /** Sends a request; settles when it is answered, cut off, or after `patienceMs`. */
 function request(
   attack: Attack,
-  one: http2.ClientHttp2Session,
+  http2Session: http2.ClientHttp2Session,
   head: http2.OutgoingHttpHeaders,
   body?: Buffer,
 ): Promise<void> {
   const authorization = `Bearer ${attack.server.token}`;
-  if (one.destroyed || one.closed) {
+  if (http2Session.destroyed || http2Session.closed) {
     attack.turnedAway();
     return Promise.resolve();
   }
-  const stream = one.request({ authorization, ...head }, { endStream: body === undefined });
+  const stream = http2Session.request(
+    { authorization, ...head },
+    { endStream: body === undefined },
+  );
   if (body !== undefined) stream.end(body);
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, patienceMs);
@@ -192,12 +195,12 @@ const patienceMs = 5000;
 async function watchesWithLargeSelectors(attack: Attack): Promise<void> {
   const mark = Math.floor(attack.random() * 1e9);
   for (let connection = 0; connection < 3; connection += 1) {
-    const one = session(attack);
+    const http2Session = session(attack);
     const opened = Array.from({ length: 60 }, (_, at) => {
       const prefix = `${mark}-${connection}-${at}`;
       const terms = Array.from({ length: 1000 }, (_, term) => `k${prefix}-${term}!=v`);
       const query = new URLSearchParams({ watch: 'true', labelSelector: terms.join(',') });
-      return request(attack, one, { ':path': `${namespace}/configmaps?${query}` });
+      return request(attack, http2Session, { ':path': `${namespace}/configmaps?${query}` });
     });
     await Promise.all(opened);
   }
@@ -206,9 +209,9 @@ async function watchesWithLargeSelectors(attack: Attack): Promise<void> {
 async function unreadLists(attack: Attack): Promise<void> {
   const all: Promise<void>[] = [];
   for (let connection = 0; connection < 30; connection += 1) {
-    const one = session(attack, { initialWindowSize: 0 });
+    const http2Session = session(attack, { initialWindowSize: 0 });
     for (let at = 0; at < 20; at += 1) {
-      all.push(request(attack, one, { ':path': `${namespace}/configmaps` }));
+      all.push(request(attack, http2Session, { ':path': `${namespace}/configmaps` }));
     }
   }
   await Promise.all(all);
@@ -253,8 +256,8 @@ async function largeObjects(attack: Attack): Promise<void> {
     'content-type': 'application/json',
   };
   for (let connection = 0; connection < 5; connection += 1) {
-    const one = session(attack);
-    for (let at = 0; at < 8; at += 1) all.push(request(attack, one, head, body));
+    const http2Session = session(attack);
+    for (let at = 0; at < 8; at += 1) all.push(request(attack, http2Session, head, body));
   }
   await Promise.all(all);
 }

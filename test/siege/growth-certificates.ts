@@ -42,7 +42,7 @@ function chainOfOneName(options: {
     extensions: [naming(alternatives)],
   });
   const above = Array.from({ length: authorities }, () => forgeCertificate(self));
-  return [leaf, ...above].map((one) => pemOf('CERTIFICATE', one)).join('');
+  return [leaf, ...above].map((certificate) => pemOf('CERTIFICATE', certificate)).join('');
 }
 
 const chainCase = (

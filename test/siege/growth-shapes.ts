@@ -19,7 +19,8 @@ export function collectionsOf(root: Schema): readonly Collection[] {
   const collections: Collection[] = [];
   const visit = (given: Schema, steps: readonly (string | 0)[], outer: readonly Schema[]): void => {
     const schema = resolved(given);
-    if (outer.filter((one) => one === schema).length > 1 || steps.length > depthMax) return;
+    if (outer.filter((ancestor) => ancestor === schema).length > 1 || steps.length > depthMax)
+      return;
     const around = [...outer, schema];
     const isOpen = schema.type === 'object' || schema.properties !== undefined;
     if (schema.items !== undefined || isOpen) collections.push({ steps, schema });

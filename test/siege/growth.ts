@@ -106,14 +106,14 @@ export const growthPart: SiegePart = {
       for (; round < rounds && !isOver(); round += 1) {
         // Requests that belong to no kind come first: they are few, and each is a known attack.
         const plain = cases.plain[round];
-        const one = plain ?? cases.ofKinds(random);
-        const fault = await growthFault(server, one, ({ cpuMs, memoryMb, heapMb }) => {
-          if (cpuMs > cpuMsMax) [cpuMsMax, slowest] = [cpuMs, one.name];
+        const growthCase = plain ?? cases.ofKinds(random);
+        const fault = await growthFault(server, growthCase, ({ cpuMs, memoryMb, heapMb }) => {
+          if (cpuMs > cpuMsMax) [cpuMsMax, slowest] = [cpuMs, growthCase.name];
           memoryMbMost = Math.max(memoryMbMost, memoryMb);
           heapMbMost = Math.max(heapMbMost, heapMb);
         }).catch(errorText);
         if (fault !== undefined) {
-          faults.push(`seed ${seed}, round ${round}: ${one.name}: ${fault}`);
+          faults.push(`seed ${seed}, round ${round}: ${growthCase.name}: ${fault}`);
           log(faults.at(-1) ?? '');
           if (faults.length === faultsMax) break;
         }
@@ -137,10 +137,10 @@ export const growthPart: SiegePart = {
 /** Why the costs of a request grow too fast; undefined if they do not. */
 async function growthFault(
   server: TestServer,
-  one: GrowthCase,
+  growthCase: GrowthCase,
   measured: (costs: Costs) => void,
 ): Promise<string | undefined> {
-  const large = await measure(server, one.make(leastCount * growth));
+  const large = await measure(server, growthCase.make(leastCount * growth));
   measured(large);
   if (large.fault !== undefined) return large.fault;
   if (large.memoryMb > memoryMbMax) return `the memory grows by ${large.memoryMb} MiB`;
@@ -153,7 +153,7 @@ async function growthFault(
     const runs: Costs[] = [];
     for (let run = 0; run < 3; run += 1) {
       if (large.heapMb >= heapFloorMb) collectGarbage();
-      runs.push(await measure(server, one.make(count)));
+      runs.push(await measure(server, growthCase.make(count)));
     }
     times.push(Math.min(...runs.map(({ cpuMs }) => cpuMs)));
     heaps.push(Math.min(...runs.map(({ heapMb }) => heapMb)));
@@ -286,9 +286,9 @@ async function casesOf(server: TestServer): Promise<Cases> {
 }
 
 /** Whether one collection is or contains the other; filling one then removes the other. */
-function areNested({ steps: one }: Collection, { steps: other }: Collection): boolean {
-  const length = Math.min(one.length, other.length);
-  return one.slice(0, length).every((step, index) => step === other[index]);
+function areNested({ steps: left }: Collection, { steps: right }: Collection): boolean {
+  const length = Math.min(left.length, right.length);
+  return left.slice(0, length).every((step, index) => step === right[index]);
 }
 
 const collectionsByVersion = new WeakMap<VersionDef, readonly Collection[]>();

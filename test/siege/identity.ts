@@ -209,17 +209,19 @@ function credentialsOf(robot: string): readonly Credential[] {
         'sec-websocket-protocol': `base64url.bearer.authorization.svc.io.${shownToken}, x`,
       },
     },
-  ].map((one) => one as Credential);
+  ].map((credential) => credential as Credential);
 }
 
 /** Mutates a token so that it is nobody's credential. */
 function mutatedToken(token: string, random: Random): Credential {
   const at = random.below(token.length);
-  const other = random.pick([...'!=.-_AzQ+/ ~'].filter((one) => one !== token[at]));
+  const replacement = random.pick(
+    [...'!=.-_AzQ+/ ~'].filter((character) => character !== token[at]),
+  );
   const changed = random.pick([
     `${token}${random.pick(['=', '==', '!', '.', 'A', '~'])}`,
     `${token.slice(0, at)}${token.slice(at + 1)}`,
-    `${token.slice(0, at)}${other === ' ' ? '~' : other}${token.slice(at + 1)}`,
+    `${token.slice(0, at)}${replacement === ' ' ? '~' : replacement}${token.slice(at + 1)}`,
   ]);
   return { what: `changed token ${changed}`, holder: 'refused', headers: bearer(changed) };
 }
@@ -273,7 +275,7 @@ async function send(
     return { status: message.statusCode ?? 0, body: await text(message) };
   });
   const settled = Promise.race([answered, upgraded]);
-  for (const one of [answered, upgraded]) one.catch(() => {});
+  for (const outcome of [answered, upgraded]) outcome.catch(() => {});
   return settled;
 }
 

@@ -44,8 +44,8 @@ describe(`simulated histories from seed ${seed} on`, () => {
   test('a seed is the same history in every process', async () => {
     const alone = await simulate({ seed: seed + 7, rounds: 1 });
     const again = await simulate({ seed: seed + 7, rounds: 1 });
-    const other = await simulate({ seed: seed + 8, rounds: 1 });
+    const different = await simulate({ seed: seed + 8, rounds: 1 });
     expect(again.get('digest')).toBe(alone.get('digest'));
-    expect(other.get('digest')).not.toBe(alone.get('digest'));
+    expect(different.get('digest')).not.toBe(alone.get('digest'));
   }, 300_000);
 });

@@ -72,7 +72,7 @@ function functionsOf(profile, { fromUs, toUs }) {
     }
   });
   return [...counts]
-    .sort(([, one], [, other]) => other.all - one.all)
+    .sort(([, left], [, right]) => right.all - left.all)
     .slice(0, 60)
     .map(([name, { own, all }]) => `${all} (${own}) ${name}`);
 }

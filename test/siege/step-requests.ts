@@ -69,8 +69,8 @@ const keys = (count: number, value: string): JsonObject =>
   Object.fromEntries(repeated(count, (index) => [`key-${index}`, value]));
 
 const schemaOf = (kind: string): VersionDef => {
-  const def = builtinKinds(dialect).find((one) => one.kind === kind);
-  const version = def?.versions.find((one) => one.version === 'v1');
+  const def = builtinKinds(dialect).find((candidate) => candidate.kind === kind);
+  const version = def?.versions.find((candidate) => candidate.version === 'v1');
   if (version === undefined) throw new Error(`no kind ${kind}`);
   return version;
 };

@@ -64,17 +64,17 @@ async function run(options: SiegeOptions): Promise<SiegeFigures> {
     const figures: Record<string, string> = {};
     const only = new RegExp(process.env['STEPS_ONLY'] ?? '');
     let round = 0;
-    for (const one of requestsOf(seed)) {
+    for (const stepCase of requestsOf(seed)) {
       round += 1;
       if (round > rounds || isOver()) break;
-      if (!only.test(one.name)) continue;
-      if (one.isCold !== true) shared ??= await start();
+      if (!only.test(stepCase.name)) continue;
+      if (stepCase.isCold !== true) shared ??= await start();
       const measured =
-        one.isCold === true
-          ? await coldSteps(start, one)
-          : await warmSteps(shared as MeasuredServer, one, round);
-      figures[one.name] = measured;
-      log(`${measured}  ${one.name}`);
+        stepCase.isCold === true
+          ? await coldSteps(start, stepCase)
+          : await warmSteps(shared as MeasuredServer, stepCase, round);
+      figures[stepCase.name] = measured;
+      log(`${measured}  ${stepCase.name}`);
     }
     return figures;
   } finally {
@@ -96,12 +96,15 @@ function* requestsOf(seed: number): Generator<StepCase> {
 }
 
 /** The figure of a request to a newly started server. */
-async function coldSteps(start: () => Promise<MeasuredServer>, one: StepCase): Promise<string> {
+async function coldSteps(
+  start: () => Promise<MeasuredServer>,
+  stepCase: StepCase,
+): Promise<string> {
   const runs: Measured[] = [];
   for (let sample = 0; sample < coldSamples; sample += 1) {
     const server = await start();
     try {
-      runs.push(await server.measure(one.name, one.make(`cold-${sample}`, 1)));
+      runs.push(await server.measure(stepCase.name, stepCase.make(`cold-${sample}`, 1)));
     } finally {
       await server.stop();
     }
@@ -110,11 +113,18 @@ async function coldSteps(start: () => Promise<MeasuredServer>, one: StepCase): P
 }
 
 /** The figure of a request to a server that has answered the same request before. */
-async function warmSteps(server: MeasuredServer, one: StepCase, round: number): Promise<string> {
+async function warmSteps(
+  server: MeasuredServer,
+  stepCase: StepCase,
+  round: number,
+): Promise<string> {
   const runs: Measured[] = [];
   let scale = 1;
   while (runs.length < samples + warmUps && scale > 0.05) {
-    const run = await server.measure(one.name, one.make(`${round}-${runs.length}`, scale));
+    const run = await server.measure(
+      stepCase.name,
+      stepCase.make(`${round}-${runs.length}`, scale),
+    );
     // A body above the limit says nothing about allowed ones.
     if (run.status === 413 && runs.length === 0) scale *= 0.85;
     else runs.push(run);
@@ -192,8 +202,8 @@ class MeasuredServer {
     after = [],
   }: ReturnType<StepCase['make']>): Promise<Measured> {
     let version = '';
-    for (const each of before) {
-      const { status, text } = await this.#send(each);
+    for (const preparation of before) {
+      const { status, text } = await this.#send(preparation);
       if (status >= 300) return { longestMs: Number.NaN, status, bytes: 0 };
       version = /"resourceVersion":"(\d+)"/.exec(text)?.[1] ?? '';
     }
@@ -201,7 +211,7 @@ class MeasuredServer {
     await this.#toggle('begins');
     const { status } = await this.#send(sent);
     const line = await this.#toggle('ends');
-    for (const each of after) await this.#send(each);
+    for (const cleanup of after) await this.#send(cleanup);
     const functions = line['functions'] as readonly string[] | undefined;
     const bytes = request.body?.length ?? 0;
     const longestMs = Number(line['longestMs']);

@@ -59,7 +59,7 @@ function checkOf(change: (seen: Seen) => void) {
   const seen = rightHistory();
   change(seen);
   const recorder = new Recorder();
-  for (const one of seen.operations) recorder.add(one);
+  for (const recorded of seen.operations) recorder.add(recorded);
   recorder.cachedReads.push(...seen.cachedReads);
   recorder.lists.push(...seen.lists);
   recorder.segments.push(...seen.segments);
@@ -86,8 +86,8 @@ const wrongs: Readonly<Record<string, readonly [(seen: Seen) => void, RegExp]>> 
   ],
   'a lost write that no watcher saw': [
     ({ operations, segments, lists, cachedReads }) => {
-      for (const [i, one] of segments.entries()) {
-        replaceAt(segments, i, { events: one.events.filter(({ version }) => version !== 17) });
+      for (const [i, segment] of segments.entries()) {
+        replaceAt(segments, i, { events: segment.events.filter(({ version }) => version !== 17) });
       }
       operations.splice(7);
       lists.splice(2);

@@ -126,7 +126,7 @@ export async function startGround(
   const servers: GroundServer[] = [];
   const remove = async () => {
     await Promise.all(servers.map((server) => server.remove()));
-    await Promise.all(started.map((one) => one.dispose()));
+    await Promise.all(started.map((program) => program.dispose()));
   };
   try {
     if (name === 'etcd') {

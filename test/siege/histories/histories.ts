@@ -113,8 +113,8 @@ function add(totals: Map<string, number>, report: HistoryReport, ground: GroundN
 
 function figuresOf(report: HistoryReport): readonly (readonly [string, number])[] {
   const { faults, statuses, remains: _, ...counts } = report;
-  const others = [...statuses].map(([status, count]) => [`status ${status}`, count] as const);
-  return [...Object.entries(counts), ...faults, ...others];
+  const byStatus = [...statuses].map(([status, count]) => [`status ${status}`, count] as const);
+  return [...Object.entries(counts), ...faults, ...byStatus];
 }
 
 function summary(report: HistoryReport): string {

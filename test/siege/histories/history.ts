@@ -98,7 +98,7 @@ export async function runHistory(options: HistoryOptions): Promise<HistoryReport
       ...checkHistory(recorder, scene.keys, { start, fenced }),
       streams: all.reduce((sum, watcher) => sum + watcher.streams, 0),
       relists: all.reduce((sum, watcher) => sum + watcher.relists, 0),
-      faults: new Map(faults.flatMap((one) => [...one])),
+      faults: new Map(faults.flatMap((counts) => [...counts])),
       remains: { collection: scene.collection, items: writtenItems(last.items) },
     };
   } finally {

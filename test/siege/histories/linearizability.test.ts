@@ -182,7 +182,7 @@ test('accepts random histories of a register, and none with one stale read', () 
     if (first.outcome.shown.version === last.outcome.shown.version) continue;
     spoiled += 1;
     const stale = { ...last, outcome: first.outcome };
-    const spoilt = history.map((one) => (one === last ? stale : one));
+    const spoilt = history.map((entry) => (entry === last ? stale : entry));
     expect(verdict(...spoilt), `seed ${seed + round}`).toBe('violated');
   }
   expect(spoiled).toBeGreaterThan(20);

@@ -8,9 +8,9 @@ export function versionsByMark(recorder: Recorder, log: WatchLog): ReadonlyMap<s
   const add = (by: string, { version, data }: { version: number; data: object }) => {
     const mark = (data as Record<string, string>)[markField];
     if (mark === undefined) return;
-    const other = versions.get(mark);
-    if (other !== undefined && other !== version) {
-      throw new Violation(`${by} shows ${mark} at ${version}, others saw it at ${other}`);
+    const earlier = versions.get(mark);
+    if (earlier !== undefined && earlier !== version) {
+      throw new Violation(`${by} shows ${mark} at ${version}, others saw it at ${earlier}`);
     }
     versions.set(mark, version);
   };

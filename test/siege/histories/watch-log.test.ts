@@ -60,8 +60,8 @@ test('rejects an event that one watcher misses and another sees', () => {
 });
 
 test('rejects watchers that see different changes at one version', () => {
-  const other = segment('other', [first, change('MODIFIED', 12, { mark: 'x' })], { upTo: 12 });
-  expect(() => new WatchLog([segment('one', events), other])).toThrow(/one saw .* and other/);
+  const differing = segment('other', [first, change('MODIFIED', 12, { mark: 'x' })], { upTo: 12 });
+  expect(() => new WatchLog([segment('one', events), differing])).toThrow(/one saw .* and other/);
 });
 
 test('rejects an object that no watcher saw, or that differs from what they saw', () => {

@@ -85,7 +85,7 @@ export class WatchLog {
 
   /** Whether some watcher had to see all changes after one version up to another. */
   covers(after: number, upTo: number): boolean {
-    return this.#covered.some((one) => one.after <= after && one.upTo >= upTo);
+    return this.#covered.some((range) => range.after <= after && range.upTo >= upTo);
   }
 
   #checkComplete(segment: Segment): void {

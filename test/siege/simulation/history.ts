@@ -99,10 +99,10 @@ function reportOf({ world, truth, clients, informers, crashes }: Stage): History
   return {
     trace: world.trace,
     writes: truth.revision,
-    answers: clients.reduce((sum, one) => sum + one.answers, 0),
-    lost: clients.reduce((sum, one) => sum + one.unanswered, 0),
+    answers: clients.reduce((sum, client) => sum + client.answers, 0),
+    lost: clients.reduce((sum, client) => sum + client.unanswered, 0),
     crashes: crashes.length,
-    events: informers.reduce((sum, one) => sum + one.events, 0),
+    events: informers.reduce((sum, informer) => sum + informer.events, 0),
   };
 }
 

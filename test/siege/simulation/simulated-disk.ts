@@ -179,9 +179,9 @@ export class SimulatedDisk {
 
   remove(path: string): void {
     this.#demandPower();
-    for (const one of [...this.#names.keys()]) {
-      const isBelow = one === path || one.startsWith(`${path}/`);
-      if (isBelow) this.#change({ type: 'remove', directory: dirname(one), path: one });
+    for (const name of [...this.#names.keys()]) {
+      const isBelow = name === path || name.startsWith(`${path}/`);
+      if (isBelow) this.#change({ type: 'remove', directory: dirname(name), path: name });
     }
   }
 
@@ -276,9 +276,9 @@ export class SimulatedDisk {
   }
 
   #syncNames(directory: Inode): void {
-    const isHere = (one: NameChange) => this.#names.get(one.directory) === directory;
+    const isHere = (change: NameChange) => this.#names.get(change.directory) === directory;
     for (const change of this.#changes.filter(isHere)) apply(this.#durableNames, change);
-    this.#changes = this.#changes.filter((one) => !isHere(one));
+    this.#changes = this.#changes.filter((change) => !isHere(change));
   }
 
   /** Names reach the disk in order, up to an unknown point. */

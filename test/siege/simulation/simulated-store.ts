@@ -348,9 +348,9 @@ class RemoteWatch implements StoreWatch {
   #advance(revision: Revision): void {
     this.progress = Math.max(this.progress, revision);
     const due = this.#waiters.filter((waiter) => waiter.revision <= this.progress);
-    for (const one of due) {
-      this.#waiters.splice(this.#waiters.indexOf(one), 1);
-      one.resolve();
+    for (const waiter of due) {
+      this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
+      waiter.resolve();
     }
   }
 }

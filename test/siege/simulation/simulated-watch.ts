@@ -71,7 +71,9 @@ export class Informer {
     );
     demand(unseen.length === 0, () => `${what()} has not seen ${unseen[0]?.revision}`);
     const found = truth.collection(this.#prefix, truth.revision);
-    const expected = JSON.stringify([...found].map(([key, one]) => [key, one.revision]).sort());
+    const expected = JSON.stringify(
+      [...found].map(([key, { revision }]) => [key, revision]).sort(),
+    );
     const held = JSON.stringify([...this.#held].sort());
     demand(held === expected, () => `${what()} holds ${held}, there is ${expected}`);
   }

@@ -101,7 +101,7 @@ export class SoakClient {
   }
 
   #session(): http2.ClientHttp2Session {
-    const open = this.#sessions.filter((one) => !one.closed && !one.destroyed);
+    const open = this.#sessions.filter((session) => !session.closed && !session.destroyed);
     this.#sessions.splice(0, this.#sessions.length, ...open);
     if (open.length < this.#size) {
       const session = http2.connect(this.#url, { rejectUnauthorized: false });
