@@ -24,7 +24,11 @@ import {
 import { withServer } from '../support/with-server.ts';
 
 function runtimeConfig(pairs: string): RuntimeConfig {
-  const outcome = readOptions([`--runtime-config=${pairs}`]);
+  // With priority and fairness on, its kinds cannot be disabled.
+  const outcome = readOptions([
+    `--runtime-config=${pairs}`,
+    '--enable-priority-and-fairness=false',
+  ]);
   if (outcome.kind !== 'options') throw new Error(outcome.kind);
   return outcome.options.config.runtimeConfig ?? new Map();
 }

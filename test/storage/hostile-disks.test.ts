@@ -223,7 +223,9 @@ describe('a failing disk', () => {
       expect(acknowledged.length).toBeGreaterThan(20);
       disk.fail(fault);
       await expectReadOnly(session, /the disk of the store (failed|has no space left)/);
-      expect(await session.raised()).toContain('disk-failed');
+      // If the reserve runs short of space before a record does, the store refuses writes ahead.
+      const raised = (await session.raised()).join(' ');
+      expect(raised).toMatch(fault === 'n' ? /disk-failed|low-space/ : /disk-failed/);
       disk.heal();
       await expectWritable(session);
       await session.crash();
