@@ -96,7 +96,7 @@ describe('histories', () => {
             .sort()
             .join();
         return revisions(state) === revisions(wanted);
-      }, `the watch of  to report all objects`);
+      }, 'the watch to report all objects');
       expect(Object.fromEntries(stateOf(watch))).toEqual(Object.fromEntries(wanted));
       watch.close();
     }
