@@ -167,12 +167,12 @@ function rowEntries(call: ApiCall, result: ListResult): Iterable<Entry> {
   return read.sort((left, right) => rowOrder(left.object, right.object)).map(({ entry }) => entry);
 }
 
-/** The `includeObject` parameter; by default rows carry metadata. Throws 400. */
 /** Throws 400 if a table is requested with an invalid `includeObject`. */
 export function checkTableOptions(call: ApiCall): void {
   if (call.rendering.shape === 'Table') includedOf(call);
 }
 
+/** The `includeObject` parameter; by default rows carry metadata. Throws 400. */
 function includedOf(call: ApiCall): IncludeObject {
   const policy = call.info.query.get('includeObject') ?? '';
   if (policy === '') return 'Metadata';
