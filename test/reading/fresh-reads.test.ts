@@ -18,6 +18,10 @@ async function started(...flags: string[]) {
   }
   // A page of any version contains the whole cached list, as on the reference; a page of the newest
   // version does not.
+  const involvedObject = { kind: 'Pod', name: 'p', namespace: 'default' };
+  for (const name of ['a', 'b']) {
+    await running.post('/api/v1/namespaces/default/events', { metadata: { name }, involvedObject });
+  }
   const pageOf = async (resource: string) =>
     itemNames(await running.get(`/api/v1/namespaces/default/${resource}?limit=1&resourceVersion=0`))
       .length;
@@ -34,6 +38,13 @@ describe('reads of any version', () => {
   test('LIST-5: are answered from the watch cache', async () => {
     const { pageOf } = await started();
     expect([await pageOf('configmaps'), await pageOf('secrets')]).toEqual([2, 2]);
+  });
+
+  test('LIST-5: of Events return the newest version, unless --watch-cache-sizes has a size', async () => {
+    const { pageOf } = await started();
+    expect(await pageOf('events')).toBe(1);
+    const sized = await started('--watch-cache-sizes=events#100');
+    expect(await sized.pageOf('events')).toBe(2);
   });
 
   test('LIST-5: with --watch-cache=false return the newest version', async () => {

@@ -213,11 +213,14 @@ function createCaches({
 
 /** Whether every read of a kind waits for the store, whatever version the read accepts. */
 function readsAreFresh(
-  { freshReads = [] }: ServerConfig,
-  { group, resource }: ResourceDef,
+  { freshReads }: ServerConfig,
+  { group, resource, storage }: ResourceDef,
 ): boolean {
-  const name = group === '' ? resource : `${resource}.${group}`;
-  return freshReads === 'all' || freshReads.includes(name);
+  // The Events of both groups share a cache.
+  const isCore = group === '' || storage.prefix === '/registry/events/';
+  const name = isCore ? resource : `${resource}.${group}`;
+  if (freshReads === 'all') return true;
+  return (freshReads?.get(name) ?? (name === 'events' ? 'fresh' : 'cached')) === 'fresh';
 }
 
 /** The store that the watch cache of a kind follows: objects in the form that readers see. */

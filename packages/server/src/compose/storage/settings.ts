@@ -91,10 +91,10 @@ export interface StorageSettings {
   /** Time to keep Events after their last write (EVENT-3); 0 keeps them forever. */
   readonly eventTtlMs: number;
   /**
-   * Resources (`resource[.group]`) whose reads never use possibly stale cached objects; none when
-   * absent.
+   * Whether reads of a resource (`resource[.group]`) may use possibly stale cached objects. By
+   * default, only those of events never do.
    */
-  readonly freshReads?: 'all' | readonly string[];
+  readonly freshReads?: 'all' | ReadonlyMap<string, 'fresh' | 'cached'>;
 }
 
 /** Flags of etcd, which require `--etcd-servers`. */
@@ -234,7 +234,7 @@ const storageFlags = {
     group: 'Storage',
     type: 'list',
     default: '',
-    help: 'Items resource[.group]#size, of which only 0 has an effect: it means --watch-cache=false for that resource.',
+    help: 'Items resource[.group]#size. A size of 0, the default for events, means --watch-cache=false for that resource; other sizes have no effect.',
   },
   'default-watch-cache-size': {
     group: 'Storage',
@@ -274,9 +274,12 @@ function storeOf(values: Values, specifiedFlags: ReadonlySet<string>): StorageSe
 }
 
 function freshReadsOf(values: Values): StorageSettings['freshReads'] {
-  const uncached = values['watch-cache-sizes'].filter((item) => cacheSize(item) === 0);
+  const items = values['watch-cache-sizes'];
+  const reads = new Map<string, 'fresh' | 'cached'>(
+    items.map((item) => [item.split('#')[0] ?? '', cacheSize(item) === 0 ? 'fresh' : 'cached']),
+  );
   if (!values['watch-cache']) return 'all';
-  return uncached.length === 0 ? undefined : uncached.map((item) => item.split('#')[0] ?? '');
+  return reads.size === 0 ? undefined : reads;
 }
 
 /** The size in an item `resource[.group]#size`. Throws FlagError for an invalid item. */
