@@ -46,6 +46,18 @@ test('ComponentStatuses are selected, printed, and encoded like other objects', 
   expect(protobuf.text).toContain('ComponentStatusList');
 });
 
+test('ComponentStatuses cannot be watched', async () => {
+  const refused = await server.get(`${path}?watch=1`);
+  expect([refused.status, refused.body.message, refused.warnings]).toEqual([
+    405,
+    'watch is not supported on resources of kind "componentstatuses"',
+    [warning],
+  ]);
+  const invalid = await server.get(`${path}?watch=1&sendInitialEvents=true`);
+  expect(invalid.status).toBe(422);
+  expect((await server.get('/api/v1/watch/componentstatuses')).status).toBe(404);
+});
+
 test('ComponentStatuses are read-only', async () => {
   const { resources } = (await server.get('/api/v1')).body;
   const resource = resources.find(({ name }: APIResource) => name === 'componentstatuses');

@@ -193,6 +193,19 @@ describe('VER-5: gates that are off', () => {
         'Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate ' +
           'is enabled',
       ]);
+      await server.post(pods(namespace), pod('a', {}));
+      const plain = await server.watch(`${pods(namespace)}?watch=1&allowWatchBookmarks=1`, {
+        headers: { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1' },
+      });
+      await server.post(pods(namespace), pod('b', {}));
+      await plain.until((events) => events.length === 2);
+      // Without the gate, no bookmark follows the current objects, and tables are served.
+      const shown = plain.events.map(({ type, object }) => [type, object.rows[0].cells[0]]);
+      expect(shown).toEqual([
+        ['ADDED', 'a'],
+        ['ADDED', 'b'],
+      ]);
+      plain.close();
       const { resources } = (await server.get('/api/v1')).body;
       const hashes = resources.filter((resource: JsonObject) => 'storageVersionHash' in resource);
       expect(hashes).toEqual([]);

@@ -184,6 +184,22 @@ describe('pagination', () => {
     expect(whole.body.metadata).not.toHaveProperty('continue');
   });
 
+  test('LIST-1: pages of a namespace that a field selector names end with its objects', async () => {
+    const namespace = await freshNamespace(server);
+    const later = await freshNamespace(server);
+    await makeMaps(namespace, 3);
+    await server.post(path(later), configMap('a'));
+    const selector = encodeURIComponent(`metadata.namespace=${namespace}`);
+    const url = `/api/v1/configmaps?limit=2&fieldSelector=${selector}`;
+    const first = await server.get(url);
+    expect(itemNames(first)).toEqual(['a', 'b']);
+    const second = await server.get(`${url}&continue=${first.body.metadata.continue}`);
+    expect(itemNames(second)).toEqual(['c']);
+    expect(second.body.metadata).not.toHaveProperty('continue');
+    const exact = await server.get(`${url}%2Cmetadata.name%3Dc`);
+    expect([itemNames(exact), exact.body.metadata.continue]).toEqual([['c'], undefined]);
+  });
+
   test('LIST-2: remainingItemCount is exact, and absent on the last page', async () => {
     const namespace = await freshNamespace(server);
     await makeMaps(namespace, 7);

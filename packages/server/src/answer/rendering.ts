@@ -7,7 +7,7 @@ import {
   notAcceptable,
   notRepresentable,
 } from '@wheelhouse/machinery';
-import { isListByWatch } from '../request/options.ts';
+import { isListByWatch, type ListsByWatch } from '../request/options.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
 import { type Encodings, jsonEncoding, mediaTypes, type ServedEncoding } from './encodings.ts';
 
@@ -98,6 +98,8 @@ export interface Negotiable {
   readonly tables?: 'some' | 'none';
   /** Whether the server compresses answers; absent: it does not. */
   readonly compression?: 'on' | 'off';
+  /** Whether a watch may replace a list; absent: it may. */
+  readonly listsByWatch?: ListsByWatch;
   /**
    * Called before a 406, for types that are not served or for a form of a served type; may throw
    * another error.
@@ -112,7 +114,7 @@ export interface Negotiable {
  */
 export function negotiate(exchange: Exchange, info: RequestInfo, target: Negotiable): Rendering {
   const { served } = target;
-  const kind = target.tables === 'none' ? 'columnless' : placeOf(info);
+  const kind = target.tables === 'none' ? 'columnless' : placeOf(info, target);
   const renderings = chosen(exchange.header('accept'), kind, served);
   if (renderings === undefined) throw refusalOf(exchange, info, { ...target, kind });
   const pretty = isPretty(exchange, info.query);
@@ -204,10 +206,10 @@ export function failureRendering(exchange: Exchange, { failures }: Encodings): R
   return pretty ? renderings.pretty : renderings.plain;
 }
 
-function placeOf(info: RequestInfo): Place {
+function placeOf(info: RequestInfo, { listsByWatch }: Pick<Negotiable, 'listsByWatch'>): Place {
   if (!info.isResourceRequest) return 'document';
   if (info.verb !== 'watch') return 'resource';
-  return isListByWatch(info.query) ? 'listByWatch' : 'watch';
+  return listsByWatch !== 'refused' && isListByWatch(info.query) ? 'listByWatch' : 'watch';
 }
 
 function chosen(

@@ -12,7 +12,7 @@ import {
   parseLabelSelector,
   type StatusError,
 } from '@wheelhouse/machinery';
-import { type ListOptions, parseListOptions } from '../request/options.ts';
+import { type ListOptions, type ListsByWatch, parseListOptions } from '../request/options.ts';
 import type { EntryFilter, EntryIndex } from '../watchcache/entry.ts';
 import type { ApiCall, EndpointContext } from './call.ts';
 
@@ -24,7 +24,7 @@ export interface VersionOptions {
   readonly continueToken: string;
   readonly sendInitialEvents: boolean | undefined;
   /** Whether a watch may replace a list; `served` when absent. */
-  readonly listsByWatch?: 'served' | 'refused';
+  readonly listsByWatch?: ListsByWatch;
 }
 
 const matchField = 'resourceVersionMatch';
@@ -70,11 +70,6 @@ function validateList(options: VersionOptions): readonly FieldError[] {
 function validateWatch(options: VersionOptions): readonly FieldError[] {
   const errors: FieldError[] = [];
   const match = options.resourceVersionMatch;
-  if (options.sendInitialEvents !== undefined && options.listsByWatch === 'refused') {
-    const why =
-      'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled';
-    return [forbiddenField('sendInitialEvents', why)];
-  }
   if (options.sendInitialEvents !== undefined && match !== 'NotOlderThan') {
     errors.push(
       forbiddenField(
@@ -82,6 +77,11 @@ function validateWatch(options: VersionOptions): readonly FieldError[] {
         `sendInitialEvents requires setting ${matchField} to NotOlderThan`,
       ),
     );
+  }
+  if (options.sendInitialEvents !== undefined && options.listsByWatch === 'refused') {
+    const why =
+      'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled';
+    errors.push(forbiddenField('sendInitialEvents', why));
   }
   if (match === '') return errors;
   if (options.sendInitialEvents === undefined) {
@@ -101,6 +101,11 @@ function forbiddenWithContinue(): FieldError {
 
 /** The objects of a collection that a list, watch, or deletecollection selects. */
 interface Selection {
+  /**
+   * The namespace of the path, or else the only one that can match, which avoids a scan; empty if
+   * there is none. `filter` requires it as well.
+   */
+  readonly namespace: string;
   /** Absent when no selector narrows the collection. */
   readonly filter: EntryFilter | undefined;
   /** Set when only one name can match (WATCH-8); `filter` requires it as well. */
@@ -134,13 +139,14 @@ export function selectionOf(
   const plan = fieldPlanOf(call, fields);
   const hasLabels = labels.requirements.length > 0;
   const { test, name } = plan;
+  const namespace = call.target.namespace === '' ? plan.namespace : call.target.namespace;
   const isNameOnly = plan.isNameOnly && !hasLabels;
   const memory = memoryOf({ labels, fields });
-  if (!hasLabels) return { filter: test, name, isNameOnly, memory };
+  if (!hasLabels) return { filter: test, namespace, name, isNameOnly, memory };
   const { matches } = labels;
   const filter = (index: EntryIndex) =>
     matches(index.labels) && (test === undefined || test(index));
-  return { filter, name, isNameOnly, memory };
+  return { filter, namespace, name, isNameOnly, memory };
 }
 
 /**
@@ -167,12 +173,14 @@ const namespaceLabel = 'metadata.namespace';
 /** The field requirements of a request, in terms of the labels of the stored form. */
 interface FieldPlan {
   readonly test: EntryFilter | undefined;
+  /** The only namespace that can match; empty if there is none. */
+  readonly namespace: string;
   /** Set when only one name can match. */
   readonly name: string | undefined;
   readonly isNameOnly: boolean;
 }
 
-const noFields: FieldPlan = { test: undefined, name: undefined, isNameOnly: false };
+const noFields: FieldPlan = { test: undefined, namespace: '', name: undefined, isNameOnly: false };
 
 function fieldPlanOf(
   { info, target }: Pick<ApiCall, 'info' | 'target'>,
@@ -214,12 +222,15 @@ function sharedPlan(
 }
 
 function planOf(fields: readonly FieldRequirement[]): FieldPlan {
-  const name = fields.find(({ label, operator }) => label === nameLabel && operator === '=')?.value;
+  const equal = (one: string) =>
+    fields.find(({ label, operator }) => label === one && operator === '=')?.value;
+  const name = equal(nameLabel);
   const tests = testsOf(fields);
   const [first, second] = tests;
   const test =
     second === undefined ? first : (index: EntryIndex) => tests.every((one) => one(index));
-  return { test, name, isNameOnly: name !== undefined && fields.length === 1 };
+  const isNameOnly = name !== undefined && fields.length === 1;
+  return { test, namespace: equal(namespaceLabel) ?? '', name, isNameOnly };
 }
 
 /** The index label of a label of the request's version. Throws 400 for one that is not offered. */
@@ -316,13 +327,18 @@ export function checkListQuery(
   context: Pick<EndpointContext, 'dialect' | 'features'>,
   query: URLSearchParams,
 ): void {
-  const options = parseListOptions(query, context.dialect);
+  const options = parseListOptions(query, listsByWatch(context));
   parseSelectors(options);
   checkCombinations(context, options);
 }
 
+/** Whether the server lets a watch replace a list. */
+export function listsByWatch({ features }: Pick<EndpointContext, 'features'>): ListsByWatch {
+  return features.enabled('WatchList') ? 'served' : 'refused';
+}
+
 function checkCombinations(
-  { dialect, features }: Pick<EndpointContext, 'dialect' | 'features'>,
+  context: Pick<EndpointContext, 'dialect' | 'features'>,
   options: ListOptions,
 ): void {
   const errors = validateListOptions({
@@ -331,7 +347,7 @@ function checkCombinations(
     resourceVersionMatch: options.resourceVersionMatch ?? '',
     continueToken: options.continueToken ?? '',
     sendInitialEvents: options.sendInitialEvents,
-    listsByWatch: features.enabled('WatchList') ? 'served' : 'refused',
+    listsByWatch: listsByWatch(context),
   });
-  if (errors.length > 0) throw invalidListOptions(dialect.group('meta'), errors);
+  if (errors.length > 0) throw invalidListOptions(context.dialect.group('meta'), errors);
 }

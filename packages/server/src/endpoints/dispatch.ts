@@ -12,15 +12,16 @@ import { requireTarget } from '../registry/permit.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import {
   type DeleteOptions,
+  type ListOptions,
   parseDeleteOptions,
   parseGetOptions,
   parseListOptions,
 } from '../request/options.ts';
-import type { RequestInfo } from '../request/parse-request.ts';
+import { isWatchPath, type RequestInfo } from '../request/parse-request.ts';
 import type { Authorized } from '../request/request-state.ts';
 import { decodeOptionsBody } from './body/decode-object.ts';
 import type { ApiCall, EndpointContext } from './call.ts';
-import { checkListQuery } from './collection-options.ts';
+import { checkedSelection, checkListQuery, listsByWatch } from './collection-options.ts';
 import { deleteCollectionEndpoint, deleteEndpoint } from './delete.ts';
 import { nonResourceEndpoint } from './non-resource.ts';
 import { getEndpoint, listEndpoint, watchEndpoint } from './read.ts';
@@ -50,6 +51,7 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
     served: context.encodings.of(found.def),
     tables: hasTables(info, found.def) ? 'some' : 'none',
     compression: context.compressResponses ? 'on' : 'off',
+    listsByWatch: listsByWatch(context),
     beforeRefusal: (refused) => {
       if (info.verb === 'patch') patchFormOf(exchange, found.def, context.encodings);
       if (refused === 'form' && acrossNamespaces.has(info.verb))
@@ -146,17 +148,27 @@ type Endpoint = (call: ApiCall) => Promise<void>;
 
 const endpoints: Readonly<Record<string, Endpoint>> = {
   get: (call) => getEndpoint(call, parseGetOptions(call.info.query, call.context.dialect)),
-  list: (call) => listEndpoint(call, parseListOptions(call.info.query, call.context.dialect)),
-  watch: (call) => watchEndpoint(call, parseListOptions(call.info.query, call.context.dialect)),
+  list: (call) => listEndpoint(call, listOptions(call)),
+  watch: (call) => watchEndpoint(call, listOptions(call)),
   create: createEndpoint,
   update: updateEndpoint,
   patch: patchEndpoint,
   delete: async (call) => deleteEndpoint(call, await removalOptions(call)),
   deletecollection: async (call) => {
-    const list = parseListOptions(call.info.query, call.context.dialect);
+    const list = listOptions(call);
     return deleteCollectionEndpoint(call, { list, removal: () => removalOptions(call) });
   },
 };
+
+/** Refuses the watch of a kind that can only be listed, after validating its options. */
+async function unwatchableEndpoint(call: ApiCall): Promise<void> {
+  checkedSelection(call, listOptions(call));
+  throw methodNotSupported(groupResourceOf(call.target.def), 'watch');
+}
+
+function listOptions({ context, info }: ApiCall): ListOptions {
+  return parseListOptions(info.query, listsByWatch(context));
+}
 
 /** Subresources that are operations, by the kind that is posted to them (API-6). */
 const virtualEndpoints: Readonly<Record<string, Endpoint>> = {
@@ -190,6 +202,8 @@ function verbEndpoint(
   { def, version }: { def: ResourceDef; version: VersionDef },
 ): Endpoint | undefined {
   const { verb, subresource } = info;
+  const isWatchable = subresource === '' && def.verbs.includes('watch');
+  if (verb === 'watch' && !isWatchable && isWatchPath(info)) throw pathNotFound();
   // A proxy forwards this method, although it maps to no verb.
   const isProxied = method === 'OPTIONS' && subresource === 'proxy';
   if (!Object.hasOwn(endpoints, verb) && !isProxied) return undefined;
@@ -210,6 +224,7 @@ function verbEndpoint(
   }
   if (!fitsPlace(info, def)) return undefined;
   const allowed: readonly string[] = def.verbs;
+  if (verb === 'watch' && !isWatchable && allowed.includes('list')) return unwatchableEndpoint;
   if (!allowed.includes(verb)) return undefined;
   if (def.isVirtual !== true) return endpoints[verb];
   return def.kind === 'Binding' ? bindingsEndpoint : reviewEndpoint;

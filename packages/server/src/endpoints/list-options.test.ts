@@ -54,6 +54,14 @@ const rows: readonly [Partial<VersionOptions>, readonly string[]][] = [
       `${match}: Unsupported value: "Exact": supported values: "NotOlderThan"`,
     ],
   ],
+  [
+    { watch: true, sendInitialEvents: false, listsByWatch: 'refused' },
+    [
+      `${match}: Forbidden: sendInitialEvents requires setting ${match} to NotOlderThan`,
+      'sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the ' +
+        'WatchList feature gate is enabled',
+    ],
+  ],
 ];
 
 test('forbids the combinations that kube-apiserver forbids, in its words', () => {

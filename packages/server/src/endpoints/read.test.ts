@@ -108,7 +108,7 @@ const watching = {
   name: '',
   path: '',
 };
-const options = parseListOptions(new URLSearchParams('watch=true'), dialect);
+const options = parseListOptions(new URLSearchParams('watch=true'));
 const handle = { close: () => {} };
 
 test('a disconnecting client frees the watch and its place in the shutdown order', async () => {

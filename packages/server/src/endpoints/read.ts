@@ -39,9 +39,9 @@ export async function getEndpoint(call: ApiCall, options: GetOptions): Promise<v
 
 /** Answers with a collection from the cache's own buffers (API-2, LIST-1 to LIST-8, TRUST-3). */
 export async function listEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
-  const { filter, name } = checkedSelection(call, options);
+  const { filter, namespace, name } = checkedSelection(call, options);
   const result = await measuredList(call, {
-    namespace: call.target.namespace,
+    namespace,
     ...(name === undefined ? {} : { name }),
     resourceVersion: options.resourceVersion,
     resourceVersionMatch: options.resourceVersionMatch,
@@ -90,8 +90,8 @@ const watchBytes = 4 * 1024;
  * cannot start.
  */
 export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
-  const { context, exchange, target } = call;
-  const { filter, name, isNameOnly, memory } = checkedSelection(call, options);
+  const { context, exchange } = call;
+  const { filter, namespace, name, isNameOnly, memory } = checkedSelection(call, options);
   if (exchange.chargeMemory?.({ bytes: watchBytes, shared: memory }) === false)
     throw new MemoryShortage();
   const { metrics, clock } = context;
@@ -132,7 +132,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   try {
     const cache = watchedCache(call);
     handle = await (cache instanceof Promise ? await cache : cache).watch({
-      namespace: target.namespace,
+      namespace,
       ...(name === undefined ? {} : { name }),
       resourceVersion: options.resourceVersion,
       // Without a filter, watchers of one object share their frames.

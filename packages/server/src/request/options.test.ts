@@ -84,7 +84,7 @@ describe('options of lists', () => {
   test('values', () => {
     const text =
       'limit=5&timeoutSeconds=%2B7&allowWatchBookmarks&sendInitialEvents=false&continue=x';
-    expect(parseListOptions(query(text), dialect)).toMatchObject({
+    expect(parseListOptions(query(text))).toMatchObject({
       limit: 5,
       timeoutSeconds: 7,
       allowWatchBookmarks: true,
@@ -102,7 +102,7 @@ describe('options of lists', () => {
       '400 strconv.ParseInt: parsing "9223372036854775808": value out of range',
     ],
   ])('%s', (text, message) => {
-    expect(failure(() => parseListOptions(query(text), dialect))).toBe(message);
+    expect(failure(() => parseListOptions(query(text)))).toBe(message);
   });
 });
 

@@ -80,8 +80,14 @@ export function parseGetOptions(query: URLSearchParams, _dialect: Dialect): GetO
   return { resourceVersion: optionalText(query, 'resourceVersion') };
 }
 
+/** Whether a watch may send the current objects in place of a list: the gate WatchList. */
+export type ListsByWatch = 'served' | 'refused';
+
 /** Parses the options of a list or watch; the endpoint validates their combinations. */
-export function parseListOptions(query: URLSearchParams, _dialect: Dialect): ListOptions {
+export function parseListOptions(
+  query: URLSearchParams,
+  listsByWatch: ListsByWatch = 'served',
+): ListOptions {
   const match = optionalText(query, 'resourceVersionMatch');
   const options: ListOptions = {
     watch: isTrue(query.get('watch')),
@@ -95,7 +101,7 @@ export function parseListOptions(query: URLSearchParams, _dialect: Dialect): Lis
     allowWatchBookmarks: isTrue(query.get('allowWatchBookmarks')),
     sendInitialEvents: optionalBoolean(query, 'sendInitialEvents'),
   };
-  return isWholeWatch(options)
+  return listsByWatch === 'served' && isWholeWatch(options)
     ? { ...options, sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }
     : options;
 }

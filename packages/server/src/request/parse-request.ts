@@ -289,7 +289,7 @@ export function attributesOf(
 const selecting = new Set(['list', 'watch', 'deletecollection']);
 
 /** Whether this is the old watch path, `/api/v1/watch/…`, which is not authorized by selectors. */
-function isWatchPath({ apiPrefix, path }: RequestInfo): boolean {
+export function isWatchPath({ apiPrefix, path }: RequestInfo): boolean {
   return path.split('/', 5)[apiPrefix === 'api' ? 3 : 4] === 'watch';
 }
 
