@@ -32,6 +32,8 @@ describe('CODEC-1: the encodings of a kind', () => {
   });
 
   test('have a stream parameter for watches, except YAML, which cannot stream', () => {
+    const withCbor = createEncodings({ dialect, cbor: 'served' }).failures;
+    expect(mediaTypes(withCbor, true).at(-1)).toBe('application/cbor-seq');
     expect(mediaTypes(failures, true)).toEqual([
       'application/json;stream=watch',
       `${dialect.protobufMediaType};stream=watch`,

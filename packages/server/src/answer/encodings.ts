@@ -135,12 +135,14 @@ function hasNumbers(dialect: Dialect, def: ResourceDef): boolean {
   return schemaOfKind(dialect, { apiVersion, kind: def.kind }) !== undefined;
 }
 
-/** Media types for error messages: of answers, or of watches (`;stream=watch`). */
-export function mediaTypes(encodings: readonly EncodingDescriptor[], isWatch = false): string[] {
+/** Media types for error messages: of answers, or of watches. */
+export function mediaTypes(encodings: readonly ServedEncoding[], isWatch = false): string[] {
   if (!isWatch) return encodings.map((encoding) => encoding.mediaType);
   return encodings
     .filter((encoding) => encoding.streams)
-    .map((encoding) => `${encoding.mediaType};stream=watch`);
+    .map(({ form, mediaType, watchType }) =>
+      form === 'cbor' ? watchType : `${mediaType};stream=watch`,
+    );
 }
 
 /** The part of a `Rendering` that encoding needs. */
