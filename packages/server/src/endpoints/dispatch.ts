@@ -195,15 +195,17 @@ const crossNamespaceVerbs = new Set(['list', 'watch']);
 
 /**
  * The endpoint of a resource request; undefined if the kind does not serve the verb there (405).
- * Throws 404 for a subresource that the kind does not have in that version.
+ * Throws 404 for a subresource that the kind does not have in that version, and for old watch paths
+ * that lead to nothing that can be watched.
  */
 function verbEndpoint(
   { info, method }: { readonly info: RequestInfo; readonly method: string },
   { def, version }: { def: ResourceDef; version: VersionDef },
 ): Endpoint | undefined {
   const { verb, subresource } = info;
-  const isWatchable = subresource === '' && def.verbs.includes('watch');
-  if (verb === 'watch' && !isWatchable && isWatchPath(info)) throw pathNotFound();
+  const isUnwatchable = verb === 'watch' && (subresource !== '' || !def.verbs.includes('watch'));
+  const isRouted = def.behavior.paths.unknownSubresource === 'path';
+  if (isUnwatchable && isRouted && isWatchPath(info)) throw pathNotFound();
   // A proxy forwards this method, although it maps to no verb.
   const isProxied = method === 'OPTIONS' && subresource === 'proxy';
   if (!Object.hasOwn(endpoints, verb) && !isProxied) return undefined;
@@ -224,7 +226,7 @@ function verbEndpoint(
   }
   if (!fitsPlace(info, def)) return undefined;
   const allowed: readonly string[] = def.verbs;
-  if (verb === 'watch' && !isWatchable && allowed.includes('list')) return unwatchableEndpoint;
+  if (isUnwatchable && allowed.includes('list')) return unwatchableEndpoint;
   if (!allowed.includes(verb)) return undefined;
   if (def.isVirtual !== true) return endpoints[verb];
   return def.kind === 'Binding' ? bindingsEndpoint : reviewEndpoint;
