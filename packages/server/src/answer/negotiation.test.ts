@@ -63,6 +63,9 @@ describe('CODEC-1: the choice of Accept', () => {
     expect(chosen(table, '/version')).toBe('406');
     expect(chosen(table, watch)).toBe('json Table v1');
     expect(chosen(table, listByWatch)).toBe('406');
+    expect(chosen(`${table}, ${protobuf}`, listByWatch)).toBe('json object');
+    expect(chosen(`${table}, application/yaml`, listByWatch)).toBe('json object');
+    expect(chosen(`application/yaml, ${table}`, listByWatch)).toBe('406');
     expect(chosen(metadata('application/json'), listByWatch)).toMatch(
       /^json PartialObjectMetadata/,
     );

@@ -17,8 +17,6 @@ import { type Encodings, jsonEncoding, mediaTypes, type ServedEncoding } from '.
  */
 type Place = 'resource' | 'columnless' | 'watch' | 'listByWatch' | 'document';
 
-const isStream = (place: Place) => place === 'watch' || place === 'listByWatch';
-
 /**
  * How the answer to a request is written. It is decided once, when the request is routed, and
  * applies to every answer of the request and every frame of a stream.
@@ -223,10 +221,26 @@ function chosen(
   if (memo.size >= memoMax) memo.clear();
   const isRefused = isRouted(place, served) && !namesServed(header, served);
   const ranges = isRefused ? [] : parseAccept(header);
-  const choice = choose(ranges, { place, mustStream: isStream(place) }, served);
+  const choice =
+    place === 'listByWatch'
+      ? chooseListByWatch(ranges, served)
+      : choose(ranges, { place, mustStream: place === 'watch' }, served);
   const renderings = choice && renderingsOf(choice);
   memo.set(header, renderings);
   return renderings;
+}
+
+/**
+ * Like kube-apiserver, this passes over tables for the shape alone; the stream has the encoding of
+ * the first clause.
+ */
+function chooseListByWatch(
+  ranges: readonly MediaRange[],
+  served: readonly ServedEncoding[],
+): Choice | undefined {
+  const choice = choose(ranges, { place: 'listByWatch', mustStream: false }, served);
+  const stream = choose(ranges, { place: 'watch', mustStream: true }, served);
+  return choice && stream && { ...choice, encoding: stream.encoding };
 }
 
 function choose(
