@@ -322,13 +322,16 @@ describe('selectors', () => {
     watch.close();
   });
 
-  test.each(['fieldSelector', 'named path', 'old path'])(
+  test.each(['fieldSelector', 'fieldSelector of name and namespace', 'named path', 'old path'])(
     'WATCH-8: a single object by %s',
     async (way) => {
       const namespace = await freshNamespace(server);
       for (const name of ['a', 'b']) await make(namespace, name);
       const urls: Readonly<Record<string, string>> = {
         fieldSelector: `${path(namespace)}?watch=true&fieldSelector=metadata.name%3Da`,
+        'fieldSelector of name and namespace': `/api/v1/configmaps?watch=true&fieldSelector=${encodeURIComponent(
+          `metadata.name=a,metadata.namespace=${namespace}`,
+        )}`,
         'named path': `${path(namespace, 'a')}?watch=true`,
         'old path': `/api/v1/watch/namespaces/${namespace}/configmaps/a`,
       };
@@ -344,6 +347,20 @@ describe('selectors', () => {
       watch.close();
     },
   );
+
+  test('WATCH-6: the objects of a namespace that a field selector names', async () => {
+    const namespace = await freshNamespace(server);
+    const other = await freshNamespace(server);
+    for (const one of [other, namespace]) await make(one, 'a');
+    const selector = encodeURIComponent(`metadata.namespace=${namespace}`);
+    const watch = await server.watch(`/api/v1/configmaps?watch=1&fieldSelector=${selector}`);
+    await watch.until((events) => events.length === 1);
+    for (const one of [other, namespace]) await make(one, 'b');
+    await watch.until((events) => events.length === 2);
+    expect(summaries(watch.events)).toEqual(['ADDED a', 'ADDED b']);
+    expect(watch.events[1]?.object.metadata.namespace).toBe(namespace);
+    watch.close();
+  });
 
   test('WATCH-8: a missing name may appear later; a selector must match the path', async () => {
     const namespace = await freshNamespace(server);
