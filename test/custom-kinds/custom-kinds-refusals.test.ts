@@ -259,6 +259,12 @@ describe('objects', () => {
     ]);
   });
 
+  test('CRD-4: replicas beyond 2^53 are too many', async () => {
+    expect(causesOf(await create({ spec: { replicas: 2 ** 60 } }))).toEqual([
+      `.spec.replicas: Invalid value: ${2 ** 60}: should be less than or equal to ${2 ** 31 - 1}`,
+    ]);
+  });
+
   test('CRD-2: an error that several combinators find is reported once', async () => {
     expect(causesOf(await create({ some: {} }))).toEqual([
       '<nil>: Invalid value: "": "some" must validate at least one schema (anyOf)',

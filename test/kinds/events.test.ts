@@ -361,6 +361,24 @@ describe('operations', () => {
     expect(old.body.message).toBe('events "none" not found');
   });
 
+  test('SSA-8: a write through one API of Events drops the owners of the other', async () => {
+    const labels = (value: string) => ({ metadata: { name: 'x', labels: { owner: value } } });
+    const old = await server.patch(
+      `${corePath()}/x?fieldManager=old`,
+      oldEvent('x', labels('a')),
+      'apply',
+    );
+    expect(old.status).toBe(201);
+    const applied = await server.patch(
+      `${path()}/x?fieldManager=new`,
+      { apiVersion: 'events.svc.io/v1', kind: 'Event', ...labels('b') },
+      'apply',
+    );
+    expect([applied.status, applied.body.metadata.labels]).toEqual([200, { owner: 'b' }]);
+    const managers = applied.body.metadata.managedFields.map(({ manager }) => manager);
+    expect(managers).toEqual(['new']);
+  });
+
   test('EVENT-2: delete and deletecollection with their parameters', async () => {
     for (const name of ['a', 'b', 'c']) await server.post(path(), event(name));
     const dry = await server.remove(`${path()}/a?dryRun=All&gracePeriodSeconds=0`);

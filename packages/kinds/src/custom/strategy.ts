@@ -258,7 +258,7 @@ function replicaErrors(path: string, object: ApiObject): FieldError[] {
   if (problem !== undefined) return [invalid(path, 0, problem)];
   const replicas = valueAt(object, path);
   if (replicas === undefined) return [];
-  if (typeof replicas !== 'number' || !Number.isInteger(replicas)) {
+  if (typeof replicas !== 'bigint' && (typeof replicas !== 'number' || replicas % 1 !== 0)) {
     return [invalid(path, 0, accessorError(path, replicas, 'int64'))];
   }
   if (replicas < 0) return [invalid(path, replicas, 'should be a non-negative integer')];

@@ -315,6 +315,18 @@ describe('ratcheting', () => {
       1,
     ],
     [
+      'an object whose members may have any type',
+      {
+        type: 'object',
+        properties: { o: { type: 'object', required: ['r'], additionalProperties: true } },
+      },
+      { o: { u: 1 } },
+      { o: { u: 1 } },
+      1,
+    ],
+    ['an item without its key', keyed, [{ v: 'long' }], [{ v: 'long' }], 1],
+    ['an item whose key is null', keyed, [{ k: null, v: 'long' }], [{ k: null, v: 'long' }], 2],
+    [
       'items of other lists have no pair',
       { type: 'array', items: short },
       ['long', 'x'],

@@ -3,12 +3,13 @@ import {
   type FieldError,
   isObject,
   type JsonArray,
+  type JsonObject,
   type JsonValue,
   jsonEqual,
   member,
   WorkBudget,
 } from '@wheelhouse/machinery';
-import { resolved, type Schema } from '../schema.ts';
+import { isBooleanSchema, resolved, type Schema } from '../schema.ts';
 import type { Pattern } from './pattern.ts';
 
 /** The result of a check. */
@@ -125,7 +126,7 @@ export function correlate(pair: { old: JsonValue; value: JsonValue; schema: Sche
   return { ...pair, schema: resolved(pair.schema) };
 }
 
-/** Pairs a member, if both objects have it and it has a schema. */
+/** Pairs a member, if both objects have it and it has a schema; `true` counts as none. */
 export function correlateMember(
   at: Correlation | undefined,
   name: string,
@@ -134,7 +135,8 @@ export function correlateMember(
   const schema = at.schema.properties?.get(name)?.schema ?? at.schema.additionalProperties;
   const old = member(at.old, name);
   const value = member(at.value, name);
-  if (schema === undefined || old === undefined || value === undefined) return undefined;
+  if (schema === undefined || isBooleanSchema(schema)) return undefined;
+  if (old === undefined || value === undefined) return undefined;
   return correlate({ old, value, schema });
 }
 
@@ -146,8 +148,11 @@ export function correlateItem(at: Correlation | undefined, index: number): Corre
   if (!Array.isArray(at.old) || !Array.isArray(at.value)) return undefined;
   const value = at.value[index];
   if (!isObject(value)) return undefined;
-  at.byKey ??= itemsByKey(at.old, at.schema.listMapKeys ?? []);
-  const old = at.byKey.get(keyOf(value, at.schema.listMapKeys ?? []));
+  const { listMapKeys = [] } = at.schema;
+  const key = keyOf(value, listMapKeys);
+  if (key === undefined) return undefined;
+  at.byKey ??= itemsByKey(at.old, listMapKeys);
+  const old = at.byKey.get(key);
   return old === undefined ? undefined : correlate({ old, value, schema: at.schema.items });
 }
 
@@ -182,15 +187,16 @@ function itemsByKey(list: JsonArray, keys: readonly string[]): ReadonlyMap<strin
   for (const item of list) {
     if (!isObject(item)) continue;
     const key = keyOf(item, keys);
-    if (!items.has(key)) items.set(key, item);
+    if (key !== undefined && !items.has(key)) items.set(key, item);
   }
   return items;
 }
 
-/** Returns the values of the key members as one string; absent members count as null. */
-function keyOf(item: JsonValue, keys: readonly string[]): string {
-  return JSON.stringify(
-    keys.map((key) => (isObject(item) ? (member(item, key) ?? null) : null)),
-    (_, value: unknown) => (typeof value === 'bigint' ? `int:${value}` : value),
+/** Returns the values of the key members as one string; undefined unless all are scalars. */
+function keyOf(item: JsonObject, keys: readonly string[]): string | undefined {
+  const values = keys.map((key) => member(item, key) ?? null);
+  if (keys.length === 0 || values.some((value) => typeof value === 'object')) return undefined;
+  return JSON.stringify(values, (_, value: unknown) =>
+    typeof value === 'bigint' ? `int:${value}` : value,
   );
 }

@@ -138,7 +138,9 @@ interface Form {
 
 /**
  * The form for an apiVersion: one of the kind's own, or one of another group that serves the same
- * objects, through which they may have been written (`extensions` and `apps`).
+ * objects, through which they may have been written (`extensions` and `apps`). The core group
+ * shares no forms with named groups, so a write through one API of Events drops the owners of the
+ * other, as kube-apiserver does.
  */
 function formAt(
   def: ResourceDef,
@@ -148,7 +150,8 @@ function formAt(
   const own = formOf(def, apiVersion);
   if (own !== undefined) return own;
   for (const other of snapshot().builtins) {
-    if (other.storage.prefix !== def.storage.prefix) continue;
+    const isShared = (other.group === '') === (def.group === '');
+    if (!isShared || other.storage.prefix !== def.storage.prefix) continue;
     const form = formOf(other, apiVersion);
     if (form !== undefined) return form;
   }

@@ -24,7 +24,6 @@ import { compare } from './compare.ts';
 import {
   comparable,
   identityFor,
-  type LastApplied,
   portOf,
   readOwners,
   storeOwners,
@@ -353,24 +352,20 @@ function findUndeclared(
 /** Maximum total size of an object's annotations, bytes. */
 const annotationsBytesMax = 256 * 1024;
 
-interface AnnotatedKind {
-  readonly apiVersion: string;
-  readonly lastApplied: LastApplied;
-}
-
 /**
  * The fields that client-side apply set last and nobody has changed since, which its manager may
  * take over without conflict. Undefined if the object has no record in the request's version.
  */
 function allowedConflicts(
-  kind: AnnotatedKind,
+  kind: TrackedKind,
   { live, type }: { readonly live: ApiObject; readonly type: ValueType },
 ): FieldSet | undefined {
   const record = live.metadata.annotations?.[kind.lastApplied.annotation] ?? '';
   if (record === '') return undefined;
   try {
     const last = parseJson(record);
-    if (!isObject(last) || last['apiVersion'] !== kind.apiVersion) return undefined;
+    if (!isObject(last) || last['kind'] !== kind.kind) return undefined;
+    if (last['apiVersion'] !== kind.apiVersion) return undefined;
     validateTyped(type, last, { allowDuplicates: false });
     const { modified, added, removed } = compare(type, last, withoutOwners(live));
     const named = toFieldSet(type, last);
@@ -383,7 +378,7 @@ function allowedConflicts(
 
 /** Updates the record of client-side apply, if the object has one. */
 export function refreshLastApplied(
-  kind: AnnotatedKind,
+  kind: Pick<TrackedKind, 'lastApplied'>,
   { object, patch }: { readonly object: ApiObject; readonly patch: JsonObject },
 ): void {
   const name = kind.lastApplied.annotation;

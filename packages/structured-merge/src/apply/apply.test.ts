@@ -184,6 +184,18 @@ describe('applies and updates', () => {
     expect(write(script, step)).toEqual(first);
   });
 
+  test('a manager that returns without a change has no time, like a new one', () => {
+    const script = scriptOf(schema);
+    write(script, apply('b', { text: 't' }));
+    write(script, apply('a', { spec: { replicas: 1 } }));
+    write(script, apply('a', {}));
+    const { managedFields = [] } = write(script, apply('a', { text: 't' })).metadata;
+    expect(managedFields.map(({ manager, time }) => [manager, typeof time])).toEqual([
+      ['a', 'undefined'],
+      ['b', 'string'],
+    ]);
+  });
+
   test('an unchanged update keeps the owners', () => {
     const script = scriptOf(schema);
     const first = structuredClone(write(script, update('a', { spec: { replicas: 1 } })));
@@ -333,4 +345,15 @@ test('an apply by kubectl takes over unchanged fields of its client-side apply',
   write(script, apply('kubectl', { text: 'y' }));
   expect(owners(script)['kubectl']).toBe('{"f:text":{}}');
   expect(JSON.parse(script.live!.metadata.annotations![annotation]!)).toMatchObject({ text: 'y' });
+});
+
+test.each([
+  ['another kind', { apiVersion: 'example.com/v1', kind: 'Other', text: 'x' }],
+  ['another version', { apiVersion: 'example.com/v2', kind: 'Thing', text: 'x' }],
+  ['no kind', { apiVersion: 'example.com/v1', text: 'x' }],
+])('a client-side apply that records %s takes over nothing', (_, last) => {
+  const script = scriptOf(schema);
+  const metadata = { annotations: { [annotation]: JSON.stringify(last) } };
+  write(script, { ...update('client', { text: 'x' }), metadata });
+  expect(conflictsOf(() => write(script, apply('kubectl', { text: 'y' })))).toHaveLength(1);
 });

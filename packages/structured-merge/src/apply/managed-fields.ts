@@ -149,14 +149,18 @@ export function encodeManaged(
   if (managers.size === 0) return undefined;
   const entries: ManagedFieldsEntry[] = [];
   const byIdentity = new Map<string, ManagedFieldsEntry>();
+  // Without the times of managers that own nothing anymore, as if decoded from the list.
+  const writtenTimes = new Map<string, string>();
   for (const [identity, owned] of managers) {
-    const entry = entryFor({ identity, owned, time: times.get(identity), before });
+    const time = times.get(identity);
+    const entry = entryFor({ identity, owned, time, before });
     entries.push(entry);
     byIdentity.set(identity, entry);
+    if (time !== undefined) writtenTimes.set(identity, time);
   }
   if (entries.length > 1) entries.sort(compareEntries);
   const list: JsonValue = entries;
-  const value: Managed = { managers, times, entries: list, written: byIdentity };
+  const value: Managed = { managers, times: writtenTimes, entries: list, written: byIdentity };
   Object.defineProperty(list, decodedOwners, { value });
   return entries;
 }
