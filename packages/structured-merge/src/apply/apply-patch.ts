@@ -176,7 +176,9 @@ function* ownersForApply(
   const creation = { live: undefined, object: live, manager: beforeFirstApply, nowMs };
   const update = size === undefined ? creation : { ...creation, size };
   return yield* explainingSteps(
-    () => 'failed to create manager for existing fields',
+    () =>
+      `failed to create manager for existing fields: ` +
+      `failed to convert new object (${describe(live)}) to smd typed`,
     () => takeChanges(kind, update, noManaged),
   );
 }
@@ -218,7 +220,7 @@ function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged
   const { live, manager, nowMs } = merging.apply;
   const identity = identityFor(kind, manager, 'Apply');
   const result = yield* explainingSteps(
-    () => 'failed to merge config',
+    () => mergeProblem(live, applied.type),
     () =>
       applyConfiguration(portOf(kind), {
         // A body must not contain managedFields, so the list passes through unchanged.
@@ -239,6 +241,19 @@ function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged
   // A new object starts as the applied body; its decoder adds zero values.
   const object = live === undefined ? undefined : result.object?.value;
   return { object, owners: { managers, times } };
+}
+
+/** The prefix of the message for a TypedError in a merge: the stored object may be invalid. */
+function mergeProblem(live: ApiObject | undefined, type: ValueType): string {
+  const problem = 'failed to merge config';
+  if (live === undefined) return problem;
+  try {
+    validateTyped(type, live, { allowDuplicates: true });
+    return problem;
+  } catch (error) {
+    if (!(error instanceof TypedError)) throw error;
+    return `failed to create typed live object (${describe(live)})`;
+  }
 }
 
 /** Returns the previous set if it is equal, because its encoding is cached. */

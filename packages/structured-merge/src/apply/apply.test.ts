@@ -245,6 +245,22 @@ describe('invalid bodies', () => {
     expect(applying({ spec: 'x' })).toThrow(`${prefix}.spec: expected map, got &{x}`);
   });
 
+  test('a stored object that its schema no longer allows is named', () => {
+    const script = scriptOf(schema);
+    write(script, apply('a', { text: 'x' }));
+    const stored = script.live!;
+    script.live = { ...stored, items: [{ value: 1 }] };
+    const named = '(/a; example.com/v1, Kind=Thing)';
+    const reason = '.items: element 0: associative list with keys has an element that omits key';
+    const applies = () => write(script, apply('a', { items: [{ name: 'x' }] }));
+    expect(applies).toThrow(`failed to create typed live object ${named}: ${reason}`);
+    script.live = { ...script.live, metadata: { name: 'a', uid: 'u' } };
+    expect(applies).toThrow(
+      `failed to create manager for existing fields: failed to convert new object ${named} ` +
+        `to smd typed: ${reason}`,
+    );
+  });
+
   test('managedFields are rejected', () => {
     const script = scriptOf(schema);
     expect(() => write(script, { ...apply('a', {}), metadata: { managedFields: [] } })).toThrow(
