@@ -52,6 +52,28 @@ test('MF-2: ownership of fields that a version does not have is lost', async () 
   expect(managersOf(applied)).toEqual(['m/Apply', 'before-first-apply/Update']);
 });
 
+test('SSA-10: a version without a status subresource owns the status', async () => {
+  const group = 'partly.example.com';
+  const schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  const versions = [
+    versionOf('v1', schema, { storage: true, subresources: { status: {} } }),
+    versionOf('v2', schema),
+  ];
+  await establish(server, { group, plural: 'bowls', kind: 'Bowl', versions });
+  const bowl = (version: string, fields: JsonObject) => {
+    const metadata = { name: version };
+    const body = { apiVersion: `${group}/${version}`, kind: 'Bowl', metadata, ...fields };
+    const path = `/apis/${group}/${version}/namespaces/default/bowls/${version}`;
+    return apply(server, path, body, { manager: 'm' });
+  };
+  const fields = { spec: { a: 1 }, status: { b: 2 } };
+  const [owner] = (await bowl('v2', fields)).body.metadata.managedFields;
+  expect(owner.fieldsV1).toEqual({ 'f:spec': { 'f:a': {} }, 'f:status': { 'f:b': {} } });
+  expect((await bowl('v2', { spec: { a: 1 } })).body).not.toHaveProperty('status');
+  const [resetting] = (await bowl('v1', fields)).body.metadata.managedFields;
+  expect(resetting.fieldsV1).toEqual({ 'f:spec': { 'f:a': {} } });
+});
+
 test('CRD-1: discovery lists the verbs of custom kinds in kube-apiserver’s order', async () => {
   const group = 'verbs.example.com';
   const versions = [versionOf('v1', holding('a'), { storage: true })];

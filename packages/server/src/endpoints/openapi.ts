@@ -178,7 +178,7 @@ export async function answerDocument(
     vary: 'Accept, Accept-Encoding',
     ...options.headers,
   });
-  if (isKnown(exchange.header('if-none-match'), etag)) {
+  if (isCurrent(exchange, { etag, madeMs: document.madeMs })) {
     exchange.send({ status: 304, headers, body: Buffer.alloc(0) });
     return true;
   }
@@ -189,10 +189,20 @@ export async function answerDocument(
   return true;
 }
 
-/** Whether an `If-None-Match` names the tag, weak or strong, or is `*`. */
-function isKnown(header: string | undefined, etag: string): boolean {
-  if (header === undefined) return false;
-  return header.split(',').some((one) => {
+/**
+ * Whether the client has the document: its `If-None-Match` names the tag, weak or strong, or is
+ * `*`; without one, its `If-Modified-Since` is not older than the document.
+ */
+function isCurrent(
+  exchange: AuthorizedCall['exchange'],
+  { etag, madeMs }: { readonly etag: string; readonly madeMs: number },
+): boolean {
+  const tags = exchange.header('if-none-match');
+  if (tags === undefined) {
+    const sinceMs = Date.parse(exchange.header('if-modified-since') ?? '');
+    return Math.floor(madeMs / 1000) * 1000 <= sinceMs;
+  }
+  return tags.split(',').some((one) => {
     const tag = one.trim();
     return tag === '*' || tag === etag || tag === `W/${etag}`;
   });

@@ -4,6 +4,7 @@ import {
   fromStorage,
   type ResourceDef,
   schemaOf,
+  subresourcesOf,
   toStorage,
   type VersionDef,
 } from '@wheelhouse/kinds';
@@ -202,6 +203,8 @@ function resetFilter(
   if (reset === undefined || reset.length === 0) return {};
   const filter: FieldFilter = { exclude: setOfFields(reset) };
   if (def.behavior.ownership.resetsIn === 'every version') return { filterFor: () => filter };
+  // A version without a status subresource resets nothing.
+  if (!subresourcesOf(def, version).some(({ name }) => name === 'status')) return {};
   const own = apiVersionOf({ group: def.group, version });
   return { filterFor: (apiVersion) => (apiVersion === own ? filter : undefined) };
 }
