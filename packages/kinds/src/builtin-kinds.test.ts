@@ -85,7 +85,7 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
     '%s: columns, defaults, and field labels work on its example',
     (_, def) => {
       const stored = created(def);
-      for (const version of def.versions.filter((one) => one.served)) {
+      for (const version of def.versions.filter(({ served }) => served)) {
         const shown = version.fromStorage?.(structuredClone(stored)) ?? structuredClone(stored);
         for (const column of version.columns ?? []) {
           expect(column.cell(shown, context.nowMs), column.name).toBeDefined();

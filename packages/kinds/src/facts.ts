@@ -104,7 +104,7 @@ export function splitTypeName(typeName: string): { groupVersion: string; name: s
 /** Splits a table into versions; scripts/facts/generate.mjs describes the format. */
 function parseGroup(group: string, texts: readonly string[]): ReadonlyMap<string, VersionFacts> {
   const parts = new Map<string, { own: string; named: string[]; blocks: string[] }>();
-  for (const text of texts.flatMap((one) => one.split('\n@').slice(1))) {
+  for (const text of texts.flatMap((source) => source.split('\n@').slice(1))) {
     const [head = '', ...blocks] = text.split('\n#');
     const [version = '', ...named] = head.split('\n');
     const existingPart = parts.get(version);

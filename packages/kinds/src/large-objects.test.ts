@@ -150,11 +150,11 @@ test('TRUST-2: interleaved decoders count the values of their messages separatel
   const schema = schemaOf('ConfigMap');
   const bytes = encodeMessage(schema, objects['ConfigMap'] as JsonObject);
   const valuesMax = 30_000;
-  const one = decodeMessageSteps(schema, bytes, { valuesMax });
-  const other = decodeMessageSteps(schema, bytes, { valuesMax });
+  const first = decodeMessageSteps(schema, bytes, { valuesMax });
+  const second = decodeMessageSteps(schema, bytes, { valuesMax });
   for (let isOver = false; !isOver; ) {
-    isOver = one.next().done === true;
-    isOver = other.next().done === true || isOver;
+    isOver = first.next().done === true;
+    isOver = second.next().done === true || isOver;
   }
   expect(() => stepped(decodeMessageSteps(schema, bytes, { valuesMax: 9_000 }))).toThrow(
     'too many values',

@@ -125,7 +125,7 @@ function* validatePolicy(
       ? [required('spec.mutations', 'mutations must contain at least one item')]
       : yield* eachError(
           mutations,
-          (one, index) => validateMutation(one, `spec.mutations[${index}]`, scope),
+          (mutation, index) => validateMutation(mutation, `spec.mutations[${index}]`, scope),
           expressionsPerStep,
         )),
     ...(policy === '' ? [required(field)] : []),

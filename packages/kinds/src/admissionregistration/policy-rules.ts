@@ -107,9 +107,9 @@ export function* validatePolicyBasis(
   const spec = object.spec ?? {};
   const conditions = spec.matchConditions ?? [];
   const { list } = scope.own;
-  const contextOf = (one: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>) => [
-    one.spec?.paramKind ?? null,
-    [...(one.spec?.matchConditions ?? [])],
+  const contextOf = (policy: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>) => [
+    policy.spec?.paramKind ?? null,
+    [...(policy.spec?.matchConditions ?? [])],
   ];
   const areUnchanged = old !== undefined && same(contextOf(object), contextOf(old));
   return [
@@ -231,7 +231,7 @@ function* validateChecks(
   return [
     ...(yield* eachError(
       validations,
-      (one, index) => validateValidation(one, `spec.validations[${index}]`, scope),
+      (validation, index) => validateValidation(validation, `spec.validations[${index}]`, scope),
       expressionsPerStep,
     )),
     ...(yield* validateAnnotations(annotations, name, scope)),
@@ -314,8 +314,8 @@ function* validateAnnotations(
 /** The list as Go prints it with `%#v`. */
 function goAnnotations(annotations: readonly Stored<AuditAnnotation>[]): string {
   const type = 'admissionregistration.AuditAnnotation';
-  const shown = goItems(annotations, (one) => {
-    const [key, expression] = [textAt(one, 'key'), textAt(one, 'valueExpression')];
+  const shown = goItems(annotations, (annotation) => {
+    const [key, expression] = [textAt(annotation, 'key'), textAt(annotation, 'valueExpression')];
     return `${type}{Key:${JSON.stringify(key)}, ValueExpression:${JSON.stringify(expression)}}`;
   });
   return `[]${type}{${shown}}`;

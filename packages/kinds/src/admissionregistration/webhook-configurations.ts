@@ -140,8 +140,9 @@ function toleratedOf(
   old: Stored<ValidatingWebhookConfiguration> | undefined,
 ): Tolerated {
   const webhooks = old?.webhooks ?? [];
-  const conditionsOf = (one: Stored<ValidatingWebhook | ValidatingWebhookConfiguration>) =>
-    objectsAt(one, 'webhooks').map((webhook) => webhook['matchConditions'] ?? null);
+  const conditionsOf = (
+    configuration: Stored<ValidatingWebhook | ValidatingWebhookConfiguration>,
+  ) => objectsAt(configuration, 'webhooks').map((webhook) => webhook['matchConditions'] ?? null);
   const names = webhooks.map((webhook) => webhook.name ?? '');
   return {
     sideEffects: webhooks.some((webhook) => !safeSideEffects.includes(webhook.sideEffects ?? '')),

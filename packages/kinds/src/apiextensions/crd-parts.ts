@@ -339,7 +339,10 @@ function reviewErrors(
     else for (const wrong of dns1035Label(version)) errors.push(invalid(field, version, wrong));
     seen.add(version);
   });
-  if (options.requireSupportedReview && !versions.some((one) => supportedReviews.includes(one))) {
+  if (
+    options.requireSupportedReview &&
+    !versions.some((version) => supportedReviews.includes(version))
+  ) {
     const detail = `must include at least one of ${supportedReviews.join(', ')}`;
     errors.push(invalidGo(path, () => goStrings(versions), detail));
   }
@@ -349,5 +352,5 @@ function reviewErrors(
 /** Whether conversion settings list a supported version of ConversionReview, or none at all. */
 export function hasSupportedReview(conversion: CrdConversion | undefined): boolean {
   const versions = conversion?.webhook?.conversionReviewVersions ?? [];
-  return versions.length === 0 || versions.some((one) => supportedReviews.includes(one));
+  return versions.length === 0 || versions.some((version) => supportedReviews.includes(version));
 }

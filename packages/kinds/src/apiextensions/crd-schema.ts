@@ -248,7 +248,7 @@ function sourceOf(version: CrdVersionName): Source {
   let source = sources.get(version);
   if (source === undefined) {
     const texts = version === 'v1' ? [table] : [table, earlierTable];
-    const blocks = texts.flatMap((one) => one.trim().split('\n\n'));
+    const blocks = texts.flatMap((content) => content.trim().split('\n\n'));
     const lines = blocks.map((block): [string, readonly string[]] => {
       const [head = '', ...fields] = block.split('\n');
       return [head, fields];
@@ -288,9 +288,9 @@ const notRequired: Readonly<Record<string, readonly string[]>> = {
 };
 
 function requiredIn(name: string, properties: ReadonlyMap<string, Property>): readonly string[] {
-  const others = notRequired[name] ?? [];
+  const optional = notRequired[name] ?? [];
   return [...properties]
-    .filter(([field, { omitEmpty }]) => omitEmpty !== true && !others.includes(field))
+    .filter(([field, { omitEmpty }]) => omitEmpty !== true && !optional.includes(field))
     .map(([field]) => field);
 }
 

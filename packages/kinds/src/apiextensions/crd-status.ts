@@ -159,12 +159,14 @@ export function setCondition(
   now: string,
 ): readonly CrdCondition[] {
   const { type, status, reason = '', message = '' } = condition;
-  const index = list.findIndex((one) => one.type === type);
+  const index = list.findIndex((existing) => existing.type === type);
   const old = list[index];
   const same = old?.status === status && typeof old.lastTransitionTime === 'string';
   const lastTransitionTime = same ? (old.lastTransitionTime ?? now) : now;
   const set: CrdCondition = { type, status, lastTransitionTime, reason, message };
-  return old === undefined ? [...list, set] : list.map((one, at) => (at === index ? set : one));
+  return old === undefined
+    ? [...list, set]
+    : list.map((existing, at) => (at === index ? set : existing));
 }
 
 interface Taken {
@@ -175,9 +177,9 @@ interface Taken {
 function takenNames(crd: Crd, others: readonly OtherCrd[]): Taken {
   const resources = new Set<string>();
   const kinds = new Set<string>();
-  for (const other of others) {
-    const names = other.status?.acceptedNames;
-    if (other.spec.group !== crd.spec.group || names === undefined) continue;
+  for (const otherCrd of others) {
+    const names = otherCrd.status?.acceptedNames;
+    if (otherCrd.spec.group !== crd.spec.group || names === undefined) continue;
     for (const name of [names.plural, names.singular, ...(names.shortNames ?? [])]) {
       if (name !== undefined && name !== '') resources.add(name);
     }

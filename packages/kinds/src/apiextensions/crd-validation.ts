@@ -92,7 +92,7 @@ function commonOf(internal: InternalSpec, options: Options): Common {
   return {
     ...options,
     structure: structureOf(internal, options),
-    perVersion: internal.versions.some((one) => one.subresources !== undefined),
+    perVersion: internal.versions.some((version) => version.subresources !== undefined),
     oldSchemas,
     oldSelectable: new Set(before.map((version) => selectionOf(version.selectableFields))),
   };
@@ -219,13 +219,13 @@ function missingSchemaErrors(internal: InternalSpec): FieldError[] {
 
 function allSchemas(internal: InternalSpec): SchemaProps[] {
   const top = internal.top.schema?.openAPIV3Schema;
-  return [top, ...internal.versions.map(schemaOfVersion)].filter((one) => one !== undefined);
+  return [top, ...internal.versions.map(schemaOfVersion)].filter((schema) => schema !== undefined);
 }
 
 function defaultsNeedPruning(internal: InternalSpec): FieldError[] {
   if (internal.spec.preserveUnknownFields !== true) return [];
   const defaulted = allSchemas(internal).some((schema) =>
-    [...everySchema(schema)].some((one) => one.default !== undefined),
+    [...everySchema(schema)].some((subschema) => subschema.default !== undefined),
   );
   const detail = 'must be false in order to use defaults in the schema';
   return defaulted ? [invalid('spec.preserveUnknownFields', true, detail)] : [];
@@ -314,7 +314,7 @@ function selectable(
 function* topErrors(internal: InternalSpec, common: Common): Generator<void, FieldError[]> {
   const { top } = internal;
   const anyStatus = [top, ...internal.versions].some(
-    (one) => one.subresources?.status !== undefined,
+    ({ subresources }) => subresources?.status !== undefined,
   );
   return [
     ...(yield* schemaErrors(
@@ -403,13 +403,13 @@ function structureOf(internal: InternalSpec, options: Options): 'any' | 'structu
 /** Whether a schema uses extensions that only structural schemas allow. */
 function hasExtensions(schema: SchemaProps): boolean {
   return [...everySchema(schema)].some(
-    (one) =>
-      one['x-kubernetes-embedded-resource'] === true ||
-      one['x-kubernetes-preserve-unknown-fields'] !== undefined ||
-      one['x-kubernetes-int-or-string'] === true ||
-      (one['x-kubernetes-list-map-keys'] ?? []).length > 0 ||
-      one['x-kubernetes-list-type'] !== undefined ||
-      (one['x-kubernetes-validations'] ?? []).length > 0,
+    (subschema) =>
+      subschema['x-kubernetes-embedded-resource'] === true ||
+      subschema['x-kubernetes-preserve-unknown-fields'] !== undefined ||
+      subschema['x-kubernetes-int-or-string'] === true ||
+      (subschema['x-kubernetes-list-map-keys'] ?? []).length > 0 ||
+      subschema['x-kubernetes-list-type'] !== undefined ||
+      (subschema['x-kubernetes-validations'] ?? []).length > 0,
   );
 }
 

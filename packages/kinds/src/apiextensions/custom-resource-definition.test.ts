@@ -239,8 +239,8 @@ describe('its schema', () => {
   });
 
   test('errors name the version when versions differ', () => {
-    const other = withSchema({ type: 'object', properties: { a: {} } });
-    const versions = [version(), { ...other, name: 'v2', storage: false }];
+    const second = withSchema({ type: 'object', properties: { a: {} } });
+    const versions = [version(), { ...second, name: 'v2', storage: false }];
     expect(errorsOf(crdWith({ versions }))).toEqual([
       'spec.versions[1].schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields',
     ]);

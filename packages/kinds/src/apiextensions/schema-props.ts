@@ -95,11 +95,13 @@ const escapes: Readonly<Record<string, string>> = { ...goEscapes, "'": "'" };
 
 /** Quoted names use Go's escape sequences. */
 function unescaped(text: string): string | { readonly error: string } {
-  const wrong = [...text.matchAll(/\\(.)/g)].find(([, one = '']) => escapes[one] === undefined);
+  const wrong = [...text.matchAll(/\\(.)/g)].find(
+    ([, escaped = '']) => escapes[escaped] === undefined,
+  );
   if (wrong !== undefined) {
     return { error: `invalid string literal: invalid escape char ${wrong[0]}` };
   }
-  return text.replace(/\\(.)/g, (_, one: string) => escapes[one] ?? one);
+  return text.replace(/\\(.)/g, (_, escaped: string) => escapes[escaped] ?? escaped);
 }
 
 /** Whether maps of properties are empty, which takes long to find out for a large map. */

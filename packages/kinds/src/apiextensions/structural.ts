@@ -46,7 +46,7 @@ export function notStructural(props: SchemaProps): string | undefined {
 function childrenOf(props: SchemaProps): SchemaProps[] {
   const single = [itemsOf(props), additionalOf(props), props.not];
   const lists = [props.allOf, props.anyOf, props.oneOf].flatMap((list) => list ?? []);
-  const present = single.filter((one) => one !== undefined);
+  const present = single.filter((child) => child !== undefined);
   return [...present, ...lists, ...Object.values(props.properties ?? {})];
 }
 
@@ -190,15 +190,15 @@ interface ValuePlace {
 function valueErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
   const errors: FieldError[] = [];
   const plain = { skipAnyOf: false, skipFirstAllOf: false };
-  const each = (name: 'anyOf' | 'allOf' | 'oneOf') =>
+  const addErrorsOf = (name: 'anyOf' | 'allOf' | 'oneOf') =>
     (props[name] ?? []).forEach((child, index) => {
       const path = indexPath(childPath(place.path, name), index);
       const skipAnyOf = name === 'allOf' && index === 0 && place.skipFirstAllOf;
       appendAll(errors, nestedErrors(child, { ...plain, path, skipAnyOf }));
     });
-  if (!place.skipAnyOf) each('anyOf');
-  each('allOf');
-  each('oneOf');
+  if (!place.skipAnyOf) addErrorsOf('anyOf');
+  addErrorsOf('allOf');
+  addErrorsOf('oneOf');
   if (props.not !== undefined) {
     appendAll(errors, nestedErrors(props.not, { ...plain, path: childPath(place.path, 'not') }));
   }

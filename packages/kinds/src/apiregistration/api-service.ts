@@ -80,7 +80,7 @@ export const availableCondition = 'Available';
 
 function availableCell(object: Stored<APIService>): string {
   const condition = (object.status?.conditions ?? []).find(
-    (one) => (one.type ?? '') === availableCondition,
+    ({ type }) => (type ?? '') === availableCondition,
   );
   if (condition === undefined) return 'Unknown';
   const [status, reason] = [condition.status ?? '', condition.reason ?? ''];

@@ -81,7 +81,7 @@ function validateName(name: string): readonly string[] {
 function* validateStatus(object: Stored<StorageVersion>): Generator<void, FieldError[]> {
   const servers = object.status?.storageVersions ?? [];
   const path = 'status.storageVersions';
-  const isRepeated = repeats(servers.map((one) => one.apiServerID ?? ''));
+  const isRepeated = repeats(servers.map(({ apiServerID }) => apiServerID ?? ''));
   const conditions = object.status?.conditions ?? [];
   const lastIndex = new Map<string, number>();
   const needed = (condition: Stored<StorageVersionCondition>, member: string, field: string) =>
@@ -97,7 +97,7 @@ function* validateStatus(object: Stored<StorageVersion>): Generator<void, FieldE
     })),
     ...validateCommon(
       object,
-      servers.map((one) => one.encodingVersion ?? ''),
+      servers.map(({ encodingVersion }) => encodingVersion ?? ''),
     ),
     ...(yield* eachError(conditions, (condition, index) => {
       const field = `status[${index}]`;
@@ -136,14 +136,18 @@ function validateServer(server: Stored<ServerStorageVersion>, path: string): Fie
   return [
     ...ruleErrors(`${path}.apiServerID`, server.apiServerID ?? '', dnsSubdomain),
     ...wrong(`${path}.encodingVersion`, encoding),
-    ...(decodable ?? []).flatMap((one, index) => wrong(`${path}.decodableVersions[${index}]`, one)),
+    ...(decodable ?? []).flatMap((version, index) =>
+      wrong(`${path}.decodableVersions[${index}]`, version),
+    ),
     ...(decodableSet.has(encoding)
       ? []
       : [invalid(`${path}.decodableVersions`, decodable, lacksEncoding)]),
-    ...(served ?? []).flatMap((one, index) => {
+    ...(served ?? []).flatMap((version, index) => {
       const field = `${path}.servedVersions[${index}]`;
-      const errors = wrong(field, one);
-      return decodableSet.has(one) ? errors : [...errors, invalid(field, one, lacksServed(one))];
+      const errors = wrong(field, version);
+      return decodableSet.has(version)
+        ? errors
+        : [...errors, invalid(field, version, lacksServed(version))];
     }),
   ];
 }
@@ -158,7 +162,7 @@ function apiVersionProblem(apiVersion: string): string | undefined {
   const parts = apiVersion.split('/');
   if (parts.length > 2) return apiVersionForm;
   const problemsOf = (name: 'group' | 'version', text: string, rule: NameRule) =>
-    (text === '' ? ['must be non-empty'] : rule(text)).map((one) => `${name} part: ${one}`);
+    (text === '' ? ['must be non-empty'] : rule(text)).map((problem) => `${name} part: ${problem}`);
   const problems = [
     ...(parts.length === 2 ? problemsOf('group', parts[0] ?? '', dnsSubdomain) : []),
     ...problemsOf('version', parts.at(-1) ?? '', dns1035Label),

@@ -168,7 +168,7 @@ const templateGeneration = (object: Stored<DaemonSet>): number =>
 
 /** Increments the template generation if the template has changed. */
 function countTemplateChange(object: Stored<DaemonSet>, old: Stored<DaemonSet>): void {
-  const template = (one: Stored<DaemonSet>) => one.spec?.template ?? undefined;
+  const template = ({ spec }: Stored<DaemonSet>) => spec?.template ?? undefined;
   const isChanged = !same(template(object), template(old));
   setTemplateGeneration(object, templateGeneration(old) + (isChanged ? 1 : 0));
 }

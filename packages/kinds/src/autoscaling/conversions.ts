@@ -50,7 +50,7 @@ export function toFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
   delete spec['metrics'];
   const share = metrics
     .map((metric) => cpuShare(metric, 'target'))
-    .find((one) => one !== undefined);
+    .find((value) => value !== undefined);
   if (share !== undefined) spec['targetCPUUtilizationPercentage'] = share;
   const others = metrics
     .filter((metric) => cpuShare(metric, 'target') === undefined)
@@ -64,7 +64,9 @@ export function toFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
   const conditions = objectsAt(status, 'conditions');
   delete status['currentMetrics'];
   delete status['conditions'];
-  const used = current.map((one) => cpuShare(one, 'current')).findLast((one) => one !== undefined);
+  const used = current
+    .map((metric) => cpuShare(metric, 'current'))
+    .findLast((value) => value !== undefined);
   if (used !== undefined) status['currentCPUUtilizationPercentage'] = used;
   if (current.length > 0) {
     const older = shaped('MetricStatus', current.map(statusToOlder));

@@ -84,12 +84,12 @@ export function firstShared(
       .map((text) => intervalOf(text, completions))
       .filter((interval) => typeof interval !== 'string'),
   ) as [Interval[], Interval[]];
-  let [one, other] = [0, 0];
-  while (one < left.length && other < right.length) {
-    const [a, b] = [itemAt(left, one), itemAt(right, other)];
+  let [leftIndex, rightIndex] = [0, 0];
+  while (leftIndex < left.length && rightIndex < right.length) {
+    const [a, b] = [itemAt(left, leftIndex), itemAt(right, rightIndex)];
     if (a.from <= b.to && b.from <= a.to) return Math.max(a.from, b.from);
-    if (a.from <= b.from) one += 1;
-    else other += 1;
+    if (a.from <= b.from) leftIndex += 1;
+    else rightIndex += 1;
   }
   return undefined;
 }

@@ -108,8 +108,8 @@ function validateSuccess(
   if (isMet && !mayMeetCriteria && textAt(spec, 'completionMode') !== 'Indexed') {
     refuse('cannot set SuccessCriteriaMet to NonIndexed Job');
   }
-  for (const other of ['Failed', 'FailureTarget']) {
-    if (isMet && has(status, other)) errors.push(exclusive('SuccessCriteriaMet', other));
+  for (const type of ['Failed', 'FailureTarget']) {
+    if (isMet && has(status, type)) errors.push(exclusive('SuccessCriteriaMet', type));
   }
   if (isMet && !mayMeetCriteria && !isSet(spec, 'successPolicy')) {
     refuse('cannot set SuccessCriteriaMet=True for Job without SuccessPolicy');
@@ -126,7 +126,7 @@ const exclusive = (left: string, right: string) =>
 
 function validateCriteria({ status, old }: Change): FieldError[] {
   const errors: FieldError[] = [];
-  const [wasMet, isMet] = [old, status].map((one) => has(one, 'SuccessCriteriaMet'));
+  const [wasMet, isMet] = [old, status].map((state) => has(state, 'SuccessCriteriaMet'));
   if (wasMet === true && isMet !== true) {
     const detail = 'cannot disable the SuccessCriteriaMet=True condition';
     errors.push(invalidUnshown(conditionsPath, detail));
@@ -314,7 +314,7 @@ function validateProgress(change: Change): FieldError[] {
     textAt(spec, 'completionMode') === 'Indexed' &&
     intAt(spec, 'completions') === intAt(spec, 'parallelism');
   if (!mayShrink) decreased('succeeded');
-  const ends = [status, old].map((one) => textAt(one, 'completionTime'));
+  const ends = [status, old].map((state) => textAt(state, 'completionTime'));
   if (ends.every((end) => end !== '') && ends[0] !== ends[1]) {
     const detail = 'completionTime cannot be mutated';
     errors.push(invalidGo('status.completionTime', () => goTime(ends[0] ?? ''), detail));

@@ -166,7 +166,7 @@ function descriptorProblem(text: string): string | undefined {
 }
 
 function fieldProblem(part: string, bounds: FieldBounds): string | undefined {
-  for (const range of part.split(',').filter((one) => one !== '')) {
+  for (const range of part.split(',').filter((item) => item !== '')) {
     const problem = rangeProblem(range, bounds);
     if (problem !== undefined) return problem;
   }

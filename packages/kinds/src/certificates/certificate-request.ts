@@ -99,10 +99,10 @@ function formOf(algorithm: DerElement): SignatureForm | undefined {
 function pssFormOf(parameters: DerElement | undefined): SignatureForm | undefined {
   const what = 'parameters';
   const tagged = childrenOf(parameters, { shape: /^a0 a1 a2$/, what });
-  const [hashId, generator, salt] = tagged.map((one) => one.children[0]);
+  const [hashId, generator, salt] = tagged.map(({ children }) => children[0]);
   const [generatorId, generatorHash] = childrenOf(generator, { shape: /^06 30$/, what });
-  const [named, masked] = [hashId, generatorHash].map((one) => {
-    const [id] = childrenOf(one, { shape: /^06( 05)?$/, what });
+  const [named, masked] = [hashId, generatorHash].map((element) => {
+    const [id] = childrenOf(element, { shape: /^06( 05)?$/, what });
     return id === undefined ? '' : oidText(id);
   });
   const pssHash = pssHashes.get(named ?? '');

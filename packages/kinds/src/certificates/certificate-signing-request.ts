@@ -309,7 +309,7 @@ function setConditionTimes(
   old: Stored<CertificateSigningRequest>,
 ): void {
   const now = formatTime(context.nowMs);
-  const oldConditions = firstByName(old.status?.conditions ?? [], (one) => one.type ?? '');
+  const oldConditions = firstByName(old.status?.conditions ?? [], ({ type }) => type ?? '');
   for (const condition of object.status?.conditions ?? []) {
     const before = oldConditions.get(condition.type ?? '');
     if (typeof condition.lastUpdateTime !== 'string') condition.lastUpdateTime = now;
@@ -337,7 +337,7 @@ function validateConditions(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
 ): FieldError[] {
-  const before = allConditions(old).map((one) => one.type ?? '');
+  const before = allConditions(old).map(({ type }) => type ?? '');
   const mayContradict = decisions.every((type) => before.includes(type));
   const mayRepeat = new Set(before).size < before.length;
   const mayLackType = before.includes('');
@@ -348,8 +348,8 @@ function validateConditions(
     const errors: FieldError[] = [];
     if (type === '' && !mayLackType) errors.push(required(`${path}.type`));
     appendAll(errors, validateState(condition, `${path}.status`));
-    const other = opposite.get(type);
-    if (!mayContradict && other !== undefined && seen.has(other)) {
+    const oppositeType = opposite.get(type);
+    if (!mayContradict && oppositeType !== undefined && seen.has(oppositeType)) {
       const detail = 'Approved and Denied conditions are mutually exclusive';
       errors.push(invalid(`${path}.type`, type, detail));
     }
@@ -425,8 +425,8 @@ function validateDecisions(
       conditionsPath,
       `updates may not ${what} a condition of type ${JSON.stringify(type)}`,
     );
-  const count = (one: Stored<CertificateSigningRequest>, type: string) =>
-    conditionsOf(one, type).length;
+  const count = (request: Stored<CertificateSigningRequest>, type: string) =>
+    conditionsOf(request, type).length;
   const removed = permanentTypes.filter((type) => count(object, type) < count(old, type));
   const changed = decisions.filter(
     (type) =>

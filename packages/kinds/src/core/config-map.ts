@@ -104,8 +104,8 @@ export function validateImmutableData(
   const detail = 'field is immutable when `immutable` is set';
   const errors = object.immutable === true ? [] : [forbiddenField('immutable', detail)];
   if (!sameOrEmpty(object.data, old.data)) errors.push(forbiddenField('data', detail));
-  const binary = (one: Stored<ConfigMap | Secret>) =>
-    'binaryData' in one ? one.binaryData : undefined;
+  const binary = (stored: Stored<ConfigMap | Secret>) =>
+    'binaryData' in stored ? stored.binaryData : undefined;
   if (!sameOrEmpty(binary(object), binary(old))) errors.push(forbiddenField('binaryData', detail));
   return errors;
 }

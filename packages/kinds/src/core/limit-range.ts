@@ -201,10 +201,10 @@ function validateResource(
   of: { limits: Limits; path: string; dialect: Dialect },
 ): FieldError[] {
   const { limits, path, dialect } = of;
-  const list = (which: keyof Limits) => limits[which].get(name);
+  const list = (member: keyof Limits) => limits[member].get(name);
   const [max, min] = [list('max'), list('min')];
   const [limit, request] = [list('default'), list('defaultRequest')];
-  const at = (which: keyof Limits) => keyed(`${path}.${which}`, name);
+  const at = (member: keyof Limits) => keyed(`${path}.${member}`, name);
   const low = { what: 'min value', quantity: min };
   const high = { what: 'max value', quantity: max };
   const errors = [
@@ -256,10 +256,10 @@ function notGreater(
   high: Named,
   report: { readonly field: string; readonly shown: Quantity | undefined },
 ): FieldError[] {
-  const [one, other] = [low.quantity, high.quantity];
-  if (one === undefined || other === undefined || one.nano <= other.nano) return [];
-  const detail = `${low.what} ${one.text} is greater than ${high.what} ${other.text}`;
-  return [invalidGo(report.field, () => goQuantity((report.shown ?? one).text), detail)];
+  const [lower, upper] = [low.quantity, high.quantity];
+  if (lower === undefined || upper === undefined || lower.nano <= upper.nano) return [];
+  const detail = `${low.what} ${lower.text} is greater than ${high.what} ${upper.text}`;
+  return [invalidGo(report.field, () => goQuantity((report.shown ?? lower).text), detail)];
 }
 
 const billion = 1_000_000_000n;

@@ -136,7 +136,9 @@ function columns(dialect: Dialect): readonly ColumnDef[] {
 }
 
 function addressOf(object: Stored<Node>, type: string): string {
-  const address = (object.status?.addresses ?? []).find((one) => (one.type ?? '') === type);
+  const address = (object.status?.addresses ?? []).find(
+    (candidate) => (candidate.type ?? '') === type,
+  );
   return address === undefined ? '<none>' : (address.address ?? '');
 }
 
@@ -316,8 +318,10 @@ function* validateNodeUpdate(
 
 function validateAddresses(object: Stored<Node>): FieldError[] {
   const seen = new Set<string>();
-  return (object.status?.addresses ?? []).flatMap((one, index) => {
-    const [type, address] = [one.type ?? '', one.address ?? ''].map((text) => JSON.stringify(text));
+  return (object.status?.addresses ?? []).flatMap((nodeAddress, index) => {
+    const [type, address] = [nodeAddress.type ?? '', nodeAddress.address ?? ''].map((text) =>
+      JSON.stringify(text),
+    );
     const identity = `${type} ${address}`;
     const isRepeated = seen.has(identity);
     seen.add(identity);

@@ -58,7 +58,9 @@ const noRestarts: Restarts = { count: 0, lastEnd: '' };
 const options = (kind: string) => ({ group: '', version: 'v1', kind });
 
 const hasCondition = (object: Stored<Pod>, type: string) =>
-  (object.status?.conditions ?? []).some((one) => (one.type ?? '') === type && isTrue(one));
+  (object.status?.conditions ?? []).some(
+    (condition) => (condition.type ?? '') === type && isTrue(condition),
+  );
 
 const isTrue = (condition: Stored<PodCondition>) => (condition.status ?? '') === 'True';
 
@@ -221,7 +223,7 @@ function progress(object: Stored<Pod>): Progress {
 /** The progress of the init containers; `reason` is empty if none of them blocks the pod. */
 function initProgress(object: Stored<Pod>): Progress & { readonly ofSidecars: Restarts } {
   const specs = object.spec?.initContainers ?? [];
-  const sidecars = new Set(specs.filter(isSidecar).map((one) => one.name ?? ''));
+  const sidecars = new Set(specs.filter(isSidecar).map(({ name }) => name ?? ''));
   let [restarts, ofSidecars, ready] = [noRestarts, noRestarts, 0];
   for (const [index, status] of (object.status?.initContainerStatuses ?? []).entries()) {
     const sidecar = sidecars.has(status.name ?? '');
@@ -272,7 +274,7 @@ function endReason(ended: Stored<ContainerStateTerminated>): string {
 function ownReason(object: Stored<Pod>): string {
   const gated = 'SchedulingGated';
   const isGated = (object.status?.conditions ?? []).some(
-    (one) => (one.type ?? '') === 'PodScheduled' && (one.reason ?? '') === gated,
+    (condition) => (condition.type ?? '') === 'PodScheduled' && (condition.reason ?? '') === gated,
   );
   if (isGated) return gated;
   return (object.status?.reason ?? '') || (object.status?.phase ?? '');
@@ -301,7 +303,7 @@ function gatesCell(object: Stored<Pod>): string {
   const gates = object.spec?.readinessGates ?? [];
   if (gates.length === 0) return '<none>';
   const conditions = (object.status?.conditions ?? []).filter(isTrue);
-  const types = new Set(conditions.map((one) => one.type ?? ''));
+  const types = new Set(conditions.map(({ type }) => type ?? ''));
   const met = gates.filter((gate) => types.has(gate.conditionType ?? ''));
   return `${met.length}/${gates.length}`;
 }

@@ -119,7 +119,7 @@ function* validate(object: JsonObject, rules: PodRules): Generator<void, FieldEr
 function validateNonConvertible(object: ApiObject, old: ApiObject, dialect: Dialect): FieldError[] {
   const prefix = dialect.label('', 'non-convertible').slice(0, -1);
   const annotations = old.metadata.annotations ?? {};
-  const selector = (one: Stored<ReplicationController>) => one.spec?.selector;
+  const selector = (controller: Stored<ReplicationController>) => controller.spec?.selector;
   return sortedKeys(annotations).flatMap((key) => {
     const [, field = '', ...more] = key.split('/');
     if (!key.startsWith(prefix) || !key.includes('/') || more.length > 0) return [];

@@ -222,10 +222,10 @@ function validateExpression(
 
 function goScopeSelector(selector: Stored<ScopeSelector>): string {
   const type = 'core.ScopedResourceSelectorRequirement';
-  const shown = goItems(selector.matchExpressions ?? [], (one) => {
-    const values = listAt(one, 'values').map(String);
+  const shown = goItems(selector.matchExpressions ?? [], (requirement) => {
+    const values = listAt(requirement, 'values').map(String);
     const list = goList('string', values.length === 0 ? undefined : values);
-    const [name, operator] = [textAt(one, 'scopeName'), textAt(one, 'operator')];
+    const [name, operator] = [textAt(requirement, 'scopeName'), textAt(requirement, 'operator')];
     return `${type}{ScopeName:${JSON.stringify(name)}, Operator:${JSON.stringify(operator)}, Values:${list}}`;
   });
   return `core.ScopeSelector{MatchExpressions:[]${type}{${shown}}}`;
@@ -269,7 +269,7 @@ function validateQuotaUpdate(
   dialect: Dialect,
 ): FieldError[] {
   const errors = validateSpec(object, dialect);
-  const of = (one: Stored<ResourceQuota>) => new Set((one.spec?.scopes ?? []).map(String));
+  const of = (quota: Stored<ResourceQuota>) => new Set((quota.spec?.scopes ?? []).map(String));
   const [now, before] = [of(object), of(old)];
   if (now.size === before.size && [...now].every((scope) => before.has(scope))) return errors;
   const shown = goScopes(object.spec);

@@ -21,7 +21,7 @@ MC4CAQAwBQYDK2VwBCIEIC/GgpPJml5KJCyvOEyQqAWb0o75o5r160ufqiZqn7We
 `;
 const { privateKey } = generateKeyPairSync('ed25519');
 const { privateKey: otherType } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const text = (one: KeyObject) => String(one.export({ type: 'pkcs8', format: 'pem' }));
+const text = (keyObject: KeyObject) => String(keyObject.export({ type: 'pkcs8', format: 'pem' }));
 const key = text(privateKey);
 
 test.each([

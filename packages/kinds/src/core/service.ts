@@ -125,8 +125,8 @@ function fillDefaults(object: Stored<Service>, features: Features): void {
   if (spec.type !== 'LoadBalancer') return;
   fill(members, { allocateLoadBalancerNodePorts: true });
   if (!features.enabled('LoadBalancerIPMode')) return;
-  for (const one of object.status?.loadBalancer?.ingress ?? []) {
-    if ((one.ip ?? '') !== '') fillAbsent(one, { ipMode: 'VIP' });
+  for (const ingress of object.status?.loadBalancer?.ingress ?? []) {
+    if ((ingress.ip ?? '') !== '') fillAbsent(ingress, { ipMode: 'VIP' });
   }
 }
 
@@ -185,8 +185,8 @@ function fillFamilies(spec: ServiceSpec, primary: Family): void {
   }
   // The families of manually managed endpoints are unknown, so kube-apiserver assumes both.
   const isManual = Object.keys(selector).length === 0;
-  const other = primary === 'IPv4' ? 'IPv6' : 'IPv4';
-  spec.ipFamilies = isManual ? [primary, other] : [primary];
+  const secondary = primary === 'IPv4' ? 'IPv6' : 'IPv4';
+  spec.ipFamilies = isManual ? [primary, secondary] : [primary];
   spec.ipFamilyPolicy = isManual ? 'RequireDualStack' : 'SingleStack';
 }
 

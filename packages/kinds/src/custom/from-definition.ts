@@ -121,14 +121,14 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
     scope: crd.spec.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
     verbs: standardVerbs,
     versions: isConverted(crd)
-      ? versions.map((one, index) => ({
-          ...one,
+      ? versions.map((version, index) => ({
+          ...version,
           form:
-            one.version === stored
+            version.version === stored
               ? storage
               : storageOf(crd, {
                   names,
-                  version: one.version,
+                  version: version.version,
                   indexed: ordered.slice(index, index + 1),
                 }),
         }))
@@ -221,7 +221,10 @@ function unpruned(schema: Schema): Schema {
       ? {}
       : {
           properties: new Map(
-            [...properties].map(([name, one]) => [name, { ...one, schema: unpruned(one.schema) }]),
+            [...properties].map(([name, property]) => [
+              name,
+              { ...property, schema: unpruned(property.schema) },
+            ]),
           ),
         }),
   };
@@ -332,19 +335,19 @@ function fieldLabelsOf(crd: Crd): Pick<ResourceDef['strategy'], 'fieldLabels'> {
 
 function customSubresources(versions: readonly CustomVersionDef[]): readonly SubresourceDef[] {
   const verbs = ['get', 'patch', 'update'] as const;
-  const those = (has: (version: CustomVersionDef) => boolean) =>
+  const versionsWith = (has: (version: CustomVersionDef) => boolean) =>
     versions.filter(has).map(({ version }) => version);
   const all: readonly SubresourceDef[] = [
     {
       name: 'status',
       verbs,
-      versions: those(({ hasStatus }) => hasStatus),
+      versions: versionsWith(({ hasStatus }) => hasStatus),
     },
     {
       name: 'scale',
       verbs,
       kind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
-      versions: those(({ scale }) => scale !== undefined),
+      versions: versionsWith(({ scale }) => scale !== undefined),
     },
   ];
   return all.filter((sub) => sub.versions?.length !== 0);

@@ -42,7 +42,9 @@ const columns: readonly ColumnDef[] = [
     'Endpoints',
     (object) =>
       listCell(
-        objectsAt(object, 'endpoints').flatMap((one) => listAt(one, 'addresses').map(String)),
+        objectsAt(object, 'endpoints').flatMap((endpoint) =>
+          listAt(endpoint, 'addresses').map(String),
+        ),
       ),
     { description: 'Addresses of the endpoints.' },
   ),

@@ -209,12 +209,12 @@ export function defaultFlowObjects(dialect: Dialect): DefaultFlowObjects {
       level('exempt', { type: 'Exempt', exempt }),
       ...limitedLevels.map((limitedLevel) => level(limitedLevel.name, levelSpec(limitedLevel))),
     ],
-    schemas: schemaRows(dialect).map((one) =>
-      object('FlowSchema', one.name, {
-        priorityLevelConfiguration: { name: one.level },
-        matchingPrecedence: one.precedence,
-        ...(one.method === undefined ? {} : { distinguisherMethod: { type: one.method } }),
-        rules: [one.rules],
+    schemas: schemaRows(dialect).map((row) =>
+      object('FlowSchema', row.name, {
+        priorityLevelConfiguration: { name: row.level },
+        matchingPrecedence: row.precedence,
+        ...(row.method === undefined ? {} : { distinguisherMethod: { type: row.method } }),
+        rules: [row.rules],
       }),
     ),
   };

@@ -80,7 +80,9 @@ function fillDefaults(object: Stored<FlowSchema>): void {
 
 /** The order in which schemas are matched. */
 function compareMatchingOrder(left: Stored<FlowSchema>, right: Stored<FlowSchema>): number {
-  const [first, second] = [left, right].map((each) => numberAt(each, 'spec', 'matchingPrecedence'));
+  const [first, second] = [left, right].map((schema) =>
+    numberAt(schema, 'spec', 'matchingPrecedence'),
+  );
   if (first !== second) return first! - second!;
   return (left.metadata.name ?? '') < (right.metadata.name ?? '') ? -1 : 1;
 }
@@ -158,11 +160,11 @@ function* validateRule(
   }
   return [
     ...errors,
-    ...(yield* eachError(resources, (one, index) =>
-      validateResources(one, `${path}.resourceRules[${index}]`),
+    ...(yield* eachError(resources, (resourceRule, index) =>
+      validateResources(resourceRule, `${path}.resourceRules[${index}]`),
     )),
-    ...(yield* eachError(others, (one, index) =>
-      validateUrls(one, `${path}.nonResourceRules[${index}]`),
+    ...(yield* eachError(others, (nonResourceRule, index) =>
+      validateUrls(nonResourceRule, `${path}.nonResourceRules[${index}]`),
     )),
   ];
 }
@@ -190,8 +192,11 @@ function validateSubject(subject: Stored<Subject>, path: string): FieldError[] {
   );
   return [
     ...errors,
-    ...others.map(([other, name]) =>
-      forbiddenField(`${path}.${name}`, `${name} is forbidden when subject kind is not '${other}'`),
+    ...others.map(([otherKind, name]) =>
+      forbiddenField(
+        `${path}.${name}`,
+        `${name} is forbidden when subject kind is not '${otherKind}'`,
+      ),
     ),
   ];
 }
@@ -213,11 +218,11 @@ function* validateResources(
   rule: Stored<ResourcePolicyRule>,
   path: string,
 ): Generator<void, FieldError[]> {
-  const list = (name: string, what: string, one: string) => {
+  const list = (name: string, plural: string, singular: string) => {
     const values = listAt(rule, name).map(String);
-    const detail = `resource rules must supply at least one ${one}`;
+    const detail = `resource rules must supply at least one ${singular}`;
     const field = `${path}.${name}`;
-    return values.length === 0 ? [required(field, detail)] : validateStar(values, field, what);
+    return values.length === 0 ? [required(field, detail)] : validateStar(values, field, plural);
   };
   return [
     ...validateVerbs(rule, path),

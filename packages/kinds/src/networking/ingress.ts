@@ -215,7 +215,7 @@ function validateRuleValue(rule: Stored<IngressRule>, path: string): FieldError[
   if (http === undefined) return [];
   const paths = http.paths ?? [];
   if (paths.length === 0) return [required(`${path}.http.paths`)];
-  return paths.flatMap((one, index) => validatePath(one, `${path}.http.paths[${index}]`));
+  return paths.flatMap((httpPath, index) => validatePath(httpPath, `${path}.http.paths[${index}]`));
 }
 
 function validatePath(rule: Stored<HTTPIngressPath>, path: string): FieldError[] {
@@ -270,10 +270,13 @@ function validateSecretName(tls: Stored<IngressTLS>, path: string): FieldError[]
 
 /** Validates `status.loadBalancer` of an Ingress. */
 function validateIngressStatus(object: Stored<Ingress>): FieldError[] {
-  return (object.status?.loadBalancer?.ingress ?? []).flatMap((one, index) => {
+  return (object.status?.loadBalancer?.ingress ?? []).flatMap((entry, index) => {
     const path = `status.loadBalancer.ingress[${index}]`;
-    const ip = one.ip ?? '';
-    return [...(ip === '' ? [] : validateIp(`${path}.ip`, ip)), ...validateBalancerHost(one, path)];
+    const ip = entry.ip ?? '';
+    return [
+      ...(ip === '' ? [] : validateIp(`${path}.ip`, ip)),
+      ...validateBalancerHost(entry, path),
+    ];
   });
 }
 

@@ -100,7 +100,7 @@ function withOlderVersions(defs: readonly ResourceDef[], release: Release): read
   ];
   return [...defs, ...removedKinds(dialect), ...previews].flatMap((def) => {
     const kinds = table.filter(
-      (one) => one.kind === def.kind && groupOf(dialect, one.facts) === def.group,
+      (olderKind) => olderKind.kind === def.kind && groupOf(dialect, olderKind.facts) === def.group,
     );
     const [first] = kinds;
     if (first === undefined) return [def];
@@ -115,10 +115,10 @@ const groupOf = (dialect: Dialect, facts: string): string =>
 function viewsOf(def: ResourceDef, kind: OlderKind, release: Release): ResourceDef[] {
   const groups = [...new Set([kind.facts, ...kind.older.map(({ facts }) => facts)])];
   return groups.map((facts) => {
-    const older = kind.older.filter((one) => one.facts === facts);
+    const older = kind.older.filter((version) => version.facts === facts);
     const own = facts === kind.facts ? def.versions : [];
     const group = groupOf(release.dialect, facts);
-    const versions = older.map((one) => versionDef(one, { def, group, release }));
+    const versions = older.map((version) => versionDef(version, { def, group, release }));
     return {
       ...def,
       group,

@@ -152,9 +152,11 @@ function* validateWebhooks(
 
 const webhookRules = (strategy: Strategy): Partial<Strategy> => ({
   validateCreate: (context, object) =>
-    validateWebhooks(object, (one) => strategy.validateCreate?.(context, one)),
+    validateWebhooks(object, (configuration) => strategy.validateCreate?.(context, configuration)),
   validateUpdate: (context, object, old) =>
-    validateWebhooks(object, (one) => strategy.validateUpdate?.(context, one, old)),
+    validateWebhooks(object, (configuration) =>
+      strategy.validateUpdate?.(context, configuration, old),
+    ),
 });
 
 /** Both kinds of webhook configuration in `v1beta1`, which has fewer rules than `v1`. */

@@ -47,7 +47,9 @@ export function allowancesOf(
     deletionCost: allow.deletionCost || !isDeletionCost(annotationsOf(old), dialect),
     relaxedSearches:
       allow.relaxedSearches ||
-      (spec.dnsConfig?.searches ?? []).some((one) => one === '.' || `${one}`.includes('_')),
+      (spec.dnsConfig?.searches ?? []).some(
+        (search) => search === '.' || `${search}`.includes('_'),
+      ),
     relaxedVariables: allow.relaxedVariables,
     relaxedNames: allow.relaxedVariables ? allow.relaxedNames : relaxedNames(spec),
     zeroSleep:
@@ -60,7 +62,8 @@ export function allowancesOf(
       ),
     mountedLabels: allow.mountedLabels || spec.securityContext?.seLinuxChangePolicy != null,
     sidecarResizePolicies: (spec.initContainers ?? []).some(
-      (one) => one.restartPolicy === 'Always' && (one.resizePolicy ?? []).length > 0,
+      (container) =>
+        container.restartPolicy === 'Always' && (container.resizePolicy ?? []).length > 0,
     ),
   };
 }

@@ -225,7 +225,7 @@ export function fillDrivers(source: Stored<Volume | PersistentVolumeSpec>): void
 export function fillHostPorts(spec: Stored<PodSpec>): void {
   if (spec.hostNetwork !== true) return;
   for (const member of ['initContainers', 'containers'] as const) {
-    for (const port of (spec[member] ?? []).flatMap((one) => one.ports ?? [])) {
+    for (const port of (spec[member] ?? []).flatMap(({ ports }) => ports ?? [])) {
       if ((port['hostPort'] ?? 0) === 0) port['hostPort'] = port['containerPort'] ?? 0;
     }
   }

@@ -61,7 +61,7 @@ export function textsAt(
   ...path: readonly string[]
 ): readonly string[] {
   const value = at(object, ...path);
-  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
 /** The string in a member; undefined if there is none. */
@@ -187,7 +187,7 @@ export function notSupportedGo(
   goText: string,
   allowed: readonly string[],
 ): FieldError {
-  const list = allowed.map((one) => JSON.stringify(one)).join(', ');
+  const list = allowed.map((value) => JSON.stringify(value)).join(', ');
   const message = `Unsupported value: ${goText}: supported values: ${list}`;
   return { type: 'FieldValueNotSupported', field, message };
 }

@@ -149,9 +149,9 @@ export function goSelector(selector: Stored<LabelSelector> | undefined): string 
   return `v1.LabelSelector{MatchLabels:${labels}, MatchExpressions:${shown}}`;
 }
 
-const requirement = (type: string) => (one: JsonObject) =>
-  `${type}{Key:${goQuoted(textAt(one, 'key'))}, ` +
-  `Operator:${goQuoted(textAt(one, 'operator'))}, Values:${goTexts(one, 'values')}}`;
+const requirement = (type: string) => (expression: JsonObject) =>
+  `${type}{Key:${goQuoted(textAt(expression, 'key'))}, ` +
+  `Operator:${goQuoted(textAt(expression, 'operator'))}, Values:${goTexts(expression, 'values')}}`;
 
 const goTexts = (object: JsonObject, name: string) =>
   textsAt(object, name).length === 0 ? '[]string(nil)' : goStrings(textsAt(object, name));

@@ -69,10 +69,13 @@ function projectedWarnings(volume: Stored<Volume>): string[] {
 
 function projectedFiles(source: Stored<VolumeProjection>): readonly PlacedFile[] | undefined {
   for (const kind of ['configMap', 'secret', 'downwardAPI'] as const) {
-    const one = source[kind];
-    if (one === undefined || !isList(one, 'items')) continue;
+    const projection = source[kind];
+    if (projection === undefined || !isList(projection, 'items')) continue;
     const { shown, ofVolume } = sourceNames[kind];
-    return filesOf(one, ofVolume === undefined ? shown : titleOf(shown, textAt(one, 'name')));
+    return filesOf(
+      projection,
+      ofVolume === undefined ? shown : titleOf(shown, textAt(projection, 'name')),
+    );
   }
   const token = source.serviceAccountToken;
   if (token !== undefined) return [{ path: token.path ?? '', source: 'ServiceAccountToken' }];
@@ -87,10 +90,10 @@ function overlaps(files: readonly PlacedFile[], earlierFiles: PlacedFile[]): str
   const warnings: string[] = [];
   for (const { path, source } of files) {
     const file = { path: withoutTrailingSlashes(path), source };
-    for (const other of earlierFiles) {
-      if (!conflict(file.path, other.path)) continue;
+    for (const earlier of earlierFiles) {
+      if (!conflict(file.path, earlier.path)) continue;
       if (warnings.length >= pairWarningsMax) return warnings;
-      warnings.push(`${shownFile(file)} with ${shownFile(other)}`);
+      warnings.push(`${shownFile(file)} with ${shownFile(earlier)}`);
     }
     if (earlierFiles.length < comparedMax) earlierFiles.push(file);
   }

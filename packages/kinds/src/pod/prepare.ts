@@ -134,7 +134,9 @@ export function preparePodUpdate(
 
 /** Limits a resize to the resources of containers, and marks a change as proposed to the node. */
 function prepareResize(object: Stored<Pod>, old: Stored<Pod>): void {
-  const requested = new Map((object.spec?.containers ?? []).map((one) => [one.name ?? '', one]));
+  const requested = new Map(
+    (object.spec?.containers ?? []).map((container) => [container.name ?? '', container]),
+  );
   const [spec, status] = [cloneJson(old.spec ?? {}), old.status ?? {}];
   let isResized = false;
   for (const container of spec.containers ?? []) {
@@ -164,7 +166,7 @@ function markScheduled(status: Stored<PodStatus>, nowMs: number): void {
     lastProbeTime: null,
     lastTransitionTime: since ?? formatTime(nowMs),
   };
-  const isAt = (one: Stored<PodCondition>) => (one === before ? scheduled : one);
+  const isAt = (condition: Stored<PodCondition>) => (condition === before ? scheduled : condition);
   status.conditions = [...conditions.map(isAt), ...(before === undefined ? [scheduled] : [])];
 }
 

@@ -52,8 +52,8 @@ function validateUnprivileged(object: ApiObject, path: readonly string[]): Field
   const containers = eachContainer(spec, field);
   const errors = containers
     .filter(({ container }) => isTrue(container, 'securityContext', 'privileged'))
-    .map((one) =>
-      forbiddenField(`${one.path}.securityContext.privileged`, 'disallowed by cluster policy'),
+    .map((placed) =>
+      forbiddenField(`${placed.path}.securityContext.privileged`, 'disallowed by cluster policy'),
     );
   const ofPod = hostProcess(spec);
   if (containers.some(({ container }) => hostProcess(container) ?? ofPod ?? false)) {

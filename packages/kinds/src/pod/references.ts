@@ -57,8 +57,10 @@ export function secretNames(spec: Stored<PodSpec> | undefined): readonly string[
 
 function environmentNames(container: Stored<Container>, kind: 'secret' | 'configMap'): string[] {
   return [
-    ...(container.envFrom ?? []).map((one) => textAt(one, `${kind}Ref`, 'name')),
-    ...(container.env ?? []).map((one) => textAt(one, 'valueFrom', `${kind}KeyRef`, 'name')),
+    ...(container.envFrom ?? []).map((source) => textAt(source, `${kind}Ref`, 'name')),
+    ...(container.env ?? []).map((variable) =>
+      textAt(variable, 'valueFrom', `${kind}KeyRef`, 'name'),
+    ),
   ];
 }
 
@@ -99,7 +101,7 @@ export function claimNames(pod: Stored<Pod>): readonly string[] {
  */
 export function resourceClaimNames(pod: Stored<Pod>): readonly string[] {
   const statuses = pod.status?.resourceClaimStatuses ?? [];
-  const statusByName = firstByName(statuses, (one) => textAt(one, 'name'));
+  const statusByName = firstByName(statuses, (status) => textAt(status, 'name'));
   const names = (pod.spec?.resourceClaims ?? []).map((claim) => {
     const own = claim.resourceClaimName ?? '';
     if (own !== '') return own;

@@ -104,9 +104,10 @@ function validateTransitions(change: {
   const { status, before, list, policy, restarting } = change;
   if (policy === 'Always') return [];
   const running = new Map<string, number>();
-  for (const one of objectsAt(status, list)) {
-    const name = textAt(one, 'name');
-    if (!objectAt(one, 'state', 'terminated')) running.set(name, (running.get(name) ?? 0) + 1);
+  for (const containerStatus of objectsAt(status, list)) {
+    const name = textAt(containerStatus, 'name');
+    if (!objectAt(containerStatus, 'state', 'terminated'))
+      running.set(name, (running.get(name) ?? 0) + 1);
   }
   let pairs = 0;
   return objectsAt(before, list).flatMap((old, index) => {
@@ -171,7 +172,7 @@ function validateAddresses(status: Stored<PodStatus>, { list, type }: AddressLis
 }
 
 const addressesOf = (status: Stored<PodStatus>, list: string) =>
-  objectsAt(status, list).map((one) => textAt(one, 'ip'));
+  objectsAt(status, list).map((address) => textAt(address, 'ip'));
 
 function validateFamilies(
   addresses: readonly string[],
@@ -206,8 +207,8 @@ function validateReportedResources(status: Stored<PodStatus>, spec: Stored<PodSp
   const isLinux = (spec.os?.name ?? '') === 'linux' || spec.os === undefined;
   const lists = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'];
   const users = lists.flatMap((list) =>
-    objectsAt(status, list).flatMap((one, index) => {
-      const user = objectAt(one, 'user', 'linux');
+    objectsAt(status, list).flatMap((containerStatus, index) => {
+      const user = objectAt(containerStatus, 'user', 'linux');
       const field = `status.${list}[${index}].linux`;
       if (user === undefined) return [];
       if (isWindows) return [forbiddenField(field, 'cannot be set for a windows pod')];
@@ -245,13 +246,15 @@ function validateAllocated(
   spec: Stored<PodSpec>,
   { list, of }: { readonly list: string; readonly of: string },
 ): FieldError[] {
-  const containerByName = new Map(objectsAt(spec, of).map((one) => [textAt(one, 'name'), one]));
+  const containerByName = new Map(
+    objectsAt(spec, of).map((container) => [textAt(container, 'name'), container]),
+  );
   const claimsOf = claimsByContainer();
-  return objectsAt(status, list).flatMap((one, index) =>
-    objectsAt(one, 'allocatedResourcesStatus').flatMap((allocated, number) => {
+  return objectsAt(status, list).flatMap((containerStatus, index) =>
+    objectsAt(containerStatus, 'allocatedResourcesStatus').flatMap((allocated, number) => {
       const field = `status.${list}[${index}].allocatedResourcesStatus[${number}]`;
       // A status may be reported before its container exists.
-      const container = containerByName.get(textAt(one, 'name'));
+      const container = containerByName.get(textAt(containerStatus, 'name'));
       return [
         ...(container === undefined
           ? []

@@ -84,7 +84,7 @@ export function* validatePodUpdate(
   const errors = [...ownErrors, ...validateAnnotationUpdate(object, old, rules)];
   yield;
   for (const member of ['containers', 'initContainers']) {
-    const counts = [spec, before].map((one) => listAt(one, member).length);
+    const counts = [spec, before].map((podSpec) => listAt(podSpec, member).length);
     if (counts[0] !== counts[1]) {
       const detail = 'pod updates may not add or remove containers';
       return [...errors, forbiddenField(`spec.${member}`, detail)];
@@ -319,8 +319,9 @@ function restoreNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void 
     spec.affinity = { nodeAffinity: before };
     return;
   }
-  const others = affinity.podAffinity !== undefined || affinity.podAntiAffinity !== undefined;
-  if (old.affinity === undefined && !others) delete spec.affinity;
+  const hasPodAffinity =
+    affinity.podAffinity !== undefined || affinity.podAntiAffinity !== undefined;
+  if (old.affinity === undefined && !hasPodAffinity) delete spec.affinity;
   else if (before === undefined) delete affinity.nodeAffinity;
   else affinity.nodeAffinity = before;
 }

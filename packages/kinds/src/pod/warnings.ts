@@ -222,8 +222,8 @@ export function claimWarnings(
 function duplicateNames(spec: Stored<PodSpec>, path: string): string[] {
   const repeated = (list: string, member: string) => {
     const seen = new Set<string>();
-    return objectsAt(spec, list).flatMap((one, index) => {
-      const value = textAt(one, member);
+    return objectsAt(spec, list).flatMap((item, index) => {
+      const value = textAt(item, member);
       if (!seen.has(value)) {
         seen.add(value);
         return [];
@@ -352,7 +352,8 @@ function portWarnings(containers: readonly PlacedContainer[]): string[] {
       portsByKey.set(key, others);
       if (placed.hostIp !== '' && placed.hostPort === 0) warnings.push(unusedHostIp(port, placed));
       if (warnings.length >= pairWarningsMax) return warnings;
-      for (const other of others) for (const text of overlap(placed, other)) warnings.push(text);
+      for (const earlier of others)
+        for (const text of overlap(placed, earlier)) warnings.push(text);
       if (others.length < comparedMax) others.push(placed);
     }
   }

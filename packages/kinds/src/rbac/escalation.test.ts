@@ -24,7 +24,8 @@ function covers(own: PolicyRule, piece: PolicyRule): boolean {
   const [url] = nonResourceURLs;
   if (url !== undefined) {
     return own.nonResourceURLs.some(
-      (one) => one === url || (one.endsWith('*') && url.startsWith(one.replace(/\*+$/, ''))),
+      (pattern) =>
+        pattern === url || (pattern.endsWith('*') && url.startsWith(pattern.replace(/\*+$/, ''))),
     );
   }
   const [resource = ''] = resources;

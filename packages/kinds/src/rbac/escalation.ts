@@ -78,7 +78,7 @@ class ValueIndex {
     if (matching.length === 0) return this.#all;
     this.#budget.spend(matching.reduce((sum, { size }) => sum + size, this.#all.size));
     if (matching.length === 1 && this.#all.size === 0) return itemAt(matching, 0);
-    return new Set([...this.#all, ...matching.flatMap((one) => [...one])]);
+    return new Set([...this.#all, ...matching.flatMap((indexes) => [...indexes])]);
   }
 }
 
@@ -155,7 +155,7 @@ class RuleIndex {
     const exact = this.#urls.of(url);
     if (matching.length === 0) return exact;
     this.#budget.spend(matching.reduce((sum, { size }) => sum + size, exact.size));
-    return new Set([...exact, ...matching.flatMap((one) => [...one])]);
+    return new Set([...exact, ...matching.flatMap((indexes) => [...indexes])]);
   }
 
   /** Returns the rules in both sets. */

@@ -37,7 +37,7 @@ function ruleOf(value: JsonObject): PolicyRule {
 }
 
 function strings(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
 /** Removes all `*` at the end. */

@@ -54,7 +54,7 @@ function* validate(
   check: ExpressionChecker | undefined,
 ): Generator<void, FieldError[]> {
   const partsOf = (member: string) => {
-    const [now, before] = [object, old].map((one) => at(one, 'spec', member));
+    const [now, before] = [object, old].map((version) => at(version, 'spec', member));
     return old !== undefined && sameOrEmpty(now, before) ? 'stored' : 'new';
   };
   const contextOf = (member: string) => ({ parts: partsOf(member), check }) as const;

@@ -85,15 +85,15 @@ function* validateItemSteps<Item>(
   const { max, item, key, member = '', repeated: errorOf = duplicate } = rules;
   const errors = yield* eachError(
     list,
-    (one, index) => item(one, `${path}[${index}]`),
+    (element, index) => item(element, `${path}[${index}]`),
     expressionsPerStep,
   );
   if (list.length > max) errors.push(tooMany(path, list.length, max));
   if (key === undefined) return errors;
   const isRepeated = repeats(list.map(key));
   const at = member === '' ? '' : `.${member}`;
-  const repeated = list.flatMap((one, index) =>
-    isRepeated[index] === true ? [errorOf(`${path}[${index}]${at}`, key(one))] : [],
+  const repeated = list.flatMap((element, index) =>
+    isRepeated[index] === true ? [errorOf(`${path}[${index}]${at}`, key(element))] : [],
   );
   return [...errors, ...repeated];
 }

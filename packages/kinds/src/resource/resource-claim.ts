@@ -129,7 +129,9 @@ function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim
   const consumers = object.status?.reservedFor ?? [];
   const allocated = allocatedDevices(object);
   const path = 'status.reservedFor';
-  const [allocation, before] = [object, old].map((one) => objectAt(one, 'status', 'allocation'));
+  const [allocation, before] = [object, old].map((claim) =>
+    objectAt(claim, 'status', 'allocation'),
+  );
   const oldConsumers = new Set((old.status?.reservedFor ?? []).map(consumerId));
   const isDeleted = object.metadata.deletionTimestamp !== undefined;
   const isNew = isDeleted && consumers.some((consumer) => !oldConsumers.has(consumerId(consumer)));
@@ -142,7 +144,7 @@ function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim
     ...validateItems(consumers, path, {
       max: consumersMax,
       item: validateConsumer,
-      key: (one) => textAt(one, 'uid'),
+      key: (consumer) => textAt(consumer, 'uid'),
       member: 'uid',
     }),
     ...validateItems(object.status?.devices ?? [], 'status.devices', {
@@ -240,11 +242,11 @@ function validateAllocation(object: Stored<ResourceClaim>): FieldError[] {
     if (text === '') return [required(`${itemPath}.source`)];
     return sources.includes(text) ? [] : [notSupported(`${itemPath}.source`, text, sources)];
   };
-  const result = (one: Stored<DeviceRequestAllocationResult>, itemPath: string) => [
-    ...validateRequestReference(one.request ?? '', `${itemPath}.request`, requests),
-    ...validateDriverName(one.driver ?? '', `${itemPath}.driver`),
-    ...validatePoolName(one.pool ?? '', `${itemPath}.pool`),
-    ...ruleErrors(`${itemPath}.device`, one.device ?? '', dnsLabel),
+  const result = (allocated: Stored<DeviceRequestAllocationResult>, itemPath: string) => [
+    ...validateRequestReference(allocated.request ?? '', `${itemPath}.request`, requests),
+    ...validateDriverName(allocated.driver ?? '', `${itemPath}.driver`),
+    ...validatePoolName(allocated.pool ?? '', `${itemPath}.pool`),
+    ...ruleErrors(`${itemPath}.device`, allocated.device ?? '', dnsLabel),
   ];
   const selector = allocation?.nodeSelector;
   return [

@@ -222,12 +222,12 @@ function validateAttribute(attribute: Stored<DeviceAttribute>, path: string): Fi
   // The length bounds the time of the pattern; longer texts are invalid in any case.
   const isVersion = !values.includes('version') || (text.length <= 1024 && version.test(text));
   const detail = 'must be a string compatible with semver.org spec 2.0.0';
-  const one = 'exactly one value must be specified';
+  const exactlyOne = 'exactly one value must be specified';
   return [
     ...long('string'),
     ...(isVersion ? [] : [invalid(`${path}.version`, text, detail)]),
     ...long('version'),
-    ...(values.length === 0 ? [required(path, one)] : []),
-    ...(values.length > 1 ? [invalid(path, attribute, one)] : []),
+    ...(values.length === 0 ? [required(path, exactlyOne)] : []),
+    ...(values.length > 1 ? [invalid(path, attribute, exactlyOne)] : []),
   ];
 }

@@ -93,20 +93,20 @@ export const anywhere: MemberPlace = { holder: '', name: '' };
  * @param place where the values are, which tells quantities from other texts
  */
 export function same(
-  one: JsonValue | undefined,
-  other: JsonValue | undefined,
+  left: JsonValue | undefined,
+  right: JsonValue | undefined,
   place: MemberPlace = anywhere,
 ): boolean {
-  if (one === other) return true;
-  if (Array.isArray(one) && Array.isArray(other)) {
-    return one.length === other.length && one.every((item, index) => same(item, other[index]));
+  if (left === right) return true;
+  if (Array.isArray(left) && Array.isArray(right)) {
+    return left.length === right.length && left.every((item, index) => same(item, right[index]));
   }
-  if (!isObject(one) || !isObject(other)) return isQuantity(place) && sameAmount(one, other);
+  if (!isObject(left) || !isObject(right)) return isQuantity(place) && sameAmount(left, right);
   const { name: holder } = place;
-  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  const names = new Set([...Object.keys(left), ...Object.keys(right)]);
   return [...names].every((name) => {
-    const [left, right] = [own(one, name), own(other, name)];
-    return left === right || same(left, right, { holder, name });
+    const [leftMember, rightMember] = [own(left, name), own(right, name)];
+    return leftMember === rightMember || same(leftMember, rightMember, { holder, name });
   });
 }
 
@@ -117,10 +117,12 @@ const quantities = new Set(['emptyDir.sizeLimit', 'resourceFieldRef.divisor']);
 const isQuantity = ({ holder, name }: MemberPlace) =>
   quantityMaps.has(holder) || quantities.has(`${holder}.${name}`);
 
-function sameAmount(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
-  if (typeof one !== 'string' || typeof other !== 'string') return false;
-  const [left, right] = [parseQuantity(one), parseQuantity(other)];
-  return 'nano' in left && 'nano' in right && left.nano === right.nano;
+function sameAmount(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
+  if (typeof left !== 'string' || typeof right !== 'string') return false;
+  const [leftQuantity, rightQuantity] = [parseQuantity(left), parseQuantity(right)];
+  return (
+    'nano' in leftQuantity && 'nano' in rightQuantity && leftQuantity.nano === rightQuantity.nano
+  );
 }
 
 const own = (object: { [member: string]: JsonValue | undefined }, name: string) =>

@@ -19,7 +19,7 @@ const context: StrategyContext = {
 };
 
 const defOf = (kind: string) => {
-  const def = defs.find((one) => one.kind === kind && one.group !== 'extensions');
+  const def = defs.find((candidate) => candidate.kind === kind && candidate.group !== 'extensions');
   if (def === undefined) throw new Error(`no kind ${kind}`);
   return def;
 };

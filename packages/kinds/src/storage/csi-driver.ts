@@ -29,8 +29,8 @@ const columns: readonly ColumnDef[] = [
   column(
     'TokenRequests',
     (object) => {
-      const audiences = listAt(object, 'spec', 'tokenRequests').map((one) =>
-        textAt(one, 'audience'),
+      const audiences = listAt(object, 'spec', 'tokenRequests').map((request) =>
+        textAt(request, 'audience'),
       );
       return audiences.length === 0 ? '<unset>' : audiences.join(',');
     },

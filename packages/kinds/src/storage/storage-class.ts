@@ -154,9 +154,9 @@ function validateTopologies(
 /** The keys and values that a term selects, as a text that does not depend on their order. */
 function identityOf(expressions: readonly Stored<TopologySelectorLabelRequirement>[]): string {
   const shape = new Map(
-    expressions.map((one) => [one.key ?? '', (one.values ?? []).map(String).sort()]),
+    expressions.map(({ key, values }) => [key ?? '', (values ?? []).map(String).sort()]),
   );
-  return JSON.stringify([...shape].sort(([one], [other]) => (one < other ? -1 : 1)));
+  return JSON.stringify([...shape].sort(([left], [right]) => (left < right ? -1 : 1)));
 }
 
 function validateExpressions(

@@ -100,7 +100,7 @@ function validateStatus(
 }
 
 function isTrue(object: Stored<StorageVersionMigration>, type: string): boolean {
-  const condition = conditionsOf(object).find((one) => (one.type ?? '') === type);
+  const condition = conditionsOf(object).find((candidate) => (candidate.type ?? '') === type);
   return condition !== undefined && (condition.status ?? '') === 'True';
 }
 
@@ -111,7 +111,9 @@ function validateRevision(
   old: Stored<StorageVersionMigration>,
 ): FieldError[] {
   const path = 'status.resourceVersion';
-  const [text, before] = [object, old].map((one) => textAt(one, 'status', 'resourceVersion'));
+  const [text, before] = [object, old].map((migration) =>
+    textAt(migration, 'status', 'resourceVersion'),
+  );
   const value = text ?? '';
   const revision = value === '' ? 0n : parseInt64(value);
   const isChanged = before !== '' && before !== value;

@@ -195,7 +195,7 @@ class AllocationAttempt {
   }
 
   #namedAddress(pools: readonly AddressPool[], ip: string, spec: ServiceSpec): string {
-    const pool = pools.find((one) => one.keyOfAddress(ip) !== undefined);
+    const pool = pools.find((candidate) => candidate.keyOfAddress(ip) !== undefined);
     const key = pool?.keyOfAddress(ip);
     const refuse = (why: string) => {
       const detail = `failed to allocate IP ${ip}: ${why}`;

@@ -129,7 +129,7 @@ function validateFamilies({ ipFamilies = [] }: ServiceSpec): FieldError[] {
   const seen = new Set<string>();
   return ipFamilies.flatMap((family, index) => {
     const field = `spec.ipFamilies[${index}]`;
-    const isSupported = families.some((one) => one === family);
+    const isSupported = families.some((supported) => supported === family);
     const errors = isSupported ? [] : [notSupported(field, family, families)];
     if (seen.has(family)) errors.push(duplicate(field, family));
     seen.add(family);
@@ -219,7 +219,7 @@ function inferFamilies(spec: ServiceSpec, served: ServedFamilies): FieldError[] 
     if (ip === noAddress) break;
     if (index < ipFamilies.length) continue;
     const family = familyOf(ip);
-    if (served.some((one) => one === family)) ipFamilies.push(family);
+    if (served.some((servedFamily) => servedFamily === family)) ipFamilies.push(family);
     else {
       const detail = `${family} is not configured on this cluster`;
       errors.push(invalidGo(`spec.clusterIPs[${index}]`, () => shownIps(spec), detail));
@@ -244,7 +244,7 @@ function validateServed(spec: ServiceSpec, served: ServedFamilies): FieldError[]
     errors.push(invalid(policyField, ipFamilyPolicy, detail));
   }
   ipFamilies.forEach((family, index) => {
-    if (served.some((one) => one === family)) return;
+    if (served.some((servedFamily) => servedFamily === family)) return;
     errors.push(invalid(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster'));
   });
   return errors;

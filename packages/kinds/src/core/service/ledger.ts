@@ -149,16 +149,16 @@ export class ServiceLedger {
 
   #reach(revision: number): void {
     this.#seen = Math.max(this.#seen, revision);
-    this.#uncached = this.#uncached.filter((one) => {
-      if (one.revision > this.#seen) return true;
-      this.#drop(one.keys);
+    this.#uncached = this.#uncached.filter((write) => {
+      if (write.revision > this.#seen) return true;
+      this.#drop(write.keys);
       return false;
     });
   }
 
   #enter(key: string, entry: StoredService | undefined): void {
     const keys = entry === undefined ? [] : numbersOf(entry);
-    for (const one of keys) this.take(one);
+    for (const number of keys) this.take(number);
     this.#drop(this.#stored.get(key) ?? []);
     if (keys.length === 0) this.#stored.delete(key);
     else this.#stored.set(key, keys);

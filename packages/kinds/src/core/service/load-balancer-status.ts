@@ -26,7 +26,7 @@ export function validateServiceStatus(service: Service, features: Features): Fie
   if (ingress.length > 0 && !isAllowed) {
     return [forbiddenField(path, "may only be used when `spec.type` is 'LoadBalancer'")];
   }
-  return ingress.flatMap((one, index) => validateIngress(one, `${path}[${index}]`, features));
+  return ingress.flatMap((entry, index) => validateIngress(entry, `${path}[${index}]`, features));
 }
 
 function validateIngress(ingress: JsonObject, path: string, features: Features): FieldError[] {

@@ -172,8 +172,8 @@ function readPorts(text: string): PortPool | string {
   if (match === null)
     return `--service-node-port-range ${JSON.stringify(text)} is not a port range`;
   const low = Number(match[1]);
-  const other = match[3] === undefined ? low : Number(match[3]);
-  const high = match[2] === '+' ? low + other : other;
+  const second = match[3] === undefined ? low : Number(match[3]);
+  const high = match[2] === '+' ? low + second : second;
   if (high < low) return `--service-node-port-range: the end of ${text} is before its start`;
   if (low < 1 || high > 65535) {
     return `--service-node-port-range ${text} must be within 1 and 65535, inclusive`;

@@ -51,8 +51,8 @@ export function recordingNumbers(
       for (;;) {
         const allocation = await allocate(context, object, old);
         const now = new Set(recorder.numbersOf(object));
-        const added = [...now].filter((one) => !before.has(one));
-        const dropped = [...before].filter((one) => !now.has(one));
+        const added = [...now].filter((number) => !before.has(number));
+        const dropped = [...before].filter((number) => !now.has(number));
         const conflicts = await recordOrRefuse(allocation, { recorder, added, owner });
         if (conflicts.length === 0) {
           return recordedAllocation(allocation, { recorder, added, dropped, owner, object });

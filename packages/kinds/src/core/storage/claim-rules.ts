@@ -254,8 +254,8 @@ function validateClassChange(change: {
 }): FieldError[] {
   const { object, old, now, before, dialect } = change;
   const name = dialect.label('storage-class', 'volume.beta');
-  const annotation = (one: ApiObject) => {
-    const annotations = one.metadata.annotations ?? {};
+  const annotation = (claim: ApiObject) => {
+    const annotations = claim.metadata.annotations ?? {};
     return Object.hasOwn(annotations, name) ? annotations[name] : undefined;
   };
   const [annotated, wasAnnotated] = [annotation(object), annotation(old)];
@@ -273,8 +273,8 @@ function validateSize(
   object: Stored<PersistentVolumeClaim>,
   old: Stored<PersistentVolumeClaim>,
 ): FieldError[] {
-  const size = (one: Stored<PersistentVolumeClaim>, ...path: string[]) => {
-    const quantity = parseQuantity(String(at(one, ...path) ?? '0'));
+  const size = (claim: Stored<PersistentVolumeClaim>, ...path: string[]) => {
+    const quantity = parseQuantity(String(at(claim, ...path) ?? '0'));
     return 'error' in quantity ? 0n : quantity.nano;
   };
   const request = ['spec', 'resources', 'requests', 'storage'];
@@ -289,9 +289,9 @@ function validateImmutableMembers(
   old: Stored<PersistentVolumeClaim>,
   { features }: ClaimPorts,
 ): FieldError[] {
-  const of = (one: Stored<PersistentVolumeClaim>, name: string) => at(one, 'spec', name);
+  const of = (claim: Stored<PersistentVolumeClaim>, name: string) => at(claim, 'spec', name);
   const errors = immutable('volumeMode', of(object, 'volumeMode'), of(old, 'volumeMode'));
-  const [now, before] = [object, old].map((one) => one.spec?.volumeAttributesClassName);
+  const [now, before] = [object, old].map(({ spec }) => spec?.volumeAttributesClassName);
   appendAll(errors, validateAttributesClassUnchanged(now, before, features));
   if (now !== '' || (before ?? '') === '') return errors;
   const detail = 'update from non-nil value to an empty string is forbidden';

@@ -106,11 +106,11 @@ function* validateNodeTerm(
   path: string,
 ): Generator<void, FieldError[]> {
   return [
-    ...(yield* eachError(term.matchExpressions ?? [], (one, index) =>
-      validateNodeExpression(one, `${path}.matchExpressions[${index}]`),
+    ...(yield* eachError(term.matchExpressions ?? [], (expression, index) =>
+      validateNodeExpression(expression, `${path}.matchExpressions[${index}]`),
     )),
-    ...(yield* eachError(term.matchFields ?? [], (one, index) =>
-      validateNodeField(one, `${path}.matchFields[${index}]`),
+    ...(yield* eachError(term.matchFields ?? [], (field, index) =>
+      validateNodeField(field, `${path}.matchFields[${index}]`),
     )),
   ];
 }
@@ -287,8 +287,8 @@ function duplicateKeys(
 export function mergeLabelKeys(spec: Stored<PodSpec>, labels: JsonObject): void {
   for (const name of ['podAffinity', 'podAntiAffinity'] as const) {
     const affinity = spec.affinity?.[name];
-    const weighted = objectsAt(affinity, preferredTerms).map((one) =>
-      objectAt(one, 'podAffinityTerm'),
+    const weighted = objectsAt(affinity, preferredTerms).map((weightedTerm) =>
+      objectAt(weightedTerm, 'podAffinityTerm'),
     );
     for (const term of [...weighted, ...objectsAt(affinity, requiredTerms)]) {
       const selector = objectAt(term, 'labelSelector');

@@ -101,29 +101,29 @@ describe('pod affinity', () => {
 });
 
 describe('tolerations', () => {
-  const one = 'spec.tolerations[0]';
+  const path = 'spec.tolerations[0]';
   testPods([
-    [{ [one]: { operator: 'Exists' } }],
+    [{ [path]: { operator: 'Exists' } }],
     [
-      { [one]: {} },
-      `${one}.operator: Invalid value: "": operator must be Exists when \`key\` is empty, which means "match all values and all keys"`,
+      { [path]: {} },
+      `${path}.operator: Invalid value: "": operator must be Exists when \`key\` is empty, which means "match all values and all keys"`,
     ],
     [
-      { [one]: { key: 'a', tolerationSeconds: 1, effect: 'NoSchedule' } },
-      `${one}.effect: Invalid value: "NoSchedule": effect must be 'NoExecute' when \`tolerationSeconds\` is set`,
+      { [path]: { key: 'a', tolerationSeconds: 1, effect: 'NoSchedule' } },
+      `${path}.effect: Invalid value: "NoSchedule": effect must be 'NoExecute' when \`tolerationSeconds\` is set`,
     ],
     [
-      { [one]: { key: 'a', operator: 'Exists', value: 'x', effect: 'Never' } },
-      `${one}.operator: Invalid value: "x": value must be empty when \`operator\` is 'Exists'`,
-      `${one}.effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"`,
+      { [path]: { key: 'a', operator: 'Exists', value: 'x', effect: 'Never' } },
+      `${path}.operator: Invalid value: "x": value must be empty when \`operator\` is 'Exists'`,
+      `${path}.effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"`,
     ],
     [
-      { [one]: { key: 'a', operator: 'Odd' } },
-      `${one}.operator: Unsupported value: "Odd": supported values: "Equal", "Exists"`,
+      { [path]: { key: 'a', operator: 'Odd' } },
+      `${path}.operator: Unsupported value: "Odd": supported values: "Equal", "Exists"`,
     ],
     [
-      { [one]: { key: 'a', value: 'b c' } },
-      expect.stringContaining(`${one}.operator: Invalid value: "b c": a valid label must be`),
+      { [path]: { key: 'a', value: 'b c' } },
+      expect.stringContaining(`${path}.operator: Invalid value: "b c": a valid label must be`),
     ],
   ]);
 });

@@ -119,8 +119,8 @@ export function* validateProjectedVolume(
   { rules }: { rules: PodRules },
 ): Generator<void, FieldError[]> {
   const paths = new Set<string>();
-  const ofSources = yield* eachError(source.sources ?? [], (one, index) =>
-    validateProjection(one, { path, index, paths, rules }),
+  const ofSources = yield* eachError(source.sources ?? [], (projection, index) =>
+    validateProjection(projection, { path, index, paths, rules }),
   );
   return [...validateMode(source, path, 'defaultMode'), ...ofSources];
 }

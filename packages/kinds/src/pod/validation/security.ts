@@ -40,7 +40,10 @@ import type { PodRules } from '../rules.ts';
  */
 export function validateHostProcesses(spec: Stored<PodSpec>, path: string): FieldError[] {
   const ofPod = hostProcess(spec);
-  if (ofPod === undefined && !containersOf(spec).some((one) => hostProcess(one) !== undefined)) {
+  if (
+    ofPod === undefined &&
+    !containersOf(spec).some((container) => hostProcess(container) !== undefined)
+  ) {
     return [];
   }
   const errors: FieldError[] = [];

@@ -223,8 +223,8 @@ function* validateReferences(spec: Stored<PodSpec>, path: string): Generator<voi
     ...validateRange(spec, path, 'activeDeadlineSeconds', [1, deadlineSecondsMax]),
     ...name('hostname', dnsLabel),
     ...name('subdomain', dnsLabel),
-    ...(yield* eachError(spec.tolerations ?? [], (one, index) =>
-      validateToleration(one, `${path}.tolerations[${index}]`),
+    ...(yield* eachError(spec.tolerations ?? [], (toleration, index) =>
+      validateToleration(toleration, `${path}.tolerations[${index}]`),
     )),
     ...(yield* validateHostAliases(spec, `${path}.hostAliases`)),
     ...name('priorityClassName', dnsSubdomain),

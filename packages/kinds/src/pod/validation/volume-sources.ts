@@ -383,7 +383,7 @@ export function* validateSource(
   const ordered =
     sourceNames.length === 1
       ? sourceNames
-      : Object.keys(sources).filter((one) => sourceNames.includes(one));
+      : Object.keys(sources).filter((member) => sourceNames.includes(member));
   const all: FieldError[] = [];
   for (const [index, name] of ordered.entries()) {
     const source = objectAt(volume, name) ?? {};

@@ -95,7 +95,8 @@ function validateClaimName(
 const pairsOf = (
   list: readonly Stored<VolumeDevice | VolumeMount>[],
   member: string,
-): ReadonlyMap<string, string> => new Map(list.map((one) => [one.name ?? '', textAt(one, member)]));
+): ReadonlyMap<string, string> =>
+  new Map(list.map((item) => [item.name ?? '', textAt(item, member)]));
 
 /** Validates the mounts of a container against the volumes of the pod, in steps. */
 export function* validateMounts(
@@ -213,14 +214,14 @@ export function* validateDevices(
 function validateDevice(
   device: Stored<VolumeDevice>,
   field: string,
-  others: {
+  context: {
     mounts: ReadonlyMap<string, string>;
     mountPaths: ReadonlySet<string>;
     seen: { names: Set<string>; paths: Set<string> };
     volumes: Volumes;
   },
 ): FieldError[] {
-  const { mounts, mountPaths, seen, volumes } = others;
+  const { mounts, mountPaths, seen, volumes } = context;
   const [name, path] = [device.name ?? '', device.devicePath ?? ''];
   const errors: FieldError[] = [];
   const refuseName = (detail: string) => errors.push(invalid(`${field}.name`, name, detail));
