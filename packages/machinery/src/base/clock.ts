@@ -182,18 +182,18 @@ export class Deadlines {
     this.#clock = clock;
   }
 
-  add(one: DeadlineEntry): void {
-    one.place = this.#open.push(one) - 1;
+  add(entry: DeadlineEntry): void {
+    entry.place = this.#open.push(entry) - 1;
     this.#scanTimer ??= this.#clock.every(precisionMs, this.#scan);
   }
 
   /** Does nothing for an entry that is not listed. */
-  remove(one: DeadlineEntry): void {
-    const { place } = one;
+  remove(entry: DeadlineEntry): void {
+    const { place } = entry;
     if (place < 0) return;
-    one.place = -1;
+    entry.place = -1;
     const last = this.#open.pop() as DeadlineEntry;
-    if (last === one) return;
+    if (last === entry) return;
     this.#open[place] = last;
     last.place = place;
   }
@@ -205,11 +205,11 @@ export class Deadlines {
       return;
     }
     const now = this.#clock.monotonic();
-    for (const one of this.#open.filter(({ dueMs }) => dueMs <= now)) {
+    for (const entry of this.#open.filter(({ dueMs }) => dueMs <= now)) {
       // An earlier entry's `expire` may have removed it.
-      if (one.place < 0) continue;
-      this.remove(one);
-      one.expire();
+      if (entry.place < 0) continue;
+      this.remove(entry);
+      entry.expire();
     }
   };
 }
@@ -308,56 +308,56 @@ export class MovableClock implements Clock {
       this.#runDue();
       for (let turn = 0; turn < turnsAfterStep; turn += 1) await nextTurn();
     }
-    for (const one of this.#pending) this.#arm(one);
+    for (const timer of this.#pending) this.#arm(timer);
   }
 
   #add(options: { delayMs: number; task: () => void; periodMs: number | undefined }): Timer {
     const { delayMs, periodMs } = options;
     const task = contained({ where: 'timer' }, options.task);
-    const one: Pending = {
+    const timer: Pending = {
       task,
       periodMs,
       dueMs: this.monotonic() + Math.max(delayMs, 0),
       handle: undefined,
     };
-    this.#pending.add(one);
-    this.#arm(one);
+    this.#pending.add(timer);
+    this.#arm(timer);
     const stop = () => {
-      this.#pending.delete(one);
-      one.handle?.stop();
+      this.#pending.delete(timer);
+      timer.handle?.stop();
     };
     return { stop };
   }
 
-  #arm(one: Pending): void {
-    one.handle?.stop();
-    const delayMs = Math.min(Math.max(one.dueMs - this.monotonic(), 0), delayMsMax);
-    one.handle = this.#host.after(delayMs, () => this.#elapsed(one));
+  #arm(timer: Pending): void {
+    timer.handle?.stop();
+    const delayMs = Math.min(Math.max(timer.dueMs - this.monotonic(), 0), delayMsMax);
+    timer.handle = this.#host.after(delayMs, () => this.#elapsed(timer));
   }
 
-  #elapsed(one: Pending): void {
+  #elapsed(timer: Pending): void {
     // Timers have millisecond resolution and may fire a fraction early.
-    if (one.dueMs - this.monotonic() >= 1) this.#arm(one);
-    else this.#fire(one);
+    if (timer.dueMs - this.monotonic() >= 1) this.#arm(timer);
+    else this.#fire(timer);
   }
 
-  #fire(one: Pending): void {
-    if (one.periodMs === undefined) {
-      this.#pending.delete(one);
-      one.handle?.stop();
+  #fire(timer: Pending): void {
+    if (timer.periodMs === undefined) {
+      this.#pending.delete(timer);
+      timer.handle?.stop();
     } else {
-      one.dueMs = Math.max(one.dueMs + one.periodMs, this.monotonic());
-      this.#arm(one);
+      timer.dueMs = Math.max(timer.dueMs + timer.periodMs, this.monotonic());
+      this.#arm(timer);
     }
-    one.task();
+    timer.task();
   }
 
   #runDue(): void {
     const now = this.monotonic();
     const due = [...this.#pending].filter(({ dueMs }) => dueMs <= now);
     // A task may stop another one that is due.
-    for (const one of due.sort((a, b) => a.dueMs - b.dueMs)) {
-      if (this.#pending.has(one)) this.#fire(one);
+    for (const timer of due.sort((a, b) => a.dueMs - b.dueMs)) {
+      if (this.#pending.has(timer)) this.#fire(timer);
     }
   }
 }

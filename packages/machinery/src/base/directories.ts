@@ -13,7 +13,7 @@ const openAsync = promisify(open);
 export function makeDirectories(path: string, mode = 0o777): void {
   const missing: string[] = [];
   for (let at = resolve(path); !exists(at); at = dirname(at)) missing.unshift(at);
-  for (const one of missing) createDirectory(one, mode);
+  for (const directory of missing) createDirectory(directory, mode);
   if (missing.length === 0) checkDirectory(path);
 }
 

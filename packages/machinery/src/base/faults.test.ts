@@ -44,7 +44,7 @@ test('TRUST-1: a listener that throws ends its source and is reported', () => {
 test('TRUST-1: a fault on one connection does not end the listening server', () => {
   const server = new Source();
   const connection = new Source();
-  const end = (one: Source) => one.destroy();
+  const end = (source: Source) => source.destroy();
   listenEach(server, 'connection', { where: 'http1', run: (_one: Source) => fail(), end });
   server.emit('connection', connection);
   expect([server.destroyed, connection.destroyed, faults.length]).toEqual([0, 1, 1]);

@@ -170,8 +170,8 @@ export function listenEach<Args extends readonly unknown[]>(
 ): void {
   const { where, run } = options;
   const end = (_error: unknown, ...args: Args) => options.end(...args);
-  const each: (...args: never) => void = containedEach({ where, end }, run);
-  source.on(event, each as (...args: unknown[]) => void);
+  const listener: (...args: never) => void = containedEach({ where, end }, run);
+  source.on(event, listener as (...args: unknown[]) => void);
 }
 
 /**

@@ -26,8 +26,8 @@ export function parseWebSocketProtocols(header: string | undefined): {
  * @param coding in lower case
  */
 export function acceptsCoding(accepted: string, coding: string): boolean {
-  return accepted.split(',').some((one) => {
-    const [name = '', ...parameters] = one.split(';').map((part) => part.trim().toLowerCase());
+  return accepted.split(',').some((item) => {
+    const [name = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase());
     return name === coding && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
   });
 }

@@ -47,14 +47,14 @@ export function firstByName<Item>(
 /** Returns the largest number. Unlike `Math.max(...)`, accepts any number of them. */
 export function largest(first: number, others: Iterable<number>): number {
   let best = first;
-  for (const one of others) if (one > best) best = one;
+  for (const number of others) if (number > best) best = number;
   return best;
 }
 
 /** Returns the smallest number. Unlike `Math.min(...)`, accepts any number of them. */
 export function smallest(first: number, others: Iterable<number>): number {
   let best = first;
-  for (const one of others) if (one < best) best = one;
+  for (const number of others) if (number < best) best = number;
   return best;
 }
 
@@ -82,15 +82,15 @@ export function* sortSteps<Item>(
 }
 
 function* mergeRuns<Item>(
-  one: readonly Item[],
-  other: readonly Item[],
+  left: readonly Item[],
+  right: readonly Item[],
   compare: (left: Item, right: Item) => number,
 ): Generator<void, Item[]> {
   const merged: Item[] = [];
-  let right = 0;
-  for (const item of one) {
-    for (; right < other.length; right += 1) {
-      const earlier = itemAt(other, right);
+  let rightAt = 0;
+  for (const item of left) {
+    for (; rightAt < right.length; rightAt += 1) {
+      const earlier = itemAt(right, rightAt);
       if (compare(item, earlier) <= 0) break;
       merged.push(earlier);
       if (merged.length % runLength === 0) yield;
@@ -98,6 +98,6 @@ function* mergeRuns<Item>(
     merged.push(item);
     if (merged.length % runLength === 0) yield;
   }
-  appendAll(merged, other.slice(right));
+  appendAll(merged, right.slice(rightAt));
   return merged;
 }

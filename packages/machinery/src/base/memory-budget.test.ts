@@ -70,13 +70,13 @@ describe('TRUST-4: a memory budget', () => {
 
   test('transfers an account to its authenticated user', () => {
     const { open } = budgetOf1000();
-    const one = open('address');
-    const other = open('address');
-    one.charge('requests', 600);
-    other.charge('requests', 190);
-    one.transferTo('user');
-    expect(other.admits(20)).toBe(true);
-    expect(one.admits(20)).toBe(false);
+    const first = open('address');
+    const second = open('address');
+    first.charge('requests', 600);
+    second.charge('requests', 190);
+    first.transferTo('user');
+    expect(second.admits(20)).toBe(true);
+    expect(first.admits(20)).toBe(false);
   });
 
   test('charges a shared object once until its last holder releases it', () => {

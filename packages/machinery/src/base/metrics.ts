@@ -296,9 +296,9 @@ function createFamily<Series>(
     lines() {
       if (series.size === 0) return '';
       const lines = [`# HELP ${name} ${helpOf(definition)}\n`, `# TYPE ${name} ${type}\n`];
-      for (const one of series.values()) {
-        for (const [suffix, more, value] of one.series.samples()) {
-          const all = [one.labels, more].filter((part) => part !== '').join(',');
+      for (const entry of series.values()) {
+        for (const [suffix, more, value] of entry.series.samples()) {
+          const all = [entry.labels, more].filter((part) => part !== '').join(',');
           lines.push(`${name}${suffix}${all === '' ? '' : `{${all}}`} ${formatNumber(value)}\n`);
         }
       }

@@ -96,7 +96,7 @@ function checkReads(
   const key = `k${Math.floor(random() * 2500)}`;
   const keys = [...model.keys()].sort();
   expect(orderedMapGet(map, key)).toBe(model.get(key));
-  expect(orderedMapRank(map, key)).toBe(keys.filter((one) => one < key).length);
+  expect(orderedMapRank(map, key)).toBe(keys.filter((candidate) => candidate < key).length);
   const from = Math.floor(random() * keys.length);
   const to = from + Math.floor(random() * 200);
   expect([...orderedMapValues(map, { from, to })]).toEqual(sortedValues(model).slice(from, to));

@@ -166,7 +166,7 @@ export function notSupported(
   show: (value: JsonValue | undefined) => string = showInvalid,
 ): FieldError {
   return new LazyError('FieldValueNotSupported', field, () => {
-    const list = allowed.map((one) => JSON.stringify(one)).join(', ');
+    const list = allowed.map((allowedValue) => JSON.stringify(allowedValue)).join(', ');
     return `Unsupported value: ${show(value)}: supported values: ${list}`;
   });
 }

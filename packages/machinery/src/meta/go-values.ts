@@ -10,15 +10,15 @@ function utf8Weight(unit: number): number {
 }
 
 /** Compares strings by their UTF-8 bytes, as Go does. */
-export function compareText(one: string, other: string): number {
-  if (one === other) return 0;
-  const length = Math.min(one.length, other.length);
+export function compareText(left: string, right: string): number {
+  if (left === right) return 0;
+  const length = Math.min(left.length, right.length);
   for (let at = 0; at < length; at += 1) {
-    const left = one.charCodeAt(at);
-    const right = other.charCodeAt(at);
-    if (left !== right) return utf8Weight(left) - utf8Weight(right);
+    const leftCode = left.charCodeAt(at);
+    const rightCode = right.charCodeAt(at);
+    if (leftCode !== rightCode) return utf8Weight(leftCode) - utf8Weight(rightCode);
   }
-  return one.length - other.length;
+  return left.length - right.length;
 }
 
 /**

@@ -180,8 +180,8 @@ function valuesAt(
   let values: readonly JsonValue[] = [value];
   for (const step of steps) {
     const next: JsonValue[] = [];
-    for (const one of values) {
-      const found = applyStep(step, one, mode);
+    for (const node of values) {
+      const found = applyStep(step, node, mode);
       if (found === undefined && mode === 'strict') return undefined;
       appendAll(next, found ?? []);
       if (mode === 'strict' && next.length > strictValuesMax) return undefined;
@@ -219,7 +219,7 @@ function memberOf(value: JsonValue, name: string): readonly JsonValue[] {
 
 function contents(value: JsonValue): readonly JsonValue[] {
   if (Array.isArray(value)) return value;
-  return isObject(value) ? Object.values(value).filter((one) => one !== undefined) : [];
+  return isObject(value) ? Object.values(value).filter((child) => child !== undefined) : [];
 }
 
 function descendants(value: JsonValue): JsonValue[] {
@@ -249,7 +249,7 @@ function unionOf(
   mode: JsonPathMode,
 ): readonly JsonValue[] | undefined {
   const all = paths.map((path) => valuesAt(path, value, mode));
-  return all.some((one) => one === undefined) ? undefined : all.flatMap((one) => one ?? []);
+  return all.some((found) => found === undefined) ? undefined : all.flatMap((found) => found ?? []);
 }
 
 function filterItems(

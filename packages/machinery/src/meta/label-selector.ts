@@ -84,7 +84,7 @@ function addTo(plan: KeyPlan, { operator, values }: LabelRequirement): void {
     case '!=':
     case 'notin':
       plan.excluded ??= new Set();
-      for (const one of values) plan.excluded.add(one);
+      for (const excludedValue of values) plan.excluded.add(excludedValue);
       return;
     case '!':
       plan.isForbidden = true;
@@ -94,7 +94,9 @@ function addTo(plan: KeyPlan, { operator, values }: LabelRequirement): void {
     case 'in': {
       const before = plan.allowed;
       const own = operator === 'in' ? values : [value];
-      plan.allowed = new Set(before === undefined ? own : own.filter((one) => before.has(one)));
+      plan.allowed = new Set(
+        before === undefined ? own : own.filter((allowedValue) => before.has(allowedValue)),
+      );
       break;
     }
     case 'gt':

@@ -10,10 +10,17 @@ const reference = (name: string, uid: string, more: object = {}) => ({
 });
 
 test('META-7: only references that are equal in all members are duplicates', () => {
-  const [one, other] = [reference('a', 'u'), reference('b', 'u')];
+  const [first, second] = [reference('a', 'u'), reference('b', 'u')];
   const controlling = reference('a', 'u', { controller: true });
-  const reordered = Object.fromEntries(Object.entries(controlling).reverse()) as typeof one;
-  const references = [one, reference('c', JSON.stringify(one)), other, controlling, one, reordered];
+  const reordered = Object.fromEntries(Object.entries(controlling).reverse()) as typeof first;
+  const references = [
+    first,
+    reference('c', JSON.stringify(first)),
+    second,
+    controlling,
+    first,
+    reordered,
+  ];
   const { kept, duplicateUids } = dedupOwnerReferences(references);
   expect(kept).toEqual(references.slice(0, 4));
   expect(duplicateUids).toEqual(['u', 'u']);

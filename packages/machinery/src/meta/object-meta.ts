@@ -392,7 +392,9 @@ function validateGrace(meta: ObjectMeta, old: ObjectMeta, path: string): FieldEr
 function validateNoNewFinalizers(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {
   if (old.deletionTimestamp === undefined) return none;
   const oldFinalizers = new Set(old.finalizers ?? []);
-  const added = [...new Set(meta.finalizers ?? [])].filter((one) => !oldFinalizers.has(one)).sort();
+  const added = [...new Set(meta.finalizers ?? [])]
+    .filter((finalizer) => !oldFinalizers.has(finalizer))
+    .sort();
   if (added.length === 0) return [];
   const why =
     'no new finalizers can be added if the object is being deleted, ' +

@@ -138,7 +138,7 @@ export function roundToThousandths(text: string): string {
 
 /** Sums amounts and prints the result in the format of the first nonzero one. */
 export function sumQuantities(amounts: readonly Quantity[]): Quantity {
-  const nano = amounts.reduce((sum, one) => sum + one.nano, 0n);
+  const nano = amounts.reduce((sum, amount) => sum + amount.nano, 0n);
   const { text = '0' } = amounts.find((amount) => amount.nano !== 0n) ?? {};
   return { nano, text: print(nano, formatOf(text)) };
 }

@@ -116,7 +116,7 @@ function scan(text: string): Token[] {
     blank.lastIndex = at;
     blank.exec(text);
     at = blank.lastIndex;
-    const symbol = symbols.find((one) => text.startsWith(one, at));
+    const symbol = symbols.find((candidate) => text.startsWith(candidate, at));
     word.lastIndex = at;
     const token = symbol ?? word.exec(text)?.[0];
     if (token === undefined) break;

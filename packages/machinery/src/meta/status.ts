@@ -176,9 +176,9 @@ function renderErrors(errors: readonly FieldError[]): {
 } {
   const shown: RenderedError[] = [];
   const { omitted } = boundedList(errors, (error) => {
-    const one = renderError(error);
-    shown.push(one);
-    return one.line + one.line;
+    const rendered = renderError(error);
+    shown.push(rendered);
+    return rendered.line + rendered.line;
   });
   return { shown: shown.slice(0, errors.length - omitted), omitted };
 }
