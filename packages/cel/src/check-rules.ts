@@ -117,11 +117,11 @@ class CostBudget {
 
   errors(path: string): readonly FieldError[] {
     if (this.#total <= schemaCostMax) return [];
-    const each =
+    const detail =
       'contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema';
     const what = 'x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema';
     return [
-      ...this.#dearest.map(({ field }) => forbiddenField(field, each)),
+      ...this.#dearest.map(({ field }) => forbiddenField(field, detail)),
       forbiddenField(path, overBudget(what, this.#total, schemaCostMax)),
     ];
   }

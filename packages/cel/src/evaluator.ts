@@ -400,9 +400,9 @@ class Compiler implements Compiles {
     }
     const decides = name === '_||_';
     return function* (frame) {
-      const one = yield* outcomeSteps(first, frame);
-      if (one === decides) return one;
-      return undecided([one, yield* outcomeSteps(second, frame)], { decides });
+      const firstOutcome = yield* outcomeSteps(first, frame);
+      if (firstOutcome === decides) return firstOutcome;
+      return undecided([firstOutcome, yield* outcomeSteps(second, frame)], { decides });
     };
   }
 
@@ -475,7 +475,9 @@ class Compiler implements Compiles {
     let fitting = this.#fittingOverloads.get(key);
     if (fitting === undefined) {
       const all = this.#environment.functions.get(name) ?? [];
-      fitting = all.filter((one) => one.isMember === isMember && one.params.length === count);
+      fitting = all.filter(
+        (overload) => overload.isMember === isMember && overload.params.length === count,
+      );
       this.#fittingOverloads.set(key, fitting);
     }
     return fitting;
@@ -643,9 +645,9 @@ function callWork(call: Call): Work {
 /** `&&` and `||`: a deciding operand absorbs a failure of the other one. */
 function logicStep(left: Step, right: Step, at: { decides: boolean }): Step {
   return (frame) => {
-    const one = outcome(left, frame);
-    if (one === at.decides) return one;
-    return undecided([one, outcome(right, frame)], at);
+    const leftOutcome = outcome(left, frame);
+    if (leftOutcome === at.decides) return leftOutcome;
+    return undecided([leftOutcome, outcome(right, frame)], at);
   };
 }
 

@@ -111,8 +111,8 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
   const body = compiler.work(expr.body, inner);
   const { start, takesFailures } = foldOf(expr.name);
   const slot = scope.length;
-  const inPiece = takesFailures ? outcome : (one: Step, frame: Frame) => one(frame);
-  const inSteps = takesFailures ? outcomeSteps : (one: Work, frame: SteppedFrame) => one(frame);
+  const inPiece = takesFailures ? outcome : (run: Step, frame: Frame) => run(frame);
+  const inSteps = takesFailures ? outcomeSteps : (run: Work, frame: SteppedFrame) => run(frame);
   const { length: variables } = expr.variables;
   return function* (frame) {
     const elements = yield* range(frame);
@@ -139,14 +139,14 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
 function walk(
   range: Value,
   at: { readonly frame: Frame; readonly slot: number; readonly variables: number },
-  each: (first: Value) => 'stop' | undefined,
+  visit: (first: Value) => 'stop' | undefined,
 ): void {
   const { frame, slot, variables } = at;
   const step = (first: Value, second: Value | undefined) => {
     frame.spend(1);
     frame.slots[slot] = first;
     if (second !== undefined) frame.slots[slot + 1] = second;
-    return each(first);
+    return visit(first);
   };
   if (range instanceof List) {
     let index = 0n;

@@ -95,7 +95,7 @@ function membersOf(schema: Schema): ReadonlyMap<string, string> {
   if (cachedNames !== undefined) return cachedNames;
   const names = new Map<string, string>();
   for (const name of schema.properties?.keys() ?? []) {
-    for (const one of namesOf(name)) names.set(one, name);
+    for (const alias of namesOf(name)) names.set(alias, name);
   }
   escapes.set(schema, names);
   return names;

@@ -81,8 +81,8 @@ describe('a long expression is compiled in steps', () => {
   test('the cost is that of the same expression in one piece', () => {
     const source = (count: number) => `[${repeated('self.a + 1 == x', count)}].all(b, b)`;
     const costOf = (count: number) => compile(source(count), environment).costMax(undefined);
-    const each = costOf(11) - costOf(10);
-    expect(costOf(2000)).toBe(costOf(10) + 1990 * each);
+    const costPerItem = costOf(11) - costOf(10);
+    expect(costOf(2000)).toBe(costOf(10) + 1990 * costPerItem);
   });
 });
 

@@ -213,7 +213,7 @@ describe('a search takes no longer than a text and a long part of it', () => {
 
 test('TRUST-2: a function does not search a text of any length', () => {
   const text = `'${'a'.repeat(30_000)}'`;
-  const twice = (one: string) => `[${one}].map(t, t + t)[0]`;
+  const twice = (item: string) => `[${item}].map(t, t + t)[0]`;
   const { atOnce } = outcomesOf(`${twice(twice(twice(text)))}.find('b') == 'b'`);
   expect(atOnce.error?.message).toMatch(/a text has more than 200000 characters$/);
   expect(outcomesOf(`${twice(twice(text))}.find('b') == 'b'`).atOnce.value).toBe(false);

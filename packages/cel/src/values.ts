@@ -244,27 +244,27 @@ const memberSteps = 5;
  * `==`: compares numbers by value and everything else within its type. Fails only if `tally`
  * throws. A list that occurs many times in a value is compared as often.
  */
-export function equals(one: Value, other: Value, tally?: Tally): boolean {
-  if (typeof one === 'string' || typeof one === 'boolean' || one === null) return one === other;
-  const left = numeric(one);
-  if (left !== undefined) {
-    const right = numeric(other);
-    return right !== undefined && compareNumbers(left, right) === 0;
+export function equals(left: Value, right: Value, tally?: Tally): boolean {
+  if (typeof left === 'string' || typeof left === 'boolean' || left === null) return left === right;
+  const leftNumber = numeric(left);
+  if (leftNumber !== undefined) {
+    const rightNumber = numeric(right);
+    return rightNumber !== undefined && compareNumbers(leftNumber, rightNumber) === 0;
   }
-  if (one instanceof List) return other instanceof List && listsEqual(one, other, tally);
-  if (isMapValue(one)) return isMapValue(other) && mapsEqual(one, other, tally);
-  if (one instanceof Uint8Array) {
-    return other instanceof Uint8Array && Buffer.compare(one, other) === 0;
+  if (left instanceof List) return right instanceof List && listsEqual(left, right, tally);
+  if (isMapValue(left)) return isMapValue(right) && mapsEqual(left, right, tally);
+  if (left instanceof Uint8Array) {
+    return right instanceof Uint8Array && Buffer.compare(left, right) === 0;
   }
-  if (one instanceof Timestamp) return other instanceof Timestamp && one.nanos === other.nanos;
-  if (one instanceof Duration) return other instanceof Duration && one.nanos === other.nanos;
-  if (one instanceof TypeValue) return other instanceof TypeValue && one.name === other.name;
-  if (one instanceof Opaque) {
-    return other instanceof Opaque && one.type === other.type && one.key === other.key;
+  if (left instanceof Timestamp) return right instanceof Timestamp && left.nanos === right.nanos;
+  if (left instanceof Duration) return right instanceof Duration && left.nanos === right.nanos;
+  if (left instanceof TypeValue) return right instanceof TypeValue && left.name === right.name;
+  if (left instanceof Opaque) {
+    return right instanceof Opaque && left.type === right.type && left.key === right.key;
   }
-  if (!(one instanceof Optional) || !(other instanceof Optional)) return false;
-  if (one.value === undefined || other.value === undefined) return one.value === other.value;
-  return equals(one.value, other.value, tally);
+  if (!(left instanceof Optional) || !(right instanceof Optional)) return false;
+  if (left.value === undefined || right.value === undefined) return left.value === right.value;
+  return equals(left.value, right.value, tally);
 }
 
 function listsEqual(left: List, right: List, tally?: Tally): boolean {
@@ -302,24 +302,27 @@ export interface ComparisonPace {
 
 /** `equals` in steps (TRUST-2). */
 export function* equalsSteps(
-  one: Value,
-  other: Value,
+  left: Value,
+  right: Value,
   pace: ComparisonPace,
 ): Generator<void, boolean> {
-  if (one instanceof Optional && other instanceof Optional) {
-    if (one.value === undefined || other.value === undefined) return one.value === other.value;
-    return yield* equalsSteps(one.value, other.value, pace);
+  if (left instanceof Optional && right instanceof Optional) {
+    if (left.value === undefined || right.value === undefined) return left.value === right.value;
+    return yield* equalsSteps(left.value, right.value, pace);
   }
-  if (one instanceof List && other instanceof List) return yield* listsEqualSteps(one, other, pace);
-  if (!isMapValue(one) || !isMapValue(other)) return equals(one, other, pace.tally);
-  if (one.size !== other.size) return false;
+  if (left instanceof List && right instanceof List)
+    return yield* listsEqualSteps(left, right, pace);
+  if (!isMapValue(left) || !isMapValue(right)) return equals(left, right, pace.tally);
+  if (left.size !== right.size) return false;
   pace.tally(1, memberSteps);
-  for (const pair of pairsOf(one, other, pace.tally)) {
+  for (const pair of pairsOf(left, right, pace.tally)) {
     pace.tally(1, memberSteps);
     if (pace.isStepOver()) yield;
     if (pair === undefined) return false;
-    const [left, right] = pair;
-    const isEqual = isScalar(left) ? equals(left, right) : yield* equalsSteps(left, right, pace);
+    const [leftMember, rightMember] = pair;
+    const isEqual = isScalar(leftMember)
+      ? equals(leftMember, rightMember)
+      : yield* equalsSteps(leftMember, rightMember, pace);
     if (!isEqual) return false;
   }
   return true;
@@ -414,24 +417,26 @@ function addTo(index: Map<string, Value[]>, item: Value, kind: ListKind): void {
 }
 
 /** A negative, zero, or positive number; undefined if the values are not ordered. */
-export function compare(one: Value, other: Value): number | undefined {
-  const left = numeric(one);
-  const right = numeric(other);
-  if (left !== undefined && right !== undefined) return compareNumbers(left, right);
-  if (typeof one === 'string' && typeof other === 'string') return compareText(one, other);
-  if (typeof one === 'boolean' && typeof other === 'boolean') return Number(one) - Number(other);
-  if (one instanceof Uint8Array && other instanceof Uint8Array) return Buffer.compare(one, other);
-  if (one instanceof Timestamp && other instanceof Timestamp) return order(one.nanos, other.nanos);
-  if (one instanceof Duration && other instanceof Duration) return order(one.nanos, other.nanos);
+export function compare(left: Value, right: Value): number | undefined {
+  const leftNumber = numeric(left);
+  const rightNumber = numeric(right);
+  if (leftNumber !== undefined && rightNumber !== undefined)
+    return compareNumbers(leftNumber, rightNumber);
+  if (typeof left === 'string' && typeof right === 'string') return compareText(left, right);
+  if (typeof left === 'boolean' && typeof right === 'boolean') return Number(left) - Number(right);
+  if (left instanceof Uint8Array && right instanceof Uint8Array) return Buffer.compare(left, right);
+  if (left instanceof Timestamp && right instanceof Timestamp)
+    return order(left.nanos, right.nanos);
+  if (left instanceof Duration && right instanceof Duration) return order(left.nanos, right.nanos);
   return undefined;
 }
 
 /** Compares an integer with a double after rounding to the nearest double, as cel-go does. */
-function compareNumbers(one: bigint | number, other: bigint | number): number {
-  if (typeof one === 'bigint' && typeof other === 'bigint') return order(one, other);
-  const [left, right] = [Number(one), Number(other)];
-  if (Number.isNaN(left) || Number.isNaN(right)) return Number.NaN;
-  return left < right ? -1 : left === right ? 0 : 1;
+function compareNumbers(left: bigint | number, right: bigint | number): number {
+  if (typeof left === 'bigint' && typeof right === 'bigint') return order(left, right);
+  const [leftDouble, rightDouble] = [Number(left), Number(right)];
+  if (Number.isNaN(leftDouble) || Number.isNaN(rightDouble)) return Number.NaN;
+  return leftDouble < rightDouble ? -1 : leftDouble === rightDouble ? 0 : 1;
 }
 
 const order = (left: bigint, right: bigint) => (left < right ? -1 : left === right ? 0 : 1);

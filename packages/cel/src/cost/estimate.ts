@@ -174,10 +174,10 @@ const addressSize: Range = { min: 4, max: 16 };
 
 const holding =
   (extra: Range): Estimate =>
-  ({ overload, args: [other] }) => {
+  ({ overload, args: [argument] }) => {
     const compared = plus(scaled(plus(addressSize, addressSize), perCharacter), extra);
-    const isParsed = overload.params[1]?.name === 'string' && other !== undefined;
-    return { cost: isParsed ? plus(compared, scaled(other.size, perCharacter)) : compared };
+    const isParsed = overload.params[1]?.name === 'string' && argument !== undefined;
+    return { cost: isParsed ? plus(compared, scaled(argument.size, perCharacter)) : compared };
   };
 
 /** Maximum length of a named format's pattern, characters. */
@@ -189,9 +189,9 @@ const validating: Estimate = ({ args: [text] }) => {
   return { cost: scaled(reading, formatPatternMax * perPatternCharacter) };
 };
 
-const adding: Estimate = ({ overload, args: [one, other] }) => {
-  if (one === undefined || other === undefined) return undefined;
-  const size = plus(one.size, other.size);
+const adding: Estimate = ({ overload, args: [left, right] }) => {
+  if (left === undefined || right === undefined) return undefined;
+  const size = plus(left.size, right.size);
   const [type] = overload.params;
   if (type?.name === 'list') return { cost: free, size };
   return isText(type) ? { cost: scaled(size, perCharacter), size } : undefined;
@@ -212,15 +212,15 @@ const ofFixedSize = new Set(['net.IP', 'net.CIDR', 'kubernetes.Quantity', 'kuber
 const formatSizeMax = 64;
 
 const equality: Estimate = ({ args }) => {
-  const [one, other] = args;
-  const name = one?.type?.name ?? '';
-  if (name !== other?.type?.name) return comparing(args);
+  const [left, right] = args;
+  const name = left?.type?.name ?? '';
+  if (name !== right?.type?.name) return comparing(args);
   if (ofFixedSize.has(name)) return { cost: free };
   if (name === 'kubernetes.NamedFormat') {
     return { cost: scaled({ min: 1, max: formatSizeMax }, perCharacter) };
   }
   if (name !== 'kubernetes.URL') return comparing(args);
-  return { cost: scaled({ min: 1, max: other?.size.max ?? 1 }, perCharacter) };
+  return { cost: scaled({ min: 1, max: right?.size.max ?? 1 }, perCharacter) };
 };
 
 const inequality: Estimate = ({ args }) => comparing(args);
@@ -279,10 +279,10 @@ const pairing: Estimate = ({ target }) => {
 
 const comparingSets =
   (factor: number): Estimate =>
-  ({ args: [one, other] }) =>
-    one === undefined || other === undefined
+  ({ args: [left, right] }) =>
+    left === undefined || right === undefined
       ? undefined
-      : { cost: plus(scaled(times(one.size, other.size), factor), free) };
+      : { cost: plus(scaled(times(left.size, right.size), factor), free) };
 
 /** `cidr.ip()` only reads a member. */
 const parsingAddress: Estimate = ({ overload, args: [text] }) =>
@@ -348,8 +348,8 @@ function conditional({ args, costs }: SizedCall): CallCost {
   const [condition, yes, no] = costs;
   const either = hull(yes ?? exactly(0), no ?? exactly(0));
   const cost = plus(condition ?? exactly(0), either);
-  const [, one, other] = args;
-  return one === undefined || other === undefined
+  const [, whenTrue, whenFalse] = args;
+  return whenTrue === undefined || whenFalse === undefined
     ? { cost }
-    : { cost, size: hull(one.size, other.size) };
+    : { cost, size: hull(whenTrue.size, whenFalse.size) };
 }

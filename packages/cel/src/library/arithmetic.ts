@@ -73,16 +73,16 @@ const addLists = seldomLong(
 );
 
 function* addSteps(args: readonly Value[], context: CallContext): Generator<void, Value> {
-  const [one, other] = [asList(args[0]), asList(args[1])];
-  const length = one.items.length + other.items.length;
+  const [left, right] = [asList(args[0]), asList(args[1])];
+  const length = left.items.length + right.items.length;
   context.spend(sizeCost(length));
   if (length > itemsMax) {
     throw new CelCostError(`operation cancelled: a list has more than ${itemsMax} items`);
   }
-  if (one.listKind !== undefined) return yield* unitedSteps(one, other, context);
+  if (left.listKind !== undefined) return yield* unitedSteps(left, right, context);
   countCopy(length, context);
   if (context.isStepOver()) yield;
-  return new List(one.items.concat(other.items));
+  return new List(left.items.concat(right.items));
 }
 
 function* unitedSteps(left: List, right: List, context: CallContext): Generator<void, List> {
@@ -226,18 +226,21 @@ const orders: readonly (readonly [string, (order: number) => boolean])[] = [
 ];
 const ordered = ['bool', 'string', 'bytes', 'timestamp', 'duration'].map((type) => [type, type]);
 const numbers = ['int', 'uint', 'double'];
-const pairs = [...ordered, ...numbers.flatMap((number) => numbers.map((other) => [number, other]))];
+const pairs = [
+  ...ordered,
+  ...numbers.flatMap((number) => numbers.map((second) => [number, second])),
+];
 
 const comparisons: Library = orders.flatMap(([name, holds]) =>
-  pairs.map(([one, other]) => {
-    const signature = `${name}(${one}, ${other}): bool`;
+  pairs.map(([leftType, rightType]) => {
+    const signature = `${name}(${leftType}, ${rightType}): bool`;
     const run = ([left = null, right = null]: readonly Value[]) => {
       const order = compare(left, right);
       if (order === undefined || Number.isNaN(order))
         throw new CelError('NaN values cannot be ordered');
       return holds(order);
     };
-    return [signature, one === 'string' ? oneStepEach(countTexts, run) : run] as const;
+    return [signature, leftType === 'string' ? oneStepEach(countTexts, run) : run] as const;
   }),
 );
 
@@ -296,13 +299,13 @@ const isIn = divided(function* ([item = null, list], context) {
   const { items } = asList(list);
   context.spend(items.length);
   const key = mapKey(item);
-  for (const other of items) {
+  for (const candidate of items) {
     context.work(1);
     if (context.isStepOver()) yield;
-    if (key !== undefined && itemKey(other, 'set') !== key) continue;
-    const isFound = isScalar(other)
-      ? context.equal(other, item)
-      : yield* context.equalSteps(other, item);
+    if (key !== undefined && itemKey(candidate, 'set') !== key) continue;
+    const isFound = isScalar(candidate)
+      ? context.equal(candidate, item)
+      : yield* context.equalSteps(candidate, item);
     if (isFound) return true;
   }
   return false;

@@ -70,14 +70,14 @@ export const quantities: Library = [
   [`${quantityType}.isInteger(): bool`, isInteger],
   [`${quantityType}.asApproximateFloat(): double`, ([value]) => Number(nano(value)) / 1e9],
   ...[quantityType, 'int'].flatMap(
-    (other) =>
+    (operand) =>
       [
         [
-          `${quantityType}.add(${other}): ${quantityType}`,
+          `${quantityType}.add(${operand}): ${quantityType}`,
           ([left, right]: readonly Value[]) => quantity(nano(left) + nano(right)),
         ],
         [
-          `${quantityType}.sub(${other}): ${quantityType}`,
+          `${quantityType}.sub(${operand}): ${quantityType}`,
           ([left, right]: readonly Value[]) => quantity(nano(left) - nano(right)),
         ],
       ] as const,
@@ -102,7 +102,7 @@ function normalizedSemver(text: string): string {
   const rest = text.replace(/^v/, '');
   const at = rest.search(/[-+]/);
   const [core, tail] = at < 0 ? [rest, ''] : [rest.slice(0, at), rest.slice(at)];
-  const numbers = core.split('.').map((one) => one.replace(/^0+(?=\d)/, ''));
+  const numbers = core.split('.').map((part) => part.replace(/^0+(?=\d)/, ''));
   while (numbers.length < 3) numbers.push('0');
   return numbers.join('.') + tail;
 }

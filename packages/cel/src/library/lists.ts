@@ -328,13 +328,13 @@ export const optionals: Library = [
   ],
   [
     'optional_type(V).or(optional_type(V)): optional_type(V)',
-    ([value = none, other = none]) => (inner(value) === undefined ? other : value),
+    ([value = none, alternative = none]) => (inner(value) === undefined ? alternative : value),
   ],
-  ['optional_type(V).orValue(V): V', ([value, other = null]) => fallback(value, other)],
+  ['optional_type(V).orValue(V): V', ([value, alternative = null]) => fallback(value, alternative)],
 ];
 
 /** The content of an optional may be null. */
-function fallback(value: Value | undefined, other: Value): Value {
+function fallback(value: Value | undefined, alternative: Value): Value {
   const content = inner(value);
-  return content === undefined ? other : content;
+  return content === undefined ? alternative : content;
 }

@@ -144,20 +144,20 @@ function masked(value: Block): Block {
 }
 
 const starts = (prefix4: string | undefined, prefix6: string | undefined) => {
-  const blocks = [prefix4, prefix6].filter((one) => one !== undefined).map(parseBlock);
-  return (one: Address) => blocks.some((candidate) => inBlock(candidate, one));
+  const blocks = [prefix4, prefix6].filter((prefix) => prefix !== undefined).map(parseBlock);
+  return (ip: Address) => blocks.some((candidate) => inBlock(candidate, ip));
 };
-const isUnspecified = (one: Address) => one.bits === 0n;
+const isUnspecified = (ip: Address) => ip.bits === 0n;
 const isLoopback = starts('127.0.0.0/8', '::1/128');
 const isMulticast = starts('224.0.0.0/4', 'ff00::/8');
-const isLinkLocalMulticast = (one: Address) =>
-  one.width === 32
-    ? one.bits >> 8n === 0xe00000n
-    : one.bits >> 120n === 0xffn && ((one.bits >> 112n) & 0xfn) === 2n;
+const isLinkLocalMulticast = (ip: Address) =>
+  ip.width === 32
+    ? ip.bits >> 8n === 0xe00000n
+    : ip.bits >> 120n === 0xffn && ((ip.bits >> 112n) & 0xfn) === 2n;
 const isLinkLocalUnicast = starts('169.254.0.0/16', 'fe80::/10');
-const isBroadcast = (one: Address) => one.width === 32 && one.bits === 0xffffffffn;
-const isGlobalUnicast = (one: Address) =>
-  ![isUnspecified, isLoopback, isMulticast, isLinkLocalUnicast, isBroadcast].some((is) => is(one));
+const isBroadcast = (ip: Address) => ip.width === 32 && ip.bits === 0xffffffffn;
+const isGlobalUnicast = (ip: Address) =>
+  ![isUnspecified, isLoopback, isMulticast, isLinkLocalUnicast, isBroadcast].some((is) => is(ip));
 
 const tests = {
   isUnspecified,

@@ -62,8 +62,8 @@ const refusals: Readonly<Record<string, (type: string) => string>> = {
 function cannotBecome(value: Value, type: string): CelError {
   const kind = kindOf(value);
   const refusal = Object.hasOwn(refusals, kind) ? refusals[kind] : undefined;
-  const other = kind === 'bool' ? 'bool' : `'${longTypeName(kind)}'`;
-  return new CelError(refusal?.(type) ?? `type conversion error from ${other} to '${type}'`);
+  const from = kind === 'bool' ? 'bool' : `'${longTypeName(kind)}'`;
+  return new CelError(refusal?.(type) ?? `type conversion error from ${from} to '${type}'`);
 }
 
 const signed = (bits: 32 | 64): Field => ({

@@ -67,7 +67,7 @@ function objectType(
   }
   for (const [member, property] of schema.properties ?? []) {
     const fieldType = typeOf(property.schema, `${name}.${member}`, inside);
-    if (fieldType !== undefined) for (const one of namesOf(member)) fields.set(one, fieldType);
+    if (fieldType !== undefined) for (const alias of namesOf(member)) fields.set(alias, fieldType);
   }
   return type;
 }

@@ -153,7 +153,7 @@ function objectType(schema: Schema, name: string): Type | undefined {
     const names = namesOf(member);
     if (names.length === 0) continue;
     const type = typeOfSchema(property.schema, `${name}.${names[0]}`);
-    if (type !== undefined) for (const one of names) fields.set(one, type);
+    if (type !== undefined) for (const alias of names) fields.set(alias, type);
   }
   return { name, args: [], fields };
 }
@@ -225,7 +225,9 @@ function stringSize(schema: Schema): DeclaredSize {
   }
   const { enum: allowed = [], maxLength } = schema.validation ?? {};
   if (maxLength !== undefined || allowed.length === 0) return textSize(schema);
-  const lengths = allowed.map((one) => (typeof one === 'string' ? Buffer.byteLength(one) : 0));
+  const lengths = allowed.map((value) =>
+    typeof value === 'string' ? Buffer.byteLength(value) : 0,
+  );
   const max = lengths.reduce((longest, length) => Math.max(longest, length));
   return { max, jsonBytesMin: 2 };
 }
@@ -260,7 +262,7 @@ function objectSize(schema: Schema): DeclaredSize {
   for (const [name, property] of schema.properties ?? []) {
     const size = declaredSize(property.schema);
     if (size === undefined) continue;
-    for (const one of namesOf(name)) fields.set(one, size);
+    for (const alias of namesOf(name)) fields.set(alias, size);
     if (!required.has(name) || resolved(property.schema).default !== undefined) continue;
     jsonBytesMin += Buffer.byteLength(name) + size.jsonBytesMin + 4;
   }

@@ -177,8 +177,8 @@ function assign(candidate: Type, target: Type, substitution: Substitution): bool
   if (left.name !== right.name) return false;
   if (left.name === 'type') return true;
   return left.args.every((arg, index) => {
-    const other = right.args[index];
-    return other === undefined || assign(arg, other, substitution);
+    const rightArg = right.args[index];
+    return rightArg === undefined || assign(arg, rightArg, substitution);
   });
 }
 
