@@ -62,12 +62,13 @@ export function mappedStore(store: Store, mapping: ValueMapping): Store {
     stored === undefined || stored.unreadable !== undefined
       ? stored
       : { ...stored, ...mapped(stored.value, stored.key) };
-  const event = (one: StoreEvent): StoreEvent => {
-    if (one.type !== 'put' || one.unreadable !== undefined || isMapped?.(one.hint)) return one;
-    const { hint, ...plain } = one;
+  const event = (original: StoreEvent): StoreEvent => {
+    if (original.type !== 'put' || original.unreadable !== undefined || isMapped?.(original.hint))
+      return original;
+    const { hint, ...plain } = original;
     if (hint instanceof WriteHint && hint.mapping === mapping)
       return { ...plain, value: hint.value, hint: hint.hint };
-    return { ...plain, ...mapped(one.value, one.key) };
+    return { ...plain, ...mapped(original.value, original.key) };
   };
   const toStored = (request: PutRequest): PutRequest =>
     write === undefined
@@ -82,9 +83,9 @@ export function mappedStore(store: Store, mapping: ValueMapping): Store {
     async range(request) {
       const result = await store.range(request);
       const records: StoredRecord[] = [];
-      for (const [at, one] of result.records.entries()) {
+      for (const [at, stored] of result.records.entries()) {
         if (at > 0 && at % recordsAtOnce === 0) await nextTurn();
-        records.push(record(one));
+        records.push(record(stored));
       }
       return { ...result, records };
     },
@@ -115,8 +116,11 @@ export function convertedStore(store: Store, convert: ConvertRecords): Store {
   const records = async (stored: readonly StoredRecord[]): Promise<StoredRecord[]> => {
     const readable = stored.filter(({ unreadable }) => unreadable === undefined);
     const values = await withConversionErrors(() => convert(readable));
-    const converted = new Map(readable.map((one, at) => [one, itemAt(values, at)]));
-    return stored.map((one) => ({ ...one, value: converted.get(one) ?? one.value }));
+    const converted = new Map(readable.map((original, at) => [original, itemAt(values, at)]));
+    return stored.map((original) => ({
+      ...original,
+      value: converted.get(original) ?? original.value,
+    }));
   };
   const readOnly = () =>
     Promise.reject(new StoreError({ code: 'refused', message: 'a view is read-only' }));

@@ -24,7 +24,7 @@ test('each operation is reported with its key and duration', async () => {
   const lists: [string, number][] = [];
   const store = meteredStore(createMemoryStore(), {
     clock: { monotonic },
-    observe: (one) => seen.push(one),
+    observe: (operation) => seen.push(operation),
     observeList: (prefix, records) => lists.push([prefix, records]),
   });
   const written = await store.put({ key: '/a/x', value: Buffer.from('1'), expect: 0 });

@@ -199,13 +199,13 @@ function readTests({ store }: Context): void {
 
   test('returned records do not change later', async () => {
     await put(store(), '/a', 'first');
-    const one = await store().get('/a');
+    const record = await store().get('/a');
     const all = await store().range({ prefix: '/' });
     for (let i = 1; i < 30; i++) {
       await put(store(), '/a', `later ${i}`, i);
       await store().get('/a');
     }
-    expect(one?.value.toString()).toBe('first');
+    expect(record?.value.toString()).toBe('first');
     expect(all.records[0]?.value.toString()).toBe('first');
   });
 }
@@ -320,11 +320,11 @@ function watchTests({ store }: Context): void {
   });
 
   test('all watches see concurrent writes in the same order', async () => {
-    const one = await collect(store(), { prefix: '/', after: 0 });
-    const other = await collect(store(), { prefix: '/', after: 0 });
+    const first = await collect(store(), { prefix: '/', after: 0 });
+    const second = await collect(store(), { prefix: '/', after: 0 });
     await Promise.all(Array.from({ length: 100 }, (_, i) => put(store(), `/k${i}`, 'v')));
-    expect(one.events().map(lineOf)).toEqual(other.events().map(lineOf));
-    expect(one.events().map((event) => event.revision)).toEqual(
+    expect(first.events().map(lineOf)).toEqual(second.events().map(lineOf));
+    expect(first.events().map((event) => event.revision)).toEqual(
       Array.from({ length: 100 }, (_, i) => i + 1),
     );
   });
@@ -413,7 +413,11 @@ function snapshotTests({ store }: Context): void {
     snapshot.close();
     snapshot.close();
     expect(snapshot.revision).toBe(7);
-    const places = found.map((one) => [one.key, one.createRevision, one.modRevision]);
+    const places = found.map(({ key, createRevision, modRevision }) => [
+      key,
+      createRevision,
+      modRevision,
+    ]);
     const [, ka, kf, ke] = inOrder;
     const kept = [ka, kf, ke].map((key, i) => [key, 4 - i, 4 - i]);
     expect(places).toEqual([['/a', 5, 6], ...kept]);

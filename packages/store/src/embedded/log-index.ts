@@ -221,7 +221,7 @@ export class LogIndex {
   }
 
   #dropOlder(place: Place): void {
-    for (let one = place.older; one !== undefined; one = one.older) this.#drop(one);
+    for (let older = place.older; older !== undefined; older = older.older) this.#drop(older);
     place.older = undefined;
   }
 

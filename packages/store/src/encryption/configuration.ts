@@ -326,7 +326,7 @@ function checkMasking(rules: readonly EncryptionRule[]): void {
   const earlier = new Set<string>();
   for (const resource of rules.flatMap(({ resources }) => resources)) {
     const byGroup = `*.${groupResourceOf(resource).group}`;
-    const mask = [byGroup, '*.*'].find((one) => earlier.has(one));
+    const mask = [byGroup, '*.*'].find((pattern) => earlier.has(pattern));
     if (mask !== undefined) {
       throw new ConfigurationError(
         `resource ${JSON.stringify(resource)} is masked by earlier rule ${JSON.stringify(mask)}`,

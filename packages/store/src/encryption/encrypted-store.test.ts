@@ -94,9 +94,9 @@ test('STORE-3: an AES-GCM value can be decrypted only under its own key of the s
   const store = encryptedStore(inner, { resourceOf, choose });
   await store.put({ key: at, value, expect: 0 });
   const stolen = (await inner.get(at))?.value ?? Buffer.alloc(0);
-  const other = '/registry/secrets/default/b';
-  await inner.put({ key: other, value: stolen, expect: 0 });
-  expect((await store.get(other))?.unreadable).toBe('cipher: message authentication failed');
+  const otherKey = '/registry/secrets/default/b';
+  await inner.put({ key: otherKey, value: stolen, expect: 0 });
+  expect((await store.get(otherKey))?.unreadable).toBe('cipher: message authentication failed');
 });
 
 test('STORE-3: identity stores values unchanged and rejects encrypted ones', async () => {

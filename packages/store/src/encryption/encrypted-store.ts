@@ -150,7 +150,7 @@ class EncryptingStore implements EncryptedStore {
   get(key: string, at?: number): MaybePromise<StoredRecord | undefined> {
     const record = this.#store.get(key, at);
     return record instanceof Promise
-      ? record.then((one) => this.#opened(one))
+      ? record.then((loaded) => this.#opened(loaded))
       : this.#opened(record);
   }
 
@@ -296,6 +296,6 @@ class EncryptingStore implements EncryptedStore {
 /** Returns the values, or a promise of them if any is a promise. */
 function allOf<T>(values: readonly MaybePromise<T>[]): MaybePromise<readonly T[]> {
   const isReady = (all: readonly MaybePromise<T>[]): all is readonly T[] =>
-    !all.some((one) => one instanceof Promise);
+    !all.some((item) => item instanceof Promise);
   return isReady(values) ? values : Promise.all(values);
 }

@@ -121,7 +121,7 @@ class KmsV1Provider {
       return await this.#service.decrypt(encrypted);
     } catch (error) {
       // Each waiting call would time out too.
-      if (isUnreachable(error)) for (const one of this.#waiting.splice(0)) one.fail(error);
+      if (isUnreachable(error)) for (const call of this.#waiting.splice(0)) call.fail(error);
       throw error;
     } finally {
       const next = this.#waiting.shift();
@@ -231,7 +231,7 @@ export async function openKmsProviders(
     },
     checks: running.map((provider) => () => provider.check()),
     versions,
-    graceMs: 2 * timeouts.reduce((sum, one) => sum + one, 0),
+    graceMs: 2 * timeouts.reduce((sum, timeout) => sum + timeout, 0),
     close() {
       for (const provider of running) provider.close();
     },

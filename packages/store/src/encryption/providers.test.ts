@@ -55,6 +55,6 @@ test('STORE-3: a box of any length opens to its text, unless a bit was changed',
     expect(openBox(box, { key, nonce })).toBeUndefined();
   }
   expect(openBox(Buffer.alloc(15), { key, nonce })).toBeUndefined();
-  const other = sealBox(Buffer.from('x'), { key: randomBytes(32), nonce });
-  expect(openBox(other, { key, nonce })).toBeUndefined();
+  const otherBox = sealBox(Buffer.from('x'), { key: randomBytes(32), nonce });
+  expect(openBox(otherBox, { key, nonce })).toBeUndefined();
 });

@@ -85,11 +85,11 @@ interface Opening {
 /** Decrypts with the transformer at `index` or the first one after it that succeeds. */
 function openWith(opening: Opening, index: number): MaybePromise<Opened> {
   const { list, prefixes, observer, stored, context, problems } = opening;
-  const one = list[index];
+  const candidate = list[index];
   const begin = prefixes[index];
-  if (one === undefined || begin === undefined) throw failureOf(opening);
+  if (candidate === undefined || begin === undefined) throw failureOf(opening);
   if (!stored.subarray(0, begin.length).equals(begin)) return openWith(opening, index + 1);
-  const { prefix, transformer } = one;
+  const { prefix, transformer } = candidate;
   const found = (opened: Opened): Opened => {
     if (prefix === '') countRead(observer, { prefix: 'identity', status: 'OK' });
     return index === 0 ? opened : { ...opened, isStale: true };

@@ -48,14 +48,14 @@ async function freezable(url: string): Promise<{ readonly url: string; freeze():
   let isFrozen = false;
   const server = createPlainServer((near) => {
     const far = connect(Number(new URL(url).port), '127.0.0.1');
-    for (const [one, other] of [
+    for (const [from, to] of [
       [near, far],
       [far, near],
     ] as const) {
-      sockets.push(one);
-      one.on('error', () => {});
-      one.on('data', (chunk: Buffer) => {
-        if (!isFrozen) other.write(chunk);
+      sockets.push(from);
+      from.on('error', () => {});
+      from.on('data', (chunk: Buffer) => {
+        if (!isFrozen) to.write(chunk);
       });
     }
   });

@@ -52,19 +52,19 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
   });
 
   test('each of two stores reads and watches what the other writes', async () => {
-    const [one, other] = await Promise.all([open('/both'), open('/both')]);
-    const after = await other.currentRevision();
-    const seen = await collect(other, { prefix: '/registry/', after });
+    const [first, second] = await Promise.all([open('/both'), open('/both')]);
+    const after = await second.currentRevision();
+    const seen = await collect(second, { prefix: '/registry/', after });
     for (let i = 0; i < 20; i++) {
       const key = `/registry/k/${i}`;
-      const put = await one.put({ key, value: bytes(`${i}`), expect: 0, hint: { mine: i } });
+      const put = await first.put({ key, value: bytes(`${i}`), expect: 0, hint: { mine: i } });
       expect(put.ok).toBe(true);
-      expect((await other.get(key))?.value.toString()).toBe(`${i}`);
-      await seen.watch.reached(await other.currentRevision());
+      expect((await second.get(key))?.value.toString()).toBe(`${i}`);
+      await seen.watch.reached(await second.currentRevision());
       expect(seen.events().at(-1)).toMatchObject({ type: 'put', key, value: bytes(`${i}`) });
       expect(seen.events().at(-1)).not.toHaveProperty('hint');
     }
-    await Promise.all([one.close(), other.close()]);
+    await Promise.all([first.close(), second.close()]);
   });
 
   test('keys of other users advance the progress of a watch and are not delivered', async () => {

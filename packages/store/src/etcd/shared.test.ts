@@ -70,19 +70,19 @@ describe.skipIf(!hasEtcd)('state shared by servers on one etcd', () => {
       const { client } = await open();
       return new EtcdClaims({ client, clock: systemClock, prefix });
     };
-    const [one, other] = await Promise.all([claimsOf(), claimsOf()]);
-    const claim = await one.take(['a', 'b']);
+    const [first, second] = await Promise.all([claimsOf(), claimsOf()]);
+    const claim = await first.take(['a', 'b']);
     expect(claim).toBeDefined();
-    expect(await other.take(['b', 'c'])).toBeUndefined();
-    expect(await other.take(['c'])).toBeDefined();
+    expect(await second.take(['b', 'c'])).toBeUndefined();
+    expect(await second.take(['c'])).toBeDefined();
     await claim?.release();
-    expect(await other.take(['b'])).toBeDefined();
+    expect(await second.take(['b'])).toBeDefined();
     // The release of an expired claim does not end its successor's.
     await claim?.release();
-    expect(await one.take(['b'])).toBeUndefined();
-    await other.close();
-    expect(await one.take(['b', 'c'])).toBeDefined();
-    await one.close();
+    expect(await first.take(['b'])).toBeUndefined();
+    await second.close();
+    expect(await first.take(['b', 'c'])).toBeDefined();
+    await first.close();
   });
 
   test('a process whose session has expired starts another', async () => {

@@ -273,15 +273,21 @@ function rebased(store: Store, base: Revision): Store {
   const up = (revision: Revision) => (revision === 0 ? 0 : revision + base);
   const at = (revision: Revision) => revision + base;
   const down = (revision: Revision) => Math.max(0, revision - base);
-  const record = <T extends { createRevision: Revision; modRevision: Revision }>(one: T): T => ({
-    ...one,
-    createRevision: down(one.createRevision),
-    modRevision: down(one.modRevision),
+  const record = <T extends { createRevision: Revision; modRevision: Revision }>(
+    original: T,
+  ): T => ({
+    ...original,
+    createRevision: down(original.createRevision),
+    modRevision: down(original.modRevision),
   });
-  const event = (one: StoreEvent): StoreEvent =>
-    one.type === 'delete'
-      ? { ...one, revision: down(one.revision) }
-      : { ...one, revision: down(one.revision), createRevision: down(one.createRevision) };
+  const event = (original: StoreEvent): StoreEvent =>
+    original.type === 'delete'
+      ? { ...original, revision: down(original.revision) }
+      : {
+          ...original,
+          revision: down(original.revision),
+          createRevision: down(original.createRevision),
+        };
   const refused = (error: unknown): never => {
     if (!(error instanceof StoreError) || error.revision === undefined) throw error;
     const { code, message, revision } = error;

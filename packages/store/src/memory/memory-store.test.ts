@@ -31,7 +31,7 @@ test('a restore delivers to each watch the events with its prefix, in order', as
   expect(store.restore(checkpoint, { last: '/c/x/' }).changes).toBe(5);
   const all = ['delete /bb/1', 'delete /c/1', 'put /a/1', 'put /b/1', 'delete /c/x/1'];
   for (const [prefix, events] of seen) {
-    expect(lines(events)).toEqual(all.filter((one) => one.split(' ')[1]?.startsWith(prefix)));
+    expect(lines(events)).toEqual(all.filter((line) => line.split(' ')[1]?.startsWith(prefix)));
     const revisions = events.map(({ revision }) => revision);
     expect(revisions).toEqual(revisions.toSorted((a, b) => a - b));
   }

@@ -90,7 +90,7 @@ function differences(states: {
   }
   const isLast = ({ key }: Difference) => key.startsWith(last);
   return {
-    first: deletionsFirst(found.filter((one) => !isLast(one))),
+    first: deletionsFirst(found.filter((difference) => !isLast(difference))),
     second: deletionsFirst(found.filter(isLast)),
   };
 }
@@ -258,7 +258,9 @@ export class MemoryStore implements CheckpointedStore {
     const keys = { before: checkpoint.keys, now: this.#keys };
     const changed = this.#changedSince(checkpoint.sameAt);
     const { first, second } = differences({ ...keys, changed, last });
-    const batches = [first, second].map((batch) => batch.map((one) => this.#restoreKey(one)));
+    const batches = [first, second].map((batch) =>
+      batch.map((difference) => this.#restoreKey(difference)),
+    );
     for (const batch of batches) if (batch.length > 0) this.#hub.publish(batch);
     checkpoint.sameAt = this.revision;
     return { revision: this.revision, changes: first.length + second.length };
