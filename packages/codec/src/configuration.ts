@@ -104,11 +104,11 @@ function versionOf(document: JsonObject, expected: ConfigurationFormat): string 
   const prefix = expected.group === '' ? '' : `${expected.group}/`;
   const version = apiVersion.startsWith(prefix) ? apiVersion.slice(prefix.length) : '';
   if (kind !== expected.kind || !Object.hasOwn(expected.versions, version)) {
-    const [shownKind, shownVersion] = [kind, apiVersion].map((one) => JSON.stringify(one));
+    const [shownKind, shownVersion] = [kind, apiVersion].map((value) => JSON.stringify(value));
     throw new ConfigurationError(
       `no kind ${shownKind} is registered for version ${shownVersion} where ` +
         `${expected.kind} of ${Object.keys(expected.versions)
-          .map((one) => prefix + one)
+          .map((expectedVersion) => prefix + expectedVersion)
           .join(' or ')} is expected`,
     );
   }

@@ -204,8 +204,8 @@ const exactly = (text: string) => text.replaceAll('12345678901234567890', '"1234
 /** Decodes in steps, with long integers as strings. */
 function exact(bytes: Buffer): DecodedJson {
   const { value, duplicates } = runInOnePiece(decodeJsonSteps(bytes, limits));
-  const shown = JSON.stringify(value, (_, one: unknown) =>
-    typeof one === 'bigint' ? String(one) : one,
+  const shown = JSON.stringify(value, (_, member: unknown) =>
+    typeof member === 'bigint' ? String(member) : member,
   );
   return { value: JSON.parse(shown), duplicates };
 }

@@ -18,7 +18,7 @@ describe('Accept', () => {
     [',,;,', []],
     ['APPLICATION/Json', ['application/json']],
   ])('%j', (header, expected) => {
-    expect(parseAccept(header).map((one) => `${one.type}/${one.subtype}`)).toEqual(expected);
+    expect(parseAccept(header).map(({ type, subtype }) => `${type}/${subtype}`)).toEqual(expected);
   });
 
   test('keeps parameters, including quoted ones', () => {

@@ -46,8 +46,8 @@ function rangeOf(clause: string): MediaRange | undefined {
   if (subtype === undefined && type !== '*') return undefined;
   const parameters = new Map<string, string>();
   let quality = 1;
-  for (const one of rest) {
-    const parameter = parameterOf(one);
+  for (const part of rest) {
+    const parameter = parameterOf(part);
     if (parameter === undefined) continue;
     if (parameter.name === 'q') quality = qualityOf(parameter.value);
     else parameters.set(parameter.name, parameter.value);

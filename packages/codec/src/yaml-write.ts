@@ -402,30 +402,30 @@ function hexEscape(code: number): string {
  * Compares names in the order of kube-apiserver's YAML: numbers in names by value (`a2` before
  * `a10`), letters after other characters, otherwise by code point.
  */
-export function compareNaturally(one: string, other: string): number {
-  const ends = Math.min(one.length, other.length);
+export function compareNaturally(left: string, right: string): number {
+  const ends = Math.min(left.length, right.length);
   let at = 0;
-  while (at < ends && one[at] === other[at]) at += 1;
-  if (at === ends) return one.length - other.length;
-  const left = one.charAt(at);
-  const right = other.charAt(at);
-  const isLeftLetter = isLetter(left);
-  const isRightLetter = isLetter(right);
+  while (at < ends && left[at] === right[at]) at += 1;
+  if (at === ends) return left.length - right.length;
+  const leftCharacter = left.charAt(at);
+  const rightCharacter = right.charAt(at);
+  const isLeftLetter = isLetter(leftCharacter);
+  const isRightLetter = isLetter(rightCharacter);
   if (isLeftLetter !== isRightLetter) return isRightLetter ? -1 : 1;
   if (!isLeftLetter) {
-    const bySize = compareNumbers(one, other, at);
+    const bySize = compareNumbers(left, right, at);
     if (bySize !== 0) return bySize;
   }
-  return left < right ? -1 : 1;
+  return leftCharacter < rightCharacter ? -1 : 1;
 }
 
 /** Compares the numbers at `at`. After a common number, a zero counts as one of its digits. */
-function compareNumbers(one: string, other: string, at: number): number {
-  const follows = (one[at] === '0' || other[at] === '0') && hasNumberBefore(one, at) ? '1' : '0';
-  const left = digitsFrom(one, at);
-  const right = digitsFrom(other, at);
-  const byValue = Number(follows + left) - Number(follows + right);
-  return byValue !== 0 ? byValue : left.length - right.length;
+function compareNumbers(left: string, right: string, at: number): number {
+  const follows = (left[at] === '0' || right[at] === '0') && hasNumberBefore(left, at) ? '1' : '0';
+  const leftDigits = digitsFrom(left, at);
+  const rightDigits = digitsFrom(right, at);
+  const byValue = Number(follows + leftDigits) - Number(follows + rightDigits);
+  return byValue !== 0 ? byValue : leftDigits.length - rightDigits.length;
 }
 
 function hasNumberBefore(text: string, at: number): boolean {

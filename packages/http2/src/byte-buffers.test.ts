@@ -26,9 +26,9 @@ test('a small piece does not retain its buffer', () => {
 
 test('a million single bytes need few buffers', () => {
   const collector = new ByteCollector();
-  const one = Buffer.from('a');
+  const byte = Buffer.from('a');
   const before = process.memoryUsage().arrayBuffers;
-  for (let count = 0; count < 1_000_000; count += 1) collector.add(one);
+  for (let count = 0; count < 1_000_000; count += 1) collector.add(byte);
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8_000_000);
   expect(collector.take().length).toBe(1_000_000);
 });

@@ -150,7 +150,7 @@ export function addFields(to: ByteQueue, headers: ResponseHeaders): void {
     if (!Object.hasOwn(headers, name)) continue;
     const value = headers[name] as string | readonly string[];
     if (typeof value === 'string') addField(to, name, value);
-    else for (const one of value) addField(to, name, one);
+    else for (const fieldValue of value) addField(to, name, fieldValue);
   }
 }
 

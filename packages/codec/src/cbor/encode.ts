@@ -119,7 +119,7 @@ class Writer {
     else if (typeof value === 'number') this.#number(value);
     else if (Array.isArray(value)) {
       this.#head(4, value.length);
-      for (const one of value) this.item(one);
+      for (const element of value) this.item(element);
     } else this.#map(value);
   }
 
@@ -127,7 +127,7 @@ class Writer {
   *itemSteps(value: JsonValue, stride: Stride): Generator<void, void> {
     if (Array.isArray(value)) {
       this.#head(4, value.length);
-      for (const one of value) yield* this.#partSteps(one, stride);
+      for (const element of value) yield* this.#partSteps(element, stride);
     } else if (isObject(value)) {
       for (const name of this.#mapHead(value)) {
         this.#text(name);

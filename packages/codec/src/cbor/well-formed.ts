@@ -118,20 +118,20 @@ class Check extends Cursor {
 
   #items(type: number, argument: number | bigint, level: number): void {
     checkLevel(level);
-    const each = type === major.map ? 2 : 1;
+    const itemsPerEntry = type === major.map ? 2 : 1;
     if (this.info !== info.endless) {
       checkLength(type, argument, 'it would cause integer overflow');
       this.#checkCount(type, Number(argument));
-      for (let left = Number(argument) * each; left > 0; left -= 1) this.item(level);
+      for (let left = Number(argument) * itemsPerEntry; left > 0; left -= 1) this.item(level);
       return;
     }
     let count = 0;
     while (this.#hasMore()) {
       this.item(level);
       count += 1;
-      this.#checkCount(type, Math.floor(count / each));
+      this.#checkCount(type, Math.floor(count / itemsPerEntry));
     }
-    if (count % each !== 0) throw unexpectedStop();
+    if (count % itemsPerEntry !== 0) throw unexpectedStop();
   }
 
   #checkCount(type: number, count: number): void {

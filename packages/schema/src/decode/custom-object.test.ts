@@ -161,11 +161,11 @@ describe('defaults', () => {
 
   test('a default is copied, not shared', () => {
     const fill = applyDefaults(schemaFromOpenApi(object({ a: { ...any, default: { b: [] } } })));
-    const [one, other]: JsonObject[] = [{}, {}];
-    fill(one!);
-    fill(other!);
-    expect(one).toEqual(other);
-    expect(one!['a']).not.toBe(other!['a']);
+    const [first, second]: JsonObject[] = [{}, {}];
+    fill(first!);
+    fill(second!);
+    expect(first).toEqual(second);
+    expect(first!['a']).not.toBe(second!['a']);
   });
 });
 

@@ -25,10 +25,10 @@ export function exceedsDepth(value: JsonValue | undefined): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {
     const next: unknown[] = [];
-    for (const one of level) {
-      if (typeof one !== 'object' || one === null) continue;
+    for (const parent of level) {
+      if (typeof parent !== 'object' || parent === null) continue;
       if (depth >= maxDepth) return true;
-      for (const child of Object.values(one)) {
+      for (const child of Object.values(parent)) {
         if (typeof child === 'object' && child !== null) next.push(child);
       }
     }

@@ -136,9 +136,9 @@ export function formatValueCheck(format: string): ValueCheck | undefined {
 /** Returns the check that a value is one of `allowed`; undefined if any value is. */
 export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck | undefined {
   if (allowed === undefined || allowed.length === 0) return undefined;
-  const names = allowed.map((one) => (typeof one === 'string' ? one : showValue(one)));
+  const names = allowed.map((value) => (typeof value === 'string' ? value : showValue(value)));
   const isStructured = (value: JsonValue) => typeof value === 'object' && value !== null;
-  const scalars = new Set(allowed.filter((one) => !isStructured(one)));
+  const scalars = new Set(allowed.filter((value) => !isStructured(value)));
   const structured = new Set(allowed.filter(isStructured).map(canonicalJson));
   const isAllowed = (value: JsonValue) =>
     isStructured(value)
@@ -156,13 +156,13 @@ export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck
  */
 export function numberCheck(validation: ValueValidation): ValueCheck | undefined {
   const { maximum, minimum, multipleOf } = validation;
-  if ([maximum, minimum, multipleOf].every((one) => one === undefined)) return undefined;
+  if ([maximum, minimum, multipleOf].every((bound) => bound === undefined)) return undefined;
   return (value, path, errors) => {
     if (typeof value !== 'number' && typeof value !== 'bigint') return;
     const isInteger = typeof value === 'bigint' || Number.isSafeInteger(value);
-    const limit = (one: number) => (isInteger ? Math.trunc(one) : one);
+    const limit = (bound: number) => (isInteger ? Math.trunc(bound) : bound);
     const field = fieldOf(path);
-    const shown = (one: number) => (isInteger ? String(one) : goFloat(one));
+    const shown = (number: number) => (isInteger ? String(number) : goFloat(number));
     if (multipleOf !== undefined) checkMultiple(value, limit(multipleOf), { path, shown, errors });
     if (minimum !== undefined) {
       const exclusive = validation.exclusiveMinimum === true;
@@ -186,7 +186,7 @@ export function numberCheck(validation: ValueValidation): ValueCheck | undefined
 function checkMultiple(
   value: number | bigint,
   factor: number,
-  at: { path: string; shown: (one: number) => string; errors: FieldError[] },
+  at: { path: string; shown: (number: number) => string; errors: FieldError[] },
 ): void {
   const field = fieldOf(at.path);
   if (factor <= 0) {

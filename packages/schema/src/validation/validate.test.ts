@@ -406,11 +406,11 @@ test('TRUST-2: a large value is validated in steps', () => {
   const list: JsonObject = { type: 'array', maxItems: 2_000, items: item };
   expect(stepsOf(list, items).errors).toEqual(['spec']);
   expect(stepsOf(list, items).steps).toBeGreaterThan(15);
-  const wrong = items.map((one, at) => (at % 1_000 === 999 ? { name: 'too long' } : one));
+  const wrong = items.map((entry, at) => (at % 1_000 === 999 ? { name: 'too long' } : entry));
   const errors = ['spec[999].name', 'spec[1999].name', 'spec[2999].name', 'spec'];
   expect(stepsOf(list, wrong).errors).toEqual(errors);
   const map: JsonObject = { type: 'object', additionalProperties: item };
-  const members = Object.fromEntries(wrong.map((one, at) => [`m${at}`, one]));
+  const members = Object.fromEntries(wrong.map((entry, at) => [`m${at}`, entry]));
   expect(stepsOf(map, members).errors).toEqual([
     'spec.m999.name',
     'spec.m1999.name',
@@ -427,9 +427,9 @@ test('TRUST-2: matches of long texts pause, and a text may be too long for the b
   const texts = Array.from({ length: 20 }, () => 'a'.repeat(100_000));
   expect(stepsOf(props, texts)).toMatchObject({ errors: [] });
   expect(stepsOf(props, texts).steps).toBeGreaterThan(10);
-  const one = stepsOf(props, ['a'.repeat(1_000_000)]);
-  expect(one.errors).toEqual([]);
-  expect(one.steps).toBeGreaterThan(50);
+  const single = stepsOf(props, ['a'.repeat(1_000_000)]);
+  expect(single.errors).toEqual([]);
+  expect(single.steps).toBeGreaterThan(50);
   expect(stepsOf(props, [`${'a'.repeat(1_000_000)}!`]).errors).toHaveLength(1);
   expect(() => stepsOf(props, Array(6).fill('a'.repeat(1_000_000)))).not.toThrow();
   const wide: JsonObject = { type: 'string', pattern: '^[a-z]{1,100}([a-z]|-)*$' };

@@ -429,7 +429,8 @@ interface Alternatives {
 function alternativesCheck(validation: ValueValidation): Check | undefined {
   const { anyOf = [], oneOf = [], allOf = [], not } = validation;
   if (anyOf.length + oneOf.length + allOf.length === 0 && not === undefined) return undefined;
-  const all = (list: readonly NestedValidation[]) => list.map((one) => compile(nodeOfNested(one)));
+  const all = (list: readonly NestedValidation[]) =>
+    list.map((nested) => compile(nodeOfNested(nested)));
   const checks: Alternatives = {
     anyOf: all(anyOf),
     oneOf: all(oneOf),

@@ -132,9 +132,9 @@ function namedPaths(set: FieldSet): Set<string> {
 
 test('appliers of different fields commute', () => {
   fc.assert(
-    fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
-      const left = { data: one['data'] ?? { k: 'v' } } as JsonObject;
-      const right = { items: other['items'] ?? [{ name: 'n' }] } as JsonObject;
+    fc.property(fieldsArbitrary, fieldsArbitrary, (leftFields, rightFields) => {
+      const left = { data: leftFields['data'] ?? { k: 'v' } } as JsonObject;
+      const right = { items: rightFields['items'] ?? [{ name: 'n' }] } as JsonObject;
       const leftFirst = scriptOf(schema);
       write(leftFirst, { op: 'apply', by: 'x', fields: left });
       write(leftFirst, { op: 'apply', by: 'y', fields: right });
@@ -170,8 +170,8 @@ test('a set is equal to its decoded encoding, and set operations obey the laws o
 
 test('TRUST-2: set operations have the same results in steps and in one piece', () => {
   fc.assert(
-    fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
-      const [left, right] = [setOfFields(one), setOfFields(other)];
+    fc.property(fieldsArbitrary, fieldsArbitrary, (leftFields, rightFields) => {
+      const [left, right] = [setOfFields(leftFields), setOfFields(rightFields)];
       const shared = union(left, right);
       for (const [a, b] of [
         [left, right],
@@ -198,9 +198,9 @@ test('TRUST-2: operations on large sets pause every thousand nodes', () => {
     for (let step = work.next(); step.done !== true; step = work.next()) pauses += 1;
     return pauses;
   };
-  const [one, other] = [largeSet(0), largeSet(5000)];
+  const [left, right] = [largeSet(0), largeSet(5000)];
   // Each operation iterates over one set; a set that it changes is copied first.
-  expect(pausesOf(intersectionSteps(one, other))).toBe(10);
-  expect(pausesOf(unionSteps(one, other))).toBe(25);
-  expect(pausesOf(differenceSteps(one, other))).toBe(25);
+  expect(pausesOf(intersectionSteps(left, right))).toBe(10);
+  expect(pausesOf(unionSteps(left, right))).toBe(25);
+  expect(pausesOf(differenceSteps(left, right))).toBe(25);
 });

@@ -286,9 +286,11 @@ describe('versions', () => {
   test('owned fields are recorded in the version of the write', () => {
     const script = start();
     write(script, apply('a', { spec: { replicas: 1 } }));
-    const other: Write = { ...apply('b', { spec: { count: 2 } }), version: 'v2' };
-    expect(conflictsOf(() => write(script, other))).toEqual(['conflict with "a" .spec.replicas']);
-    write(script, { ...other, op: 'force' });
+    const secondApply: Write = { ...apply('b', { spec: { count: 2 } }), version: 'v2' };
+    expect(conflictsOf(() => write(script, secondApply))).toEqual([
+      'conflict with "a" .spec.replicas',
+    ]);
+    write(script, { ...secondApply, op: 'force' });
     expect(owners(script)).toEqual({ b: '{"f:spec":{"f:count":{}}}' });
   });
 

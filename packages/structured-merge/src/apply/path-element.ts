@@ -40,17 +40,17 @@ function compareLists(left: readonly JsonValue[], right: readonly JsonValue[]): 
   return left.length - right.length;
 }
 
-function compareObjects(one: JsonObject, other: JsonObject): number {
-  const left = Object.keys(one).sort(compareText);
-  const right = Object.keys(other).sort(compareText);
-  const length = Math.min(left.length, right.length);
+function compareObjects(left: JsonObject, right: JsonObject): number {
+  const leftNames = Object.keys(left).sort(compareText);
+  const rightNames = Object.keys(right).sort(compareText);
+  const length = Math.min(leftNames.length, rightNames.length);
   for (let at = 0; at < length; at += 1) {
-    const name = left[at]!;
+    const name = leftNames[at]!;
     const order =
-      compareText(name, right[at]!) || compareValues(one[name] ?? null, other[name] ?? null);
+      compareText(name, rightNames[at]!) || compareValues(left[name] ?? null, right[name] ?? null);
     if (order !== 0) return order;
   }
-  return left.length - right.length;
+  return leftNames.length - rightNames.length;
 }
 
 /** A value in a path of a message: strings are quoted. */
@@ -218,14 +218,14 @@ function compareParsed(left: ParsedElement, right: ParsedElement): number {
 }
 
 function compareKeys(
-  one: readonly (readonly [string, JsonValue])[],
-  other: readonly (readonly [string, JsonValue])[],
+  left: readonly (readonly [string, JsonValue])[],
+  right: readonly (readonly [string, JsonValue])[],
 ): number {
   for (let at = 0; ; at += 1) {
-    const left = one[at];
-    const right = other[at];
-    if (left === undefined || right === undefined) return one.length - other.length;
-    const order = compareText(left[0], right[0]) || compareValues(left[1], right[1]);
+    const leftKey = left[at];
+    const rightKey = right[at];
+    if (leftKey === undefined || rightKey === undefined) return left.length - right.length;
+    const order = compareText(leftKey[0], rightKey[0]) || compareValues(leftKey[1], rightKey[1]);
     if (order !== 0) return order;
   }
 }

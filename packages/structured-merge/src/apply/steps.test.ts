@@ -13,7 +13,7 @@ const kind: TrackedKind = {
   subresource: '',
   schemaFor: () => schema,
   metadataSchema,
-  convert: (one) => one,
+  convert: (value) => value,
   lastApplied: { annotation, manager: 'tool' },
 };
 const nowMs = 1_700_000_000_000;

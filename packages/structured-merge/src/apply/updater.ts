@@ -289,9 +289,9 @@ function* moveOwnership(
   const comparisons = new Map<string, Comparison>([[apiVersion, comparison]]);
   const conflicts: Conflict[] = [];
   const result = new Map<string, VersionedSet>();
-  for (const [other, owned] of managers) {
-    if (other === manager) {
-      if (owned.set.size > 0) result.set(other, owned);
+  for (const [name, owned] of managers) {
+    if (name === manager) {
+      if (owned.set.size > 0) result.set(name, owned);
       continue;
     }
     yield;
@@ -305,9 +305,9 @@ function* moveOwnership(
       change.size === 'large'
         ? yield* loseSteps(owned.set, differences)
         : lose(owned.set, differences);
-    if (!force) for (const path of pathsOf(taken)) conflicts.push({ manager: other, path });
+    if (!force) for (const path of pathsOf(taken)) conflicts.push({ manager: name, path });
     if (set.size === 0) continue;
-    result.set(other, set === owned.set ? owned : { ...owned, set });
+    result.set(name, set === owned.set ? owned : { ...owned, set });
   }
   if (conflicts.length > 0) throw new ConflictsError(conflicts);
   return { managers: result, comparison };

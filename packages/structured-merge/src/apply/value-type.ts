@@ -146,9 +146,9 @@ function compile(schema: Schema, { preserve: inherited, metadata }: Inherited): 
     cachedTypes = {};
     compiled.set(at, cachedTypes);
   }
-  const which = preserve ? 'preserving' : 'plain';
-  const type = cachedTypes[which] ?? build(at, { preserve, metadata });
-  cachedTypes[which] = type;
+  const variant = preserve ? 'preserving' : 'plain';
+  const type = cachedTypes[variant] ?? build(at, { preserve, metadata });
+  cachedTypes[variant] = type;
   return type;
 }
 
