@@ -69,7 +69,7 @@ async function fetchRoot(client: ApiClient, path: string): Promise<JsonObject | 
 }
 
 const texts = (value: JsonValue | undefined): string[] =>
-  Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+  Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 
 function fromAggregated(root: JsonObject): Discovery {
   const resources: ApiResource[] = [];
@@ -79,20 +79,20 @@ function fromAggregated(root: JsonObject): Discovery {
     objectsOf(item.versions).forEach((entry, index) => {
       const version = textOf(entry.version);
       groupVersions.push(apiVersionOf({ group, version }));
-      for (const one of objectsOf(entry.resources)) {
-        const kind = isObject(one.responseKind) ? textOf(one.responseKind.kind) : '';
+      for (const resource of objectsOf(entry.resources)) {
+        const kind = isObject(resource.responseKind) ? textOf(resource.responseKind.kind) : '';
         resources.push({
           group,
           version,
           preferred: index === 0,
-          resource: textOf(one.resource),
-          singular: textOf(one.singularResource),
+          resource: textOf(resource.resource),
+          singular: textOf(resource.singularResource),
           kind,
-          namespaced: one.scope === 'Namespaced',
-          verbs: texts(one.verbs),
-          shortNames: texts(one.shortNames),
-          categories: texts(one.categories),
-          subresources: objectsOf(one.subresources).map((sub) => textOf(sub.subresource)),
+          namespaced: resource.scope === 'Namespaced',
+          verbs: texts(resource.verbs),
+          shortNames: texts(resource.shortNames),
+          categories: texts(resource.categories),
+          subresources: objectsOf(resource.subresources).map((sub) => textOf(sub.subresource)),
         });
       }
     });
@@ -113,15 +113,15 @@ async function fromUnaggregated(
     const preferred = isObject(entry.preferredVersion)
       ? textOf(entry.preferredVersion.version)
       : '';
-    for (const one of objectsOf(entry.versions)) {
-      const version = textOf(one.version);
+    for (const item of objectsOf(entry.versions)) {
+      const version = textOf(item.version);
       const path = `/apis/${group}/${version}`;
       versions.push({ group, version, preferred: version === preferred, path });
     }
   }
   const lists = await Promise.all(
-    versions.map(async (one) =>
-      parseResourceList(one, await client.get(one.path).catch(() => ({}))),
+    versions.map(async (version) =>
+      parseResourceList(version, await client.get(version.path).catch(() => ({}))),
     ),
   );
   return { resources: lists.flat(), groupVersions: versions.map(apiVersionOf) };
@@ -174,14 +174,14 @@ export class RestMapper {
     if (dot < 0) return this.#find(lower, () => true);
     const name = lower.slice(0, dot);
     const rest = lower.slice(dot + 1);
-    const exact = this.#find(name, (one) => one.group === rest);
+    const exact = this.#find(name, (resource) => resource.group === rest);
     if (exact !== undefined) return exact;
     const versionDot = rest.indexOf('.');
     const version = versionDot < 0 ? rest : rest.slice(0, versionDot);
     const group = versionDot < 0 ? '' : rest.slice(versionDot + 1);
     return (
-      this.#find(name, (one) => one.version === version && one.group === group) ??
-      this.#find(name, (one) => one.group.startsWith(rest))
+      this.#find(name, (resource) => resource.version === version && resource.group === group) ??
+      this.#find(name, (resource) => resource.group.startsWith(rest))
     );
   }
 
@@ -202,17 +202,17 @@ export class RestMapper {
     );
   }
 
-  #find(name: string, accepts: (one: ApiResource) => boolean): ApiResource | undefined {
+  #find(name: string, accepts: (resource: ApiResource) => boolean): ApiResource | undefined {
     const candidates = this.#discovery.resources.filter(accepts);
-    const matchers: readonly ((one: ApiResource) => boolean)[] = [
-      (one) => one.resource === name,
-      (one) => one.singular === name,
-      (one) => one.shortNames.includes(name),
-      (one) => one.kind.toLowerCase() === name,
+    const matchers: readonly ((resource: ApiResource) => boolean)[] = [
+      (resource) => resource.resource === name,
+      (resource) => resource.singular === name,
+      (resource) => resource.shortNames.includes(name),
+      (resource) => resource.kind.toLowerCase() === name,
     ];
     for (const matcher of matchers) {
       const matching = candidates.filter(matcher);
-      const resource = matching.find((one) => one.preferred) ?? matching[0];
+      const resource = matching.find(({ preferred }) => preferred) ?? matching[0];
       if (resource !== undefined) return resource;
     }
     return undefined;

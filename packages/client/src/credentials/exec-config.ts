@@ -68,10 +68,10 @@ export function readExecConfig(exec: JsonObject): ExecConfig {
   const defaultMode = apiVersion.endsWith('/v1beta1') ? 'IfAvailable' : '';
   return {
     command: text(exec, 'command'),
-    args: list('args').map((one) => (typeof one === 'string' ? one : '')),
+    args: list('args').map((argument) => (typeof argument === 'string' ? argument : '')),
     env: list('env')
       .filter(isObject)
-      .map((one) => ({ name: text(one, 'name'), value: text(one, 'value') })),
+      .map((variable) => ({ name: text(variable, 'name'), value: text(variable, 'value') })),
     apiVersion,
     installHint: withoutControls(text(exec, 'installHint')),
     provideClusterInfo: exec.provideClusterInfo === true,

@@ -46,15 +46,15 @@ describe("a plugin's output", () => {
       { requiredKeys: [] },
     );
     const text = fc.oneof(
-      review.map((one) => JSON.stringify(one)),
-      review.map((one) => JSON.stringify(one).slice(0, -3)),
+      review.map((generated) => JSON.stringify(generated)),
+      review.map((generated) => JSON.stringify(generated).slice(0, -3)),
       fc.string(),
     );
     // A failure prints the seed that reproduces it.
     await fc.assert(
-      fc.asyncProperty(text, async (one) => {
+      fc.asyncProperty(text, async (output) => {
         try {
-          const { credential } = await decodeExecOutput(one, apiVersion);
+          const { credential } = await decodeExecOutput(output, apiVersion);
           expect(credential.token ?? credential.certificatePem).toBeTruthy();
         } catch (error) {
           if (!(error instanceof CredentialError)) throw error;

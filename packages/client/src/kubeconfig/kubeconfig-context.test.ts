@@ -112,10 +112,10 @@ describe('files', () => {
     );
     // A failure prints the seed that reproduces it.
     await fc.assert(
-      fc.asyncProperty(text, async (one) => {
+      fc.asyncProperty(text, async (content) => {
         try {
-          await parseKubeconfig(one, 'fuzz');
-          resolveContext(await loadKubeconfig({ files: [write(one)] }));
+          await parseKubeconfig(content, 'fuzz');
+          resolveContext(await loadKubeconfig({ files: [write(content)] }));
         } catch (error) {
           if (!(error instanceof KubeconfigError)) throw error;
         }

@@ -377,7 +377,7 @@ function impersonationOf(user: JsonObject): Impersonation | undefined {
   const name = textMember(user, 'as');
   if (name === undefined) return undefined;
   const texts = (value: JsonValue | undefined): string[] =>
-    Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+    Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
   const extra = member(user, 'as-user-extra');
   const pairs = isObject(extra) ? Object.keys(extra) : [];
   return {

@@ -109,7 +109,7 @@ function typeError(value: JsonValue, shape: Shape, path: string): string | undef
   if (typeof shape === 'string') return scalarTypeError(value, shape, path);
   if ('listOf' in shape) {
     if (!Array.isArray(value)) return `${path} must be a list`;
-    return firstError(value, (one, at) => typeError(one, shape.listOf, `${path}[${at}]`));
+    return firstError(value, (item, at) => typeError(item, shape.listOf, `${path}[${at}]`));
   }
   if (!isObject(value)) return `${path} must be a mapping`;
   const prefix = path === '' ? '' : `${path}.`;
@@ -208,7 +208,7 @@ export function kubeconfigFiles(options: {
 }): readonly string[] {
   if (options.flag !== undefined && options.flag !== '') return [options.flag];
   const list = options.env['SVCCONFIG'] || options.env['KUBECONFIG'] || '';
-  const listed = new Set(list.split(path.delimiter).filter((one) => one !== ''));
+  const listed = new Set(list.split(path.delimiter).filter((file) => file !== ''));
   return listed.size > 0 ? [...listed] : [path.join(options.home, '.kube', 'config')];
 }
 
