@@ -90,8 +90,10 @@ export function threeWay(of: {
 }): ThreeWay[] {
   const mine = changesBetween(of.base, of.mine);
   const theirs = changesBetween(of.base, of.theirs);
-  const isShared = (one: Change) =>
-    theirs.some((other) => samePath(one, other) && jsonEqual(one.after, other.after));
+  const isShared = (change: Change) =>
+    theirs.some(
+      (theirChange) => samePath(change, theirChange) && jsonEqual(change.after, theirChange.after),
+    );
   const ownChanges = mine.filter((change) => !isShared(change));
   const attribute = (
     changes: readonly Change[],

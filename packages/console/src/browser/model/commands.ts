@@ -72,7 +72,10 @@ function scoreOf(
   const others = [...words, detail].map((word) => word.toLowerCase());
   let score = 1;
   for (const word of queryWords) {
-    const best = Math.max(wordScore(title, word) * 2, ...others.map((one) => wordScore(one, word)));
+    const best = Math.max(
+      wordScore(title, word) * 2,
+      ...others.map((text) => wordScore(text, word)),
+    );
     if (best === 0) return 0;
     score += best;
   }

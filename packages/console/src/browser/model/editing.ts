@@ -283,7 +283,7 @@ export function manifestsIn(
 function documentsIn(text: string): string[] {
   return text
     .split(/^---(?:[ \t].*)?$/m)
-    .filter((one) => one.split('\n').some((line) => /^\s*[^#\s]/.test(line)));
+    .filter((part) => part.split('\n').some((line) => /^\s*[^#\s]/.test(line)));
 }
 
 function manifestOf(

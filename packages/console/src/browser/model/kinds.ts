@@ -195,6 +195,6 @@ function combine(parts: readonly Part[]): Discovered {
   const kinds = parts.flatMap((part) => part.kinds);
   const groups = new Set(kinds.map(({ group }) => group));
   const dialects = dialectNames.map(dialectOf);
-  const dialect = dialects.find((one) => groups.has(one.group('authorization')));
+  const dialect = dialects.find((candidate) => groups.has(candidate.group('authorization')));
   return { kinds, dialect: dialect ?? dialectOf('svc') };
 }

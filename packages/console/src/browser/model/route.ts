@@ -82,7 +82,7 @@ export function routeOf(hash: string): Route {
   const namespace = text('ns');
   if (page === 'apply') return { page };
   if (page === 'a') {
-    const tab = accessTabs.find((one) => one === segments[0]) ?? 'mine';
+    const tab = accessTabs.find((candidate) => candidate === segments[0]) ?? 'mine';
     return { page: 'access', tab, namespace };
   }
   const [first = '', version = '', name = '', ...rest] = segments;
@@ -93,7 +93,7 @@ export function routeOf(hash: string): Route {
   }
   if (page === 'c') return { page: 'create', resource, namespace };
   if (page === 'o' && (rest.length === 1 || rest.length === 2)) {
-    const tab = objectTabs.find((one) => one === text('tab')) ?? 'yaml';
+    const tab = objectTabs.find((candidate) => candidate === text('tab')) ?? 'yaml';
     const [within = '', objectName = ''] = rest.length === 2 ? rest : ['', rest[0]];
     return { page: 'object', resource, namespace: within, name: objectName, tab };
   }

@@ -31,7 +31,7 @@ test('CLIENT-4: pages of one resourceVersion and later changes yield the current
   fc.assert(
     fc.property(atFirst, pageSize, steps, (first, size, script) => {
       const listed = first.sort().map((name) => row(name, 0));
-      const truth = new Map(listed.map((one) => [one.key, one]));
+      const truth = new Map(listed.map((entry) => [entry.key, entry]));
       const rows = new TableRows();
       let read = 0;
       let isDone = false;
@@ -44,19 +44,19 @@ test('CLIENT-4: pages of one resourceVersion and later changes yield the current
       };
       const check = (): void => {
         const end = isDone ? '~' : (listed[read - 1]?.key ?? '');
-        const wanted = [...truth.values()].filter((one) => one.key <= end);
+        const wanted = [...truth.values()].filter((entry) => entry.key <= end);
         const inOrder = wanted.sort((left, right) => (left.key < right.key ? -1 : 1));
         expect(rows.sorted).toEqual(inOrder);
         expect(rows.size).toBe(wanted.length);
       };
       readPage();
-      script.forEach((one, index) => {
+      script.forEach((action, index) => {
         const version = index + 1;
-        if (one.do === 'page') readPage();
-        else if (one.do === 'put') {
-          rows.change(truth.has(one.key) ? 'MODIFIED' : 'ADDED', row(one.key, version));
-          truth.set(one.key, row(one.key, version));
-        } else if (truth.delete(one.key)) rows.change('DELETED', row(one.key, version));
+        if (action.do === 'page') readPage();
+        else if (action.do === 'put') {
+          rows.change(truth.has(action.key) ? 'MODIFIED' : 'ADDED', row(action.key, version));
+          truth.set(action.key, row(action.key, version));
+        } else if (truth.delete(action.key)) rows.change('DELETED', row(action.key, version));
         check();
       });
       while (!isDone) readPage();

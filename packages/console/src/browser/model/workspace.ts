@@ -143,7 +143,7 @@ export class Workspace {
   ): TableStore | undefined {
     const { api, clock, random } = this.ports;
     const kind = this.discovered?.kinds.find(
-      (one) => one.group === resource.group && one.resource === resource.resource,
+      (candidate) => candidate.group === resource.group && candidate.resource === resource.resource,
     );
     if (kind === undefined) return undefined;
     const selectors = { labelSelector: '', fieldSelector: '' };

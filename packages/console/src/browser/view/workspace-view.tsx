@@ -203,7 +203,7 @@ function createFrames(nextFrame: (task: () => void) => void): Frames {
         nextFrame(() => {
           const tasks = pending;
           pending = new Set();
-          for (const one of tasks) one();
+          for (const run of tasks) run();
         });
       }
       pending.add(task);

@@ -150,6 +150,6 @@ function writerOf(
 }
 
 /** Whether a field is inside another. */
-function isWithin(field: string, other: string): boolean {
-  return field.startsWith(other) && /^[.[]/.test(field.slice(other.length));
+function isWithin(field: string, outer: string): boolean {
+  return field.startsWith(outer) && /^[.[]/.test(field.slice(outer.length));
 }

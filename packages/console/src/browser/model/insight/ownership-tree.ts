@@ -90,7 +90,7 @@ function treeOf(
   found: readonly Found[],
   of: { readonly target: ObjectName; readonly unread: readonly string[] },
 ): OwnershipTree {
-  const byUid = new Map(found.map((one) => [textOf(one.metadata, 'uid'), one]));
+  const byUid = new Map(found.map((entry) => [textOf(entry.metadata, 'uid'), entry]));
   const dependents = new Map<string, string[]>();
   for (const [uid, { metadata }] of byUid) {
     for (const reference of objectsOf(metadata, 'ownerReferences')) {
@@ -98,7 +98,7 @@ function treeOf(
       dependents.set(owner, [...(dependents.get(owner) ?? []), uid]);
     }
   }
-  const subject = [...byUid].find(([, one]) => isSame(one.target, of.target))?.[0];
+  const subject = [...byUid].find(([, entry]) => isSame(entry.target, of.target))?.[0];
   const nodes = new Map<string, TreeNode>();
   const edges: { owner: string; dependent: string }[] = [];
   if (subject === undefined) return { nodes: [], edges: [], unread: of.unread, isTruncated: false };

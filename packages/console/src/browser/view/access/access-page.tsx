@@ -47,13 +47,13 @@ export function AccessPage(props: { readonly tab: AccessTab; readonly namespace:
         <h1>Access</h1>
       </header>
       <nav class="tabs" aria-label="Access views">
-        {accessTabs.map((one) => (
+        {accessTabs.map((accessTab) => (
           <Link
-            key={one}
-            to={{ page: 'access', tab: one, namespace }}
-            aria-current={one === tab ? 'page' : undefined}
+            key={accessTab}
+            to={{ page: 'access', tab: accessTab, namespace }}
+            aria-current={accessTab === tab ? 'page' : undefined}
           >
-            {tabLabels[one]}
+            {tabLabels[accessTab]}
           </Link>
         ))}
       </nav>

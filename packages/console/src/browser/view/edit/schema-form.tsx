@@ -55,7 +55,7 @@ function ObjectFields(props: {
     isRequired || Object.hasOwn(value, name);
   const others = fields.filter((field) => !isShown(field));
   const add = (name: string): void => {
-    const field = others.find((one) => one.name === name);
+    const field = others.find((candidate) => candidate.name === name);
     if (field === undefined) return;
     onChange({ ...value, [name]: initialValue(schemas, field.property) });
   };
@@ -186,9 +186,9 @@ function ChoiceField(props: {
       onChange={(event) => onChange(event.currentTarget.value)}
     >
       {!values.includes(value) && <option value={value}>{value || 'choose…'}</option>}
-      {values.map((one) => (
-        <option key={one} value={one}>
-          {one}
+      {values.map((choice) => (
+        <option key={choice} value={choice}>
+          {choice}
         </option>
       ))}
     </select>
@@ -236,10 +236,10 @@ function ListField(props: CollectionProps) {
   const items = Array.isArray(value) ? value : [];
   return (
     <div class="form-items">
-      {items.map((one, index) => (
+      {items.map((entry, index) => (
         <div class="form-item" key={index}>
           <Value
-            {...{ schemas, property: item, value: one, label: `${label} ${index + 1}` }}
+            {...{ schemas, property: item, value: entry, label: `${label} ${index + 1}` }}
             onChange={(next) => onChange(items.map((old, at) => (at === index ? next : old)))}
           />
           <Remove
@@ -275,11 +275,11 @@ function MapField(props: CollectionProps) {
   };
   return (
     <div class="form-items">
-      {Object.entries(entries).map(([key, one]) => (
+      {Object.entries(entries).map(([key, member]) => (
         <div class="form-item" key={key}>
           <code>{key}</code>
           <Value
-            {...{ schemas, property: item, value: one, label: key }}
+            {...{ schemas, property: item, value: member, label: key }}
             onChange={(next) => onChange({ ...entries, [key]: next })}
           />
           <Remove label={`Remove ${key}`} act={() => remove(key)} />

@@ -65,10 +65,10 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
     refusal === undefined ? [command] : [];
   usePage(`${kind.kind} ${name}`, [
     { label: 'Copy as kubectl', run: copy },
-    ...tabsOf(target).flatMap((one) =>
-      ifAllowed(one === 'edit' ? refusals.edit : undefined, {
-        label: `Show ${tabLabels[one]}`,
-        run: () => app.workspace.go(objectRoute(target, one)),
+    ...tabsOf(target).flatMap((objectTab) =>
+      ifAllowed(objectTab === 'edit' ? refusals.edit : undefined, {
+        label: `Show ${tabLabels[objectTab]}`,
+        run: () => app.workspace.go(objectRoute(target, objectTab)),
       }),
     ),
     ...(canScale

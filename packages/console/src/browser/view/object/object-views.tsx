@@ -147,8 +147,11 @@ export function HistoryView(props: { readonly history: ObjectHistory }) {
             server does not keep earlier versions.
           </p>
           <ol class="timeline">
-            {earlier.map((one) => (
-              <Earlier key={`${one.manager} ${one.operation} ${one.subresource}`} write={one} />
+            {earlier.map((write) => (
+              <Earlier
+                key={`${write.manager} ${write.operation} ${write.subresource}`}
+                write={write}
+              />
             ))}
           </ol>
         </>

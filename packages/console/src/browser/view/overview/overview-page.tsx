@@ -80,10 +80,10 @@ function useCounts(): ReadonlyMap<string, KindCount> {
 /** The number of objects per kind, by group; leaves out kinds without objects. */
 function Inventory(props: { readonly counts: readonly KindCount[] }) {
   const groups = new Map<string, KindCount[]>();
-  for (const one of props.counts) {
-    if (one.count === 0) continue;
-    const group = one.kind.group || 'core';
-    groups.set(group, [...(groups.get(group) ?? []), one]);
+  for (const entry of props.counts) {
+    if (entry.count === 0) continue;
+    const group = entry.kind.group || 'core';
+    groups.set(group, [...(groups.get(group) ?? []), entry]);
   }
   const sortedGroups = [...groups].sort(
     ([left], [right]) => totalOf(groups, right) - totalOf(groups, left),
@@ -211,16 +211,16 @@ function Traffic(props: { readonly objects: number | undefined }) {
             title="Requests per second"
             times={times}
             lines={[
-              { label: 'all', color: '--link', values: series((one) => one.requestsPerSecond) },
-              { label: 'failed', color: '--bad', values: series((one) => one.errorsPerSecond) },
+              { label: 'all', color: '--link', values: series((point) => point.requestsPerSecond) },
+              { label: 'failed', color: '--bad', values: series((point) => point.errorsPerSecond) },
             ]}
           />
           <chart.Chart
             title="Latency in milliseconds"
             times={times}
             lines={[
-              { label: 'median', color: '--good', values: series((one) => one.medianMs) },
-              { label: '99th percentile', color: '--warn', values: series((one) => one.p99Ms) },
+              { label: 'median', color: '--good', values: series((point) => point.medianMs) },
+              { label: '99th percentile', color: '--warn', values: series((point) => point.p99Ms) },
             ]}
           />
         </div>

@@ -167,7 +167,7 @@ const themes: readonly Theme[] = ['auto', 'light', 'dark'];
 /** Light or dark: the system's theme unless the user chose one in this tab. */
 export function useTheme(store: TokenStore): readonly [Theme, (theme: Theme) => void] {
   const [theme, setTheme] = useState<Theme>(
-    () => themes.find((one) => one === store.read()) ?? 'auto',
+    () => themes.find((candidate) => candidate === store.read()) ?? 'auto',
   );
   useEffect(() => {
     store.write(theme === 'auto' ? undefined : theme);

@@ -146,14 +146,14 @@ export function Choice<T extends string>(props: {
 }) {
   const { label, options, value, onChange } = props;
   const change = (chosen: string): void => {
-    const option = options.find(([one]) => one === chosen);
+    const option = options.find(([choice]) => choice === chosen);
     if (option !== undefined) onChange(option[0]);
   };
   return (
     <Field label={label}>
       <select value={value} onChange={(event) => change(event.currentTarget.value)}>
-        {options.map(([one, text]) => (
-          <option key={one} value={one}>
+        {options.map(([choice, text]) => (
+          <option key={choice} value={choice}>
             {text}
           </option>
         ))}
