@@ -13,7 +13,7 @@ function* walk(command: Command, path: readonly string[] = []): Generator<[strin
 describe('CLIENT-1: the commands', () => {
   test('CLIENT-1: each is found only by its name', async () => {
     for (const { name } of await loadCommands()) {
-      expect((await loadCommand(name)).map((one) => one.name)).toEqual([name]);
+      expect((await loadCommand(name)).map((command) => command.name)).toEqual([name]);
     }
     for (const name of ['nope', '', 'constructor', '__proto__']) {
       expect(await loadCommand(name)).toEqual([]);

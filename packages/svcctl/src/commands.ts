@@ -91,7 +91,7 @@ export async function helpText(
   ];
   if (commands !== undefined) {
     lines.push('', 'Commands:');
-    for (const one of commands) lines.push(`  ${one.name.padEnd(16)} ${one.summary}`);
+    for (const listed of commands) lines.push(`  ${listed.name.padEnd(16)} ${listed.summary}`);
   }
   if (command?.flags !== undefined) lines.push('', 'Options:', ...command.flags.map(flagLine));
   lines.push('', globalOptionsText());

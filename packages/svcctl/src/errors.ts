@@ -97,7 +97,7 @@ function fullText(error: unknown, context: string): string {
   if (error instanceof CommandExit) return error.message;
   if (error instanceof PlainCliError) return `error: ${error.message}`;
   if (error instanceof AggregateError) {
-    return error.errors.map((one) => lineText(one, '')).join('\n');
+    return error.errors.map((inner) => lineText(inner, '')).join('\n');
   }
   if (error instanceof ContextError) return fullText(error.cause, `${context}${error.message}: `);
   if (error instanceof ApiError) return apiErrorText(error, context);

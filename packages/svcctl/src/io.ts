@@ -72,7 +72,7 @@ export class CommandExit extends CliError {
 
 /** Throws the first problem as a CliError; `false` marks a passed check. */
 export function throwFirst(problems: readonly (string | false)[]): void {
-  const problem = problems.find((one) => one !== false);
+  const problem = problems.find((candidate) => candidate !== false);
   if (problem !== undefined) throw new CliError(problem);
 }
 

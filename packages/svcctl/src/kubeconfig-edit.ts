@@ -120,7 +120,9 @@ function changeEntries(
   { list, name }: EntryName,
   change: (body: JsonObject) => JsonObject | undefined,
 ): JsonValue[] {
-  const at = entries.findIndex((one) => isObject(one) && (one.name ?? '') === name);
+  const at = entries.findIndex(
+    (candidate) => isObject(candidate) && (candidate.name ?? '') === name,
+  );
   const existing = entries[at];
   const old = isObject(existing) ? existing : {};
   const oldBody = member(old, bodyNames[list]);

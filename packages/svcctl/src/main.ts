@@ -69,7 +69,7 @@ async function runPluginFor(io: CliIo, args: readonly string[]): Promise<number 
     subcommand !== undefined &&
     !subcommand.startsWith('-') &&
     !command?.subcommands?.some(
-      (one) => one.name === subcommand || one.aliases?.includes(subcommand),
+      (candidate) => candidate.name === subcommand || candidate.aliases?.includes(subcommand),
     );
   if (command !== undefined && !extendsCreate) return undefined;
   if (args[0]?.startsWith('-')) {
@@ -130,7 +130,9 @@ function firstWord(args: readonly string[], command: Command | undefined): numbe
     const arg = args[at]!;
     if (arg === '--') return -1;
     if (!arg.startsWith('-') || arg === '-') return at;
-    const spec = specs.find((one) => arg === `--${one.name}` || arg === `-${one.short}`);
+    const spec = specs.find(
+      (candidate) => arg === `--${candidate.name}` || arg === `-${candidate.short}`,
+    );
     if (spec !== undefined && spec.type !== 'boolean' && spec.bare === undefined) at += 1;
   }
   return -1;

@@ -49,9 +49,9 @@ async function warningsOf(
   } catch (error) {
     warnings.push(`error: unable to identify ${file} as an executable file: ${errorText(error)}`);
   }
-  const other = firstFiles.get(name);
-  if (other !== undefined) {
-    warnings.push(`warning: ${file} is overshadowed by a similarly named plugin: ${other}`);
+  const firstFile = firstFiles.get(name);
+  if (firstFile !== undefined) {
+    warnings.push(`warning: ${file} is overshadowed by a similarly named plugin: ${firstFile}`);
   }
   const path = await builtInPath(load, name.split('-').slice(1));
   if (path !== '') {
@@ -120,7 +120,9 @@ function pluginFiles(io: CliIo): PluginFile[] {
   return pathFolders(io).flatMap((folder) => {
     try {
       return readdirSync(folder, { withFileTypes: true })
-        .filter((one) => !one.isDirectory() && prefixes.some((start) => one.name.startsWith(start)))
+        .filter(
+          (entry) => !entry.isDirectory() && prefixes.some((start) => entry.name.startsWith(start)),
+        )
         .map(({ name }) => ({ name, file: path.join(folder, name) }))
         .sort((left, right) => (left.name < right.name ? -1 : 1));
     } catch (error) {
@@ -152,7 +154,9 @@ export async function runPlugin(
     // A slash would lead out of the folder.
     if (parts.some((part) => part.includes('/'))) continue;
     const names = prefixes.map((start) => start + parts.join('-'));
-    const candidates = names.flatMap((name) => pathFolders(io).map((one) => path.join(one, name)));
+    const candidates = names.flatMap((name) =>
+      pathFolders(io).map((folder) => path.join(folder, name)),
+    );
     const program = candidates.find(isRunnable);
     if (program !== undefined) return io.run(program, args.slice(count));
   }

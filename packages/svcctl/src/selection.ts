@@ -175,7 +175,7 @@ async function targetsFromPairs(session: Session, args: readonly string[]): Prom
 async function resolveResources(session: Session, words: string): Promise<ApiResource[]> {
   const mapper = await session.mapper();
   const resources: ApiResource[] = [];
-  for (const word of words.split(',').filter((one) => one !== '')) {
+  for (const word of words.split(',').filter((part) => part !== '')) {
     const category = mapper.byName(word) === undefined ? mapper.byCategory(word) : [];
     if (category.length > 0) resources.push(...category);
     else resources.push(await session.resource(word));

@@ -205,7 +205,8 @@ export class Session {
     const { resources } = await this.discovery();
     const served = new Set(resources.map(({ group }) => group));
     const dialects = dialectNames.map(dialectOf);
-    const isTypical = (one: Dialect) => typicalGroups.some((stem) => served.has(one.group(stem)));
+    const isTypical = (candidate: Dialect) =>
+      typicalGroups.some((stem) => served.has(candidate.group(stem)));
     return dialects.find(isTypical) ?? dialects[0]!;
   }
 

@@ -59,7 +59,9 @@ export async function* findLeftovers(
   const manager = managerOf(session);
   const appliedUids = new Set(options.applied.map((object) => textAt(object, 'metadata', 'uid')));
   const flagNamespace = session.flags.text('namespace') ?? '';
-  const visited = [flagNamespace, ...options.applied.map(namespaceOf)].filter((one) => one !== '');
+  const visited = [flagNamespace, ...options.applied.map(namespaceOf)].filter(
+    (namespace) => namespace !== '',
+  );
   const namespaces = new Set(visited);
   const kinds = options.kinds ?? (await defaultResources(session));
   const inOrder = [...kinds].sort(
@@ -96,11 +98,11 @@ export async function allowedKinds(session: Session): Promise<readonly ApiResour
   const allowed = session.flags.commaSeparated('prune-allowlist');
   if (allowed.length === 0) return undefined;
   const mapper = await session.mapper();
-  return allowed.map((one) => {
-    const [stem = '', version = '', kind = '', ...more] = one.split('/');
+  return allowed.map((entry) => {
+    const [stem = '', version = '', kind = '', ...more] = entry.split('/');
     if (kind === '' || more.length > 0) {
       throw new CliError(
-        `invalid GroupVersionKind format: ${one}, please follow <group/version/kind>`,
+        `invalid GroupVersionKind format: ${entry}, please follow <group/version/kind>`,
       );
     }
     const group = stem === 'core' ? '' : stem;

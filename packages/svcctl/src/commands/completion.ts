@@ -379,7 +379,7 @@ async function objectCandidates(
 async function typeCandidates(session: Session, prefix: string): Promise<readonly string[]> {
   const { resources } = await session.discovery();
   return resources
-    .filter((one) => one.preferred && one.verbs.includes('get'))
+    .filter((resource) => resource.preferred && resource.verbs.includes('get'))
     .map(({ resource, group }) => prefix + withGroup(resource, group))
     .sort();
 }

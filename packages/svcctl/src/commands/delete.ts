@@ -74,10 +74,10 @@ export const deleteCommand: Command = {
     }
     if (session.flags.boolean('wait', true) && dryRunOf(session) === 'none') {
       const timeoutMs = session.flags.durationMs('timeout') ?? 0;
-      for (const one of deleted) {
-        const { resource, name = '' } = one.target;
+      for (const deletion of deleted) {
+        const { resource, name = '' } = deletion.target;
         await withProgress(session, `waiting for ${resource.resource}/${name} to be gone`, () =>
-          waitForDeletion(session, { ...one, timeoutMs }),
+          waitForDeletion(session, { ...deletion, timeoutMs }),
         );
       }
     }

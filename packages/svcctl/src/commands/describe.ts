@@ -48,7 +48,9 @@ export const describeCommand: Command = {
 
 async function eventLines(session: Session, object: JsonObject): Promise<DescriptionLine[]> {
   const { resources } = await session.discovery();
-  const resource = resources.find((one) => one.kind === 'Event' && one.group === '');
+  const resource = resources.find(
+    (candidate) => candidate.kind === 'Event' && candidate.group === '',
+  );
   if (resource === undefined) return [];
   const selector = [
     `involvedObject.name=${nameOf(object)}`,

@@ -38,7 +38,7 @@ export const diffCommand: Command = {
       const merged = path.join(folder, 'MERGED');
       mkdirSync(live, { mode: 0o700 });
       mkdirSync(merged, { mode: 0o700 });
-      const visible = (one: JsonObject) => toYaml(prepareForDiff(session, one));
+      const visible = (object: JsonObject) => toYaml(prepareForDiff(session, object));
       for (const manifest of await loadManifests(session)) {
         const { object } = manifest;
         const resource = await resourceOfObject(session, object);

@@ -67,7 +67,7 @@ async function splitWord(
   const mapper = await session.mapper();
   const parts = word.split('.').filter((part) => part !== '');
   const { resources } = await session.discovery();
-  const groups = new Set(resources.map((one) => one.group));
+  const groups = new Set(resources.map(({ group }) => group));
   for (let prefixLength = parts.length; prefixLength > 1; prefixLength -= 1) {
     const rest = parts.slice(1, prefixLength).join('.');
     // The group may follow a version: `deployments.v1.apps`.

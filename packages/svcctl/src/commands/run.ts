@@ -122,7 +122,7 @@ function checkFlags(session: Session): void {
         '(--attach, --stdin, or --tty)',
     !['', 'Always', 'IfNotPresent', 'Never'].includes(pullPolicy) &&
       `invalid image pull policy: ${pullPolicy}`,
-  ].find((one) => one !== false);
+  ].find((candidate) => candidate !== false);
   if (problem !== undefined) throw usageError('run', problem);
 }
 

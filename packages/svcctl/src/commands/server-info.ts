@@ -221,18 +221,20 @@ export const apiResourcesCommand: Command = {
     const key = sortBy === 'kind' ? 'kind' : 'resource';
     if (sortBy !== undefined) resources.sort((left, right) => (left[key] < right[key] ? -1 : 1));
     if (flags.text('output') === 'name') {
-      io.out(resources.map((one) => `${withGroup(one.resource, one.group)}\n`).join(''));
+      io.out(
+        resources.map((resource) => `${withGroup(resource.resource, resource.group)}\n`).join(''),
+      );
       return 0;
     }
     const wide = flags.text('output') === 'wide';
     const head = ['NAME', 'SHORTNAMES', 'APIVERSION', 'NAMESPACED', 'KIND'];
-    const lines = resources.map((one) => [
-      one.resource,
-      one.shortNames.join(','),
-      apiVersionOf(one),
-      String(one.namespaced),
-      one.kind,
-      ...(wide ? [one.verbs.join(','), one.categories.join(',')] : []),
+    const lines = resources.map((resource) => [
+      resource.resource,
+      resource.shortNames.join(','),
+      apiVersionOf(resource),
+      String(resource.namespaced),
+      resource.kind,
+      ...(wide ? [resource.verbs.join(','), resource.categories.join(',')] : []),
     ]);
     const heading = [...head, ...(wide ? ['VERBS', 'CATEGORIES'] : [])];
     io.out(alignLines(flags.boolean('no-headers') ? lines : [heading, ...lines]));

@@ -72,7 +72,7 @@ function parseCondition(text: string): Condition {
 
 function hasCondition(object: JsonObject, expected: { name: string; status: string }): boolean {
   const condition = listAt(object, 'status', 'conditions').find(
-    (one) => textAt(one, 'type').toLowerCase() === expected.name.toLowerCase(),
+    (candidate) => textAt(candidate, 'type').toLowerCase() === expected.name.toLowerCase(),
   );
   if (condition === undefined) return false;
   const { generation } = jsonObject(object.metadata ?? {});
@@ -97,7 +97,7 @@ function jsonpathCondition(text: string): Condition {
       const values = selectPath(parsed, object);
       return value === undefined
         ? values.length > 0
-        : values.some((one) => valueText(one) === value);
+        : values.some((candidate) => valueText(candidate) === value);
     },
   };
 }

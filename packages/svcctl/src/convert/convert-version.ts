@@ -52,7 +52,7 @@ function kindIn(
   type: { readonly group: string; readonly version: string; readonly kind: string },
 ): BuiltinKind | undefined {
   const def = kinds.find((kind) => kind.group === type.group && kind.kind === type.kind);
-  const version = def?.versions.find((one) => one.version === type.version);
+  const version = def?.versions.find((candidate) => candidate.version === type.version);
   return def === undefined || version === undefined ? undefined : { def, version };
 }
 

@@ -278,7 +278,9 @@ function convertVersion(
       throw new ConvertError(`the object cannot be converted: ${errorText(error)}`);
     }
   }
-  const [to, fromVersion] = [outputVersion, type.apiVersion].map((one) => JSON.stringify(one));
+  const [to, fromVersion] = [outputVersion, type.apiVersion].map((version) =>
+    JSON.stringify(version),
+  );
   throw new ConvertError(
     `${type.kind} in version ${fromVersion} cannot be converted to version ${to}`,
   );

@@ -40,7 +40,7 @@ function withContainer(
   const spec = objectAt(pod, 'spec');
   for (const list of containerLists) {
     const containers = listAt(spec, list);
-    const index = containers.findIndex((one) => textAt(one, 'name') === name);
+    const index = containers.findIndex((candidate) => textAt(candidate, 'name') === name);
     const container = containers[index];
     if (container === undefined) continue;
     return { ...pod, spec: { ...spec, [list]: containers.with(index, change(container)) } };
@@ -89,9 +89,9 @@ const hostNamespaces = { hostNetwork: true, hostPID: true, hostIPC: true };
 function withNodeRoot(pod: JsonObject, container: string): JsonObject {
   const volume = { name: 'host-root', hostPath: { path: '/' } };
   const mount = { mountPath: '/host', name: volume.name };
-  const mounted = withContainer(pod, container, (one) => ({
-    ...one,
-    volumeMounts: [...listAt(one, 'volumeMounts'), mount],
+  const mounted = withContainer(pod, container, (containerSpec) => ({
+    ...containerSpec,
+    volumeMounts: [...listAt(containerSpec, 'volumeMounts'), mount],
   }));
   return withSpec(mounted, { volumes: [...listAt(mounted, 'spec', 'volumes'), volume] });
 }
@@ -100,10 +100,10 @@ function withNodeRoot(pod: JsonObject, container: string): JsonObject {
 function withoutDroppedParts({ pod, keeps }: ProfileTarget): JsonObject {
   const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const;
   const containers = listAt(pod, 'spec', 'containers').map((container) =>
-    probes.reduce((one, probe) => (keeps[probe] ? one : without(one, probe)), container),
+    probes.reduce((kept, probe) => (keeps[probe] ? kept : without(kept, probe)), container),
   );
   const metadata = (['labels', 'annotations'] as const).reduce(
-    (one, name) => (keeps[name] ? one : without(one, name)),
+    (kept, name) => (keeps[name] ? kept : without(kept, name)),
     objectAt(pod, 'metadata'),
   );
   const spec = objectAt(pod, 'spec');
@@ -126,7 +126,7 @@ function profileOf(
   return (target) => {
     const { container, style } = target;
     const base = style === 'copy' ? withoutDroppedParts(target) : target.pod;
-    const pod = withContainer(base, container, (one) => change(one, style));
+    const pod = withContainer(base, container, (containerSpec) => change(containerSpec, style));
     return style === 'node' ? onNode(pod, container) : pod;
   };
 }
@@ -239,7 +239,9 @@ export async function copiedPod(options: DebugOptions, original: JsonObject): Pr
   const { container: containerFlag, image, setImages } = options;
   const copy = copyWithoutDebugContainer(options, original);
   if (containerFlag !== '' && containerNames(copy).includes(containerFlag)) {
-    const pod = withContainer(copy, containerFlag, (one) => changedContainer(options, one));
+    const pod = withContainer(copy, containerFlag, (containerSpec) =>
+      changedContainer(options, containerSpec),
+    );
     return applyProfile(options, { pod, container: containerFlag }, 'copy');
   }
   if (image === '') {
@@ -330,7 +332,11 @@ async function applyProfile(
   const profiled = profile({ pod, container, style, keeps });
   if (overrides === undefined) return { pod: profiled, container };
   const list = style === 'ephemeral' ? 'ephemeralContainers' : 'containers';
-  if (!listAt(profiled, 'spec', list).some((one) => textAt(one, 'name') === container)) {
+  if (
+    !listAt(profiled, 'spec', list).some(
+      (containerSpec) => textAt(containerSpec, 'name') === container,
+    )
+  ) {
     const label = list === 'containers' ? container : `${container} ephemeral`;
     throw new CliError(`unable to find the ${label} container in the pod ${nameOf(profiled)}`);
   }

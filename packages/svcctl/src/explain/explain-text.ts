@@ -103,8 +103,8 @@ class Document {
     const [only] = partsOf(resolved).inner;
     const deeper = [...within, resolved];
     if (only !== undefined) return this.field(only, name, deeper);
-    for (const one of partsOf(resolved).allOf) {
-      const match = this.field(one, name, deeper);
+    for (const part of partsOf(resolved).allOf) {
+      const match = this.field(part, name, deeper);
       if (match !== undefined) return match;
     }
     return undefined;
@@ -118,7 +118,7 @@ class Document {
     const { allOf, inner } = partsOf(resolved);
     return [
       ...(own === '' ? [] : [`${own}\n`]),
-      ...[...allOf, ...inner].flatMap((one) => this.descriptions(one, [...within, resolved])),
+      ...[...allOf, ...inner].flatMap((part) => this.descriptions(part, [...within, resolved])),
     ];
   }
 
@@ -162,8 +162,8 @@ class Document {
         return [...line, ...this.fieldLines(property, { recursive, level: level + 1, within })];
       });
     const { allOf, inner } = partsOf(resolved);
-    const more = [...allOf, ...inner].flatMap((one) =>
-      this.fieldLines(one, { ...options, within }),
+    const more = [...allOf, ...inner].flatMap((part) =>
+      this.fieldLines(part, { ...options, within }),
     );
     return [...lines, ...more];
   }
@@ -206,7 +206,7 @@ function partsOf(schema: JsonObject): {
   const { additionalProperties, allOf, items } = schema;
   return {
     allOf: (Array.isArray(allOf) ? allOf : []).filter(isObject),
-    inner: [items, additionalProperties].filter((one): one is JsonObject => isJsonObject(one)),
+    inner: [items, additionalProperties].filter((part): part is JsonObject => isJsonObject(part)),
   };
 }
 
@@ -228,7 +228,7 @@ function wrapText(text: string, indent: number, width: number): string[] {
         line += space + word;
       }
     }
-    return [...lines, line].map((one) => pad + one);
+    return [...lines, line].map((row) => pad + row);
   });
 }
 
@@ -393,7 +393,7 @@ function fillText(text: string, indent: number): string[] {
       lines.push(isVerbatim ? line : '');
       continue;
     }
-    for (const word of line.split(/\s+/).filter((one) => one !== '')) {
+    for (const word of line.split(/\s+/).filter((part) => part !== '')) {
       if (lineLength + 1 + word.length > lineWidth - indent) flush();
       words.push(word);
       lineLength += 1 + word.length;

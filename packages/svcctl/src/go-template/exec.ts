@@ -219,13 +219,13 @@ class Run {
       this.#assign(name, value);
       return;
     }
-    const declared = this.#variables.findLastIndex((one) => one.name === name);
+    const declared = this.#variables.findLastIndex((variable) => variable.name === name);
     if (declared >= from) this.#variables[declared] = { name, value };
     else this.#variables.push({ name, value });
   }
 
   #assign(name: string, value: GoValue): void {
-    const variable = this.#variables.findLast((one) => one.name === name);
+    const variable = this.#variables.findLast((candidate) => candidate.name === name);
     if (variable === undefined) this.#fail(`undefined variable: ${name}`);
     variable.value = value;
   }
@@ -305,7 +305,7 @@ class Run {
   }
 
   #variable(operand: Operand & { readonly type: 'variable' }, hasArguments: boolean): GoValue {
-    const variable = this.#variables.findLast((one) => one.name === operand.name);
+    const variable = this.#variables.findLast((candidate) => candidate.name === operand.name);
     if (variable === undefined) return this.#fail(`undefined variable: ${operand.name}`);
     if (operand.names.length > 0) return this.#fields(variable.value, operand.names, hasArguments);
     if (hasArguments) this.#fail(`can't give argument to non-function ${operand.text}`);

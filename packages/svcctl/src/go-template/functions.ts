@@ -159,7 +159,8 @@ function lengthOf(arg: GoValue): GoValue {
   const { value, kind } = unbox(arg);
   if (typeof value === 'string') return goInt(Buffer.byteLength(value));
   if (Array.isArray(value)) return goInt(value.length);
-  if (isObject(value)) return goInt(Object.values(value).filter((one) => one !== undefined).length);
+  if (isObject(value))
+    return goInt(Object.values(value).filter((item) => item !== undefined).length);
   if (kind === 'none') {
     throw new FunctionError('reflect: call of reflect.Value.Type on zero Value');
   }
@@ -264,16 +265,16 @@ const comparableValue = ({ value }: GoValue) =>
   typeof value === 'bigint' && Number.isSafeInteger(Number(value)) ? Number(value) : value;
 
 function compareValues([first = none, second = none]: readonly GoValue[]): number {
-  const [one, other] = [unbox(first), unbox(second)];
-  const [kind, otherKind] = [comparableKind(one), comparableKind(other)];
+  const [left, right] = [unbox(first), unbox(second)];
+  const [kind, otherKind] = [comparableKind(left), comparableKind(right)];
   if (kind === 'other' || otherKind === 'other') {
     throw new FunctionError('invalid type for comparison');
   }
   if (kind !== otherKind) throw new FunctionError('incompatible types for comparison');
   if (kind === 'bool') throw new FunctionError('invalid type for comparison');
-  if (kind === 'string') return compareText(String(one.value), String(other.value));
-  const [left, right] = [one.value as number | bigint, other.value as number | bigint];
-  return left < right ? -1 : left > right ? 1 : 0;
+  if (kind === 'string') return compareText(String(left.value), String(right.value));
+  const [leftValue, rightValue] = [left.value as number | bigint, right.value as number | bigint];
+  return leftValue < rightValue ? -1 : leftValue > rightValue ? 1 : 0;
 }
 
 function decodeBase64({ value }: GoValue): GoValue {

@@ -48,7 +48,10 @@ const valuePairs = (title: string, map: JsonObject, separator: string): string[]
 function containers(title: string, list: readonly JsonObject[]): string[] {
   return [
     `  ${title}:${list.length === 0 ? ' <none>' : ''}`,
-    ...list.flatMap((one) => [`   ${textAt(one, 'name')}:`, ...containerLines(one)]),
+    ...list.flatMap((container) => [
+      `   ${textAt(container, 'name')}:`,
+      ...containerLines(container),
+    ]),
   ];
 }
 
@@ -126,7 +129,7 @@ function environment(container: JsonObject): string[] {
     return `  ${textAt(ref, 'name')}\t${kind}${note}\tOptional: ${ref['optional'] === true}`;
   });
   const variables = listAt(container, 'env').map(
-    (one) => `  ${textAt(one, 'name')}:\t${envValue(one)}`,
+    (variable) => `  ${textAt(variable, 'name')}:\t${envValue(variable)}`,
   );
   return [
     ...(from.length === 0 ? [] : ['Environment Variables from:', ...from]),
@@ -183,11 +186,11 @@ function volumeLines(volume: JsonObject): string[] {
 }
 
 /** `key=value:NoSchedule op=Exists for 300s`. */
-function tolerationText(one: JsonObject): string {
-  const [key, value, effect] = ['key', 'value', 'effect'].map((name) => textAt(one, name));
+function tolerationText(toleration: JsonObject): string {
+  const [key, value, effect] = ['key', 'value', 'effect'].map((name) => textAt(toleration, name));
   const pair = value === '' ? key : `${key}=${value}`;
-  const seconds = one['tolerationSeconds'];
-  const exists = textAt(one, 'operator') === 'Exists';
+  const seconds = toleration['tolerationSeconds'];
+  const exists = textAt(toleration, 'operator') === 'Exists';
   const isAll = exists && key === '';
   const operator = exists && value === '' && (key !== '' || effect !== '') ? ' op=Exists' : '';
   return [

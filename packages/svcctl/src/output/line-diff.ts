@@ -25,7 +25,7 @@ const linesOf = (text: string): string[] =>
 
 function hunkText(lines: readonly Line[], from: number, to: number): string[] {
   const count = (part: readonly Line[], mark: Mark) =>
-    part.filter(([one]) => one === ' ' || one === mark).length;
+    part.filter(([lineMark]) => lineMark === ' ' || lineMark === mark).length;
   const [precedingLines, hunkLines] = [lines.slice(0, from), lines.slice(from, to)];
   const range = (mark: Mark) => {
     const length = count(hunkLines, mark);

@@ -108,7 +108,7 @@ export function printList(session: Session, objects: readonly JsonObject[]): voi
 
 function namePrinter(object: JsonObject): string {
   return itemsOf(object)
-    .map((one) => `${objectLabel(one)}\n`)
+    .map((item) => `${objectLabel(item)}\n`)
     .join('');
 }
 

@@ -90,7 +90,7 @@ function compileList(list: string): readonly RE2JS[] {
 }
 
 const matches = (list: readonly RE2JS[], text: string): boolean =>
-  list.some((one) => one.matcher(text).find());
+  list.some((pattern) => pattern.matcher(text).find());
 
 /** Options of a proxy; prefixes begin and end with a slash. */
 export interface ProxyOptions {
@@ -206,7 +206,7 @@ function endToEndHeaders(
 ): Record<string, string | readonly string[]> {
   const connectionHeaders = String(headers.connection ?? '')
     .split(',')
-    .map((one) => one.trim().toLowerCase());
+    .map((item) => item.trim().toLowerCase());
   const forwarded: [string, string | readonly string[]][] = [];
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || hopHeaders.has(name) || connectionHeaders.includes(name)) continue;

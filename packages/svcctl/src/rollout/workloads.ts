@@ -153,10 +153,12 @@ export function selectorText(selector: JsonObject): string {
   const pairs = Object.keys(labels)
     .sort()
     .map((key) => `${key}=${String(labels[key])}`);
-  const expressions = listAt(selector, 'matchExpressions').map((one) => {
-    const key = textAt(one, 'key');
-    const values = Array.isArray(one['values']) ? one['values'].map(String).join(',') : '';
-    switch (textAt(one, 'operator')) {
+  const expressions = listAt(selector, 'matchExpressions').map((expression) => {
+    const key = textAt(expression, 'key');
+    const values = Array.isArray(expression['values'])
+      ? expression['values'].map(String).join(',')
+      : '';
+    switch (textAt(expression, 'operator')) {
       case 'In':
         return `${key} in (${values})`;
       case 'NotIn':
@@ -187,9 +189,9 @@ function withoutEmpty(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutEmpty);
   if (!isObject(value)) return value;
   const result: JsonObject = {};
-  for (const [name, one] of Object.entries(value)) {
-    if (one === undefined || one === null) continue;
-    const trimmed = withoutEmpty(one);
+  for (const [name, member] of Object.entries(value)) {
+    if (member === undefined || member === null) continue;
+    const trimmed = withoutEmpty(member);
     const isEmpty =
       typeof trimmed === 'object' && trimmed !== null && Object.keys(trimmed).length === 0;
     if (!isEmpty) setMember(result, name, trimmed);

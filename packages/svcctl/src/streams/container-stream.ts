@@ -125,7 +125,9 @@ function checkStatus(status: JsonObject): void {
     throw new CliError('error stream protocol error: unknown error');
   }
   if (status['reason'] !== 'NonZeroExitCode') throw new CliError(textAt(status, 'message'));
-  const cause = listAt(status, 'details', 'causes').find((one) => one['reason'] === 'ExitCode');
+  const cause = listAt(status, 'details', 'causes').find(
+    (candidate) => candidate['reason'] === 'ExitCode',
+  );
   if (cause === undefined) {
     throw new CliError('error stream protocol error: no ExitCode cause given');
   }

@@ -64,7 +64,7 @@ function stateOf(pod: JsonObject, container: string): JsonObject {
   const lists = ['initContainerStatuses', 'containerStatuses', 'ephemeralContainerStatuses'];
   const status = lists
     .flatMap((list) => listAt(pod, 'status', list))
-    .find((one) => textAt(one, 'name') === container);
+    .find((containerStatus) => textAt(containerStatus, 'name') === container);
   return objectAt(status, 'state');
 }
 
@@ -74,7 +74,7 @@ const hasEnded = (pod: JsonObject): boolean => ['Succeeded', 'Failed'].includes(
 const isReady = (pod: JsonObject): boolean =>
   phaseOf(pod) === 'Running' &&
   listAt(pod, 'status', 'conditions').some(
-    (one) => textAt(one, 'type') === 'Ready' && textAt(one, 'status') === 'True',
+    (condition) => textAt(condition, 'type') === 'Ready' && textAt(condition, 'status') === 'True',
   );
 
 async function attachOrLog(

@@ -99,7 +99,7 @@ export async function checkStream(session: Session, path: string): Promise<void>
 export function containerNames(pod: JsonObject): string[] {
   const spec = objectAt(pod, 'spec');
   return ['initContainers', 'containers', 'ephemeralContainers'].flatMap((list) =>
-    listAt(spec, list).map((one) => textAt(one, 'name')),
+    listAt(spec, list).map((container) => textAt(container, 'name')),
   );
 }
 
@@ -107,7 +107,7 @@ export function containerNames(pod: JsonObject): string[] {
 function containerLabels(pod: JsonObject): string[] {
   const spec = objectAt(pod, 'spec');
   const labels = (list: string, note: string) =>
-    listAt(spec, list).map((one) => `${textAt(one, 'name')}${note}`);
+    listAt(spec, list).map((container) => `${textAt(container, 'name')}${note}`);
   return [
     ...labels('containers', ''),
     ...labels('ephemeralContainers', ' (ephem)'),

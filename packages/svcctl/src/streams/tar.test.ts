@@ -7,10 +7,10 @@ const entry = (more: Partial<TarEntry>): TarEntry => ({
 });
 
 function archiveOf(files: readonly { readonly entry: TarEntry; readonly text: string }[]): Buffer {
-  const parts = files.flatMap(({ entry: one, text }) => [
-    tarHeader(one),
+  const parts = files.flatMap(({ entry: tarEntry, text }) => [
+    tarHeader(tarEntry),
     Buffer.from(text),
-    tarPadding(one.size),
+    tarPadding(tarEntry.size),
   ]);
   return Buffer.concat([...parts, tarEnd, Buffer.alloc(8192)]);
 }
@@ -23,10 +23,10 @@ async function read(archive: Buffer, pieceBytes: number) {
     }
   }
   const entries: { entry: TarEntry; text: string }[] = [];
-  for await (const { entry: one, content } of readTar(pieces())) {
+  for await (const { entry: tarEntry, content } of readTar(pieces())) {
     const chunks: Buffer[] = [];
-    if (one.name !== 'skipped') for await (const chunk of content) chunks.push(chunk);
-    entries.push({ entry: one, text: Buffer.concat(chunks).toString() });
+    if (tarEntry.name !== 'skipped') for await (const chunk of content) chunks.push(chunk);
+    entries.push({ entry: tarEntry, text: Buffer.concat(chunks).toString() });
   }
   return entries;
 }

@@ -171,7 +171,7 @@ async function unset(session: Session, property: Property): Promise<void> {
     return;
   }
   const names = entry.name === '' ? [...config[entry.list].keys()] : [entry.name];
-  for (const name of names.filter((one) => config[entry.list].has(one))) {
+  for (const name of names.filter((candidate) => config[entry.list].has(candidate))) {
     await changeEntry(session, { list: entry.list, name }, () => undefined);
   }
 }
@@ -386,11 +386,12 @@ interface PairChanges {
 function parseChanges(session: Session, flag: string): PairChanges {
   const set = new Map<string, string>();
   const remove = new Set<string>();
-  for (const one of session.flags.list(flag)) {
-    const equals = one.indexOf('=');
-    if (equals > 0) set.set(one.slice(0, equals), one.slice(equals + 1));
-    else if (equals < 0 && one.length > 1 && one.endsWith('-')) remove.add(one.slice(0, -1));
-    else throw new CliError(`invalid ${flag} format: ${one}`);
+  for (const argument of session.flags.list(flag)) {
+    const equals = argument.indexOf('=');
+    if (equals > 0) set.set(argument.slice(0, equals), argument.slice(equals + 1));
+    else if (equals < 0 && argument.length > 1 && argument.endsWith('-'))
+      remove.add(argument.slice(0, -1));
+    else throw new CliError(`invalid ${flag} format: ${argument}`);
   }
   return { set, remove };
 }
@@ -434,12 +435,12 @@ function setExec(session: Session, body: JsonObject, changes: PairChanges): void
 
 function changeEnv(present: readonly JsonObject[], changes: PairChanges): JsonObject[] {
   const updated = present
-    .filter((one) => !changes.remove.has(textAt(one, 'name')))
-    .map((one) => {
-      const value = changes.set.get(textAt(one, 'name'));
-      return value === undefined ? one : { ...one, value };
+    .filter((variable) => !changes.remove.has(textAt(variable, 'name')))
+    .map((variable) => {
+      const value = changes.set.get(textAt(variable, 'name'));
+      return value === undefined ? variable : { ...variable, value };
     });
-  const names = new Set(updated.map((one) => textAt(one, 'name')));
+  const names = new Set(updated.map((variable) => textAt(variable, 'name')));
   const added = [...changes.set].filter(([name]) => !names.has(name));
   return [...updated, ...added.map(([name, value]) => ({ name, value }))];
 }

@@ -34,11 +34,11 @@ async function ctl(line: string | readonly string[]) {
     home: folder,
     stdinIsTerminal: false,
     stdin: async () => '',
-    out: (one) => {
-      text.out += one;
+    out: (part) => {
+      text.out += part;
     },
-    err: (one) => {
-      text.err += one;
+    err: (part) => {
+      text.err += part;
     },
     run: async () => 1,
     signal: new AbortController().signal,

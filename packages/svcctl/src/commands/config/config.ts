@@ -185,7 +185,7 @@ function createNamesCommand(name: string, list: ListName): Command {
     summary: `Display ${list} defined in the kubeconfig`,
     async run(session) {
       const names = [...(await readMerged(session))[list].keys()].sort();
-      session.io.out(['NAME', ...names].map((one) => `${one}\n`).join(''));
+      session.io.out(['NAME', ...names].map((line) => `${line}\n`).join(''));
       return 0;
     },
   };

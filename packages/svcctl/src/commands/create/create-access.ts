@@ -109,7 +109,7 @@ export const createAccountCommands: readonly Command[] = [serviceAccountCommand,
 
 /** The distinct, nonempty values of a flag, each split at its commas. */
 function distinctWords(session: Session, flag: string): string[] {
-  return [...new Set(session.flags.commaSeparated(flag))].filter((one) => one !== '');
+  return [...new Set(session.flags.commaSeparated(flag))].filter((word) => word !== '');
 }
 
 /** A resource of `--resource`: `TYPE[.GROUP][/SUBRESOURCE]`. */
@@ -163,7 +163,7 @@ async function resourceRules(session: Session, verbs: readonly string[]): Promis
   if (requested.length === 0) return [];
   const mapper = await session.mapper();
   const restricted = restrictedVerbs(await session.dialect());
-  for (const one of requested) checkResource(mapper, one, { verbs, restricted });
+  for (const wanted of requested) checkResource(mapper, wanted, { verbs, restricted });
   return rulesByGroup(session, { mapper, requested, verbs });
 }
 
@@ -216,9 +216,9 @@ function rulesByGroup(
 ): JsonObject[] {
   const { mapper, requested, verbs } = options;
   const byGroup = new Map<string, string[]>();
-  for (const one of requested) {
-    const { resource, group } = findResource(mapper, one) ?? one;
-    const label = one.subresource === '' ? resource : `${resource}/${one.subresource}`;
+  for (const wanted of requested) {
+    const { resource, group } = findResource(mapper, wanted) ?? wanted;
+    const label = wanted.subresource === '' ? resource : `${resource}/${wanted.subresource}`;
     byGroup.set(group, [...(byGroup.get(group) ?? []), label]);
   }
   const resourceNames = [...new Set(session.flags.list('resource-name'))];
@@ -242,7 +242,7 @@ function pathRules(session: Session, verbs: readonly string[]): JsonObject[] {
   if (nonResourceURLs.length === 0) return [];
   const wrong = verbs.find((verb) => !pathVerbs.has(verb));
   if (wrong !== undefined) throw new CliError(`invalid verb: '${wrong}' for nonResourceURL`);
-  for (const url of nonResourceURLs.filter((one) => one !== '*')) {
+  for (const url of nonResourceURLs.filter((candidate) => candidate !== '*')) {
     if (!url.startsWith('/')) throw new CliError('nonResourceURL should start with /');
     if (url.slice(0, -1).includes('*')) {
       throw new CliError("nonResourceURL only supports wildcard matches when '*' is at the end");
@@ -320,8 +320,8 @@ async function createAggregatedRole(session: Session, metadata: JsonObject): Pro
 function parseSubjects(session: Session, apiGroup: string): JsonObject[] {
   const subjects = (kind: string, flag: string) =>
     session.flags.list(flag).map((name) => ({ apiGroup, kind, name }));
-  const accounts = session.flags.list('serviceaccount').map((one) => {
-    const [namespace, name, ...more] = one.split(':');
+  const accounts = session.flags.list('serviceaccount').map((account) => {
+    const [namespace, name, ...more] = account.split(':');
     if (!namespace || !name || more.length > 0) {
       throw new CliError('serviceaccount must be <namespace>:<name>');
     }

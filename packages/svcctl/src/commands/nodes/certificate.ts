@@ -85,11 +85,11 @@ async function decideOne(
   for (let attempt = 1; ; attempt += 1) {
     const [request = {}] = await fetchTarget(session, target);
     const conditions = listAt(request, 'status', 'conditions');
-    if (conditions.some((one) => one['type'] === decision.excludes)) {
+    if (conditions.some((existing) => existing['type'] === decision.excludes)) {
       const label = JSON.stringify(nameOf(request));
       throw new CliError(`certificate signing request ${label} is already ${decision.excludes}`);
     }
-    const isDecided = conditions.some((one) => one['type'] === decision.type);
+    const isDecided = conditions.some((existing) => existing['type'] === decision.type);
     if (isDecided && !session.flags.boolean('force')) return request;
     const now = session.timestamp();
     const condition = {

@@ -330,8 +330,8 @@ async function checkChanges(
   }
   const both = changes.add.flatMap((taint) =>
     changes.remove
-      .filter((one) => one.key === taint.key && ['', taint.effect].includes(one.effect))
-      .map((one) => `${one.key}=${one.effect}`),
+      .filter((removed) => removed.key === taint.key && ['', taint.effect].includes(removed.effect))
+      .map((removed) => `${removed.key}=${removed.effect}`),
   );
   if (both.length > 0) {
     throw new CliError(
@@ -369,8 +369,8 @@ async function taintNode(
   reportObject(session, changed, verb);
 }
 
-const matches = (one: JsonObject, { key, effect }: Taint): boolean =>
-  one['key'] === key && one['effect'] === effect;
+const matches = (existing: JsonObject, { key, effect }: Taint): boolean =>
+  existing['key'] === key && existing['effect'] === effect;
 
 /**
  * Computes the new taints of a node, added ones first, and the verb of the report. Throws CliError.
@@ -382,7 +382,7 @@ function changeTaints(
 ): { readonly taints: JsonObject[]; readonly verb: string } {
   const current = listAt(node, 'spec', 'taints');
   const overwrites = session.flags.boolean('overwrite');
-  const present = add.filter((taint) => current.some((one) => matches(one, taint)));
+  const present = add.filter((taint) => current.some((existing) => matches(existing, taint)));
   if (present.length > 0 && !overwrites) {
     throw new CliError(
       `node ${nameOf(node)} already has ${present.map(({ key }) => key).join(',')} taint(s) ` +
@@ -392,14 +392,14 @@ function changeTaints(
   const added = add.map(({ key, value, effect }) =>
     value === '' ? { key, effect } : { key, value, effect },
   );
-  const unchanged = current.filter((one) => !add.some((taint) => matches(one, taint)));
+  const unchanged = current.filter((existing) => !add.some((taint) => matches(existing, taint)));
   let taints: JsonObject[] = [...added, ...unchanged];
   const grows = taints.length !== current.length;
   const absent: string[] = [];
   let shrinks = false;
   for (const taint of remove) {
-    const remaining = taints.filter((one) =>
-      taint.effect === '' ? one['key'] !== taint.key : !matches(one, taint),
+    const remaining = taints.filter((existing) =>
+      taint.effect === '' ? existing['key'] !== taint.key : !matches(existing, taint),
     );
     // Like kubectl, only the last removal decides the verb.
     shrinks = remaining.length !== taints.length;

@@ -93,11 +93,11 @@ const podCommand: Command = {
     const lines = sortRows(session, pods).flatMap((pod) => {
       const namespaceCells = withNamespace ? [pod.namespace] : [];
       if (!perContainer) return [[...namespaceCells, pod.label, ...usageCells(pod.usage)]];
-      return sortRows(session, pod.containers).map((one) => [
+      return sortRows(session, pod.containers).map((container) => [
         ...namespaceCells,
         pod.label,
-        one.label,
-        ...usageCells(one.usage),
+        container.label,
+        ...usageCells(container.usage),
       ]);
     });
     const columns = [
@@ -213,9 +213,9 @@ const sumOf = (list: readonly UsageRow[]): Usage => ({
 /** Sorts by name, or by usage in descending order. */
 function sortRows<Row extends UsageRow>({ flags }: Session, rows: readonly Row[]): Row[] {
   const by = flags.text('sort-by') ?? '';
-  const nameOrder = (one: Row, other: Row) => {
-    const [left, right] = [one, other].map((row) => `${row.namespace}/${row.label}`);
-    return left === right ? 0 : (left ?? '') < (right ?? '') ? -1 : 1;
+  const nameOrder = (left: Row, right: Row) => {
+    const [leftName, rightName] = [left, right].map((row) => `${row.namespace}/${row.label}`);
+    return leftName === rightName ? 0 : (leftName ?? '') < (rightName ?? '') ? -1 : 1;
   };
   if (by !== 'cpu' && by !== 'memory') return rows.toSorted(nameOrder);
   return rows.toSorted((left, right) => right.usage[by] - left.usage[by]);

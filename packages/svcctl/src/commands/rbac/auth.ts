@@ -81,7 +81,7 @@ function checkListFlags({ flags }: Session, args: readonly string[]): void {
 function answerText(status: JsonObject): string {
   if (status.allowed === true) return 'yes\n';
   const why = ['reason', 'evaluationError'].map((name) => textAt(status, name));
-  return `${['no', ...why.filter((one) => one !== '')].join(' - ')}\n`;
+  return `${['no', ...why.filter((reason) => reason !== '')].join(' - ')}\n`;
 }
 
 const pathVerbs = new Set(['get', 'put', 'post', 'head', 'options', 'delete', 'patch', '*']);

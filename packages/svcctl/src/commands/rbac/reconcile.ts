@@ -101,7 +101,7 @@ function mergeMetadata(desired: JsonObject, live: JsonObject): JsonObject {
 
 function compareSubjects({ desired, live, removeExtras }: Pair): Difference {
   const liveEntries = listAt(live, 'subjects');
-  const fileEntries = listAt(desired, 'subjects').map((one) => withDefaultGroup(one, live));
+  const fileEntries = listAt(desired, 'subjects').map((subject) => withDefaultGroup(subject, live));
   const missingSubjects = without(fileEntries, liveEntries);
   const extraSubjects = without(liveEntries, fileEntries);
   let change: JsonObject = {};
@@ -120,11 +120,11 @@ function withDefaultGroup(subject: JsonObject, live: JsonObject): JsonObject {
   return { ...subject, apiGroup: textAt(live, 'roleRef', 'apiGroup') };
 }
 
-function without<T extends JsonValue>(list: readonly T[], other: readonly T[]): T[] {
+function without<T extends JsonValue>(list: readonly T[], excluded: readonly T[]): T[] {
   return list.filter(
-    (one, at) =>
-      !other.some((two) => jsonEqual(one, two)) &&
-      list.findIndex((two) => jsonEqual(one, two)) === at,
+    (item, at) =>
+      !excluded.some((candidate) => jsonEqual(item, candidate)) &&
+      list.findIndex((candidate) => jsonEqual(item, candidate)) === at,
   );
 }
 

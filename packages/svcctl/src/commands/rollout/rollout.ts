@@ -305,8 +305,8 @@ async function showHistory(
   const { revisions } = await readHistory(session, target);
   const printer = printerOf(session);
   if (printer !== undefined) {
-    for (const one of revisions) {
-      if (revision === 0 || one.revision === revision) session.io.out(printer(one.printed));
+    for (const entry of revisions) {
+      if (revision === 0 || entry.revision === revision) session.io.out(printer(entry.printed));
     }
     return;
   }
@@ -318,11 +318,13 @@ async function showHistory(
 
 function historyText(revisions: readonly Revision[], revision: number): string {
   if (revision > 0) {
-    const chosen = revisions.find((one) => one.revision === revision);
+    const chosen = revisions.find((candidate) => candidate.revision === revision);
     if (chosen === undefined) throw new CliError('unable to find the specified revision');
     return podTemplateText(chosen.template);
   }
-  const lines = revisions.map((one) => [String(one.revision), one.cause || '<none>'] as const);
+  const lines = revisions.map(
+    (entry) => [String(entry.revision), entry.cause || '<none>'] as const,
+  );
   return [['REVISION', 'CHANGE-CAUSE'] as const, ...lines]
     .map(([number, cause]) => `${number.padEnd(10)}${cause}\n`)
     .join('');

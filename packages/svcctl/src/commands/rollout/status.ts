@@ -59,7 +59,8 @@ function deploymentStatus(object: JsonObject, expected: ExpectedRevision): Rollo
   checkRevision(object, expected);
   if (!isObserved(object)) return pending('Waiting for deployment spec update to be observed');
   const exceedsDeadline = listAt(object, 'status', 'conditions').some(
-    (one) => one['type'] === 'Progressing' && one['reason'] === 'ProgressDeadlineExceeded',
+    (condition) =>
+      condition['type'] === 'Progressing' && condition['reason'] === 'ProgressDeadlineExceeded',
   );
   if (exceedsDeadline) throw new CliError(`deployment ${name} exceeded its progress deadline`);
   const wait = (what: string) =>

@@ -212,9 +212,9 @@ export const envCommand: Command = {
     return setEach(session, words, {
       report: 'env updated',
       errorPrefix: 'failed to patch env update to pod template:',
-      change: (one) =>
-        withPodSpec(one, (spec) =>
-          changeEnvironment(session, { spec, changes, selector, object: one.object }),
+      change: (target) =>
+        withPodSpec(target, (spec) =>
+          changeEnvironment(session, { spec, changes, selector, object: target.object }),
         ),
     });
   },
@@ -265,7 +265,7 @@ async function readChanges(session: Session, specs: readonly string[]): Promise<
   for (const spec of specs) {
     const equals = spec.indexOf('=');
     if (spec === '-') {
-      for (const one of parseVariables(await session.io.stdin())) variables.push(one);
+      for (const variable of parseVariables(await session.io.stdin())) variables.push(variable);
     } else if (equals >= 0) {
       const name = spec.slice(0, equals);
       const faults = strictEnvironmentName(name);
@@ -285,7 +285,7 @@ async function readChanges(session: Session, specs: readonly string[]): Promise<
       'can not both modify and remove the same environment variable in the same command',
     );
   }
-  for (const one of await readSource(session)) variables.push(one);
+  for (const variable of await readSource(session)) variables.push(variable);
   const prefix = session.flags.text('prefix') ?? '';
   const set = new Map<string, JsonObject>();
   for (const variable of variables) {
@@ -364,7 +364,7 @@ function changeEnvironment(
 
 function checkOverwriting(current: readonly JsonObject[], { set }: Changes): void {
   for (const [name, variable] of set) {
-    const before = current.find((one) => one['name'] === name);
+    const before = current.find((existing) => existing['name'] === name);
     const value = textAt(before, 'value');
     if (before !== undefined && value !== textAt(variable, 'value')) {
       throw new CliError(`'${name}' already has a value (${value}), and --overwrite is false`);

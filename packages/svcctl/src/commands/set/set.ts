@@ -31,7 +31,7 @@ const serviceAccountCommand: Command = {
       report: 'serviceaccount updated',
       errorPrefix: 'failed to patch ServiceAccountName',
       reportsUnchanged: true,
-      change: (one) => withPodSpec(one, (spec) => ({ ...spec, serviceAccountName })),
+      change: (target) => withPodSpec(target, (spec) => ({ ...spec, serviceAccountName })),
     });
   },
 };
@@ -96,7 +96,7 @@ const subjectCommand: Command = {
         }
         const current = listAt(object, 'subjects');
         const added = parseSubjects(session, { apiGroup, kind }).filter(
-          (one) => !current.some((other) => jsonEqual(one, other)),
+          (subject) => !current.some((existing) => jsonEqual(subject, existing)),
         );
         return added.length === 0 ? object : { ...object, subjects: [...current, ...added] };
       },
@@ -152,8 +152,8 @@ const resourcesCommand: Command = {
     const exitCode = await setEach(session, args, {
       report: 'resource requirements updated',
       errorPrefix: 'failed to patch resources update to pod template',
-      change: (one) =>
-        withPodSpec(one, (before) => {
+      change: (target) =>
+        withPodSpec(target, (before) => {
           const { spec, found } = changeContainers(before, selector, (container) =>
             withAmounts(container, amounts),
           );
@@ -195,8 +195,8 @@ const imageCommand: Command = {
     const exitCode = await setEach(session, words, {
       report: 'image updated',
       errorPrefix: 'failed to patch image update to pod template:',
-      change: (one) =>
-        withPodSpec(one, (spec) => withImages(spec, images, (error) => absent.push(error))),
+      change: (target) =>
+        withPodSpec(target, (spec) => withImages(spec, images, (error) => absent.push(error))),
     });
     return reportFailures(session.io, absent) || exitCode;
   },
@@ -231,7 +231,7 @@ function findProblems(
       images.has('*') &&
       'all containers are already specified by *, but saw more than one ' +
         'container_name=container_image pairs',
-  ].flatMap((one) => (one === false ? [] : [new CliError(one)]));
+  ].flatMap((problem) => (problem === false ? [] : [new CliError(problem)]));
 }
 
 function withImages(

@@ -93,7 +93,7 @@ async function runInContainer(
     subresource: 'exec',
     query: [
       ['container', container],
-      ...command.map((one) => ['command', one] as const),
+      ...command.map((argument) => ['command', argument] as const),
       ...(streams.input === undefined ? [] : [['stdin', 'true'] as const]),
       ['stdout', 'true'],
       ['stderr', 'true'],
@@ -122,7 +122,7 @@ async function copyFrom(from: ContainerFile, target: string): Promise<void> {
     unpack(from, archive.readable, target),
   ]);
   // A failed program explains a truncated archive, so its error takes precedence.
-  const failures = [packFile, unpacked].filter((one) => one.status === 'rejected');
+  const failures = [packFile, unpacked].filter((result) => result.status === 'rejected');
   const first = failures.find(({ reason }) => reason instanceof CommandExit) ?? failures.at(-1);
   if (first !== undefined) throw first.reason;
 }

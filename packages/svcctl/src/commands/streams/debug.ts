@@ -182,9 +182,9 @@ function checkDebugFlags(session: Session, options: DebugOptions, words: readonl
     !['', 'Always', 'IfNotPresent', 'Never'].includes(pullPolicy) &&
       `invalid image pull policy: ${pullPolicy}`,
     ...[...setImages].map(
-      ([name, one]) =>
-        !isImageReference(one) &&
-        `invalid image name ${JSON.stringify(one)} for container ${JSON.stringify(name)}: ` +
+      ([name, reference]) =>
+        !isImageReference(reference) &&
+        `invalid image name ${JSON.stringify(reference)} for container ${JSON.stringify(name)}: ` +
           'invalid reference format',
     ),
     target !== '' &&

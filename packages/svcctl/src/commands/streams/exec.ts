@@ -49,7 +49,7 @@ export const execCommand: Command = {
     const pod = await selectPod(session, word);
     checkRunning(pod, 'exec into');
     const container = await selectContainer(session, pod);
-    const words = command.map((one) => ['command', one] as const);
+    const words = command.map((argument) => ['command', argument] as const);
     await connect(session, {
       pod,
       container,
@@ -98,7 +98,7 @@ export async function attachTo(session: Session, pod: JsonObject, name?: string)
   const container = name ?? (await selectContainer(session, pod));
   const spec = ['containers', 'initContainers', 'ephemeralContainers']
     .flatMap((list) => listAt(pod, 'spec', list))
-    .find((one) => one['name'] === container);
+    .find((candidate) => candidate['name'] === container);
   const hasTty = spec?.['tty'] === true;
   if (flags.boolean('tty') && !hasTty && !flags.boolean('quiet')) {
     io.err(`error: Unable to use a TTY - container ${container} did not allocate one\n`);
@@ -158,7 +158,7 @@ async function connect(
     if (textAt(pod, 'spec', 'restartPolicy') !== 'Always') return;
     const command = `'svcctl attach ${nameOf(pod)} -c ${container} -i -t'`;
     const ephemeral = listAt(pod, 'spec', 'ephemeralContainers');
-    const advice = ephemeral.some((one) => one['name'] === container)
+    const advice = ephemeral.some((candidate) => candidate['name'] === container)
       ? `the ephemeral container will not be restarted but may be reattached using ${command} ` +
         'if it is still running'
       : `resume using ${command} command when the pod is running`;

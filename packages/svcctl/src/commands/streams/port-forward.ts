@@ -126,7 +126,9 @@ function servicePort(service: JsonObject, portText: string): JsonObject {
 }
 
 function containerPort(pod: JsonObject, name: string): number {
-  const ports = listAt(pod, 'spec', 'containers').flatMap((one) => listAt(one, 'ports'));
+  const ports = listAt(pod, 'spec', 'containers').flatMap((container) =>
+    listAt(container, 'ports'),
+  );
   const port = ports.find((port) => port['name'] === name);
   if (port !== undefined) return Number(port['containerPort']);
   throw new CliError(`Pod '${nameOf(pod)}' does not have a named port '${name}'`);
