@@ -54,8 +54,8 @@ describe('ADM-1: a toleration includes', () => {
       toleration('a', { operator: 'Equal', value: '' }),
       false,
     ],
-  ])('%s', (_, wider, one, expected) => {
-    expect(includes(wider, one)).toBe(expected);
+  ])('%s', (_, wider, narrower, expected) => {
+    expect(includes(wider, narrower)).toBe(expected);
   });
 });
 
@@ -63,10 +63,10 @@ describe('ADM-1: merged tolerations', () => {
   test('omit what another one covers, earlier or later', () => {
     const long = toleration('a', { tolerationSeconds: 60 });
     const short = toleration('a', { tolerationSeconds: 30 });
-    const other = toleration('b');
-    expect(mergeTolerations([short], [long, other])).toEqual([long, other]);
-    expect(mergeTolerations([long], [short, other])).toEqual([long, other]);
-    expect(mergeTolerations([other], [other])).toEqual([other]);
+    const unrelated = toleration('b');
+    expect(mergeTolerations([short], [long, unrelated])).toEqual([long, unrelated]);
+    expect(mergeTolerations([long], [short, unrelated])).toEqual([long, unrelated]);
+    expect(mergeTolerations([unrelated], [unrelated])).toEqual([unrelated]);
   });
 
   test('TRUST-2: stop at a bound of comparisons', () => {

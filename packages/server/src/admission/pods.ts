@@ -45,50 +45,54 @@ export function mergeTolerations(
   const all = [...first, ...second];
   const budget = comparisonBudget();
   const merged: JsonObject[] = [];
-  const isCovered = (one: JsonObject, index: number) => {
+  const isCovered = (toleration: JsonObject, index: number) => {
     budget.spend(merged.length);
-    if (merged.some((other) => includes(other, one))) return true;
+    if (merged.some((wider) => includes(wider, toleration))) return true;
     for (let later = index + 1; later < all.length; later += 1) {
       budget.spend();
-      const other = itemAt(all, later);
-      if (!jsonEqual(one, other) && includes(other, one)) return true;
+      const candidate = itemAt(all, later);
+      if (!jsonEqual(toleration, candidate) && includes(candidate, toleration)) return true;
     }
     return false;
   };
-  all.forEach((one, index) => {
-    if (!isCovered(one, index)) merged.push(one);
+  all.forEach((toleration, index) => {
+    if (!isCovered(toleration, index)) merged.push(toleration);
   });
   return merged;
 }
 
 /** Whether a toleration covers another one. */
-export function includes(wider: Stored<Toleration>, one: Stored<Toleration>): boolean {
-  if (jsonEqual(wider, one)) return true;
+export function includes(wider: Stored<Toleration>, narrower: Stored<Toleration>): boolean {
+  if (jsonEqual(wider, narrower)) return true;
   const [key, effect, operator] = (['key', 'effect', 'operator'] as const).map(
     (name) => wider[name] ?? '',
   );
-  if ((one.key ?? '') !== key && (key !== '' || operator !== 'Exists')) return false;
-  if ((one.effect ?? '') !== effect && effect !== '') return false;
+  if ((narrower.key ?? '') !== key && (key !== '' || operator !== 'Exists')) return false;
+  if ((narrower.effect ?? '') !== effect && effect !== '') return false;
   const limit = wider.tolerationSeconds;
   if (effect === 'NoExecute' && limit !== undefined && limit !== null) {
-    const seconds = one.tolerationSeconds;
+    const seconds = narrower.tolerationSeconds;
     if (seconds === undefined || seconds === null || Number(seconds) > Number(limit)) return false;
   }
   if (operator === 'Exists') return true;
   const isEqual = operator === 'Equal' || operator === '';
-  return isEqual && (one.operator ?? '') === 'Equal' && (one.value ?? '') === (wider.value ?? '');
+  return (
+    isEqual &&
+    (narrower.operator ?? '') === 'Equal' &&
+    (narrower.value ?? '') === (wider.value ?? '')
+  );
 }
 
 /** Adds tolerations; one that differs from an existing one only in its time replaces it. */
 export function setTolerations(spec: Stored<PodSpec>, tolerations: readonly JsonObject[]): void {
-  const identityOf = (one: Stored<Toleration>) =>
+  const identityOf = (toleration: Stored<Toleration>) =>
     JSON.stringify(
-      (['key', 'effect', 'operator', 'value'] as const).map((name) => one[name] ?? ''),
+      (['key', 'effect', 'operator', 'value'] as const).map((name) => toleration[name] ?? ''),
     );
   const list = [...(spec.tolerations ?? [])];
   const places = new Map<string, number>();
-  list.forEach((one, index) => {
-    const identity = identityOf(one);
+  list.forEach((toleration, index) => {
+    const identity = identityOf(toleration);
     if (!places.has(identity)) places.set(identity, index);
   });
   for (const toleration of tolerations) {

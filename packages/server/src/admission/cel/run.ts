@@ -74,12 +74,12 @@ export function requestVariables(
 
 function askerFor(user: UserInfo, tools: Pick<AdmissionTools, 'authorize'>): CheckAccess {
   return ({ user: account, path, fieldSelector, labelSelector, ...question }) => {
-    const who = account === undefined ? user : serviceAccountUser(account);
+    const checkedUser = account === undefined ? user : serviceAccountUser(account);
     const selectors = readSelectors({ fieldSelector, labelSelector });
     const answer = tools.authorize({
       ...question,
       ...(path === undefined ? selectors : {}),
-      user: who,
+      user: checkedUser,
       isResourceRequest: path === undefined,
       version: path === undefined ? '*' : '',
       path: path ?? '',

@@ -201,11 +201,11 @@ async function readLimitedResources(
         }
       : { ...resourceQuotaFormat, group: dialect.group(resourceQuotaFormat.group) },
   );
-  const limited = objectsOf(member(object, 'limitedResources')).map((one) => ({
-    group: textOf(member(one, 'apiGroup')),
-    resource: textOf(member(one, 'resource')),
-    matchContains: textsOf(member(one, 'matchContains')),
-    matchScopes: objectsOf(member(one, 'matchScopes')).map((scope) => ({
+  const limited = objectsOf(member(object, 'limitedResources')).map((limitedResource) => ({
+    group: textOf(member(limitedResource, 'apiGroup')),
+    resource: textOf(member(limitedResource, 'resource')),
+    matchContains: textsOf(member(limitedResource, 'matchContains')),
+    matchScopes: objectsOf(member(limitedResource, 'matchScopes')).map((scope) => ({
       scopeName: textOf(member(scope, 'scopeName')),
       operator: textOf(member(scope, 'operator')),
       values: textsOf(member(scope, 'values')),
@@ -293,8 +293,8 @@ function timeOf(
   if (units === 0) return limit.initial;
   const ms = units * limit.unitMs;
   if (ms >= limit.min && ms <= limit.max) return ms;
-  const [low, high, shown] = [limit.min, limit.max, ms].map((one) =>
-    printGoDuration(BigInt(Math.round(one * 1e6))),
+  const [low, high, shown] = [limit.min, limit.max, ms].map((durationMs) =>
+    printGoDuration(BigInt(Math.round(durationMs * 1e6))),
   );
   throw new ConfigurationError(`valid value is between ${low} and ${high}, got ${shown}`);
 }

@@ -108,11 +108,11 @@ const problemsOf: Readonly<Record<(typeof exempted)[number], (name: string) => r
 
 function checkExempted(name: (typeof exempted)[number], names: readonly string[]): FieldError[] {
   const isRepeated = repeats(names);
-  return names.flatMap((one, index) => {
+  return names.flatMap((exemption, index) => {
     const path = `exemptions.${name}[${index}]`;
-    const problems = problemsOf[name](one);
-    if (problems.length > 0) return [invalid(path, one, problems.join(', '))];
-    return isRepeated[index] === true ? [duplicate(path, one)] : [];
+    const problems = problemsOf[name](exemption);
+    if (problems.length > 0) return [invalid(path, exemption, problems.join(', '))];
+    return isRepeated[index] === true ? [duplicate(path, exemption)] : [];
   });
 }
 

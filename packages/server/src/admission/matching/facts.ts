@@ -65,20 +65,30 @@ export function equivalentsOf(
   { def, version, subresource }: Target,
 ): readonly Equivalent[] {
   return snapshot.defs
-    .filter((one) => one.storage.prefix === def.storage.prefix && one.isVirtual === def.isVirtual)
     .filter(
-      (one) => subresource === '' || one.subresources.some(({ name }) => name === subresource),
+      ({ storage, isVirtual }) =>
+        storage.prefix === def.storage.prefix && isVirtual === def.isVirtual,
     )
-    .flatMap((one) =>
-      one.versions
+    .filter(
+      ({ subresources }) =>
+        subresource === '' || subresources.some(({ name }) => name === subresource),
+    )
+    .flatMap((candidate) =>
+      candidate.versions
         .filter(({ served }) => served)
         .map((served) => ({
-          resource: { group: one.group, version: served.version, resource: one.resource },
-          def: one,
+          resource: {
+            group: candidate.group,
+            version: served.version,
+            resource: candidate.resource,
+          },
+          def: candidate,
           version: served,
         })),
     )
-    .filter((one) => one.def !== def || one.version.version !== version.version);
+    .filter(
+      (equivalent) => equivalent.def !== def || equivalent.version.version !== version.version,
+    );
 }
 
 const exempt = new Set([

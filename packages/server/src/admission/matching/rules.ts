@@ -42,7 +42,7 @@ export function objectsOf(list: JsonValue | undefined): readonly JsonObject[] {
 
 /** The strings of a list; none if there is no list. */
 export function textsOf(list: JsonValue | undefined): readonly string[] {
-  return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : [];
+  return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : [];
 }
 
 const everything = '*';

@@ -64,7 +64,8 @@ function servedAs(object: ApiObject, like: ResourceDef, snapshot: CatalogueSnaps
   for (const def of snapshot.defs) {
     if (def.storage.prefix !== like.storage.prefix) continue;
     const version = def.versions.find(
-      (one) => apiVersionOf({ group: def.group, version: one.version }) === object.apiVersion,
+      (versionDef) =>
+        apiVersionOf({ group: def.group, version: versionDef.version }) === object.apiVersion,
     );
     if (version !== undefined) return { def, version };
   }

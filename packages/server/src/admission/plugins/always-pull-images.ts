@@ -40,7 +40,7 @@ function pullsOf({ target, operation, object, old }: AdmissionCall): readonly Pu
   const isPod = target.subresource === '' || target.subresource === 'ephemeralcontainers';
   if (!isPod || operation === 'DELETE' || object === undefined) return [];
   const imagesOf = (pod: Stored<Pod> | undefined) =>
-    containersOf(pod?.spec).map((one) => textAt(one, 'image'));
+    containersOf(pod?.spec).map((container) => textAt(container, 'image'));
   const oldImages = new Set(imagesOf(old));
   if (operation !== 'CREATE' && imagesOf(object).every((image) => oldImages.has(image))) return [];
   const containers = ['initContainers', 'containers', 'ephemeralContainers'].flatMap((list) =>

@@ -29,9 +29,9 @@ export function certificateSigning(tools: AdmissionTools): AdmissionPlugin {
     name: 'CertificateSigning',
     async validate(call) {
       if (call.operation !== 'UPDATE' || call.target.subresource !== 'status') return;
-      const issued = (one: Stored<CertificateSigningRequest> | undefined) => ({
-        certificate: one?.status?.certificate ?? null,
-        conditions: [...(one?.status?.conditions ?? [])],
+      const issued = (request: Stored<CertificateSigningRequest> | undefined) => ({
+        certificate: request?.status?.certificate ?? null,
+        conditions: [...(request?.status?.conditions ?? [])],
       });
       if (jsonEqual(issued(call.object), issued(call.old))) return;
       const signer = textAt(call.old, 'spec', 'signerName');

@@ -66,8 +66,8 @@ function newestDefault(
   const marked = classes.filter(({ metadata: { annotations = {} } }) =>
     marks.some((mark) => Object.hasOwn(annotations, mark) && annotations[mark] === 'true'),
   );
-  const created = (one: ApiObject) => textAt(one, 'metadata', 'creationTimestamp');
-  const name = (one: ApiObject) => one.metadata.name ?? '';
+  const created = (candidate: ApiObject) => textAt(candidate, 'metadata', 'creationTimestamp');
+  const name = (candidate: ApiObject) => candidate.metadata.name ?? '';
   const compare = (left: string, right: string) => (left < right ? -1 : Number(left > right));
   const [newest] = [...marked].sort(
     (left, right) => compare(created(right), created(left)) || compare(name(left), name(right)),

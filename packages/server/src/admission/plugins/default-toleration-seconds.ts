@@ -21,8 +21,8 @@ export function defaultTolerationSeconds(tools: AdmissionTools): AdmissionPlugin
       const spec = specOf(pod);
       const present = objectsAt(spec, 'tolerations');
       const bears = (key: string) =>
-        present.some((one) => {
-          const [own, effect] = [textAt(one, 'key'), textAt(one, 'effect')];
+        present.some((toleration) => {
+          const [own, effect] = [textAt(toleration, 'key'), textAt(toleration, 'effect')];
           return (own === key || own === '') && (effect === 'NoExecute' || effect === '');
         });
       const missing = added.filter(([key]) => !bears(key));

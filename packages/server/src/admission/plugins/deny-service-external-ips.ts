@@ -8,7 +8,7 @@ export const denyServiceExternalIps: AdmissionPlugin = {
   name: 'DenyServiceExternalIPs',
   validate(call) {
     if (call.target.subresource !== '' || call.operation === 'DELETE') return undefined;
-    const addresses = (one: Stored<Service> | undefined) => one?.spec?.externalIPs ?? [];
+    const addresses = (service: Stored<Service> | undefined) => service?.spec?.externalIPs ?? [];
     const oldAddresses = new Set(addresses(call.old));
     if (addresses(call.object).every((address) => oldAddresses.has(address))) return undefined;
     throw refusal(call, 'Use of external IPs is denied by admission control');

@@ -94,7 +94,7 @@ function reviewSpec(
     key.includes(`.${domain}/`),
   );
   return {
-    containers: containers.map((one) => ({ image: textAt(one, 'image') })),
+    containers: containers.map((container) => ({ image: textAt(container, 'image') })),
     ...(annotationEntries.length === 0
       ? {}
       : { annotations: Object.fromEntries(annotationEntries.sort()) }),

@@ -72,7 +72,7 @@ describe('ADM-1: defaults of a LimitRange', () => {
 });
 
 describe('ADM-1: bounds of a LimitRange', () => {
-  const one = (resources: JsonObject) => pod({ containers: [{ name: 'a', resources }] });
+  const podWith = (resources: JsonObject) => pod({ containers: [{ name: 'a', resources }] });
 
   test.each<[string, JsonObject, JsonObject, string | undefined]>([
     ['a request at the minimum', { min: { cpu: '1' } }, { requests: { cpu: '1000m' } }, undefined],
@@ -126,7 +126,7 @@ describe('ADM-1: bounds of a LimitRange', () => {
     ],
   ])('enforces %s', async (_, limit, resources, expected) => {
     const ranges = [range({ type: 'Container', ...limit })];
-    expect(await admit(ranges, { object: one(resources) })).toBe(expected);
+    expect(await admit(ranges, { object: podWith(resources) })).toBe(expected);
   });
 
   test('on a Pod limit the sum of its containers', async () => {
@@ -156,7 +156,7 @@ describe('ADM-1: bounds of a LimitRange', () => {
 
   test('apply to resizes, but to no other update and no terminating Pod', async () => {
     const ranges = [range({ type: 'Container', max: { cpu: '1' } })];
-    const object = one({ limits: { cpu: '2' } });
+    const object = podWith({ limits: { cpu: '2' } });
     const update = { operation: 'UPDATE', object, old: object } as const;
     expect(await admit(ranges, update)).toBeUndefined();
     expect(await admit(ranges, { ...update, subresource: 'status' })).toBeUndefined();

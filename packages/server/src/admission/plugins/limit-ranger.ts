@@ -87,7 +87,7 @@ function setDefaults(
     Object.assign(requests, limit.defaultRequest);
     Object.assign(limits, limit.default);
   }
-  const said: string[] = [];
+  const changes: string[] = [];
   const budget = limitBudget();
   const defaultCount = Object.keys(requests).length + Object.keys(limits).length;
   const kinds = [
@@ -97,20 +97,20 @@ function setDefaults(
   for (const [member, word] of kinds) {
     for (const container of objectsAt(pod, 'spec', member)) {
       budget.spend(defaultCount);
-      const which = `${word} ${textAt(container, 'name')}`;
-      const missing = (what: 'requests' | 'limits', defaults: JsonObject, one: string) => {
-        const names = fillMissing(container, what, defaults);
-        if (names.length > 0) said.push(`${names.join(', ')} ${one} for ${which}`);
+      const subject = `${word} ${textAt(container, 'name')}`;
+      const fill = (field: 'requests' | 'limits', defaults: JsonObject, noun: string) => {
+        const names = fillMissing(container, field, defaults);
+        if (names.length > 0) changes.push(`${names.join(', ')} ${noun} for ${subject}`);
       };
-      missing('requests', requests, 'request');
-      missing('limits', limits, 'limit');
+      fill('requests', requests, 'request');
+      fill('limits', limits, 'limit');
     }
   }
-  if (said.length === 0) return;
+  if (changes.length === 0) return;
   const annotations = pod.metadata.annotations ?? {};
   pod.metadata.annotations = {
     ...annotations,
-    [annotation]: `LimitRanger plugin set: ${said.join('; ')}`,
+    [annotation]: `LimitRanger plugin set: ${changes.join('; ')}`,
   };
 }
 
@@ -157,14 +157,14 @@ function askedBy(container: Stored<Container>): Asked {
   return { requests: amountsIn('requests'), limits: amountsIn('limits') };
 }
 
-/** Iterates in order of names, where kube-apiserver has no order. */
-function each(
+/** The problems with the bounds of a member, in order of names; kube-apiserver has no order. */
+function boundProblems(
   limit: Stored<LimitRangeItem>,
   member: string,
   problem: (name: string, bound: Quantity) => string | undefined,
 ): string[] {
   return [...amountsOf(objectAt(limit, member))]
-    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .sort(([left], [right]) => (left < right ? -1 : 1))
     .flatMap(([name, bound]) => problem(name, bound) ?? []);
 }
 
@@ -177,9 +177,9 @@ function limitProblems(limit: Stored<LimitRangeItem>, amounts: Asked): readonly 
     limit: amounts.limits.get(name),
   });
   return [
-    ...each(limit, 'min', (name, bound) => tooLittle(at(name), bound)),
-    ...each(limit, 'max', (name, bound) => tooMuch(at(name), bound)),
-    ...each(limit, 'maxLimitRequestRatio', (name, bound) => tooWide(at(name), bound)),
+    ...boundProblems(limit, 'min', (name, bound) => tooLittle(at(name), bound)),
+    ...boundProblems(limit, 'max', (name, bound) => tooMuch(at(name), bound)),
+    ...boundProblems(limit, 'maxLimitRequestRatio', (name, bound) => tooWide(at(name), bound)),
   ];
 }
 
@@ -190,8 +190,8 @@ function claimProblems(claim: Stored<PersistentVolumeClaim>, range: ApiObject): 
     if (type !== 'PersistentVolumeClaim') return [];
     const at = (name: string) => ({ type, name, request: requests.get(name), limit: undefined });
     return [
-      ...each(limit, 'min', (name, bound) => tooLittle(at(name), bound)),
-      ...each(limit, 'max', (name, bound) => tooMuchRequested(at(name), bound)),
+      ...boundProblems(limit, 'min', (name, bound) => tooLittle(at(name), bound)),
+      ...boundProblems(limit, 'max', (name, bound) => tooMuchRequested(at(name), bound)),
     ];
   });
 }

@@ -196,7 +196,7 @@ describe('AUTHZ-9: a node', () => {
 
 const { label } = dialect;
 const changed = forbiddenNodeLabels(dialect);
-const one = (key: string) => ({ [key]: 'x' });
+const labels = (key: string) => ({ [key]: 'x' });
 
 test.each([
   ['a label without a domain', 'team', false],
@@ -211,10 +211,10 @@ test.each([
   ['a label of a domain that only ends like the project’s', `not${label('role')}`, false],
 ])('AUTHZ-9: a node may not set %s (%s): %s', (_, key, isForbidden) => {
   const expected = isForbidden ? [key] : [];
-  expect(changed(one(key), {})).toEqual(expected);
-  expect(changed({}, one(key))).toEqual(expected);
-  expect(changed(one(key), { [key]: 'other' })).toEqual(expected);
-  expect(changed(one(key), one(key))).toEqual([]);
+  expect(changed(labels(key), {})).toEqual(expected);
+  expect(changed({}, labels(key))).toEqual(expected);
+  expect(changed(labels(key), { [key]: 'other' })).toEqual(expected);
+  expect(changed(labels(key), labels(key))).toEqual([]);
 });
 
 test('AUTHZ-9: the differing names are sorted', () => {

@@ -113,9 +113,9 @@ function mirrorPod(tools: AdmissionTools): Restrict {
       refuse(`${only} pods with spec.nodeName set to itself`);
     }
     await checkOwner(tools, { ...restricted, pod });
-    const what = referenced(pod);
-    if (what !== undefined) {
-      refuse(`node ${quote(node)} can not create pods that reference ${what}`);
+    const reference = referenced(pod);
+    if (reference !== undefined) {
+      refuse(`node ${quote(node)} can not create pods that reference ${reference}`);
     }
   };
 }
@@ -146,7 +146,9 @@ function referenced(pod: Stored<Pod>): string | undefined {
   const volumes = spec?.volumes ?? [];
   const projects = (source: string) =>
     volumes.some((volume) =>
-      (volume.projected?.sources ?? []).some((one) => objectAt(one, source) !== undefined),
+      (volume.projected?.sources ?? []).some(
+        (projection) => objectAt(projection, source) !== undefined,
+      ),
     );
   if ((spec?.serviceAccountName ?? '') !== '') return 'a service account';
   if (secretNames(spec).length > 0) return 'secrets';
@@ -200,10 +202,10 @@ function withoutReported(object: ApiObject | undefined): JsonObject {
 
 function changedMembers(before: JsonObject, after: JsonObject): string[] {
   return ['metadata', 'spec', 'status'].flatMap((part) => {
-    const [one, other] = [objectAt(before, part) ?? {}, objectAt(after, part) ?? {}];
-    const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+    const [oldPart, newPart] = [objectAt(before, part) ?? {}, objectAt(after, part) ?? {}];
+    const names = new Set([...Object.keys(oldPart), ...Object.keys(newPart)]);
     return [...names]
-      .filter((name) => !jsonEqual(one[name], other[name]))
+      .filter((name) => !jsonEqual(oldPart[name], newPart[name]))
       .sort()
       .map((name) => `${part}.${name}`);
   });
@@ -232,9 +234,9 @@ function nodeObject(tools: AdmissionTools): Restrict {
     if (config !== undefined && !jsonEqual(config, at(old, 'spec', 'configSource'))) {
       refuse(`${mayNot} update configSource to a new non-nil configSource`);
     }
-    const taints = (one: Stored<Node> | undefined) => [...(one?.spec?.taints ?? [])];
+    const taints = (state: Stored<Node> | undefined) => [...(state?.spec?.taints ?? [])];
     if (!jsonEqual(taints(object), taints(old))) refuse(`${mayNot} modify taints`);
-    const owners = (one: ApiObject | undefined) => one?.metadata.ownerReferences ?? [];
+    const owners = (state: ApiObject | undefined) => state?.metadata.ownerReferences ?? [];
     if (!jsonEqual(owners(object), owners(old))) refuse(`${mayNot} modify ownerReferences`);
     const found = labels(object?.metadata.labels ?? {}, old?.metadata.labels ?? {});
     if (found.length > 0) refuse(`is not allowed to modify labels: ${found.join(', ')}`);
@@ -326,14 +328,14 @@ async function driverOf(
   const driverObject = await objects.get('csidrivers.storage', { namespace: '', name: driver });
   if (driverObject === undefined) return problem(`csidriver.${dialect.group('storage')}`, driver);
   const requests = objectsAt(driverObject, 'spec', 'tokenRequests');
-  return { audiences: requests.map((one) => textAt(one, 'audience')) };
+  return { audiences: requests.map((request) => textAt(request, 'audience')) };
 }
 
 /** A node requests certificates only for its own name. */
 function certificateRequest(tools: AdmissionTools): Restrict {
   const { dialect } = tools;
-  const signers = ['kubelet-serving', 'kube-apiserver-client-kubelet'].map((one) =>
-    dialect.label(one),
+  const signers = ['kubelet-serving', 'kube-apiserver-client-kubelet'].map((name) =>
+    dialect.label(name),
   );
   return ({ call, node, refuse }) => {
     if (tools.isOn('AllowInsecureKubeletCertificateSigningRequests')) return;

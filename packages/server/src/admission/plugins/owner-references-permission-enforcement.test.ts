@@ -19,8 +19,8 @@ const pod = (...ownerReferences: OwnerReference[]): ApiObject => ({
 async function admit(write: Partial<WriteFixture>, ...allowed: string[]) {
   const asked: string[] = [];
   const decide = async ({ verb, resource, subresource, namespace, name }: Question) => {
-    const what = [resource, subresource].filter((part) => (part ?? '') !== '').join('/');
-    asked.push(`${verb} ${what} ${namespace ?? ''}/${name}`);
+    const path = [resource, subresource].filter((part) => (part ?? '') !== '').join('/');
+    asked.push(`${verb} ${path} ${namespace ?? ''}/${name}`);
     const needed = resource === '*' ? 'everything' : verb;
     return { allowed: allowed.includes(needed), reason: 'no rule' };
   };

@@ -46,9 +46,9 @@ export function podTolerationRestriction(tools: AdmissionTools): AdmissionPlugin
     if (tolerations.length === 0) return;
     const { list, scope } = await named(call, allowed, cluster?.allowed);
     const budget = comparisonBudget();
-    const isAllowed = tolerations.every((one) => {
+    const isAllowed = tolerations.every((toleration) => {
       budget.spend(list.length);
-      return list.some((wider) => includes(wider, one));
+      return list.some((wider) => includes(wider, toleration));
     });
     if (list.length === 0 || isAllowed) return;
     throw unexplained(

@@ -83,7 +83,9 @@ async function setPriority(
 
 /** A race may leave several defaults; the lowest one applies. */
 async function defaultClass(tools: AdmissionTools): Promise<ApiObject | undefined> {
-  const all = await tools.objects.list(classes, '');
-  const defaults = all.filter((one) => one['globalDefault'] === true);
+  const priorityClasses = await tools.objects.list(classes, '');
+  const defaults = priorityClasses.filter(
+    (priorityClass) => priorityClass['globalDefault'] === true,
+  );
   return defaults.sort((left, right) => numberAt(left, 'value') - numberAt(right, 'value'))[0];
 }

@@ -73,12 +73,12 @@ function setOverhead(call: AdmissionCall, pod: ApiObject, podClass: ApiObject): 
   else delete spec['overhead'];
 }
 
-function sameAmounts(one: JsonValue | undefined, other: JsonObject): boolean {
-  const amounts = isObject(one) ? one : {};
+function sameAmounts(left: JsonValue | undefined, right: JsonObject): boolean {
+  const amounts = isObject(left) ? left : {};
   const names = Object.keys(amounts);
   return (
-    names.length === Object.keys(other).length &&
-    names.every((name) => nanoOf(amounts[name]) === nanoOf(other[name]))
+    names.length === Object.keys(right).length &&
+    names.every((name) => nanoOf(amounts[name]) === nanoOf(right[name]))
   );
 }
 
@@ -102,7 +102,7 @@ function setScheduling(call: AdmissionCall, pod: ApiObject, podClass: Stored<Run
   }
   const selector = { ...own, ...added };
   if (Object.keys(selector).length > 0) spec['nodeSelector'] = selector;
-  const copies = (scheduling.tolerations ?? []).map((one) => ({ ...one }));
+  const copies = (scheduling.tolerations ?? []).map((toleration) => ({ ...toleration }));
   const merged = mergeTolerations(objectsAt(spec, 'tolerations'), copies);
   if (merged.length > 0) spec['tolerations'] = merged;
 }

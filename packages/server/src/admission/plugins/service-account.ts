@@ -93,7 +93,7 @@ function checkMirror(call: AdmissionCall, pod: Stored<Pod>): void {
     throw refusal(call, 'a mirror pod may not reference secrets');
   }
   const projects = (spec?.volumes ?? []).some((volume) =>
-    (volume.projected?.sources ?? []).some((one) => isObject(one.serviceAccountToken)),
+    (volume.projected?.sources ?? []).some((source) => isObject(source.serviceAccountToken)),
   );
   if (projects) {
     throw refusal(call, 'a mirror pod may not use ServiceAccountToken volume projections');
@@ -126,14 +126,14 @@ function mountsToken(spec: JsonObject, account: ApiObject): boolean {
 
 function mountToken(spec: Stored<PodSpec>, dialect: Dialect): void {
   const volumes = spec.volumes ?? [];
-  const present = volumes.find((one) => (one.name ?? '').startsWith(volumeStem));
+  const present = volumes.find((volume) => (volume.name ?? '').startsWith(volumeStem));
   const name = present === undefined ? generateName(volumeStem) : (present.name ?? '');
   const mountPath = `/var/run/secrets/${dialect.labelDomain}/serviceaccount`;
   let isNeeded = false;
   for (const member of ['initContainers', 'containers'] as const) {
     for (const container of spec[member] ?? []) {
       const mounts = container.volumeMounts ?? [];
-      if (mounts.some((one) => (one?.mountPath ?? '') === mountPath)) continue;
+      if (mounts.some((mount) => (mount?.mountPath ?? '') === mountPath)) continue;
       container.volumeMounts = [...mounts, { name, readOnly: true, mountPath }];
       isNeeded = true;
     }
@@ -167,11 +167,11 @@ function addPullSecrets(spec: Stored<PodSpec>, account: Stored<ServiceAccount>):
   if ((spec.imagePullSecrets ?? []).length > 0) return;
   const secrets = account.imagePullSecrets ?? [];
   if (secrets.length === 0) return;
-  spec.imagePullSecrets = secrets.map((one) => ({ name: one.name ?? '' }));
+  spec.imagePullSecrets = secrets.map(({ name }) => ({ name: name ?? '' }));
 }
 
 const names = (object: ApiObject, member: string) =>
-  new Set(objectsAt(object, member).map((one) => textAt(one, 'name')));
+  new Set(objectsAt(object, member).map((reference) => textAt(reference, 'name')));
 
 /** Why a pod may not use a Secret that its account does not list, in kube-apiserver's wording. */
 function secretProblem(pod: Stored<Pod>, account: ApiObject): string | undefined {
@@ -186,7 +186,7 @@ function secretProblem(pod: Stored<Pod>, account: ApiObject): string | undefined
   const problem = containerProblem(pod, account, ['initContainers', 'containers']);
   if (problem !== undefined) return problem;
   const pullable = names(account, 'imagePullSecrets');
-  const pulls = (pod.spec?.imagePullSecrets ?? []).map((one) => one.name ?? '');
+  const pulls = (pod.spec?.imagePullSecrets ?? []).map(({ name }) => name ?? '');
   const index = pulls.findIndex((name) => !pullable.has(name));
   if (index < 0) return undefined;
   return `imagePullSecrets[${index}].name="${pulls[index]}" ${not} that imagePullSecret`;
@@ -207,19 +207,19 @@ function containerProblem(
   const not = `is not allowed because service account ${account.metadata.name} does not reference that secret`;
   for (const member of members) {
     for (const container of objectsAt(pod, 'spec', member)) {
-      const who = `${containerWords[member]} ${textAt(container, 'name')}`;
+      const subject = `${containerWords[member]} ${textAt(container, 'name')}`;
       for (const env of objectsAt(container, 'env')) {
         if (at(env, 'valueFrom', 'secretKeyRef') === undefined) continue;
         const secret = textAt(env, 'valueFrom', 'secretKeyRef', 'name');
         if (mountable.has(secret)) continue;
         const variable = `with envVar ${textAt(env, 'name')}`;
-        return `${who} ${variable} referencing secret.secretName="${secret}" ${not}`;
+        return `${subject} ${variable} referencing secret.secretName="${secret}" ${not}`;
       }
       for (const source of objectsAt(container, 'envFrom')) {
         if (at(source, 'secretRef') === undefined) continue;
         const secret = textAt(source, 'secretRef', 'name');
         if (mountable.has(secret)) continue;
-        return `${who} with envFrom referencing secret.secretName="${secret}" ${not}`;
+        return `${subject} with envFrom referencing secret.secretName="${secret}" ${not}`;
       }
     }
   }

@@ -15,8 +15,8 @@ function violationsOf(
   return found.map(({ reason, detail }) => `${reason} (${detail})`);
 }
 
-const one = (more: JsonObject = {}) => ({ containers: [{ name: 'a', ...more }] });
-const secure = (securityContext: JsonObject) => one({ securityContext });
+const specWith = (more: JsonObject = {}) => ({ containers: [{ name: 'a', ...more }] });
+const secure = (securityContext: JsonObject) => specWith({ securityContext });
 
 describe('ADM-1: baseline', () => {
   const cases: [string, JsonObject, string][] = [
@@ -93,7 +93,7 @@ describe('ADM-1: baseline', () => {
   });
 
   test('ADM-1: a plain pod passes, and containers of every kind are checked', () => {
-    expect(violationsOf(one())).toEqual([]);
+    expect(violationsOf(specWith())).toEqual([]);
     for (const member of ['initContainers', 'containers', 'ephemeralContainers']) {
       const spec = { [member]: [{ name: 'x', securityContext: { privileged: true } }] };
       expect(violationsOf(spec)).toHaveLength(1);
@@ -102,15 +102,15 @@ describe('ADM-1: baseline', () => {
 
   test('ADM-1: annotations of older releases are checked', () => {
     const key = 'container.apparmor.security.beta.svc.io/a';
-    expect(violationsOf(one(), baseline, { [key]: 'runtime/default' })).toEqual([]);
-    expect(violationsOf(one(), baseline, { [key]: 'unconfined' })).toEqual([
+    expect(violationsOf(specWith(), baseline, { [key]: 'runtime/default' })).toEqual([]);
+    expect(violationsOf(specWith(), baseline, { [key]: 'unconfined' })).toEqual([
       `forbidden AppArmor profile (annotation must not set AppArmor profile type to "${key}="unconfined"")`,
     ]);
     const seccomp = { 'seccomp.security.alpha.svc.io/pod': 'unconfined' };
-    expect(violationsOf(one(), { level: 'baseline', minor: 18 }, seccomp)).toEqual([
+    expect(violationsOf(specWith(), { level: 'baseline', minor: 18 }, seccomp)).toEqual([
       'seccompProfile (forbidden annotation seccomp.security.alpha.svc.io/pod="unconfined")',
     ]);
-    expect(violationsOf(one(), baseline, seccomp)).toEqual([]);
+    expect(violationsOf(specWith(), baseline, seccomp)).toEqual([]);
   });
 
   test('ADM-1: a standard of an earlier release keeps its rules', () => {
@@ -134,7 +134,7 @@ describe('ADM-1: restricted', () => {
   };
   test('ADM-1: a hardened pod passes, a plain one fails four checks', () => {
     expect(violationsOf(good, restricted)).toEqual([]);
-    expect(violationsOf(one(), restricted)).toEqual([
+    expect(violationsOf(specWith(), restricted)).toEqual([
       'allowPrivilegeEscalation != false (container "a" must set securityContext.allowPrivilegeEscalation=false)',
       'unrestricted capabilities (container "a" must set securityContext.capabilities.drop=["ALL"])',
       'runAsNonRoot != true (pod or container "a" must set securityContext.runAsNonRoot=true)',
@@ -174,7 +174,7 @@ describe('ADM-1: restricted', () => {
   });
 
   test('ADM-1: a Windows pod may omit what has no meaning there', () => {
-    const windows = { ...one(), os: { name: 'windows' } };
+    const windows = { ...specWith(), os: { name: 'windows' } };
     expect(violationsOf(windows, restricted)).toEqual([
       'runAsNonRoot != true (pod or container "a" must set securityContext.runAsNonRoot=true)',
     ]);
@@ -182,7 +182,7 @@ describe('ADM-1: restricted', () => {
   });
 
   test('ADM-1: the oldest releases have fewer checks', () => {
-    const at = (minor: number) => violationsOf(one(), { level: 'restricted', minor });
+    const at = (minor: number) => violationsOf(specWith(), { level: 'restricted', minor });
     expect(at(22)).toHaveLength(4);
     expect(at(21)).toHaveLength(3);
     expect(at(18)).toHaveLength(2);

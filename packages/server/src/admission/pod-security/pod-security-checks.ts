@@ -161,7 +161,7 @@ function unlessWindows(rule: Rule): Rule {
 }
 
 const privileged: Rule = (pod) => {
-  const bad = containersWith(pod, (one) => security(one, 'privileged') === true);
+  const bad = containersWith(pod, (container) => security(container, 'privileged') === true);
   if (bad.length === 0) return undefined;
   const detail = `${named(bad)} must not set securityContext.privileged=true`;
   return { reason: 'privileged', detail };
@@ -185,7 +185,7 @@ const hostPaths: Rule = ({ spec }) => {
 const hostPorts: Rule = (pod) => {
   const portsOf = (container: Stored<Container>) =>
     (container.ports ?? []).map((port) => port.hostPort ?? 0).filter((port) => port !== 0);
-  const bad = containersWith(pod, (one) => portsOf(one).length > 0);
+  const bad = containersWith(pod, (container) => portsOf(container).length > 0);
   if (bad.length === 0) return undefined;
   const ports = sorted(containersOf(pod.spec).flatMap(portsOf).map(String));
   const uses = `${plural('uses', 'use', bad.length)} ${plural('hostPort', 'hostPorts', ports.length)}`;
@@ -216,8 +216,8 @@ function addedBeyond(
   allowed: ReadonlySet<string>,
 ): { names: readonly string[]; text: string } {
   const beyond = (container: JsonObject) =>
-    capabilitiesOf(container, 'add').filter((one) => !allowed.has(one));
-  const names = containersWith(pod, (one) => beyond(one).length > 0);
+    capabilitiesOf(container, 'add').filter((capability) => !allowed.has(capability));
+  const names = containersWith(pod, (container) => beyond(container).length > 0);
   const capabilities = sorted(containersOf(pod.spec).flatMap(beyond));
   const text = `${named(names)} must not include ${quoted(capabilities)} in securityContext.capabilities.add`;
   return { names, text };
@@ -229,7 +229,10 @@ const capabilitiesAdded: Rule = (pod) => {
 };
 
 const capabilitiesDropped: Rule = (pod) => {
-  const keeping = containersWith(pod, (one) => !capabilitiesOf(one, 'drop').includes('ALL'));
+  const keeping = containersWith(
+    pod,
+    (container) => !capabilitiesOf(container, 'drop').includes('ALL'),
+  );
   const added = addedBeyond(pod, new Set(['NET_BIND_SERVICE']));
   const details = [
     ...(keeping.length === 0
@@ -243,13 +246,14 @@ const capabilitiesDropped: Rule = (pod) => {
 
 const procMount: Rule = (pod) => {
   const mount = (container: JsonObject) => security(container, 'procMount');
-  const isBad = (one: JsonObject) => isGiven(mount(one)) && mount(one) !== 'Default';
+  const isBad = (container: JsonObject) =>
+    isGiven(mount(container)) && mount(container) !== 'Default';
   const bad = containersWith(pod, isBad);
   if (bad.length === 0) return undefined;
   const types = sorted(
     containersOf(pod.spec)
       .filter(isBad)
-      .map((one) => String(mount(one))),
+      .map((container) => String(mount(container))),
   );
   const detail = `${named(bad)} must not set securityContext.procMount to ${quoted(types)}`;
   return { reason: 'procMount', detail };
@@ -273,8 +277,8 @@ function seLinux(types: readonly string[]): Rule {
       ...(holders.some((holder) => says(holder, 'user') !== '') ? ['user may not be set'] : []),
       ...(holders.some((holder) => says(holder, 'role') !== '') ? ['role may not be set'] : []),
     ];
-    const who = setters(isBad(pod.spec), containersWith(pod, isBad));
-    const detail = `${who} set forbidden securityContext.seLinuxOptions: ${data.join('; ')}`;
+    const subject = setters(isBad(pod.spec), containersWith(pod, isBad));
+    const detail = `${subject} set forbidden securityContext.seLinuxOptions: ${data.join('; ')}`;
     return { reason: 'seLinuxOptions', detail };
   };
 }
@@ -300,11 +304,13 @@ function appArmor(dialect: Dialect): Rule {
     const values = [...types, ...annotations];
     const noun = plural('annotation', 'annotations', annotations.length);
     const own = setters(isBad(pod.spec), containersWith(pod, isBad));
-    const who = [own, annotations.length === 0 ? '' : noun].filter((one) => one !== '');
+    const subjects = [own, annotations.length === 0 ? '' : noun].filter(
+      (subject) => subject !== '',
+    );
     const reason = 'forbidden AppArmor profile';
     return {
       reason: plural(reason, `${reason}s`, values.length),
-      detail: `${who.join(' and ')} must not set AppArmor profile type to ${quoted(values)}`,
+      detail: `${subjects.join(' and ')} must not set AppArmor profile type to ${quoted(values)}`,
     };
   };
 }
@@ -318,7 +324,10 @@ function seccompAnnotations(dialect: Dialect): Rule {
   const isFine = (value: string) =>
     value === 'runtime/default' || value === 'docker/default' || value.startsWith('localhost/');
   return ({ spec, annotations }) => {
-    const keys = [ofPod, ...containersOf(spec).map((one) => ofContainer + textAt(one, 'name'))];
+    const keys = [
+      ofPod,
+      ...containersOf(spec).map((container) => ofContainer + textAt(container, 'name')),
+    ];
     const bad = sorted(
       keys.flatMap((key) => {
         const value = Object.hasOwn(annotations, key) ? annotations[key] : undefined;
@@ -336,15 +345,18 @@ const seccompValues: Rule = (pod) => {
   const holders = [pod.spec, ...containersOf(pod.spec)].filter(isBad);
   if (holders.length === 0) return undefined;
   const values = sorted(holders.map((holder) => profileType(holder, 'seccompProfile') ?? ''));
-  const who = setters(isBad(pod.spec), containersWith(pod, isBad));
-  const detail = `${who} must not set securityContext.seccompProfile.type to ${quoted(values)}`;
+  const subject = setters(isBad(pod.spec), containersWith(pod, isBad));
+  const detail = `${subject} must not set securityContext.seccompProfile.type to ${quoted(values)}`;
   return { reason: 'seccompProfile', detail };
 };
 
 const seccompRequired: Rule = (pod) => {
   const bad = seccompValues(pod);
   if (bad !== undefined || profileType(pod.spec, 'seccompProfile') !== undefined) return bad;
-  const silent = containersWith(pod, (one) => profileType(one, 'seccompProfile') === undefined);
+  const silent = containersWith(
+    pod,
+    (container) => profileType(container, 'seccompProfile') === undefined,
+  );
   if (silent.length === 0) return undefined;
   const detail = `pod or ${named(silent)} must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"`;
   return { reason: 'seccompProfile', detail };
@@ -378,7 +390,9 @@ const sysctlsSince: readonly (readonly [minor: number, names: readonly string[]]
 function sysctls(minor: number): Rule {
   const allowed = new Set(sysctlsSince.flatMap(([since, names]) => (since <= minor ? names : [])));
   return ({ spec }) => {
-    const names = objectsAt(spec, 'securityContext', 'sysctls').map((one) => textAt(one, 'name'));
+    const names = objectsAt(spec, 'securityContext', 'sysctls').map((sysctl) =>
+      textAt(sysctl, 'name'),
+    );
     const bad = names.filter((name) => !allowed.has(name));
     return bad.length === 0 ? undefined : { reason: 'forbidden sysctls', detail: bad.join(', ') };
   };
@@ -388,13 +402,16 @@ const hostProcess: Rule = (pod) => {
   const isBad = (object: JsonObject) => security(object, 'windowsOptions', 'hostProcess') === true;
   const names = containersWith(pod, isBad);
   if (!isBad(pod.spec) && names.length === 0) return undefined;
-  const who = setters(isBad(pod.spec), names);
-  const detail = `${who} must not set securityContext.windowsOptions.hostProcess=true`;
+  const subject = setters(isBad(pod.spec), names);
+  const detail = `${subject} must not set securityContext.windowsOptions.hostProcess=true`;
   return { reason: 'hostProcess', detail };
 };
 
 const privilegeEscalation: Rule = (pod) => {
-  const bad = containersWith(pod, (one) => security(one, 'allowPrivilegeEscalation') !== false);
+  const bad = containersWith(
+    pod,
+    (container) => security(container, 'allowPrivilegeEscalation') !== false,
+  );
   if (bad.length === 0) return undefined;
   return {
     reason: 'allowPrivilegeEscalation != false',
@@ -435,13 +452,13 @@ const volumeTypes: Rule = ({ spec }) => {
 const runAsNonRoot: Rule = (pod) => {
   const says = (object: JsonObject) => security(object, 'runAsNonRoot');
   const reason = 'runAsNonRoot != true';
-  const roots = containersWith(pod, (one) => says(one) === false);
+  const roots = containersWith(pod, (container) => says(container) === false);
   if (says(pod.spec) === false || roots.length > 0) {
-    const who = setters(says(pod.spec) === false, roots);
-    return { reason, detail: `${who} must not set securityContext.runAsNonRoot=false` };
+    const subject = setters(says(pod.spec) === false, roots);
+    return { reason, detail: `${subject} must not set securityContext.runAsNonRoot=false` };
   }
   if (says(pod.spec) === true) return undefined;
-  const silent = containersWith(pod, (one) => !isGiven(says(one)));
+  const silent = containersWith(pod, (container) => !isGiven(says(container)));
   if (silent.length === 0) return undefined;
   return { reason, detail: `pod or ${named(silent)} must set securityContext.runAsNonRoot=true` };
 };

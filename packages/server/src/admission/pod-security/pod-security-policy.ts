@@ -62,7 +62,7 @@ export function policyOf(
     const versionLabel = dialect.label(`${mode}-version`, 'pod-security');
     const own = (label: string) => (Object.hasOwn(labels, label) ? labels[label] : undefined);
     const [levelText, versionText] = [own(levelLabel), own(versionLabel)];
-    const level = levels.find((one) => one === levelText);
+    const level = levels.find((candidate) => candidate === levelText);
     const minor = versionText === undefined ? undefined : minorOf(versionText);
     if (levelText !== undefined) {
       appendAll(errors, levelProblem(`metadata.labels[${levelLabel}]`, levelText));

@@ -253,16 +253,16 @@ function checkedPodOf(object: JsonObject): CheckedPod {
 
 /** Whether an update may violate a standard: new images, and containers added later. */
 function bringsNewImages(pod: Stored<Pod>, old: Stored<Pod>): boolean {
-  const images = (one: Stored<Pod>, member: string) =>
-    objectsAt(one, 'spec', member).map((container) => textAt(container, 'image'));
+  const images = (state: Stored<Pod>, member: string) =>
+    objectsAt(state, 'spec', member).map((container) => textAt(container, 'image'));
   const isSame = ['containers', 'initContainers'].every((member) =>
     jsonEqual(images(pod, member), images(old, member)),
   );
   const oldImages = new Map(
-    (old.spec?.ephemeralContainers ?? []).map((one) => [one.name ?? '', one.image ?? '']),
+    (old.spec?.ephemeralContainers ?? []).map(({ name, image }) => [name ?? '', image ?? '']),
   );
   const added = (pod.spec?.ephemeralContainers ?? []).some(
-    (one) => oldImages.get(one.name ?? '') !== (one.image ?? ''),
+    ({ name, image }) => oldImages.get(name ?? '') !== (image ?? ''),
   );
   return !isSame || added;
 }
@@ -327,9 +327,9 @@ function warnOfExemption({ tools, settings }: PodSecurity, call: AdmissionCall, 
 }
 
 /** Whether two standards allow the same; versions of the privileged one do not differ. */
-function isSame(one: Standard, other: Standard): boolean {
-  if (one.level !== other.level) return false;
-  return one.level === 'privileged' || one.minor === other.minor;
+function isSame(left: Standard, right: Standard): boolean {
+  if (left.level !== right.level) return false;
+  return left.level === 'privileged' || left.minor === right.minor;
 }
 
 function isStricter(now: Standard, before: Standard): boolean {
@@ -353,7 +353,7 @@ async function podWarnings(
   for (const pod of checked) {
     const violationList = violations(enforce, checkedPodOf(pod), tools.dialect);
     if (violationList.length === 0) continue;
-    const reason = violationList.map((one) => one.reason).join(', ');
+    const reason = violationList.map((violation) => violation.reason).join(', ');
     byReason.set(reason, [...(byReason.get(reason) ?? []), pod.metadata.name ?? '']);
   }
   const lines = [...byReason]

@@ -31,7 +31,8 @@ class ConfigurationError extends Error {}
 function servedParams(kind: ParamKind, tools: AdmissionTools): Served {
   const def = tools.defOfKind(kind.apiVersion, kind.kind);
   const version = def?.versions.find(
-    (one) => apiVersionOf({ group: def.group, version: one.version }) === kind.apiVersion,
+    (versionDef) =>
+      apiVersionOf({ group: def.group, version: versionDef.version }) === kind.apiVersion,
   );
   if (def !== undefined && version !== undefined) return { def, version };
   const { group = '', version: named = '' } = parseApiVersion(kind.apiVersion) ?? {};
@@ -148,8 +149,8 @@ export async function invocationsOf(
     } catch (error) {
       const isTheirs = error instanceof ConfigurationError || error instanceof StatusError;
       if (!isTheirs) throw error;
-      const what = at.binding === undefined ? 'policy' : 'binding';
-      const message = `failed to configure ${what}: ${error.message}`;
+      const subject = at.binding === undefined ? 'policy' : 'binding';
+      const message = `failed to configure ${subject}: ${error.message}`;
       if (at.policy.failurePolicy === 'Fail') misconfigured.push({ ...at, message });
       return undefined;
     }

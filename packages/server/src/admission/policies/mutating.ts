@@ -393,21 +393,21 @@ function withConfiguration(
   );
   const atomics = atomicsIn(type, patch, '');
   if (atomics.length > 0) {
-    const what = 'may not mutate atomic arrays, maps or structs';
+    const problem = 'may not mutate atomic arrays, maps or structs';
     throw new MutationError(
-      `error applying patch: invalid ApplyConfiguration: ${what}: ${atomics.join(', ')}`,
+      `error applying patch: invalid ApplyConfiguration: ${problem}: ${atomics.join(', ')}`,
     );
   }
   const merged = explained('failed to merge patch', () => merge(type, object, patch));
   return isObject(merged) ? merged : object;
 }
 
-function explained<T>(what: string, step: () => T): T {
+function explained<T>(problem: string, step: () => T): T {
   try {
     return step();
   } catch (error) {
     if (!(error instanceof TypedError)) throw error;
-    throw new MutationError(`error applying patch: ${what}: ${error.message}`);
+    throw new MutationError(`error applying patch: ${problem}: ${error.message}`);
   }
 }
 

@@ -89,14 +89,21 @@ export function* compilePolicy(policy: PolicyBasis): Generator<void, CompiledPol
     policy,
     conditions: yield* compileConditions(policy.conditions, scope),
     variables: yield* variablePrograms({ names, variables: policy.variables }),
-    validations: yield* compileEach(specObjects(policy.spec, 'validations'), (one) =>
-      compileValidation(one, scope, inMessage),
+    validations: yield* compileEach(specObjects(policy.spec, 'validations'), (validation) =>
+      compileValidation(validation, scope, inMessage),
     ),
-    annotations: yield* compileEach(specObjects(policy.spec, 'auditAnnotations'), function* (one) {
-      const expression = textOf(one['valueExpression']);
-      const use = { ...scope, resultTypes: ['string', 'null_type'] };
-      return { key: textOf(one['key']), expression, program: yield* programOf(expression, use) };
-    }),
+    annotations: yield* compileEach(
+      specObjects(policy.spec, 'auditAnnotations'),
+      function* (annotation) {
+        const expression = textOf(annotation['valueExpression']);
+        const use = { ...scope, resultTypes: ['string', 'null_type'] };
+        return {
+          key: textOf(annotation['key']),
+          expression,
+          program: yield* programOf(expression, use),
+        };
+      },
+    ),
   };
 }
 

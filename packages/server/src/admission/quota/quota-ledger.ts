@@ -89,15 +89,15 @@ export class QuotaLedger {
   reserve(namespace: string, resource: string, object: ApiObject): void {
     const untilMs = this.#clock.monotonic() + reservationMs;
     const { uid = '' } = object.metadata;
-    const others = this.#young(namespace).filter((one) => one.uid !== uid);
+    const others = this.#young(namespace).filter((reservation) => reservation.uid !== uid);
     this.#reservations.set(namespace, [...others, { resource, uid, object, untilMs }]);
   }
 
   /** The objects of a resource that may not be stored yet, by UID. */
   async reserved(namespace: string, resource: string): Promise<ReadonlyMap<string, ApiObject>> {
-    const others = (await this.#shared?.list(namespace, resource)) ?? [];
-    const unseen = others.filter(({ uid, revision }) => this.#lastChange(uid) < revision);
-    const young = this.#young(namespace).filter((one) => one.resource === resource);
+    const announced = (await this.#shared?.list(namespace, resource)) ?? [];
+    const unseen = announced.filter(({ uid, revision }) => this.#lastChange(uid) < revision);
+    const young = this.#young(namespace).filter((reservation) => reservation.resource === resource);
     return new Map([...unseen, ...young].map(({ uid, object }) => [uid, object]));
   }
 
@@ -106,11 +106,11 @@ export class QuotaLedger {
    */
   seen(namespace: string, uid: string, revision: number): void {
     if (this.#shared !== undefined) this.#noteChange(uid, revision);
-    const all = this.#reservations.get(namespace);
-    if (all === undefined) return;
+    const reservations = this.#reservations.get(namespace);
+    if (reservations === undefined) return;
     this.#keep(
       namespace,
-      all.filter((one) => one.uid !== uid),
+      reservations.filter((reservation) => reservation.uid !== uid),
     );
   }
 
@@ -139,9 +139,9 @@ export class QuotaLedger {
 
   #young(namespace: string): Reservation[] {
     const nowMs = this.#clock.monotonic();
-    const all = this.#reservations.get(namespace) ?? [];
-    const young = all.filter(({ untilMs }) => untilMs > nowMs);
-    if (young.length < all.length) {
+    const reservations = this.#reservations.get(namespace) ?? [];
+    const young = reservations.filter(({ untilMs }) => untilMs > nowMs);
+    if (young.length < reservations.length) {
       this.#lost.add(namespace);
       this.#keep(namespace, young);
     }

@@ -215,14 +215,16 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
       const spec = objectAt(pod, 'spec');
       if (statesPodAmounts(spec)) return undefined;
       const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
-      const said = containers.map((container) => {
+      const containerUsages = containers.map((container) => {
         const list = (member: string) => amountsOf(objectAt(container, 'resources', member));
-        return { container, said: usageFor(list('requests'), list('limits')) };
+        return { container, usage: usageFor(list('requests'), list('limits')) };
       });
       const parts = demandedNames.flatMap((name) => {
-        const silent = said.filter((one) => !one.said.has(name));
-        const who = [...new Set(silent.map(({ container }) => textAt(container, 'name')))].sort();
-        return who.length === 0 ? [] : [`${name} for: ${who.join(',')}`];
+        const silent = containerUsages.filter(({ usage }) => !usage.has(name));
+        const containerNames = [
+          ...new Set(silent.map(({ container }) => textAt(container, 'name'))),
+        ].sort();
+        return containerNames.length === 0 ? [] : [`${name} for: ${containerNames.join(',')}`];
       });
       return parts.length === 0 ? undefined : `must specify ${parts.join('; ')}`;
     },
@@ -317,7 +319,7 @@ export function crossesNamespaces(spec: Stored<PodSpec>): boolean {
   const terms = ['podAffinity', 'podAntiAffinity'].flatMap((member) => [
     ...objectsAt(spec, 'affinity', member, required),
     ...objectsAt(spec, 'affinity', member, preferred).map(
-      (one) => objectAt(one, 'podAffinityTerm') ?? {},
+      (weightedTerm) => objectAt(weightedTerm, 'podAffinityTerm') ?? {},
     ),
   ]);
   return terms.some(

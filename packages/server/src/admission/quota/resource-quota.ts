@@ -189,7 +189,7 @@ function checkReported(options: {
   const missing = evaluator.missing(asApiObject(call.object), names);
   if (missing !== undefined) throw refusal(call, `failed quota: ${name}: ${missing}`);
   const used = objectAt(quota, 'status', 'used') ?? {};
-  if (names.every((one) => Object.hasOwn(used, one))) return;
+  if (names.every((resourceName) => Object.hasOwn(used, resourceName))) return;
   const resources = [...names].sort().join(',');
   throw refusal(call, `status unknown for quota: ${name}, resources: ${resources}`);
 }

@@ -31,12 +31,12 @@ const secret = {
 
 test('servers share what quotas count, and nothing that may be secret', async () => {
   const store = createMemoryStore();
-  const [one, other] = [sharedReservations(store, prefix), sharedReservations(store, prefix)];
-  await one.put('a', 'pods', pod);
-  await one.put('a', 'secrets', secret);
+  const [first, second] = [sharedReservations(store, prefix), sharedReservations(store, prefix)];
+  await first.put('a', 'pods', pod);
+  await first.put('a', 'secrets', secret);
   const { records } = await store.range({ prefix: '' });
   for (const { value } of records) expect(value.toString()).not.toContain('hidden');
-  expect(await other.list('a', 'pods')).toMatchObject([
+  expect(await second.list('a', 'pods')).toMatchObject([
     {
       uid: '1',
       revision: 1,
@@ -50,14 +50,14 @@ test('servers share what quotas count, and nothing that may be secret', async ()
       },
     },
   ]);
-  expect(await other.list('a', 'secrets')).toMatchObject([{ uid: '2' }]);
-  expect(await other.list('b', 'pods')).toEqual([]);
+  expect(await second.list('a', 'secrets')).toMatchObject([{ uid: '2' }]);
+  expect(await second.list('b', 'pods')).toEqual([]);
   // A server does not list its own reservations, and the newest one counts.
-  expect(await one.list('a', 'pods')).toEqual([]);
-  await one.put('a', 'pods', pod);
-  expect((await other.list('a', 'pods')).map(({ revision }) => revision)).toEqual([3]);
-  await one.remove('a', 'pods', pod);
-  expect(await other.list('a', 'pods')).toEqual([]);
+  expect(await first.list('a', 'pods')).toEqual([]);
+  await first.put('a', 'pods', pod);
+  expect((await second.list('a', 'pods')).map(({ revision }) => revision)).toEqual([3]);
+  await first.remove('a', 'pods', pod);
+  expect(await second.list('a', 'pods')).toEqual([]);
 });
 
 test('a claim keeps the class of its annotation', async () => {

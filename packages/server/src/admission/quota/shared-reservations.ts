@@ -80,7 +80,7 @@ const containerMembers = ['name', 'resources', 'restartPolicy'];
 
 function podPart(spec: JsonObject): JsonObject {
   const containers = (list: JsonValue | undefined) =>
-    Array.isArray(list) ? list.map((one) => pick(one, containerMembers)) : [];
+    Array.isArray(list) ? list.map((container) => pick(container, containerMembers)) : [];
   return {
     ...pick(spec, podMembers),
     containers: containers(spec['containers']),

@@ -54,7 +54,7 @@ export interface Verdict {
 
 /** The first version of AdmissionReview that both sides support; undefined if there is none. */
 export function reviewVersion(accepted: readonly string[]): ReviewVersion | undefined {
-  return accepted.find((one) => one === 'v1' || one === 'v1beta1') as ReviewVersion | undefined;
+  return accepted.find((name) => name === 'v1' || name === 'v1beta1') as ReviewVersion | undefined;
 }
 
 /** Builds the AdmissionReview of a request. */
