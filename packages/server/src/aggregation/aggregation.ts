@@ -85,16 +85,16 @@ const byVersion = (left: Ranked, right: Ranked) =>
 /** Groups sorted by the highest rank of their versions, then by the name that `nameOf` returns. */
 function grouped(
   ranked: readonly Ranked[],
-  nameOf: (one: Ranked) => string,
+  nameOf: (groupVersion: Ranked) => string,
 ): readonly { readonly group: string; readonly versions: readonly string[] }[] {
   const byRank = (left: Ranked, right: Ranked) =>
     right.groupPriorityMinimum - left.groupPriorityMinimum ||
     (nameOf(left) < nameOf(right) ? -1 : Number(nameOf(left) > nameOf(right)));
   const groups = new Map<string, Ranked[]>();
-  for (const one of [...ranked].sort(byRank)) {
-    const versions = groups.get(one.group);
-    if (versions === undefined) groups.set(one.group, [one]);
-    else versions.push(one);
+  for (const groupVersion of [...ranked].sort(byRank)) {
+    const versions = groups.get(groupVersion.group);
+    if (versions === undefined) groups.set(groupVersion.group, [groupVersion]);
+    else versions.push(groupVersion);
   }
   return [...groups].map(([group, versions]) => ({
     group,
@@ -121,7 +121,9 @@ function mergedGroupList(source: DiscoverySource): JsonObject {
 /** The document of `/apis/<group>`; undefined if no registration has the group. */
 function mergedGroup(source: DiscoverySource, group: string): JsonObject | undefined {
   if (!source.registrations.some((registration) => registration.group === group)) return undefined;
-  const ofGroup = merged(source, source.registrations).filter((one) => one.group === group);
+  const ofGroup = merged(source, source.registrations).filter(
+    (groupVersion) => groupVersion.group === group,
+  );
   const [found] = grouped(ofGroup, byServiceName);
   return found === undefined
     ? undefined
@@ -168,7 +170,10 @@ function mergedAggregated(
 function localEntries(local: JsonObject): [string, JsonObject][] {
   return objects(local['items']).flatMap(({ metadata, versions }) => {
     const name = isObject(metadata) ? metadata['name'] : '';
-    return objects(versions).map((one): [string, JsonObject] => [`${name}/${one['version']}`, one]);
+    return objects(versions).map((version): [string, JsonObject] => [
+      `${name}/${version['version']}`,
+      version,
+    ]);
   });
 }
 
@@ -240,7 +245,7 @@ export class Aggregation implements AggregationPort {
     this.#objects = objects;
     this.#registrations = [...objects.values()].map((object) => this.#registration(object));
     const remotes = this.#registrations.filter(isRemote);
-    this.#remotes = new Map(remotes.map((one) => [`${one.group}/${one.version}`, one]));
+    this.#remotes = new Map(remotes.map((api) => [`${api.group}/${api.version}`, api]));
     this.#transports.keepOnly(remotes.map(({ remote }) => remote));
     this.#discovery.update(remotes);
     this.#openApi.update(remotes);

@@ -63,13 +63,13 @@ function remoteOf(
 }
 
 /** Whether another server serves the group version. */
-export function isRemote(one: ApiRegistration): one is RemoteApi {
-  return one.remote !== undefined;
+export function isRemote(registration: ApiRegistration): registration is RemoteApi {
+  return registration.remote !== undefined;
 }
 
 /** The availability condition of an APIService; undefined if it has none. */
 export function conditionOf(object: ApiObject): JsonObject | undefined {
-  return conditionsOf(object).find((one) => one['type'] === availableCondition);
+  return conditionsOf(object).find((condition) => condition['type'] === availableCondition);
 }
 
 /** All conditions of an APIService. */

@@ -159,7 +159,7 @@ export class Availability {
   }
 
   async #checkEndpoints(place: ServiceReference, spec: JsonObject): Promise<Verdict | undefined> {
-    const port = objectsIn(spec['ports']).find((one) => one['port'] === place.port);
+    const port = objectsIn(spec['ports']).find((servicePort) => servicePort['port'] === place.port);
     if (port === undefined) {
       return unavailable(
         'ServicePortError',
@@ -269,7 +269,7 @@ function withCondition(current: ApiObject, verdict: Verdict, now: string): ApiOb
   const lastTransitionTime = since ?? now;
   const condition = { type: availableCondition, status, lastTransitionTime, reason, message };
   const conditions = conditionsOf(current);
-  const others = conditions.filter((one) => one['type'] !== availableCondition);
+  const others = conditions.filter((existing) => existing['type'] !== availableCondition);
   if (before !== undefined && jsonEqual(before, condition)) return current;
   return { ...current, status: { conditions: [...others, condition] } };
 }

@@ -99,7 +99,7 @@ export class DiscoveryFollower {
       this.#firstFetch = Promise.all(apis.map(({ name }) => this.#refresh(name)));
       return;
     }
-    for (const [name, one] of next) if (before.get(name) !== one) this.#queue.add(name);
+    for (const [name, followed] of next) if (before.get(name) !== followed) this.#queue.add(name);
   }
 
   /** Resolves within seconds, when all servers of the first update have answered or failed. */
@@ -119,14 +119,14 @@ export class DiscoveryFollower {
   }
 
   async #refresh(name: string): Promise<void> {
-    const one = this.#followed.get(name);
-    if (one === undefined) return;
-    const { api } = one;
+    const followed = this.#followed.get(name);
+    if (followed === undefined) return;
+    const { api } = followed;
     let entry: JsonObject;
     try {
       const fetched = await this.#fetchVersion(api);
       entry = { version: api.version, ...fetched, freshness: 'Current' };
-      one.failures = 0;
+      followed.failures = 0;
     } catch (error) {
       const why = errorText(error);
       this.#options.logger.debug(2, 'cannot fetch the discovery of an APIService', {
@@ -134,13 +134,13 @@ export class DiscoveryFollower {
         error: why,
       });
       entry = { version: api.version, freshness: 'Stale' };
-      one.failures += 1;
+      followed.failures += 1;
     }
-    if (this.#followed.get(name) !== one) return;
-    one.version = entry;
+    if (this.#followed.get(name) !== followed) return;
+    followed.version = entry;
     this.#generation += 1;
-    const retryMs = firstRetryMs * 2 ** Math.min(one.failures - 1, 10);
-    this.#queue.addAfter(name, one.failures === 0 ? refreshMs : Math.min(refreshMs, retryMs));
+    const retryMs = firstRetryMs * 2 ** Math.min(followed.failures - 1, 10);
+    this.#queue.addAfter(name, followed.failures === 0 ? refreshMs : Math.min(refreshMs, retryMs));
   }
 
   async #fetchVersion(api: RemoteApi): Promise<JsonObject | undefined> {
@@ -209,11 +209,15 @@ function versionEntry(version: string, resources: readonly JsonObject[]): JsonOb
 }
 
 function resourceOf(from: JsonObject): JsonObject {
-  const subresources = objectsIn(from, 'subresources').map((one) => ({
-    subresource: textIn(one, 'subresource'),
-    responseKind: kindOf(objectIn(one, 'responseKind')),
-    ...optionalList(one, 'acceptedTypes', objectsIn(one, 'acceptedTypes').map(kindOf)),
-    verbs: verbsOf(one),
+  const subresources = objectsIn(from, 'subresources').map((subresource) => ({
+    subresource: textIn(subresource, 'subresource'),
+    responseKind: kindOf(objectIn(subresource, 'responseKind')),
+    ...optionalList(
+      subresource,
+      'acceptedTypes',
+      objectsIn(subresource, 'acceptedTypes').map(kindOf),
+    ),
+    verbs: verbsOf(subresource),
   }));
   return {
     resource: textIn(from, 'resource'),
@@ -234,29 +238,30 @@ function resourceOf(from: JsonObject): JsonObject {
 function readResourceList(document: JsonObject, version: string): JsonObject {
   const list = objectsIn(document, 'resources');
   const resources = new Map<string, JsonObject & { subresources: JsonObject[] }>();
-  for (const one of list) {
-    const name = textIn(one, 'name');
-    if (!name.includes('/')) resources.set(name, { ...topResource(one, name), subresources: [] });
+  for (const resource of list) {
+    const name = textIn(resource, 'name');
+    if (name.includes('/')) continue;
+    resources.set(name, { ...topResource(resource, name), subresources: [] });
   }
-  for (const one of list) {
-    const [name = '', ...rest] = textIn(one, 'name').split('/');
+  for (const resource of list) {
+    const [name = '', ...rest] = textIn(resource, 'name').split('/');
     if (rest.length === 0) continue;
     const orphan = {
       resource: name,
       responseKind: kindOf(undefined),
-      scope: scopeOf(one),
+      scope: scopeOf(resource),
       singularResource: '',
       verbs: null,
     };
     const parent = resources.get(name) ?? { ...orphan, subresources: [] };
     resources.set(name, parent);
-    if (parent['scope'] !== scopeOf(one)) {
+    if (parent['scope'] !== scopeOf(resource)) {
       throw new Error(`the scopes of ${name} and ${name}/${rest.join('/')} do not match`);
     }
     parent.subresources.push({
       subresource: rest.join('/'),
-      responseKind: kindOf(textIn(one, 'kind') === '' ? undefined : one),
-      verbs: verbsOf(one),
+      responseKind: kindOf(textIn(resource, 'kind') === '' ? undefined : resource),
+      verbs: verbsOf(resource),
     });
   }
   return versionEntry(
@@ -267,26 +272,26 @@ function readResourceList(document: JsonObject, version: string): JsonObject {
   );
 }
 
-function topResource(one: JsonObject, name: string): JsonObject {
+function topResource(resource: JsonObject, name: string): JsonObject {
   return {
     resource: name,
-    responseKind: kindOf(one),
-    scope: scopeOf(one),
-    singularResource: textIn(one, 'singularName'),
-    verbs: verbsOf(one),
-    ...optionalList(one, 'shortNames', textsIn(one, 'shortNames')),
-    ...optionalList(one, 'categories', textsIn(one, 'categories')),
+    responseKind: kindOf(resource),
+    scope: scopeOf(resource),
+    singularResource: textIn(resource, 'singularName'),
+    verbs: verbsOf(resource),
+    ...optionalList(resource, 'shortNames', textsIn(resource, 'shortNames')),
+    ...optionalList(resource, 'categories', textsIn(resource, 'categories')),
   };
 }
 
 /** The verbs of a resource; like kube-apiserver, null if the other server states none. */
-function verbsOf(one: JsonObject): string[] | null {
-  const verbs = textsIn(one, 'verbs');
-  return verbs.length === 0 && !Array.isArray(member(one, 'verbs')) ? null : verbs;
+function verbsOf(resource: JsonObject): string[] | null {
+  const verbs = textsIn(resource, 'verbs');
+  return verbs.length === 0 && !Array.isArray(member(resource, 'verbs')) ? null : verbs;
 }
 
-function scopeOf(one: JsonObject): string {
-  const namespaced = member(one, 'namespaced') ?? false;
+function scopeOf(resource: JsonObject): string {
+  const namespaced = member(resource, 'namespaced') ?? false;
   if (typeof namespaced !== 'boolean') throw wrongType('namespaced');
   return namespaced ? 'Namespaced' : 'Cluster';
 }
@@ -325,9 +330,9 @@ function listIn(from: JsonObject, name: string): readonly JsonValue[] {
 }
 
 function objectsIn(from: JsonObject, name: string): readonly JsonObject[] {
-  return listIn(from, name).map((one) => {
-    if (!isObject(one)) throw wrongType(name);
-    return one;
+  return listIn(from, name).map((item) => {
+    if (!isObject(item)) throw wrongType(name);
+    return item;
   });
 }
 
@@ -338,8 +343,8 @@ function textIn(from: JsonObject, name: string): string {
 }
 
 function textsIn(from: JsonObject, name: string): string[] {
-  return listIn(from, name).map((one) => {
-    if (typeof one !== 'string') throw wrongType(name);
-    return one;
+  return listIn(from, name).map((item) => {
+    if (typeof item !== 'string') throw wrongType(name);
+    return item;
   });
 }

@@ -71,7 +71,9 @@ export async function checkEgress(
   }
   const proxied = selections.filter((selection) => protocolOf(selection) !== 'Direct');
   if (proxied.length === 0) return;
-  const names = proxied.map((one) => `${textAt(one, 'name')} (${protocolOf(one)})`).join(', ');
+  const names = proxied
+    .map((selection) => `${textAt(selection, 'name')} (${protocolOf(selection)})`)
+    .join(', ');
   throw new Error(
     `--egress-selector-config-file=${file}: connections through a proxy are not supported: ${names}`,
   );
@@ -82,8 +84,8 @@ async function readSelections(file: string, dialect: DialectName): Promise<reado
     ...egressFormat,
     group: dialectOf(dialect).group(egressFormat.group),
   });
-  return objectsAt(object, 'egressSelections').map((one) =>
-    textAt(one, 'name') === 'master' ? { ...one, name: 'controlplane' } : one,
+  return objectsAt(object, 'egressSelections').map((selection) =>
+    textAt(selection, 'name') === 'master' ? { ...selection, name: 'controlplane' } : selection,
   );
 }
 

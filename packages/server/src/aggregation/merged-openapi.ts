@@ -59,7 +59,7 @@ export function* mergeOpenApi(
     definitions: new Map(definitions),
     parameters: new Map(parameters),
   };
-  for (const other of others) yield* addParts(merged, other);
+  for (const parts of others) yield* addParts(merged, parts);
   return {
     ...own,
     paths: Object.fromEntries(merged.paths),
@@ -68,19 +68,19 @@ export function* mergeOpenApi(
   };
 }
 
-function* addParts(merged: Merged, all: OpenApiParts): Generator<void> {
-  const other = yield* selectPaths(all, (path) => !merged.paths.has(path));
+function* addParts(merged: Merged, parts: OpenApiParts): Generator<void> {
+  const added = yield* selectPaths(parts, (path) => !merged.paths.has(path));
   const names: Renames = {
-    definitions: yield* newNames(merged.definitions, other.definitions, sameDefinitionSteps),
-    parameters: yield* newNames(merged.parameters, other.parameters, jsonEqualSteps),
+    definitions: yield* newNames(merged.definitions, added.definitions, sameDefinitionSteps),
+    parameters: yield* newNames(merged.parameters, added.parameters, jsonEqualSteps),
   };
   const stride = new Stride();
-  for (const [path, item] of other.paths) {
+  for (const [path, item] of added.paths) {
     merged.paths.set(path, yield* renameReferences(item, names, stride));
     if (stride.isOver) yield;
   }
   for (const of of referable) {
-    for (const [name, value] of other[of]) {
+    for (const [name, value] of added[of]) {
       const target = names[of].get(name) ?? name;
       const present = merged[of].get(target);
       if (present === undefined)
@@ -130,10 +130,10 @@ function sameDefinitionSteps(left: JsonValue, right: JsonValue): Generator<void,
 function withKindsOf(present: JsonValue, added: JsonValue): JsonValue {
   if (!isObject(present) || !isObject(added)) return present;
   const own = kindsOf(present);
-  const more = kindsOf(added).filter((one) => !own.some((existing) => jsonEqual(existing, one)));
+  const more = kindsOf(added).filter((kind) => !own.some((existing) => jsonEqual(existing, kind)));
   if (more.length === 0) return present;
-  const all = [...own, ...more].sort((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
-  return { ...present, [kindsMember]: all };
+  const kinds = [...own, ...more].sort((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
+  return { ...present, [kindsMember]: kinds };
 }
 
 function kindsOf(definition: JsonObject): readonly JsonValue[] {
@@ -167,8 +167,8 @@ function* convertOpenApi(parts: OpenApiParts): Generator<void, JsonObject> {
     if (stride.isOver) yield;
   }
   const schemas: JsonObject = {};
-  for (const [name, one] of parts.definitions) {
-    setMember(schemas, name, yield* schemaSteps(one, stride));
+  for (const [name, definition] of parts.definitions) {
+    setMember(schemas, name, yield* schemaSteps(definition, stride));
     if (stride.isOver) yield;
   }
   return { openapi: '3.0.0', info: parts.info, paths, components: { schemas } };
@@ -214,13 +214,14 @@ function parametersOf(
   from: JsonObject,
   parts: OpenApiParts,
 ): { readonly body: JsonValue | undefined; readonly others: JsonObject } {
-  const parameters = listOf(from, 'parameters').flatMap((one) => {
-    const reference = isObject(one) ? member(one, '$ref') : undefined;
-    if (typeof reference !== 'string') return isObject(one) ? [one] : [];
+  const parameters = listOf(from, 'parameters').flatMap((declared) => {
+    const reference = isObject(declared) ? member(declared, '$ref') : undefined;
+    if (typeof reference !== 'string') return isObject(declared) ? [declared] : [];
     const parameter = parts.parameters.get(reference.replace('#/parameters/', ''));
     return isObject(parameter) ? [parameter] : [];
   });
-  const isBody = (one: JsonObject) => one['in'] === 'body' && one['schema'] !== undefined;
+  const isBody = (parameter: JsonObject) =>
+    parameter['in'] === 'body' && parameter['schema'] !== undefined;
   const others = parameters.filter((parameter) => !isBody(parameter)).map(parameterOf);
   return {
     body: parameters.find(isBody)?.['schema'],
@@ -300,7 +301,7 @@ function listOf(from: JsonObject, name: string): readonly JsonValue[] {
 }
 
 function textsOf(value: JsonValue | undefined): readonly string[] {
-  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
 /** An OpenAPI 3 document converted from OpenAPI 2. */

@@ -171,7 +171,9 @@ function selectHeaders(
 
 /** The names that `Connection` lists; these headers are hop-by-hop too. */
 function connectionOptions(connection: readonly string[]): string[] {
-  return connection.flatMap((value) => value.split(',').map((one) => one.trim().toLowerCase()));
+  return connection.flatMap((value) =>
+    value.split(',').map((option) => option.trim().toLowerCase()),
+  );
 }
 
 /** The protocol that a request asks to switch to; undefined if it does not. */

@@ -61,20 +61,20 @@ function joinConnections(
   near.write(headOf(server.answer));
   if (server.head.length > 0) near.write(server.head);
   if (client.head.length > 0) far.write(client.head);
-  for (const [one, other] of [
+  for (const [from, to] of [
     [near, far],
     [far, near],
   ] as const) {
-    listen(one, containment, {
-      error: () => one.destroy(),
-      end: () => destroySoon(other),
+    listen(from, containment, {
+      error: () => from.destroy(),
+      end: () => destroySoon(to),
       close() {
-        destroySoon(other);
+        destroySoon(to);
         open -= 1;
         if (open === 0) onClosed();
       },
     });
-    one.pipe(other);
+    from.pipe(to);
   }
   return {
     close: end,

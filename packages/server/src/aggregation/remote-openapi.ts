@@ -323,7 +323,7 @@ function* referencesIn(value: JsonValue, stride: Stride): Generator<void, readon
 
 /** The target of a reference; undefined if it is not a definition or parameter. */
 function referenceOf(text: string): Reference | undefined {
-  const of = referable.find((one) => text.startsWith(`#/${one}/`));
+  const of = referable.find((section) => text.startsWith(`#/${section}/`));
   return of === undefined ? undefined : { of, name: text.slice(of.length + 3) };
 }
 
@@ -385,7 +385,7 @@ const tooDeep = () => new Error('the OpenAPI document is nested too deeply');
 /** A copy of a value in which `change` is applied to every reference. */
 function mapReferences(value: JsonValue, by: Mapping, depth: number): JsonValue {
   if (depth > depthMax) throw tooDeep();
-  if (Array.isArray(value)) return value.map((one) => mapReferences(one, by, depth + 1));
+  if (Array.isArray(value)) return value.map((item) => mapReferences(item, by, depth + 1));
   if (!isObject(value)) return value;
   return Object.fromEntries(
     entriesOf(value).map(([name, child]) => [

@@ -275,7 +275,11 @@ export function createTransports(options: {
     of: (remote) => find(remote, remote.verifies),
     forProbes: (remote) => find(remote, false),
     keepOnly(remotes) {
-      keep(new Set(remotes.flatMap((one) => [keyOf(one, one.verifies), keyOf(one, false)])));
+      keep(
+        new Set(
+          remotes.flatMap((remote) => [keyOf(remote, remote.verifies), keyOf(remote, false)]),
+        ),
+      );
     },
     close: () => keep(new Set()),
   };

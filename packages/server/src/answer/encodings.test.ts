@@ -6,7 +6,7 @@ import { createEncodings, encodeBytes, encodeValue, type Form, mediaTypes } from
 const dialect = dialectOf('svc');
 const kinds = builtinKinds(dialect);
 function kind(resource: string): ResourceDef {
-  const found = kinds.find((one) => one.resource === resource);
+  const found = kinds.find((def) => def.resource === resource);
   if (found === undefined) throw new Error(resource);
   return found;
 }

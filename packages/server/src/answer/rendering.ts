@@ -164,14 +164,14 @@ export function takesGzip(accepted: string): boolean {
  * Whether a place belongs to a built-in kind, for which kube-apiserver's router checks `Accept`.
  */
 function isRouted(place: Place, served: readonly ServedEncoding[]): boolean {
-  return place !== 'document' && served.every((one) => one.covers === 'objects');
+  return place !== 'document' && served.every((encoding) => encoding.covers === 'objects');
 }
 
 /** Whether any clause names a served type, whatever its parameters, or all types. */
 function namesServed(header: string, served: readonly ServedEncoding[]): boolean {
   const isNamed = (range: MediaRange) => range.type === '*' || range.subtype !== '*';
   return parseAccept(header).some(
-    (range) => isNamed(range) && served.some((one) => covers(range, one)),
+    (range) => isNamed(range) && served.some((encoding) => covers(range, encoding)),
   );
 }
 
@@ -280,7 +280,7 @@ function choiceOf(
       : undefined;
   }
   if (place === 'document') return undefined;
-  const shape = shapes.find((one) => one === parameters.get('as'));
+  const shape = shapes.find((name) => name === parameters.get('as'));
   const shapeVersion = metaVersions.find((metaVersion) => metaVersion === parameters.get('v'));
   const isMeta = acceptedMetaGroups.includes(parameters.get('g') ?? '');
   if (shape === undefined || shapeVersion === undefined || !isMeta) return undefined;
@@ -314,7 +314,7 @@ export function aggregatedFormOf(
 ): AggregatedForm | undefined {
   if (accept === undefined || !accept.includes('APIGroupDiscoveryList')) return undefined;
   for (const range of parseAccept(accept)) {
-    const encoding = served.find((one) => covers(range, one));
+    const encoding = served.find((offered) => covers(range, offered));
     const form = encoding && formOf(range, encoding);
     if (form !== undefined) return form;
   }
@@ -324,7 +324,7 @@ export function aggregatedFormOf(
 function formOf({ parameters }: MediaRange, encoding: ServedEncoding): AggregatedForm | undefined {
   if (parameters.get('as') !== 'APIGroupDiscoveryList') return undefined;
   const group = parameters.get('g') ?? '';
-  const version = (['v2', 'v2beta1'] as const).find((one) => one === parameters.get('v'));
+  const version = (['v2', 'v2beta1'] as const).find((name) => name === parameters.get('v'));
   if (version === undefined || !acceptedDiscoveryGroups.includes(group)) return undefined;
   return { version, group, encoding };
 }

@@ -58,9 +58,9 @@ function entryOf(def: ResourceDef, object: JsonObject): Entry {
 type Served = (typeof storedVersions)[number];
 type Same = (text: string, expected: string) => void;
 
-const sameBytes: Same = (one, expected) => expect(one).toBe(expected);
+const sameBytes: Same = (actual, expected) => expect(actual).toBe(expected);
 /** The order of members in a converted object may differ and has no meaning. */
-const sameValue: Same = (one, expected) => expect(parsed(one)).toEqual(parsed(expected));
+const sameValue: Same = (actual, expected) => expect(parsed(actual)).toEqual(parsed(expected));
 const parsed = (json: string) => decodeJson(Buffer.from(json)).value;
 
 /**
@@ -122,11 +122,12 @@ test.each(
 /** An example in its stored form, and the decoder that produces that form. */
 function storedExample({ storage }: ResourceDef) {
   const { def, version } = everyVersion.find(
-    (one) => one.def.storage.prefix === storage.prefix && servesStoredForm(one.def, one.version),
+    (served) =>
+      served.def.storage.prefix === storage.prefix && servesStoredForm(served.def, served.version),
   )!;
   const example = def.example?.() as ApiObject;
   const shownVersion = parseApiVersion(example.apiVersion)?.version;
-  const shown = def.versions.find((one) => one.version === shownVersion)!;
+  const shown = def.versions.find((versionDef) => versionDef.version === shownVersion)!;
   shown.defaults?.(example);
   return { example: toStorage(def, shown, example), decode: decodeTyped(version.schema) };
 }
@@ -262,9 +263,9 @@ test.each(jsonPaths)('CODEC-5, CODEC-6: tables of custom objects with a column %
       // Creates the stored form.
       def.versions[0]?.decode(object);
       const entry = entryOf(def, object);
-      for (const one of def.versions) {
-        const same = servesStoredForm(def, one) ? sameBytes : sameValue;
-        expectSameForms({ def, version: one }, entry, same);
+      for (const versionDef of def.versions) {
+        const same = servesStoredForm(def, versionDef) ? sameBytes : sameValue;
+        expectSameForms({ def, version: versionDef }, entry, same);
       }
     }),
     { numRuns: 50 },

@@ -66,11 +66,11 @@ function checkFits(call: ApiCall, of: 'object' | 'list'): void {
   const { def } = call.target;
   const isListForm = shape === 'PartialObjectMetadataList';
   if (isListForm === (of === 'list')) return;
-  const what = of === 'list' ? 'a list' : 'not a list';
+  const form = of === 'list' ? 'a list' : 'not a list';
   throw new StatusError({
     code: 406,
     reason: 'NotAcceptable',
-    message: `you requested ${shape}, but the requested object is ${what} (*${def.behavior.goTypeName(def, of)})`,
+    message: `you requested ${shape}, but the requested object is ${form} (*${def.behavior.goTypeName(def, of)})`,
   });
 }
 
@@ -79,7 +79,7 @@ function partialTransform(call: ApiCall, metaVersion: string): Transform {
   return {
     key: `partial;${metaVersion}`,
     object: (whole) => partialObject(whole, metaVersion),
-    entry: (one) => Buffer.from(partialText(one, served)),
+    entry: (entry) => Buffer.from(partialText(entry, served)),
     *ahead() {},
     list: (result) =>
       madeList({

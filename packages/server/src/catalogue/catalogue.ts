@@ -117,8 +117,8 @@ function withoutIntruders(defs: readonly ResourceDef[]): readonly ResourceDef[] 
 const isBuiltin = ({ behavior }: ResourceDef) => behavior === builtinBehavior;
 
 /** Whether objects of two kinds could be stored under the same keys. */
-export function sharesKeys(prefix: string, other: string): boolean {
-  return prefix.startsWith(other) || other.startsWith(prefix);
+export function sharesKeys(prefix: string, otherPrefix: string): boolean {
+  return prefix.startsWith(otherPrefix) || otherPrefix.startsWith(prefix);
 }
 
 /** The map under a key, created if missing. */
