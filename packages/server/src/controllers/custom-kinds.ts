@@ -106,7 +106,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     if (change.current === undefined) crds.delete(name);
     else crds.set(name, crdOf(decodeEntry(change.current)));
     refresh();
-    for (const one of [name, ...waitingForNames(crds)]) names.add(one);
+    for (const queued of [name, ...waitingForNames(crds)]) names.add(queued);
   });
   const subscription = cache.subscribe(following.receive);
   const ready = cache.ready().then(async () => {

@@ -115,10 +115,10 @@ class EventExpiry {
       if (atMs > now || this.#closed) break;
       batch.push(key);
       if (batch.length < removalsMax) continue;
-      await Promise.all(batch.map((one) => this.#remove(one)));
+      await Promise.all(batch.map((eventKey) => this.#remove(eventKey)));
       batch = [];
     }
-    await Promise.all(batch.map((one) => this.#remove(one)));
+    await Promise.all(batch.map((eventKey) => this.#remove(eventKey)));
   }
 
   /** Removes one Event; the next sweep retries a failed removal. */

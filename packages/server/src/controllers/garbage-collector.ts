@@ -77,7 +77,7 @@ export function startGarbageCollector(
   return {
     close() {
       stopFollowing();
-      for (const one of followed.values()) one.close();
+      for (const followedKind of followed.values()) followedKind.close();
       return queue.close();
     },
   };
@@ -235,7 +235,7 @@ async function checkOwners(
 ): Promise<void> {
   const { entry, at, owners } = dependent;
   const { namespace } = entry.index;
-  const states = await Promise.all(owners.map((one) => ownerState(collector, one, namespace)));
+  const states = await Promise.all(owners.map((owner) => ownerState(collector, owner, namespace)));
   if (states.includes('unknown')) return;
   const hasPresentOwner = states.includes('present');
   const gone = owners.filter((_, index) => states[index] === 'absent').map((owner) => owner.uid);

@@ -67,7 +67,7 @@ async function condition(type: string): Promise<readonly unknown[]> {
   const status = (await read('namespaces', 'team'))?.['status'];
   const conditions = isObject(status) ? status['conditions'] : undefined;
   const list = Array.isArray(conditions) ? conditions.filter(isObject) : [];
-  const found = list.find((one) => one['type'] === type);
+  const found = list.find((entry) => entry['type'] === type);
   return [found?.['status'], found?.['message'], found?.['lastTransitionTime']];
 }
 

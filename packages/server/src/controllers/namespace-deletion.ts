@@ -130,7 +130,7 @@ async function removeContent(options: Options, namespace: string): Promise<Remai
     const isHeld = resources.size > 0 || failures.length > 0;
     if (isHeld && isPods(def) && options.order === 'pods first') break;
   }
-  const count = [...resources.values()].reduce((sum, one) => sum + one, 0);
+  const count = [...resources.values()].reduce((sum, amount) => sum + amount, 0);
   return { count, resources, finalizers, failures };
 }
 
@@ -139,7 +139,7 @@ async function finalize(options: Options, name: string): Promise<void> {
   await options.writer.change(at, (object) => {
     const spec = isObject(object.spec) ? object.spec : {};
     const before = Array.isArray(spec.finalizers) ? spec.finalizers : [];
-    const finalizers = before.filter((one) => one !== options.finalizer);
+    const finalizers = before.filter((finalizer) => finalizer !== options.finalizer);
     object.spec = { ...spec, finalizers };
     return object;
   });
@@ -157,7 +157,7 @@ async function report(options: Options, at: { name: string; remaining: Remaining
     const status: JsonObject = isObject(object.status) ? object.status : {};
     const before = Array.isArray(status.conditions) ? status.conditions.filter(isObject) : [];
     const conditions = conditionsOf(at.remaining).map((condition) => {
-      const same = before.find((one) => one.type === condition.type);
+      const same = before.find((existing) => existing.type === condition.type);
       const isSame = same?.status === condition.status;
       return { ...condition, lastTransitionTime: isSame ? (same?.lastTransitionTime ?? now) : now };
     });

@@ -160,7 +160,8 @@ function paramsOf(spec: JsonObject, snapshot: CatalogueSnapshot): CheckedKind | 
   for (const def of snapshot.defs) {
     if (def.kind !== paramKind['kind']) continue;
     const version = def.versions.find(
-      (one) => apiVersionOf({ group: def.group, version: one.version }) === paramKind['apiVersion'],
+      (versionDef) =>
+        apiVersionOf({ group: def.group, version: versionDef.version }) === paramKind['apiVersion'],
     );
     if (version !== undefined) return checkedKind(def, version);
   }
@@ -198,8 +199,8 @@ function compareLists(left: readonly string[], right: readonly string[]): number
 function kindsOfRule(rule: JsonObject, snapshot: CatalogueSnapshot): readonly ResolvedKind[] {
   const groups = [...textsOf(rule['apiGroups'])].sort();
   const versions = [...textsOf(rule['apiVersions'])].sort();
-  if ([...groups, ...versions].some((one) => one.includes('*'))) return [];
-  const resources = textsOf(rule['resources']).filter((one) => !/[*/]/.test(one));
+  if ([...groups, ...versions].some((name) => name.includes('*'))) return [];
+  const resources = textsOf(rule['resources']).filter((resource) => !/[*/]/.test(resource));
   return groups.flatMap((group) =>
     versions.flatMap((version) =>
       [...resources].sort().flatMap((resource) => resolve({ group, version, resource }, snapshot)),

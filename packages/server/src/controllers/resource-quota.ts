@@ -67,7 +67,7 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
       queue.add(current.index.namespace);
     }
   });
-  const all = async (): Promise<void> => {
+  const enqueueAll = async (): Promise<void> => {
     try {
       const entries = await listEntries(caches, { def: quotas, namespace: '' });
       for (const { index } of entries) queue.add(index.namespace);
@@ -75,8 +75,8 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
       logger.error('cannot list resource quotas', { error: String(error) });
     }
   };
-  const first = all();
-  const timer: Timer = clock.every(resyncMs, all);
+  const first = enqueueAll();
+  const timer: Timer = clock.every(resyncMs, enqueueAll);
   return {
     async close() {
       timer.stop();
@@ -106,7 +106,7 @@ function createFollowers(
       if (!followed.has(def)) followed.set(def, caches.of(def).subscribe(onChange));
     },
     close() {
-      for (const one of followed.values()) one.close();
+      for (const subscription of followed.values()) subscription.close();
       followed.clear();
     },
   };
@@ -196,7 +196,9 @@ function countersOf(tools: QuotaTools, quotas: readonly ApiObject[]): readonly C
   ];
   const evaluators = new Map<ResourceDef, QuotaEvaluator>();
   for (const { group, resource } of resources) {
-    const def = defs.find((one) => one.group === group && one.resource === resource);
+    const def = defs.find(
+      (candidate) => candidate.group === group && candidate.resource === resource,
+    );
     if (def === undefined || def.scope !== 'Namespaced' || def.isVirtual === true) continue;
     const evaluator = quotaEvaluator(def, tools.dialect);
     if (evaluator.matching([...names]).length > 0) evaluators.set(def, evaluator);
@@ -237,10 +239,10 @@ function usedOf(
     const matching = evaluator.matching(names);
     let total: Amounts = new Map();
     for (const { forms } of objects) {
-      const [form] = forms;
-      if (form === undefined) continue;
-      if (!scopes.every((scope) => evaluator.matchesScope(form, scope))) continue;
-      const usages = forms.map((one) => evaluator.usage(one, counted.nowMs));
+      const [first] = forms;
+      if (first === undefined) continue;
+      if (!scopes.every((scope) => evaluator.matchesScope(first, scope))) continue;
+      const usages = forms.map((form) => evaluator.usage(form, counted.nowMs));
       total = sumAmounts(total, usages.reduce(largerAmounts));
     }
     for (const name of matching) used[name] = total.get(name)?.text ?? '0';

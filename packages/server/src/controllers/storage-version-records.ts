@@ -49,7 +49,7 @@ export async function recordStorageVersions(options: {
 
 function versionsOf({ def, allVersions }: RecordedResource, serverId: string): ServerVersions {
   const served = def.versions
-    .filter((one) => one.served)
+    .filter((versionDef) => versionDef.served)
     .map(({ version }) => apiVersionOf({ group: def.group, version }));
   const { apiVersion } = def.storage;
   return {
@@ -66,14 +66,15 @@ function statusWith(
   { own, nowMs }: { readonly own: ServerVersions; readonly nowMs: number },
 ): JsonObject {
   const before = record.status?.storageVersions ?? [];
-  const isOwn = (one: Stored<ServerStorageVersion>) => (one.apiServerID ?? '') === own.apiServerID;
+  const isOwn = (server: Stored<ServerStorageVersion>) =>
+    (server.apiServerID ?? '') === own.apiServerID;
   const entry: JsonObject = {
     ...own,
     decodableVersions: [...own.decodableVersions],
     servedVersions: [...own.servedVersions],
   };
   const servers = before.some(isOwn)
-    ? before.map((one) => (isOwn(one) ? entry : one))
+    ? before.map((server) => (isOwn(server) ? entry : server))
     : [...before, entry];
   const encodings = new Set(servers.map((server) => textAt(server, 'encodingVersion')));
   const isCommon = encodings.size === 1;
@@ -96,9 +97,9 @@ function conditionsWith(
   condition: { readonly type: string; readonly status: string } & JsonObject,
   nowMs: number,
 ): JsonObject[] {
-  const old = conditions.find((one) => one.type === condition.type);
+  const old = conditions.find((existing) => existing.type === condition.type);
   const isKept = old?.status === condition.status;
   const since = isKept ? old?.lastTransitionTime : formatTime(nowMs);
   const set = { ...condition, lastTransitionTime: since ?? formatTime(nowMs) };
-  return [...conditions.filter((one) => one !== old), set];
+  return [...conditions.filter((existing) => existing !== old), set];
 }

@@ -27,7 +27,7 @@ export function startSystemNamespaces(
 ): { close(): Promise<void> } {
   const { namespaces: def, dialect, caches } = options;
   const desired = new Map<string, ApiObject>(
-    systemNamespaces(dialect).map((one) => [one.metadata.name, one]),
+    systemNamespaces(dialect).map((namespace) => [namespace.metadata.name, namespace]),
   );
   const queue = createWorkQueue({
     ...options,

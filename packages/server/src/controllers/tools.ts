@@ -156,7 +156,7 @@ export function controllerTools(
 /** The version in which a kind is stored, or the preferred version if that is not defined. */
 export function storedVersion(def: ResourceDef): VersionDef {
   const name = def.storage.apiVersion.split('/').at(-1);
-  const version = def.versions.find((one) => one.version === name) ?? def.versions[0];
+  const version = def.versions.find((versionDef) => versionDef.version === name) ?? def.versions[0];
   if (version === undefined) throw new Error(`${def.resource} has no version`);
   return version;
 }
@@ -187,7 +187,7 @@ function contextOf(controller: string, groups: readonly string[]): WriteContext 
 /** Returns an object without a finalizer. */
 export function withoutFinalizer(object: ApiObject, finalizer: string): ApiObject {
   const { finalizers = [], ...others } = object.metadata;
-  const remaining = finalizers.filter((one) => one !== finalizer);
+  const remaining = finalizers.filter((existing) => existing !== finalizer);
   const metadata = remaining.length === 0 ? others : { ...object.metadata, finalizers: remaining };
   return { ...object, metadata };
 }

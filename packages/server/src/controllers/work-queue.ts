@@ -209,7 +209,7 @@ interface MeasuredQueue {
 function refreshQueue({ state, depth, unfinished, longest }: MeasuredQueue, nowMs: number): void {
   const seconds = Array.from(state.startTimes(), (beganMs) => (nowMs - beganMs) / 1000);
   depth.set(state.depth);
-  unfinished.set(seconds.reduce((sum, one) => sum + one, 0));
+  unfinished.set(seconds.reduce((sum, elapsed) => sum + elapsed, 0));
   longest.set(largest(0, seconds));
 }
 

@@ -154,9 +154,9 @@ class Registrar {
     const all = { def: apiServices, namespace: '' };
     const entries = await listEntries(caches, all, { unreadable: 'omitted' });
     const present = new Map(entries.map((entry) => [entry.key, decodeEntry(entry)]));
-    for (const [name, one] of desired) await this.#ensure(name, one, present.get(name));
-    for (const [name, one] of present) {
-      if (!desired.has(name)) await this.#removeStale(name, one);
+    for (const [name, service] of desired) await this.#ensure(name, service, present.get(name));
+    for (const [name, object] of present) {
+      if (!desired.has(name)) await this.#removeStale(name, object);
     }
     this.#isFirst = false;
   }

@@ -113,7 +113,7 @@ class CoordinatedElection {
     const { clock, logger } = this.#options;
     const all = [...(this.#candidates.get(leaseKey)?.values() ?? [])];
     const nowMs = clock.now();
-    const candidates = all.filter((one) => !isExpiredCandidate(one, nowMs));
+    const candidates = all.filter((candidate) => !isExpiredCandidate(candidate, nowMs));
     if (candidates.length === 0) return;
     try {
       await this.#step(leaseKey, candidates, nowMs);
@@ -129,13 +129,13 @@ class CoordinatedElection {
     const entry = await caches.of(leases).get(leaseKey, undefined);
     const lease = entry === undefined ? undefined : decodeEntry(entry);
     if (!needsElection(lease, candidates, nowMs)) return;
-    const unpinged = candidates.filter((one) => needsPing(one, nowMs));
+    const unpinged = candidates.filter((candidate) => needsPing(candidate, nowMs));
     if (unpinged.length > 0) {
       for (const candidate of unpinged) await this.#ping(candidate, nowMs);
       return;
     }
-    if (candidates.some((one) => isAwaited(one, nowMs))) return;
-    const answered = candidates.filter((one) => hasAnswered(one, nowMs));
+    if (candidates.some((candidate) => isAwaited(candidate, nowMs))) return;
+    const answered = candidates.filter((candidate) => hasAnswered(candidate, nowMs));
     if (answered.length > 0) await this.#elect(answered, nowMs);
   }
 
@@ -281,10 +281,10 @@ function needsPing(candidate: Candidate, nowMs: number): boolean {
 function strategyOf(candidates: readonly Candidate[]): string {
   const compare = (left: Candidate, right: Candidate) =>
     compareSemanticVersions(left.binaryVersion, right.binaryVersion);
-  const newest = candidates.reduce<Candidate[]>((best, one) => {
-    const order = best[0] === undefined ? 1 : compare(one, best[0]);
-    if (order > 0) return [one];
-    if (order === 0) best.push(one);
+  const newest = candidates.reduce<Candidate[]>((best, candidate) => {
+    const order = best[0] === undefined ? 1 : compare(candidate, best[0]);
+    if (order > 0) return [candidate];
+    if (order === 0) best.push(candidate);
     return best;
   }, []);
   const strategies = [...new Set(newest.map(({ strategy }) => strategy))];

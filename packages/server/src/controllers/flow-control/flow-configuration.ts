@@ -74,7 +74,7 @@ export async function startFlowConfiguration(
   ]);
   return {
     async close() {
-      for (const one of followed) one.close();
+      for (const subscription of followed) subscription.close();
       await queue.close();
     },
   };
@@ -107,7 +107,7 @@ function isReported(schema: Stored<FlowSchema>, { status, reason, message }: Con
 function withCondition(schema: ApiObject, condition: Condition, nowMs: number): ApiObject {
   const next = cloneJson(schema);
   const others = objectsAt(next, 'status', 'conditions').filter(
-    (one) => one['type'] !== 'Dangling',
+    (existing) => existing['type'] !== 'Dangling',
   );
   const dangling = { type: 'Dangling', ...condition, lastTransitionTime: formatTime(nowMs) };
   ensure(next, 'status')['conditions'] = [...others, dangling];

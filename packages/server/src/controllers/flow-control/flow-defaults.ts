@@ -127,7 +127,7 @@ export async function startFlowDefaults(
   );
   return {
     async close() {
-      for (const one of followed) one.close();
+      for (const subscription of followed) subscription.close();
       await queue.close();
     },
   };

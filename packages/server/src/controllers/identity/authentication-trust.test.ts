@@ -7,12 +7,12 @@ import { ensureCa } from '../../compose/serving/serving-tls.ts';
 import { type AuthenticationTrust, mergedTrust } from './authentication-trust.ts';
 
 let directory: string;
-let one: string;
-let other: string;
+let firstPem: string;
+let secondPem: string;
 beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), 'wheelhouse-trust-'));
-  one = ensureCa(join(directory, 'one'), systemClock.now()).certificatePem;
-  other = ensureCa(join(directory, 'other'), systemClock.now()).certificatePem;
+  firstPem = ensureCa(join(directory, 'one'), systemClock.now()).certificatePem;
+  secondPem = ensureCa(join(directory, 'other'), systemClock.now()).certificatePem;
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -33,39 +33,46 @@ test('ADM-4: without trust nothing is published', () => {
 
 test('ADM-4: existing entries are kept, and the server’s own are added once', () => {
   const found = {
-    'client-ca-file': other,
+    'client-ca-file': secondPem,
     'requestheader-allowed-names': '["mine","front"]',
-    'requestheader-client-ca-file': other,
+    'requestheader-client-ca-file': secondPem,
     'requestheader-group-headers': 'no list',
     'requestheader-uid-headers': '["X-Uid"]',
     more: 'x',
   };
-  const once = merged({ clientCaPem: one + one, requestHeader: requestHeader(one) }, found);
+  const once = merged(
+    { clientCaPem: firstPem + firstPem, requestHeader: requestHeader(firstPem) },
+    found,
+  );
   expect(once).toEqual({
-    'client-ca-file': other + one,
+    'client-ca-file': secondPem + firstPem,
     'requestheader-allowed-names': '["mine","front"]',
-    'requestheader-client-ca-file': other + one,
+    'requestheader-client-ca-file': secondPem + firstPem,
     'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
     'requestheader-group-headers': '["X-Remote-Group"]',
     'requestheader-uid-headers': '["X-Uid"]',
     'requestheader-username-headers': '["X-Remote-User"]',
   });
-  expect(merged({ clientCaPem: one, requestHeader: requestHeader(one) }, once)).toEqual(once);
+  expect(merged({ clientCaPem: firstPem, requestHeader: requestHeader(firstPem) }, once)).toEqual(
+    once,
+  );
 });
 
 test('ADM-4: expired and invalid authorities are omitted', () => {
   const later = systemClock.now() + 100 * 365 * 24 * 3600 * 1000;
-  const found = { 'client-ca-file': `${one}-----BEGIN CERTIFICATE-----\nAAAA\n` };
-  expect(merged({}, found)).toEqual({ 'client-ca-file': one });
-  expect(merged({ clientCaPem: other }, found, later)).toEqual({});
+  const found = { 'client-ca-file': `${firstPem}-----BEGIN CERTIFICATE-----\nAAAA\n` };
+  expect(merged({}, found)).toEqual({ 'client-ca-file': firstPem });
+  expect(merged({ clientCaPem: secondPem }, found, later)).toEqual({});
 });
 
 test('TRUST-5: an authority in ambiguous PEM is omitted', () => {
-  const second = one.indexOf('\n') + 1;
-  const withJunk = `${one.slice(0, second)}!${one.slice(second)}`;
-  const endsAsOther = one.replace('END CERTIFICATE', 'END X509 CRL');
-  const headed = `${one.slice(0, second)}Proc-Type: 4\n\n${one.slice(second)}`;
+  const second = firstPem.indexOf('\n') + 1;
+  const withJunk = `${firstPem.slice(0, second)}!${firstPem.slice(second)}`;
+  const endsAsOther = firstPem.replace('END CERTIFICATE', 'END X509 CRL');
+  const headed = `${firstPem.slice(0, second)}Proc-Type: 4\n\n${firstPem.slice(second)}`;
   for (const found of [withJunk, endsAsOther, headed]) {
-    expect(merged({}, { 'client-ca-file': other + found })).toEqual({ 'client-ca-file': other });
+    expect(merged({}, { 'client-ca-file': secondPem + found })).toEqual({
+      'client-ca-file': secondPem,
+    });
   }
 });

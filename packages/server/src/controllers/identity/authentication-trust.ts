@@ -139,7 +139,7 @@ export function mergedTrust(
 function readTexts(value: JsonObject[string]): readonly string[] {
   try {
     const list: unknown = JSON.parse(textOf(value));
-    return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : [];
+    return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : [];
   } catch {
     return [];
   }

@@ -67,7 +67,7 @@ export function startBootstrapSigner(
     const nowMs = clock.now();
     const tokens = entries
       .filter(({ index }) => index.name.startsWith(bootstrapSecretPrefix))
-      .flatMap((one) => readBootstrapToken(decodeEntry(one), dialect) ?? [])
+      .flatMap((secretEntry) => readBootstrapToken(decodeEntry(secretEntry), dialect) ?? [])
       .filter(({ uses, expiresMs }) => uses.signing && !isExpired(expiresMs, nowMs));
     const current = decodeEntry(entry);
     const desired = signedData(current, tokens);

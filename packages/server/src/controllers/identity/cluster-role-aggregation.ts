@@ -58,10 +58,10 @@ export function aggregatedRules(
   if (!isObject(aggregationRule)) return undefined;
   const aggregated = new Map<string, JsonValue>();
   for (const selector of listOf(aggregationRule.clusterRoleSelectors)) {
-    for (const other of all) {
-      if (other.metadata.name === role.metadata.name) continue;
-      if (!selects(selector as LabelSelector, other.metadata.labels ?? {})) continue;
-      for (const rule of listOf(other.rules)) {
+    for (const candidate of all) {
+      if (candidate.metadata.name === role.metadata.name) continue;
+      if (!selects(selector as LabelSelector, candidate.metadata.labels ?? {})) continue;
+      for (const rule of listOf(candidate.rules)) {
         const key = canonical(rule);
         if (!aggregated.has(key)) aggregated.set(key, rule);
       }

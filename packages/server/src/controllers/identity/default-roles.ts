@@ -41,15 +41,21 @@ export async function reconcileDefaultRoles(
 ): Promise<void> {
   const defaults = defaultRbac(options.dialect, options.features);
   const { clusterRoles } = defaults;
-  const each = async (resource: string, objects: readonly ApiObject[]) => {
+  const ensureAll = async (resource: string, objects: readonly ApiObject[]) => {
     await Promise.all(objects.map((desired) => ensure(options, { resource, desired })));
   };
   const inNamespaces = options.namespaces.then(() =>
-    Promise.all([each('roles', defaults.roles), each('rolebindings', defaults.roleBindings)]),
+    Promise.all([
+      ensureAll('roles', defaults.roles),
+      ensureAll('rolebindings', defaults.roleBindings),
+    ]),
   );
   await Promise.all([
-    each('clusterroles', options.aggregates ? withAggregatedRules(clusterRoles) : clusterRoles),
-    each('clusterrolebindings', defaults.clusterRoleBindings),
+    ensureAll(
+      'clusterroles',
+      options.aggregates ? withAggregatedRules(clusterRoles) : clusterRoles,
+    ),
+    ensureAll('clusterrolebindings', defaults.clusterRoleBindings),
     inNamespaces,
   ]);
 }

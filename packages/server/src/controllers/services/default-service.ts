@@ -56,7 +56,9 @@ interface DefaultServiceOptions extends ControllerTools {
 export function startDefaultService(options: DefaultServiceOptions): { close(): Promise<void> } {
   const { caches, writer, place } = options;
   const { peers } = place;
-  const objects = new Map(maintainedObjects(options, []).map((one) => [one.def.resource, one]));
+  const objects = new Map(
+    maintainedObjects(options, []).map((maintained) => [maintained.def.resource, maintained]),
+  );
   const name = options.dialect.productName;
   const run = async (resource: string): Promise<void> => {
     const kept = maintainedObjects(options, (await peers?.addresses()) ?? []);
@@ -105,11 +107,11 @@ export async function createDefaultService(options: DefaultServiceOptions): Prom
 
 /**
  * The Service and its endpoints.
- * @param others addresses of all servers, perhaps with this one's
+ * @param serverAddresses addresses of all servers, possibly including this one
  */
 function maintainedObjects(
   options: DefaultServiceOptions,
-  others: readonly string[],
+  serverAddresses: readonly string[],
 ): readonly MaintainedObject[] {
   const { defs, dialect, place } = options;
   const name = dialect.productName;
@@ -141,7 +143,7 @@ function maintainedObjects(
   const { ip } = place;
   if (ip === undefined) return [service];
   const isV6 = ip.includes(':');
-  const sameFamily = others.filter((other) => other.includes(':') === isV6);
+  const sameFamily = serverAddresses.filter((address) => address.includes(':') === isV6);
   const ips = [...new Set([ip, ...sameFamily])].sort();
   const endpoints = {
     def: defs.endpoints,
@@ -154,7 +156,7 @@ function maintainedObjects(
         namespace,
         labels: { [dialect.label('skip-mirror', 'endpointslice')]: 'true' },
       },
-      subsets: [{ addresses: ips.map((one) => ({ ip: one })), ports: [port] }],
+      subsets: [{ addresses: ips.map((address) => ({ ip: address })), ports: [port] }],
     },
   };
   const slice = {
@@ -165,7 +167,7 @@ function maintainedObjects(
       kind: 'EndpointSlice',
       metadata: { name, namespace, labels: { [dialect.label('service-name')]: name } },
       addressType: isV6 ? 'IPv6' : 'IPv4',
-      endpoints: ips.map((one) => ({ addresses: [one], conditions: { ready: true } })),
+      endpoints: ips.map((address) => ({ addresses: [address], conditions: { ready: true } })),
       ports: [port],
     },
   };

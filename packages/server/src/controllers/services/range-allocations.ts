@@ -105,7 +105,7 @@ class RangeRecorder implements NumberRecorder {
     let isRecorded = false;
     try {
       for (const range of this.#options.ranges) {
-        const own = numbers.filter((one) => range.pool.has(one));
+        const own = numbers.filter((number) => range.pool.has(number));
         const taken = await this.#set(range, own);
         if (taken.length > 0) return taken;
         appendAll(done, own);
@@ -120,7 +120,7 @@ class RangeRecorder implements NumberRecorder {
   async erase(numbers: readonly string[]): Promise<void> {
     try {
       for (const range of this.#options.ranges) {
-        const own = numbers.filter((one) => range.pool.has(one));
+        const own = numbers.filter((number) => range.pool.has(number));
         await this.#change(range, own, (bitmap, bits) => bitmap.without(bits));
       }
     } catch (error) {
@@ -136,9 +136,9 @@ class RangeRecorder implements NumberRecorder {
   async #set(range: MappedRange, numbers: readonly string[]): Promise<readonly string[]> {
     let taken: readonly string[] = [];
     await this.#change(range, numbers, (bitmap, bits) => {
-      taken = numbers.filter((one, at) => {
+      taken = numbers.filter((number, at) => {
         const isSet = bitmap.has(itemAt(bits, at));
-        return isSet ? !this.#isLeaked(one) : void this.#suspects.delete(one);
+        return isSet ? !this.#isLeaked(number) : void this.#suspects.delete(number);
       });
       return taken.length > 0 ? undefined : bitmap.with(bits);
     });
@@ -164,7 +164,7 @@ class RangeRecorder implements NumberRecorder {
   ): Promise<void> {
     if (numbers.length === 0) return;
     const { store } = this.#options;
-    const bits = numbers.map((one) => pool.indexOf(one) as number);
+    const bits = numbers.map((number) => pool.indexOf(number) as number);
     for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
       const record = await storing(async () => store.get(key));
       const object = record === undefined ? undefined : allocationIn(record);
