@@ -151,7 +151,8 @@ function checkNames(defs: readonly ResourceDef[], { config, dialect }: Configura
     defs.some(
       (def) =>
         def.group === group &&
-        (version === undefined || def.versions.some((one) => one.version === version)),
+        (version === undefined ||
+          def.versions.some((versionDef) => versionDef.version === version)),
     );
   const unknown = named
     .map(([group]) => group)

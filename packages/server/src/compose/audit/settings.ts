@@ -190,7 +190,7 @@ function auditSettings(values: Values, { specifiedFlags, dialect }: CommandLine)
 
 function logSettings(values: Values): NonNullable<AuditSettings['log']> {
   const backend = backendSettings(values, 'log');
-  const format = formats.find((one) => one === values['audit-log-format']);
+  const format = formats.find((candidate) => candidate === values['audit-log-format']);
   if (format === undefined) {
     const shown = JSON.stringify(formats.join(','));
     throw new FlagError(
@@ -229,7 +229,7 @@ function webhookSettings(
 }
 
 function backendSettings(values: Values, name: 'log' | 'webhook'): AuditBackendSettings {
-  const mode = modes.find((one) => one === values[`audit-${name}-mode`]);
+  const mode = modes.find((candidate) => candidate === values[`audit-${name}-mode`]);
   if (mode === undefined) {
     const shown = JSON.stringify(modes.join(','));
     const value = values[`audit-${name}-mode`];

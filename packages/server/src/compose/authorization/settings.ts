@@ -137,7 +137,7 @@ function refuseBesideFile(specifiedFlags: ReadonlySet<string>): void {
 
 function modesOf(names: readonly string[]): readonly AuthorizerType[] {
   const modes = names.map((value) => {
-    const mode = authorizerTypes.find((one) => one === value);
+    const mode = authorizerTypes.find((type) => type === value);
     if (mode !== undefined) return mode;
     throw new FlagError(`authorization-mode ${JSON.stringify(value)} is not a valid mode`);
   });
@@ -175,9 +175,9 @@ function webhookOf(values: Values): NonNullable<AuthorizationSettings['authoriza
 }
 
 function versionOf(name: string): AccessReviewVersion {
-  const version = accessReviewVersions.find((one) => one === name);
+  const version = accessReviewVersions.find((candidate) => candidate === name);
   if (version !== undefined) return version;
-  const supported = accessReviewVersions.map((one) => JSON.stringify(one)).join(', ');
+  const supported = accessReviewVersions.map((candidate) => JSON.stringify(candidate)).join(', ');
   throw new FlagError(
     `unsupported webhook authorizer version ${JSON.stringify(name)}, supported versions are ${supported}`,
   );

@@ -47,7 +47,7 @@ export interface Metrics {
   /** Exposes the size of the store. */
   measureSize(store: Pick<Store, 'sizeBytes'>): void;
   /** Serves another registry at its own path. */
-  serveAt(path: string, other: MetricRegistry): void;
+  serveAt(path: string, registry: MetricRegistry): void;
   /** The served paths. */
   paths(): readonly string[];
   /** Undefined when `path` is not one of them. */
@@ -83,7 +83,7 @@ export function createMetrics(options: {
   const updates: Update[] = [addProcessMetrics(registry, clock)];
   updates.push(registeredUpdater(registry, new Set(config.metrics?.disabled)));
   addFeatures(registry, config.featureGates ?? defaultGates);
-  const others = new Map<string, MetricRegistry>();
+  const registriesByPath = new Map<string, MetricRegistry>();
   const cacheMeters = createCacheMeters(registry);
   updates.push(cacheMeters.refresh);
   return {
@@ -115,12 +115,12 @@ export function createMetrics(options: {
         updates.push(atMostEvery(store.sizeMetricMs, clock, sizeUpdater(registry, measured)));
       }
     },
-    serveAt: (path, other) => void others.set(path, other),
-    paths: () => ['/metrics', ...others.keys()],
+    serveAt: (path, pathRegistry) => void registriesByPath.set(path, pathRegistry),
+    paths: () => ['/metrics', ...registriesByPath.keys()],
     answer(path) {
       if (path === '/metrics') return answerOf(registry, updates);
-      const other = others.get(path);
-      return other === undefined ? undefined : answerOf(other, []);
+      const pathRegistry = registriesByPath.get(path);
+      return pathRegistry === undefined ? undefined : answerOf(pathRegistry, []);
     },
   };
 }

@@ -8,9 +8,9 @@ function made(count: number, graceMs?: number) {
   const signal = createShutdownSignal({ clock, graceMs });
   const ended: number[] = [];
   for (let i = 0; i < count; i += 1) {
-    const one = signal.subscribe(() => {
+    const subscription = signal.subscribe(() => {
       ended.push(i);
-      one.close();
+      subscription.close();
     });
   }
   return { clock, signal, ended };

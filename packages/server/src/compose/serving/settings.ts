@@ -370,9 +370,9 @@ function checkHttp2Suite(suites: readonly string[]): void {
 
 /** `cert,key` or `cert,key:name,name`. */
 function namedPair(text: string): NonNullable<SecureServing['named']>[number] {
-  const wrong = (what: string) =>
+  const wrong = (problem: string) =>
     new FlagError(
-      `invalid argument ${JSON.stringify(text)} for "--tls-sni-cert-key" flag: ${what}`,
+      `invalid argument ${JSON.stringify(text)} for "--tls-sni-cert-key" flag: ${problem}`,
     );
   const colon = text.indexOf(':');
   const listed = colon < 0 ? undefined : text.slice(colon + 1).trim();

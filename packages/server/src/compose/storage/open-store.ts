@@ -142,10 +142,10 @@ async function requireDialect(
     return (await store.get(`/registry/namespaces/${namespace}`)) !== undefined;
   };
   if (await hasStarted(dialect)) return;
-  for (const other of dialectNames) {
-    if (!(await hasStarted(other))) continue;
+  for (const otherDialect of dialectNames) {
+    if (!(await hasStarted(otherDialect))) continue;
     throw new Error(
-      `data directory ${dirname(directory)} holds objects of --dialect=${other}: start with it, or give another --data-dir`,
+      `data directory ${dirname(directory)} holds objects of --dialect=${otherDialect}: start with it, or give another --data-dir`,
     );
   }
 }
