@@ -228,7 +228,7 @@ function planOf(fields: readonly FieldRequirement[]): FieldPlan {
   const tests = testsOf(fields);
   const [first, second] = tests;
   const test =
-    second === undefined ? first : (index: EntryIndex) => tests.every((one) => one(index));
+    second === undefined ? first : (index: EntryIndex) => tests.every((matches) => matches(index));
   const isNameOnly = name !== undefined && fields.length === 1;
   return { test, namespace: equal(namespaceLabel) ?? '', name, isNameOnly };
 }

@@ -24,7 +24,7 @@ export function createIssuerDiscovery(options: {
     paths,
     answer(requested) {
       const path = requested.replace(/\/$/, '');
-      if (!paths.some((one) => one === path)) return undefined;
+      if (!paths.some((discoveryPath) => discoveryPath === path)) return undefined;
       const published = keys.current().filter((key) => key.published !== 'never');
       const maxAgeSeconds = keys.maxAgeSeconds?.() ?? staticAgeSeconds;
       return path === issuerDiscoveryPaths.keys

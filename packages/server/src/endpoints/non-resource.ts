@@ -61,7 +61,7 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
 function isRouted(path: string, { builtins }: CatalogueSnapshot): boolean {
   const [root, group, version] = path.replace(/^\/|\/$/g, '').split('/');
   const isServed = (def: ResourceDef) =>
-    def.group === group && def.versions.some((one) => one.version === version);
+    def.group === group && def.versions.some((versionDef) => versionDef.version === version);
   return root === 'api' || (version !== undefined && builtins.some(isServed));
 }
 

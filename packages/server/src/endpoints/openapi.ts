@@ -150,10 +150,10 @@ const partTypes = typesOf('v3');
 function chosenType(header: string | undefined, types: readonly ServedType[]): ServedType {
   const accepted = header === undefined || header === '' ? '*/*' : header;
   for (const range of parseAccept(accepted)) {
-    const type = types.find((one) => covers(range, one));
+    const type = types.find((candidate) => covers(range, candidate));
     if (type !== undefined) return type;
   }
-  throw notAcceptable(types.map((one) => one.mediaType));
+  throw notAcceptable(types.map(({ mediaType }) => mediaType));
 }
 
 /** Answers with a document in a type that the client accepts, or with 304. Throws 406. */
@@ -202,8 +202,8 @@ function isCurrent(
     const sinceMs = Date.parse(exchange.header('if-modified-since') ?? '');
     return Math.floor(madeMs / 1000) * 1000 <= sinceMs;
   }
-  return tags.split(',').some((one) => {
-    const tag = one.trim();
+  return tags.split(',').some((part) => {
+    const tag = part.trim();
     return tag === '*' || tag === etag || tag === `W/${etag}`;
   });
 }
@@ -358,7 +358,9 @@ class OpenApiDocuments {
 
   /** One document by its name in the index; undefined when nothing of that name is served. */
   async part(name: string): Promise<CachedDocument | undefined> {
-    const place = this.#places(this.#source.snapshot()).find((one) => one.name === name);
+    const place = this.#places(this.#source.snapshot()).find(
+      (candidate) => candidate.name === name,
+    );
     if (place === undefined) return undefined;
     const part = this.#current(place);
     if (this.#parts.get(name) !== part) this.#parts = new Map([...this.#parts, [name, part]]);

@@ -111,8 +111,8 @@ describe('WATCH-8: a selection of one name', () => {
 
 test('TRUST-4: the memory of selectors grows with their requirements and values', () => {
   const bytes = (selected: Selected) =>
-    select(selected).memory.reduce((sum, one) => sum + one.bytes, 0);
-  const one = bytes({ labels: 'a in (x)' });
-  expect(bytes({ labels: 'a in (x, y)' })).toBeGreaterThan(one);
-  expect(bytes({ labels: 'a in (x)', fields: 'metadata.name=web' })).toBeGreaterThan(one);
+    select(selected).memory.reduce((sum, charge) => sum + charge.bytes, 0);
+  const baseline = bytes({ labels: 'a in (x)' });
+  expect(bytes({ labels: 'a in (x, y)' })).toBeGreaterThan(baseline);
+  expect(bytes({ labels: 'a in (x)', fields: 'metadata.name=web' })).toBeGreaterThan(baseline);
 });

@@ -313,9 +313,9 @@ function managerFromUserAgent(userAgent = ''): string {
 function readManager(userAgent: string): string {
   const name = asUtf8(userAgent.split('/', 1)[0] ?? '').replace(unprintable, '');
   let kept = '';
-  for (const one of name) {
-    if (Buffer.byteLength(kept + one) > managerBytesMax) break;
-    kept += one;
+  for (const character of name) {
+    if (Buffer.byteLength(kept + character) > managerBytesMax) break;
+    kept += character;
   }
   return kept === '' ? 'unknown' : kept;
 }

@@ -27,9 +27,9 @@ describe('joinFlagTables', () => {
   });
 
   test('orders flags by group, after those that they name', () => {
-    const one = { a: flag('second'), d: flag('second', 'y'), e: flag('second') };
-    const other = { x: flag('first'), y: flag('second') };
-    const joined = joinFlagTables([one, other], ['first', 'second']);
+    const secondGroup = { a: flag('second'), d: flag('second', 'y'), e: flag('second') };
+    const firstGroup = { x: flag('first'), y: flag('second') };
+    const joined = joinFlagTables([secondGroup, firstGroup], ['first', 'second']);
     expect(Object.keys(joined)).toEqual(['x', 'a', 'y', 'd', 'e']);
   });
 

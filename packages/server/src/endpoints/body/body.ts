@@ -179,7 +179,7 @@ export function decoderFor(
   }
   const { served } = options;
   const named = (mediaType: string) =>
-    served.find((one) => one.mediaType === mediaType && one.covers === 'objects');
+    served.find((candidate) => candidate.mediaType === mediaType && candidate.covers === 'objects');
   const encoding = named(contentType) ?? named(contentMediaType(contentType) ?? '');
   if (encoding === undefined) throw unsupportedMediaType(mediaTypes(served));
   return (bytes) => decoders[encoding.form](bytes, options);

@@ -332,7 +332,8 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
   const ofVersion = context.catalogue
     .snapshot()
     .builtins.filter(
-      (def) => def.group === group && def.versions.some((one) => one.version === version),
+      (def) =>
+        def.group === group && def.versions.some((versionDef) => versionDef.version === version),
     );
   const isList = kind === 'List' && group === '';
   const isServed = isList || ofVersion.some((def) => [def.kind, def.listKind].includes(kind));

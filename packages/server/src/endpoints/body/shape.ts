@@ -158,7 +158,7 @@ export class Complaints {
     }
     const unknown = this.#found.filter(({ what }) => what === 'unknown').map(({ path }) => path);
     const remaining = this.#found.filter(
-      ({ what, path }) => what === 'unknown' || !unknown.some((one) => isWithin(path, one)),
+      ({ what, path }) => what === 'unknown' || !unknown.some((outer) => isWithin(path, outer)),
     );
     this.#found = remaining.length === unknown.length ? remaining : inTextOrder(remaining, bytes);
   }
@@ -198,17 +198,17 @@ export function repeatedText(lines: readonly string[]): string {
 const isWithin = (path: string, outer: string) =>
   path.startsWith(outer) && (path.length === outer.length || '.['.includes(path[outer.length]!));
 
-function byPath(one: Complaint, other: Complaint): number {
-  const [left, right] = [one, other].map(({ path }) => path.split(/[.[]/));
-  for (const [at, step] of left!.entries()) {
-    const against = right![at];
+function byPath(left: Complaint, right: Complaint): number {
+  const [leftSteps, rightSteps] = [left, right].map(({ path }) => path.split(/[.[]/));
+  for (const [at, step] of leftSteps!.entries()) {
+    const against = rightSteps![at];
     if (against === undefined) return 1;
     if (step === against) continue;
     const [a, b] = [Number.parseInt(step, 10), Number.parseInt(against, 10)];
     if (Number.isNaN(a) || Number.isNaN(b)) return step < against ? -1 : 1;
     if (a !== b) return a - b;
   }
-  return left!.length - right!.length;
+  return leftSteps!.length - rightSteps!.length;
 }
 
 function inTextOrder(found: readonly Complaint[], bytes: Buffer): Complaint[] {

@@ -42,8 +42,8 @@ export async function virtualRequest(
   alike?: string,
 ): Promise<VirtualRequest & { readonly body: Target }> {
   const { target } = call;
-  const has = subresourcesOf(target.def, target.version.version);
-  const sub = has.find((one) => one.name === target.subresource);
+  const subresources = subresourcesOf(target.def, target.version.version);
+  const sub = subresources.find(({ name }) => name === target.subresource);
   if (sub?.kind === undefined) throw new Error(`${target.subresource} has no kind of its own`);
   const { group, version, kind } = sub.kind;
   const form = formOf(typeName, version);

@@ -168,7 +168,7 @@ function* spelledSteps(
 ): Generator<void, SpelledJson> {
   const { value, spellings } = yield* spelledJsonSteps(bytes, bodyLimits);
   const isTest = (operation: JsonValue) => isObject(operation) && operation['op'] === 'test';
-  const changes = Array.isArray(value) ? value.filter((one) => !isTest(one)) : value;
+  const changes = Array.isArray(value) ? value.filter((operation) => !isTest(operation)) : value;
   const change = changeFor(call, type, changes);
   return { value: yield* change((yield* cloneJsonSteps(live)) as ApiObject), spellings };
 }

@@ -44,7 +44,10 @@ function validate(resource: JsonObject, which: Which): FieldError[] {
   const path = `spec.resourceAttributes.${which}`;
   const raw = textAt(selector, 'rawSelector');
   const requirements = requirementsOf(selector);
-  const terms = requirements.reduce((sum, one) => sum + 1 + valuesOf(one).length, 0);
+  const terms = requirements.reduce(
+    (sum, requirement) => sum + 1 + valuesOf(requirement).length,
+    0,
+  );
   if (terms > selectorTermsMax) {
     return [tooMany(`${path}.requirements`, terms, selectorTermsMax)];
   }
@@ -133,7 +136,7 @@ function read<Requirement>(
     }
   }
   const requirements = requirementsOf(selector);
-  const converted = requirements.flatMap((one) => as.convert(one) ?? []);
+  const converted = requirements.flatMap((requirement) => as.convert(requirement) ?? []);
   if (converted.length === requirements.length) return { found: converted, problems: [] };
   const problem =
     converted.length === 0 ? ignored : ignored.replace('ignored', 'partially ignored');

@@ -289,5 +289,5 @@ function stringsAt(object: JsonObject, name: string): readonly string[] {
 }
 
 function strings(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }

@@ -178,7 +178,7 @@ function withDisruption(pod: ApiObject, now: string): ApiObject {
   const type = 'DisruptionTarget';
   const status = isObject(pod.status) ? pod.status : {};
   const conditions = objectsAt(status, 'conditions');
-  const before = conditions.find((one) => textAt(one, 'type') === type);
+  const before = conditions.find((existing) => textAt(existing, 'type') === type);
   const since = textAt(before, 'status') === 'True' ? before?.['lastTransitionTime'] : undefined;
   const condition: JsonObject = {
     type,
@@ -188,7 +188,7 @@ function withDisruption(pod: ApiObject, now: string): ApiObject {
     reason: 'EvictionByEvictionAPI',
     message: 'Eviction API: evicting',
   };
-  const next = conditions.map((one) => (one === before ? condition : one));
+  const next = conditions.map((existing) => (existing === before ? condition : existing));
   if (before === undefined) next.push(condition);
   return { ...pod, status: { ...status, conditions: next } };
 }

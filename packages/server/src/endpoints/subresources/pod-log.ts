@@ -161,7 +161,7 @@ function streamQuery(object: JsonObject): string {
   for (const [option, name] of Object.entries(streamFlags)) {
     if (member(object, option) === true) params.set(name, '1');
   }
-  for (const one of textsOf(member(object, 'command'))) params.append('command', one);
+  for (const word of textsOf(member(object, 'command'))) params.append('command', word);
   const ports = listAt(object, 'ports');
   if (ports.length > 0) params.set('port', ports.join(','));
   return queryText(params);
@@ -228,9 +228,9 @@ export async function kubeletOf(
   // The error names the resource of the request, as in kube-apiserver.
   if (entry === undefined) throw notFound(groupResourceOf(target.def), name);
   const node = decodeEntry(entry);
-  const addresses = objectsAt(node, 'status', 'addresses').map((one) => ({
-    type: textAt(one, 'type'),
-    text: textAt(one, 'address'),
+  const addresses = objectsAt(node, 'status', 'addresses').map((address) => ({
+    type: textAt(address, 'type'),
+    text: textAt(address, 'address'),
   }));
   const { addressTypes, port } = context.kubelets;
   const host = addressTypes
@@ -251,12 +251,16 @@ function containerOf(
   { pod, container }: { readonly pod: string; readonly container: string },
 ): string {
   const lists = ['initContainers', 'containers', 'ephemeralContainers'];
-  const all = lists.flatMap((list) => objectsAt(spec, list).map((one) => textAt(one, 'name')));
+  const all = lists.flatMap((list) =>
+    objectsAt(spec, list).map((containerSpec) => textAt(containerSpec, 'name')),
+  );
   if (container !== '') {
     if (all.includes(container)) return container;
     throw badRequest(`container ${container} is not valid for pod ${pod}`);
   }
-  const [only, ...others] = objectsAt(spec, 'containers').map((one) => textAt(one, 'name'));
+  const [only, ...others] = objectsAt(spec, 'containers').map((containerSpec) =>
+    textAt(containerSpec, 'name'),
+  );
   if (only !== undefined && others.length === 0) return only;
   const choices = `[${all.join(' ')}]`;
   throw badRequest(`a container name must be specified for pod ${pod}, choose one of: ${choices}`);

@@ -102,7 +102,9 @@ async function nodeDestination(call: ApiCall, { scheme, name, port }: Place): Pr
 async function podDestination(call: ApiCall, { scheme, name, port }: Place): Promise<Destination> {
   const pod = await objectOf(call, { resource: 'pods', name });
   const host = globalAddress(textAt(pod, 'status', 'podIP'));
-  const ports = objectsAt(pod, 'spec', 'containers').flatMap((one) => objectsAt(one, 'ports'));
+  const ports = objectsAt(pod, 'spec', 'containers').flatMap((container) =>
+    objectsAt(container, 'ports'),
+  );
   const first = ports[0] === undefined ? undefined : numberAt(ports[0], 'containerPort');
   const numberOrName = port === '' ? String(first ?? '') : port;
   return { scheme, host, port: portNumber(numberOrName, scheme), trust: 'anyone' };
@@ -160,7 +162,7 @@ async function serviceDestination(
   if (/^\d+$/.test(port)) {
     const service = await objectOf(call, { resource: 'services', name });
     const servicePort = objectsAt(service, 'spec', 'ports').find(
-      (one) => numberAt(one, 'port') === Number(port),
+      (candidate) => numberAt(candidate, 'port') === Number(port),
     );
     if (servicePort === undefined) {
       throw serviceUnavailable(
@@ -172,7 +174,9 @@ async function serviceDestination(
   const endpoints = await objectOf(call, { resource: 'endpoints', name });
   const subsets = objectsAt(endpoints, 'subsets');
   for (const subset of startingAnywhere(subsets)) {
-    const listed = objectsAt(subset, 'ports').find((one) => textAt(one, 'name') === portName);
+    const listed = objectsAt(subset, 'ports').find(
+      (endpointPort) => textAt(endpointPort, 'name') === portName,
+    );
     if (listed === undefined) continue;
     const host = await podAddress(call, objectsAt(subset, 'addresses'));
     if (host === undefined) continue;
@@ -204,7 +208,7 @@ async function podAddress(
     const pod = await objectOf(call, { resource: 'pods', name }).catch(() => undefined);
     const ip = textAt(address, 'ip');
     const podIps = pod === undefined ? [] : listAt(pod, 'status', 'podIPs');
-    if (podIps.some((one) => textAt(one, 'ip') === ip)) return ip;
+    if (podIps.some((podIp) => textAt(podIp, 'ip') === ip)) return ip;
   }
   return undefined;
 }

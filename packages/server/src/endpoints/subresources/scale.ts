@@ -119,14 +119,14 @@ function setReplicas(object: ApiObject, path: string, replicas: number): void {
 /** Maps owners of a kind's replicas to owners of its Scale (SSA-10). */
 function scaleMappingOf(target: Target): ScaleMapping {
   const { def, version } = target;
-  const pathOf = (one: VersionDef) => {
-    const path = scaleFormOf(target, one)?.specReplicasPath;
+  const pathOf = (versionDef: VersionDef) => {
+    const path = scaleFormOf(target, versionDef)?.specReplicasPath;
     return path === undefined ? null : stepsOf(path).join('.');
   };
   const byVersion = new Map(
-    def.versions.map((one) => [
-      apiVersionOf({ group: def.group, version: one.version }),
-      pathOf(one),
+    def.versions.map((versionDef) => [
+      apiVersionOf({ group: def.group, version: versionDef.version }),
+      pathOf(versionDef),
     ]),
   );
   return {
