@@ -35,7 +35,7 @@ function setUp(change: Partial<BatchSettings> = {}, answer?: () => Promise<boole
     settings,
     clock,
     reportLoss: ({ plugin, error, events }) =>
-      lost.push(...events.map((one) => `${plugin}: ${String(error)}: ${one.auditID}`)),
+      lost.push(...events.map(({ auditID }) => `${plugin}: ${String(error)}: ${auditID}`)),
   });
   const take = (...ids: string[]) => sink.process(ids.map(event));
   return { clock, batches, lost, sink, take, closed: () => closed };

@@ -20,7 +20,9 @@ const forwardedMax = 64;
  */
 function sourceIps(exchange: Pick<Exchange, 'header' | 'remoteAddress'>): string[] {
   const forwarded = (exchange.header('x-forwarded-for') ?? '').split(',', forwardedMax);
-  const addresses = forwarded.map((one) => one.trim()).filter((one) => isIP(one) !== 0);
+  const addresses = forwarded
+    .map((address) => address.trim())
+    .filter((address) => isIP(address) !== 0);
   const real = (exchange.header('x-real-ip') ?? '').trim();
   if (isIP(real) !== 0 && !addresses.includes(real)) addresses.push(real);
   const remote = exchange.remoteAddress.replace(/^::ffff:(?=\d+\.)/i, '');

@@ -102,7 +102,8 @@ function matches(rule: PolicyRule, request: AuditedRequest, user: UserInfo | und
   if (namespaces.length > 0 || resources.length > 0) return matchesResource(rule, request);
   if (nonResourceURLs.length === 0) return true;
   return (
-    !request.isResourceRequest && nonResourceURLs.some((one) => matchesPath(one, request.path))
+    !request.isResourceRequest &&
+    nonResourceURLs.some((pattern) => matchesPath(pattern, request.path))
   );
 }
 
@@ -128,11 +129,11 @@ function covers(
   const { resource, subresource } = request;
   const whole = subresource === '' ? resource : `${resource}/${subresource}`;
   return resources.some(
-    (one) =>
-      one === '*' ||
-      one === whole ||
-      one === `${resource}/*` ||
-      (subresource !== '' && one === `*/${subresource}`),
+    (pattern) =>
+      pattern === '*' ||
+      pattern === whole ||
+      pattern === `${resource}/*` ||
+      (subresource !== '' && pattern === `*/${subresource}`),
   );
 }
 

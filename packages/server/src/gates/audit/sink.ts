@@ -48,9 +48,10 @@ export function allSinks(sinks: readonly AuditSink[]): AuditSink {
   if (only !== undefined && sinks.length === 1) return only;
   return {
     process(events) {
-      const taken = sinks.map((sink) => sink.process(events));
-      if (!taken.some((one) => one instanceof Promise)) return taken.every((one) => one === true);
-      return Promise.all(taken).then((all) => all.every(Boolean));
+      const results = sinks.map((sink) => sink.process(events));
+      if (!results.some((result) => result instanceof Promise))
+        return results.every((result) => result === true);
+      return Promise.all(results).then((all) => all.every(Boolean));
     },
     async close() {
       await Promise.all(sinks.map((sink) => sink.close()));

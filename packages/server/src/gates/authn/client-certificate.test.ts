@@ -21,7 +21,9 @@ let authenticator: ReturnType<typeof createClientCertificateAuthenticator>;
 beforeAll(async () => {
   authority = await issue({ subject: 'CN=ca', authority: true, pathLength: 0, toDays: 100 });
   second = await issue({ subject: 'CN=second ca', authority: true, toDays: 100 });
-  const bundlePem = [authority, second].map((one) => one.certificate.toString('pem')).join('\n');
+  const bundlePem = [authority, second]
+    .map(({ certificate }) => certificate.toString('pem'))
+    .join('\n');
   authenticator = createClientCertificateAuthenticator({
     bundlePem: `some text\n${bundlePem}\n`,
     clock,

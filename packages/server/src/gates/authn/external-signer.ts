@@ -269,7 +269,7 @@ export class ExternalSigner implements TokenKeys {
     if (!algorithms.includes(alg))
       throw headerError(`bad signing algorithm ${JSON.stringify(alg)}`);
     if (!this.#isKnown(kid)) await this.#refetch();
-    const key = this.#keys.keys.find((one) => one.id === kid);
+    const key = this.#keys.keys.find(({ id }) => id === kid);
     if (key?.published === 'never') {
       throw headerError(
         `key used for signing JWT (kid: ${kid}) is excluded from OIDC discovery docs`,

@@ -61,7 +61,7 @@ function userOf(
   const valuesOf = (header: string) =>
     lines.filter(([name]) => name === header).map(([, value]) => value);
   const first = (names: readonly string[]) =>
-    names.map((one) => valuesOf(one)[0] ?? '').find((one) => one !== '');
+    names.map((header) => valuesOf(header)[0] ?? '').find((value) => value !== '');
   const name = first(headers.usernames);
   if (name === undefined) return undefined;
   const extra: Record<string, string[]> = Object.create(null);
@@ -73,7 +73,7 @@ function userOf(
       extra[key].push(value);
     }
   }
-  const groups = headers.groups.flatMap(valuesOf).filter((one) => one !== '');
+  const groups = headers.groups.flatMap(valuesOf).filter((group) => group !== '');
   return { name, uid: first(headers.uids) ?? '', groups, extra };
 }
 

@@ -238,7 +238,7 @@ function validateClaims(
   }
   const audience = payload['aud'];
   const audiences = (Array.isArray(audience) ? audience : [audience]).filter(
-    (one): one is string => typeof one === 'string',
+    (item): item is string => typeof item === 'string',
   );
   return {
     audiences,

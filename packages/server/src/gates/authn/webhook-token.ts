@@ -200,7 +200,7 @@ function verdictOf(
   const { requested } = audiences;
   const accepted = texts(status['audiences']);
   const validAudiences = accepted.length > 0 ? accepted : audiences.own;
-  const shared = requested.filter((one) => validAudiences.includes(one));
+  const shared = requested.filter((audience) => validAudiences.includes(audience));
   if (requested.length > 0 && shared.length === 0) return undefined;
   if (status['authenticated'] !== true) {
     const error = status['error'];
@@ -222,5 +222,5 @@ function userOf(value: JsonValue | undefined): UserInfo {
 }
 
 function texts(value: JsonValue | undefined): readonly string[] {
-  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }

@@ -305,8 +305,8 @@ describe('AUTHZ-3: match conditions', () => {
     const alsoFails = 'request.extra["none"] == []';
     expect((await matchOf(fails, 'request.user == "bob"'))(spec)).toBe(false);
     expect((await matchOf('request.user == "bob"', fails))(spec)).toBe(false);
-    const one = await matchOf('true', fails);
-    expect(() => one(spec)).toThrow(
+    const single = await matchOf('true', fails);
+    expect(() => single(spec)).toThrow(
       `cel evaluation error: expression '${fails}' resulted in error: no such key: nonResourceAttributes`,
     );
     const both = await matchOf(fails, alsoFails);

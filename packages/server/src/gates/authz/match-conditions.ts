@@ -168,7 +168,7 @@ function withEmptyMembers(resource: JsonObject): JsonObject {
   for (const name of ['fieldSelector', 'labelSelector']) {
     const selected = objectsAt(resource, name, 'requirements');
     if (selected.length === 0) continue;
-    filled[name] = { requirements: selected.map((one) => ({ values: [], ...one })) };
+    filled[name] = { requirements: selected.map((term) => ({ values: [], ...term })) };
   }
   return filled;
 }

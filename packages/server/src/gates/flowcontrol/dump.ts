@@ -164,7 +164,7 @@ function requestRows(levels: readonly PriorityLevel[], dump: RequestDump): Rows 
       .queues()
       .flatMap((queue) => Array.from(queue.waiting, (seat, index) => ({ seat, index })));
     const running = Array.from(set.executing, (seat) => ({ seat, index: -1 }));
-    return [...waiting, ...running].map((one) => requestRow(name, one, dump));
+    return [...waiting, ...running].map((request) => requestRow(name, request, dump));
   });
   return [dump.details === 'included' ? [...header, ...more] : header, ...rows];
 }

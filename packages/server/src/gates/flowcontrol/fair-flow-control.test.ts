@@ -41,7 +41,7 @@ function classOf(user: string, groups: readonly string[], info: Partial<FlowInfo
   const line = registry
     .render()
     .split('\n')
-    .find((one) => one.startsWith('apiserver_flowcontrol_dispatched_requests_total{'));
+    .find((sample) => sample.startsWith('apiserver_flowcontrol_dispatched_requests_total{'));
   const [, schema, level] = /flow_schema="([^"]+)",priority_level="([^"]+)"/.exec(line ?? '') ?? [];
   return `${level} by ${schema}`;
 }
@@ -120,14 +120,14 @@ describe('OPS-3: flow distinguishers', () => {
   });
 
   test('OPS-3: by user, in any namespace', () => {
-    const [one, other] = ['system:serviceaccount:ns:a', 'system:serviceaccount:ns:b'];
+    const [accountA, accountB] = ['system:serviceaccount:ns:a', 'system:serviceaccount:ns:b'];
     expect(
       flowsOf('workload-low', [
-        [one, { namespace: 'a' }],
-        [one, { namespace: 'b' }],
-        [other, { namespace: 'a' }],
+        [accountA, { namespace: 'a' }],
+        [accountA, { namespace: 'b' }],
+        [accountB, { namespace: 'a' }],
       ]),
-    ).toEqual([one, one, other]);
+    ).toEqual([accountA, accountA, accountB]);
   });
 
   test('OPS-3: none at a level without queues', () => {
@@ -165,7 +165,7 @@ describe('OPS-3: seats follow shares and demand', () => {
     const take = (place: GrantedSeat | Promise<GrantedSeat>) => {
       if (place instanceof Promise)
         place.then(
-          (one) => places.push(one),
+          (seat) => places.push(seat),
           () => {},
         );
       else places.push(place);

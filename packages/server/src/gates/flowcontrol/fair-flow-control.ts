@@ -73,11 +73,11 @@ function startSecond(rejections: Rejections, second: number): void {
   const { seconds } = rejections;
   const kept = Math.min(retryAfterMax, 2 * seconds);
   rejections.past.push({ second: rejections.current, count: rejections.count });
-  rejections.past = rejections.past.filter((one) => second - one.second <= kept);
+  rejections.past = rejections.past.filter((earlier) => second - earlier.second <= kept);
   rejections.current = second;
   rejections.count = 0;
   const recent = rejections.past
-    .filter((one) => second - one.second <= seconds)
+    .filter((earlier) => second - earlier.second <= seconds)
     .reduce((sum, { count }) => sum + count, 0);
   if (second - rejections.raisedAt >= seconds && recent >= 3 * seconds) {
     rejections.seconds = Math.min(retryAfterMax, 2 * seconds);

@@ -70,10 +70,10 @@ describe('OPS-3: fairness among flows of a level', () => {
       const forMs = 4000;
       const served = await servedOf(loads, forMs);
       const share = (limit * forMs) / loads.length;
-      for (const [index, one] of served.entries()) {
+      for (const [index, seatMs] of served.entries()) {
         const what = `seed ${seed} round ${round} flow ${index} of ${JSON.stringify(served)}`;
-        expect(one / share, what).toBeGreaterThan(0.85);
-        expect(one / share, what).toBeLessThan(1.15);
+        expect(seatMs / share, what).toBeGreaterThan(0.85);
+        expect(seatMs / share, what).toBeLessThan(1.15);
       }
     }
   });

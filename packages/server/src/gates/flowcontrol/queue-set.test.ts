@@ -77,9 +77,9 @@ describe('OPS-3: the seats of a level', () => {
     // The flow's hand has two queues with two places each.
     expect(set.waiting).toBe(4);
     expect(() => set.enter(seatOf(flow))).toThrow(Overloaded);
-    const other = flowOf('b');
-    expect(other.hand.some((card) => !flow.hand.includes(card))).toBe(true);
-    expect(outcomeOf(set.enter(seatOf(other))).now).toBe('waiting');
+    const otherFlow = flowOf('b');
+    expect(otherFlow.hand.some((card) => !flow.hand.includes(card))).toBe(true);
+    expect(outcomeOf(set.enter(seatOf(otherFlow))).now).toBe('waiting');
     set.close();
     await settled();
     expect(new Set(waiting.map(({ now }) => now))).toEqual(new Set(['rejected']));
@@ -130,16 +130,16 @@ describe('OPS-3: the seats of a level', () => {
     const deck = { queues: 64, handSize: 1 };
     set.configure({ ...queue, ...deck }, 3);
     const flow = flowOf('a', deck);
-    const [one, other] = [seatOf(flow), seatOf(flow)];
-    set.enter(one);
-    set.enter(other);
+    const [first, second] = [seatOf(flow), seatOf(flow)];
+    set.enter(first);
+    set.enter(second);
     const wide: WorkEstimate = { initialSeats: 2, finalSeats: 0, lingerMs: 0 };
     const large = outcomeOf(set.enter(seatOf(flowOf('b', deck), wide)));
     // A seat is free, but the flow has used its share.
     const small = outcomeOf(set.enter(seatOf(flow)));
     await settled();
     expect([large.now, small.now, set.seatsInUse]).toEqual(['waiting', 'waiting', 2]);
-    one.release();
+    first.release();
     await settled();
     expect([large.now, small.now, set.seatsInUse]).toEqual(['running', 'waiting', 3]);
   });

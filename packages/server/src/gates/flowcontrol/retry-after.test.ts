@@ -3,17 +3,19 @@ import { expect, test } from 'vitest';
 import { RetryAfter } from './fair-flow-control.ts';
 
 /**
- * Rejects `each` requests in each of the seconds, and returns the last Retry-After of each second.
+ * Rejects `perSecond` requests in each of the seconds, and returns the last Retry-After of each
+ * second.
  */
 function advisedSeconds(
   retryAfter: RetryAfter,
   clock: FakeClock,
   seconds: number,
-  each: number,
+  perSecond: number,
 ): number[] {
   return Array.from({ length: seconds }, () => {
     let last = 0;
-    for (let refused = 0; refused < each; refused += 1) last = retryAfter.countRejection('level');
+    for (let refused = 0; refused < perSecond; refused += 1)
+      last = retryAfter.countRejection('level');
     clock.advance(1000);
     return last;
   });
@@ -25,7 +27,7 @@ test('OPS-3: Retry-After grows while rejections continue', () => {
   expect(advisedSeconds(retryAfter, clock, 1, 50)).toEqual([1]);
   const later = advisedSeconds(retryAfter, clock, 70, 50);
   expect(later[0]).toBe(2);
-  expect(later.every((one, at) => at === 0 || one >= (later[at - 1] ?? 0))).toBe(true);
+  expect(later.every((advised, at) => at === 0 || advised >= (later[at - 1] ?? 0))).toBe(true);
   expect(later.at(-1)).toBe(32);
 });
 

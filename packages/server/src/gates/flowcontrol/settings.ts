@@ -117,16 +117,16 @@ export function readSchema(object: ApiObject): SchemaSettings {
 function readRule(rule: JsonObject): RuleSettings {
   return {
     subjects: objectsAt(rule, 'subjects').map(readSubject),
-    resourceRules: objectsAt(rule, 'resourceRules').map((one) => ({
-      verbs: texts(one, 'verbs'),
-      apiGroups: texts(one, 'apiGroups'),
-      resources: texts(one, 'resources'),
-      namespaces: texts(one, 'namespaces'),
-      clusterScope: at(one, 'clusterScope') === true,
+    resourceRules: objectsAt(rule, 'resourceRules').map((resourceRule) => ({
+      verbs: texts(resourceRule, 'verbs'),
+      apiGroups: texts(resourceRule, 'apiGroups'),
+      resources: texts(resourceRule, 'resources'),
+      namespaces: texts(resourceRule, 'namespaces'),
+      clusterScope: at(resourceRule, 'clusterScope') === true,
     })),
-    urlRules: objectsAt(rule, 'nonResourceRules').map((one) => ({
-      verbs: texts(one, 'verbs'),
-      urls: texts(one, 'nonResourceURLs'),
+    urlRules: objectsAt(rule, 'nonResourceRules').map((urlRule) => ({
+      verbs: texts(urlRule, 'verbs'),
+      urls: texts(urlRule, 'nonResourceURLs'),
     })),
   };
 }
@@ -139,8 +139,8 @@ const subjectMembers: ReadonlyMap<string, string> = new Map([
 
 function readSubject(subject: JsonObject): SubjectSettings {
   const kind = textAt(subject, 'kind');
-  const one = objectAt(subject, subjectMembers.get(kind) ?? '');
-  return { kind, name: textAt(one, 'name'), namespace: textAt(one, 'namespace') };
+  const identity = objectAt(subject, subjectMembers.get(kind) ?? '');
+  return { kind, name: textAt(identity, 'name'), namespace: textAt(identity, 'namespace') };
 }
 
 function texts(object: JsonObject, member: string): string[] {

@@ -93,8 +93,8 @@ export function flowOf(name: string, deck: { queues: number; handSize: number } 
 export function queueSetOf(clock: Clock, waitLimitMs = 15_000) {
   const rejection = () => new Overloaded(1);
   const set = new QueueSet({ clock, rejection, waitLimitMs: () => waitLimitMs });
-  const one: WorkEstimate = { initialSeats: 1, finalSeats: 0, lingerMs: 0 };
-  const seatOf = (flow: Flow, work: WorkEstimate = one) =>
+  const oneSeat: WorkEstimate = { initialSeats: 1, finalSeats: 0, lingerMs: 0 };
+  const seatOf = (flow: Flow, work: WorkEstimate = oneSeat) =>
     new Seat(requestOf(userOf(flow.distinguisher)), flow, set, work);
   return { set, seatOf };
 }

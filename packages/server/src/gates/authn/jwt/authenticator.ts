@@ -207,8 +207,8 @@ export function createJwtAuthentication(
 ): JwtAuthentication {
   let stopped = false;
   const make = (list: readonly CheckedAuthenticator[]): Generation => {
-    const all = list.map((one) => new IssuerAuthenticator(one, options));
-    const byIssuer = new Map(all.map((one) => [one.issuer, one]));
+    const all = list.map((checked) => new IssuerAuthenticator(checked, options));
+    const byIssuer = new Map(all.map((authenticator) => [authenticator.issuer, authenticator]));
     return { byIssuer, tokens: new TokenCache(options.clock) };
   };
   let current = make(authenticators);
@@ -227,17 +227,19 @@ export function createJwtAuthentication(
     async replace(list) {
       const next = make(list);
       const all = [...next.byIssuer.values()];
-      const ready = await Promise.all(all.map((one) => one.readyWithin(replaceTimeoutMs)));
+      const ready = await Promise.all(
+        all.map((authenticator) => authenticator.readyWithin(replaceTimeoutMs)),
+      );
       const missing = all.filter((_, index) => ready[index] !== true);
       const isReady = missing.length === 0 && !stopped;
       const unused = isReady ? current : next;
       if (isReady) current = next;
-      for (const one of unused.byIssuer.values()) one.stop();
+      for (const authenticator of unused.byIssuer.values()) authenticator.stop();
       if (missing.length > 0) throw new ProvidersNotReady(missing.map(({ issuer }) => issuer));
     },
     stop() {
       stopped = true;
-      for (const one of current.byIssuer.values()) one.stop();
+      for (const authenticator of current.byIssuer.values()) authenticator.stop();
     },
   };
 }
@@ -286,7 +288,7 @@ class TokenCache {
   }
 
   #cache(digest: string, verdict: Promise<Verdict>): Promise<UserInfo> {
-    const user = verdict.then((one) => one.user);
+    const user = verdict.then((verified) => verified.user);
     const never = Number.POSITIVE_INFINITY;
     const entry: CachedToken = { user, staleMs: never, expiresMs: never };
     this.#cached.set(digest, entry);

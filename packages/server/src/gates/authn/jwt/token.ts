@@ -110,7 +110,7 @@ export function checkClaims(
       (tokenAudience) => typeof tokenAudience === 'string' && audiences.includes(tokenAudience),
     )
   ) {
-    const list = audiences.map((one) => JSON.stringify(one)).join(' ');
+    const list = audiences.map((expectedAudience) => JSON.stringify(expectedAudience)).join(' ');
     const expectedText = audiences.length === 1 ? list : `in [${list}]`;
     throw new JwtError(`oidc: verify token: oidc: expected audience ${expectedText}`);
   }

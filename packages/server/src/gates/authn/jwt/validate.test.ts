@@ -37,7 +37,9 @@ async function problemsOf(
 }
 
 const single = async (change: Parameters<typeof authenticator>[0]) =>
-  (await problemsOf({ jwt: [authenticator(change)] })).map((one) => one.replace(/^jwt\[0\]\./, ''));
+  (await problemsOf({ jwt: [authenticator(change)] })).map((problem) =>
+    problem.replace(/^jwt\[0\]\./, ''),
+  );
 
 const username = (expression: string) => ({ claimMappings: { username: { expression } } });
 const claimRules = (...rules: Part[]) => ({ claimValidationRules: rules });
@@ -138,8 +140,8 @@ const urls: readonly (readonly [string, readonly string[]])[] = [
 test.each(urls)('AUTHN-8: the issuer %j', async (url, expected) => {
   const shown = JSON.stringify(url).replace('\\u0001', '\\x01');
   expect(await single({ issuer: { url } })).toEqual(
-    expected.map((one) =>
-      one.startsWith('issuer.') ? one : `issuer.url: Invalid value: ${shown}: ${one}`,
+    expected.map((problem) =>
+      problem.startsWith('issuer.') ? problem : `issuer.url: Invalid value: ${shown}: ${problem}`,
     ),
   );
 });
@@ -226,7 +228,7 @@ test.each<[Part[], string[]]>([
   [[{ expression: '[claims.a, dyn(1)][5] == 1' }], []],
 ])('AUTHN-8: claim rules %j', async (rules, expected) => {
   expect(await single(claimRules(...rules))).toEqual(
-    expected.map((one) => `claimValidationRules${one}`),
+    expected.map((problem) => `claimValidationRules${problem}`),
   );
 });
 
@@ -247,7 +249,7 @@ test.each<[Part[], string[]]>([
   ],
 ])('AUTHN-8: user rules %j', async (rules, expected) => {
   expect(await single(userRules(...rules))).toEqual(
-    expected.map((one) => `userValidationRules${one}`),
+    expected.map((problem) => `userValidationRules${problem}`),
   );
 });
 
@@ -281,7 +283,7 @@ test.each<[Part, string[]]>([
   [{ uid: { claim: 'u' }, groups: { expression: '[claims.g]' } }, []],
 ])('AUTHN-8: mappings %j', async (mappings, expected) => {
   const change = { claimMappings: { username: { claim: 'sub', prefix: '' }, ...mappings } };
-  const prefixed = expected.map((one) => `claimMappings.${one}`);
+  const prefixed = expected.map((problem) => `claimMappings.${problem}`);
   expect(await single(change)).toEqual(prefixed);
 });
 
@@ -335,8 +337,8 @@ test.each<[Part[], string[]]>([
 });
 
 test('AUTHN-8: reserved domains are those of the dialect', async () => {
-  const jwt = ['a.k8s.io/a', 'kubernetes.io/a', 'svc.io/a'].map((one, index) => ({
-    ...authenticator(extra({ key: one, valueExpression: "'x'" })),
+  const jwt = ['a.k8s.io/a', 'kubernetes.io/a', 'svc.io/a'].map((extraKey, index) => ({
+    ...authenticator(extra({ key: extraKey, valueExpression: "'x'" })),
     issuer: { url: `https://issuer-${index}.example`, audiences: ['us'] },
   }));
   const detail = 'k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use';

@@ -305,7 +305,7 @@ class AuthenticatorValidation {
     const reserved = [...new Set([groupSuffix, labelDomain])];
     const slash = key.indexOf('/');
     const domain = slash < 0 ? '' : key.slice(0, slash);
-    if (reserved.some((one) => domain === one || domain.endsWith(`.${one}`))) {
+    if (reserved.some((suffix) => domain === suffix || domain.endsWith(`.${suffix}`))) {
       const whose = reserved.length === 1 ? 'its' : 'their';
       const product = productName.charAt(0).toUpperCase() + productName.slice(1);
       const list = `${reserved.join(', ')} and ${whose} subdomains`;

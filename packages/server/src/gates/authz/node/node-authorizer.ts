@@ -207,7 +207,7 @@ function resourceSlices(related: Decide, nodesAndPods: 'own' | 'any'): Decide {
 /** Whether the request's field selector selects only the requesting node. */
 function selectsOwnNode({ node, attributes }: NodeRequest): boolean {
   return (attributes.fieldSelector ?? []).some(
-    (one) => one.label === 'spec.nodeName' && one.operator === '=' && one.value === node,
+    ({ label, operator, value }) => label === 'spec.nodeName' && operator === '=' && value === node,
   );
 }
 

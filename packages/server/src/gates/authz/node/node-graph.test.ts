@@ -167,11 +167,13 @@ test('AUTHZ-9: after random changes of pods and volumes, the graph equals a rebu
   const pods = new Map<string, { node: string; secret: string; claim: string }>();
   const volumes = new Map<string, { claim: string; secret: string }>();
   const expected = (node: string, secret: string) =>
-    [...pods.values()].some((one) => one.node === node && one.secret === secret) ||
+    [...pods.values()].some((podState) => podState.node === node && podState.secret === secret) ||
     [...volumes.values()].some(
-      (one) =>
-        one.secret === secret &&
-        [...pods.values()].some((other) => other.node === node && other.claim === one.claim),
+      (volumeState) =>
+        volumeState.secret === secret &&
+        [...pods.values()].some(
+          (podState) => podState.node === node && podState.claim === volumeState.claim,
+        ),
     );
   for (let step = 0; step < 600; step += 1) {
     const name = `x${next(6)}`;

@@ -30,7 +30,7 @@ export async function openNodeGraph(options: {
     [dialect.group('storage'), 'volumeattachments', ownedBy('volumeattachment')],
     [dialect.group('resource'), 'resourceslices', ownedBy('resourceslice')],
   ];
-  const followed = await Promise.all(
+  const subscriptions = await Promise.all(
     sources.map(([group, resource, onEntry]) => {
       const def = snapshot.builtin(group, resource);
       return def === undefined ? undefined : follow(caches.of(def), onEntry);
@@ -39,7 +39,7 @@ export async function openNodeGraph(options: {
   return {
     graph,
     close: () => {
-      for (const one of followed) one?.close();
+      for (const subscription of subscriptions) subscription?.close();
     },
   };
 }

@@ -77,8 +77,8 @@ describe('AUTHZ-7: default roles', () => {
 
   test('a default binding of another role is recreated, and missing subjects are restored', () => {
     const desired = defaults.clusterRoleBindings[0]!;
-    const other = { ...desired, roleRef: { ...(desired.roleRef as object), name: 'other' } };
-    expect(reconcile({ existing: other, desired, dialect }).action).toBe('recreate');
+    const altered = { ...desired, roleRef: { ...(desired.roleRef as object), name: 'other' } };
+    expect(reconcile({ existing: altered, desired, dialect }).action).toBe('recreate');
     const { subjects: _, ...bare } = desired;
     expect(reconcile({ existing: bare as ApiObject, desired, dialect })).toMatchObject({
       action: 'update',

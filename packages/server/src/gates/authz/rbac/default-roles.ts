@@ -37,7 +37,7 @@ interface FeatureRules {
 /** Rules that features add to default roles, by role name. */
 function featureRules(words: RuleBuilder, role: string): readonly PolicyRule[] {
   return enabled(words, componentRules(words))
-    .filter((one) => one.role === role)
+    .filter((feature) => feature.role === role)
     .flatMap(({ rules }) => rules);
 }
 
@@ -431,7 +431,7 @@ export function reconcile(options: {
 const list = (value: JsonValue | undefined): JsonValue[] => (Array.isArray(value) ? value : []);
 
 function missingOf(existing: readonly JsonValue[], desired: readonly JsonValue[]): JsonValue[] {
-  return desired.filter((one) => !existing.some((other) => jsonEqual(one, other)));
+  return desired.filter((item) => !existing.some((present) => jsonEqual(item, present)));
 }
 
 function withSubjects(existing: ApiObject, desired: ApiObject): JsonObject {
