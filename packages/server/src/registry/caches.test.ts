@@ -43,7 +43,7 @@ function slowCache() {
 const entry = (key: string, revision: number) => ({ key, revision }) as Entry;
 const recorder = () => {
   const lines: string[] = [];
-  const version = (one: Entry | undefined) => one?.revision ?? '-';
+  const version = (state: Entry | undefined) => state?.revision ?? '-';
   const onEntry = (key: string, current: Entry | undefined, previous: Entry | undefined) =>
     void lines.push(`${key} ${version(previous)}>${version(current)}`);
   return { lines, onEntry };

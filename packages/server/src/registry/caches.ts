@@ -105,7 +105,7 @@ export function createCachePool(
  */
 function lastingCache(cache: ResourceCache, after: () => ResourceCache | undefined): ResourceCache {
   const live = () => after() ?? cache;
-  const again = <T>(work: (one: ResourceCache) => MaybePromise<T>): MaybePromise<T> => {
+  const again = <T>(work: (current: ResourceCache) => MaybePromise<T>): MaybePromise<T> => {
     const next = after();
     if (next !== undefined) return work(next);
     const result = work(cache);
@@ -117,12 +117,12 @@ function lastingCache(cache: ResourceCache, after: () => ResourceCache | undefin
     });
   };
   return {
-    ready: async () => again((one) => one.ready()),
+    ready: async () => again((current) => current.ready()),
     peek: (key) => live().peek(key),
     count: () => live().count(),
-    get: (key, resourceVersion) => again((one) => one.get(key, resourceVersion)),
-    list: (request) => again((one) => one.list(request)),
-    watch: async (spec) => again((one) => one.watch(spec)),
+    get: (key, resourceVersion) => again((current) => current.get(key, resourceVersion)),
+    list: (request) => again((current) => current.list(request)),
+    watch: async (spec) => again((current) => current.watch(spec)),
     subscribe: (listener) => live().subscribe(listener),
     trimSteps: () => cache.trimSteps(),
     close: () => cache.close(),
@@ -175,7 +175,7 @@ export function createComputedCache(options: {
     ready: async () => {},
     peek: () => undefined,
     count: () => undefined,
-    get: async (key) => (await entries()).find((one) => one.key === key),
+    get: async (key) => (await entries()).find((entry) => entry.key === key),
     async list({ filter }) {
       const all = await entries();
       return resultOf(filter === undefined ? all : all.filter(({ index }) => filter(index)));
@@ -257,7 +257,7 @@ export function followBeside(
       isClosed = true;
       // Not awaited: a cache whose store is unavailable may never become ready.
       following.then(
-        (one) => one.close(),
+        (subscription) => subscription.close(),
         () => {},
       );
     },

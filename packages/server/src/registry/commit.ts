@@ -421,17 +421,17 @@ function* sameSteps(stored: ApiObject, old: ApiObject): Generator<void, boolean>
 }
 
 /** `isSameButOwners` in steps. */
-function* sameButOwnersSteps(object: ApiObject, other: ApiObject): Generator<void, boolean> {
+function* sameButOwnersSteps(left: ApiObject, right: ApiObject): Generator<void, boolean> {
   return (
-    (yield* jsonEqualExceptSteps(object, other, 'metadata')) &&
-    (yield* jsonEqualExceptSteps(object.metadata, other.metadata, 'managedFields'))
+    (yield* jsonEqualExceptSteps(left, right, 'metadata')) &&
+    (yield* jsonEqualExceptSteps(left.metadata, right.metadata, 'managedFields'))
   );
 }
 
 /** Whether two objects differ at most in their managed fields. */
-export const isSameButOwners = (object: ApiObject, other: ApiObject) =>
-  jsonEqualExcept(object, other, 'metadata') &&
-  jsonEqualExcept(object.metadata, other.metadata, 'managedFields');
+export const isSameButOwners = (left: ApiObject, right: ApiObject) =>
+  jsonEqualExcept(left, right, 'metadata') &&
+  jsonEqualExcept(left.metadata, right.metadata, 'managedFields');
 
 function sameButTimes(
   entries: readonly ManagedFieldsEntry[],

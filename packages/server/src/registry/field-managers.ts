@@ -150,10 +150,10 @@ function formAt(
 ): Form | undefined {
   const own = formOf(def, apiVersion);
   if (own !== undefined) return own;
-  for (const other of snapshot().builtins) {
-    const isShared = (other.group === '') === (def.group === '');
-    if (!isShared || other.storage.prefix !== def.storage.prefix) continue;
-    const form = formOf(other, apiVersion);
+  for (const builtin of snapshot().builtins) {
+    const isShared = (builtin.group === '') === (def.group === '');
+    if (!isShared || builtin.storage.prefix !== def.storage.prefix) continue;
+    const form = formOf(builtin, apiVersion);
     if (form !== undefined) return form;
   }
   return undefined;
@@ -161,7 +161,9 @@ function formAt(
 
 function formOf(def: ResourceDef, apiVersion: string): Form | undefined {
   const { group } = def;
-  const version = def.versions.find((one) => apiVersionOf({ group, ...one }) === apiVersion);
+  const version = def.versions.find(
+    (versionDef) => apiVersionOf({ group, ...versionDef }) === apiVersion,
+  );
   return version === undefined ? undefined : { def, version };
 }
 

@@ -16,19 +16,19 @@ function written(name: string, revision: number, filler = '') {
 
 test('a kept object is returned for its own entry, and decoded for any other', () => {
   const decoded = createDecodedObjects({ form: 'plain' });
-  const one = written('a', 1);
+  const first = written('a', 1);
   const next = written('a', 2);
-  decoded.keep('/registry/things/a', one);
-  expect(decoded.of('/registry/things/a', one.entry)).toBe(one.object);
+  decoded.keep('/registry/things/a', first);
+  expect(decoded.of('/registry/things/a', first.entry)).toBe(first.object);
   const read = decoded.of('/registry/things/a', next.entry);
-  expect(read).not.toBe(one.object);
+  expect(read).not.toBe(first.object);
   expect(read).toEqual(next.object);
 });
 
 test('the oldest are evicted when there are too many bytes, and large ones are not kept', () => {
   const decoded = createDecodedObjects({ form: 'plain' });
   const all = Array.from({ length: 60 }, (_, at) => written(`a${at}`, at + 1, 'x'.repeat(50_000)));
-  for (const one of all) decoded.keep(`/${one.entry.key}`, one);
+  for (const item of all) decoded.keep(`/${item.entry.key}`, item);
   const isKept = ({ entry, object }: (typeof all)[number]) =>
     decoded.of(`/${entry.key}`, entry) === object;
   expect(isKept(all[0]!)).toBe(false);
@@ -41,9 +41,9 @@ test('the oldest are evicted when there are too many bytes, and large ones are n
 
 test('a frozen object is immutable at any depth', () => {
   const decoded = createDecodedObjects({ form: 'frozen' });
-  const one = written('a', 1);
-  decoded.keep('/a', one);
+  const frozen = written('a', 1);
+  decoded.keep('/a', frozen);
   expect(() => {
-    one.object.metadata.name = 'b';
+    frozen.object.metadata.name = 'b';
   }).toThrow(TypeError);
 });

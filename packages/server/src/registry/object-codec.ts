@@ -279,9 +279,9 @@ export function createDecodedObjects(options: {
       kept.set(storeKey, decoded);
       bytes += length;
       if (bytes <= decodedBytesMax) return;
-      for (const [oldest, one] of kept) {
+      for (const [oldestKey, oldest] of kept) {
         if (bytes <= decodedBytesMax) break;
-        drop(oldest, one);
+        drop(oldestKey, oldest);
       }
     },
   };

@@ -56,12 +56,12 @@ describe('a permit', () => {
     requireWrite(permitFor({ verb: 'delete' }), { operation: 'delete', target });
   });
 
-  test.each(Object.entries(others))('opens no other %s', (_, other) => {
-    expect(() => requireTarget(grantPermit(access, ''), 'get', other)).toThrow(
+  test.each(Object.entries(others))('opens no other %s', (_, otherTarget) => {
+    expect(() => requireTarget(grantPermit(access, ''), 'get', otherTarget)).toThrow(
       'a permit to get deployments.apps "here/web" was used to get ',
     );
     expect(() =>
-      requireWrite(permitFor({ verb: 'patch' }), { operation: 'update', target: other }),
+      requireWrite(permitFor({ verb: 'patch' }), { operation: 'update', target: otherTarget }),
     ).toThrow('was used');
   });
 
@@ -110,11 +110,16 @@ describe('a permit', () => {
     expect(() =>
       requireWrite(named, { operation: 'delete', target: others.name, of: 'collection' }),
     ).toThrow('was used');
-    for (const other of [others.namespace, others.resource, others.group, others.subresource]) {
+    for (const otherTarget of [
+      others.namespace,
+      others.resource,
+      others.group,
+      others.subresource,
+    ]) {
       expect(() =>
         requireWrite(permitFor({ verb, name: '' }), {
           operation: 'delete',
-          target: other,
+          target: otherTarget,
           of: 'collection',
         }),
       ).toThrow('was used');
@@ -137,8 +142,8 @@ describe('a permit', () => {
 
   test('of the server itself opens every write', () => {
     const permit = internalPermit('test');
-    for (const other of Object.values(others))
-      requireWrite(permit, { operation: 'create', target: other });
+    for (const otherTarget of Object.values(others))
+      requireWrite(permit, { operation: 'create', target: otherTarget });
     requireWrite(permit, { operation: 'delete', target: target, of: 'collection' });
   });
 

@@ -57,8 +57,8 @@ test('an object that does not begin with its type throws', () => {
   const [run] = runsOfAll(entries, '"kind":"A",'.length);
   const target = Buffer.alloc(run?.length ?? 0);
   expect(() => run?.copyNext(target, 0, target.length)).toThrow('does not begin with its type');
-  const [other] = runsOfAll(entries.slice(2), '"kind":"A",'.length);
-  expect(() => other?.copyNext(target, 0, 2)).toThrow('does not begin with its type');
+  const [laterRun] = runsOfAll(entries.slice(2), '"kind":"A",'.length);
+  expect(() => laterRun?.copyNext(target, 0, 2)).toThrow('does not begin with its type');
 });
 
 test('many entries become short runs, and one large entry becomes its own run', () => {

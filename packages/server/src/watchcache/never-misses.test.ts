@@ -305,8 +305,8 @@ test(`an exact list equals the store's range at every revision (seed ${seed})`, 
   for (let revision = 1; revision <= 250; revision++) {
     const { records } = await store.range({ prefix, revision });
     const expected = records.map(({ key, modRevision }) => [key, modRevision]);
-    for (const one of revision % 40 === 0 ? [cache, late] : [cache]) {
-      const list = await one.list({
+    for (const source of revision % 40 === 0 ? [cache, late] : [cache]) {
+      const list = await source.list({
         namespace: '',
         resourceVersion: String(revision),
         resourceVersionMatch: 'Exact',

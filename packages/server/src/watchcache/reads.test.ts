@@ -62,7 +62,7 @@ test('a list returns all objects, or those of a namespace, at the newest revisio
   expect(all.revision).toBe(15);
   expect(all.count).toBe(15);
   expect(all.continueToken).toBeUndefined();
-  expect(body(all).map((one) => one.metadata.resourceVersion)).toEqual(
+  expect(body(all).map(({ metadata }) => metadata.resourceVersion)).toEqual(
     Array.from({ length: 15 }, (_, i) => String(i + 1)),
   );
   expect(names(await cache.list(request({ namespace: 'b' })))).toHaveLength(5);
@@ -87,7 +87,7 @@ test('all pages belong to the snapshot of the first one, despite concurrent writ
   for (let chunk = 0; chunk < 10; chunk++) {
     const list = await cache.list(request({ limit: 4, continueToken }));
     expect(list.revision).toBe(15);
-    expect(body(list).map((one) => one.metadata.name)).toHaveLength(list.count);
+    expect(body(list).map(({ metadata }) => metadata.name)).toHaveLength(list.count);
     found.push(...names(list));
     remaining.push(list.remainingItemCount);
     continueToken = list.continueToken;
@@ -223,8 +223,8 @@ test('a read waits for a future version, and times out', async () => {
 
 test('writes of other resources advance the version of a list', async () => {
   const { cache, store } = await setup();
-  const other = { key: '/registry/others/x', value: Buffer.from('{}'), expect: 0 };
-  await store.put(other);
+  const otherRecord = { key: '/registry/others/x', value: Buffer.from('{}'), expect: 0 };
+  await store.put(otherRecord);
   expect((await cache.list(request())).revision).toBe(16);
 });
 

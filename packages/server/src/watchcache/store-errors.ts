@@ -66,10 +66,10 @@ export function corruptList(
   { group, resource }: GroupResource,
   found: readonly Corrupt[],
 ): CorruptObjectError {
-  const causes = found.slice(0, listedMax).map((one) => ({
+  const causes = found.slice(0, listedMax).map((corrupt) => ({
     reason: 'UnexpectedServerResponse',
-    message: corruptText(one),
-    field: one.storeKey,
+    message: corruptText(corrupt),
+    field: corrupt.storeKey,
   }));
   const tooMany = {
     reason: 'FieldValueTooMany',

@@ -47,7 +47,7 @@ const red: EntryFilter = (index) => index.labels.team === 'red';
 test('a watch begins with the current state, or after its resourceVersion', async () => {
   const { cache, store } = await setup();
   const unset = await open(cache);
-  const any = await open(cache, { resourceVersion: '0', namespace: 'a' });
+  const anyVersion = await open(cache, { resourceVersion: '0', namespace: 'a' });
   const after = await open(cache, { resourceVersion: '2' });
   await putWidget(store, { namespace: 'a', name: 'x', value: 1 });
   await removeWidget(store, 'a/y');
@@ -59,7 +59,12 @@ test('a watch begins with the current state, or after its resourceVersion', asyn
     'MODIFIED a/x@4',
     'DELETED a/y@5',
   ]);
-  expect(any.short).toEqual(['ADDED a/x@1', 'ADDED a/y@2', 'MODIFIED a/x@4', 'DELETED a/y@5']);
+  expect(anyVersion.short).toEqual([
+    'ADDED a/x@1',
+    'ADDED a/y@2',
+    'MODIFIED a/x@4',
+    'DELETED a/y@5',
+  ]);
   expect(after.short).toEqual(['ADDED b/x@3', 'MODIFIED a/x@4', 'DELETED a/y@5']);
   expect(after.events[2]?.object?.metadata.labels).toEqual({ team: 'blue' });
 });
@@ -79,14 +84,14 @@ test('a selector turns leaving objects into DELETED and entering ones into ADDED
 
 test('watches of one object, name, or namespace receive only its events', async () => {
   const { cache, store } = await setup();
-  const one = await open(cache, { resourceVersion: '3', namespace: 'a', name: 'x' });
+  const object = await open(cache, { resourceVersion: '3', namespace: 'a', name: 'x' });
   const name = await open(cache, { resourceVersion: '0', name: 'x' });
   const namespace = await open(cache, { resourceVersion: '3', namespace: 'b' });
   await putWidget(store, { namespace: 'a', name: 'x', value: 1 });
   await putWidget(store, { namespace: 'a', name: 'y', value: 1 });
   await putWidget(store, { namespace: 'b', name: 'x', value: 1 });
   await settle();
-  expect(one.short).toEqual(['MODIFIED a/x@4']);
+  expect(object.short).toEqual(['MODIFIED a/x@4']);
   expect(name.short).toEqual(['ADDED a/x@1', 'ADDED b/x@3', 'MODIFIED a/x@4', 'MODIFIED b/x@6']);
   expect(namespace.short).toEqual(['MODIFIED b/x@6']);
 });
@@ -174,12 +179,12 @@ test('cluster-scoped objects can be watched together and by name', async () => {
   await put('node-1');
   await put('node-2');
   const all = await open(cache);
-  const one = await open(cache, { name: 'node-1' });
+  const byName = await open(cache, { name: 'node-1' });
   const later = await open(cache, { name: 'node-3', resourceVersion: '2' });
   await put('node-3');
   await settle();
   expect(all.short).toEqual(['ADDED /node-1@1', 'ADDED /node-2@2', 'ADDED /node-3@3']);
-  expect(one.short).toEqual(['ADDED /node-1@1']);
+  expect(byName.short).toEqual(['ADDED /node-1@1']);
   expect(later.short).toEqual(['ADDED /node-3@3']);
 });
 
@@ -298,13 +303,13 @@ test('closing a watch stops it; closing the cache ends all of them', async () =>
   const reader = new TestReader();
   const handle = await cache.watch(watchSpec(reader, { resourceVersion: '3' }));
   handle.close();
-  const other = await open(cache, { resourceVersion: '3' });
+  const remaining = await open(cache, { resourceVersion: '3' });
   await putWidget(store, { namespace: 'a', name: 'x', value: 1 });
   await settle();
   cache.close();
   expect(reader.short).toEqual([]);
-  expect(other.short).toHaveLength(1);
-  expect(other.ended).toEqual({ type: 'shutdown' });
+  expect(remaining.short).toHaveLength(1);
+  expect(remaining.ended).toEqual({ type: 'shutdown' });
   await expect(cache.watch(watchSpec(new TestReader()))).rejects.toMatchObject({
     status: { code: 503 },
   });

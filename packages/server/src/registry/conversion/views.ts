@@ -184,7 +184,9 @@ export function entriesIn(
   const formByEntry = new Map(entries.map((entry) => [entry, formOf(entry)]));
   const conversions = convertMissing({ def, version, converter, apiVersion }, missing);
   const conversionOf = new Map(missing.map((entry, at) => [entry, itemAt(conversions, at)]));
-  const pending = entries.map((one) => formByEntry.get(one) ?? conversionOf.get(one) ?? one);
+  const pending = entries.map(
+    (entry) => formByEntry.get(entry) ?? conversionOf.get(entry) ?? entry,
+  );
   const forms = pending.filter((form): form is Entry => !(form instanceof Promise));
   return forms.length === pending.length ? forms : Promise.all(pending);
 }

@@ -15,7 +15,7 @@ const widget = (version: string, name: string): ApiObject => ({
   metadata: { name },
 });
 
-interface Asked extends JsonObject {
+interface ConversionRequest extends JsonObject {
   uid: string;
   desiredAPIVersion: string;
   objects: ApiObject[];
@@ -23,7 +23,7 @@ interface Asked extends JsonObject {
 
 /** A converter whose webhook renames fields, with its requests and measurements. */
 function renaming(reviewVersions: readonly string[] = ['v1']) {
-  const asked: Asked[] = [];
+  const requests: ConversionRequest[] = [];
   const measured: MeasuredConversion[] = [];
   const converter = webhookConverter({
     crdName: 'widgets.foo',
@@ -31,10 +31,10 @@ function renaming(reviewVersions: readonly string[] = ['v1']) {
     apiVersions: new Set(['foo/v1', 'foo/v2', 'foo/v3']),
     group: 'apiextensions.test',
     clock: systemClock,
-    metrics: (one) => measured.push(one),
+    metrics: (conversion) => measured.push(conversion),
     async post(body) {
-      const { request, ...type } = JSON.parse(body) as { request: Asked };
-      asked.push(request);
+      const { request, ...type } = JSON.parse(body) as { request: ConversionRequest };
+      requests.push(request);
       const { uid, desiredAPIVersion, objects } = request;
       const convertedObjects = objects.map((object) => ({
         ...object,
@@ -45,24 +45,26 @@ function renaming(reviewVersions: readonly string[] = ['v1']) {
       return Buffer.from(JSON.stringify(answer));
     },
   });
-  return { converter, asked, measured };
+  return { converter, requests, measured };
 }
 
 describe('objects that are sent', () => {
   test('none that have the version already', async () => {
-    const { converter, asked, measured } = renaming();
+    const { converter, requests, measured } = renaming();
     const objects = [widget('v1', 'a'), widget('v1', 'b')];
     expect(await converter.convert([], 'foo/v1')).toEqual([]);
     expect(await converter.convert(objects, 'foo/v1')).toEqual(objects);
-    expect([asked, measured]).toEqual([[], []]);
+    expect([requests, measured]).toEqual([[], []]);
   });
 
   test('only those in another version, and each returns to its place', async () => {
-    const { converter, asked, measured } = renaming();
+    const { converter, requests, measured } = renaming();
     const objects = [widget('v1', 'a'), widget('v2', 'b'), widget('v3', 'c'), widget('v1', 'd')];
     const made = await converter.convert(objects, 'foo/v1');
     expect(made).toEqual(['a', 'b', 'c', 'd'].map((name) => widget('v1', name)));
-    expect(asked.map((one) => one.objects)).toEqual([[widget('v2', 'b'), widget('v3', 'c')]]);
+    expect(requests.map((request) => request.objects)).toEqual([
+      [widget('v2', 'b'), widget('v3', 'c')],
+    ]);
     expect(objects[1]).toEqual(widget('v2', 'b'));
     expect(measured).toMatchObject([
       { crdName: 'widgets.foo', fromVersion: 'v2', toVersion: 'v1' },
@@ -70,15 +72,15 @@ describe('objects that are sent', () => {
   });
 
   test('in batches whose reviews are bounded', async () => {
-    const { converter, asked } = renaming();
+    const { converter, requests } = renaming();
     const many = Array.from({ length: 4500 }, (_, index) => widget('v2', `n${index}`));
     const made = await converter.convert(many, 'foo/v1');
-    expect(made).toEqual(many.map((one) => ({ ...one, apiVersion: 'foo/v1' })));
-    expect(asked.map((one) => one.objects.length)).toEqual([2000, 2000, 500]);
-    asked.length = 0;
-    const large = many.slice(0, 5).map((one) => ({ ...one, data: 'x'.repeat(1_500_000) }));
+    expect(made).toEqual(many.map((object) => ({ ...object, apiVersion: 'foo/v1' })));
+    expect(requests.map(({ objects }) => objects.length)).toEqual([2000, 2000, 500]);
+    requests.length = 0;
+    const large = many.slice(0, 5).map((object) => ({ ...object, data: 'x'.repeat(1_500_000) }));
     await converter.convert(large, 'foo/v1');
-    expect(asked.map((one) => one.objects.length)).toEqual([2, 2, 1]);
+    expect(requests.map(({ objects }) => objects.length)).toEqual([2, 2, 1]);
   });
 
   test('none between versions that the kind lacks', async () => {
@@ -92,11 +94,11 @@ describe('objects that are sent', () => {
   });
 
   test('none without a common review version', async () => {
-    const { converter, asked } = renaming(['vx']);
+    const { converter, requests } = renaming(['vx']);
     await expect(converter.convert([widget('v2', 'a')], 'foo/v1')).rejects.toThrow(
       'no supported conversion review versions',
     );
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });
 

@@ -49,7 +49,9 @@ const kind = 'ConversionReview';
 
 /** The first version of ConversionReview that both sides support; undefined if there is none. */
 function conversionReviewVersion(accepted: readonly string[]): ReviewVersion | undefined {
-  return accepted.find((one): one is ReviewVersion => one === 'v1' || one === 'v1beta1');
+  return accepted.find(
+    (version): version is ReviewVersion => version === 'v1' || version === 'v1beta1',
+  );
 }
 
 /** Creates the review that requests objects, given as JSON, in another version. */
@@ -337,8 +339,12 @@ function identityFault(original: JsonObject, converted: JsonObject): string | un
   const before = metadataOf(original);
   const after = metadataOf(converted);
   for (const [name, shown] of identities) {
-    const [one, other] = [textOf(member(before, name)), textOf(member(after, name))];
-    if (one !== other) return `must have the same ${shown}: ${one} != ${other}`;
+    const [originalText, convertedText] = [
+      textOf(member(before, name)),
+      textOf(member(after, name)),
+    ];
+    if (originalText !== convertedText)
+      return `must have the same ${shown}: ${originalText} != ${convertedText}`;
   }
   return undefined;
 }
