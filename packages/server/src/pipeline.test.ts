@@ -219,10 +219,10 @@ describe('transition table', () => {
     const request = new RequestLifecycle(arrived, { context, observers });
     // A gate holds the state that it received, which may be outdated. First, a state of another
     // request.
-    const other = new RequestLifecycle(arrived, { context, observers });
-    let received = other.receive(arrived, info);
-    let authenticated = other.authenticate(received, user);
-    let admitted = other.admit(authenticated, seat);
+    const otherRequest = new RequestLifecycle(arrived, { context, observers });
+    let received = otherRequest.receive(arrived, info);
+    let authenticated = otherRequest.authenticate(received, user);
+    let admitted = otherRequest.admit(authenticated, seat);
     const cause: Readonly<Record<RequestEvent, () => unknown>> = {
       receive: () => {
         received = request.receive(arrived, info);
@@ -257,7 +257,7 @@ describe('transition table', () => {
 
   test.each(pairs)('$phase, $event: $successor', async ({ phase, event, successor }) => {
     const { request, cause, seen } = await gatedRequest();
-    for (const one of path[phase]) void cause[one]();
+    for (const step of path[phase]) void cause[step]();
     await settle();
     expect(request.state.phase).toBe(phase);
     seen.length = 0;

@@ -81,7 +81,7 @@ async function textOf(file: string): Promise<string | undefined> {
 
 /** The soft limit of a line such as `Max open files  1024  4096  files`. */
 export function limitOf(text: string | undefined, name: string): number | undefined {
-  const line = text?.split('\n').find((one) => one.startsWith(name));
+  const line = text?.split('\n').find((candidate) => candidate.startsWith(name));
   const soft = line?.slice(name.length).trim().split(/\s+/, 1)[0];
   if (soft === undefined) return undefined;
   return soft === 'unlimited' ? unlimited : Number(soft);

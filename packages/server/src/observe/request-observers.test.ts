@@ -15,8 +15,8 @@ describe('the observers of requests', () => {
     const follower = (name: string): RequestObserver => ({
       receive: ({ phase }) => void calls.push(`${name} ${phase}`),
     });
-    const other: RequestObserver = { finish: () => void calls.push('finish') };
-    const observers = new RequestObservers([follower('a'), other, follower('b')]);
+    const finisher: RequestObserver = { finish: () => void calls.push('finish') };
+    const observers = new RequestObservers([follower('a'), finisher, follower('b')]);
     observers.notifyGate('receive', received);
     expect(calls).toEqual(['a received', 'b received']);
     expect(observers.notifyEnd('finish', answered)).toBeUndefined();

@@ -109,10 +109,10 @@ function noDefinitions(
 /** Returns a hint at the other dialect if it has the object's group; otherwise an empty text. */
 export function otherDialect({ apiVersion }: ManifestObject, dialect: Dialect): string {
   const group = parseApiVersion(apiVersion)?.group ?? '';
-  const other = dialectNames.find(
+  const otherName = dialectNames.find(
     (name) => name !== dialect.name && group.endsWith(`.${dialectOf(name).groupSuffix}`),
   );
-  return other === undefined ? '' : `; start the plane with flags: ['--dialect=${other}']`;
+  return otherName === undefined ? '' : `; start the plane with flags: ['--dialect=${otherName}']`;
 }
 
 function filesAt(path: string): readonly string[] {

@@ -198,7 +198,7 @@ function writeOptions(
   // An empty `dryRun` is a real write (DRY-2).
   const dryRun = query.getAll('dryRun').filter((value) => value !== '');
   const directive = query.get('fieldValidation') ?? '';
-  const fieldValidation = fieldValidations.find((one) => one === directive);
+  const fieldValidation = fieldValidations.find((value) => value === directive);
   const errors = [
     ...options.errors,
     ...validateFieldManager(fieldManager ?? '', 'fieldManager'),
@@ -244,7 +244,7 @@ export function parseDeleteOptions(
     const why = 'orphanDependents and deletionPropagation cannot be both set';
     errors.push(invalid('propagationPolicy', propagationPolicy, why));
   }
-  const policy = policies.find((one) => one === propagationPolicy);
+  const policy = policies.find((value) => value === propagationPolicy);
   if (propagationPolicy !== undefined && policy === undefined) {
     errors.push(notSupported('propagationPolicy', propagationPolicy, [...policies, 'nil']));
   }

@@ -106,9 +106,9 @@ test('TRUST-3: the source of an answer is closed when the reader is gone', async
   await nextTurn();
   expect(source).toEqual({ made: 2, returned: true });
   expect(writer.over).toBe(true);
-  const other = costlyWriter(3);
-  other.writer.run();
-  other.writer.stop();
+  const stopped = costlyWriter(3);
+  stopped.writer.run();
+  stopped.writer.stop();
   await nextTurn();
-  expect(other.source).toEqual({ made: 2, returned: true });
+  expect(stopped.source).toEqual({ made: 2, returned: true });
 });

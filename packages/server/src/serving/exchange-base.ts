@@ -189,9 +189,9 @@ export abstract class ExchangeBase implements Exchange {
     if (!memory.admits(bytes)) return false;
     this.#watchBytes += bytes;
     memory.charge('watches', bytes);
-    for (const one of shared ?? []) {
+    for (const charge of shared ?? []) {
       this.#releases ??= [];
-      this.#releases.push(memory.chargeShared(one.key, one.bytes));
+      this.#releases.push(memory.chargeShared(charge.key, charge.bytes));
     }
     return true;
   }

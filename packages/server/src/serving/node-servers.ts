@@ -172,7 +172,7 @@ function createNameChoice(options: {
   const contexts = new Map(
     [...options.named].map(([name, pair]) => [
       name,
-      kept.find((one) => one.pair === pair)?.context,
+      kept.find((candidate) => candidate.pair === pair)?.context,
     ]),
   );
   const usual = new X509Certificate(options.usual.certificate);
@@ -180,7 +180,11 @@ function createNameChoice(options: {
     const name = serverName.toLowerCase();
     const own = contexts.get(name) ?? contexts.get(name.replace(/^[^.]*/, '*'));
     if (own !== undefined || usual.checkHost(name) !== undefined) answer(null, own);
-    else answer(null, kept.find((one) => one.certificate.checkHost(name) !== undefined)?.context);
+    else
+      answer(
+        null,
+        kept.find(({ certificate }) => certificate.checkHost(name) !== undefined)?.context,
+      );
   };
 }
 

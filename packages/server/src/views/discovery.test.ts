@@ -22,7 +22,7 @@ const resourcesOf = (at: Parameters<typeof resourceList>[1]) =>
   objectsIn(resourceList(snapshot, at)?.['resources']);
 const core = resourcesOf({ group: '', version: 'v1' });
 const named = (list: readonly JsonObject[], name: string) =>
-  list.find((one) => one['name'] === name);
+  list.find((entry) => entry['name'] === name);
 
 describe('API-11: the groups', () => {
   test('the core group lists its versions and the server’s address', () => {
@@ -68,7 +68,7 @@ describe('API-11: the resources of a version', () => {
   });
 
   test('resources are sorted, each before its subresources', () => {
-    const names = core.map((one) => String(one['name']));
+    const names = core.map((resource) => String(resource['name']));
     const resources = names.filter((name) => !name.includes('/'));
     expect(resources).toEqual([...resources].sort());
     const [pods, below] = [names.indexOf('pods'), names.indexOf('pods/status')];
@@ -110,10 +110,12 @@ describe('API-11: aggregated discovery', () => {
 
   test('the resources are those of unaggregated discovery', () => {
     const [version] = objectsIn(items('core')[0]?.['versions']);
-    const listed = objectsIn(version?.['resources']).flatMap((one) => [
-      String(one['resource']),
-      ...objectsIn(one['subresources']).map((sub) => `${one['resource']}/${sub['subresource']}`),
+    const listed = objectsIn(version?.['resources']).flatMap((resource) => [
+      String(resource['resource']),
+      ...objectsIn(resource['subresources']).map(
+        (sub) => `${resource['resource']}/${sub['subresource']}`,
+      ),
     ]);
-    expect(listed).toEqual(core.map((one) => one['name']));
+    expect(listed).toEqual(core.map((resource) => resource['name']));
   });
 });

@@ -109,12 +109,12 @@ function subresourceEntry(
   at: { group: string; version: string },
 ): JsonObject {
   const { group, version } = sub.kind ?? at;
-  const other = group === at.group && version === at.version ? {} : { group, version };
+  const kindVersion = group === at.group && version === at.version ? {} : { group, version };
   return {
     name: `${def.resource}/${sub.name}`,
     singularName: '',
     namespaced: def.scope === 'Namespaced',
-    ...other,
+    ...kindVersion,
     kind: sub.kind?.kind ?? def.kind,
     verbs: [...sub.verbs].sort(),
   };

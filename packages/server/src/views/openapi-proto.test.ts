@@ -71,7 +71,7 @@ describe('schemas in protobuf', () => {
     const { named } = read['definitions'] as {
       readonly named: readonly { name: string; value: { description: string } }[];
     };
-    const pairs = named.map((one) => [one.name, one.value.description]);
+    const pairs = named.map(({ name, value }) => [name, value.description]);
     expect(pairs).toEqual(names.map((name) => [name, name]));
   });
 

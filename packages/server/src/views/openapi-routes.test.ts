@@ -15,8 +15,8 @@ function routes(group: string, resource: string): Route[] {
 const maps = routes('', 'configmaps');
 const pods = routes('', 'pods');
 const ids = (list: readonly Route[], path: string) =>
-  list.filter((one) => one.path === path).map((one) => one.operationId);
-const byId = (list: readonly Route[], id: string) => list.find((one) => one.operationId === id);
+  list.filter((route) => route.path === path).map(({ operationId }) => operationId);
+const byId = (list: readonly Route[], id: string) => list.find((route) => route.operationId === id);
 
 describe('API-12: the operations of a kind', () => {
   test('of a namespaced kind concern collections and objects', () => {
@@ -67,7 +67,7 @@ describe('API-12: the operations of subresources', () => {
 
   test('of a proxy include all methods, on its path and below', () => {
     const methods = (path: string) =>
-      pods.filter((one) => one.path === path).map((one) => one.method);
+      pods.filter((route) => route.path === path).map(({ method }) => method);
     const all = ['delete', 'get', 'head', 'options', 'patch', 'post', 'put'];
     expect(methods(`${pod}/proxy`).sort()).toEqual(all);
     expect(methods(`${pod}/proxy/{path}`).sort()).toEqual(all);

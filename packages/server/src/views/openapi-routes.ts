@@ -104,7 +104,7 @@ function mediaTypes({ dialect, def }: RouteContext): readonly string[] {
 function listTypes(context: RouteContext): readonly string[] {
   const { dialect, def } = context;
   const streams = ['application/json', dialect.protobufMediaType].map(
-    (one) => `${one};stream=watch`,
+    (mediaType) => `${mediaType};stream=watch`,
   );
   const { listsStreams } = def.behavior.documents;
   return listsStreams ? [...mediaTypes(context), ...streams] : mediaTypes(context);

@@ -48,7 +48,7 @@ export function createServiceResolver(options: {
       if (routing === 'endpoints') throw new Error('unsupported service type "ExternalName"');
       return { host: textOf(spec['externalName']), port };
     }
-    const servicePort = objectsOf(spec['ports']).find((one) => one['port'] === port);
+    const servicePort = objectsOf(spec['ports']).find((candidate) => candidate['port'] === port);
     if (servicePort === undefined) {
       throw serviceUnavailable(`no service port ${port} found for service ${JSON.stringify(name)}`);
     }
@@ -74,7 +74,7 @@ function notFoundError(name: string): StatusError {
 }
 
 function portNamed(ports: JsonValue | undefined, name: string): number | undefined {
-  const port = objectsOf(ports).find((one) => textOf(one['name']) === name)?.['port'];
+  const port = objectsOf(ports).find((candidate) => textOf(candidate['name']) === name)?.['port'];
   return typeof port === 'number' ? port : undefined;
 }
 

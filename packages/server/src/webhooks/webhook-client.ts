@@ -412,7 +412,7 @@ export async function readWebhookCredentials(file: string): Promise<WebhookCrede
 
 function userFor(config: Kubeconfig, host: string): string | undefined {
   const bare = host.endsWith(':443') ? [host.slice(0, -':443'.length)] : [];
-  const names = [host, ...bare].flatMap((one) => [one, ...wildcards(one)]);
+  const names = [host, ...bare].flatMap((name) => [name, ...wildcards(name)]);
   const named = [...names, '*'].find((name) => config.users.has(name));
   if (named !== undefined) return named;
   const context = config.contexts.get(config.currentContext)?.body;
