@@ -68,10 +68,11 @@ test('SSA-10: a version without a status subresource owns the status', async () 
   };
   const fields = { spec: { a: 1 }, status: { b: 2 } };
   const [owner] = (await bowl('v2', fields)).body.metadata.managedFields;
-  expect(owner.fieldsV1).toEqual({ 'f:spec': { 'f:a': {} }, 'f:status': { 'f:b': {} } });
+  const spec = { '.': {}, 'f:a': {} };
+  expect(owner.fieldsV1).toEqual({ 'f:spec': spec, 'f:status': { '.': {}, 'f:b': {} } });
   expect((await bowl('v2', { spec: { a: 1 } })).body).not.toHaveProperty('status');
   const [resetting] = (await bowl('v1', fields)).body.metadata.managedFields;
-  expect(resetting.fieldsV1).toEqual({ 'f:spec': { 'f:a': {} } });
+  expect(resetting.fieldsV1).toEqual({ 'f:spec': spec });
 });
 
 test('CRD-1: discovery lists the verbs of custom kinds in kube-apiserver’s order', async () => {

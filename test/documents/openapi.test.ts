@@ -183,38 +183,6 @@ describe('the index and the documents of OpenAPI v3', () => {
     expect(answer.text).toBe('');
   });
 
-  test.each([
-    ['the tag', (etag: string) => etag],
-    ['a weak tag', (etag: string) => `W/${etag}`],
-    ['one of several', (etag: string) => `"other", ${etag}`],
-    ['any', () => '*'],
-  ])('API-12: If-None-Match with %s is answered 304', async (_, header) => {
-    const { headers } = await server.get('/openapi/v3/apis/batch/v1');
-    const etag = String(headers['etag']);
-    const again = await server.get('/openapi/v3/apis/batch/v1', {
-      headers: { 'if-none-match': header(etag) },
-    });
-    expect([again.status, again.text, again.headers['etag']]).toEqual([304, '', etag]);
-  });
-
-  test('API-12: a stale ETag gets the whole document, whatever its date', async () => {
-    const answer = await server.get('/openapi/v3/apis/batch/v1', {
-      headers: { 'if-none-match': '"old"', 'if-modified-since': new Date().toUTCString() },
-    });
-    expect(answer.status).toBe(200);
-  });
-
-  test('API-12: If-Modified-Since is answered 304 unless the document is newer', async () => {
-    const path = '/openapi/v3/apis/batch/v1';
-    const date = String((await server.get(path)).headers['last-modified']);
-    const earlier = new Date(Date.parse(date) - 1000).toUTCString();
-    const answers = [date, earlier, 'yesterday'].map((since) =>
-      server.get(path, { headers: { 'if-modified-since': since } }),
-    );
-    const statuses = (await Promise.all(answers)).map(({ status }) => status);
-    expect(statuses).toEqual([304, 200, 200]);
-  });
-
   test.each(['/openapi/v3/apis/none.example.com/v1', '/openapi/v3/apis/apps/v2', '/openapi/v3/x'])(
     'API-12: there is no %s',
     async (path) => {

@@ -40,7 +40,7 @@ describe('reads of any version', () => {
     expect([await pageOf('configmaps'), await pageOf('secrets')]).toEqual([2, 2]);
   });
 
-  test('LIST-5: of Events return the newest version, unless --watch-cache-sizes has a size', async () => {
+  test('LIST-5: of Events use no cache unless --watch-cache-sizes has a size', async () => {
     const { pageOf } = await started();
     expect(await pageOf('events')).toBe(1);
     const sized = await started('--watch-cache-sizes=events#100');
