@@ -2,16 +2,6 @@ import { availableParallelism, totalmem } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 
-/**
- * The packages as modules that `npm test` has bundled, which take a fifth of the CPU time off the
- * tests of the server; if undefined, tests load the sources.
- */
-const modules = process.env['WHEELHOUSE_TEST_MODULES'];
-const bundledPackages = [
-  { find: /^@wheelhouse\/([\w-]+)$/, replacement: `${modules}/$1/index.mjs` },
-  { find: /^@wheelhouse\/([\w-]+\/[\w-]+)$/, replacement: `${modules}/$1.mjs` },
-];
-
 /** Workspaces are read from their sources. */
 const conditions = ['source', 'module', 'node', 'development|production'];
 
@@ -30,7 +20,7 @@ function memoryLimit(): number {
 }
 
 export default defineConfig({
-  resolve: { conditions, alias: modules === undefined ? [] : bundledPackages },
+  resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: ['source'] } },
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],

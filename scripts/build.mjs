@@ -26,7 +26,7 @@ const entryPoints = Object.fromEntries(
 );
 
 /** Lets bundled CommonJS packages call `require`, which an ES module does not have. */
-export const requireInModules = {
+const banner = {
   js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
 };
 
@@ -102,7 +102,7 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
         chunkNames: 'chunks/[name]-[hash]',
         minifySyntax: true,
         minifyWhitespace: true,
-        banner: requireInModules,
+        banner,
       }),
       buildConsole(join(outdir, 'console')),
     ]);

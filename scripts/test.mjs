@@ -6,7 +6,6 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
-import { buildModules } from './build-modules.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const report = join(root, 'node_modules', '.cache', 'test-results.json');
@@ -47,22 +46,19 @@ const types = step('types (tsc)', process.execPath, [...tsc, '.']);
 // Browser code has the types of browsers, which differ from Node's.
 const browser = join('packages', 'console', 'src', 'browser');
 const browserTypes = step("the console's types (tsc)", process.execPath, [...tsc, browser]);
-// Programs that tests start; otherwise each test file would build them. Also the packages as modules
-// that Node loads; without them, vitest loads the sources, to which its stack traces then point.
+// Programs that tests start; otherwise each test file would build them.
 const programs = mkdtempSync(join(dirname(report), 'programs-'));
 process.on('exit', () => rmSync(programs, { recursive: true, force: true }));
 await build({ finished: join(programs, 'dist') });
 for (const name of ['bin', 'package.json']) {
   cpSync(join(root, name), join(programs, name), { recursive: true });
 }
-const modules = join(programs, 'modules');
-await buildModules(modules);
 const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
 const tests = step(
   'tests (vitest)',
   bin('vitest'),
   ['run', ...reporters, ...process.argv.slice(2)],
-  { ...process.env, WHEELHOUSE_TEST_PROGRAMS: programs, WHEELHOUSE_TEST_MODULES: modules },
+  { ...process.env, WHEELHOUSE_TEST_PROGRAMS: programs },
 );
 const { passed, failed, skipped } = counts();
 // Style and types are additional checks, each counted like a test.
