@@ -5,6 +5,7 @@ import {
   invalid,
   type JsonValue,
   notSupported,
+  showHead,
   showValue,
   tooLong,
   typeInvalid,
@@ -136,8 +137,11 @@ export function formatValueCheck(format: string): ValueCheck | undefined {
 /** Returns the check that a value is one of `allowed`; undefined if any value is. */
 export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck | undefined {
   if (allowed === undefined || allowed.length === 0) return undefined;
-  const names = allowed.map((value) => (typeof value === 'string' ? value : showValue(value)));
   const isStructured = (value: JsonValue) => typeof value === 'object' && value !== null;
+  const names = allowed.map((value) => {
+    if (typeof value === 'string') return value;
+    return isStructured(value) ? showHead(value, canonicalJson) : showValue(value);
+  });
   const scalars = new Set(allowed.filter((value) => !isStructured(value)));
   const structured = new Set(allowed.filter(isStructured).map(canonicalJson));
   const isAllowed = (value: JsonValue) =>

@@ -72,6 +72,12 @@ const rows: readonly Row[] = [
     'FieldValueNotSupported spec: Unsupported value: "c": supported values: "a", "b"',
   ],
   [
+    { enum: [{ b: 1, a: 'x' }] },
+    [{ a: 'x', b: 1 }],
+    { a: 'y' },
+    'FieldValueNotSupported spec: Unsupported value: map[string]interface {}{"a":"y"}: supported values: "{\\"a\\":\\"x\\",\\"b\\":1}"',
+  ],
+  [
     { type: 'string', pattern: '^a$' },
     ['a'],
     'b',
