@@ -96,8 +96,8 @@ export interface Negotiable {
   readonly tables?: 'some' | 'none';
   /** Whether the server compresses answers; absent: it does not. */
   readonly compression?: 'on' | 'off';
-  /** Whether a watch may replace a list; absent: it may. */
-  readonly listsByWatch?: ListsByWatch;
+  /** For a watch: whether it may replace a list; absent: it may. */
+  readonly listsByWatch?: ListsByWatch | undefined;
   /**
    * Called before a 406, for types that are not served or for a form of a served type; may throw
    * another error.

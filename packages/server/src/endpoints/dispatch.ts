@@ -51,7 +51,7 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
     served: context.encodings.of(found.def),
     tables: hasTables(info, found.def) ? 'some' : 'none',
     compression: context.compressResponses ? 'on' : 'off',
-    listsByWatch: listsByWatch(context),
+    listsByWatch: info.verb === 'watch' ? listsByWatch(context) : undefined,
     beforeRefusal: (refused) => {
       if (info.verb === 'patch') patchFormOf(exchange, found.def, context.encodings);
       if (refused === 'form' && acrossNamespaces.has(info.verb))
