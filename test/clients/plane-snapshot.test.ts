@@ -188,7 +188,7 @@ test('PLANE-3: roles, quotas, and addresses follow a restore', async () => {
   const snapshot = await plane.snapshot();
   const service = (name: string) => ({
     metadata: { name, namespace: 'team' },
-    spec: { clusterIP: '10.0.0.77', ports: [{ port: 80 }] },
+    spec: { clusterIP: '10.0.0.7', ports: [{ port: 80 }] },
   });
   for (let round = 0; round < 2; round += 1) {
     await expect(user.client.list(reference)).rejects.toMatchObject({ code: 403 });

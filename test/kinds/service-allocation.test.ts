@@ -114,14 +114,14 @@ describe('addresses', () => {
     expect(again.body.spec.clusterIP).toBe(body.spec.clusterIP);
     const moved = await server.patch(
       at(namespace, 'a'),
-      { spec: { clusterIP: '10.0.0.77' } },
+      { spec: { clusterIP: '10.0.0.7' } },
       'merge',
     );
     expect(moved.status).toBe(422);
     expect(causes(moved)).toEqual([
-      'spec.clusterIPs[0]: Invalid value: []string{"10.0.0.77"}: may not change once set',
+      'spec.clusterIPs[0]: Invalid value: []string{"10.0.0.7"}: may not change once set',
     ]);
-    const taken = await make(server, namespace, 'b', { clusterIP: '10.0.0.77' });
+    const taken = await make(server, namespace, 'b', { clusterIP: '10.0.0.7' });
     expect(taken.status, 'the refused update holds nothing').toBe(201);
   });
 

@@ -113,12 +113,12 @@ describe('VER-5: IPAddress objects of Services', () => {
   test('VER-5: an address recorded by another writer is not allocated', async () => {
     const namespace = await freshNamespace(server);
     const gateway = { group: 'gateway.example.com', resource: 'gateways', name: 'g' };
-    expect((await server.post(addresses, address('10.0.0.40', gateway))).status).toBe(201);
-    const taken = await server.post(at(namespace), service('a', { clusterIP: '10.0.0.40' }));
+    expect((await server.post(addresses, address('10.0.0.4', gateway))).status).toBe(201);
+    const taken = await server.post(at(namespace), service('a', { clusterIP: '10.0.0.4' }));
     expect([taken.status, taken.body.message]).toEqual([
       422,
-      'Service "a" is invalid: spec.clusterIPs: Invalid value: []string{"10.0.0.40"}: ' +
-        'failed to allocate IP 10.0.0.40: provided IP is already allocated',
+      'Service "a" is invalid: spec.clusterIPs: Invalid value: []string{"10.0.0.4"}: ' +
+        'failed to allocate IP 10.0.0.4: provided IP is already allocated',
     ]);
     const outside = await server.post(at(namespace), service('b', { clusterIP: '10.7.0.1' }));
     expect([outside.status, outside.body.message]).toEqual([
@@ -131,13 +131,13 @@ describe('VER-5: IPAddress objects of Services', () => {
 
   test('VER-5: a refused Service and a dry run leave no IPAddress', async () => {
     const namespace = await freshNamespace(server);
-    const wrong = service('a', { clusterIP: '10.0.0.41', sessionAffinity: 'Nonsense' });
+    const wrong = service('a', { clusterIP: '10.0.0.5', sessionAffinity: 'Nonsense' });
     expect((await server.post(at(namespace), wrong)).status).toBe(422);
-    expect((await server.get(`${addresses}/10.0.0.41`)).status).toBe(404);
+    expect((await server.get(`${addresses}/10.0.0.5`)).status).toBe(404);
     const dry = `${at(namespace)}?dryRun=All`;
-    const made = await server.post(dry, service('b', { clusterIP: '10.0.0.41' }));
+    const made = await server.post(dry, service('b', { clusterIP: '10.0.0.5' }));
     expect(made.status, made.text).toBe(201);
-    expect((await server.get(`${addresses}/10.0.0.41`)).status).toBe(404);
+    expect((await server.get(`${addresses}/10.0.0.5`)).status).toBe(404);
   });
 });
 
@@ -282,10 +282,10 @@ describe('VER-5: repair', () => {
       return metadata.labels?.['ipaddress.kubernetes.io/managed-by'] === 'ipallocator.k8s.io';
     }, 'the labels of the record');
     const own = (await server.get(path)).body.metadata.labels;
-    const stray = address('10.0.0.77', { resource: 'services', namespace, name: 'a' });
-    await server.post(addresses, { ...stray, metadata: { name: '10.0.0.77', labels: own } });
+    const stray = address('10.0.0.7', { resource: 'services', namespace, name: 'a' });
+    await server.post(addresses, { ...stray, metadata: { name: '10.0.0.7', labels: own } });
     await eventually(
-      async () => (await server.get(`${addresses}/10.0.0.77`)).status === 404,
+      async () => (await server.get(`${addresses}/10.0.0.7`)).status === 404,
       'the removal of a record that no Service has',
     );
   });
@@ -322,14 +322,14 @@ describe('VER-5: repair', () => {
     });
     const { labels } = (await server.get<ResponseOf<IPAddress>>(`${addresses}/${clusterIP}`)).body
       .metadata;
-    const stray = address('10.0.0.78', { resource: 'services', namespace, name: 'reported' });
-    await server.post(addresses, { ...stray, metadata: { name: '10.0.0.78', labels } });
-    const [removal] = await eventually(() => about('default', '10.0.0.78'), 'an Event');
+    const stray = address('10.0.0.8', { resource: 'services', namespace, name: 'reported' });
+    await server.post(addresses, { ...stray, metadata: { name: '10.0.0.8', labels } });
+    const [removal] = await eventually(() => about('default', '10.0.0.8'), 'an Event');
     expect(removal).toMatchObject({
       involvedObject: { kind: 'IPAddress', apiVersion: 'networking.k8s.io/v1beta1' },
       reason: 'IPAddressWrongReference',
       action: 'IPAddressAllocation',
-      message: `IPAddress: 10.0.0.78 for Service ${namespace}/reported has a wrong reference; cleaning up`,
+      message: `IPAddress: 10.0.0.8 for Service ${namespace}/reported has a wrong reference; cleaning up`,
     });
   });
 });

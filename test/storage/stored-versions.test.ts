@@ -84,7 +84,7 @@ const values: Readonly<Record<string, JsonObject>> = {
     kind: 'Service',
     apiVersion: 'v1',
     metadata: identity('old'),
-    spec: { ports: [{ port: 80 }], clusterIP: '10.0.0.77' },
+    spec: { ports: [{ port: 80 }], clusterIP: '10.0.0.7' },
   },
   'services/specs/default/bare': {
     apiVersion: 'v1',
@@ -243,8 +243,8 @@ describe.each([
     test('STORE-2: a Service without clusterIPs gets them and accepts updates', async () => {
       const spec = {
         ports: [{ protocol: 'TCP', port: 80, targetPort: 80 }],
-        clusterIP: '10.0.0.77',
-        clusterIPs: ['10.0.0.77'],
+        clusterIP: '10.0.0.7',
+        clusterIPs: ['10.0.0.7'],
         type: 'ClusterIP',
         sessionAffinity: 'None',
         ipFamilies: ['IPv4'],
