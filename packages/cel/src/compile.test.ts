@@ -81,6 +81,47 @@ describe('failing expressions', () => {
   });
 });
 
+describe('constants', () => {
+  const costOf = (source: string) => {
+    const variables = new Map([['x', dynType]]);
+    const program = compile(source, { functions: standardFunctions(), variables }).program();
+    return program.run(new Map([['x', 'a']]), 1_000_000).cost;
+  };
+
+  test.each([
+    ["x in ['a', 'b', 'c']", 1],
+    ['1 in [dyn(1.0), dyn(2u)]', 0],
+    ['x in [dyn(null), dyn(1.5)]', 1],
+    ['x in []', 0],
+    ['1 / 0 in []', 0],
+    ["x in [dyn('a'), dyn([1])]", 4],
+    ["['a', 'b'].size() == 2", 2],
+    ['[x].size() == 1', 13],
+    ["{'a': [1], 'b': [2]}.size() == 2", 2],
+    ['{x: 1}.size() == 1', 33],
+    ['int(string(1)) == 1', 1],
+    ["dyn('a') == type('a')", 1],
+  ])('%s costs %i', (source, cost) => {
+    expect(costOf(source)).toBe(cost);
+  });
+
+  test.each([
+    ['int(dyn(null))', 'no such overload: int(null_type)'],
+    ['bool(dyn(duration("1s")))', 'no such overload: bool(google.protobuf.Duration)'],
+    ['double(dyn([]))', 'no such overload: double(list)'],
+  ])('%s fails before it runs: %s', (source, message) => {
+    const expression = compile(source, { functions: standardFunctions(), variables: new Map() });
+    expect(() => expression.program()).toThrow(message);
+  });
+
+  test('a search in a constant list compares numbers of all types', () => {
+    expect(run('x in [1, 2] && !(x in [3u]) && x in [1u]', { x: 1 })).toBe(true);
+    expect(run('x in [1.0] && !(x in [1.5])', { x: 1n })).toBe(true);
+    expect(run('x in [5.5] && !(x in [5])', { x: 5.5 })).toBe(true);
+    expect(run("x in [null] && !(x in ['null'])", { x: null })).toBe(true);
+  });
+});
+
 describe('invalid expressions', () => {
   test.each([
     ['x == 1', "1:1: undeclared reference to 'x' (in container '')"],

@@ -1,4 +1,5 @@
 import type { Checked } from './checker.ts';
+import { Constants, constant, searchKey } from './constants.ts';
 import {
   type Compiles,
   type Frame,
@@ -18,7 +19,6 @@ import { inPasses, type Pass, passFor } from './passes.ts';
 import {
   type CallExpr,
   type Expr,
-  type Literal,
   operandsOf,
   qualifiedName,
   type SelectExpr,
@@ -39,7 +39,6 @@ import {
   Optional,
   StructValue,
   TypeValue,
-  Uint,
   type Value,
 } from './values.ts';
 
@@ -212,8 +211,6 @@ function operandOf(frame: Frame, expr: Expr): Value {
 
 const isLazy = (name: string) => name === '_&&_' || name === '_||_' || name === '_?_:_';
 
-const conversions = new Set('bool bytes double duration int string timestamp uint'.split(' '));
-
 /** The work of weighing a node, compared with that of compiling it. */
 const weighingWork = 0.2;
 
@@ -228,6 +225,7 @@ class Compiler implements Compiles {
   readonly #division: Division;
   readonly #pass: Pass<Expr, Step> | undefined;
   readonly #works = new Map<Expr, Work>();
+  readonly #constants = new Constants();
   readonly #fittingOverloads = new Map<string, readonly Overload[]>();
   /** The operands that are evaluated before the current node. */
   #evaluated: ReadonlySet<Expr> = new Set();
@@ -251,10 +249,8 @@ class Compiler implements Compiles {
 
   #step(expr: Expr, scope: readonly string[]): Step {
     switch (expr.kind) {
-      case 'const': {
-        const value = literalValue(expr.value);
-        return () => value;
-      }
+      case 'const':
+        return constant(this.#constants.valueOf(expr) ?? null);
       case 'ident':
         return this.#ident(expr.name.replace(/^\./, ''), scope);
       case 'select':
@@ -375,11 +371,14 @@ class Compiler implements Compiles {
     const operands = all.filter(({ kind }) => kind !== 'const');
     const works = operands.map((operand) => ({ operand, work: this.work(operand, scope) }));
     this.#evaluated = new Set(operands);
+    const isSearch = expr.kind === 'call' && this.#constants.searched(expr) !== undefined;
     const last =
-      expr.kind === 'call' && this.#callsDivided(expr)
+      expr.kind === 'call' && !isSearch && this.#callsDivided(expr)
         ? callWork(this.#callOf(expr, scope))
         : oneStep(this.compile(expr, scope));
     this.#evaluated = new Set();
+    const folded = this.#constants.valueOf(expr);
+    if (folded !== undefined) return oneStep(constant(folded));
     return function* (frame) {
       for (const { operand, work } of works) frame.operands.set(operand, yield* work(frame));
       return yield* last(frame);
@@ -442,14 +441,21 @@ class Compiler implements Compiles {
       if (lazy !== undefined) return lazy;
     }
     const called = this.#callOf(expr, scope);
+    const search = this.#search(expr, called);
+    if (search !== undefined) return search;
     const step = callStep(called);
-    const isConstant =
-      conversions.has(called.name) &&
-      called.steps.length === 1 &&
-      (expr.target ?? expr.args[0])?.kind === 'const';
-    if (!isConstant) return step;
-    const value = step(new Meter({ cost: Number.POSITIVE_INFINITY, work: workMax }).frame([]));
-    return () => value;
+    if (!this.#constants.isConversion(expr)) return step;
+    const meter = new Meter({ cost: Number.POSITIVE_INFINITY, work: workMax });
+    return constant(this.#constants.keep(expr, step(meter.frame([]))));
+  }
+
+  /** A search in a constant list, which is free; undefined for other calls. */
+  #search(expr: CallExpr, { steps: [item] }: Call): Step | undefined {
+    const searched = this.#constants.searched(expr);
+    if (searched === undefined || item === undefined) return undefined;
+    // Without items, not even the operand is evaluated.
+    if (searched.size === 0) return constant(this.#constants.keep(expr, false));
+    return (frame) => searched.has(searchKey(item(frame)) ?? '');
   }
 
   /** A call of a function with compiled arguments. */
@@ -499,6 +505,8 @@ class Compiler implements Compiles {
 
   #list(expr: Extract<Expr, { kind: 'list' }>, scope: readonly string[]): Step {
     const steps = expr.items.map(({ value }) => this.compile(value, scope));
+    const folded = this.#constants.list(expr);
+    if (folded !== undefined) return constant(folded);
     if (expr.items.every((item) => !item.optional)) {
       return (frame) => {
         frame.spend(10);
@@ -544,6 +552,8 @@ class Compiler implements Compiles {
       value: this.compile(entry.value, scope),
       optional: entry.optional,
     }));
+    const folded = this.#constants.map(expr);
+    if (folded !== undefined) return constant(folded);
     return (frame) => {
       frame.spend(30);
       const entries = new Map<string, readonly [Value, Value]>();
@@ -661,13 +671,6 @@ function undecided(
   if (right instanceof CelError) throw right;
   if (typeof left !== 'boolean' || typeof right !== 'boolean') throw noSuchOverload();
   return !decides;
-}
-
-function literalValue(value: Literal): Value {
-  if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array)) {
-    return new Uint(value.uint);
-  }
-  return value;
 }
 
 /** A member of a value; undefined if it is absent or the value has no members. */

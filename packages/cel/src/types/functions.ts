@@ -1,5 +1,5 @@
 import { runInOnePiece } from '@wheelhouse/machinery';
-import { CelError, kindOf, type Value } from '../values.ts';
+import { CelError, kindOf, longTypeName, type Value } from '../values.ts';
 import { containsParameters, parseType, splitTypes, type Type } from './types.ts';
 
 /** The part of an evaluation that functions may use. */
@@ -187,6 +187,8 @@ const operandKinds: Readonly<Record<string, string>> = {
 /** Functions that cel-go runs for operands of any kind. */
 const namelessFunctions = new Set(['@in', 'contains', 'endsWith', 'find', 'findAll', 'startsWith']);
 
+const shown = (value: Value) => longTypeName(kindOf(value));
+
 /**
  * The error of a call whose arguments match no overload, as cel-go words it.
  * @param called absent for operators that cel-go never names
@@ -201,7 +203,7 @@ export function noSuchOverload(called?: {
   const [operand] = args;
   const kinds = Object.hasOwn(operandKinds, name) ? operandKinds[name] : undefined;
   if (kinds === undefined || operand === undefined) {
-    return new CelError(`no such overload: ${name}(${args.map(kindOf).join(', ')})`);
+    return new CelError(`no such overload: ${name}(${args.map(shown).join(', ')})`);
   }
   const runs = kinds.split(' ').includes(kindOf(operand));
   return new CelError(runs ? 'no such overload' : `no such overload: ${name}`);
