@@ -399,9 +399,42 @@ describe('ADM-3: parameters', () => {
     );
   });
 
+  test('ADM-3: a parameter kind without stored objects refuses', async () => {
+    const review = { apiVersion: 'v1', kind: 'Binding' };
+    const onNone = { parameterNotFoundAction: 'Allow' };
+    const validations = [{ expression: 'true' }];
+    await kit.bound({ paramKind: review, validations }, at({ name: 'p', ...onNone }));
+    expect((await create('a')).body.message).toContain(
+      'failed to configure binding: paramKind kind `&ParamKind{APIVersion:v1,Kind:Binding,}` not ' +
+        'yet synced to use for admission',
+    );
+  });
+
   test('ADM-3: a binding without paramRef leaves params null', async () => {
     await kit.bound({ paramKind, validations: [{ expression: 'params == null' }] });
     expect((await create('a')).status).toBe(201);
+  });
+
+  test('ADM-3: request and namespaceObject have the members of their Go types', async () => {
+    const validations = [
+      "dyn(request).object == null && dyn(request).oldObject == null && dyn(request).uid == ''",
+      '!has(dyn(namespaceObject).kind) && !has(dyn(namespaceObject).apiVersion)',
+      'has(namespaceObject.spec) && has(namespaceObject.status)',
+    ].map((expression) => ({ expression }));
+    await kit.bound({ validations });
+    const created = await create('a');
+    expect(created.status, created.text).toBe(201);
+  });
+
+  test('ADM-3: an unconditional update has the current resourceVersion when validated', async () => {
+    const created = await create('a');
+    const { resourceVersion } = created.body.metadata;
+    const messageExpression = 'string(object.metadata.resourceVersion)';
+    const validations = [{ expression: 'false', messageExpression }];
+    const rule = { ...configMapRule, operations: ['UPDATE'] };
+    await kit.bound({ validations }, {}, { resourceRules: [rule] });
+    const refused = await server.put(`${kit.maps}/a`, { ...configMap('a'), data: { b: 'c' } });
+    expect(refused.body.message).toContain(`denied request: ${resourceVersion}`);
   });
 
   test('ADM-3: a request for a collection names none of its objects', async () => {

@@ -352,3 +352,17 @@ test('CODEC-5: a Job with SuccessCriteriaMet is still running', async () => {
   );
   expect(row.cells.slice(1, 3)).toEqual(['Running', '0/1']);
 });
+
+test('CODEC-5: a volume shows its claim even without a name', async () => {
+  const claims = [undefined, {}, { namespace: 'n', name: 'c' }].map(async (claimRef) => {
+    const spec = {
+      capacity: { storage: '1Gi' },
+      accessModes: ['ReadWriteOnce'],
+      hostPath: { path: '/x' },
+      ...(claimRef === undefined ? {} : { claimRef }),
+    };
+    const volume = { metadata: { name: nextName() }, spec };
+    return (await rowOf('/api/v1/persistentvolumes', volume)).cells[5];
+  });
+  expect(await Promise.all(claims)).toEqual(['', '/', 'n/c']);
+});

@@ -14,7 +14,7 @@ import {
   ruleErrors,
   wildcardSubdomain,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, firstValues, nameColumn } from '../cells.ts';
+import { ageColumn, column, nameColumn } from '../cells.ts';
 import { validateIp } from '../core/addresses.ts';
 import { balancerAddresses, validateBalancerHost } from '../core/service/load-balancer-status.ts';
 import { defineKind, statusSubresource } from '../define.ts';
@@ -97,11 +97,19 @@ export function ingress(dialect: Dialect): ResourceDef {
   });
 }
 
+const shownHostsMax = 3;
+
+/** The first hosts; as in kube-apiserver, the number of omitted ones counts rules without a host. */
 function hosts(object: Stored<Ingress>): string {
-  const all = (object.spec?.rules ?? [])
-    .map((rule) => rule.host ?? '')
-    .filter((host) => host !== '');
-  return firstValues(all) || '*';
+  const rules = object.spec?.rules ?? [];
+  const shown: string[] = [];
+  for (const { host = '' } of rules) {
+    if (shown.length === shownHostsMax) {
+      return `${shown.join(',')} + ${rules.length - shownHostsMax} more...`;
+    }
+    if (host !== '') shown.push(host);
+  }
+  return shown.join(',') || '*';
 }
 
 const addresses = (object: Stored<Ingress>): string =>

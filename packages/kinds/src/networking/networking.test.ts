@@ -17,6 +17,22 @@ const subdomain =
   "and must start and end with an alphanumeric character (e.g. 'example.com', regex used for " +
   "validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
+describe('Ingress', () => {
+  test.each([
+    [[], '*'],
+    [['', ''], '*'],
+    [['a', 'b', 'c'], 'a,b,c'],
+    [['a', '', 'b', 'c'], 'a,b,c'],
+    [['a', 'b', 'c', ''], 'a,b,c + 1 more...'],
+    [['a', '', 'b', 'c', 'd'], 'a,b,c + 2 more...'],
+  ])('the cell of hosts %j is %s', (hosts, cell) => {
+    const [version] = kindOf('Ingress').versions;
+    const column = version?.columns?.find(({ name }) => name === 'Hosts');
+    const rules = hosts.map((host) => (host === '' ? {} : { host }));
+    expect(column?.cell({ spec: { rules } }, 0)).toBe(cell);
+  });
+});
+
 describe('NetworkPolicy', () => {
   const def = kindOf('NetworkPolicy');
   const good: JsonObject = {

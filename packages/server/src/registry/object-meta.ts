@@ -139,6 +139,7 @@ export function keepSystemFields(object: ApiObject, old: ApiObject): void {
   if (before.generation === undefined) leaveOut(metadata, 'generation');
   else metadata.generation = before.generation;
   if ((metadata.uid ?? '') === '' && before.uid !== undefined) metadata.uid = before.uid;
+  if (before.resourceVersion !== undefined) metadata.resourceVersion = before.resourceVersion;
   if (before.creationTimestamp !== undefined) metadata.creationTimestamp = before.creationTimestamp;
   if (before.deletionTimestamp !== undefined) {
     metadata.deletionTimestamp = before.deletionTimestamp;

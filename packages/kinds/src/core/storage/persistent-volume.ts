@@ -110,8 +110,8 @@ const specColumn = (name: string, member: string, description: string, empty = '
   column(name, (object) => textAt(object, 'spec', member) || empty, { description });
 
 function claim(object: Stored<PersistentVolume>): string {
-  const name = object.spec?.claimRef?.name ?? '';
-  return name === '' ? '' : `${object.spec?.claimRef?.namespace ?? ''}/${name}`;
+  const reference = object.spec?.claimRef;
+  return reference === undefined ? '' : `${reference.namespace ?? ''}/${reference.name ?? ''}`;
 }
 
 /** Sets the time of a phase transition: the one that the client states, or else now. */

@@ -63,7 +63,8 @@ export function requestVariables(
   return new Map<string, Value>([
     ['object', plain(inputs.object)],
     ['oldObject', plain(inputs.old)],
-    ['request', plain(inputs.request)],
+    // Members of an AdmissionRequest that expressions see, but without content.
+    ['request', plain({ uid: '', ...inputs.request, object: null, oldObject: null })],
     // Its times are declared as timestamps, but are plain strings as in objects.
     ['namespaceObject', plain(inputs.namespaceObject)],
     ['params', plain(inputs.params)],

@@ -53,6 +53,7 @@ async function paramsOf(
   const { paramRef } = binding;
   if (paramKind === undefined || paramRef === undefined) return [undefined];
   const served = servedParams(paramKind, at.tools);
+  checkListed(served, paramKind);
   const namespace = namespaceOf(served, paramRef.namespace, at.namespace);
   const { name, selector, onNone } = paramRef;
   const cache = at.tools.caches.of(served.def);
@@ -80,6 +81,13 @@ async function paramsOf(
   const shown = await entriesIn(served.def, served.version, params);
   const view = viewOf(served.def, served.version);
   return shown.map((entry) => objectIn(view, served.version, entry));
+}
+
+/** Throws ConfigurationError for a kind without stored objects, such as a review. */
+function checkListed({ def }: Served, { apiVersion, kind }: ParamKind): void {
+  if (def.verbs.includes('list')) return;
+  const shown = `&ParamKind{APIVersion:${apiVersion},Kind:${kind},}`;
+  throw new ConfigurationError(`paramKind kind \`${shown}\` not yet synced to use for admission`);
 }
 
 function namespaceOf({ def }: Served, named: string, own: string): string {
@@ -242,12 +250,7 @@ export class PolicySubject {
       selfLink: ___,
       ...metadata
     } = namespaceObject.metadata;
-    return {
-      apiVersion: 'v1',
-      kind: 'Namespace',
-      metadata,
-      ...(isObject(namespaceObject['spec']) ? { spec: namespaceObject['spec'] } : {}),
-      ...(isObject(namespaceObject['status']) ? { status: namespaceObject['status'] } : {}),
-    };
+    const { spec, status } = namespaceObject;
+    return { metadata, spec: isObject(spec) ? spec : {}, status: isObject(status) ? status : {} };
   }
 }
