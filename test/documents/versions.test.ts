@@ -215,6 +215,17 @@ describe('VER-1: --runtime-config', () => {
     });
   });
 
+  test.each([
+    '/v1/configmaps',
+    'v1/configmaps',
+    'api/v1/configmaps',
+  ])('VER-1: %s names a resource of the core group', async (key) => {
+    await within(`api/all=false,${key}`, async (server) => {
+      expect((await server.get('/api/v1/configmaps')).status).toBe(200);
+      expect((await server.get('/api/v1/secrets')).status).toBe(404);
+    });
+  });
+
   test('VER-1: the server becomes ready without the core group', async () => {
     const without = { dialect: 'kubernetes', runtimeConfig: runtimeConfig('v1=false') } as const;
     const server = await startTestServer(without);
@@ -228,6 +239,7 @@ describe('VER-1: --runtime-config', () => {
 
   test.each([
     ['foo=true', 'runtime-config invalid key foo'],
+    ['v9=true', 'runtime-config invalid key v9'],
     ['a/b/c/d=true', 'runtime-config invalid key a/b/c/d'],
     ['api/all=perhaps', 'invalid value api/all=perhaps'],
     [
@@ -245,7 +257,8 @@ describe('VER-1: --runtime-config', () => {
 
   test.each([
     ['apps/v9=true', 'group version apps/v9 that has not been registered'],
-    ['v9=true', 'group version v9 that has not been registered'],
+    ['/v9=true', 'group version v9 that has not been registered'],
+    ['api/v9=true', 'unknown api groups api'],
     ['foo.io/v1=true', 'unknown api groups foo.io'],
   ])('VER-1: %s stops the start', (pairs, message) => {
     const dialect = dialectOf('svc');

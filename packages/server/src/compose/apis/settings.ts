@@ -102,9 +102,9 @@ function switchOf(key: string, text: string): boolean {
   }
 }
 
-/** The core group may be written `v1` or `/v1`, as in lists of API versions. */
+/** The core group's version may be written `/v1`, `v1`, or `api/v1`, with or without a resource. */
 function checkedKey(key: string): string {
-  const full = /^v\d+[a-z0-9]*$/.test(key) ? `/${key}` : key;
+  const full = key.replace(/^(?:api\/)?(?=v1(?:\/|$))/, '/');
   if (wholeKeys.has(full)) return full;
   const [, version = '', resource, ...rest] = full.split('/');
   if (version === '' || resource === '' || rest.length > 0) {
