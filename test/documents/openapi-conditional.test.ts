@@ -20,7 +20,7 @@ test.each([
   expect([again.status, again.text, again.headers['etag']]).toEqual([304, '', etag]);
 });
 
-test('API-12: a stale ETag gets the whole document, whatever its date', async () => {
+test('API-12: a stale ETag gets the whole document, regardless of its date', async () => {
   const answer = await server.get(path, {
     headers: { 'if-none-match': '"old"', 'if-modified-since': new Date().toUTCString() },
   });

@@ -274,9 +274,9 @@ describe('operations', () => {
     expect((await server.remove(at)).status).toBe(404);
     const finalizers = ['example.com/hold'];
     await server.post(path, driver('gone.example.com', {}, { finalizers }));
-    const held = await server.remove(at);
-    expect([200, 202]).toContain(held.status);
-    expect(held.body.metadata.deletionTimestamp).toBeDefined();
+    const removed = await server.remove(at);
+    expect([200, 202]).toContain(removed.status);
+    expect(removed.body.metadata.deletionTimestamp).toBeDefined();
     await server.patch(at, { metadata: { finalizers: null } }, 'merge');
     expect((await server.get(at)).status).toBe(404);
   });

@@ -119,20 +119,17 @@ describe('names', () => {
     [apps, 'deployments', controlled],
     [apps, 'replicasets', controlled],
     ['/api/v1', 'replicationcontrollers', { template }],
-  ])(
-    'API-4: of pods come from %s %s, which warn when they are not host names',
-    async (...given) => {
-      const [group, resource, spec] = given;
-      const path = `${at(group, resource)}${dryRun}`;
-      const warnings = async (name: string) =>
-        (await server.post(path, { metadata: { name }, spec })).warnings;
-      expect(await warnings('a')).toEqual([]);
-      expect(await warnings('a.b')).toEqual([
-        'metadata.name: this is used in Pod names and hostnames, which can result in surprising ' +
-          'behavior; a DNS label is recommended: [must not contain dots]',
-      ]);
-    },
-  );
+  ])('API-4: of pods come from %s %s, which warn when they are not host names', async (...row) => {
+    const [group, resource, spec] = row;
+    const path = `${at(group, resource)}${dryRun}`;
+    const warnings = async (name: string) =>
+      (await server.post(path, { metadata: { name }, spec })).warnings;
+    expect(await warnings('a')).toEqual([]);
+    expect(await warnings('a.b')).toEqual([
+      'metadata.name: this is used in Pod names and hostnames, which can result in surprising ' +
+        'behavior; a DNS label is recommended: [must not contain dots]',
+    ]);
+  });
 
   test('API-4: of APIServices are required', async () => {
     const spec = {

@@ -367,8 +367,8 @@ describe('exactness', () => {
     withSmall(async (smallServer, namespace) => {
       const names = Array.from({ length: 30 }, (_, index) => `s${index}`);
       const made = await Promise.all(names.map((name) => make(smallServer, namespace, name)));
-      const given = made.filter(({ status }) => status === 201);
-      const ips = given.map(({ body }) => body.spec.clusterIP);
+      const accepted = made.filter(({ status }) => status === 201);
+      const ips = accepted.map(({ body }) => body.spec.clusterIP);
       expect(new Set(ips).size).toBe(14);
       expect(ips).toHaveLength(14);
       const refused = made.find(({ status }) => status !== 201);
@@ -428,9 +428,9 @@ describe('exactness', () => {
 
   test('a Service held by a finalizer keeps its address until it is gone', async () => {
     const namespace = await freshNamespace(server);
-    const held = service('a', { clusterIP: '10.0.0.10' });
-    held['metadata'] = { name: 'a', finalizers: ['example.com/wait'] };
-    await server.post(at(namespace), held);
+    const pinned = service('a', { clusterIP: '10.0.0.10' });
+    pinned['metadata'] = { name: 'a', finalizers: ['example.com/wait'] };
+    await server.post(at(namespace), pinned);
     await server.remove(at(namespace, 'a'));
     expect((await make(server, namespace, 'b', { clusterIP: '10.0.0.10' })).status).toBe(422);
     await server.patch(at(namespace, 'a'), { metadata: { finalizers: null } }, 'merge');

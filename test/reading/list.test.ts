@@ -287,8 +287,8 @@ describe('the get table', () => {
       const written = await server.put(`${path(namespace)}/a`, current.body);
       const newest = await server.get(`${path(namespace)}/a`);
       expect(newest.body).toEqual(written.body);
-      const asked = written.body.metadata.resourceVersion;
-      const exact = await server.get(`${path(namespace)}/a?resourceVersion=${asked}`);
+      const version = written.body.metadata.resourceVersion;
+      const exact = await server.get(`${path(namespace)}/a?resourceVersion=${version}`);
       expect(exact.body).toEqual(written.body);
     }
     const any = await server.get(`${path(namespace)}/a?resourceVersion=0`);

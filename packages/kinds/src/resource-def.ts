@@ -180,7 +180,7 @@ export interface Strategy<O = ApiObject> {
   /**
    * Allocates values that no other object may have (a Service's addresses and ports), in place and
    * before `prepare…`; `old` is absent on create. Throws StatusError when none is available. The
-   * registry settles each allocation exactly once, whatever the outcome of the write.
+   * registry settles each allocation exactly once, regardless of the outcome of the write.
    */
   readonly allocate?: (
     context: StrategyContext,

@@ -138,7 +138,7 @@ export function requireTexts(object: JsonObject, path: string, ...names: string[
   return missing.map((name) => required(`${path}.${name}`));
 }
 
-/** Rejects those members of the object at `options.path` that are present, whatever their value. */
+/** Rejects the members of the object at `options.path` that are present with any value. */
 export function forbidPresent(
   object: JsonObject | undefined,
   names: readonly string[],

@@ -47,7 +47,7 @@ export function validatePodStatus(
     ...validateQuality(status, before),
     ...validateTransitions({ status, before, list: 'containerStatuses', policy }),
     ...validateTransitions({ status, before, list: 'initContainerStatuses', policy, restarting }),
-    // A node never restarts ephemeral containers, whatever the pod's policy.
+    // A node never restarts ephemeral containers, regardless of the pod's policy.
     ...validateTransitions({
       status,
       before,
@@ -98,7 +98,7 @@ function validateTransitions(change: {
   /** The member with the statuses of the containers. */
   list: string;
   policy: string;
-  /** The names of containers that restart whatever the policy. */
+  /** The names of containers that restart regardless of the policy. */
   restarting?: ReadonlySet<string>;
 }): FieldError[] {
   const { status, before, list, policy, restarting } = change;

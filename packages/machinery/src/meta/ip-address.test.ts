@@ -30,8 +30,8 @@ test.each([
 
 test.each(['', '10.0.0', '10.0.0.256', '10.0.0.1.2', 'a.b.c.d', '1::2::3', 'fe80::1%eth0', ':'])(
   '%j is not an address',
-  (given) => {
-    expect(parseIpAddress(given)).toBeUndefined();
+  (text) => {
+    expect(parseIpAddress(text)).toBeUndefined();
   },
 );
 
@@ -41,16 +41,16 @@ describe('blocks', () => {
     ['0.0.0.0/0', '0.0.0.0/0', 1n << 32n],
     ['fd00::5/112', 'fd00::/112', 65536n],
     ['1.2.3.4/32', '1.2.3.4/32', 1n],
-  ])('%s is %s', (given, wanted, size) => {
-    const block = parseIpBlock(given) as IpBlock;
+  ])('%s is %s', (text, wanted, size) => {
+    const block = parseIpBlock(text) as IpBlock;
     expect(formatIpBlock(block)).toBe(wanted);
     expect(blockSize(block)).toBe(size);
   });
 
   test.each(['10.0.0.0', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/-1', '::/129', 'x/8'])(
     '%j is not a block',
-    (given) => {
-      expect(parseIpBlock(given)).toBeUndefined();
+    (text) => {
+      expect(parseIpBlock(text)).toBeUndefined();
     },
   );
 

@@ -167,7 +167,7 @@ function isRouted(place: Place, served: readonly ServedEncoding[]): boolean {
   return place !== 'document' && served.every((encoding) => encoding.covers === 'objects');
 }
 
-/** Whether any clause names a served type, whatever its parameters, or all types. */
+/** Whether any clause names a served type, with any parameters, or all types. */
 function namesServed(header: string, served: readonly ServedEncoding[]): boolean {
   const isNamed = (range: MediaRange) => range.type === '*' || range.subtype !== '*';
   return parseAccept(header).some(

@@ -211,7 +211,7 @@ function createCaches({
   };
 }
 
-/** Whether every read of a kind waits for the store, whatever version the read accepts. */
+/** Whether every read of a kind waits for the store, regardless of the version that it accepts. */
 function readsAreFresh(
   { freshReads }: ServerConfig,
   { group, resource, storage }: ResourceDef,

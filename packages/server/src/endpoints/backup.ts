@@ -8,8 +8,8 @@ export const backupPath = '/backup';
 /**
  * Streams a backup of the whole store as fast as its reader takes it. Only POST, so that a
  * permission to `get` any path does not expose every Secret. An answer that cannot be finished is
- * aborted, which its reader detects by the missing end. Throws 405, and whatever the store's port
- * throws.
+ * aborted, which its reader detects by the missing end. Throws 405, and the errors of the
+ * store.
  */
 export async function backupEndpoint(call: AuthorizedCall): Promise<void> {
   const { context, exchange, info, baseHeaders } = call;

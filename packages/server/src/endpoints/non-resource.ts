@@ -65,15 +65,12 @@ function isRouted(path: string, { builtins }: CatalogueSnapshot): boolean {
   return root === 'api' || (version !== undefined && builtins.some(isServed));
 }
 
-/**
- * Answers `/` with all paths: groups, versions, other documents (API-11), and `others`, the paths
- * of other servers.
- */
-export function sendIndex(call: AuthorizedCall, others: readonly string[] = []): void {
+/** Answers `/` with all paths: groups, versions, documents, and aggregated servers (API-11). */
+export function sendIndex(call: AuthorizedCall, aggregated: readonly string[] = []): void {
   const { context } = call;
   const named = [...context.plainPaths(), '/openapi/v2', '/openapi/v3', '/version'];
   const served = groupPaths(context.catalogue.snapshot());
-  sendForPeople(call, { paths: [...new Set([...named, ...served, ...others])].sort() });
+  sendForPeople(call, { paths: [...new Set([...named, ...served, ...aggregated])].sort() });
 }
 
 /** Answers with the server's version: in JSON only; throws 406 to clients that do not accept it. */

@@ -18,7 +18,7 @@ const dialect = dialectOf('svc');
 
 /** The call of a watch, which counts the memory that it holds. */
 function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
-  const held = { shutdown: 0, watches: 0, counted: 0 };
+  const counts = { shutdown: 0, watches: 0, requests: 0 };
   const aborts: (() => void)[] = [];
   const shutdowns = new Set<() => void>();
   const written: string[] = [];
@@ -51,9 +51,9 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
       metrics: {
         eventsOf: () => () => {},
         beginWatch: () => {
-          held.counted += 1;
+          counts.requests += 1;
           return () => {
-            held.counted -= 1;
+            counts.requests -= 1;
           };
         },
       },
@@ -62,10 +62,10 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
           of: () => ({
             watch: async (spec: WatchSpec) => {
               const handle = await watch(spec);
-              held.watches += 1;
+              counts.watches += 1;
               return {
                 close: () => {
-                  held.watches -= 1;
+                  counts.watches -= 1;
                   handle.close();
                 },
               };
@@ -94,7 +94,7 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
     baseHeaders: {},
     warnings: [],
   } as unknown as ApiCall;
-  return { call, held, aborts, shutdowns, written, ended: () => ended };
+  return { call, counts, aborts, shutdowns, written, ended: () => ended };
 }
 
 const watching = {
@@ -114,10 +114,10 @@ const handle = { close: () => {} };
 test('a disconnecting client frees the watch and its place in the shutdown order', async () => {
   const fixture = makeCall(async () => handle);
   await watchEndpoint(fixture.call, options);
-  expect(fixture.held).toMatchObject({ watches: 1, counted: 1 });
+  expect(fixture.counts).toMatchObject({ watches: 1, requests: 1 });
   expect(fixture.shutdowns.size).toBe(1);
   for (const abort of fixture.aborts) abort();
-  expect(fixture.held).toMatchObject({ watches: 0, counted: 0 });
+  expect(fixture.counts).toMatchObject({ watches: 0, requests: 0 });
   expect(fixture.shutdowns.size).toBe(0);
 });
 
@@ -136,7 +136,7 @@ test('a watch that ends by itself releases its memory and reports why', async ()
   });
   await watchEndpoint(fixture.call, options);
   expect(fixture.shutdowns.size).toBe(0);
-  expect(fixture.held).toMatchObject({ watches: 0, counted: 0 });
+  expect(fixture.counts).toMatchObject({ watches: 0, requests: 0 });
   expect(fixture.written.join('')).toContain('"type":"ERROR"');
   expect(fixture.ended()).toBe(1);
 });
@@ -146,5 +146,5 @@ test('shutdown ends the stream cleanly', async () => {
   await watchEndpoint(fixture.call, options);
   for (const shutdown of [...fixture.shutdowns]) shutdown();
   expect(fixture.ended()).toBe(1);
-  expect(fixture.held).toMatchObject({ watches: 0, counted: 0 });
+  expect(fixture.counts).toMatchObject({ watches: 0, requests: 0 });
 });

@@ -37,7 +37,7 @@ const ofOthers = names(`
   WindowsGracefulNodeShutdown WindowsHostNetwork
 `);
 
-/** Behavior this server has whatever the gate says. */
+/** Behavior that this server has whether the gate is on or off. */
 const alwaysOn = names(`
   APIListChunking AdmissionWebhookMatchConditions AggregatedDiscoveryEndpoint
   AllowOverwriteTerminationGracePeriodSeconds AppArmor AppArmorFields BtreeWatchCache

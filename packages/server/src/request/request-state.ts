@@ -16,7 +16,7 @@ import { type FlowClass, type GrantedSeat, Overloaded } from '../gates/flowcontr
 import type { Permit } from '../registry/permit.ts';
 import type { RequestInfo } from './parse-request.ts';
 
-/** Time limit of a write, whatever the time of its request; the same as kube-apiserver's. */
+/** Time limit of a write, regardless of the request's own; the same as kube-apiserver's. */
 const writeTimeMaxMs = 34_000;
 
 /** The deadline of one request (docs/decisions/deadlines.md). Times are monotonic milliseconds. */

@@ -31,7 +31,7 @@ interface ServerMemory {
 
 /**
  * Creates the budget for memory that clients make the server hold (TRUST-4). It reports usage in
- * `registry` and the log, and reacts to a nearly full heap, whatever was charged.
+ * `registry` and the log, and reacts to a nearly full heap, regardless of what was charged.
  * @param options.limitBytes 0 derives the limit from those of the heap and the host
  */
 export function createServerMemory(options: {

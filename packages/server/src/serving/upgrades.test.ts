@@ -16,15 +16,15 @@ async function said(options: {
   readonly answer: (exchange: Exchange, sent: Promise<void>) => void;
   readonly bytes: readonly string[];
 }): Promise<string> {
-  const asked = signal();
+  const received = signal();
   const sent = signal();
   const started = await startHttpServer({
     listen: { host: '127.0.0.1', port: 0, tls: 'plaintext' },
     clock: systemClock,
     logger: silentLogger,
     onExchange(exchange) {
-      options.answer(exchange, sent.given);
-      asked.give();
+      options.answer(exchange, sent.fired);
+      received.fire();
     },
   });
   server = started;
@@ -35,19 +35,19 @@ async function said(options: {
   const closed = new Promise((resolve) => socket.on('close', resolve));
   const [first = '', ...later] = options.bytes;
   socket.write(first);
-  await Promise.race([asked.given, closed]);
+  await Promise.race([received.fired, closed]);
   for (const bytes of later) await new Promise((resolve) => socket.write(bytes, resolve));
-  sent.give();
+  sent.fire();
   await closed;
   return Buffer.concat(chunks).toString();
 }
 
-function signal(): { readonly given: Promise<void>; give(): void } {
-  let give = () => {};
-  const given = new Promise<void>((resolve) => {
-    give = resolve;
+function signal(): { readonly fired: Promise<void>; fire(): void } {
+  let fire = () => {};
+  const fired = new Promise<void>((resolve) => {
+    fire = resolve;
   });
-  return { given, give: () => give() };
+  return { fired, fire: () => fire() };
 }
 
 const echo = (exchange: Exchange) => {

@@ -99,7 +99,7 @@ class Client {
   readonly #namespace: string;
   readonly #team: string | undefined;
   readonly #name: string | undefined;
-  #held = new Map<string, Revision>();
+  #revisions = new Map<string, Revision>();
   #last: Revision | undefined;
   #reader: TestReader | undefined;
   #handle: WatchHandle | undefined;
@@ -157,12 +157,12 @@ class Client {
       .filter(([path]) => this.#name === undefined || path.endsWith(`/${this.#name}`))
       .filter(([, { team }]) => this.#team === undefined || team === this.#team)
       .map(([path, { revision }]) => [path, revision] as const);
-    expect(new Map([...this.#held].sort())).toEqual(new Map(expected.sort()));
+    expect(new Map([...this.#revisions].sort())).toEqual(new Map(expected.sort()));
   }
 
   async #list(cache: ResourceCache): Promise<void> {
     this.relists += 1;
-    const held = new Map<string, Revision>();
+    const revisions = new Map<string, Revision>();
     const limit = pick(this.#random, [undefined, 5]);
     let continueToken: string | undefined;
     do {
@@ -175,11 +175,11 @@ class Client {
         continueToken,
         filter: this.#filter,
       });
-      for (const entry of list.entries()) held.set(entry.key, entry.revision);
+      for (const entry of list.entries()) revisions.set(entry.key, entry.revision);
       this.#last = list.revision;
       continueToken = list.continueToken;
     } while (continueToken !== undefined);
-    this.#held = held;
+    this.#revisions = revisions;
   }
 
   #take(): void {
@@ -202,9 +202,9 @@ class Client {
   }
 
   #apply(type: string, name: string, revision: Revision): void {
-    expect([type, this.#held.has(name)]).toEqual([type, type !== 'ADDED']);
-    if (type === 'DELETED') this.#held.delete(name);
-    else this.#held.set(name, revision);
+    expect([type, this.#revisions.has(name)]).toEqual([type, type !== 'ADDED']);
+    if (type === 'DELETED') this.#revisions.delete(name);
+    else this.#revisions.set(name, revision);
   }
 }
 

@@ -75,8 +75,8 @@ test('the transition table is complete and has no other transitions', () => {
 });
 
 test('only watchers that are not live have a position in the window', () => {
-  const held = Object.entries(states).map(([name, state]) => [name, nextPosition(state)]);
-  expect(Object.fromEntries(held)).toEqual({
+  const positions = Object.entries(states).map(([name, state]) => [name, nextPosition(state)]);
+  expect(Object.fromEntries(positions)).toEqual({
     waiting: undefined,
     initial: 7,
     catchingUp: 7,

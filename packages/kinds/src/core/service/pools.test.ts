@@ -43,12 +43,12 @@ describe('addresses', () => {
 describe('picking', () => {
   test('finds every member once, the reserved ones last', () => {
     const pool = poolOf('10.0.0.0/27');
-    const held = new Set<string>();
+    const taken = new Set<string>();
     const order: number[] = [];
     for (;;) {
-      const index = pickFree(pool, (key) => held.has(key));
+      const index = pickFree(pool, (key) => taken.has(key));
       if (index === undefined) break;
-      held.add(pool.keyOf(index));
+      taken.add(pool.keyOf(index));
       order.push(index);
     }
     expect([...order].sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, at) => at));

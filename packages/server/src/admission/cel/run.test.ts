@@ -35,16 +35,19 @@ function compiled(source: string): Program {
 }
 
 /** Runs an expression with asynchronous authorization. */
-async function run(source: string, decide: (asked: AccessAttributes) => Partial<AccessVerdict>) {
-  const asked: AccessAttributes[] = [];
+async function run(
+  source: string,
+  decide: (attributes: AccessAttributes) => Partial<AccessVerdict>,
+) {
+  const checks: AccessAttributes[] = [];
   const authorize = async (attributes: AccessAttributes): Promise<AccessVerdict> => {
-    asked.push(attributes);
+    checks.push(attributes);
     return { decision: 'no-opinion', reason: '', ...decide(attributes) };
   };
   const inputs = { object: undefined, old: undefined, request: {}, user, facts };
   const variables = requestVariables(inputs, { authorize });
   const budget = new Budget(10_000_000);
-  return { asked, ...(await runExpression(compiled(source), variables, { budget, clock })) };
+  return { checks, ...(await runExpression(compiled(source), variables, { budget, clock })) };
 }
 
 test('ADM-3: authorization may be asynchronous, and each check runs once', async () => {
@@ -52,12 +55,12 @@ test('ADM-3: authorization may be asynchronous, and each check runs once', async
     `authorizer.group("").resource("pods").check("${verb}").allowed()`;
   // The cost limit of an expression allows only two checks.
   const source = `${check('get')} && !${check('delete')}`;
-  const { asked, ...result } = await run(source, ({ verb }) => ({
+  const { checks, ...result } = await run(source, ({ verb }) => ({
     decision: verb === 'delete' ? 'deny' : 'allow',
   }));
   expect(result).toMatchObject({ value: true });
-  expect(asked.map(({ verb }) => verb)).toEqual(['get', 'delete']);
-  expect(asked[0]).toMatchObject({ user, group: '', resource: 'pods', isResourceRequest: true });
+  expect(checks.map(({ verb }) => verb)).toEqual(['get', 'delete']);
+  expect(checks[0]).toMatchObject({ user, group: '', resource: 'pods', isResourceRequest: true });
 });
 
 test('ADM-3: checks cover the request’s resource, accounts, paths, and selectors', async () => {
@@ -66,13 +69,13 @@ test('ADM-3: checks cover the request’s resource, accounts, paths, and selecto
       'authorizer.serviceAccount("n", "s").path("/metrics").check("get").allowed()]',
     () => ({}),
   );
-  expect(first.asked).toMatchObject([
+  expect(first.checks).toMatchObject([
     { group: 'apps', resource: 'deployments', subresource: 'scale', namespace: 'n', name: 'd' },
     { user: { name: 'system:serviceaccount:n:s' }, path: '/metrics', isResourceRequest: false },
   ]);
   const pods = 'authorizer.group("").resource("pods").fieldSelector("a=b").labelSelector("c")';
   const second = await run(`${pods}.check("list").errored()`, () => ({}));
-  expect(second.asked).toMatchObject([
+  expect(second.checks).toMatchObject([
     { fieldSelector: [{ label: 'a', value: 'b' }], labelSelector: [{ key: 'c' }] },
   ]);
 });
@@ -131,8 +134,15 @@ const call = admissionCall({ resource: 'configmaps', object });
 /** The outcome of conditions for the creation of one ConfigMap. */
 function ask(...expressions: string[]) {
   const facts = factsOf(call);
-  const asked = { call, facts, resource: facts.resource, kind: facts.kind, object, old: undefined };
-  const request = requestFields(asked, dialect);
+  const admission = {
+    call,
+    facts,
+    resource: facts.resource,
+    kind: facts.kind,
+    object,
+    old: undefined,
+  };
+  const request = requestFields(admission, dialect);
   const inputs = { object, old: undefined, request, facts, user: call.context.user };
   const variables = requestVariables(inputs, admissionTools(), { costs: 'counted' });
   const named = expressions.map((expression, index) => ({ name: `c${index}`, expression }));

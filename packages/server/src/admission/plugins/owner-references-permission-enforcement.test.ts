@@ -17,34 +17,34 @@ const pod = (...ownerReferences: OwnerReference[]): ApiObject => ({
  * accesses. `everything` is the permission to finalize objects of all kinds.
  */
 async function admit(write: Partial<WriteFixture>, ...allowed: string[]) {
-  const asked: string[] = [];
+  const checks: string[] = [];
   const decide = async ({ verb, resource, subresource, namespace, name }: Question) => {
     const path = [resource, subresource].filter((part) => (part ?? '') !== '').join('/');
-    asked.push(`${verb} ${path} ${namespace ?? ''}/${name}`);
+    checks.push(`${verb} ${path} ${namespace ?? ''}/${name}`);
     const needed = resource === '*' ? 'everything' : verb;
     return { allowed: allowed.includes(needed), reason: 'no rule' };
   };
   const plugin = ownerReferencesPermissionEnforcement(admissionTools({}, { decide }));
   const why = await refusalOf(plugin.validate, admissionCall({ resource: 'pods', ...write }));
-  return { why, asked };
+  return { why, checks };
 }
 const update = (object: ApiObject, old: ApiObject) =>
   ({ operation: 'UPDATE', object, old }) as const;
 
 describe('ADM-1: a writer of owner references', () => {
   test('needs no right for owners of a new object that it does not block', async () => {
-    expect(await admit({ object: pod(owner) })).toEqual({ why: undefined, asked: [] });
+    expect(await admit({ object: pod(owner) })).toEqual({ why: undefined, checks: [] });
   });
 
   test('needs no right where owners do not change', async () => {
-    expect(await admit(update(pod(blocking), pod(blocking)))).toMatchObject({ asked: [] });
+    expect(await admit(update(pod(blocking), pod(blocking)))).toMatchObject({ checks: [] });
   });
 
   test('must be able to delete the object that it changes', async () => {
     const change = update(pod(owner), pod());
     expect(await admit(change, 'delete')).toEqual({
       why: undefined,
-      asked: ['delete pods default/web-1'],
+      checks: ['delete pods default/web-1'],
     });
     expect((await admit(change)).why).toBe(
       "cannot set an ownerRef on a resource you can't delete: no rule, <nil>",
@@ -54,7 +54,7 @@ describe('ADM-1: a writer of owner references', () => {
   test('must be able to change the finalizers of an owner that it blocks', async () => {
     expect(await admit({ object: pod(blocking) }, 'update')).toEqual({
       why: undefined,
-      asked: ['update */finalizers /*', 'update replicasets/finalizers default/web'],
+      checks: ['update */finalizers /*', 'update replicasets/finalizers default/web'],
     });
     expect((await admit({ object: pod(blocking) })).why).toMatch(
       /^cannot set blockOwnerDeletion if/,
@@ -63,8 +63,8 @@ describe('ADM-1: a writer of owner references', () => {
 
   test('needs no right for an owner that was blocked before', async () => {
     const other = { ...blocking, uid: '2', name: 'api' };
-    const { asked } = await admit(update(pod(blocking, other), pod(blocking)), 'delete', 'update');
-    expect(asked).toEqual([
+    const { checks } = await admit(update(pod(blocking, other), pod(blocking)), 'delete', 'update');
+    expect(checks).toEqual([
       'delete pods default/web-1',
       'update */finalizers /*',
       'update replicasets/finalizers default/api',
@@ -79,8 +79,8 @@ describe('ADM-1: a writer of owner references', () => {
       uid: '3',
       blockOwnerDeletion: true,
     };
-    const { asked } = await admit({ object: pod(node) }, 'update');
-    expect(asked).toEqual(['update */finalizers /*', 'update nodes/finalizers /one']);
+    const { checks } = await admit({ object: pod(node) }, 'update');
+    expect(checks).toEqual(['update */finalizers /*', 'update nodes/finalizers /one']);
   });
 
   test('cannot block an owner of an unknown kind', async () => {
@@ -94,13 +94,13 @@ describe('ADM-1: a writer of owner references', () => {
     const tab = { ...blocking, apiVersion: 'example.com/v1', kind: 'Tab' };
     expect(await admit({ object: pod(tab) }, 'everything')).toEqual({
       why: undefined,
-      asked: ['update */finalizers /*'],
+      checks: ['update */finalizers /*'],
     });
   });
 
   test('needs no right as the server, or for the status of a Pod', async () => {
     const change = update(pod(blocking), pod());
-    expect(await admit({ ...change, subresource: 'status' })).toMatchObject({ asked: [] });
-    expect(await admit({ ...change, context: { origin: 'server' } })).toMatchObject({ asked: [] });
+    expect(await admit({ ...change, subresource: 'status' })).toMatchObject({ checks: [] });
+    expect(await admit({ ...change, context: { origin: 'server' } })).toMatchObject({ checks: [] });
   });
 });

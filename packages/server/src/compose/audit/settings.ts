@@ -270,10 +270,10 @@ function truncateSettings(
   return values[`audit-${name}-truncate-enabled`] ? { eventBytesMax, batchBytesMax } : undefined;
 }
 
-function checkPositive(what: string, numbers: Readonly<Record<string, number>>): void {
+function checkPositive(subject: string, numbers: Readonly<Record<string, number>>): void {
   for (const [name, value] of Object.entries(numbers)) {
     if (value > 0) continue;
-    throw new FlagError(`invalid ${what} ${name} ${value}, must be a positive number`);
+    throw new FlagError(`invalid ${subject} ${name} ${value}, must be a positive number`);
   }
 }
 

@@ -172,7 +172,7 @@ interface ShutdownSignal {
 }
 
 /**
- * Minimum number of streams ended per second, whatever the grace period; kube-apiserver's figure.
+ * Minimum number of streams ended per second for any grace period; kube-apiserver's figure.
  */
 const perSecondMin = 200;
 const stepMs = 25;

@@ -70,8 +70,9 @@ export function createServiceAccountAuthenticator(options: {
     const claims = verified.get(token, nowSeconds) ?? verifyToken(token, verification);
     if (claims === undefined) return undefined;
     if (!claims.audiences.some((audience) => targets.includes(audience))) {
-      const [has, wants] = [claims.audiences, targets].map(quotedList);
-      throw new TokenError(`token audiences ${has} is invalid for the target audiences ${wants}`);
+      const [audiences, wanted] = [claims.audiences, targets].map(quotedList);
+      const problem = `is invalid for the target audiences ${wanted}`;
+      throw new TokenError(`token audiences ${audiences} ${problem}`);
     }
     verified.put(token, claims);
     return claims;

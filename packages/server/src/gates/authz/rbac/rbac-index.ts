@@ -41,7 +41,7 @@ interface IndexedBinding {
 
 /**
  * All roles and bindings, indexed by subject. A lookup costs one map access for the user's name and
- * for each group, at the cluster scope and in the namespace, whatever the number of other bindings.
+ * for each group, at the cluster scope and in the namespace, for any number of other bindings.
  * Example: RoleBinding `b` in `ns` of Role `r` to user `u`
  *
  *     scopes: 'ns' -> bySubject: 'u:u' -> [ grant(role -> slot 'ns/r') ]
