@@ -216,3 +216,58 @@ describe('TRUST-5: a certificate issued in the authority’s name by another key
     expect(headers[':status']).toBe(401);
   });
 });
+
+describe('AUTHN-2: an authority without basic constraints', () => {
+  const middle = nameOf({ type: commonName, value: 'middle' });
+
+  async function statusWith(options: {
+    readonly root: 1 | 2 | 3;
+    readonly intermediate?: 1 | 2 | 3;
+  }): Promise<number | undefined> {
+    const { name } = authority;
+    const self = { subject: name, issuer: name, key: 'authority', signer: 'authority' };
+    const root = pemOf('CERTIFICATE', forgeCertificate({ ...self, version: options.root }));
+    const clientCaFile = temporaryFile('versioned.crt', root);
+    const { url } = await withServer({ authentication: { clientCaFile, anonymous: false } });
+    const isDirect = options.intermediate === undefined;
+    const leaf = forgeCertificate({
+      subject: nameOf(person, group(masters)),
+      issuer: isDirect ? name : middle,
+      key: 'client',
+      signer: isDirect ? 'authority' : 'middle',
+    });
+    const between = isDirect
+      ? []
+      : [
+          forgeCertificate({
+            ...self,
+            subject: middle,
+            key: 'middle',
+            version: options.intermediate,
+          }),
+        ];
+    const cert = [leaf, ...between].map((der) => pemOf('CERTIFICATE', der)).join('');
+    const { key } = authority.issue(nameOf(person));
+    const sent = https.get(new URL('/api', url), {
+      cert,
+      key,
+      agent: false,
+      rejectUnauthorized: false,
+    });
+    const [response] = await once(sent, 'response');
+    await text(response);
+    return response.statusCode;
+  }
+
+  test.each([1, 2] as const)('signs client certificates as a root of version %d', async (root) => {
+    expect(await statusWith({ root })).toBe(200);
+  });
+
+  test('signs nothing as a root of version 3', async () => {
+    expect(await statusWith({ root: 3 })).toBe(401);
+  });
+
+  test.each([1, 3] as const)('signs nothing as an intermediate of version %d', async (version) => {
+    expect(await statusWith({ root: 1, intermediate: version })).toBe(401);
+  });
+});

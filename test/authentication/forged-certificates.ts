@@ -70,16 +70,18 @@ export function forgeCertificate(options: {
   readonly signer: string;
   /** Encoded extensions. */
   readonly extensions?: readonly Buffer[];
+  /** Defaults to 3. */
+  readonly version?: 1 | 2 | 3;
   /** Replaces the validity, 2020 to 2049. */
   readonly validity?: Buffer;
 }): Buffer {
   serial += 1;
   const time = (text: string) => der(0x17, Buffer.from(text));
   const validity = options.validity ?? der(0x30, time('200101000000Z'), time('491231235959Z'));
-  const { extensions = [] } = options;
+  const { extensions = [], version = 3 } = options;
   const tbs = der(
     0x30,
-    der(0xa0, der(0x02, Buffer.from([2]))),
+    ...(version === 1 ? [] : [der(0xa0, der(0x02, Buffer.from([version - 1])))]),
     der(0x02, Buffer.from([1, serial >> 8, serial & 0xff])),
     ecdsaWithSha256,
     options.issuer,

@@ -4,6 +4,8 @@ import { childrenOf, type DerElement, DerError, derTag, oidText, readDer } from 
 
 /** The parts of an X.509 certificate, whose signature is not verified. */
 export interface CertificateParts {
+  /** Only version 3 has extensions. */
+  readonly version: 1 | 2 | 3;
   readonly subject: Subject;
   /** The encoded names, which are compared to link a certificate to its issuer. */
   readonly subjectDer: Buffer;
@@ -52,6 +54,7 @@ export function readCertificate(der: Buffer, budget?: WorkBudget): CertificatePa
   // The issuer is checked too, so that no chain contains an authority with an ambiguous name.
   readName(issuer);
   return {
+    version,
     subject: readName(subject),
     subjectDer: subject.whole,
     issuerDer: issuer.whole,

@@ -362,7 +362,9 @@ function linkProblem(
   const issuer = chain.at(-1)!;
   const why = usageProblem(issuer, search.nowMs);
   if (why !== undefined) return why;
-  if (issuer.isAuthority !== true) return 'parent certificate cannot sign this kind of certificate';
+  // A root of a version without basic constraints is an authority because it is trusted.
+  const { isAuthority = chain.length === 1 && issuer.version < 3 } = issuer;
+  if (!isAuthority) return 'parent certificate cannot sign this kind of certificate';
   const position = next === search.leaf ? chain.length : chain.length + 1;
   for (const [index, { pathLength, nameConstraints }] of chain.entries()) {
     const intermediatesBelow = position - 1 - index;
