@@ -185,6 +185,7 @@ export {
 } from './meta/field-error.ts';
 export { normalizePath, normalizeUrlPath, parseGoUrl } from './meta/go-url.ts';
 export {
+  base64ErrorAt,
   canonicalJson,
   compareText,
   goEscapes,

@@ -9,7 +9,6 @@ export {
 } from './decode/custom-object.ts';
 export type { DecodeSource, Spellings } from './decode/decode-context.ts';
 export { DecodeError, exceedsDepth, maxDepth } from './decode/decode-context.ts';
-export { base64ErrorAt } from './decode/decode-scalars.ts';
 export {
   copyDecoded,
   copyDecodedSteps,

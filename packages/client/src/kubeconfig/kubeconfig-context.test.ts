@@ -65,7 +65,7 @@ describe('files', () => {
   test.each([
     ['users: [{name: u, user: {token: 1}}]', 'users[0].user.token must be a string'],
     ['users: [{name: u, user: {client-key-data: "*"}}]', 'illegal base64 data at input byte 0'],
-    ['users: [{name: u, user: {client-key-data: "YQ="}}]', 'illegal base64 data'],
+    ['users: [{name: u, user: {client-key-data: "YQ="}}]', 'illegal base64 data at input byte 3'],
     ['users: [{name: u}, {name: u}]', 'duplicate name "u" in users'],
     ['users: {}', 'users must be a list'],
     ['contexts: [1]', 'contexts[0] must be a mapping'],

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import {
+  base64ErrorAt,
   errorText,
   isObject,
   type JsonObject,
@@ -134,11 +135,8 @@ function scalarTypeError(
   }
   if (typeof value !== 'string') return `${path} must be a string`;
   if (shape === 'text') return undefined;
-  const wrong = value.replace(/[\r\n]/g, '').search(/[^A-Za-z0-9+/=]/);
-  if (wrong >= 0) return `${path}: ${problemText({ code: 'base64', at: wrong })}`;
-  const isWhole = /^[A-Za-z0-9+/]*={0,2}$/.test(value.replace(/[\r\n]/g, ''));
-  const length = value.replace(/[\r\n]/g, '').length;
-  return isWhole && length % 4 === 0 ? undefined : `${path}: ${problemText({ code: 'base64' })}`;
+  const at = base64ErrorAt(value);
+  return at === undefined ? undefined : `${path}: ${problemText({ code: 'base64', at })}`;
 }
 
 function firstError<T>(

@@ -1,12 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import {
+  base64ErrorAt,
   goPlain,
   type JsonObject,
   type JsonValue,
   problemText,
   setMember,
 } from '@wheelhouse/machinery';
-import { base64ErrorAt, type FoundPaths, goType, resolved, type Schema } from '@wheelhouse/schema';
+import { type FoundPaths, goType, resolved, type Schema } from '@wheelhouse/schema';
 import {
   Cursor,
   duplicateKey,
@@ -249,13 +250,13 @@ export class Decoder extends Cursor {
       return bytes.toString(encoding ?? 'utf8');
     }
     if (encoding !== undefined) return bytes.toString('base64');
-    const text = bytes.toString('latin1').replace(/[\r\n]/g, '');
+    const text = bytes.toString('latin1');
     const at = base64ErrorAt(text);
     if (at !== undefined) {
       const why = problemText({ code: 'base64', at });
       this.fault = otherFault(`cbor: failed to decode base64 from byte string: ${why}`);
     }
-    return text;
+    return text.replace(/[\r\n]/g, '');
   }
 
   #listInto(schema: Schema): JsonValue {

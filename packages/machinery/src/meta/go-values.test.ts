@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { canonicalJson, goQuoted } from './go-values.ts';
+import { base64ErrorAt, canonicalJson, goQuoted } from './go-values.ts';
 
 test.each([
   ['plain é 語', '"plain é 語"'],
@@ -10,6 +10,28 @@ test.each([
   ['\u{e0001}', '"\\U000e0001"'],
 ])('%j is quoted as in Go', (text, quoted) => {
   expect(goQuoted(text)).toBe(quoted);
+});
+
+test.each([
+  ['', undefined],
+  ['YQ==', undefined],
+  ['YW\r\nJj\nYWI\n=\n', undefined],
+  ['YQ', 0],
+  ['Y\nQ', 1],
+  ['YW\nFjYW', 5],
+  ['Y!', 1],
+  ['YW\n!j', 3],
+  ['YWFj=', 4],
+  ['YWFjY=aa', 5],
+  ['YWE=a', 4],
+  ['YWE=\n\na', 6],
+  ['YQ=', 3],
+  ['YQ\n=\n', 5],
+  ['YQ=a', 2],
+  ['YQ\n=\na', 4],
+  ['YQ==\n\nx', 6],
+])('base64 %j fails at %s, as in Go', (text, at) => {
+  expect(base64ErrorAt(text)).toBe(at);
 });
 
 test('members of canonical JSON are in the order of their UTF-8 bytes', () => {

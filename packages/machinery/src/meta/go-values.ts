@@ -37,6 +37,36 @@ export function canonicalJson(value: JsonValue): string {
   return `{${members.join(',')}}`;
 }
 
+const base64Characters = /^[A-Za-z0-9+/]*/;
+
+/**
+ * Returns the position at which Go's decoder rejects padded base64, in which it ignores line breaks;
+ * undefined for valid text.
+ */
+export function base64ErrorAt(text: string): number | undefined {
+  const digits = /[\r\n]/.test(text) ? text.replace(/[\r\n]/g, '') : text;
+  const end = base64Characters.exec(digits)?.[0].length ?? 0;
+  const inQuantum = end % 4;
+  if (end === digits.length) return inQuantum === 0 ? undefined : text.length - inQuantum;
+  const positionOf = (index: number) => (digits === text ? index : positionIn(text, index));
+  if (digits[end] !== '=' || inQuantum < 2) return positionOf(end);
+  if (inQuantum === 3) return end + 1 === digits.length ? undefined : positionOf(end + 1);
+  if (end + 1 === digits.length) return text.length;
+  if (digits[end + 1] !== '=') return positionOf(end + 1) - 1;
+  return end + 2 === digits.length ? undefined : positionOf(end + 2);
+}
+
+/** The position in a text of the character that is at `index` without line breaks. */
+function positionIn(text: string, index: number): number {
+  const lines = /[^\r\n]+/g;
+  let passed = 0;
+  for (let line = lines.exec(text); line !== null; line = lines.exec(text)) {
+    if (index < passed + line[0].length) return line.index + index - passed;
+    passed += line[0].length;
+  }
+  return text.length;
+}
+
 /** The characters of Go's escape sequences by letter, without quotes. */
 export const goEscapes: Readonly<Record<string, string>> = {
   a: '\x07',

@@ -41,7 +41,6 @@ const table: readonly (readonly [Problem, string])[] = [
     'strconv.ParseInt: parsing "\\x01": invalid syntax',
   ],
   [{ code: 'base64', at: 3 }, 'illegal base64 data at input byte 3'],
-  [{ code: 'base64' }, 'illegal base64 data'],
   [{ code: 'duration', text: '5', problem: 'no unit' }, 'time: missing unit in duration "5"'],
   [
     { code: 'duration', text: '5q', problem: { unit: 'q' } },

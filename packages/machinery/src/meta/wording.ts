@@ -21,8 +21,8 @@ export type Problem =
       readonly text: string;
       readonly problem: 'syntax' | 'range';
     }
-  /** Malformed base64, from the byte `at` on, if that is known. */
-  | { readonly code: 'base64'; readonly at?: number }
+  /** Malformed base64, from the byte `at` on. */
+  | { readonly code: 'base64'; readonly at: number }
   /** A malformed duration; `unit` is the unknown unit. */
   | {
       readonly code: 'duration';
@@ -62,7 +62,7 @@ const wording: Wording = {
     const why = problem === 'syntax' ? 'invalid syntax' : 'value out of range';
     return `strconv.${parser}: parsing ${showValue(text)}: ${why}`;
   },
-  base64: ({ at }) => `illegal base64 data${at === undefined ? '' : ` at input byte ${at}`}`,
+  base64: ({ at }) => `illegal base64 data at input byte ${at}`,
   duration({ text, problem }) {
     const whole = timeQuoted(text);
     if (problem === 'no unit') return `time: missing unit in duration ${whole}`;

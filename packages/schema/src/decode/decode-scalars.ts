@@ -1,4 +1,5 @@
 import {
+  base64ErrorAt,
   isWrittenTime,
   type JsonValue,
   parseGoTime,
@@ -184,11 +185,10 @@ function bytesDecoder(schema: Schema): Decoder {
       failType(context, value, { schema });
       return value;
     }
-    const text = /[\r\n]/.test(value) ? value.replace(/[\r\n]/g, '') : value;
-    const at = base64ErrorAt(text);
+    const at = base64ErrorAt(value);
     const prefix = context.source === 'map' ? 'error decoding from json: ' : '';
     if (at !== undefined) fail(context, prefix + problemText({ code: 'base64', at }));
-    return text;
+    return /[\r\n]/.test(value) ? value.replace(/[\r\n]/g, '') : value;
   };
 }
 
@@ -208,21 +208,4 @@ function bytesOfNumbers(items: readonly JsonValue[], context: DecodeContext): Js
     return 0;
   });
   return Buffer.from(bytes).toString('base64');
-}
-
-const base64Characters = /^[A-Za-z0-9+/]*/;
-
-/**
- * Returns the position at which Go's base64 decoder fails; undefined for valid input, which must be
- * padded.
- */
-export function base64ErrorAt(text: string): number | undefined {
-  const end = base64Characters.exec(text)?.[0].length ?? 0;
-  const inQuantum = end % 4;
-  if (end === text.length) return inQuantum === 0 ? undefined : end - inQuantum;
-  if (text[end] !== '=' || inQuantum < 2) return end;
-  if (inQuantum === 3) return end + 1 === text.length ? undefined : end + 1;
-  if (end + 1 === text.length) return text.length;
-  if (text[end + 1] !== '=') return end + 1;
-  return end + 2 === text.length ? undefined : end + 2;
 }

@@ -1,4 +1,4 @@
-import { compareText, isObject, member, problemText } from '@wheelhouse/machinery';
+import { base64ErrorAt, compareText, isObject, member, problemText } from '@wheelhouse/machinery';
 import {
   box,
   formatPlain,
@@ -278,11 +278,9 @@ function compareValues([first = none, second = none]: readonly GoValue[]): numbe
 }
 
 function decodeBase64({ value }: GoValue): GoValue {
-  const text = String(value).replace(/[\r\n]/g, '');
-  const whole = /^[A-Za-z0-9+/]*/.exec(text)?.[0] ?? '';
-  const isPadded = text.length % 4 === 0 && /^={0,2}$/.test(text.slice(whole.length));
-  if (!isPadded || (whole.length + text.slice(whole.length).length) % 4 !== 0) {
-    const at = text.length === whole.length ? whole.length - (whole.length % 4) : whole.length;
+  const text = String(value);
+  const at = base64ErrorAt(text);
+  if (at !== undefined) {
     throw new FunctionError(`base64 decode failed: ${problemText({ code: 'base64', at })}`);
   }
   return goText(Buffer.from(text, 'base64').toString());

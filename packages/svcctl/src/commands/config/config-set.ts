@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { kubeconfigShape, type Shape } from '@wheelhouse/client';
 import {
+  base64ErrorAt,
   booleanOf,
   isObject,
   type JsonObject,
@@ -118,8 +119,9 @@ function parseValue(session: Session, shape: Shape, value: string): string | boo
     );
   }
   if (session.flags.boolean('set-raw-bytes')) return Buffer.from(value).toString('base64');
-  if (Buffer.from(value, 'base64').toString('base64') === value) return value;
-  throw new CliError(`error decoding input value: ${problemText({ code: 'base64' })}`);
+  const at = base64ErrorAt(value);
+  if (at === undefined) return Buffer.from(value, 'base64').toString('base64');
+  throw new CliError(`error decoding input value: ${problemText({ code: 'base64', at })}`);
 }
 
 function setAt(body: JsonObject, path: readonly string[], value: string | boolean): void {

@@ -240,7 +240,7 @@ describe('CLIENT-1: config', () => {
       'error: strconv.ParseBool: parsing "maybe": invalid syntax\n',
     );
     expect(await errorOf('set users.u.client-key-data *')).toBe(
-      'error: error decoding input value: illegal base64 data\n',
+      'error: error decoding input value: illegal base64 data at input byte 0\n',
     );
     for (const name of ['users', 'users.u', 'users.u.nope', 'users.u.as-groups']) {
       expect(await errorOf(`set ${name} x`)).toBe("error: can't set a map to a value\n");
