@@ -109,6 +109,29 @@ function openAdded(typeName: string, frames: Buffer) {
   return openAs(typeName, extension.bytes());
 }
 
+describe('bytes', () => {
+  test('are returned in one line and without the unused bits of their last character', async () => {
+    const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
+    const body = configMap('a', { binaryData: { b: 'YW\nFhYW\r\nF=', c: 'YR==' } });
+    const made = await server.post(path, body);
+    expect(made.body).toMatchObject({ binaryData: { b: 'YWFhYWE=', c: 'YQ==' } });
+    // The stored object is the same, so this changes nothing.
+    const put = await server.put(`${path}/a`, { ...made.body, binaryData: body.binaryData });
+    expect(put.body.metadata.resourceVersion).toBe(made.body.metadata.resourceVersion);
+  });
+
+  test.each([
+    ['YQ=a', 2],
+    ['Y\nQ', 1],
+    ['YQ==\n\nx', 6],
+  ])('%j is malformed at byte %d', async (text, at) => {
+    const body = configMap('a', { binaryData: { b: text } });
+    const refused = await server.post('/api/v1/namespaces/default/configmaps', body);
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toMatch(new RegExp(`: illegal base64 data at input byte ${at}$`));
+  });
+});
+
 describe('protobuf', () => {
   test('CODEC-3: an object round-trips and equals its JSON', async () => {
     const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;

@@ -186,6 +186,7 @@ export {
 export { normalizePath, normalizeUrlPath, parseGoUrl } from './meta/go-url.ts';
 export {
   base64ErrorAt,
+  canonicalBase64,
   canonicalJson,
   compareText,
   goEscapes,

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import {
   base64ErrorAt,
+  canonicalBase64,
   goPlain,
   type JsonObject,
   type JsonValue,
@@ -252,11 +253,10 @@ export class Decoder extends Cursor {
     if (encoding !== undefined) return bytes.toString('base64');
     const text = bytes.toString('latin1');
     const at = base64ErrorAt(text);
-    if (at !== undefined) {
-      const why = problemText({ code: 'base64', at });
-      this.fault = otherFault(`cbor: failed to decode base64 from byte string: ${why}`);
-    }
-    return text.replace(/[\r\n]/g, '');
+    if (at === undefined) return canonicalBase64(text);
+    const why = problemText({ code: 'base64', at });
+    this.fault = otherFault(`cbor: failed to decode base64 from byte string: ${why}`);
+    return text;
   }
 
   #listInto(schema: Schema): JsonValue {

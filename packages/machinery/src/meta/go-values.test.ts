@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { base64ErrorAt, canonicalJson, goQuoted } from './go-values.ts';
+import { base64ErrorAt, canonicalBase64, canonicalJson, goQuoted } from './go-values.ts';
 
 test.each([
   ['plain é 語', '"plain é 語"'],
@@ -32,6 +32,15 @@ test.each([
   ['YQ==\n\nx', 6],
 ])('base64 %j fails at %s, as in Go', (text, at) => {
   expect(base64ErrorAt(text)).toBe(at);
+});
+
+test.each([
+  ['', ''],
+  ['YW\r\nJj\nYWI\n=\n', 'YWJjYWI='],
+  ['YR==', 'YQ=='],
+  ['YWFhYWF=', 'YWFhYWE='],
+])('base64 %j has the canonical form %s', (text, canonical) => {
+  expect(canonicalBase64(text)).toBe(canonical);
 });
 
 test('members of canonical JSON are in the order of their UTF-8 bytes', () => {

@@ -56,6 +56,18 @@ export function base64ErrorAt(text: string): number | undefined {
   return end + 2 === digits.length ? undefined : positionOf(end + 2);
 }
 
+/**
+ * Returns valid base64 as Go encodes its bytes: in one line, and with zeros in the unused bits of the
+ * last character.
+ */
+export function canonicalBase64(text: string): string {
+  const line = /[\r\n]/.test(text) ? text.replace(/[\r\n]/g, '') : text;
+  const end = line.slice(-4);
+  if (!end.endsWith('=')) return line;
+  const canonical = Buffer.from(end, 'base64').toString('base64');
+  return canonical === end ? line : line.slice(0, -4) + canonical;
+}
+
 /** The position in a text of the character that is at `index` without line breaks. */
 function positionIn(text: string, index: number): number {
   const lines = /[^\r\n]+/g;

@@ -1,5 +1,6 @@
 import {
   base64ErrorAt,
+  canonicalBase64,
   isWrittenTime,
   type JsonValue,
   parseGoTime,
@@ -188,7 +189,7 @@ function bytesDecoder(schema: Schema): Decoder {
     const at = base64ErrorAt(value);
     const prefix = context.source === 'map' ? 'error decoding from json: ' : '';
     if (at !== undefined) fail(context, prefix + problemText({ code: 'base64', at }));
-    return /[\r\n]/.test(value) ? value.replace(/[\r\n]/g, '') : value;
+    return at === undefined ? canonicalBase64(value) : value;
   };
 }
 

@@ -95,6 +95,11 @@ describe('a typed decoder', () => {
       { name: 'a', payload: 'YW\nJj' },
       { name: 'a', payload: 'YWJj' },
     ],
+    [
+      'base64 loses its unused bits',
+      { name: 'a', payload: 'YR==' },
+      { name: 'a', payload: 'YQ==' },
+    ],
     ['int-or-string keeps either', { name: 'a', port: 'http' }, { name: 'a', port: 'http' }],
     [
       'durations take the stored form',
@@ -151,6 +156,7 @@ describe('a typed decoder', () => {
     ],
     [{ spec: { payload: 'a' } }, 'illegal base64 data at input byte 0'],
     [{ spec: { payload: 'YW!j' } }, 'illegal base64 data at input byte 2'],
+    [{ spec: { payload: 'YQ\n=\na' } }, 'illegal base64 data at input byte 4'],
     [{ spec: { grace: 'x' } }, 'time: invalid duration "x"'],
     [{ spec: { grace: '3' } }, 'time: missing unit in duration "3"'],
     [{ spec: { grace: '1h2x' } }, 'time: unknown unit "x" in duration "1h2x"'],
