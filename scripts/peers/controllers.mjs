@@ -8,8 +8,36 @@ const manager = programPath({
 });
 const scheduler = programPath({ variable: 'KUBE_SCHEDULER', name: 'kube-scheduler' });
 
+/** Whether kube-controller-manager is installed. */
+export const haveManager = manager !== undefined;
 /** Whether both programs are installed. */
-export const haveControllers = manager !== undefined && scheduler !== undefined;
+export const haveControllers = haveManager && scheduler !== undefined;
+
+/** Starts kube-controller-manager with a server's credentials and additional flags. */
+export function startManager(server, { flags = [] } = {}) {
+  const at = (name) => join(server.directory, name);
+  const signing = [
+    `--service-account-private-key-file=${at('sa.key')}`,
+    `--root-ca-file=${at('ca.crt')}`,
+    `--cluster-signing-cert-file=${at('ca.crt')}`,
+    `--cluster-signing-key-file=${at('ca.key')}`,
+    '--use-service-account-credentials=true',
+    // A controller of one vendor's build only, for which other servers have no role.
+    '--controllers=*,-service-ca-certificate-publisher-controller',
+  ];
+  const args = [...commonFlags(server), ...signing, ...flags];
+  return startProgram({ command: manager, args, log: at('manager.log') });
+}
+
+function commonFlags({ kubeconfig }) {
+  return [
+    `--kubeconfig=${kubeconfig}`,
+    `--authentication-kubeconfig=${kubeconfig}`,
+    `--authorization-kubeconfig=${kubeconfig}`,
+    '--bind-address=127.0.0.1',
+    '--secure-port=0',
+  ];
+}
 
 /**
  * Starts both programs with a server's credentials.
@@ -21,28 +49,12 @@ export const haveControllers = manager !== undefined && scheduler !== undefined;
  */
 export function startControllers(server, { flags = [], election = 'on' } = {}) {
   const at = (name) => join(server.directory, name);
-  const common = [
-    `--kubeconfig=${server.kubeconfig}`,
-    `--authentication-kubeconfig=${server.kubeconfig}`,
-    `--authorization-kubeconfig=${server.kubeconfig}`,
-    '--bind-address=127.0.0.1',
-    '--secure-port=0',
-    `--leader-elect=${election === 'on'}`,
-  ];
-  const signing = [
-    `--service-account-private-key-file=${at('sa.key')}`,
-    `--root-ca-file=${at('ca.crt')}`,
-    `--cluster-signing-cert-file=${at('ca.crt')}`,
-    `--cluster-signing-key-file=${at('ca.key')}`,
-    '--use-service-account-credentials=true',
-    // A controller of one vendor's build only, for which other servers have no role.
-    '--controllers=*,-service-ca-certificate-publisher-controller',
-  ];
   const logs = { manager: at('manager.log'), scheduler: at('scheduler.log') };
-  const args = [...common, ...signing, ...flags];
+  const elected = `--leader-elect=${election === 'on'}`;
+  const args = [...commonFlags(server), elected];
   const programs = [
-    startProgram({ command: manager, args, log: logs.manager }),
-    startProgram({ command: scheduler, args: common, log: logs.scheduler }),
+    startManager(server, { flags: [elected, ...flags] }),
+    startProgram({ command: scheduler, args, log: logs.scheduler }),
   ];
   const stop = async () => {
     for (const program of programs) await program.stop();

@@ -125,7 +125,9 @@ function writeCredentials(directory) {
   const proxyKeys = ['-newkey', 'rsa:2048', '-nodes', '-keyout', at('proxy.key')];
   openssl('req', ...proxyKeys, '-out', at('proxy.csr'), '-subj', '/CN=front-proxy-client');
   openssl('x509', '-req', '-in', at('proxy.csr'), ...signer, '-out', at('proxy.crt'));
-  writeFileSync(at('tokens.csv'), `${token},admin,admin,"system:masters"\n`);
+  // The suite of kubectl's commands has a token of its own.
+  const tokens = [token, 'admin-token'].map((line) => `${line},admin,admin,"system:masters"\n`);
+  writeFileSync(at('tokens.csv'), tokens.join(''));
 }
 
 function commonFlags({ directory, port, flags }) {
