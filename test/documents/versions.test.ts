@@ -215,16 +215,15 @@ describe('VER-1: --runtime-config', () => {
     });
   });
 
-  test.each([
-    '/v1/configmaps',
-    'v1/configmaps',
-    'api/v1/configmaps',
-  ])('VER-1: %s names a resource of the core group', async (key) => {
-    await within(`api/all=false,${key}`, async (server) => {
-      expect((await server.get('/api/v1/configmaps')).status).toBe(200);
-      expect((await server.get('/api/v1/secrets')).status).toBe(404);
-    });
-  });
+  test.each(['/v1/configmaps', 'v1/configmaps', 'api/v1/configmaps'])(
+    'VER-1: %s names a resource of the core group',
+    async (key) => {
+      await within(`api/all=false,${key}`, async (server) => {
+        expect((await server.get('/api/v1/configmaps')).status).toBe(200);
+        expect((await server.get('/api/v1/secrets')).status).toBe(404);
+      });
+    },
+  );
 
   test('VER-1: the server becomes ready without the core group', async () => {
     const without = { dialect: 'kubernetes', runtimeConfig: runtimeConfig('v1=false') } as const;
