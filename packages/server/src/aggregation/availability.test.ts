@@ -63,7 +63,8 @@ function availabilityOf(
   const change = (status: JsonObject) => {
     object = { ...object, status } as ApiObject;
   };
-  return { look, unavailable, probes, clock, condition, change };
+  const status = () => object['status'];
+  return { look, unavailable, probes, clock, condition, change, status };
 }
 
 function service(spec: JsonObject): ApiObject {
@@ -209,4 +210,13 @@ test('ADM-4: a local APIService is always available', async () => {
     message: 'Local APIServices are always available',
   });
   expect(probes).toEqual([]);
+});
+
+test('a changed condition keeps its place among others', async () => {
+  const { look, change, status } = availabilityOf();
+  const lastTransitionTime = '2020-01-01T00:00:00Z';
+  const other = { type: 'Other', status: 'True', lastTransitionTime };
+  change({ conditions: [{ type: 'Available', status: 'False', lastTransitionTime }, other] });
+  await look();
+  expect(status()).toMatchObject({ conditions: [{ type: 'Available', status: 'True' }, other] });
 });

@@ -269,7 +269,9 @@ function withCondition(current: ApiObject, verdict: Verdict, now: string): ApiOb
   const lastTransitionTime = since ?? now;
   const condition = { type: availableCondition, status, lastTransitionTime, reason, message };
   const conditions = conditionsOf(current);
-  const others = conditions.filter((existing) => existing['type'] !== availableCondition);
-  if (before !== undefined && jsonEqual(before, condition)) return current;
-  return { ...current, status: { conditions: [...others, condition] } };
+  if (before === undefined)
+    return { ...current, status: { conditions: [...conditions, condition] } };
+  if (jsonEqual(before, condition)) return current;
+  const changed = conditions.map((existing) => (existing === before ? condition : existing));
+  return { ...current, status: { conditions: changed } };
 }
