@@ -94,7 +94,8 @@ describe('constants', () => {
     ['x in [dyn(null), dyn(1.5)]', 1],
     ['x in []', 0],
     ['1 / 0 in []', 0],
-    ["x in [dyn('a'), dyn([1])]", 4],
+    ["x in [dyn('a'), dyn([1])]", 3],
+    ['[x] == ["a"]', 12],
     ["['a', 'b'].size() == 2", 2],
     ['[x].size() == 1', 13],
     ["{'a': [1], 'b': [2]}.size() == 2", 2],
@@ -102,6 +103,23 @@ describe('constants', () => {
     ['int(string(1)) == 1', 1],
     ["dyn('a') == type('a')", 1],
   ])('%s costs %i', (source, cost) => {
+    expect(costOf(source)).toBe(cost);
+  });
+
+  test.each([
+    ['[x].all(y, y == x)', 11 + 3 + 3 + 1],
+    ['[x, x].all(y, y != x)', 12 + 3 + 3 + 2 + 1],
+    ['[x].exists(y, y == x)', 11 + 4 + 3 + 1],
+    ['[x, x].exists(y, y == x)', 12 + 4 + 3 + 3 + 1],
+    ['[x].exists_one(y, y == x)', 11 + 3 + 2 + 2],
+    ['[x].map(y, y).size() == 1', 11 + 12 + 1 + 1 + 2],
+    ['[x].map(y, true, y).size() == 1', 11 + 12 + 1 + 1 + 2],
+    ['[x].filter(y, y == x).size() == 1', 11 + 3 + 13 + 1 + 2],
+    ['[x].filter(y, false).size() == 0', 11 + 1 + 2],
+    ["{'a': 1}.all(k, k == 'a')", 3 + 2 + 1],
+    ['[x].map(y, y) == [x]', 11 + 12 + 1 + 1 + 1 + 11],
+    ['x in [x, x]', 13 + 2],
+  ])('the macro %s costs %i', (source, cost) => {
     expect(costOf(source)).toBe(cost);
   });
 
@@ -118,6 +136,7 @@ describe('constants', () => {
     expect(run('x in [1, 2] && !(x in [3u]) && x in [1u]', { x: 1 })).toBe(true);
     expect(run('x in [1.0] && !(x in [1.5])', { x: 1n })).toBe(true);
     expect(run('x in [5.5] && !(x in [5])', { x: 5.5 })).toBe(true);
+    expect(run("!(double('NaN') in [double('NaN')]) && !(x in ['a'])", { x: 'abc' })).toBe(true);
     expect(run("x in [null] && !(x in ['null'])", { x: null })).toBe(true);
   });
 });

@@ -70,24 +70,43 @@ export class Constants {
    * The items to search in `x in [...]` with constant items of primitive types. Undefined for other
    * calls.
    */
-  searched({ name, args: [, list] }: CallExpr): ReadonlySet<string> | undefined {
+  searched({ name, args: [, list] }: CallExpr): ConstantItems | undefined {
     if (name !== '@in' || list?.kind !== 'list') return undefined;
     const value = this.valueOf(list);
-    if (!(value instanceof List)) return undefined;
-    const texts = new Set<string>();
-    for (const item of value.items) {
-      const text = searchKey(item);
-      if (text === undefined) return undefined;
-      texts.add(text);
-    }
-    return texts;
+    return value instanceof List ? itemsOf(value) : undefined;
   }
 }
 
+/** The items of a constant list. */
+interface ConstantItems {
+  readonly size: number;
+  /** Whether an item equals the value, in a time that depends on the items alone. */
+  has(value: Value): boolean;
+}
+
+function itemsOf({ items }: List): ConstantItems | undefined {
+  const keys = new Set<string>();
+  let lengthMax = 0;
+  for (const item of items) {
+    const key = primitiveKey(item);
+    if (key === undefined) return undefined;
+    keys.add(key);
+    lengthMax = Math.max(lengthMax, key.length);
+  }
+  const has = (value: Value) => {
+    // A long text would take long to hash.
+    if (typeof value === 'string' && value.length > lengthMax) return false;
+    const key = primitiveKey(value);
+    return key !== undefined && keys.has(key);
+  };
+  return { size: keys.size, has };
+}
+
 /** A text that is the same for equal values of primitive types; undefined for other types. */
-export function searchKey(value: Value): string | undefined {
+function primitiveKey(value: Value): string | undefined {
   if (value === null) return 'null';
-  return mapKey(value) ?? (typeof value === 'number' ? `d${value}` : undefined);
+  const isNumber = typeof value === 'number' && !Number.isNaN(value);
+  return mapKey(value) ?? (isNumber ? `d${value}` : undefined);
 }
 
 function literalValue(value: Literal): Value {

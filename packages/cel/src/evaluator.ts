@@ -1,5 +1,5 @@
 import type { Checked } from './checker.ts';
-import { Constants, constant, searchKey } from './constants.ts';
+import { Constants, constant } from './constants.ts';
 import {
   type Compiles,
   type Frame,
@@ -455,7 +455,7 @@ class Compiler implements Compiles {
     if (searched === undefined || item === undefined) return undefined;
     // Without items, not even the operand is evaluated.
     if (searched.size === 0) return constant(this.#constants.keep(expr, false));
-    return (frame) => searched.has(searchKey(item(frame)) ?? '');
+    return (frame) => searched.has(item(frame));
   }
 
   /** A call of a function with compiled arguments. */

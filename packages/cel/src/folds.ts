@@ -88,8 +88,8 @@ export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly str
   const range = compiler.compile(expr.range, scope);
   const filter = expr.filter === undefined ? undefined : compiler.compile(expr.filter, inner);
   const body = compiler.compile(expr.body, inner);
-  const { start, takesFailures } = foldOf(expr.name);
-  const at = { slot: scope.length, variables: expr.variables.length };
+  const { start, takesFailures, costs } = foldOf(expr.name);
+  const at = { slot: scope.length, variables: expr.variables.length, costs };
   return (frame) => {
     const elements = range(frame);
     const fold = start(frame);
@@ -97,6 +97,7 @@ export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly str
       if (filter !== undefined && !isTrue(filter(frame))) return undefined;
       return fold.take(first, takesFailures ? outcome(body, frame) : body(frame));
     });
+    frame.spend(costs.result);
     return runInOnePiece(fold.result());
   };
 }
@@ -109,7 +110,7 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
   // A short body needs no generator for each element.
   const step = compiler.isDivided(expr.body) ? undefined : compiler.compile(expr.body, inner);
   const body = compiler.work(expr.body, inner);
-  const { start, takesFailures } = foldOf(expr.name);
+  const { start, takesFailures, costs } = foldOf(expr.name);
   const slot = scope.length;
   const inPiece = takesFailures ? outcome : (run: Step, frame: Frame) => run(frame);
   const inSteps = takesFailures ? outcomeSteps : (run: Work, frame: SteppedFrame) => run(frame);
@@ -121,7 +122,7 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
     // An iterator of pairs would cost more than most bodies.
     for (let index = 0; index < keys.length; index += 1) {
       if (frame.isStepOver()) yield;
-      frame.spend(1);
+      spendOnItem(frame, costs);
       const key = keys[index] ?? null;
       const isIndexed = variables === 2 && elements instanceof List;
       const first = isIndexed ? BigInt(index) : key;
@@ -129,8 +130,11 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
       if (variables === 2) frame.slots[slot + 1] = memberOf(elements, key);
       if (filter !== undefined && !isTrue(yield* filter(frame))) continue;
       const result = step === undefined ? yield* inSteps(body, frame) : inPiece(step, frame);
-      if (fold.take(first, result) === 'stop') break;
+      if (fold.take(first, result) !== 'stop') continue;
+      if (index + 1 < keys.length) frame.spend(costs.condition);
+      break;
     }
+    frame.spend(costs.result);
     return yield* fold.result();
   };
 }
@@ -138,29 +142,46 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
 /** Sets the variables to each element in turn, until the visitor stops the walk. */
 function walk(
   range: Value,
-  at: { readonly frame: Frame; readonly slot: number; readonly variables: number },
+  at: {
+    readonly frame: Frame;
+    readonly slot: number;
+    readonly variables: number;
+    readonly costs: FoldCosts;
+  },
   visit: (first: Value) => 'stop' | undefined,
 ): void {
-  const { frame, slot, variables } = at;
+  const { frame, slot, variables, costs } = at;
   const step = (first: Value, second: Value | undefined) => {
-    frame.spend(1);
+    spendOnItem(frame, costs);
     frame.slots[slot] = first;
     if (second !== undefined) frame.slots[slot + 1] = second;
     return visit(first);
   };
+  let left = sizeOf(range);
+  const isStopped = (outcome: 'stop' | undefined) => {
+    if (outcome === undefined) return false;
+    if (left > 0) frame.spend(costs.condition);
+    return true;
+  };
   if (range instanceof List) {
     let index = 0n;
     for (const item of range.items) {
-      const stop = variables === 1 ? step(item, undefined) : step(index, item);
-      if (stop !== undefined) return;
+      left -= 1;
+      if (isStopped(variables === 1 ? step(item, undefined) : step(index, item))) return;
       index += 1n;
     }
     return;
   }
   if (!isMapValue(range)) throw noSuchOverload();
   for (const key of range.keys()) {
-    if (step(key, variables === 1 ? undefined : range.get(key)) !== undefined) return;
+    left -= 1;
+    if (isStopped(step(key, variables === 1 ? undefined : range.get(key)))) return;
   }
+}
+
+function sizeOf(range: Value): number {
+  if (range instanceof List) return range.items.length;
+  return isMapValue(range) ? range.size : 0;
 }
 
 /** The items of a list, or the keys of a map. */
@@ -188,33 +209,60 @@ function* atOnce(value: Value): Generator<void, Value> {
   return value;
 }
 
+/** What cel-go charges for the comprehension that a macro stands for, besides its operands. */
+interface FoldCosts {
+  /** The condition under which the walk continues, evaluated before each element. */
+  readonly condition: number;
+  /** The accumulation of each element. */
+  readonly step: number;
+  readonly result: number;
+}
+
+/** Charges for an element; free ones count as work, so that a long walk of them ends. */
+function spendOnItem(frame: Frame, { condition, step }: FoldCosts): void {
+  const cost = condition + step;
+  if (cost === 0) frame.work(1);
+  else frame.spend(cost);
+}
+
+/** The accumulation of an element that a macro keeps: `result + 1` and `result + [item]`. */
+const keptCosts = { counted: 2, item: 13, body: 12 };
+
 interface FoldKind {
   /** Whether a failure of the body is a result like others. */
   readonly takesFailures: boolean;
+  readonly costs: FoldCosts;
   start(frame: Frame): Fold;
 }
 
-function foldOf(name: FoldName): FoldKind {
-  switch (name) {
-    case 'all':
-      return { takesFailures: true, start: () => quantifier({ decides: false }) };
-    case 'exists':
-      return { takesFailures: true, start: () => quantifier({ decides: true }) };
-    case 'exists_one':
-      return { takesFailures: false, start: existsOne };
-    case 'filter':
-      return { takesFailures: false, start: filtered };
-    case 'sortBy':
-      return { takesFailures: false, start: sortedBy };
-    case 'map':
-    case 'transformList':
-      return { takesFailures: false, start: transformed };
-    case 'transformMap':
-      return { takesFailures: false, start: transformedMap };
-    case 'transformMapEntry':
-      return { takesFailures: false, start: transformedEntries };
-  }
-}
+const keeping: FoldCosts = { condition: 0, step: 0, result: 1 };
+const transforming: FoldCosts = { condition: 0, step: 1, result: 0 };
+
+const foldKinds: Readonly<Record<FoldName, FoldKind>> = {
+  all: {
+    takesFailures: true,
+    costs: { condition: 2, step: 1, result: 1 },
+    start: () => quantifier({ decides: false }),
+  },
+  exists: {
+    takesFailures: true,
+    costs: { condition: 3, step: 1, result: 1 },
+    start: () => quantifier({ decides: true }),
+  },
+  exists_one: {
+    takesFailures: false,
+    costs: { condition: 0, step: 0, result: 2 },
+    start: existsOne,
+  },
+  filter: { takesFailures: false, costs: keeping, start: filtered },
+  map: { takesFailures: false, costs: keeping, start: transformed },
+  transformList: { takesFailures: false, costs: keeping, start: transformed },
+  sortBy: { takesFailures: false, costs: transforming, start: sortedBy },
+  transformMap: { takesFailures: false, costs: transforming, start: transformedMap },
+  transformMapEntry: { takesFailures: false, costs: transforming, start: transformedEntries },
+};
+
+const foldOf = (name: FoldName): FoldKind => foldKinds[name];
 
 /** A failure of one element does not matter if another one decides. */
 function quantifier({ decides }: { readonly decides: boolean }): Fold {
@@ -249,32 +297,37 @@ function thrown(result: Value | CelError): Value {
   return result;
 }
 
-function existsOne(): Fold {
+function existsOne(frame: Frame): Fold {
   let count = 0;
   return {
     take(_, result) {
-      if (isTrue(result)) count += 1;
+      if (!isTrue(result)) return undefined;
+      frame.spend(keptCosts.counted);
+      count += 1;
       return undefined;
     },
     result: () => atOnce(count === 1),
   };
 }
 
-function filtered(): Fold {
+function filtered(frame: Frame): Fold {
   const items: Value[] = [];
   return {
     take(first, result) {
-      if (isTrue(result)) items.push(first);
+      if (!isTrue(result)) return undefined;
+      frame.spend(keptCosts.item);
+      items.push(first);
       return undefined;
     },
     result: () => atOnce(new List(items)),
   };
 }
 
-function transformed(): Fold {
+function transformed(frame: Frame): Fold {
   const items: Value[] = [];
   return {
     take(_, result) {
+      frame.spend(keptCosts.body);
       items.push(thrown(result));
       return undefined;
     },

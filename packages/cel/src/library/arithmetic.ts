@@ -11,6 +11,7 @@ import {
   CelError,
   compare,
   Duration,
+  isMapValue,
   isScalar,
   itemKey,
   List,
@@ -57,6 +58,9 @@ export const sizeCost = (...sizes: number[]) => {
   for (const size of sizes) cost += size;
   return Math.ceil(cost * 0.1);
 };
+
+/** The cost of a call by the sizes of its operands, beyond the 1 that every call costs. */
+const callCost = (...sizes: number[]) => sizeCost(...sizes) - 1;
 
 /** Items that are copied in the time of one elementary step. */
 const copiedPerStep = 16;
@@ -154,14 +158,14 @@ const arithmetic: Library = [
   [
     '_+_(string, string): string',
     ([left, right], { spend }) => {
-      spend(sizeCost(asText(left).length, asText(right).length));
+      spend(callCost(asText(left).length, asText(right).length));
       return asText(left) + asText(right);
     },
   ],
   [
     '_+_(bytes, bytes): bytes',
     ([left, right], { spend }) => {
-      spend(sizeCost(asBytes(left).length, asBytes(right).length));
+      spend(callCost(asBytes(left).length, asBytes(right).length));
       return new Uint8Array(Buffer.concat([asBytes(left), asBytes(right)]));
     },
   ],
@@ -244,14 +248,16 @@ const comparisons: Library = orders.flatMap(([name, holds]) =>
   }),
 );
 
-function extent(value: Value | undefined): number {
+/** The size of a text, list, or map; 1 for other values. */
+function extent(value: Value): number {
   if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
-  return value instanceof List ? value.items.length : 0;
+  if (value instanceof List) return value.items.length;
+  return isMapValue(value) ? value.size : 1;
 }
 
 function spendEqual(left: Value, right: Value, context: CallContext): void {
   const size = Math.min(extent(left), extent(right));
-  context.spend(sizeCost(size));
+  context.spend(callCost(size));
   if (size > countedMin && typeof left === 'string') context.work(Math.ceil(size / 1000));
 }
 
@@ -297,7 +303,8 @@ function memberAt([map, key = null]: readonly Value[]): Value {
 
 const isIn = divided(function* ([item = null, list], context) {
   const { items } = asList(list);
-  context.spend(items.length);
+  // The cost of a call, which is already spent, is part of the size.
+  context.spend(items.length - 1);
   const key = mapKey(item);
   for (const candidate of items) {
     context.work(1);
