@@ -93,7 +93,7 @@ export const open = async (): Promise<Store> => (await loadMemoryStore()).create
 loadMemoryStore(1);
 `;
   writeFileSync(join(folder, 'consumer.ts'), file);
-  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const tsc = join(root, 'node_modules', 'typescript-native', 'bin', 'tsc');
   const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023'];
   const args = [tsc, ...flags, '--types', 'node', 'consumer.ts'];
   const printed = await run(process.execPath, args).catch(
