@@ -33,20 +33,34 @@ async function run(program: string, args: readonly string[], cwd = folder): Prom
   return (await execute(program, [...args], { cwd, encoding: 'utf8' })).stdout;
 }
 
-/** The contents of the tarball that npm would create for a built package. */
-const contentsOf = async (name: string): Promise<string[]> => {
-  const pack = ['pack', '--dry-run', '--json', '--ignore-scripts'];
-  const [{ files }] = JSON.parse(await run('npm', pack, join(root, 'packages', name)));
-  return files.map(({ path }: { path: string }) => path);
-};
+/** The contents of the tarballs that npm would create for the built packages, by name. */
+const contents = new Map<string, readonly string[]>();
+
+async function readContents(): Promise<void> {
+  const workspaces = packed.map((name) => `--workspace=packages/${name}`);
+  const pack = ['pack', '--dry-run', '--json', '--ignore-scripts', ...workspaces];
+  const tarballs: readonly {
+    readonly name: string;
+    readonly files: readonly { readonly path: string }[];
+  }[] = JSON.parse(await run('npm', pack, root));
+  for (const { name, files } of tarballs) {
+    contents.set(
+      name.replace('@wheelhouse/', ''),
+      files.map(({ path }) => path),
+    );
+  }
+}
+
+const contentsOf = (name: string): readonly string[] => contents.get(name) ?? [];
 
 beforeAll(async () => {
   // `npm test` has already checked the types of the sources.
   const script = join(root, 'scripts', 'build-packages.mjs');
   await run(process.execPath, [script, '--checked', ...packed]);
+  await readContents();
   mkdirSync(join(modules, '@wheelhouse'), { recursive: true });
   for (const name of packed) {
-    for (const path of await contentsOf(name)) {
+    for (const path of contentsOf(name)) {
       const to = join(modules, '@wheelhouse', name, path);
       mkdirSync(dirname(to), { recursive: true });
       cpSync(join(root, 'packages', name, path), to);
@@ -68,10 +82,10 @@ afterAll(() => {
 });
 
 describe.each(packed)('the package %s', (name) => {
-  test('has only code, declarations, a README, and the license', async () => {
+  test('has only code, declarations, a README, and the license', () => {
     const files = readdirSync(join(modules, '@wheelhouse', name));
     expect(files.sort()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json']);
-    const inside = await contentsOf(name);
+    const inside = contentsOf(name);
     expect(inside).toEqual(expect.arrayContaining(['dist/index.js', 'dist/index.d.ts']));
     expect(inside.filter((path) => /\.test\.|\.map$|(?<!\.d)\.ts$/.test(path))).toEqual([]);
   });
