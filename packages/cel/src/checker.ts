@@ -297,8 +297,9 @@ class Checker {
     this.overloads.set(expr, matching);
     let result: Type | undefined;
     for (const overload of overloads) {
-      if (overload.isMember !== isMember || overload.params.length !== argumentTypes.length)
-        continue;
+      const { isRunTimeOnly, params: declared } = overload;
+      if (overload.isMember !== isMember || declared.length !== argumentTypes.length) continue;
+      if (isRunTimeOnly) continue;
       const bindings = this.#substitution;
       const { size } = bindings;
       const { params, result: type } = this.#instance(overload);
@@ -410,9 +411,11 @@ class Checker {
     const firstType = second === undefined && isList ? value : key;
     let inner: Scope = { name: first, type: firstType, outer: scope };
     if (second !== undefined) inner = { name: second, type: value, outer: inner };
-    if (expr.filter !== undefined) this.#mustBeBool(expr, this.typeOf(expr.filter, inner));
+    const filter = expr.filter === undefined ? boolType : this.typeOf(expr.filter, inner);
     const body = this.typeOf(expr.body, inner);
-    return this.#foldResult(expr, { body, range, firstType, key });
+    const result = this.#foldResult(expr, { body, range, firstType, key });
+    this.#mustBeBool(expr, filter, result);
+    return result;
   }
 
   #elements(range: Type, expr: FoldExpr): [Type, Type] {
@@ -434,10 +437,12 @@ class Checker {
     }
   }
 
-  #mustBeBool(expr: FoldExpr, type: Type): void {
+  /** Validates the condition of a fold, which chooses between two results of the same type. */
+  #mustBeBool(expr: FoldExpr, type: Type, result: Type): void {
     if (isAssignable(type, boolType, this.#substitution)) return;
-    const shown = `${this.#show(type)}, dyn, dyn`;
-    this.#error(expr.at, `found no matching overload for '_?_:_' applied to '(${shown})'`);
+    const [condition, branch] = [this.#show(type), this.#show(result)];
+    const shown = `(${condition}, ${branch}, ${branch})`;
+    this.#error(expr.at, `found no matching overload for '_?_:_' applied to '${shown}'`);
   }
 
   #foldResult(
@@ -449,11 +454,11 @@ class Checker {
       case 'all':
       case 'exists':
       case 'exists_one':
-        if (expr.name === 'exists_one') this.#mustBeBool(expr, body);
+        if (expr.name === 'exists_one') this.#mustBeBool(expr, body, intType);
         else this.#mustAllBeBool([expr.body]);
         return boolType;
       case 'filter':
-        this.#mustBeBool(expr, body);
+        this.#mustBeBool(expr, body, listType(firstType));
         return listType(firstType);
       case 'sortBy':
         return range.name === 'list' ? range : listType(dynType);

@@ -17,6 +17,7 @@ describe('true expressions', () => {
     '0x10 == 16 && 1e3 == 1000.0 && 18446744073709551615u > 0u',
     'dyn(1) == dyn(1u) && dyn(1) == dyn(1.0) && 1 < 1.5 && 2u > 1',
     '[1, 2] + [3] == [1, 2, 3] && 2 in [1, 2] && [1, 2, 3][1] == 2',
+    '[1, 2][dyn(1)] == 2 && [1, 2][dyn(1.0)] == 2 && [1, 2][dyn(1u)] == 2',
     "{'a': 1}.a == 1 && has({'a': 1}.a) && !has({'a': 1}.b) && 'a' in {'a': 1}",
     'true || 1 / 0 > 0',
     '!(1 / 0 > 0 && false)',
@@ -34,6 +35,7 @@ describe('true expressions', () => {
     '[3, 1, 2].sort() == [1, 2, 3] && [1, 2].sum() == 3 && [[1], [2]].flatten() == [1, 2]',
     'sets.contains([1, 2], [2]) && !sets.intersects([1], [2]) && sets.equivalent([1, 1], [1])',
     "quantity('1Gi').isGreaterThan(quantity('1G')) && quantity('0.5').compareTo(quantity('500m')) == 0",
+    "sign(quantity('-1')) == -1 && quantity('2').sign() == 1",
     "ip('::1').isLoopback() && ip('10.0.0.1').family() == 4",
     "cidr('10.0.0.0/8').containsIP('10.1.2.3') && !isCIDR('10.0.0.0/33')",
     "url('https://[::1]:80/a?b=c').getPort() == '80' && !isURL('../x')",
@@ -65,6 +67,7 @@ describe('failing expressions', () => {
     ['dyn(5).matches("a")', /^no such overload: matches$/],
     ['dyn(5).charAt(0)', 'no such overload: charAt(int, int)'],
     ['dyn(5).contains("a")', /^no such overload$/],
+    ["[1][dyn('a')]", "unsupported index type 'string' in list"],
     ['dyn(5)["a"]', 'no such key: a'],
     ['dyn("a")[0]', 'no such key: 0'],
     ["quantity('10Mm')", "unable to parse quantity's suffix"],
@@ -144,6 +147,14 @@ describe('constants', () => {
 describe('invalid expressions', () => {
   test.each([
     ['x == 1', "1:1: undeclared reference to 'x' (in container '')"],
+    ['[1].filter(x, x)', "overload for '_?_:_' applied to '(int, list(int), list(int))'"],
+    ["[1].map(x, x, 'a')", "overload for '_?_:_' applied to '(int, list(string), list(string))'"],
+    ['[1].exists_one(x, x)', "overload for '_?_:_' applied to '(int, int, int)'"],
+    [
+      "[1]['a'] == 1",
+      "1:4: found no matching overload for '_[_]' applied to '(list(int), string)'",
+    ],
+    ['[1][0u] == 1', "1:4: found no matching overload for '_[_]' applied to '(list(int), uint)'"],
     ["1 == 'a'", "1:3: found no matching overload for '_==_' applied to '(int, string)'"],
     ['true && 1', "1:9: expected type 'bool' but found 'int'"],
     ["[1].all(x, 'a')", "1:12: expected type 'bool' but found 'string'"],

@@ -53,7 +53,9 @@ const signOf = (amount: bigint) => (amount < 0n ? -1n : amount > 0n ? 1n : 0n);
 export const quantities: Library = [
   [`quantity(string): ${quantityType}`, ([text]) => parsedQuantity(asText(text))],
   ['isQuantity(string): bool', ([text]) => !('error' in parseQuantity(asText(text)))],
+  // kube-apiserver documents the method but declares the function.
   [`${quantityType}.sign(): int`, ([value]) => signOf(nano(value))],
+  [`sign(${quantityType}): int`, ([value]) => signOf(nano(value))],
   [
     `${quantityType}.isGreaterThan(${quantityType}): bool`,
     ([left, right]) => nano(left) > nano(right),

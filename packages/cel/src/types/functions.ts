@@ -72,6 +72,8 @@ export interface Overload {
   readonly result: Type;
   /** Whether the parameters or the result contain type parameters. */
   readonly isGeneric: boolean;
+  /** Whether type checking ignores it, because a parameter accepts any value at run time. */
+  readonly isRunTimeOnly: boolean;
   readonly run: Run;
   /** The same in steps; undefined for functions that are always short. */
   readonly steps?: RunSteps | undefined;
@@ -84,7 +86,8 @@ export type Functions = ReadonlyMap<string, readonly Overload[]>;
 
 /**
  * A library as a table: `string.charAt(int): string` is a member function, `size(string): int` is
- * global, and `ip.isCanonical(string): bool` is global unless `ip` is a type.
+ * global, and `ip.isCanonical(string): bool` is global unless `ip` is a type. A parameter of type
+ * `dyn` accepts only values whose type is unknown until run time.
  */
 export type Library = readonly (readonly [signature: string, run: Run | DividedRun])[];
 
@@ -130,6 +133,7 @@ function parseSignature(
       params,
       result,
       isGeneric: [...params, result].some(containsParameters),
+      isRunTimeOnly: params.some((type) => type.name === 'dyn'),
       run,
       steps: 'steps' in run ? run.steps : undefined,
       isSeldomLong: 'steps' in run && run.isSeldomLong,
