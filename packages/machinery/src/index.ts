@@ -183,7 +183,12 @@ export {
   typeInvalid,
   withField,
 } from './meta/field-error.ts';
-export { normalizePath, normalizeUrlPath, parseGoUrl } from './meta/go-url.ts';
+export {
+  normalizePath,
+  normalizeUrlPath,
+  parseGoRequestUrl,
+  parseGoUrl,
+} from './meta/go-url.ts';
 export {
   base64ErrorAt,
   canonicalBase64,

@@ -2,7 +2,7 @@ import {
   type Dialect,
   type FieldError,
   invalid,
-  parseGoUrl,
+  parseGoRequestUrl,
   required,
 } from '@wheelhouse/machinery';
 import type { Crd, CrdCondition } from '../custom/definition.ts';
@@ -28,8 +28,7 @@ function approvalOf(crd: Crd, annotation: string): Approval {
   const text = crd.metadata.annotations?.[annotation] ?? '';
   if (text === '') return 'missing';
   if (text.startsWith('unapproved')) return 'bypassed';
-  // Parsed like a request target, which has no fragment.
-  const url = parseGoUrl(text.replaceAll('#', '%23'));
+  const url = parseGoRequestUrl(text);
   return typeof url !== 'string' && url.scheme !== '' && url.host !== '' ? 'approved' : 'invalid';
 }
 

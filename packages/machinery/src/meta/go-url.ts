@@ -17,12 +17,26 @@ export interface GoUrl {
  */
 export function parseGoUrl(text: string): GoUrl | string {
   const hash = text.indexOf('#');
-  const [location, fragment] = hash < 0 ? [text, ''] : [text.slice(0, hash), text.slice(hash + 1)];
+  if (hash < 0) return parseLocation(text, 'reference');
+  const url = parseLocation(text.slice(0, hash), 'reference');
+  return typeof url === 'string' ? url : { ...url, fragment: text.slice(hash + 1) };
+}
+
+/**
+ * Parses an absolute URL or an absolute path as a request line contains it, which has no fragment:
+ * a `#` is part of the URL. Returns Go's error text if it is malformed.
+ */
+export function parseGoRequestUrl(text: string): GoUrl | string {
+  return parseLocation(text, 'request');
+}
+
+function parseLocation(location: string, form: 'reference' | 'request'): GoUrl | string {
   const wrong = (why: string) => `parse ${showValue(location)}: ${why}`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: Go rejects them
   if (/[\u0000-\u001f\u007f]/.test(location)) {
     return wrong('net/url: invalid control character in URL');
   }
+  if (location === '' && form === 'request') return wrong('empty url');
   if (location.startsWith(':')) return wrong('missing protocol scheme');
   const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(location)?.[1] ?? '';
   const rest = scheme === '' ? location : location.slice(scheme.length + 1);
@@ -34,16 +48,19 @@ export function parseGoUrl(text: string): GoUrl | string {
     host: '',
     path: '',
     query,
-    fragment,
+    fragment: '',
   };
+  if (location === '*') return { ...bare, path: '*' };
   if (!before.startsWith('/')) {
     if (scheme !== '') return bare;
+    if (form === 'request') return wrong('invalid URI for request');
     const [segment = ''] = before.split('/', 1);
     if (segment.includes(':')) return wrong('first path segment in URL cannot contain colon');
     const why = escapeProblem(before);
     return why === undefined ? { ...bare, path: before } : wrong(why);
   }
-  const hasAuthority = before.startsWith('//') && (scheme !== '' || !before.startsWith('///'));
+  const mayHaveAuthority = scheme !== '' || (form === 'reference' && !before.startsWith('///'));
+  const hasAuthority = before.startsWith('//') && mayHaveAuthority;
   const slash = before.indexOf('/', 2);
   const authority = !hasAuthority ? '' : slash < 0 ? before.slice(2) : before.slice(2, slash);
   const path = !hasAuthority ? before : slash < 0 ? '' : before.slice(slash);
@@ -94,10 +111,35 @@ function hostProblem(host: string): string | undefined {
   const colon = host.startsWith('[') ? closing + 1 : host.lastIndexOf(':');
   const port = colon < 0 ? '' : host.slice(colon);
   if (!/^(:\d*)?$/.test(port)) return `invalid port ${showValue(port)} after host`;
-  const odd = /[\s\\^`{|}]/.exec(host)?.[0];
-  if (odd !== undefined) return `invalid character ${showValue(odd)} in host name`;
-  return escapeProblem(host);
+  const zone = host.startsWith('[') ? host.indexOf('%25') : -1;
+  if (zone < 0 || zone > closing) return hostTextProblem(host, 'name');
+  return (
+    hostTextProblem(host.slice(0, zone), 'name') ??
+    hostTextProblem(host.slice(zone, closing), 'zone') ??
+    hostTextProblem(host.slice(closing), 'name')
+  );
 }
+
+/**
+ * Validates the characters and escapes of a host. The escapes of a name stand for characters beyond
+ * ASCII, those of a zone for the characters that a host contains, or a space.
+ */
+function hostTextProblem(text: string, part: 'name' | 'zone'): string | undefined {
+  for (const { 0: odd, index } of text.matchAll(/[^\w.~!$&'()*+,;=:[\]<>"\u0080-\u{10ffff}-]/gu)) {
+    if (odd !== '%') return `invalid character ${showValue(odd)} in host name`;
+    const triplet = text.slice(index, index + 3);
+    const code = /^%[0-9a-f]{2}$/i.test(triplet)
+      ? Number.parseInt(triplet.slice(1), 16)
+      : undefined;
+    const isZoneText = code !== undefined && /[\w .~!$&'()*+,;=:[\]<>"-]/.test(byteText(code));
+    const isValid =
+      triplet === '%25' || (code !== undefined && (part === 'zone' ? isZoneText : code >= 0x80));
+    if (!isValid) return `invalid URL escape ${showValue(triplet)}`;
+  }
+  return undefined;
+}
+
+const byteText = (code: number): string => String.fromCharCode(code);
 
 /** Go's message for invalid user info has no details. */
 function userProblem(user: string): string | undefined {

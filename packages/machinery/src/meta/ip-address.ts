@@ -30,13 +30,13 @@ function v4Bits(text: string): bigint | undefined {
 }
 
 function v6Bits(text: string): bigint | undefined {
-  if (!isIPv6(text) || text.includes('%')) return undefined;
   const dotted = /^(.*:)([\d.]+)$/.exec(text);
   const low = text.includes('.') ? v4Bits(dotted?.[2] ?? '') : undefined;
   const plain =
     low === undefined
       ? text
       : `${dotted?.[1]}${(low >> 16n).toString(16)}:${(low & 0xffffn).toString(16)}`;
+  if (!isIPv6(plain) || plain.includes('%')) return undefined;
   const [head = '', tail] = plain.split('::');
   const groups = (part: string) => (part === '' ? [] : part.split(':'));
   const [left, right] = [groups(head), groups(tail ?? '')];

@@ -1,5 +1,7 @@
 import { isIPv6 } from 'node:net';
+import { parseGoRequestUrl, parseIpAddress } from '@wheelhouse/machinery';
 import { parseGoDuration } from '../go-wording.ts';
+import { isEmailAddress } from './email-address.ts';
 
 /** Whether a string has a format. */
 export type FormatCheck = (text: string) => boolean;
@@ -22,11 +24,11 @@ const checks: Readonly<Record<string, FormatCheck>> = {
   date: isDate,
   datetime: isDateTime,
   duration: isDuration,
-  email: isEmail,
+  email: isEmailAddress,
   hexcolor: (text) => /^#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})$/.test(text),
   hostname: isHostname,
-  ipv4: (text) => text.includes('.') && isIp(text),
-  ipv6: (text) => text.includes(':') && isPlainIpv6(text),
+  ipv4: (text) => text.includes('.') && parseIpAddress(text) !== undefined,
+  ipv6: (text) => isIPv6(text) && !text.includes('%'),
   isbn: (text) => isIsbn10(text) || isIsbn13(text),
   isbn10: isIsbn10,
   isbn13: isIsbn13,
@@ -34,7 +36,7 @@ const checks: Readonly<Record<string, FormatCheck>> = {
   password: () => true,
   rgbcolor: isRgbColor,
   ssn: (text) => /^\d{3}[- ]?\d{2}[- ]?\d{4}$/.test(text) && text.length === 11,
-  uri: isRequestUri,
+  uri: (text) => typeof parseGoRequestUrl(text) !== 'string',
   uuid: (text) => uuid.test(text),
   uuid3: (text) => uuid3.test(text),
   uuid4: (text) => uuid4.test(text),
@@ -52,27 +54,12 @@ function isBase64(text: string): boolean {
   return /^[A-Za-z0-9+/]*={0,2}$/.test(text);
 }
 
-/** Whether a text is an IPv4 address; leading zeros are accepted, as in kube-apiserver. */
-function isIpv4Address(text: string): boolean {
-  const parts = text.split('.');
-  return parts.length === 4 && parts.every((part) => /^0*\d{1,3}$/.test(part) && +part < 256);
-}
-
-function isPlainIpv6(text: string): boolean {
-  return isIPv6(text) && !text.includes('%');
-}
-
-function isIp(text: string): boolean {
-  return isIpv4Address(text) || isPlainIpv6(text);
-}
-
 function isCidr(text: string): boolean {
   const slash = text.indexOf('/');
   if (slash < 0) return false;
   const [address, length] = [text.slice(0, slash), text.slice(slash + 1)];
-  if (!/^\d{1,3}$/.test(length)) return false;
-  if (isIpv4Address(address)) return Number(length) <= 32;
-  return isPlainIpv6(address) && Number(length) <= 128;
+  if (!/^\d{1,3}$/.test(length) || parseIpAddress(address) === undefined) return false;
+  return Number(length) <= (address.includes(':') ? 128 : 32);
 }
 
 function isMac(text: string): boolean {
@@ -142,38 +129,24 @@ function isDateTime(text: string): boolean {
 }
 
 const durationUnits = ['ns', 'us', 'µs', 'ms', 's', 'm', 'h', 'd', 'w', 'hr', 'wk'];
-const durationPrefixes = ['nano', 'micro', 'milli', 'sec', 'min', 'hour', 'day', 'week', 's'];
+const durationPrefixes = ['nano', 'micro', 'milli', 'sec', 'min', 'hour', 'day', 'week'];
 
 /** Whether a text is a Go duration, or contains a number and a unit in Scala's notation. */
 function isDuration(text: string): boolean {
   if (parseGoDuration(text) !== undefined) return true;
-  for (const match of text.matchAll(/(\d+)\s*([A-Za-zµ]+)/g)) {
-    const unit = (match[2] ?? '').toLowerCase();
-    if (durationUnits.includes(unit)) return true;
-    if (durationPrefixes.some((prefix) => unit.startsWith(prefix))) return true;
+  let hasUnit = false;
+  for (const [, count = '', name = ''] of text.matchAll(/(\d+)[\t\n\f\r ]*([A-Za-zµ]+)/g)) {
+    if (isBeyondInt64(count)) return false;
+    const unit = name.toLowerCase();
+    hasUnit ||= durationUnits.includes(unit);
+    hasUnit ||= durationPrefixes.some((prefix) => unit.startsWith(prefix));
   }
-  return false;
+  return hasUnit;
 }
 
-const atom = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\uffff-]+$/;
-const isDotAtom = (text: string) => text.split('.').every((part) => atom.test(part));
-
-/** Whether a text is an email address with or without a display name. */
-function isEmail(text: string): boolean {
-  const trimmed = text.trim();
-  const angle = trimmed.endsWith('>') ? trimmed.lastIndexOf('<') : -1;
-  const address = angle < 0 ? trimmed : trimmed.slice(angle + 1, -1);
-  if (angle > 0 && !isDisplayName(trimmed.slice(0, angle).trim())) return false;
-  const at = address.lastIndexOf('@');
-  if (at <= 0) return false;
-  const [local, domain] = [address.slice(0, at), address.slice(at + 1)];
-  const isLocalValid = isDotAtom(local) || /^"(?:[^"\\\r\n]|\\.)*"$/.test(local);
-  return isLocalValid && (isDotAtom(domain) || /^\[[^[\]\\\s]+\]$/.test(domain));
-}
-
-function isDisplayName(text: string): boolean {
-  if (/^"(?:[^"\\\r\n]|\\.)*"$/.test(text)) return true;
-  return text.split(/\s+/).every((word) => word === '' || isDotAtom(word));
+function isBeyondInt64(digits: string): boolean {
+  const significant = digits.replace(/^0+/, '');
+  return significant.length > 19 || BigInt(significant) >= 2n ** 63n;
 }
 
 const label = '[a-zA-Z0-9\\p{S}\\p{L}]';
@@ -186,31 +159,4 @@ function isHostname(text: string): boolean {
   if (Buffer.byteLength(text) > 255) return false;
   if (text.split('.').some((part) => Buffer.byteLength(part) > 63)) return false;
   return hostname.test(text);
-}
-
-/** Whether a text is an absolute URI or an absolute path, as in a request line. */
-function isRequestUri(text: string): boolean {
-  if (text === '' || hasControl(text)) return false;
-  if (text === '*') return true;
-  if (/%(?![0-9A-Fa-f]{2})/.test(text.split('?')[0] ?? '')) return false;
-  if (text.startsWith('/')) return true;
-  const scheme = /^[A-Za-z][A-Za-z0-9+.-]*:/.exec(text)?.[0];
-  if (scheme === undefined) return false;
-  const rest = text.slice(scheme.length);
-  return !rest.startsWith('//') || isAuthority(/^\/\/([^/?]*)/.exec(rest)?.[1] ?? '');
-}
-
-function hasControl(text: string): boolean {
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    if (code < 0x20 || code === 0x7f) return true;
-  }
-  return false;
-}
-
-function isAuthority(text: string): boolean {
-  const host = text.slice(text.lastIndexOf('@') + 1);
-  const bracketed = /^\[([^\]]*)\](?::\d*)?$/.exec(host);
-  if (bracketed !== null) return true;
-  return /^[^\s<>"[\]^`{}|\\:]*(?::\d*)?$/.test(host);
 }

@@ -54,7 +54,7 @@ function formatOfValue(value: JsonValue): string {
 }
 
 function wrongType(path: string, expected: string, actual: string): FieldError {
-  const message = `${path} in body must be of type ${expected}: ${JSON.stringify(actual)}`;
+  const message = `${path} in body must be of type ${expected}: ${showValue(actual)}`;
   return typeInvalid(fieldOf(path), actual, message);
 }
 
@@ -144,10 +144,12 @@ export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck
   });
   const scalars = new Set(allowed.filter((value) => !isStructured(value)));
   const structured = new Set(allowed.filter(isStructured).map(canonicalJson));
-  const isAllowed = (value: JsonValue) =>
-    isStructured(value)
-      ? structured.size > 0 && structured.has(canonicalJson(value))
-      : value !== null && scalars.has(value);
+  const isAllowed = (value: JsonValue) => {
+    if (isStructured(value)) return structured.size > 0 && structured.has(canonicalJson(value));
+    if (value === null) return false;
+    // A fraction is truncated before it is compared with an integer, as in kube-apiserver.
+    return scalars.has(typeof value === 'number' ? Math.trunc(value) : value) || scalars.has(value);
+  };
   return (value, path, errors) => {
     if (isAllowed(value)) return;
     errors.push(notSupported(fieldOf(path), value, names, goBadValue));
@@ -207,9 +209,10 @@ function isMultiple(value: number | bigint, factor: number): boolean {
   if (typeof value === 'bigint') return value % BigInt(factor) === 0n;
   if (Number.isSafeInteger(value)) return value % factor === 0;
   const quotient = factor < 1 ? (1 / factor) * value : value / factor;
-  const nearest = Math.round(quotient);
-  if (quotient === nearest) return true;
-  const difference = Math.abs(quotient - nearest);
-  if (nearest === 0) return difference < 1e-9 * Number.MIN_VALUE;
-  return difference / (Math.abs(quotient) + Math.abs(nearest)) < 1e-9;
+  if (Math.abs(quotient) > Number.MAX_SAFE_INTEGER) return false;
+  // Compared with the next integer towards zero, as in kube-apiserver: 0.999... is no multiple.
+  const whole = Math.trunc(quotient);
+  const difference = Math.abs(quotient - whole);
+  if (whole === 0) return difference === 0;
+  return difference / (Math.abs(quotient) + Math.abs(whole)) < 1e-9;
 }

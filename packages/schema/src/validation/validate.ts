@@ -8,6 +8,7 @@ import {
   listedMax,
   required,
   Stride,
+  showValue,
   tooMany,
   withField,
 } from '@wheelhouse/machinery';
@@ -442,7 +443,7 @@ function alternativesCheck(validation: ValueValidation): Check | undefined {
     if (checks.oneOf.length > 0) checkOne(checks.oneOf, { value, place }, result);
     if (checks.allOf.length > 0) checkAll(checks.allOf, { value, place }, result);
     if (checks.not !== undefined && isValid(run(checks.not, { value, place }, result.work))) {
-      const message = `${JSON.stringify(place.path)} must not validate the schema (not)`;
+      const message = `${showValue(place.path)} must not validate the schema (not)`;
       result.errors.push(compositeError(message));
     }
   };
@@ -480,7 +481,7 @@ function checkAny(alternatives: readonly Check[], at: At, result: Result): void 
     }
     if (best === undefined || outcome.checks > best.checks) best = outcome;
   }
-  const path = JSON.stringify(at.place.path);
+  const path = showValue(at.place.path);
   result.errors.push(compositeError(`${path} must validate at least one schema (anyOf)`));
   if (best !== undefined) mergeInto(result, best);
 }
@@ -494,7 +495,7 @@ function checkOne(alternatives: readonly Check[], at: At, result: Result): void 
   }
   const found =
     valid.length === 0 ? 'Found none valid' : `Found ${valid.length} valid alternatives`;
-  const path = JSON.stringify(at.place.path);
+  const path = showValue(at.place.path);
   result.errors.push(
     compositeError(`${path} must validate one and only one schema (oneOf). ${found}`),
   );
@@ -509,7 +510,7 @@ function checkAll(parts: readonly Check[], at: At, result: Result): void {
   for (const outcome of outcomes) mergeInto(result, outcome);
   const valid = outcomes.filter(isValid).length;
   if (valid === parts.length) return;
-  const path = JSON.stringify(at.place.path);
+  const path = showValue(at.place.path);
   const none = valid === 0 ? '. None validated' : '';
   result.errors.push(compositeError(`${path} must validate all the schemas (allOf)${none}`));
 }
