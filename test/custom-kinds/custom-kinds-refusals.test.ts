@@ -64,7 +64,9 @@ describe('defaults', () => {
     ]);
     const wrong = { apiVersion: 'v1', kind: 'A', metadata: { labels: [] } };
     const [complaint] = await complaints({ a: { ...embedded, default: wrong } });
-    expect(complaint).toContain('.default.metadata: Invalid value: {"labels":[]}: json: cannot');
+    expect(complaint).toContain(
+      '.default.metadata: Invalid value: map[string]interface {}{"labels":[]interface {}{}}: json:',
+    );
   });
 
   test('CRD-2: integers compare with integers, and fractions print as in Go', async () => {
@@ -130,7 +132,7 @@ describe('the rest of a definition', () => {
   test('CRD-1: an error shows the stored value', async () => {
     const versions = [versionOf('v1', { type: 'object' })];
     expect(await complaints({}, { versions })).toContain(
-      'status.storedVersions: Invalid value: []: must have at least one stored version',
+      'status.storedVersions: Invalid value: []string(nil): must have at least one stored version',
     );
   });
 
@@ -276,7 +278,8 @@ describe('objects', () => {
 
   test('CRD-2: a keyed list item that is not an object is refused', async () => {
     expect(causesOf(await create({ keyed: [['a', null], { k: 'b' }] }))).toContain(
-      'keyed[0]: Invalid value: ["a",null]: ' + 'must be an object for an array of list-type map',
+      'keyed[0]: Invalid value: []interface {}{"a", interface {}(nil)}: ' +
+        'must be an object for an array of list-type map',
     );
   });
 

@@ -20,6 +20,7 @@ import {
 } from '@wheelhouse/schema';
 import type { Crd, CrdVersion } from '../custom/definition.ts';
 import { crdIsEstablished } from '../custom/definition.ts';
+import { goStrings } from '../rules/checks.ts';
 import { approvalErrors } from './api-approval.ts';
 import {
   allColumnErrors,
@@ -461,14 +462,15 @@ function goName(name: string): string {
 function storedVersionErrors(crd: Crd): FieldError[] {
   const field = 'status.storedVersions';
   const stored = crd.status?.storedVersions ?? [];
-  if (stored.length === 0) return [invalid(field, [], 'must have at least one stored version')];
+  if (stored.length === 0) {
+    return [invalidGo(field, () => '[]string(nil)', 'must have at least one stored version')];
+  }
   const errors: FieldError[] = [];
-  const shown = [...stored];
   const left = new Map(stored.map((version, index) => [version, index]));
   for (const version of crd.spec.versions) {
     if (version.storage && !left.has(version.name)) {
       const detail = `must have the storage version ${version.name}`;
-      errors.push(invalid(field, shown, detail));
+      errors.push(invalidGo(field, () => goStrings(stored), detail));
     }
     left.delete(version.name);
   }

@@ -150,6 +150,8 @@ describe('a CustomResourceDefinition', () => {
     );
     expect(errorsOf(crdWith({ group }, approved('https://example.com/1')))).toEqual([]);
     expect(errorsOf(crdWith({ group }, approved('unapproved, a test')))).toEqual([]);
+    expect(errorsOf(crdWith({ group }, approved('https://example.com/1#2')))).toEqual([]);
+    expect(errorsOf(crdWith({ group }, approved('https://example.com#2')))).toHaveLength(1);
     expect(errorsOf(crdWith({ group }, approved('yes')))).toHaveLength(1);
   });
 });
@@ -186,7 +188,7 @@ describe('its schema', () => {
     ],
     [
       { a: { type: 'object', default: { b: 1 } } },
-      `${root}.properties[a].default: Invalid value: {"b":1}: must not have unknown fields`,
+      `${root}.properties[a].default: Invalid value: map[string]interface {}{"b":1}: must not have unknown fields`,
     ],
     [
       { a: { ...string, pattern: '(' } },
@@ -206,6 +208,17 @@ describe('its schema', () => {
         },
       },
       `${root}.properties[a].items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property`,
+    ],
+    [
+      {
+        a: {
+          type: 'array',
+          items: { type: 'object', required: ['k'], properties: { k: string } },
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-list-map-keys': ['k', 'k'],
+        },
+      },
+      `${root}.properties[a].x-kubernetes-list-map-keys: Invalid value: []string{"k", "k"}: must not contain duplicate entries`,
     ],
     [
       { metadata: { type: 'object', properties: { labels: { type: 'object' } } } },
@@ -229,6 +242,12 @@ describe('its schema', () => {
 
   const accepted: readonly JsonObject[] = [
     { a: { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] } },
+    {
+      a: {
+        'x-kubernetes-int-or-string': true,
+        anyOf: [{ type: 'integer', additionalProperties: false }, { type: 'string' }],
+      },
+    },
     { a: { type: 'object', additionalProperties: true } },
     { a: { ...string, default: 'x', enum: ['x'] } },
     { metadata: { type: 'object', properties: { name: { ...string, maxLength: 3 } } } },

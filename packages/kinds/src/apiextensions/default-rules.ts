@@ -3,10 +3,12 @@ import {
   cloneJson,
   type FieldError,
   fieldErrorsText,
-  invalid,
+  goSyntax,
+  invalidGo,
   isObject,
   type JsonValue,
   jsonEqual,
+  showHead,
   withField,
 } from '@wheelhouse/machinery';
 import {
@@ -53,6 +55,9 @@ interface Place {
   readonly surround: Surround;
   readonly insideMeta: boolean;
 }
+
+const refused = (field: string, standard: JsonValue, detail: string): FieldError =>
+  invalidGo(field, () => showHead(standard, goSyntax), detail);
 
 const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
 
@@ -120,7 +125,7 @@ function* ownErrors(schema: Schema, place: Place, options: Walk): Generator<void
   const pruned = cloneJson(standard);
   pruneValue(schema, pruned);
   if (!jsonEqual(pruned, standard)) {
-    errors.push(invalid(field, standard, 'must not have unknown fields'));
+    errors.push(refused(field, standard, 'must not have unknown fields'));
   }
   const under = (error: FieldError) => withField(error, pathUnder(field, error.field));
   try {
@@ -162,7 +167,7 @@ function* metaDefaultErrors(
   const standard = schema.default ?? null;
   const object = place.surround(cloneJson(standard));
   const wrong = (reason: string) => [
-    invalid(place.field, standard, `must result in valid metadata: ${reason}`),
+    refused(place.field, standard, `must result in valid metadata: ${reason}`),
   ];
   if (!isObject(object)) return [];
   try {

@@ -3,10 +3,12 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
+  invalidGo,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
 import { childPath, indexPath, keyPath } from '@wheelhouse/schema';
+import { goStrings } from '../rules/checks.ts';
 import {
   additionalOf,
   entriesOf,
@@ -279,17 +281,17 @@ function keyErrors(keys: readonly string[], items: SchemaProps, path: string): F
   const field = childPath(path, 'x-kubernetes-list-map-keys');
   const properties = new Map(entriesOf(items.properties));
   const seen = new Set<string>();
-  const shown = [...keys];
+  const refuse = (detail: string) => errors.push(invalidGo(field, () => goStrings(keys), detail));
   for (const key of keys) {
     const property = properties.get(key);
     if (property === undefined) {
-      errors.push(invalid(field, shown, 'entries must all be names of item properties'));
+      refuse('entries must all be names of item properties');
     } else if (property.type === 'array' || property.type === 'object') {
       const at = childPath(keyPath(childPath(childPath(path, 'items'), 'properties'), key), 'type');
       const detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
       errors.push(invalid(at, items.type ?? '', detail));
     }
-    if (seen.has(key)) errors.push(invalid(field, shown, 'must not contain duplicate entries'));
+    if (seen.has(key)) refuse('must not contain duplicate entries');
     seen.add(key);
   }
   return errors;

@@ -167,9 +167,11 @@ function restrictsNamesOnly(metadata: SchemaProps): boolean {
 
 const integerOrString: SchemaProps[] = [{ type: 'integer' }, { type: 'string' }];
 
-/** Whether a list allows an integer or a string; documentation keywords are ignored. */
+/** Whether a list allows an integer or a string; keywords without effect are ignored. */
 function isIntegerOrString(list: readonly SchemaProps[] | undefined): boolean {
-  const plain = list?.map(({ externalDocs, example, ...rest }) => rest);
+  const plain = list?.map(({ externalDocs, example, additionalProperties, ...rest }) =>
+    (additionalProperties ?? false) === false ? rest : { ...rest, additionalProperties },
+  );
   return jsonEqual(plain, integerOrString);
 }
 

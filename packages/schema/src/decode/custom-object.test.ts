@@ -205,9 +205,16 @@ describe('a custom object', () => {
     [{ spec: { child: { kind: 1 } } }, 'spec.child.kind: Invalid value: 1: must be a string'],
     [
       { spec: { child: { metadata: { name: 1 } } } },
-      'spec.child.metadata: Invalid value: {"name":1}: json: cannot unmarshal number into Go struct field ObjectMeta.name of type string',
+      'spec.child.metadata: Invalid value: map[string]interface {}{"name":1}: json: cannot unmarshal number into Go struct field ObjectMeta.name of type string',
     ],
   ];
+  test('reports the first error of metadata in the order of its sorted members', () => {
+    const metadata = { name: 1, labels: [] };
+    const why = /unmarshal array into Go struct field ObjectMeta.labels of type map/;
+    expect(() => decode({ metadata: { ...metadata } })).toThrow(why);
+    expect(() => decode({ spec: { child: { metadata } } })).toThrow(why);
+  });
+
   test.each(invalidBodies)('rejects %j', (body, message) => {
     expect(() => decode(structuredClone(body))).toThrow(message);
   });

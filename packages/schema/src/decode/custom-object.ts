@@ -10,7 +10,12 @@ import {
 import { childPath, FoundPaths, indexPath } from '../field-paths.ts';
 import { isBooleanSchema, type Property, resolved, type Schema } from '../schema.ts';
 import { decodeTyped } from './decode-typed.ts';
-import { coerceEmbedded, type EmbeddedRules, withoutMistyped } from './embedded.ts';
+import {
+  coerceEmbedded,
+  type EmbeddedRules,
+  withoutMistyped,
+  withSortedErrors,
+} from './embedded.ts';
 
 /** Removes unknown members in place and adds their paths to `removed`. */
 type Pruner = (value: JsonValue, path: string, removed: FoundPaths) => void;
@@ -278,7 +283,7 @@ const compilePruning = (schema: Schema, rules: EmbeddedRules) => ({
   pruneObject: prune(schema),
   removeNulls: nullRemover(resolved(schema), allNulls),
   removeUntypedNulls: nullRemover(resolved(schema), untypedNulls),
-  decodeMetadata: decodeTyped(rules.objectMeta),
+  decodeMetadata: withSortedErrors(decodeTyped(rules.objectMeta)),
 });
 
 type Defaulter = (value: JsonValue) => void;

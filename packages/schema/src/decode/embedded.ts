@@ -1,7 +1,9 @@
 import {
   appendAll,
+  canonicalJson,
   type FieldError,
   invalid,
+  invalidGo,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -9,6 +11,7 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { childPath, FoundPaths, indexPath, keyPath } from '../field-paths.ts';
+import { goBadValue } from '../go-wording.ts';
 import { isBooleanSchema, type Property, resolved, type Schema } from '../schema.ts';
 import { DecodeError } from './decode-context.ts';
 import { decodeTyped, type TypedDecoder } from './decode-typed.ts';
@@ -102,7 +105,7 @@ export function coerceEmbedded(
         delete resource[name];
         continue;
       }
-      throw new EmbeddedError(invalid(childPath(path, name), value, 'must be a string'));
+      throw new EmbeddedError(mistyped(childPath(path, name), value, 'must be a string'));
     }
     const metadata = member(resource, 'metadata');
     if (metadata === undefined) return;
@@ -133,6 +136,18 @@ export function withoutMistyped(decode: TypedDecoder): TypedDecoder {
   };
 }
 
+/** Returns a decoder that reports the first error in the order of sorted members. */
+export function withSortedErrors(decode: TypedDecoder): TypedDecoder {
+  return (value, unknown, source) => {
+    try {
+      return decode(value, unknown, source);
+    } catch (error) {
+      if (error instanceof DecodeError) decode(JSON.parse(canonicalJson(value)));
+      throw error;
+    }
+  };
+}
+
 function isDecodable(decode: TypedDecoder, value: JsonObject): boolean {
   try {
     decode(value);
@@ -149,15 +164,18 @@ function coerceMetadata(
 ): JsonObject {
   try {
     const unknown = new FoundPaths();
-    const decode = decodeTyped(at.rules.objectMeta);
+    const decode = withSortedErrors(decodeTyped(at.rules.objectMeta));
     const decoded = (at.dropsMistyped ? withoutMistyped(decode) : decode)(metadata, unknown);
     at.unknown.addUnder(at.path, unknown);
     return decoded;
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
-    throw new EmbeddedError(invalid(at.path, metadata, error.message));
+    throw new EmbeddedError(mistyped(at.path, metadata, error.message));
   }
 }
+
+const mistyped = (path: string, value: JsonValue, detail: string): FieldError =>
+  invalidGo(path, () => goBadValue(value), detail);
 
 /** Validates the apiVersion, kind, and metadata of the embedded resources in an object. */
 export function validateEmbedded(

@@ -2,7 +2,7 @@ import {
   canonicalJson,
   duplicate,
   type FieldError,
-  invalid,
+  invalidGo,
   isObject,
   itemAt,
   type JsonArray,
@@ -116,7 +116,7 @@ function checkMap(
   const wrong = list.findIndex((item) => item !== null && !isObject(item));
   if (wrong >= 0) {
     const detail = 'must be an object for an array of list-type map';
-    at.errors.push(invalid(indexPath(at.path, wrong), list[wrong], detail));
+    at.errors.push(invalidGo(indexPath(at.path, wrong), () => goBadValue(list[wrong]), detail));
     return;
   }
   if (list.length < 2) return;
