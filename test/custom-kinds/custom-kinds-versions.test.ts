@@ -484,6 +484,7 @@ describe('columns, selectors and names', () => {
       ['string', '.spec.nothing', '<no value>'],
       ['integer', '.spec.nothing', null],
       ['date', '.spec.when', '<invalid>'],
+      ['date', '.spec.never', '<unknown>'],
       ['string', ".metadata.labels['example.com/a']", null],
       ['string', '.metadata.labels.example\\.com/a', 'labelled'],
     ];
@@ -502,7 +503,7 @@ describe('columns, selectors and names', () => {
       apiVersion: `${group}/v1`,
       kind: 'Track',
       metadata: { name: 'a', labels: { 'example.com/a': 'labelled' } },
-      spec: { steps, nothing: null, when: '12' },
+      spec: { steps, nothing: null, when: '12', never: '' },
     });
     expect(made.status).toBe(201);
     const { body } = await server.get(`/apis/${group}/v1/tracks`, table);

@@ -98,6 +98,9 @@ function textOf(value: JsonValue): string {
   return isFloat ? goFloat(value) : String(value);
 }
 
+/** The spellings of Go's zero time. */
+const unknownTimes = new Set(['', 'null', '0001-01-01T00:00:00Z']);
+
 function cellOf(
   type: string,
   value: JsonValue,
@@ -115,6 +118,7 @@ function cellOf(
       return typeof value === 'boolean' ? value : null;
     case 'date':
       if (typeof value !== 'string') return null;
+      if (unknownTimes.has(value)) return '<unknown>';
       return 'error' in parseGoTime(value) ? '<invalid>' : printAge(value);
     default:
       return null;
