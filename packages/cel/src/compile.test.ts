@@ -49,6 +49,31 @@ describe('true expressions', () => {
   });
 });
 
+describe('results as in cel-go', () => {
+  test.each<[string, Value]>([
+    ['string(1234567.5)', '1.2345675e+06'],
+    ['string(100000.0)', '100000'],
+    ['string(1e20)', '1e+20'],
+    ["'%s'.format([1.0 / 0.0])", '+Inf'],
+    ["'%s'.format([[1.5, 1e21, -1.0 / 0.0]])", '[1.500000, 1000000000000000000000.000000, "-Inf"]'],
+    ["'%s'.format([[b'a', '\\u0001']])", '[b"a", "\\x01"]'],
+    ["'%f'.format([-1234567.5])", '-1,234,567.500000'],
+    ["'%.1f %.1f %.0f'.format([0.25, 0.35, 1000.5])", '0.2 0.3 1,000'],
+    ["'abc'.indexOf('', 9)", 9n],
+    ["'abc'.indexOf('c', 3)", -1n],
+    ["'abc'.lastIndexOf('', 9)", 9n],
+    ["'abc'.lastIndexOf('')", 3n],
+    ["'abc'.lastIndexOf('b', 2)", 1n],
+    ["'abc'.lastIndexOf('b', 3)", -1n],
+    ["url('https://a:1/b?c=d#e?f').getQuery()['c'][0]", 'd'],
+    ["url('https://[fe80::1%25a]:1/').getHostname()", 'fe80::1%a'],
+    ["url('*').getHost()", ''],
+    ["isURL('http://%41')", false],
+  ])('%s', (source, result) => {
+    expect(run(source)).toEqual(result);
+  });
+});
+
 describe('failing expressions', () => {
   test.each([
     ['1 / 0', 'division by zero'],
@@ -67,6 +92,13 @@ describe('failing expressions', () => {
     ['dyn(5).matches("a")', /^no such overload: matches$/],
     ['dyn(5).charAt(0)', 'no such overload: charAt(int, int)'],
     ['dyn(5).contains("a")', /^no such overload$/],
+    ["''.lastIndexOf('a')", 'index out of range: -1'],
+    ["'%s'.format([b'\\xff'])", 'invalid UTF-8 in bytes, cannot convert to string'],
+    ["cidr('1.2.3.0/24').containsIP('x')", /^no such overload$/],
+    ["cidr('1.2.3.0/24').containsCIDR('x')", 'network address parse error'],
+    ['dyn(5).size()', /^no such overload: size$/],
+    ['dyn(5).all(x, true)', "got 'types.Int', expected iterable type"],
+    ["url('a')", 'parse "a": invalid URI for request'],
     ["[1][dyn('a')]", "unsupported index type 'string' in list"],
     ['dyn(5)["a"]', 'no such key: a'],
     ['dyn("a")[0]', 'no such key: 0'],

@@ -8,8 +8,13 @@ import {
   compare,
   EntryMap,
   isMapValue,
+  kindOf,
   List,
+  longTypeName,
   mapKey,
+  Opaque,
+  Optional,
+  TypeValue,
   type Value,
 } from './values.ts';
 
@@ -172,7 +177,7 @@ function walk(
     }
     return;
   }
-  if (!isMapValue(range)) throw noSuchOverload();
+  if (!isMapValue(range)) throw notIterable(range);
   for (const key of range.keys()) {
     left -= 1;
     if (isStopped(step(key, variables === 1 ? undefined : range.get(key)))) return;
@@ -184,10 +189,20 @@ function sizeOf(range: Value): number {
   return isMapValue(range) ? range.size : 0;
 }
 
+/** The error of a macro over another value, which names the type in cel-go. */
+function notIterable(value: Value): CelError {
+  const kind = longTypeName(kindOf(value));
+  const name = kind.slice(kind.lastIndexOf('.') + 1).replace(/_type$/, '');
+  const type = name.charAt(0).toUpperCase() + name.slice(1);
+  const pointer = value instanceof Optional || value instanceof TypeValue ? '*' : '';
+  const library = value instanceof Opaque ? 'cel' : 'types';
+  return new CelError(`got '${pointer}${library}.${type}', expected iterable type`);
+}
+
 /** The items of a list, or the keys of a map. */
 function keysOf(range: Value): readonly Value[] {
   if (range instanceof List) return range.items;
-  if (!isMapValue(range)) throw noSuchOverload();
+  if (!isMapValue(range)) throw notIterable(range);
   return range.keys();
 }
 

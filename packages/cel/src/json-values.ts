@@ -103,7 +103,7 @@ function membersOf(schema: Schema): ReadonlyMap<string, string> {
 
 class JsonMap implements MapValue {
   readonly isMap = true;
-  readonly objectType: string | undefined;
+  readonly objectType = undefined;
   readonly #json: JsonObject;
   readonly #schema: Schema;
   readonly #values = new Map<string, Value>();
@@ -113,7 +113,6 @@ class JsonMap implements MapValue {
   constructor(json: JsonObject, schema: Schema) {
     this.#json = json;
     this.#schema = schema;
-    this.objectType = schema.properties === undefined ? undefined : 'object';
   }
 
   /** A null member counts as absent, except in a map. */

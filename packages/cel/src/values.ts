@@ -98,7 +98,10 @@ export class List {
   }
 }
 
-/** A map, or an object whose type is `objectType` and whose keys are its fields. */
+/**
+ * A map, or an object whose keys are its fields; `objectType` is the type of one that an expression
+ * built.
+ */
 export interface MapValue {
   readonly isMap: true;
   readonly objectType: string | undefined;

@@ -1,3 +1,4 @@
+import { goFloat } from '@wheelhouse/machinery';
 import { type CallContext, type Library, oneStepEach } from '../types/functions.ts';
 import {
   CelError,
@@ -27,20 +28,7 @@ import { parseDuration, parseTimestamp, showDuration, showTimestamp, zoneOf } fr
 export function showDouble(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
-  if (Object.is(value, -0)) return '-0';
-  const [digits = '0', exponent = '0'] = value.toExponential().split('e');
-  const power = Number(exponent);
-  if (power >= -4 && power < 21) return plainDouble(value);
-  const sign = power < 0 ? '-' : '+';
-  return `${digits}e${sign}${String(Math.abs(power)).padStart(2, '0')}`;
-}
-
-function plainDouble(value: number): string {
-  const text = String(value);
-  if (!text.includes('e')) return text;
-  const decimals =
-    -Number(text.split('e')[1]) + (text.split('e')[0] ?? '').replace(/^-?\d\.?/, '').length;
-  return value.toFixed(Math.min(100, Math.max(0, decimals)));
+  return Object.is(value, -0) ? '-0' : goFloat(value);
 }
 
 function conversionError(from: string, to: string): CelError {

@@ -1,4 +1,5 @@
-import { itemAt } from '@wheelhouse/machinery';
+import { isUtf8 } from 'node:buffer';
+import { goQuoted, itemAt } from '@wheelhouse/machinery';
 import type { Issue } from '../issues.ts';
 import { sortSteps } from '../sort.ts';
 import type { CallContext } from '../types/functions.ts';
@@ -255,7 +256,7 @@ const clauses: Readonly<Record<string, Clause>> = {
   d: (value) => wholeNumber('d', value).toString(),
   f: (value, precision = 6) => {
     const amount = double('f', value);
-    return special(amount) ?? fixed(amount, precision);
+    return special(amount) ?? grouped(fixed(amount, precision));
   },
   // cel-go treats what looks like a precision as a width.
   e: (value, width = 6) => {
@@ -278,24 +279,38 @@ function hex(value: Value, pace: FormatPace): string {
   return wholeNumber('x', value).toString(16);
 }
 
+/** Formats a number with a fixed number of decimals; halves are rounded to even, as in Go. */
 function fixed(value: number, precision: number): string {
-  if (precision > 100) return value.toFixed(100).padEnd(precision, '0');
-  if (Math.abs(value) < 1e21) {
-    const isHalf = precision === 0 && Math.abs(value % 1) === 0.5;
-    return isHalf ? String(2 * Math.round(value / 2)) : value.toFixed(precision);
+  if (Math.abs(value) >= 1e21) {
+    const whole = BigInt(value).toString();
+    return precision === 0 ? whole : `${whole}.${'0'.repeat(precision)}`;
   }
-  const whole = BigInt(value).toString();
-  return precision === 0 ? whole : `${whole}.${'0'.repeat(precision)}`;
+  const exact = value.toFixed(100);
+  if (precision >= 100) return exact.padEnd(exact.length + precision - 100, '0');
+  const end = exact.length - 100 + precision;
+  const isHalf = /^50*$/.test(exact.slice(end));
+  const cut = exact.slice(0, precision === 0 ? end - 1 : end);
+  return isHalf && Number(cut.at(-1)) % 2 === 0 ? cut : value.toFixed(precision);
+}
+
+/** Separates thousands as the English locale does. */
+function grouped(text: string): string {
+  const [whole = '', fraction] = text.split('.');
+  const shown = whole.replace(/\d(?=(?:\d{3})+$)/g, '$&,');
+  return fraction === undefined ? shown : `${shown}.${fraction}`;
 }
 
 const raised = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 
-/** Formats a number with a power of ten for the English locale: `3.140000×10⁰⁰`. */
+/**
+ * Formats a number with a power of ten for the English locale, with narrow no-break spaces:
+ * `3.140000 × 10⁰⁰`.
+ */
 function scientific(value: number): string {
   const [digits = '', exponent = '0'] = value.toExponential(6).split('e');
   const power = Math.abs(Number(exponent)).toString().padStart(2, '0');
   const sign = Number(exponent) < 0 ? '⁻' : '';
-  return `${digits}×10${sign}${[...power].map((digit) => raised[Number(digit)]).join('')}`;
+  return `${digits}\u202f×\u202f10${sign}${[...power].map((digit) => raised[Number(digit)]).join('')}`;
 }
 
 /** Assumed length of a value without a length of its own, characters. */
@@ -329,25 +344,34 @@ function scalar(value: Value, { tally }: FormatPace): string {
   tally(isLong ? value.length : scalarLength);
   if (typeof value === 'string') return value;
   if (value === null) return 'null';
-  if (typeof value === 'number') return special(value) ?? showDouble(value);
+  if (typeof value === 'number') return showDouble(value);
   if (typeof value === 'bigint' || typeof value === 'boolean') return String(value);
   if (value instanceof Uint) return String(value.value);
-  if (value instanceof Uint8Array) return Buffer.from(value).toString();
+  if (value instanceof Uint8Array) return textOfBytes(value);
   if (value instanceof Timestamp) return showTimestamp(value);
   if (value instanceof Duration) return showDuration(value.nanos);
   if (value instanceof TypeValue) return value.name;
   throw wrong('s', value);
 }
 
-/** Strings inside a list or map are quoted. */
+function textOfBytes(bytes: Uint8Array): string {
+  if (isUtf8(bytes)) return Buffer.from(bytes).toString();
+  const why = 'invalid UTF-8 in bytes, cannot convert to string';
+  throw new CelError(`error during formatting: could not convert argument "${why}" to string`);
+}
+
+/** A value inside a list or map, where texts are quoted and doubles have six decimals. */
 function innerScalar(value: Value, pace: FormatPace): string {
   if (typeof value === 'string') {
     pace.tally(value.length + scalarLength);
-    return JSON.stringify(value);
+    return goQuoted(value);
+  }
+  if (typeof value === 'number') {
+    pace.tally(scalarLength);
+    return Number.isFinite(value) ? fixed(value, 6) : goQuoted(showDouble(value));
   }
   const text = scalar(value, pace);
-  if (value instanceof Timestamp) return `timestamp(${JSON.stringify(text)})`;
-  if (value instanceof Duration) return `duration(${JSON.stringify(text)})`;
-  const isSpecial = typeof value === 'number' && special(value) !== undefined;
-  return isSpecial ? JSON.stringify(text) : text;
+  if (value instanceof Uint8Array) return `b${goQuoted(text)}`;
+  if (value instanceof Timestamp) return `timestamp(${goQuoted(text)})`;
+  return value instanceof Duration ? `duration(${goQuoted(text)})` : text;
 }

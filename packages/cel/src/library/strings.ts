@@ -56,14 +56,22 @@ function substring([value, from, to]: readonly Value[]): Value {
   return points.slice(start, end).join('');
 }
 
-/** Where a search starts: an index in UTF-16, or the result where there is nothing to search. */
-function startOf([value, , from]: readonly Value[], absent: 'start' | 'end'): number | bigint {
+/**
+ * Where a search starts: an index in UTF-16, or the result if there is nothing to search. As in
+ * cel-go, an empty text is found at any offset.
+ */
+function startOf([value, part, from]: readonly Value[], absent: 'start' | 'end'): number | bigint {
   const text = asText(value);
-  if (from === undefined) return absent === 'start' ? 0 : text.length;
+  const isEmpty = asText(part) === '';
+  if (from === undefined) {
+    if (absent === 'end' && text === '' && !isEmpty) throw outOfRange(-1);
+    return absent === 'start' ? 0 : text.length;
+  }
+  if (isEmpty) return asInt(from);
   const points = [...text];
   const start = number(from);
   if (start < 0) throw outOfRange(start);
-  return start > points.length ? -1n : unitIndex(points, start);
+  return start >= points.length ? -1n : unitIndex(points, start);
 }
 
 /** A search of a text, in steps where the engine's search could take long. */

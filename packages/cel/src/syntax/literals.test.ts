@@ -53,11 +53,11 @@ describe('formats', () => {
   });
 
   test('a number before e is a width', () => {
-    const texts = ["'%e'.format([1234.5])", "'%.14e'.format([1234.5])", "'%e'.format(['NaN'])"];
+    const texts = ["'%e'.format([1234.5])", "'%.16e'.format([1234.5])", "'%e'.format(['NaN'])"];
     const shown = texts.map(
       (text) => compile(text, environment).program().run(new Map(), 100).value,
     );
-    expect(shown).toEqual(['1.234500×10⁰³', ' 1.234500×10⁰³', '   NaN']);
+    expect(shown).toEqual(['1.234500\u202f×\u202f10⁰³', ' 1.234500\u202f×\u202f10⁰³', '   NaN']);
   });
 });
 

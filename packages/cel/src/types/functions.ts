@@ -186,6 +186,7 @@ const operandKinds: Readonly<Record<string, string>> = {
     ]),
   ),
   matches: 'duration string timestamp',
+  size: '',
 };
 
 /** Functions that cel-go runs for operands of any kind. */
