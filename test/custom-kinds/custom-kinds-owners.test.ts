@@ -146,7 +146,7 @@ test('CRD-3: unreadable embedded metadata is reported like any such body', async
   const child = { apiVersion: 'v1', kind: 'K', metadata: { labels: { a: 1 } } };
   const why =
     'child.metadata: Invalid value: ' +
-    '{"labels":{"a":1}}: ' +
+    'map[string]interface {}{"labels":map[string]interface {}{"a":1}}: ' +
     'json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string';
   const made = await server.post(path, { ...nest, child });
   expect([made.status, made.body.message]).toEqual([
