@@ -1,8 +1,9 @@
-import { nextTurn } from '@wheelhouse/machinery';
+import { type MaybePromise, nextTurn } from '@wheelhouse/machinery';
 import {
   Composer,
   CST,
   type Document,
+  isCollection,
   isScalar,
   Lexer,
   LineCounter,
@@ -12,6 +13,7 @@ import {
 import type { DecodedJson } from './json.ts';
 import { TooManyValues } from './json-limits.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
+import { TreeCutter } from './yaml-pieces.ts';
 import { depthMax, tooDeep, treeParsing, treeSteps } from './yaml-tree.ts';
 
 type YamlDocument = Document.Parsed<ParsedNode, false>;
@@ -26,14 +28,16 @@ const lexemesPerTurn = 2000;
  */
 export async function readYaml(text: string, limits: YamlLimits): Promise<DecodedJson> {
   const lines = new LineCounter();
-  const documents = await new StreamReader(lines, limits).read(text);
+  const reader = new StreamReader(lines, limits);
+  const documents = await reader.read(text);
   const [first, ...more] = documents;
   if (first === undefined) return { value: null, duplicates: [] };
   const second = more.find((document) => !isBlank(document.contents));
   const [error] = first.errors;
   if (error !== undefined) throw syntaxError(error, lines);
   if (second !== undefined) throw secondDocument(second.range[0], lines);
-  const { value, repeated } = await inTurns(treeSteps(first, lines, limits), limits);
+  const tree = { contents: first.contents, rests: reader.rests };
+  const { value, repeated } = await inTurns(treeSteps(tree, lines, limits), limits);
   return { value, duplicates: [], ...(repeated.length === 0 ? {} : { repeated }) };
 }
 
@@ -74,6 +78,8 @@ class StreamReader {
   readonly #parser: Parser;
   readonly #composer: Composer<ParsedNode, false>;
   readonly #documents: YamlDocument[] = [];
+  /** Nodes of further pieces of the first document, by the token of the first piece. */
+  readonly rests = new Map<unknown, { readonly items: readonly unknown[] }[]>();
   /** The offsets at which the parsed documents start. */
   readonly #starts: number[] = [];
   #error: YamlError | undefined;
@@ -84,30 +90,40 @@ class StreamReader {
     this.#lines = lines;
     this.#limits = limits;
     this.#parser = new Parser(lines.addNewLine);
-    this.#composer = new Composer<ParsedNode, false>({ ...treeParsing, lineCounter: lines });
+    this.#composer = this.#newComposer();
+  }
+
+  #newComposer(): Composer<ParsedNode, false> {
+    const options = { ...treeParsing, keepSourceTokens: true, lineCounter: this.#lines };
+    const composer = new Composer<ParsedNode, false>(options);
     // Otherwise, the library collects an error object for each invalid character.
-    Object.assign(this.#composer, { onError: this.#onError });
+    return Object.assign(composer, { onError: this.#onError });
   }
 
   async read(text: string): Promise<readonly YamlDocument[]> {
     try {
       this.#lines.addNewLine(0);
-      for (const lexeme of new Lexer().lex(text)) {
-        this.#count(lexeme);
-        if (this.#compose(this.#parser.next(lexeme)) === 'done') return this.#documents;
-        if (this.#parser.stack.length > depthMax + parserFramesMax) throw tooDeep();
-        if (this.#lexemes % lexemesPerTurn === 0) await nextTurnIfWanted(this.#limits);
-      }
-      // Composing a large document takes long, so it has a turn of the event loop to itself.
-      if (this.#lexemes >= lexemesPerTurn) await nextTurnIfWanted(this.#limits);
-      this.#compose(this.#parser.end());
-      this.#add(this.#composer.end());
-      if (this.#lexemes >= lexemesPerTurn) await nextTurnIfWanted(this.#limits);
+      await this.#parse(text);
     } catch (error) {
       if (error instanceof RangeError) throw tooDeep();
       throw error;
     }
     return this.#documents;
+  }
+
+  async #parse(text: string): Promise<void> {
+    for (const lexeme of new Lexer().lex(text)) {
+      this.#count(lexeme);
+      for (const token of this.#parser.next(lexeme)) {
+        if ((await this.#compose(token)) === 'done') return;
+      }
+      if (this.#parser.stack.length > depthMax + parserFramesMax) throw tooDeep();
+      if (this.#lexemes % lexemesPerTurn === 0) await nextTurnIfWanted(this.#limits);
+    }
+    for (const token of this.#parser.end()) {
+      if ((await this.#compose(token)) === 'done') return;
+    }
+    this.#add(this.#composer.end());
   }
 
   #count(lexeme: string): void {
@@ -119,27 +135,59 @@ class StreamReader {
     }
   }
 
-  /**
-   * Composes documents from tokens; returns `done` at the first error, or after the first document.
-   */
-  #compose(tokens: Iterable<CST.Token>): 'ready' | 'done' {
-    for (const token of tokens) {
-      if (token.type === 'document') this.#starts.push(token.offset);
+  /** Composes a token; returns `done` at the first error, or after the first document. */
+  #compose(token: CST.Token): MaybePromise<'ready' | 'done'> {
+    if (token.type !== 'document') {
       this.#add(this.#composer.next(token));
-      if (token.type === 'document' && this.#limits.documents === 'first') {
-        this.#add(this.#composer.end());
-        return 'done';
-      }
-      if (token.type !== 'error') continue;
-      // The error is in a composed document, or else in the composer.
-      this.#add(this.#composer.end());
-      const [error] = this.#composer.streamInfo().errors;
-      if (this.#documents.length === 0 && error !== undefined) {
-        throw syntaxError(error, this.#lines);
-      }
-      return 'done';
+      return token.type === 'error' ? this.#endAtError() : 'ready';
     }
-    return 'ready';
+    this.#starts.push(token.offset);
+    if (this.#lexemes >= lexemesPerTurn) return this.#composePieces(token);
+    return this.#composeDocument(token);
+  }
+
+  #composeDocument(document: CST.Document): 'ready' | 'done' {
+    this.#add(this.#composer.next(document));
+    if (this.#limits.documents !== 'first') return 'ready';
+    this.#add(this.#composer.end());
+    return 'done';
+  }
+
+  /**
+   * Composes a large document over several turns of the event loop. Of a further document, which is
+   * an error, only the first piece is needed.
+   */
+  async #composePieces(document: CST.Document): Promise<'ready' | 'done'> {
+    const { directives } = this.#composer.streamInfo();
+    // Composing a document may reset the directives.
+    const initial = directives.clone();
+    const cutter = new TreeCutter();
+    cutter.cut(document.value);
+    const outcome = this.#composeDocument(document);
+    if (this.#starts.length > 1) return outcome;
+    for (let rest = cutter.next(); rest !== undefined; rest = cutter.next()) {
+      const { of, token } = rest;
+      if (cutter.isOver) await nextTurnIfWanted(this.#limits);
+      const composer = this.#newComposer();
+      Object.assign(composer, { directives: initial.clone() });
+      const { offset } = token;
+      const none = composer.next({ type: 'document', offset, start: [], value: token });
+      for (const { contents } of [...none, ...composer.end()]) {
+        if (!isCollection(contents)) continue;
+        const nodes = this.rests.get(of);
+        if (nodes === undefined) this.rests.set(of, [contents]);
+        else nodes.push(contents);
+      }
+    }
+    return outcome;
+  }
+
+  /** The error is in a composed document, or else in the composer. */
+  #endAtError(): 'done' {
+    this.#add(this.#composer.end());
+    const [error] = this.#composer.streamInfo().errors;
+    if (this.#documents.length === 0 && error !== undefined) throw syntaxError(error, this.#lines);
+    return 'done';
   }
 
   #add(documents: Iterable<YamlDocument>): void {

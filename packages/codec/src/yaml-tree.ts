@@ -44,7 +44,11 @@ export const treeParsing = {
 } as const;
 
 /** A parsed document without syntax errors. */
-export type ParsedTree = Pick<Document.Parsed, 'contents'>;
+export interface ParsedTree {
+  readonly contents: Document.Parsed['contents'];
+  /** Further nodes of collections that were cut, by the token of the first node. */
+  readonly rests?: ReadonlyMap<unknown, readonly { readonly items: readonly unknown[] }[]>;
+}
 
 /** The value of a document. */
 export interface ReadTree {
@@ -137,8 +141,14 @@ class TreeReader {
 
   *#list(node: YAMLSeq): Generator<void, JsonValue> {
     const list: JsonValue[] = [];
-    for (const item of node.items) list.push(yield* this.#value(item as ParsedNode));
+    for (const item of this.#itemsOf(node)) list.push(yield* this.#value(item as ParsedNode));
     return list;
+  }
+
+  #itemsOf<Item>(node: { readonly items: Item[]; readonly srcToken?: unknown }): readonly Item[] {
+    const rests = this.#document.rests?.get(node.srcToken);
+    if (rests === undefined) return node.items;
+    return [node, ...rests].flatMap(({ items }) => items as readonly Item[]);
   }
 
   *#alias(name: string): Generator<void, JsonValue> {
@@ -181,7 +191,7 @@ class TreeReader {
   *#map(node: YAMLMap): Generator<void, JsonObject> {
     const result: JsonObject = {};
     const merged: JsonObject[] = [];
-    for (const pair of node.items) {
+    for (const pair of this.#itemsOf(node)) {
       const key = pair.key as ParsedNode | null;
       const value = pair.value as ParsedNode | null;
       if (isMergeKey(key)) {

@@ -1,6 +1,8 @@
 import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
+import { Lexer, LineCounter, parseDocument } from 'yaml';
 import { decodeYaml, encodeYaml, YamlError, yamlListPieces, yamlPieces } from './yaml.ts';
+import { readTree, treeParsing } from './yaml-tree.ts';
 import { compareNaturally } from './yaml-write.ts';
 
 const decoded = async (text: string) => decodeYaml(Buffer.from(text));
@@ -88,6 +90,48 @@ describe('decoding YAML', () => {
       expect(value).toEqual({ a: 1 });
     },
   );
+
+  const many = Array.from({ length: 3_000 }, (_, index) => index);
+  const flat = many.map((index) => `k${index}: v # c`).join('\n');
+  const nested = many.map((index) => `- a: &x${index} {b: [${index}, c], <<: *x0}\n  d:\n  - e\n`);
+  const pairs = many.map((index) => `"k${index}": [{"a": "b"}, [1], {}]`);
+  test.each([
+    ['members', flat],
+    ['lists in lists', nested.join('').replace(', <<: *x0', '')],
+    ['flow collections', `{"list": [{${pairs.join(',\n')}}, 2, ], "x": 1}`],
+    [
+      'tags with a directive',
+      `%TAG !t! tag:yaml.org,2002:\n---\na:\n${'- !t!str 5\n'.repeat(3_000)}`,
+    ],
+    ['keys', `${flat}\n? x\n: [${many.join(', ')}]\nk1: w\n`],
+  ])('TRUST-2: composes many %s in pieces', async (_, text) => {
+    const lines = new LineCounter();
+    const document = parseDocument(text, { ...treeParsing, lineCounter: lines });
+    const { value, repeated } = readTree(document, lines);
+    let turns = 0;
+    const isWanted = () => {
+      turns += 1;
+      return true;
+    };
+    const read = await decodeYaml(Buffer.from(text), { valuesMax: 100_000, isWanted });
+    expect(read).toEqual({ value, duplicates: [], ...(repeated.length === 0 ? {} : { repeated }) });
+    let lexemes = 0;
+    for (const _lexeme of new Lexer().lex(text)) lexemes += 1;
+    const valuesOf = (of: JsonValue | undefined): number =>
+      typeof of === 'object' && of !== null
+        ? Object.values(of).reduce<number>((sum, part) => sum + valuesOf(part), 1)
+        : 1;
+    expect(turns).toBeGreaterThan(lexemes / 2000 + (2 * valuesOf(value)) / 1000 + 6);
+  });
+
+  test.each([
+    ['a value', `${flat}\nx: @`, 3_001, 'found character that cannot start any token'],
+    ['an open list', `[${many.join(',\n')}`, 3_000, 'Flow sequence must end with a ]'],
+    ['an empty item', `a: [${many.join(',\n ')}, , 1]`, 3_000, 'did not find expected key'],
+    ['a second document', `${flat}\n---\na: ]`, 3_001, 'expected a single document in the stream'],
+  ])('reports %s behind the first piece', async (_, text, line, problem) => {
+    await expect(decoded(text)).rejects.toEqual(new YamlError(`yaml: line ${line}: ${problem}`));
+  });
 
   test('limits the growth by aliases', async () => {
     const lines = ['a0: &a0 [x,x,x,x,x,x,x,x,x,x]'];
