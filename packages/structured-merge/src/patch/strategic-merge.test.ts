@@ -91,6 +91,31 @@ const cases: readonly [string, JsonObject, JsonObject, JsonObject][] = [
     { words: ['y'] },
   ],
   [
+    'a deletion from no list merges an object, and replaces a scalar of the same type',
+    { labels: { x: '1', y: '2' }, spec: a, words: ['x'] },
+    {
+      '$deleteFromPrimitiveList/labels': { x: null, z: '3' },
+      '$deleteFromPrimitiveList/words': 'x',
+      spec: { '$deleteFromPrimitiveList/name': 'c', '$deleteFromPrimitiveList/value': 1 },
+    },
+    { labels: { y: '2', z: '3' }, spec: { name: 'c', value: '1' }, words: ['x'] },
+  ],
+  [
+    'an empty order reverses new items',
+    { words: ['x', 'y', 'z'] },
+    { '$setElementOrder/words': [], words: ['v', 'u', 'y'] },
+    { words: ['x', 'y', 'z', 'u', 'v'] },
+  ],
+  [
+    'an empty order and deletions',
+    { items: [b, a] },
+    {
+      '$setElementOrder/items': [],
+      items: [{ name: 'c' }, { name: 'b', $patch: 'delete' }, { name: 'd' }],
+    },
+    { items: [a, { name: 'd' }, { name: 'c' }] },
+  ],
+  [
     'items are ordered by directive',
     { items: [a, b] },
     { '$setElementOrder/items': [{ name: 'b' }, { name: 'a' }] },
@@ -154,6 +179,18 @@ describe('PATCH-3: strategic merge', () => {
       { words: ['x'] },
       { $setElementOrder: ['x'] },
       'invalid patch format of setElementOrder list',
+    ],
+    [
+      'an order with an item without its key',
+      { items: [a] },
+      { '$setElementOrder/items': [{ name: 'a' }, { value: 'x' }] },
+      'map: map[value:x] does not contain declared merge key: name',
+    ],
+    [
+      'an order of other values for an emptied list',
+      { items: [a] },
+      { '$setElementOrder/items': ['a'], items: [{ name: 'a', $patch: 'delete' }] },
+      'expected a map[string]interface {}, but received a string',
     ],
     [
       'members that $retainKeys omits',

@@ -212,14 +212,21 @@ function* mergeMember(
   }
 }
 
+/**
+ * Executes `$deleteFromPrimitiveList`. Like kube-apiserver, patches a member that is no list with a
+ * value of its type as if there were no directive, and ignores values of other types.
+ */
 function* deleteFromList(
   merging: Merging,
   schema: Schema,
   { merged, name, value }: MemberChange,
 ): Generator<void, void> {
   const present = member(merged, name);
-  if (value === null) delete merged[name];
-  if (value === null || !Array.isArray(present) || !Array.isArray(value)) return;
+  if (!Array.isArray(present) || !Array.isArray(value)) {
+    if (value !== null && !isOfSameType(present, value)) return;
+    yield* mergeMember(merging, schema, { merged, name, value });
+    return;
+  }
   const field = listMergingOf(schema, name);
   if (present.length === 0 && value.length === 0) return;
   if (itemKind([present, value]) === 'map') {
@@ -230,6 +237,11 @@ function* deleteFromList(
   const remaining = present.filter((item) => !deleted.has(item));
   setMember(merged, name, remaining);
 }
+
+const isOfSameType = (present: JsonValue | undefined, value: JsonValue): boolean =>
+  typeof value === 'object'
+    ? isObject(present) && isObject(value)
+    : typeof present === typeof value;
 
 /**
  * The value that results from merging into nothing: without directives and, if `dropNulls`, without

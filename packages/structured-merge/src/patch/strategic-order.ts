@@ -39,7 +39,7 @@ function partition(
     if (place !== undefined) ordered.push(item);
     else others.push(item);
   }
-  if (firstNonMap >= 0 && merged.length > 0) throw badType('map', order[firstNonMap]);
+  for (const item of order) requiredIdentity(item, mergeKey);
   return { ordered, others };
 }
 
@@ -83,15 +83,41 @@ export function inOrder(
   return [...sorted, ...left.slice(leftAt), ...right.slice(rightAt)];
 }
 
-/** Sorts items by position; unknown items come first, and deletions last. */
+/** Number of items up to which a list with unknown items is sorted like in kube-apiserver. */
+const shortListMax = 20;
+
+/** Sorts items by position, and deletions last. Unknown items have no fixed place. */
 function sortBy(
   items: readonly JsonValue[],
   order: ReadonlyMap<JsonValue | undefined, number>,
   mergeKey: string,
 ): JsonValue[] {
-  const at = (item: JsonValue) =>
-    isDeletion(item) ? Number.MAX_SAFE_INTEGER : (order.get(identityOfItem(item, mergeKey)) ?? -1);
-  return [...items].sort((left, right) => at(left) - at(right));
+  const at = (item: JsonValue) => order.get(identityOfItem(item, mergeKey)) ?? -1;
+  const deletions = items.filter(isDeletion);
+  const others = items.filter((item) => !isDeletion(item));
+  const isShort = others.length <= shortListMax && others.some((item) => at(item) < 0);
+  const sorted = isShort
+    ? insertionSorted(others, at)
+    : others.sort((left, right) => at(left) - at(right));
+  return [...sorted, ...deletions];
+}
+
+/**
+ * Insertion sort, as in Go's sort of a short list. An item moves ahead of every other if either is
+ * unknown, whose position is negative; this comparison of kube-apiserver is not an order.
+ */
+function insertionSorted(items: readonly JsonValue[], at: (item: JsonValue) => number) {
+  const sorted: JsonValue[] = [];
+  for (const item of items) {
+    const place = at(item);
+    let index = sorted.length;
+    for (; index > 0; index -= 1) {
+      const before = at(sorted[index - 1] ?? null);
+      if (place >= 0 && before >= 0 && before <= place) break;
+    }
+    sorted.splice(index, 0, item);
+  }
+  return sorted;
 }
 
 /** Whether an item of a patch deletes the item with its key. */
