@@ -138,6 +138,35 @@ describe('ADM-2: the review that a webhook receives', () => {
     });
   });
 
+  test('ADM-2: the options of a deletion state the grace period of a Pod', async () => {
+    const operations = ['DELETE'];
+    const rule = { operations, apiGroups: [''], apiVersions: ['*'], resources: ['pods'] };
+    await hooked('validating', { path: '/v', rules: [rule] });
+    const pods = `/api/v1/namespaces/${namespace}/pods`;
+    const spec = { containers: [{ name: 'c', image: 'i' }] };
+    const make = (name: string, more: object) =>
+      server.post(pods, {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name },
+        spec: { ...spec, ...more },
+      });
+    await make('bound', { nodeName: 'n' });
+    await make('free', {});
+    const dryRun = ['All'];
+    await server.remove(`${pods}/bound`, { dryRun, preconditions: {} });
+    await server.remove(`${pods}/bound`, { dryRun, gracePeriodSeconds: 5 });
+    await server.remove(`${pods}/free`, { dryRun, gracePeriodSeconds: 5 });
+    await server.remove(`${pods}?fieldSelector=metadata.name%3Dfree`, { dryRun });
+    const kind = { kind: 'DeleteOptions', apiVersion: 'meta.svc.io/v1' };
+    expect(service.at('/v').map(({ request }) => request.options)).toEqual([
+      { ...kind, dryRun, preconditions: {}, gracePeriodSeconds: 30 },
+      { ...kind, dryRun, gracePeriodSeconds: 5 },
+      { ...kind, dryRun, gracePeriodSeconds: 0 },
+      { ...kind, dryRun },
+    ]);
+  });
+
   test('ADM-2: deletecollection sends a review for each object', async () => {
     await hooked('validating', {
       path: '/v',

@@ -86,13 +86,13 @@ describe('DEL-1: states of a deletion', () => {
   });
 
   test('DEL-1: finalizers that already express the policy keep their order', async () => {
-    const finalizers = ['foregroundDeletion', 'x.io/a'];
+    const finalizers = ['foregroundDeletion', 'x.io/a', 'x.io/a'];
     const { path } = await made({ finalizers });
     const marked = await server.remove(path, { propagationPolicy: 'Foreground' });
     expect(marked.status).toBe(200);
     expect(marked.body.metadata.finalizers).toEqual(finalizers);
     const orphaned = await server.remove(path, { propagationPolicy: 'Orphan' });
-    expect(orphaned.body.metadata.finalizers).toEqual(['x.io/a', 'orphan']);
+    expect(orphaned.body.metadata.finalizers).toEqual(['x.io/a', 'x.io/a', 'orphan']);
   });
 
   test('DEL-1: an unscheduled Pod is returned marked, with no grace period', async () => {
@@ -340,6 +340,16 @@ describe('DEL-2: grace', () => {
     const now = await server.remove(podPath('graceful'), { gracePeriodSeconds: 0 });
     expect(now.status).toBe(200);
     expect((await server.get(podPath('graceful'))).status).toBe(404);
+  });
+
+  test('DEL-2: a Pod without a grace period of its own gets the requested one', async () => {
+    await runningPod('hasty', 0);
+    const path = podPath('hasty');
+    const answer = await server.remove(path, { gracePeriodSeconds: 20 });
+    expect(answer.body.metadata.deletionGracePeriodSeconds).toBe(20);
+    expect((await server.remove(path)).body.metadata.deletionGracePeriodSeconds).toBe(20);
+    await server.remove(path, { gracePeriodSeconds: 0 });
+    expect((await server.get(path)).status).toBe(404);
   });
 
   test('DEL-2: a negative period counts as one second', async () => {

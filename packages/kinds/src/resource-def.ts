@@ -238,10 +238,10 @@ export interface Strategy<O = ApiObject> {
   /** Warning for a deletion without a propagation policy. */
   readonly missingPolicyWarning?: string;
   /**
-   * Default `gracePeriodSeconds` of a graceful kind (Pod), in seconds; absent: deletion is
-   * immediate.
+   * Grace period in seconds of a deletion of a graceful kind (Pod) that requests `requested`
+   * seconds, or none; absent: deletion is immediate.
    */
-  readonly gracePeriod?: (object: O) => number;
+  readonly gracePeriod?: (object: O, requested: number | undefined) => number;
   /** Fields, as `a.b.c`, that writes through each endpoint cannot own (SSA-10). */
   readonly resetFields?: Readonly<Record<string, readonly string[]>>;
   /**

@@ -146,11 +146,11 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
         status: ['spec', 'metadata.deletionTimestamp', 'metadata.ownerReferences'],
       },
       deleteAnswers: 'object',
-      gracePeriod: (object) => {
+      gracePeriod: (object, requested) => {
         const phase = textAt(object, 'status', 'phase');
         const unbound = textAt(object, 'spec', 'nodeName') === '';
         if (unbound || phase === 'Failed' || phase === 'Succeeded') return 0;
-        return Number(at(object, 'spec', 'terminationGracePeriodSeconds') ?? 30);
+        return requested ?? Number(at(object, 'spec', 'terminationGracePeriodSeconds') ?? 30);
       },
     },
     subresources: subresourcesOf(features),

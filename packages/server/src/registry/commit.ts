@@ -193,8 +193,10 @@ export async function commitDeletion(
   if (!isFinalized(strategy, object)) {
     return isChanged ? replace(registry, mark) : written(current, 'unchanged');
   }
+  const { deletionTimestamp, deletionGracePeriodSeconds: left = 0 } = old.metadata;
+  const hasEnded = deletionTimestamp !== undefined && left === 0;
   // Watchers of a kind with a grace period act when they see an object marked.
-  const isMarkedFirst = strategy.gracePeriod !== undefined && isChanged;
+  const isMarkedFirst = strategy.gracePeriod !== undefined && isChanged && !hasEnded;
   const marking = isMarkedFirst ? await replace(registry, mark) : written(current, 'unchanged');
   if (marking.type !== 'written') return marking;
   const { entry } = marking.written;

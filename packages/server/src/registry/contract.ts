@@ -79,6 +79,8 @@ export interface AdmissionCall {
   readonly old: ApiObject | undefined;
   /** 1 for the first run; higher after a conflict repeated the update loop. */
   readonly attempt: number;
+  /** The grace period that a deletion starts, in seconds; replaces the one of the options. */
+  readonly graceSeconds?: number | undefined;
   /**
    * Set by a mutating plugin whose change other plugins may need to see; all of them then run again
    * (ADM-2).

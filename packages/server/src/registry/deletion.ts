@@ -86,7 +86,7 @@ export function markForDeletion(
     metadata.deletionTimestamp = formatTime(end);
     metadata.deletionGracePeriodSeconds = requested;
   } else if (metadata.deletionTimestamp === undefined) {
-    const grace = graceSeconds(plan, object);
+    const grace = graceSeconds(plan, object) ?? 0;
     metadata.deletionTimestamp = formatTime(nowMs + grace * 1000);
     // An object that waits for more than the finalizers in its metadata gets no grace period.
     if (options.isGraceful) metadata.deletionGracePeriodSeconds = grace;
@@ -95,10 +95,16 @@ export function markForDeletion(
   setFinalizers(object, finalizersFor(metadata.finalizers ?? [], plan));
 }
 
-/** The grace period in seconds; a kind may shorten it to 0 (a Pod that runs nowhere). */
-function graceSeconds(plan: DeletePlan, object: ApiObject): number {
-  const own = plan.target.def.strategy.gracePeriod?.(object) ?? 0;
-  return own === 0 ? 0 : (plan.options.gracePeriodSeconds ?? own);
+/**
+ * The grace period in seconds that the first deletion of an object starts; undefined for a kind
+ * without one, and for an object that is already marked.
+ */
+export function graceSeconds(
+  { target, options }: DeletePlan,
+  object: ApiObject,
+): number | undefined {
+  if (object.metadata.deletionTimestamp !== undefined) return undefined;
+  return target.def.strategy.gracePeriod?.(object, options.gracePeriodSeconds);
 }
 
 /**
@@ -132,8 +138,8 @@ function finalizersFor(finalizers: readonly string[], plan: DeletePlan): readonl
 /** Sets the finalizers; the same set keeps its order. */
 function setFinalizers(object: ApiObject, finalizers: readonly string[]): void {
   const before = new Set(object.metadata.finalizers);
-  if (before.size === finalizers.length && finalizers.every((finalizer) => before.has(finalizer)))
-    return;
+  const after = new Set(finalizers);
+  if (before.size === after.size && finalizers.every((finalizer) => before.has(finalizer))) return;
   if (finalizers.length === 0) delete object.metadata.finalizers;
   else object.metadata.finalizers = [...finalizers];
 }

@@ -230,6 +230,27 @@ describe('the steps of a write', () => {
     expect(steps).toEqual(['read', 'mutate', 'run validating admission']);
   });
 
+  test('a deletion that releases a marked object of a graceful kind does not mark it again', async () => {
+    const { def } = scene.target;
+    const strategy = { ...def.strategy, gracePeriod: () => 0 };
+    const target = { ...scene.target, def: { ...def, strategy } };
+    await create({ finalizers: ['orphan'] });
+    const remove = (propagationPolicy: 'Background' | undefined) => {
+      const options = {
+        gracePeriodSeconds: undefined,
+        propagationPolicy,
+        preconditions: undefined,
+      };
+      return write(scene.registry, { operation: 'delete', target, context, options });
+    };
+    expect(await remove(undefined)).toMatchObject({ effect: 'changed' });
+    steps = [];
+    const { effect, entry } = await remove('Background');
+    expect(effect).toBe('removed');
+    expect(steps).toEqual(['read', 'mutate', 'run validating admission', 'store']);
+    expect(JSON.parse(entry.json.toString()).metadata.finalizers).toEqual(['orphan']);
+  });
+
   test('the update that removes the last finalizer deletes the object', async () => {
     const { registry, target } = scene;
     await create({ finalizers: ['example.com/keep'] });

@@ -44,7 +44,13 @@ import type {
   Written,
 } from './contract.ts';
 import { apiVersionOfEntry, needsConversion, shownObject, targetOn } from './conversion/views.ts';
-import { checkPreconditions, isPending, markForDeletion, warnOfPropagation } from './deletion.ts';
+import {
+  checkPreconditions,
+  graceSeconds,
+  isPending,
+  markForDeletion,
+  warnOfPropagation,
+} from './deletion.ts';
 import { decodeEntry, objectKey } from './object-codec.ts';
 import {
   checkPathAgreement,
@@ -307,6 +313,7 @@ async function attemptDeletion(
     object: undefined,
     old: live,
     attempt: number,
+    graceSeconds: plan.of === 'collection' ? undefined : graceSeconds(plan, old),
   } as const;
   const admission = isPending(plan, old) ? noAdmission : admissionOf(registry, plan);
   await admission.mutate(call);

@@ -279,9 +279,10 @@ function validateIgnoredReadError(raw: RawDeleteOptions): FieldError[] {
 const notNegative = (seconds: number | undefined) =>
   seconds !== undefined && seconds < 0 ? 1 : seconds;
 
+/** Preconditions without members stay, because admission sees them. */
 function preconditionsOf(raw: RawDeleteOptions): DeleteOptions['preconditions'] {
   const { uid, resourceVersion } = raw;
-  return uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion };
+  return raw.withPreconditions ? { uid, resourceVersion } : undefined;
 }
 
 function queryForm(query: URLSearchParams): RawDeleteOptions {

@@ -119,14 +119,19 @@ const optionKinds: Readonly<Record<string, string>> = {
 };
 
 function optionsOf(
-  { context }: AdmissionCall,
+  { context, graceSeconds }: AdmissionCall,
   operation: RequestFacts['operation'],
   dialect: Dialect,
 ): JsonValue {
   const kind = optionKinds[operation];
   if (kind === undefined) return null;
   const options = context.request?.options() ?? (context.dryRun ? { dryRun: ['All'] } : {});
-  return { kind, apiVersion: `${dialect.group('meta')}/v1`, ...options };
+  return {
+    kind,
+    apiVersion: `${dialect.group('meta')}/v1`,
+    ...options,
+    ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
+  };
 }
 
 /**
