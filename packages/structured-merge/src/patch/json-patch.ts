@@ -121,6 +121,23 @@ function refuse(message: string): PatchError {
   return new PatchError('unprocessable', message);
 }
 
+function pathMissing(op: string): PatchError {
+  const isNamed = op === 'replace' || op === 'test' || op === 'move';
+  const why = isNamed ? 'operation missing path field: ' : '';
+  return refuse(`${op} operation failed to decode path: ${why}missing value`);
+}
+
+/** The error for a value whose holder does not exist; its wording depends on the operation. */
+function holderMissing(op: string, path: string, of: 'from' | 'path'): PatchError {
+  let where = `doc is missing path: "${path}"`;
+  if (op === 'replace') where = `doc is missing path: ${path}`;
+  else if (op === 'test') where = `is missing path: ${path}`;
+  else if (op === 'move' || op === 'copy') {
+    where = `doc is missing ${of === 'from' ? 'from' : 'destination'} path: ${path}`;
+  }
+  return refuse(`${op} operation does not apply: ${where}: missing value`);
+}
+
 function applyOne(state: State, operation: JsonPatchOperation): void {
   const { op, path, value = null } = operation;
   if (!['add', 'remove', 'replace', 'move', 'copy', 'test'].includes(op)) {
@@ -131,7 +148,7 @@ function applyOne(state: State, operation: JsonPatchOperation): void {
     transfer(state, operation);
     return;
   }
-  if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
+  if (path === undefined) throw pathMissing(op);
   if (op === 'test') test(state, path, value);
   else if (isWholeDocument(state, path, op)) state.root = cloneJson(value);
   else change(state, { op, path, value });
@@ -160,9 +177,9 @@ function checkForm({ op, path, from, value }: JsonPatchOperation): void {
 
 function change(state: State, operation: { op: string; path: string; value: JsonValue }): void {
   const { op, path, value } = operation;
-  const place = placeAt(state, path, op);
+  const place = placeAt(state, path, { op });
   if (op === 'add' || op === 'remove') chargeShift(state, place);
-  if (op === 'add') add(place, path, cloneJson(value));
+  if (op === 'add') add(place, cloneJson(value), `error in add for path: '${path}': `);
   else if (op === 'remove') remove(place, `error in remove for path: '${path}': `);
   else replace(place, path, cloneJson(value));
 }
@@ -183,11 +200,12 @@ function chargeShift({ work, rules }: State, { holder, key }: Place): void {
 }
 
 /** The place at a path. Throws PatchError if its holder does not exist. */
-function placeAt({ root, rules }: State, path: string, op: string): Place {
-  const missing = () =>
-    refuse(
-      `${op} operation does not apply: doc is missing path: ${JSON.stringify(path)}: missing value`,
-    );
+function placeAt(
+  { root, rules }: State,
+  path: string,
+  { op, of = 'path' }: { readonly op: string; readonly of?: 'from' | 'path' },
+): Place {
+  const missing = () => holderMissing(op, path, of);
   const steps = path.split('/').slice(1).map(unescaped);
   const key = steps.pop();
   if (key === undefined) throw missing();
@@ -246,7 +264,8 @@ function withPrefix<T>(prefix: string, action: () => T): T {
   }
 }
 
-function add(place: Place, path: string, value: JsonValue, op = 'add'): void {
+/** Adds a value; `prefix` begins the message of an error. */
+function add(place: Place, value: JsonValue, prefix: string): void {
   const { holder, key, rules } = place;
   if (!Array.isArray(holder)) {
     setMember(holder, key, value);
@@ -256,7 +275,7 @@ function add(place: Place, path: string, value: JsonValue, op = 'add'): void {
     holder.push(value);
     return;
   }
-  withPrefix(`error in ${op} for path: '${path}': `, () => {
+  withPrefix(prefix, () => {
     if (indexOf(key, rules) === undefined) {
       throw refuse(`value was not a proper array index: '${key}': ${syntaxError(key)}`);
     }
@@ -287,7 +306,7 @@ function replace(place: Place, path: string, value: JsonValue): void {
 function test(state: State, path: string, value: JsonValue): void {
   let actual: JsonValue | undefined = state.root;
   if (path !== '') {
-    const place = placeAt(state, path, 'test');
+    const place = placeAt(state, path, { op: 'test' });
     const { holder, key } = place;
     if (Array.isArray(holder)) {
       const prefix = `error in test for path: '${path}': `;
@@ -304,13 +323,12 @@ function transfer(state: State, operation: JsonPatchOperation): void {
       `${op} operation failed to decode from: operation, missing from field: missing value`,
     );
   }
-  if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
   if (from === '' && op === 'copy' && state.rules === 'exact') {
     chargeCopy(state, state.root);
     put(state, { op, path, value: cloneJson(state.root) });
     return;
   }
-  const source = placeAt(state, from, op);
+  const source = placeAt(state, from, { op, of: 'from' });
   const value = valueToTransfer(source, { op, from });
   if (op === 'move') {
     chargeShift(state, source);
@@ -329,22 +347,31 @@ function valueToTransfer(source: Place, { op, from }: { op: string; from: string
     if (value !== undefined) return value;
     // A lenient copy of an absent value is null, as in kube-apiserver's library.
     if (op === 'copy' && rules === 'lenient') return null;
-    throw refuse(`Unable to ${op} nonexistent key: ${key}: missing value`);
+    throw refuse(`Unable to remove nonexistent key: ${key}: missing value`);
   });
 }
 
 /** Inserts a moved or copied value, which the document owns from now on. */
 function put(
   state: State,
-  { op, path, value }: { readonly op: string; readonly path: string; readonly value: JsonValue },
+  {
+    op,
+    path,
+    value,
+  }: { readonly op: string; readonly path: string | undefined; readonly value: JsonValue },
 ): void {
+  if (path === undefined) throw pathMissing(op);
   if (path === '' && state.rules === 'exact') {
     state.root = value;
     return;
   }
-  const place = placeAt(state, path, op);
+  const place = placeAt(state, path, { op });
   chargeShift(state, place);
-  add(place, path, value, op);
+  const prefix =
+    op === 'copy'
+      ? 'error while adding value during copy: '
+      : `error in move for path: '${path}': `;
+  add(place, value, prefix);
 }
 
 /**
