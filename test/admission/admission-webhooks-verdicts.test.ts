@@ -330,6 +330,13 @@ describe('ADM-2: webhook errors are 500, or ignored by failurePolicy', () => {
     },
   );
 
+  test('ADM-2: the patch `null` changes nothing', async () => {
+    await hooked('mutating', { path: '/m' });
+    service.answer('/m', () => ({ allowed: true, patch: patch('null'), patchType: 'JSONPatch' }));
+    const answer = await create();
+    expect(answer.status, answer.text).toBe(201);
+  });
+
   test('ADM-2: a patch for a request without an object', async () => {
     await create();
     await hooked('mutating', { path: '/m' });

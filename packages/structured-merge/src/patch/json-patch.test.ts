@@ -6,6 +6,13 @@ const document: JsonObject = { a: { b: '1' }, list: ['x', 'y'] };
 const apply = (operation: JsonValue, rules: JsonPatchRules = 'lenient') =>
   applyJsonPatch(document, parseJsonPatch([operation]), { rules });
 
+test('null is an empty patch, and operations are objects', () => {
+  expect(parseJsonPatch(null)).toEqual([]);
+  expect(() => parseJsonPatch(['add'])).toThrow(
+    'json: cannot unmarshal string into Go value of type jsonpatch.Operation',
+  );
+});
+
 describe('a patch of a webhook', () => {
   test.each<[JsonObject, JsonObject]>([
     [

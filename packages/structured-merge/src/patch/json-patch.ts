@@ -56,13 +56,15 @@ export interface JsonPatchOperation {
  */
 export type JsonPatchRules = 'exact' | 'lenient';
 
-/** Parses a decoded body as a patch. Throws PatchError: `malformed`, or `too-many` operations. */
+/**
+ * Parses a decoded body as a patch; `null`, as which Go encodes an absent list, is an empty patch.
+ * Throws PatchError: `malformed`, or `too-many` operations.
+ */
 export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
-  if (!Array.isArray(body)) {
-    const type = 'jsonpatch.Patch';
-    const message = problemText({ code: 'misfit', what: goValue(body), type });
-    throw new PatchError('malformed', message);
-  }
+  if (body === null) return [];
+  if (!Array.isArray(body)) throw misfit(body, 'jsonpatch.Patch');
+  const misfitting = body.find((operation) => operation !== null && !isObject(operation));
+  if (misfitting !== undefined) throw misfit(misfitting, 'jsonpatch.Operation');
   if (body.length > jsonPatchOperationsMax) {
     const message = `The allowed maximum operations in a JSON patch is ${jsonPatchOperationsMax}, got ${body.length}`;
     throw new PatchError('too-many', message);
@@ -75,6 +77,10 @@ export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
       from: textMember(operation, 'from'),
       value: member(operation, 'value'),
     }));
+}
+
+function misfit(value: JsonValue, type: string): PatchError {
+  return new PatchError('malformed', problemText({ code: 'misfit', what: goValue(value), type }));
 }
 
 function textMember(operation: JsonObject, name: string): string | undefined {
