@@ -108,12 +108,11 @@ export function goKindOf(schema: Schema): string {
  */
 export function mergingOf(schema: Schema, name: string): FieldMerging {
   const at = resolved(schema);
-  const { properties } = at;
-  if (properties === undefined) throw notAStruct(goKindOf(at));
-  const property = properties.get(name) ?? byFoldedName(properties, name);
-  if (property === undefined) {
-    throw noSuchField((at.typeName ?? '').split('.').at(-1) ?? '', name);
-  }
+  const { properties, typeName = 'runtime.RawExtension' } = at;
+  const kind = goKindOf(at);
+  if (properties === undefined && kind !== 'struct') throw notAStruct(kind);
+  const property = properties?.get(name) ?? byFoldedName(properties ?? new Map(), name);
+  if (property === undefined) throw noSuchField(typeName.split('.').at(-1) ?? '', name);
   const field = resolved(property.schema);
   return {
     schema: field,

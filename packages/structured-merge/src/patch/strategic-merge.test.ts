@@ -20,6 +20,7 @@ const schema: Schema = {
     ['labels', { schema: { type: 'object', additionalProperties: text } }],
     ['spec', { schema: { ...item, patchStrategies: ['retainKeys'] } }],
     ['whole', { schema: { ...item, patchStrategies: ['replace'] } }],
+    ['raw', { schema: { preserveUnknownFields: true } }],
     ['plain', { schema: { type: 'array', items: item } }],
     ['keyless', { schema: { type: 'array', items: item, patchStrategies: ['merge'] } }],
     ['words', { schema: { type: 'array', items: text, patchStrategies: ['merge'] } }],
@@ -166,6 +167,12 @@ describe('PATCH-3: strategic merge', () => {
       { more: { x: 1 } },
       { more: { y: 1 } },
       'unable to find api field in struct Thing for the json field "more"',
+    ],
+    [
+      'a member of raw JSON',
+      { raw: { x: { y: 1 } } },
+      { raw: { x: { y: 2 } } },
+      'unable to find api field in struct RawExtension for the json field "x"',
     ],
     [
       'mixed items',
