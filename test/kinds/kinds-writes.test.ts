@@ -361,6 +361,26 @@ describe('deletion', () => {
     expect(body.metadata).not.toHaveProperty('deletionGracePeriodSeconds');
   });
 
+  test('DEL-1: of a Service deletes its Endpoints', async () => {
+    const services = at('/api/v1', 'services');
+    const endpoints = at('/api/v1', 'endpoints');
+    const spec = { ports: [{ port: 1 }] };
+    const make = async (name: string, finalizers: readonly string[]) => {
+      await server.post(services, { metadata: { name, finalizers }, spec });
+      await server.post(endpoints, { metadata: { name } });
+    };
+    await make('gone', []);
+    await server.remove(`${services}/gone${dryRun}`);
+    expect((await server.get(`${endpoints}/gone`)).status).toBe(200);
+    await server.remove(`${services}/gone`);
+    expect((await server.get(`${endpoints}/gone`)).status).toBe(404);
+    await make('held', ['example.com/kept']);
+    await server.remove(`${services}/held`);
+    expect((await server.get(`${endpoints}/held`)).status).toBe(200);
+    await server.patch(`${services}/held`, { metadata: { finalizers: null } }, 'merge');
+    expect((await server.get(`${endpoints}/held`)).status).toBe(404);
+  });
+
   test('DEL-4: deleting a Namespace again changes nothing until it is finalized', async () => {
     const metadata = { name: 'deleted-again', finalizers: ['example.com/kept'] };
     const path = '/api/v1/namespaces/deleted-again';

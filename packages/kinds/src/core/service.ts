@@ -25,7 +25,7 @@ export interface ServiceOptions {
   /** Absent: nothing is allocated, as in a tool that only reads objects. */
   readonly allocate?: Strategy['allocate'];
   readonly features?: Features | undefined;
-  /** Releases the addresses and ports of a removed Service. */
+  /** Releases the addresses and ports of a removed Service, and deletes its Endpoints. */
   readonly afterRemoval?: Strategy['afterRemoval'];
   /** The address family of Services that request none; absent: IPv4. */
   readonly primaryFamily?: Family;

@@ -13,17 +13,18 @@ import {
   ServiceLedger,
   type ServiceOptions,
 } from '@wheelhouse/kinds';
-import type { Dialect, MetricRegistry } from '@wheelhouse/machinery';
+import { type Dialect, type MetricRegistry, StatusError } from '@wheelhouse/machinery';
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import {
   type AddressKinds,
   createAddressRecords,
 } from '../../controllers/services/address-records.ts';
 import { mappedRanges, rangeRecorder } from '../../controllers/services/range-allocations.ts';
-import { createObjectWriter } from '../../controllers/tools.ts';
+import { createObjectWriter, storedVersion } from '../../controllers/tools.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
 import { FlagError } from '../../flags/flags.ts';
 import { serverContext } from '../../registry/registry.ts';
+import { write } from '../../registry/write.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Around, ObjectApi } from '../context.ts';
 import type { Metrics } from '../observability/metrics.ts';
@@ -99,9 +100,10 @@ function createNumberMeter(registry: MetricRegistry): NumberMeter {
   };
 }
 
-/** Allocates addresses and ports to Services. */
-export interface ServiceNumbers extends Pick<ServiceOptions, 'afterRemoval'> {
+/** Allocates addresses and ports to Services, and cleans up after removed ones. */
+export interface ServiceNumbers {
   readonly allocate: NonNullable<ServiceOptions['allocate']>;
+  readonly afterRemoval: NonNullable<ServiceOptions['afterRemoval']>;
   /** Resolves to the usage of the ranges. Rejects if Services cannot be read. */
   usage(): Promise<{
     readonly addresses: readonly (PoolUsage & { readonly text: string })[];
@@ -127,9 +129,7 @@ export function serviceNumberPort(
   const options: ServiceOptions = {
     ...(primaryFamily === undefined ? {} : { primaryFamily }),
     allocate: (...args) => port.get().allocate(...args),
-    ...(recordsNumbers(config)
-      ? { afterRemoval: async (object) => port.get().afterRemoval?.(object) }
-      : {}),
+    afterRemoval: (object) => port.get().afterRemoval(object),
   };
   return Object.assign(port, { options });
 }
@@ -138,11 +138,6 @@ function rangesOf({ serviceRanges = defaultServiceRanges }: ServerConfig) {
   const ranges = readServiceRanges(serviceRanges);
   if ('error' in ranges) throw new FlagError(ranges.error);
   return ranges;
-}
-
-/** Whether allocations are recorded outside of Services, as objects or for other servers. */
-function recordsNumbers(config: ServerConfig): boolean {
-  return config.store.type === 'etcd' || recordsAddresses(config);
 }
 
 function recordsAddresses({ featureGates = defaultGates }: ServerConfig): boolean {
@@ -178,12 +173,17 @@ export function createServiceNumbers(
     const { store } = api.registry;
     recorders.push(rangeRecorder({ store, ranges: mapped, clock, logger }));
   }
+  const removeEndpoints = endpointsRemover(options);
+  const release = releasingNumbers(recorders);
   const numbers: ServiceNumbers = {
     allocate: recorders.reduce(
       (inner, recorder) => recordingNumbers(inner, { recorder, ledger }),
       allocate,
     ),
-    ...(recorders.length === 0 ? {} : { afterRemoval: releasingNumbers(recorders) }),
+    async afterRemoval(object) {
+      await removeEndpoints(object);
+      await release(object);
+    },
     async usage() {
       await ledger.caughtUp();
       await records?.caughtUp();
@@ -199,6 +199,32 @@ export function createServiceNumbers(
   };
   metrics.beforeRender(serviceNumbersUpdater(metrics.registry, numbers));
   return numbers;
+}
+
+/**
+ * Deletes the Endpoints of a removed Service, so that a new Service of its name does not lead to
+ * them. Like in kube-apiserver, no admission runs, and a failure is only logged.
+ */
+function endpointsRemover({ api, config }: Around): ServiceNumbers['afterRemoval'] {
+  const def = requiredKind(api.catalogue.snapshot(), '', 'endpoints');
+  const version = storedVersion(def);
+  const options = {
+    gracePeriodSeconds: undefined,
+    propagationPolicy: undefined,
+    preconditions: undefined,
+  };
+  return async ({ metadata: { namespace = '', name = '' } }) => {
+    const target = { def, version, namespace, name, subresource: '' };
+    const context = serverContext;
+    try {
+      const plan = { operation: 'delete', target, context, options, admission: 'done' } as const;
+      await write(api.registry, plan);
+    } catch (error) {
+      if (error instanceof StatusError && error.reason === 'NotFound') return;
+      const about = { namespace, name, error: String(error) };
+      config.logger.warn('cannot delete the Endpoints of a removed Service', about);
+    }
+  };
 }
 
 /** Present if addresses are recorded as objects. */
