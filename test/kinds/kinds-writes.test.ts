@@ -361,6 +361,18 @@ describe('deletion', () => {
     expect(body.metadata).not.toHaveProperty('deletionGracePeriodSeconds');
   });
 
+  test('DEL-2: of a Pod without a grace period of its own has the requested one', async () => {
+    const pods = at('/api/v1', 'pods');
+    const spec = { ...template.spec, nodeName: 'n', terminationGracePeriodSeconds: 0 };
+    await server.post(pods, { metadata: { name: 'hasty' }, spec });
+    const path = `${pods}/hasty`;
+    const marked = await server.remove(path, { gracePeriodSeconds: 20 });
+    expect(marked.body.metadata.deletionGracePeriodSeconds).toBe(20);
+    expect((await server.remove(path)).body.metadata.deletionGracePeriodSeconds).toBe(20);
+    await server.remove(path, { gracePeriodSeconds: 0 });
+    expect((await server.get(path)).status).toBe(404);
+  });
+
   test('DEL-1: of a Service deletes its Endpoints', async () => {
     const services = at('/api/v1', 'services');
     const endpoints = at('/api/v1', 'endpoints');

@@ -342,16 +342,6 @@ describe('DEL-2: grace', () => {
     expect((await server.get(podPath('graceful'))).status).toBe(404);
   });
 
-  test('DEL-2: a Pod without a grace period of its own gets the requested one', async () => {
-    await runningPod('hasty', 0);
-    const path = podPath('hasty');
-    const answer = await server.remove(path, { gracePeriodSeconds: 20 });
-    expect(answer.body.metadata.deletionGracePeriodSeconds).toBe(20);
-    expect((await server.remove(path)).body.metadata.deletionGracePeriodSeconds).toBe(20);
-    await server.remove(path, { gracePeriodSeconds: 0 });
-    expect((await server.get(path)).status).toBe(404);
-  });
-
   test('DEL-2: a negative period counts as one second', async () => {
     await runningPod('negative');
     const answer = await server.remove(podPath('negative'), { gracePeriodSeconds: -3 });

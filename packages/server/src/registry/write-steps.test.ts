@@ -230,7 +230,7 @@ describe('the steps of a write', () => {
     expect(steps).toEqual(['read', 'mutate', 'run validating admission']);
   });
 
-  test('a deletion that releases a marked object of a graceful kind does not mark it again', async () => {
+  test('a deletion that releases a marked Pod does not mark it again', async () => {
     const { def } = scene.target;
     const strategy = { ...def.strategy, gracePeriod: () => 0 };
     const target = { ...scene.target, def: { ...def, strategy } };
