@@ -18,33 +18,105 @@ import { parseTimestamp } from './times.ts';
 const quantityType = 'kubernetes.Quantity';
 const billion = 1_000_000_000n;
 
-class Quantity extends Opaque<bigint> {}
+/** A quantity, and the int64 and power of ten that represent it in Go, if any do. */
+interface Amount {
+  readonly nano: bigint;
+  readonly scaled: Scaled | undefined;
+}
+interface Scaled {
+  readonly value: bigint;
+  readonly scale: number;
+}
 
-function quantity(nano: bigint): Quantity {
-  return new Quantity({ type: quantityType, value: nano, key: String(nano) });
+class Quantity extends Opaque<Amount> {}
+
+function quantity(amount: Amount): Quantity {
+  return new Quantity({ type: quantityType, value: amount, key: String(amount.nano) });
 }
 
 function parsedQuantity(text: string): Quantity {
   const parsed = parseQuantity(text);
   if ('error' in parsed) throw new CelError(parsed.error);
-  return quantity(parsed.nano);
+  return quantity({ nano: parsed.nano, scaled: scaledOf(text) });
 }
 
-const nano = (value: Value | undefined) =>
-  value instanceof Quantity ? value.value : asInt(value) * billion;
+const decimalSuffixes = 'n u m  k M G T P E'.split(' ');
+const binarySuffixes = 'Ki Mi Gi Ti Pi Ei'.split(' ');
+
+/** The representation that Go chooses for a valid quantity by its length; undefined for decimals. */
+function scaledOf(text: string): Scaled | undefined {
+  const [, sign, whole = '', fraction = '', suffix = ''] =
+    /^([+-]?)0*(\d*)(?:\.(\d*))?(.*)$/.exec(text.trim()) ?? [];
+  const digits = `${whole === '' ? '0' : whole}${fraction}`;
+  const value = BigInt(sign === '-' ? `-${digits}` : digits);
+  const bits = 10 * (binarySuffixes.indexOf(suffix) + 1);
+  if (bits > 0) {
+    const digitsLeft = 14 - digits.length - Math.trunc((bits * 3) / 10);
+    return fraction === '' && digitsLeft >= 0 ? int64Scaled(value << BigInt(bits), 0) : undefined;
+  }
+  const exponent = /^[eE]\d|^[eE][+-]/.test(suffix)
+    ? Number(suffix.slice(1))
+    : 3 * (decimalSuffixes.indexOf(suffix) - 3);
+  const scale = exponent - fraction.length;
+  return digits.length <= 18 && scale >= -9 ? int64Scaled(value, scale) : undefined;
+}
+
+const isInt64 = (value: bigint) => BigInt.asIntN(64, value) === value;
+
+const int64Scaled = (value: bigint, scale: number): Scaled | undefined =>
+  isInt64(value) ? { value, scale } : undefined;
+
+/** The number at a smaller scale, as far as int64 suffices. */
+function rescaled({ value, scale }: Scaled, to: number): bigint | undefined {
+  if (value === 0n) return value;
+  if (scale - to > 18) return undefined;
+  const scaledValue = value * 10n ** BigInt(scale - to);
+  return isInt64(scaledValue) ? scaledValue : undefined;
+}
+
+function scaledSum(left: Scaled | undefined, right: Scaled | undefined): Scaled | undefined {
+  if (left === undefined || right === undefined) return undefined;
+  if (right.value === 0n) return left;
+  if (left.value === 0n) return right;
+  const scale = Math.min(left.scale, right.scale);
+  const [one, other] = [rescaled(left, scale), rescaled(right, scale)];
+  return one === undefined || other === undefined ? undefined : int64Scaled(one + other, scale);
+}
+
+function amountOf(value: Value | undefined): Amount {
+  if (value instanceof Quantity) return value.value;
+  const whole = asInt(value);
+  return { nano: whole * billion, scaled: { value: whole, scale: 0 } };
+}
+
+const nano = (value: Value | undefined) => amountOf(value).nano;
+
+const sum = ([left, right]: readonly Value[], sign: 1n | -1n): Quantity => {
+  const [one, other] = [amountOf(left), amountOf(right)];
+  const added = other.scaled && { ...other.scaled, value: sign * other.scaled.value };
+  return quantity({
+    nano: one.nano + sign * other.nano,
+    scaled: scaledSum(one.scaled, added),
+  });
+};
+
+/** The integer that a quantity is; undefined for others, and for those that Go keeps as decimals. */
+function integerOf(value: Value | undefined): bigint | undefined {
+  const { scaled } = amountOf(value);
+  return scaled === undefined || scaled.scale < 0 ? undefined : rescaled(scaled, 0);
+}
 
 function asInteger([value]: readonly Value[]): bigint {
-  const amount = nano(value);
-  const whole = amount / billion;
-  if (amount % billion !== 0n || BigInt.asIntN(64, whole) !== whole) {
-    throw new CelError('cannot convert value to integer');
-  }
+  const whole = integerOf(value);
+  if (whole === undefined) throw new CelError('cannot convert value to integer');
   return int64(whole);
 }
 
-function isInteger([value]: readonly Value[]): boolean {
-  const amount = nano(value);
-  return amount % billion === 0n && BigInt.asIntN(64, amount / billion) === amount / billion;
+function approximateFloat([value]: readonly Value[]): number {
+  const amount = amountOf(value);
+  const { scaled } = amount;
+  if (scaled === undefined) return Number(`${amount.nano}e-9`);
+  return Number(scaled.value) * Number(`1e${scaled.scale}`);
 }
 
 const signOf = (amount: bigint) => (amount < 0n ? -1n : amount > 0n ? 1n : 0n);
@@ -69,18 +141,18 @@ export const quantities: Library = [
     ([left, right]) => signOf(nano(left) - nano(right)),
   ],
   [`${quantityType}.asInteger(): int`, asInteger],
-  [`${quantityType}.isInteger(): bool`, isInteger],
-  [`${quantityType}.asApproximateFloat(): double`, ([value]) => Number(nano(value)) / 1e9],
+  [`${quantityType}.isInteger(): bool`, ([value]) => integerOf(value) !== undefined],
+  [`${quantityType}.asApproximateFloat(): double`, approximateFloat],
   ...[quantityType, 'int'].flatMap(
     (operand) =>
       [
         [
           `${quantityType}.add(${operand}): ${quantityType}`,
-          ([left, right]: readonly Value[]) => quantity(nano(left) + nano(right)),
+          (operands: readonly Value[]) => sum(operands, 1n),
         ],
         [
           `${quantityType}.sub(${operand}): ${quantityType}`,
-          ([left, right]: readonly Value[]) => quantity(nano(left) - nano(right)),
+          (operands: readonly Value[]) => sum(operands, -1n),
         ],
       ] as const,
   ),
