@@ -67,6 +67,24 @@ describe('library', () => {
   });
 });
 
+test('CRD-3: only a set on the left equals a list in another order', async () => {
+  const set = {
+    type: 'array',
+    items: { type: 'string', maxLength: 3 },
+    maxItems: 3,
+    'x-kubernetes-list-type': 'set',
+  };
+  const other = "['b', 'a']";
+  const failing = [`${other} == self.set`, `${other} in [self.set]`, `self.set != ${other}`];
+  const holding = [`self.set == ${other}`, `self.set in [${other}]`, `${other} != self.set`];
+  const kind = await kindWith(
+    object({ set }, ...[...failing, ...holding].map((rule) => ({ rule }))),
+  );
+  expect(causesOf(await kind.create({ set: ['a', 'b'] }))).toEqual(
+    failing.map((rule) => `spec: Invalid value: "object": failed rule: ${rule}`),
+  );
+});
+
 describe('verdicts', () => {
   test('CRD-3: a refused object names the rule that it breaks', async () => {
     const rule = 'self.min <= self.max';

@@ -272,7 +272,8 @@ export function equals(left: Value, right: Value, tally?: Tally): boolean {
 
 function listsEqual(left: List, right: List, tally?: Tally): boolean {
   if (left.items.length !== right.items.length) return false;
-  const kind = left.listKind ?? right.listKind;
+  // The left list decides whether the order matters, as in kube-apiserver.
+  const kind = left.listKind;
   if (kind === undefined) {
     return left.items.every((item, index) => {
       tally?.(1);
@@ -333,7 +334,7 @@ export function* equalsSteps(
 
 function* listsEqualSteps(left: List, right: List, pace: ComparisonPace): Generator<void, boolean> {
   if (left.items.length !== right.items.length) return false;
-  const kind = left.listKind ?? right.listKind;
+  const kind = left.listKind;
   const index = kind === undefined ? undefined : yield* indexSteps(right.items, kind, pace);
   for (let at = 0; at < left.items.length; at += 1) {
     const item = itemAt(left.items, at);

@@ -122,8 +122,8 @@ export function* holdsSteps(
     context.work(1);
     if (context.isStepOver()) yield;
     const isFound = isScalar(item)
-      ? context.equal(item, target)
-      : yield* context.equalSteps(item, target);
+      ? context.equal(target, item)
+      : yield* context.equalSteps(target, item);
     if (isFound) return true;
   }
   return false;
@@ -311,8 +311,8 @@ const isIn = divided(function* ([item = null, list], context) {
     if (context.isStepOver()) yield;
     if (key !== undefined && itemKey(candidate, 'set') !== key) continue;
     const isFound = isScalar(candidate)
-      ? context.equal(candidate, item)
-      : yield* context.equalSteps(candidate, item);
+      ? context.equal(item, candidate)
+      : yield* context.equalSteps(item, candidate);
     if (isFound) return true;
   }
   return false;
