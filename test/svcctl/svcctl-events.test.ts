@@ -40,7 +40,9 @@ describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
     expect(forbidden).toMatchObject({ code: 1, out: '' });
     expect(forbidden.err).toContain('Error from server (Forbidden): events is forbidden');
     const unknown = await on.home.run('events --for=nope/x');
-    expect(unknown.err).toBe('error: the server doesn\'t have a resource type "nope"\n');
+    expect(unknown.err).toBe('the server doesn\'t have a resource type "nope"\n');
+    const watched = await on.home.runIn(on.namespace, 'events --watch --request-timeout=100ms');
+    expect(watched).toMatchObject({ code: 0, err: '' });
     expect((await on.home.run('events --for')).err).toBe('error: flag needs an argument: --for\n');
   });
 });

@@ -53,7 +53,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', async (dialectName) 
       err: 'error: field "nothing" does not exist\n',
     });
     expect((await home.run('explain nothings')).err).toBe(
-      'error: the server doesn\'t have a resource type "nothings"\n',
+      'the server doesn\'t have a resource type "nothings"\n',
     );
     expect((await home.run('explain hpa --api-version=apps/v1')).code).toBe(1);
     expect((await home.run('explain')).code).toBe(1);

@@ -52,9 +52,14 @@ describe('plugins', () => {
 
   test('CLIENT-1: plugins cannot replace commands, and unknown words are errors', async () => {
     expect((await home.run('get ns default -o name')).out).toBe('namespace/default\n');
-    for (const line of ['plain', 'nothing', '../first/kubectl-tide', 'create/../../tide']) {
+    for (const [line, similar] of [
+      ['plain', '\nDid you mean this?\n\texplain\n\tdrain\n\tplugin\n'],
+      ['nothing', ''],
+      ['../first/kubectl-tide', ''],
+      ['create/../../tide', ''],
+    ] as const) {
       const { code, err } = await home.run(line);
-      const message = `error: unknown command ${JSON.stringify(line)} for "svcctl"\n`;
+      const message = `error: unknown command ${JSON.stringify(line)} for "svcctl"\n${similar}`;
       expect({ line, code, err }).toEqual({ line, code: 1, err: message });
     }
     expect(await home.run('--namespace=a tide')).toEqual({

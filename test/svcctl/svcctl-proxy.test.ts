@@ -168,9 +168,35 @@ describe('CLIENT-1: svcctl proxy', () => {
     }
     expect((await get('/my/link')).status).toBe(404);
     expect((await get('/my/absent')).status).toBe(404);
+    for (const [path, location] of [
+      ['/my/inner', 'inner/'],
+      ['/my/inner/index.html', './'],
+      ['/my/page.html/', '../page.html'],
+    ] as const) {
+      const redirect = await send(proxy + path);
+      expect(redirect).toMatchObject({ status: 301, headers: { location } });
+    }
     const api = await startProxy(' --api-prefix=/api/');
     expect((await send(`${api}/api/v1/namespaces`)).status).toBe(200);
     expect((await send(`${api}/version`)).status).toBe(404);
+  });
+
+  test('CLIENT-1: proxy lists a folder without an index page', async () => {
+    mkdirSync(join(home.folder, 'listed', 'inner'), { recursive: true });
+    home.write("listed/a<'b?", '');
+    home.write('listed/c:d', 'colon');
+    const proxy = await startProxy(' --www=listed');
+    const list = await send(`${proxy}/static/`);
+    expect(list).toMatchObject({
+      status: 200,
+      headers: { 'content-type': 'text/html; charset=utf-8' },
+    });
+    expect(list.text).toBe(
+      '<!doctype html>\n<meta name="viewport" content="width=device-width">\n<pre>\n' +
+        '<a href="a%3C%27b%3F">a&lt;&#39;b?</a>\n' +
+        '<a href="./c:d">c:d</a>\n<a href="inner/">inner/</a>\n</pre>\n',
+    );
+    expect((await send(`${proxy}/static/c:d`)).text).toBe('colon');
   });
 
   test('CLIENT-1: proxy listens on a socket file and reports invalid arguments', async () => {

@@ -227,6 +227,7 @@ function pathWithQuery(path: string, query: ApiRequest['query']): string {
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== undefined) parameters.set(name, value);
   }
+  parameters.sort();
   if (parameters.size === 0) return path;
   return `${path}${path.includes('?') ? '&' : '?'}${parameters}`;
 }

@@ -155,6 +155,9 @@ function parseResourceList(
     });
 }
 
+/** Receives an ambiguous short name and a resource of lower priority that also has it. */
+export type AmbiguityListener = (shortName: string, other: ApiResource) => void;
+
 /**
  * Finds resources by plural, singular, or short name, or by kind, ignoring case, each optionally
  * with `.group` or `.version.group`; and by category. The core group and preferred versions come
@@ -162,9 +165,12 @@ function parseResourceList(
  */
 export class RestMapper {
   readonly #discovery: Discovery;
+  readonly #onAmbiguous: AmbiguityListener;
 
-  constructor(discovery: Discovery) {
+  /** @param onAmbiguous called for each other resource that a short name could also mean */
+  constructor(discovery: Discovery, onAmbiguous: AmbiguityListener = () => {}) {
     this.#discovery = discovery;
+    this.#onAmbiguous = onAmbiguous;
   }
 
   /** The resource that a word refers to; undefined if the server has none of that name. */
@@ -204,20 +210,36 @@ export class RestMapper {
 
   #find(name: string, accepts: (resource: ApiResource) => boolean): ApiResource | undefined {
     const candidates = this.#discovery.resources.filter(accepts);
+    const byShortName = (resource: ApiResource) => resource.shortNames.includes(name);
     const matchers: readonly ((resource: ApiResource) => boolean)[] = [
       (resource) => resource.resource === name,
       (resource) => resource.singular === name,
-      (resource) => resource.shortNames.includes(name),
+      byShortName,
       (resource) => resource.kind.toLowerCase() === name,
     ];
     for (const matcher of matchers) {
       const matching = candidates.filter(matcher);
       const resource = matching.find(({ preferred }) => preferred) ?? matching[0];
-      if (resource !== undefined) return resource;
+      if (resource === undefined) continue;
+      if (matcher === byShortName) this.#reportOthers(name, resource, matching);
+      return resource;
     }
     return undefined;
   }
+
+  #reportOthers(shortName: string, chosen: ApiResource, matching: readonly ApiResource[]): void {
+    const reported = [chosen];
+    for (const other of matching) {
+      if (reported.some((resource) => isSameResource(resource, other))) continue;
+      reported.push(other);
+      this.#onAmbiguous(shortName, other);
+    }
+  }
 }
+
+/** Whether two resources are versions of the same one. */
+const isSameResource = (left: ApiResource, right: ApiResource): boolean =>
+  left.group === right.group && left.resource === right.resource;
 
 /** Returns the URL path of a collection, of an object in it, or of the object's subresource. */
 export function resourcePath(

@@ -2,12 +2,13 @@ import { parseWrittenJson } from '@wheelhouse/codec';
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { ApiClient } from './api-client.ts';
 
-/** Maximum number of objects of a page. */
+/** Default maximum number of objects of a page. */
 const pageSize = '500';
 
 /**
- * Reads a list in pages of at most 500 objects and yields the body of each page. Rejects with
- * ApiError, such as the 410 of an expired continue token.
+ * Reads a list in pages of at most 500 objects, or of another `limit` in `query`, and yields the
+ * body of each page; a `limit` of undefined requests the whole list. Rejects with ApiError, such as
+ * the 410 of an expired continue token.
  */
 export async function* listPages(
   client: ApiClient,
@@ -20,7 +21,7 @@ export async function* listPages(
   do {
     const { object } = await client.send({
       path: options.path,
-      query: { ...options.query, limit: pageSize, continue: token },
+      query: { limit: pageSize, ...options.query, continue: token },
     });
     yield object;
     const next = isObject(object.metadata) ? object.metadata.continue : undefined;

@@ -22,10 +22,30 @@ export async function parseYaml(text: string): Promise<JsonValue> {
 export async function parseYamlDocuments(text: string): Promise<JsonValue[]> {
   const values: JsonValue[] = [];
   for (const document of text.split(/^---(?=\s|$)/m)) {
-    const value = await parseYaml(document);
-    if (value !== null) values.push(value);
+    for (const part of splitJson(document)) {
+      const value = await parseYaml(part);
+      if (value !== null) values.push(value);
+    }
   }
   return values;
+}
+
+/** Splits consecutive JSON objects. Any other text is returned whole. */
+function splitJson(text: string): string[] {
+  if (!/^\s*\{/.test(text)) return [text];
+  const parts: string[] = [];
+  let depth = 0;
+  let start = 0;
+  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}]|[^\s{}"]+/gs)) {
+    // Text between two objects belongs to a YAML document.
+    if (depth === 0 && token !== '{') return [text];
+    if (token === '{') depth += 1;
+    if (token === '}') depth -= 1;
+    if (token !== '}' || depth > 0) continue;
+    parts.push(text.slice(start, index + 1));
+    start = index + 1;
+  }
+  return depth === 0 ? parts : [text];
 }
 
 /**

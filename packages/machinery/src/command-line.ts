@@ -76,7 +76,7 @@ const similarLengthMin = 4;
 const twoEditsLengthMin = 6;
 
 /** Returns the names within one or two edits of a mistyped one, the most similar first. */
-export function similarNames(mistyped: string, names: Iterable<string>): string[] {
+function similarNames(mistyped: string, names: Iterable<string>): string[] {
   if (mistyped.length < similarLengthMin) return [];
   const editsMax = mistyped.length < twoEditsLengthMin ? 1 : 2;
   return [...names]
@@ -88,7 +88,7 @@ export function similarNames(mistyped: string, names: Iterable<string>): string[
 }
 
 /** Returns the Levenshtein distance of two words. */
-function editsBetween(left: string, right: string): number {
+export function editsBetween(left: string, right: string): number {
   let above = Array.from({ length: right.length + 1 }, (_, at) => at);
   for (let row = 1; row <= left.length; row += 1) {
     const current = [row];

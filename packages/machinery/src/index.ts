@@ -142,10 +142,10 @@ export {
 export {
   booleanOf,
   type CommandLine,
+  editsBetween,
   FlagError,
   type FlagForm,
   parseCommandLine,
-  similarNames,
 } from './command-line.ts';
 export {
   acceptedDiscoveryGroups,

@@ -21,6 +21,8 @@ export type CompletionKind =
 export interface Command {
   readonly name: string;
   readonly aliases?: readonly string[];
+  /** Words of other programs for which this command is suggested. */
+  readonly suggestedFor?: readonly string[];
   /** One line for the list of commands. */
   readonly summary: string;
   /** The arguments, as help shows them: `(TYPE[.VERSION][.GROUP] [NAME | -l label])`. */

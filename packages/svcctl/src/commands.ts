@@ -4,50 +4,50 @@ import { globalFlags } from './session.ts';
 
 /** The commands in the order of the help text, each loaded on first use. */
 const loaders: Readonly<Record<string, () => Promise<Command>>> = {
-  get: async () => (await import('./commands/get.ts')).getCommand,
-  describe: async () => (await import('./commands/describe.ts')).describeCommand,
   create: async () => (await import('./commands/create/create.ts')).createCommand,
-  delete: async () => (await import('./commands/delete.ts')).deleteCommand,
-  patch: async () => (await import('./commands/patch.ts')).patchCommand,
-  replace: async () => (await import('./commands/replace.ts')).replaceCommand,
-  apply: async () => (await import('./commands/apply.ts')).applyCommand,
-  diff: async () => (await import('./commands/diff.ts')).diffCommand,
-  edit: async () => (await import('./commands/edit.ts')).editCommand,
-  label: async () => (await import('./commands/label.ts')).labelCommand,
-  annotate: async () => (await import('./commands/label.ts')).annotateCommand,
-  scale: async () => (await import('./commands/scale.ts')).scaleCommand,
-  set: async () => (await import('./commands/set/set.ts')).setCommand,
-  run: async () => (await import('./commands/run.ts')).runCommand,
   expose: async () => (await import('./commands/expose.ts')).exposeCommand,
-  autoscale: async () => (await import('./commands/scale.ts')).autoscaleCommand,
+  run: async () => (await import('./commands/run.ts')).runCommand,
+  set: async () => (await import('./commands/set/set.ts')).setCommand,
+  explain: async () => (await import('./commands/explain.ts')).explainCommand,
+  get: async () => (await import('./commands/get.ts')).getCommand,
+  edit: async () => (await import('./commands/edit.ts')).editCommand,
+  delete: async () => (await import('./commands/delete.ts')).deleteCommand,
   rollout: async () => (await import('./commands/rollout/rollout.ts')).rolloutCommand,
-  events: async () => (await import('./commands/events.ts')).eventsCommand,
-  wait: async () => (await import('./commands/wait.ts')).waitCommand,
-  taint: async () => (await import('./commands/nodes/nodes.ts')).taintCommand,
+  scale: async () => (await import('./commands/scale.ts')).scaleCommand,
+  autoscale: async () => (await import('./commands/scale.ts')).autoscaleCommand,
+  certificate: async () => (await import('./commands/nodes/certificate.ts')).certificateCommand,
+  'cluster-info': async () => (await import('./commands/server-info.ts')).clusterInfoCommand,
+  top: async () => (await import('./commands/nodes/top.ts')).topCommand,
   cordon: async () => (await import('./commands/nodes/nodes.ts')).cordonCommand,
   uncordon: async () => (await import('./commands/nodes/nodes.ts')).uncordonCommand,
   drain: async () => (await import('./commands/nodes/nodes.ts')).drainCommand,
-  top: async () => (await import('./commands/nodes/top.ts')).topCommand,
+  taint: async () => (await import('./commands/nodes/nodes.ts')).taintCommand,
+  describe: async () => (await import('./commands/describe.ts')).describeCommand,
   logs: async () => (await import('./commands/logs.ts')).logsCommand,
-  exec: async () => (await import('./commands/streams/exec.ts')).execCommand,
   attach: async () => (await import('./commands/streams/exec.ts')).attachCommand,
+  exec: async () => (await import('./commands/streams/exec.ts')).execCommand,
   'port-forward': async () =>
     (await import('./commands/streams/port-forward.ts')).portForwardCommand,
-  cp: async () => (await import('./commands/streams/cp.ts')).cpCommand,
-  debug: async () => (await import('./commands/streams/debug.ts')).debugCommand,
-  certificate: async () => (await import('./commands/nodes/certificate.ts')).certificateCommand,
-  kustomize: async () => (await import('./kustomize.ts')).kustomizeCommand,
-  explain: async () => (await import('./commands/explain.ts')).explainCommand,
-  convert: async () => (await import('./commands/convert.ts')).convertCommand,
-  auth: async () => (await import('./commands/rbac/auth.ts')).authCommand,
-  config: async () => (await import('./commands/config/config.ts')).configCommand,
-  plugin: async () => (await import('./plugins.ts')).pluginCommand(loadCommand),
   proxy: async () => (await import('./commands/proxy.ts')).proxyCommand,
+  cp: async () => (await import('./commands/streams/cp.ts')).cpCommand,
+  auth: async () => (await import('./commands/rbac/auth.ts')).authCommand,
+  debug: async () => (await import('./commands/streams/debug.ts')).debugCommand,
+  events: async () => (await import('./commands/events.ts')).eventsCommand,
+  diff: async () => (await import('./commands/diff.ts')).diffCommand,
+  apply: async () => (await import('./commands/apply.ts')).applyCommand,
+  patch: async () => (await import('./commands/patch.ts')).patchCommand,
+  replace: async () => (await import('./commands/replace.ts')).replaceCommand,
+  wait: async () => (await import('./commands/wait.ts')).waitCommand,
+  kustomize: async () => (await import('./kustomize.ts')).kustomizeCommand,
+  label: async () => (await import('./commands/label.ts')).labelCommand,
+  annotate: async () => (await import('./commands/label.ts')).annotateCommand,
+  convert: async () => (await import('./commands/convert.ts')).convertCommand,
   completion: async () => (await import('./commands/completion.ts')).completionCommand,
-  'cluster-info': async () => (await import('./commands/server-info.ts')).clusterInfoCommand,
-  'api-resources': async () => (await import('./commands/server-info.ts')).apiResourcesCommand,
   'api-versions': async () => (await import('./commands/server-info.ts')).apiVersionsCommand,
+  'api-resources': async () => (await import('./commands/server-info.ts')).apiResourcesCommand,
+  config: async () => (await import('./commands/config/config.ts')).configCommand,
   options: async () => optionsCommand,
+  plugin: async () => (await import('./plugins.ts')).pluginCommand(loadCommand),
   version: async () => (await import('./commands/server-info.ts')).versionCommand,
 };
 
@@ -66,10 +66,7 @@ export async function loadCommand(name: string): Promise<readonly Command[]> {
   return load === undefined ? [] : [await load()];
 }
 
-/** The names of all commands. */
-export const commandNames: readonly string[] = Object.keys(loaders);
-
-/** Loads all commands, for help and completion. */
+/** Loads all commands, for help, completion, and suggestions. */
 export function loadCommands(): Promise<readonly Command[]> {
   return Promise.all(Object.values(loaders).map((load) => load()));
 }
@@ -92,6 +89,7 @@ export async function helpText(
   if (commands !== undefined) {
     lines.push('', 'Commands:');
     for (const listed of commands) lines.push(`  ${listed.name.padEnd(16)} ${listed.summary}`);
+    lines.push('', `Use "${name} <command> --help" for more information about a given command.`);
   }
   if (command?.flags !== undefined) lines.push('', 'Options:', ...command.flags.map(flagLine));
   lines.push('', globalOptionsText());

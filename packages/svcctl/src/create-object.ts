@@ -1,5 +1,6 @@
 import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
+import { recorded, recordFlag } from './apply/record.ts';
 import {
   dryRunFlag,
   dryRunOf,
@@ -28,6 +29,7 @@ export const generatorFlags: readonly FlagSpec[] = [
   dryRunFlag,
   managerFlag,
   saveConfigFlag,
+  recordFlag,
 ];
 
 /** How an object is created and reported. */
@@ -49,12 +51,13 @@ export async function createObject(
   { errorPrefix, manager = 'svcctl-create', verb = 'created', isQuiet = false }: Creation = {},
 ): Promise<number> {
   const savesConfig = session.flags.boolean('save-config');
-  const object = savesConfig
+  const configured = savesConfig
     ? withLastApplied(
         withNamespace(session, { resource: await resourceOfObject(session, input), object: input }),
         await lastAppliedName(session),
       )
     : input;
+  const object = await recorded(session, configured);
   const suffix = dryRunSuffix(session);
   if (dryRunOf(session) === 'client') {
     reportObject(session, object, `${verb}${suffix}`);

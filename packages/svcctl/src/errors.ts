@@ -40,6 +40,21 @@ export class NoMatchError extends PlainCliError {
   }
 }
 
+/** The server serves no resource of a name, group, and version. Its message has no prefix. */
+export class NoResourceError extends CliError {
+  constructor(wanted: {
+    readonly resource: string;
+    readonly group?: string;
+    readonly version?: string;
+  }) {
+    const parts = (['group', 'version'] as const).flatMap((part) =>
+      wanted[part] ? [`${part} ${JSON.stringify(wanted[part])}`] : [],
+    );
+    const where = parts.length === 0 ? '' : ` in ${parts.join(' and ')}`;
+    super(`the server doesn't have a resource type ${JSON.stringify(wanted.resource)}${where}`);
+  }
+}
+
 /** Returns the text of a failure, in kubectl's wording, and the exit code. */
 export function describeError(error: unknown): { text: string; exitCode: number } {
   const exitCode = error instanceof CliError ? error.exitCode : 1;
@@ -94,7 +109,7 @@ export function rootOf(error: unknown): unknown {
 }
 
 function fullText(error: unknown, context: string): string {
-  if (error instanceof CommandExit) return error.message;
+  if (error instanceof CommandExit || error instanceof NoResourceError) return error.message;
   if (error instanceof PlainCliError) return `error: ${error.message}`;
   if (error instanceof AggregateError) {
     return error.errors.map((inner) => lineText(inner, '')).join('\n');

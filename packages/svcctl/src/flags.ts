@@ -11,6 +11,8 @@ export interface FlagSpec {
   readonly short?: string;
   readonly type: 'boolean' | 'text' | 'list' | 'integer' | 'duration';
   readonly bare?: string;
+  /** What users of a deprecated flag are warned of. */
+  readonly deprecated?: string;
   readonly help: string;
 }
 
@@ -28,6 +30,13 @@ export class Flags {
   /** Whether the flag is set. */
   has(name: string): boolean {
     return this.#values.has(name);
+  }
+
+  /** The names and values of all flags. */
+  entries(): readonly (readonly [name: string, value: string])[] {
+    return [...this.#values].flatMap(([name, values]) =>
+      values.map((value) => [name, value] as const),
+    );
   }
 
   /** The last value of the flag. */

@@ -102,9 +102,11 @@ describe('CLIENT-1: svcctl', () => {
       'error: the server doesn\'t have a resource type "bogus"\n',
     );
     expect((await ctl('get --bogus')).err).toBe('error: unknown flag: --bogus\n');
-    expect((await ctl('bogus')).err).toBe('error: unknown command "bogus" for "svcctl"\n');
+    expect((await ctl('bogus')).err).toBe(
+      'error: unknown command "bogus" for "svcctl"\n\nDid you mean this?\n\tlogs\n',
+    );
     expect((await ctl('gett pods')).err).toBe(
-      'error: unknown command "gett" for "svcctl"\n\nDid you mean this?\n\tget\n',
+      'error: unknown command "gett" for "svcctl"\n\nDid you mean this?\n\tset\n\tget\n',
     );
     expect((await ctl('get --namespce=a')).err).toBe(
       'error: unknown flag: --namespce (did you mean --namespace?)\n',
@@ -172,5 +174,37 @@ describe('CLIENT-1: svcctl', () => {
     // The server of this test has no TLS, and credentials are never sent unencrypted.
     expect(request.headers.authorization).toBeUndefined();
     expect(request.url).toContain('/namespaces/team/configmaps');
+  });
+
+  test('suggests the commands that kubectl suggests for an unknown one', async () => {
+    for (const [word, ...similar] of [
+      ['list', 'get', 'wait'],
+      ['ps', 'get', 'cp', 'wait'],
+      ['rm', 'run', 'delete', 'cp'],
+      ['ge', 'set', 'get', 'cp'],
+      ['desc', 'describe'],
+      ['logss', 'logs'],
+      ['nonsense'],
+    ]) {
+      const lines = similar.map((name) => `\t${name}\n`).join('');
+      const suggestion = lines === '' ? '' : `\nDid you mean this?\n${lines}`;
+      const err = `error: unknown command "${word}" for "svcctl"\n${suggestion}`;
+      expect(await ctl([word ?? ''])).toEqual({ code: 1, out: '', err });
+    }
+  });
+
+  test('reads consecutive JSON objects of a file', async () => {
+    const json = (name: string) =>
+      JSON.stringify(
+        { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { a: '}{"' } },
+        null,
+        2,
+      );
+    expect(await ctl('create -f -', `${json('x')}\n${json('y')}{"kind"`)).toMatchObject({
+      code: 1,
+    });
+    expect((await ctl('create -f -', `${json('x')}\n${json('y')}${json('z')}`)).out).toBe(
+      'configmap/x created\nconfigmap/y created\nconfigmap/z created\n',
+    );
   });
 });

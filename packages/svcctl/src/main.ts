@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { homedir } from 'node:os';
 import type { ReadStream, WriteStream } from 'node:tty';
-import { listen, similarNames } from '@wheelhouse/machinery';
+import { editsBetween, listen } from '@wheelhouse/machinery';
 import type { Command } from './command.ts';
-import { commandNames, helpText, loadCommand, loadCommands } from './commands.ts';
+import { helpText, loadCommand, loadCommands } from './commands.ts';
 import { describeError } from './errors.ts';
 import { type FlagSpec, parseFlags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
@@ -32,7 +32,16 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
       io.out(await helpText(path, command));
       return 0;
     }
-    session = new Session({ io, flags: parsed.flags, ownFlags: command.flags ?? [] });
+    for (const { name, deprecated } of specs) {
+      if (deprecated === undefined || !parsed.flags.has(name)) continue;
+      io.err(`Flag --${name} has been deprecated, ${deprecated}\n`);
+    }
+    session = new Session({
+      io,
+      flags: parsed.flags,
+      ownFlags: command.flags ?? [],
+      words: [...path, ...parsed.rest],
+    });
     await session.prepare();
     const exitCode = await command.run(session, parsed.rest);
     const { warnings } = session;
@@ -102,8 +111,8 @@ async function findCommand(args: readonly string[]): Promise<{
     if (next === undefined) {
       if (command?.run !== undefined) break;
       const where = ['svcctl', ...path].join(' ');
-      const names = command === undefined ? commandNames : candidates.map(({ name }) => name);
-      throw new CliError(unknownCommand(word, { where, names }));
+      const commands = command === undefined ? await loadCommands() : candidates;
+      throw new CliError(unknownCommand(word, { where, commands }));
     }
     rest.splice(at, 1);
     path.push(next.name);
@@ -112,15 +121,24 @@ async function findCommand(args: readonly string[]): Promise<{
   return { path, command, rest };
 }
 
-/** The message for an unknown command, with similar names in kubectl's format. */
+/** Maximum number of edits between a mistyped command and one that is suggested for it. */
+const editsMax = 2;
+
+/** The message for an unknown command, with kubectl's suggestions in its format. */
 function unknownCommand(
   word: string,
-  { where, names }: { readonly where: string; readonly names: readonly string[] },
+  { where, commands }: { readonly where: string; readonly commands: readonly Command[] },
 ): string {
   const message = `unknown command ${JSON.stringify(word)} for ${JSON.stringify(where)}`;
-  const suggestions = similarNames(word, names);
+  const suggestions = commands.filter(
+    ({ name, suggestedFor }) =>
+      name.startsWith(word) ||
+      suggestedFor?.includes(word) ||
+      (Math.abs(name.length - word.length) <= editsMax && editsBetween(name, word) <= editsMax),
+  );
   if (suggestions.length === 0) return message;
-  return `${message}\n\nDid you mean this?\n${suggestions.map((name) => `\t${name}`).join('\n')}`;
+  const lines = suggestions.map(({ name }) => `\t${name}`);
+  return `${message}\n\nDid you mean this?\n${lines.join('\n')}`;
 }
 
 /** Index of the first argument that is neither a flag nor a flag's value, or -1. */

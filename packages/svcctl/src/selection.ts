@@ -228,7 +228,13 @@ export async function fetchTarget(session: Session, target: Target): Promise<Jso
   if (target.name !== undefined) {
     return [await client.get(targetPath(target, session.flags.text('subresource') ?? ''))];
   }
-  return listObjects(client, target, selectorQuery(session));
+  return listObjects(client, target, { ...selectorQuery(session), limit: pageLimit(session) });
+}
+
+/** The value of `--chunk-size`, 500 by default; undefined for lists in one piece. */
+export function pageLimit({ flags }: Session): string | undefined {
+  const limit = flags.text('chunk-size') ?? '500';
+  return limit === '0' ? undefined : limit;
 }
 
 /** Replaces each collection by the objects in it that the selectors match. */

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { STATUS_CODES } from 'node:http';
 import path from 'node:path';
 import {
   type ApiClient,
@@ -29,6 +30,7 @@ import {
 import { printGoDuration } from '@wheelhouse/schema';
 import type { FlagSpec, Flags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
+import { withGroup } from './objects.ts';
 
 /** Stems of groups whose names differ between dialects; every server serves one of them. */
 const typicalGroups = ['rbac.authorization', 'apiextensions', 'coordination', 'authorization'];
@@ -85,6 +87,8 @@ export interface Deadline {
 export class Session {
   readonly io: CliIo;
   readonly flags: Flags;
+  /** The command line without flags: the command and its arguments. */
+  readonly words: readonly string[];
   /** Flags of the command that shadow global ones, such as `--user` of bindings. */
   readonly #shadowed: ReadonlySet<string>;
   readonly #timeoutMs: number;
@@ -93,6 +97,7 @@ export class Session {
   #resolved: ResolvedContext | undefined;
   #client: ApiClient | undefined;
   #discovery: Promise<Discovery> | undefined;
+  readonly #ambiguities = new Set<string>();
   #warnings = 0;
 
   /** @param options.timeoutMs default time limit of a request; 0 for none */
@@ -100,10 +105,12 @@ export class Session {
     readonly io: CliIo;
     readonly flags: Flags;
     readonly ownFlags?: readonly FlagSpec[];
+    readonly words?: readonly string[];
     readonly timeoutMs?: number;
   }) {
     this.io = options.io;
     this.flags = options.flags;
+    this.words = options.words ?? [];
     this.#timeoutMs = options.timeoutMs ?? 0;
     this.#shadowed = new Set(options.ownFlags?.map((flag) => flag.name));
   }
@@ -169,7 +176,8 @@ export class Session {
               io.err(`Warning: ${text}\n`);
             },
             request: ({ method, url, status, tookMs }) => {
-              if (verbosity >= 6) io.err(`${method} ${url} ${status} in ${tookMs} milliseconds\n`);
+              const text = `${status} ${STATUS_CODES[status] ?? ''}`.trim();
+              if (verbosity >= 6) io.err(`${method} ${url} ${text} in ${tookMs} milliseconds\n`);
             },
           },
         },
@@ -196,8 +204,16 @@ export class Session {
     return this.#discovery;
   }
 
+  /** Finds resources; warns once of each ambiguous short name. */
   async mapper(): Promise<RestMapper> {
-    return new RestMapper(await this.discovery());
+    return new RestMapper(await this.discovery(), (shortName, { resource, group }) => {
+      const text =
+        `short name ${JSON.stringify(shortName)} could also match lower priority resource ` +
+        withGroup(resource, group);
+      if (this.#ambiguities.has(text)) return;
+      this.#ambiguities.add(text);
+      this.io.err(`Warning: ${text}\n`);
+    });
   }
 
   /** The server's dialect, detected by its API groups; the first one if none matches. */

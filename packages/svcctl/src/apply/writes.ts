@@ -31,6 +31,12 @@ export function withNamespace(
   return { ...object, metadata };
 }
 
+/** Removes the resourceVersion, which an object has if it was read from a server. */
+export function withoutVersion(object: JsonObject): JsonObject {
+  const { resourceVersion, ...metadata } = objectAt(object, 'metadata');
+  return resourceVersion === undefined ? object : { ...object, metadata };
+}
+
 /** The value of the last-applied annotation, byte for byte as kubectl writes it. */
 export function lastAppliedText(object: JsonObject): string {
   return `${compactJson(object)}\n`;

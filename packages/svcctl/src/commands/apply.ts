@@ -3,6 +3,7 @@ import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery
 import { applyByAnnotation } from '../apply/client-side-apply.ts';
 import { editInEditor } from '../apply/edit-session.ts';
 import { allowedKinds, findLeftovers, pruneFlags, pruneOne } from '../apply/prune.ts';
+import { recorded, recordFlag } from '../apply/record.ts';
 import {
   applyAndMigrate,
   applyFlags,
@@ -204,6 +205,7 @@ export const applyCommand: Command = {
       help: 'Overwrite changes that others made since the last apply (default)',
     },
     { name: 'subresource', type: 'text', help: 'Subresource to apply: status, scale' },
+    recordFlag,
     ...pruneFlags,
     {
       name: 'prune',
@@ -264,9 +266,10 @@ function checkFlags(session: Session, args: readonly string[]): void {
 
 /** Applies one object and reports it, unless `-o` prints all objects at the end. */
 async function applyOne(session: Session, manifest: Manifest): Promise<JsonObject> {
+  const input = { ...manifest, object: await recorded(session, manifest.object) };
   const { object, done } = isClientSide(session)
-    ? await applyByAnnotation(session, manifest, managerOf(session))
-    : await applyAndMigrate(session, manifest);
+    ? await applyByAnnotation(session, input, managerOf(session))
+    : await applyAndMigrate(session, input);
   if (!printsObjects(session)) reportObject(session, object, `${done}${dryRunSuffix(session)}`);
   return object;
 }

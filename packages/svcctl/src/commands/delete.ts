@@ -2,7 +2,7 @@ import { dryRunFlag, dryRunOf, dryRunSuffix, sendRaw } from '../apply/writes.ts'
 import type { Command } from '../command.ts';
 import { deleteOptions, deletionFlags, isNotFound, waitForDeletion } from '../deletion.ts';
 import { ContextError, describeError } from '../errors.ts';
-import { throwFirst } from '../io.ts';
+import { CliError, throwFirst } from '../io.ts';
 import { resourceLabel, textAt } from '../objects.ts';
 import {
   allFlag,
@@ -18,6 +18,7 @@ import { withProgress } from '../terminal.ts';
 
 export const deleteCommand: Command = {
   name: 'delete',
+  suggestedFor: ['rm'],
   completes: 'objects',
   summary: 'Delete resources by file names, stdin, resources and names, or selectors',
   usage: '([-f FILENAME] | TYPE [(NAME | -l label | --all)])',
@@ -39,41 +40,53 @@ export const deleteCommand: Command = {
     { name: 'output', short: 'o', type: 'text', help: 'name prints TYPE/NAME only' },
   ],
   async run(session, args) {
-    checkFlags(session);
-    const raw = session.flags.text('raw') ?? '';
-    if (raw !== '') return sendRaw(session, 'DELETE', raw);
+    const { flags, io } = session;
+    if (flags.boolean('now') && flags.has('grace-period')) {
+      throw new CliError('--now and --grace-period cannot be specified together');
+    }
+    const dryRun = dryRunOf(session);
+    const raw = flags.text('raw') ?? '';
+    if (raw !== '') {
+      checkFlags(session);
+      return sendRaw(session, 'DELETE', raw);
+    }
+    const selects = flags.has('selector') || flags.has('field-selector');
+    if (flags.boolean('all') && selects) {
+      throw new CliError("setting 'all' parameter but found a non empty selector. ");
+    }
     const targets = await selectTargets(session, args);
     checkSelected(session, targets);
+    checkFlags(session);
     const expanded = await expandTargets(session, targets);
     if (expanded.length === 0) {
-      session.io.out('No resources found\n');
+      io.out('No resources found\n');
       return 0;
     }
-    if (session.flags.boolean('interactive') && !(await isConfirmed(session, expanded))) {
-      session.io.out('deletion is cancelled\n');
+    if (flags.boolean('interactive') && !(await isConfirmed(session, expanded))) {
+      io.out('deletion is cancelled\n');
       return 0;
     }
-    if (session.flags.boolean('force') && dryRunOf(session) === 'none') {
-      session.io.err(
-        'Warning: Immediate deletion does not wait for confirmation that the running resource ' +
-          'has been terminated. The resource may continue to run on the cluster indefinitely.\n',
-      );
-    }
+    const ignoresMissing = flags.boolean('ignore-not-found', flags.boolean('all') || selects);
+    let warnsOfScope = hasNamespaceFlag(session);
     const deleted: { target: Target; uid: string }[] = [];
     let exitCode = 0;
     for (const target of expanded) {
+      if (warnsOfScope && !target.resource.namespaced) {
+        io.err(scopeWarning);
+        warnsOfScope = false;
+      }
       try {
         deleted.push({ target, uid: await deleteOne(session, target) });
       } catch (error) {
-        if (isNotFound(error) && session.flags.boolean('ignore-not-found')) continue;
+        if (isNotFound(error) && ignoresMissing) continue;
         const action = `error when deleting ${JSON.stringify(target.source)}`;
         const reported = target.source === undefined ? error : new ContextError(action, error);
-        session.io.err(describeError(reported).text);
+        io.err(describeError(reported).text);
         exitCode = 1;
       }
     }
-    if (session.flags.boolean('wait', true) && dryRunOf(session) === 'none') {
-      const timeoutMs = session.flags.durationMs('timeout') ?? 0;
+    if (flags.boolean('wait', true) && dryRun === 'none') {
+      const timeoutMs = flags.durationMs('timeout') ?? 0;
       for (const deletion of deleted) {
         const { resource, name = '' } = deletion.target;
         await withProgress(session, `waiting for ${resource.resource}/${name} to be gone`, () =>
@@ -85,24 +98,44 @@ export const deleteCommand: Command = {
   },
 };
 
-/** Throws CliError for conflicting flags. */
-function checkFlags({ flags }: Session): void {
-  const grace = flags.integer('grace-period') ?? -1;
+const scopeWarning =
+  'Warning: deleting cluster-scoped resources, not scoped to the provided namespace\n';
+
+/** Whether `--namespace` limits the deletion. */
+const hasNamespaceFlag = ({ flags }: Session): boolean =>
+  (flags.text('namespace') ?? '') !== '' && !flags.boolean('all-namespaces');
+
+/** Warns of `--force`. Throws CliError for conflicting flags. */
+function checkFlags(session: Session): void {
+  const { flags, io } = session;
   const output = flags.text('output') ?? '';
-  const selects = flags.has('selector') || flags.has('field-selector');
   const isRaw = (flags.text('raw') ?? '') !== '';
   throwFirst([
-    flags.boolean('all') && selects && "setting 'all' parameter but found a non empty selector. ",
-    flags.boolean('now') && grace >= 0 && '--now and --grace-period cannot be specified together',
-    flags.boolean('force') &&
-      grace > 0 &&
-      '--force and --grace-period greater than 0 cannot be specified together',
-    isRaw && flags.boolean('interactive') && '--interactive can not be used with --raw',
-    isRaw && flags.list('filename').length > 1 && '--raw can only use a single local file or stdin',
-    isRaw && output !== '' && '--raw and --output are mutually exclusive',
     output !== '' &&
       output !== 'name' &&
       `unexpected -o output mode: ${output}. We only support '-o name'`,
+    flags.boolean('all') &&
+      flags.has('selector') &&
+      'cannot set --all and --selector at the same time',
+    flags.boolean('all') &&
+      flags.has('field-selector') &&
+      'cannot set --all and --field-selector at the same time',
+    flags.boolean('force') &&
+      graceSeconds(session) > 0 &&
+      '--force and --grace-period greater than 0 cannot be specified together',
+  ]);
+  if (flags.boolean('force')) {
+    io.err(
+      'Warning: Immediate deletion does not wait for confirmation that the running resource ' +
+        'has been terminated. The resource may continue to run on the cluster indefinitely.\n',
+    );
+  }
+  if (!isRaw) return;
+  throwFirst([
+    flags.boolean('interactive') && '--interactive can not be used with --raw',
+    flags.list('filename').length > 1 && '--raw can only use a single local file or stdin',
+    flags.boolean('recursive') && '--raw and --recursive are mutually exclusive',
+    output !== '' && '--raw and --output are mutually exclusive',
   ]);
 }
 
@@ -116,11 +149,12 @@ async function isConfirmed(session: Session, targets: readonly Target[]): Promis
   return /^\s*y(\s|$)/i.test(answer);
 }
 
-/** The grace period of `--force` and `--now` in seconds; undefined to use `--grace-period`. */
-function graceSeconds({ flags }: Session): number | undefined {
-  if (flags.boolean('force')) return 0;
+/** The grace period of the flags in seconds; negative for the server's default. */
+function graceSeconds({ flags }: Session): number {
+  const grace = flags.boolean('now') ? 1 : (flags.integer('grace-period') ?? -1);
+  if (flags.boolean('force')) return grace < 0 ? 0 : grace;
   // Only --force deletes immediately; a period of zero becomes one second.
-  return flags.boolean('now') || flags.integer('grace-period') === 0 ? 1 : undefined;
+  return grace === 0 ? 1 : grace;
 }
 
 /** Deletes an object and reports it. Resolves with its UID; empty if the response has none. */

@@ -1,6 +1,7 @@
 import { statusError, watchEvents } from '@wheelhouse/client';
 import { apiVersionOf, humanDuration, isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
+import { NoResourceError } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { namespaceOf, textAt } from '../objects.ts';
 import { outputFlags, printerOf } from '../output/output.ts';
@@ -72,7 +73,11 @@ async function selectorFor(session: Session, object: string): Promise<string | u
   if (more.length > 0) {
     throw new CliError('arguments in resource/name form may not have more than one slash');
   }
-  const resource = await session.resource(type.toLowerCase());
+  const [word = '', ...group] = type.toLowerCase().split('.');
+  const resource = (await session.mapper()).byName(type.toLowerCase());
+  if (resource === undefined) {
+    throw new NoResourceError({ resource: word, group: group.join('.') });
+  }
   return [
     `involvedObject.kind=${resource.kind}`,
     `involvedObject.apiVersion=${apiVersionOf(resource)}`,
@@ -86,18 +91,23 @@ interface EventWatch {
   readonly matchesType: (event: JsonObject) => boolean;
 }
 
-/** Prints existing and new events, but not deletions. */
+/** Prints existing and new events, but not deletions, until `--request-timeout` expires. */
 async function followNewEvents(session: Session, eventWatch: EventWatch): Promise<void> {
   const { target, fieldSelector, matchesType } = eventWatch;
   const printer = printerOf(session);
   const table = eventTable(session);
-  const { signal } = session.io;
+  const deadline = session.deadline(session.requestTimeoutMs || undefined);
   const query = { watch: 'true', fieldSelector };
-  const stream = await session.client.stream({ path: targetPath(target), query, signal });
-  for await (const { type, object } of watchEvents(stream.body)) {
-    if (type === 'ERROR') throw statusError(object);
-    if (type === 'DELETED' || type === 'BOOKMARK' || !matchesType(object)) continue;
-    session.io.out(printer === undefined ? table([object]) : printer(object));
+  const { signal } = deadline;
+  try {
+    const stream = await session.client.stream({ path: targetPath(target), query, signal });
+    for await (const { type, object } of watchEvents(stream.body)) {
+      if (type === 'ERROR') throw statusError(object);
+      if (type === 'DELETED' || type === 'BOOKMARK' || !matchesType(object)) continue;
+      session.io.out(printer === undefined ? table([object]) : printer(object));
+    }
+  } catch (error) {
+    if (!deadline.isOver()) throw error;
   }
 }
 

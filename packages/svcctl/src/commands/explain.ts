@@ -1,6 +1,7 @@
 import type { ApiResource } from '@wheelhouse/client';
 import { isObject, type JsonObject, parseApiVersion, schemaOfKind } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
+import { NoResourceError } from '../errors.ts';
 import type { ExplainedKind } from '../explain/explain-text.ts';
 import { CliError } from '../io.ts';
 import type { Session } from '../session.ts';
@@ -76,7 +77,9 @@ async function splitWord(
     const resource = mapper.byName(parts.slice(0, prefixLength).join('.'));
     if (resource !== undefined) return { resource, path: parts.slice(prefixLength) };
   }
-  return { resource: await session.resource(parts[0] ?? word), path: parts.slice(1) };
+  const resource = mapper.byName(parts[0] ?? word);
+  if (resource === undefined) throw new NoResourceError({ resource: parts[0] ?? word });
+  return { resource, path: parts.slice(1) };
 }
 
 function versionOf(session: Session, resource: ApiResource): string {

@@ -23,6 +23,7 @@ import {
   chunkSizeFlag,
   fetchTarget,
   itemsWithType,
+  pageLimit,
   selectionFlags,
   selectorQuery,
   selectTargets,
@@ -121,6 +122,7 @@ const textOf = (value: JsonValue): string =>
 
 export const getCommand: Command = {
   name: 'get',
+  suggestedFor: ['list', 'ps'],
   completes: 'objects',
   summary: 'Display one or many resources',
   usage: '(TYPE[.VERSION][.GROUP] [NAME | -l label] | TYPE/NAME ...)',
@@ -299,7 +301,7 @@ async function fetchTable(session: Session, target: Target): Promise<ObjectTable
     const { object } = await session.client.send({ path, accept: tableAccept });
     return tableOf(object, session.clock.now());
   }
-  const limit = session.flags.text('chunk-size') ?? '500';
+  const limit = pageLimit(session);
   let table: ObjectTable | undefined;
   let token: string | undefined;
   do {

@@ -1,4 +1,5 @@
 import { type JsonObject, labelValue, member, setMember } from '@wheelhouse/machinery';
+import { changeCause, recorded, recordFlag } from '../apply/record.ts';
 import {
   dryRunOf,
   dryRunSuffix,
@@ -32,6 +33,7 @@ const flags = [
   { name: 'overwrite', type: 'boolean', help: 'Allow changes to existing values' },
   { name: 'list', type: 'boolean', help: 'List the values instead of changing them' },
   localFlag,
+  recordFlag,
   resourceVersionFlag,
 ] as const;
 
@@ -219,9 +221,10 @@ async function changeOne(
   const what = changes.set.size === 0 ? subject.removed : subject.changed;
   if (dryRunOf(session) === 'client' || session.flags.boolean('local')) {
     const metadata = { ...objectAt(object, 'metadata'), [subject.map]: applyPatch(present, patch) };
-    reportObject(session, { ...object, metadata }, `${what}${suffix}`);
+    reportObject(session, await recorded(session, { ...object, metadata }), `${what}${suffix}`);
     return;
   }
+  const cause = await changeCause(session);
   const { object: written } = await session.client.send({
     method: 'PATCH',
     path,
@@ -229,7 +232,8 @@ async function changeOne(
     contentType: 'application/merge-patch+json',
     body: {
       metadata: {
-        [subject.map]: patch,
+        ...(cause === undefined ? {} : { annotations: cause }),
+        [subject.map]: subject.map === 'annotations' ? { ...patch, ...cause } : patch,
         ...(resourceVersion === undefined ? {} : { resourceVersion }),
       },
     },

@@ -1,6 +1,7 @@
 import { parseYaml } from '@wheelhouse/client';
 import { errorText, type JsonObject, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import { patchLocally } from '../apply/local-patch.ts';
+import { recordAt, recorded, recordFlag } from '../apply/record.ts';
 import { dryRunOf, localDryRunError, localFlag, writeFlags, writeQuery } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
@@ -32,6 +33,7 @@ export const patchCommand: Command = {
     { name: 'type', type: 'text', help: 'json, merge, or strategic (default)' },
     { name: 'subresource', type: 'text', help: 'Subresource to patch: status, scale' },
     localFlag,
+    recordFlag,
   ],
   async run(session, args) {
     const type = typeOf(session);
@@ -51,18 +53,15 @@ export const patchCommand: Command = {
       }
       const [before] = await fetchTarget(session, target);
       if (dryRunOf(session) === 'client') {
-        const after = await patchLocally(before!, patch);
+        const after = await recorded(session, await patchLocally(before!, patch));
         reportObject(session, after, `patched${isUnchanged(before!, after) ? ' (no change)' : ''}`);
         continue;
       }
-      const { object } = await session.client.send({
-        method: 'PATCH',
-        path: targetPath(target, session.flags.text('subresource') ?? ''),
-        query: patchQuery(session),
-        contentType,
-        body,
-      });
-      const same = isUnchanged(before!, object) ? ' (no change)' : '';
+      const path = targetPath(target, session.flags.text('subresource') ?? '');
+      const query = patchQuery(session);
+      const answer = await session.client.send({ method: 'PATCH', path, query, contentType, body });
+      const same = isUnchanged(before!, answer.object) ? ' (no change)' : '';
+      const object = await recordAt(session, { path, query, object: answer.object });
       // Like kubectl, do not mark a dry run in the report.
       reportObject(session, object, `patched${same}`);
     }

@@ -9,6 +9,7 @@ import {
   sendRaw,
   withLastApplied,
   withNamespace,
+  withoutVersion,
   writeFlags,
   writeQuery,
 } from '../apply/writes.ts';
@@ -137,7 +138,7 @@ async function recreate(session: Session, { resource, object }: Replacement): Pr
     method: 'POST',
     path: objectPath(session, { resource, object, name: '' }),
     query: writeQuery(session, 'svcctl-replace'),
-    body: object,
+    body: withoutVersion(object),
   });
   return answer.object;
 }

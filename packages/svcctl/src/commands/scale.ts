@@ -1,5 +1,6 @@
 import { ApiError } from '@wheelhouse/client';
 import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
+import { recordAt, recorded, recordFlag } from '../apply/record.ts';
 import {
   dryRunFlag,
   dryRunOf,
@@ -9,7 +10,6 @@ import {
   managerFlag,
   resourceVersionFlag,
   withLastApplied,
-  writeQuery,
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { generatorFlags } from '../create-object.ts';
@@ -121,7 +121,7 @@ async function autoscale(
   const scalers = (await session.mapper()).byKind('autoscaling/v1', 'HorizontalPodAutoscaler');
   if (scalers === undefined) throw new CliError('the server does not serve autoscaling/v1');
   const namespace = namespaceOf(object) || session.namespace;
-  const body = session.flags.boolean('save-config')
+  const configured = session.flags.boolean('save-config')
     ? withLastApplied(scaler, await lastAppliedName(session))
     : scaler;
   const { object: created } = await session.client.send({
@@ -131,7 +131,7 @@ async function autoscale(
       ...dryRunQuery(session),
       fieldManager: session.flags.text('field-manager') ?? 'svcctl-autoscale',
     },
-    body,
+    body: await recorded(session, configured),
   });
   reportObject(session, created, `autoscaled${suffix}`);
 }
@@ -157,6 +157,7 @@ export const scaleCommand: Command = {
       help: 'Fail unless this is the current number of replicas',
     },
     resourceVersionFlag,
+    recordFlag,
     {
       name: 'timeout',
       type: 'duration',
@@ -183,13 +184,19 @@ export const scaleCommand: Command = {
       throw new CliError('cannot use --resource-version with multiple resources');
     }
     for (const { object, path } of scaled) {
-      if (dryRunOf(session) !== 'client') await scale(session, path, replicas);
+      if (dryRunOf(session) !== 'client') {
+        await scale(session, path, replicas);
+        const query = { ...dryRunQuery(session), fieldManager: scaleManager(session) };
+        await recordAt(session, { path: path.replace(/\/scale$/, ''), query, object });
+      }
       if (dryRunOf(session) === 'none') await waitForReplicas(session, { path, replicas, object });
       reportObject(session, object, `scaled${dryRunSuffix(session)}`);
     }
     return 0;
   },
 };
+
+const scaleManager = ({ flags }: Session): string => flags.text('field-manager') ?? 'svcctl-scale';
 
 /** Interval at which `--timeout` polls the status. */
 const pollMs = 500;
@@ -223,7 +230,7 @@ async function waitForReplicas(
 async function scale(session: Session, path: string, replicas: number): Promise<void> {
   const current = session.flags.integer('current-replicas') ?? -1;
   const version = session.flags.text('resource-version') ?? '';
-  const { fieldValidation: _, ...query } = writeQuery(session, 'svcctl-scale');
+  const query = { ...dryRunQuery(session), fieldManager: scaleManager(session) };
   if (current < 0 && version === '') {
     const contentType = 'application/merge-patch+json';
     const body = { spec: { replicas } };

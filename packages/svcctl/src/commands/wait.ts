@@ -20,6 +20,7 @@ import { withProgress } from '../terminal.ts';
 
 export const waitCommand: Command = {
   name: 'wait',
+  suggestedFor: ['list', 'ps'],
   completes: 'objects',
   summary: 'Wait for a specific condition on one or many resources',
   usage:

@@ -1,4 +1,4 @@
-import { createReadStream, realpathSync, statSync } from 'node:fs';
+import { createReadStream, readdirSync, realpathSync, statSync } from 'node:fs';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import http from 'node:http';
 import path from 'node:path';
@@ -23,32 +23,80 @@ const contentTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Serves the files of a folder, and `index.html` for subfolders, but nothing outside the folder.
+ * Serves the files of a folder and nothing outside it. A subfolder is served as its `index.html`,
+ * or else as a list of links. Redirects folders without a final slash and files with one.
  */
 export function createStaticFiles(folder: string): StaticFiles {
   return (name, response) => {
-    const file = resolveFile(folder, name);
-    if (file === undefined) {
-      response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' });
-      response.end('404 page not found\n');
-      return;
-    }
-    const type = contentTypes[path.extname(file).toLowerCase()] ?? 'application/octet-stream';
-    response.writeHead(200, { 'content-type': type, 'x-content-type-options': 'nosniff' });
-    pipeline(createReadStream(file), response, () => {});
+    const file = resolveInside(folder, name);
+    if (file === undefined) return sendError(response, 404, '404 page not found');
+    const base = path.basename(name);
+    if (base === 'index.html') return redirect(response, './');
+    const hasSlash = name === '' || name.endsWith('/');
+    const isFolder = statSync(file).isDirectory();
+    if (isFolder && !hasSlash) return redirect(response, `${base}/`);
+    if (!isFolder && hasSlash) return redirect(response, `../${base}`);
+    const index = isFolder ? resolveInside(folder, path.join(name, 'index.html')) : undefined;
+    if (isFolder && index === undefined) return sendPage(response, linksPage(file));
+    sendFile(response, index ?? file);
   };
 }
 
-function resolveFile(folder: string, name: string): string | undefined {
+/** The real path of a file or folder; undefined if there is none inside `folder`. */
+function resolveInside(folder: string, name: string): string | undefined {
   try {
     const root = realpathSync(folder);
-    let file = realpathSync(path.join(root, name));
-    if (statSync(file).isDirectory()) file = realpathSync(path.join(file, 'index.html'));
+    const file = realpathSync(path.join(root, name));
     // Check after resolving links, which must not lead outside the folder either.
-    return file.startsWith(root + path.sep) && statSync(file).isFile() ? file : undefined;
+    return file === root || file.startsWith(root + path.sep) ? file : undefined;
   } catch {
     return undefined;
   }
+}
+
+function redirect(response: ServerResponse, name: string): void {
+  response.writeHead(301, { location: encodeURI(name).replace(/[?#]/g, percentEncoded) });
+  response.end();
+}
+
+/** The escape of one ASCII character in a URL. */
+const percentEncoded = (mark: string): string =>
+  `%${mark.charCodeAt(0).toString(16).toUpperCase()}`;
+
+function sendFile(response: ServerResponse, file: string): void {
+  const type = contentTypes[path.extname(file).toLowerCase()] ?? 'application/octet-stream';
+  response.writeHead(200, { 'content-type': type, 'x-content-type-options': 'nosniff' });
+  pipeline(createReadStream(file), response, () => {});
+}
+
+function sendPage(response: ServerResponse, page: string): void {
+  response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
+  response.end(page);
+}
+
+const htmlEscapes: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&#34;',
+  "'": '&#39;',
+};
+
+/** A page with a link to each entry of a folder. */
+function linksPage(folder: string): string {
+  const links = readdirSync(folder, { withFileTypes: true })
+    .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
+    .sort()
+    .map((name) => {
+      // The prefix keeps a colon in the name from being read as a URL scheme.
+      const target = name.includes(':') ? `./${name}` : name;
+      const url = encodeURI(target).replace(/[?#']/g, percentEncoded);
+      return `<a href="${url}">${name.replace(/[&<>"']/g, (mark) => htmlEscapes[mark] ?? mark)}</a>\n`;
+    });
+  return (
+    '<!doctype html>\n<meta name="viewport" content="width=device-width">\n' +
+    `<pre>\n${links.join('')}</pre>\n`
+  );
 }
 
 /** Filters of a proxy, each a comma-separated list of regular expressions. */

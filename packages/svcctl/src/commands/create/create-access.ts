@@ -8,6 +8,7 @@ import {
   postObject,
   requireName,
 } from '../../create-object.ts';
+import { NoResourceError } from '../../errors.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
 import { textAt, withGroup } from '../../objects.ts';
@@ -206,7 +207,7 @@ function checkResource(
     isRestricted = true;
   }
   if (found === undefined && !isRestricted) {
-    throw new CliError(`the server doesn't have a resource type ${JSON.stringify(label)}`);
+    throw new NoResourceError(requested);
   }
 }
 

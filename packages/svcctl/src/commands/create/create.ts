@@ -1,12 +1,13 @@
-import { isObject, type JsonObject } from '@wheelhouse/machinery';
+import { isObject } from '@wheelhouse/machinery';
 import { editHeading, editInEditor } from '../../apply/edit-session.ts';
-import { sendRaw, withNamespace } from '../../apply/writes.ts';
+import { recordFlag } from '../../apply/record.ts';
+import { sendRaw, withNamespace, withoutVersion } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
 import { createFlags, createObject, requireName } from '../../create-object.ts';
 import { ContextError } from '../../errors.ts';
 import { CliError, throwFirst } from '../../io.ts';
 import { eachManifest, manifestFlags, manifestSelectorFlag } from '../../manifests.ts';
-import { nameOf, objectAt, quotedLabel } from '../../objects.ts';
+import { nameOf, quotedLabel } from '../../objects.ts';
 import { resourceOfObject } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { createAccountCommands, createRbacCommands } from './create-access.ts';
@@ -36,6 +37,7 @@ export const createCommand: Command = {
     ...manifestFlags,
     ...createFlags,
     manifestSelectorFlag,
+    recordFlag,
     { name: 'edit', type: 'boolean', help: 'Edit the objects before they are created' },
     { name: 'raw', type: 'text', help: 'Raw path to POST the file to' },
   ],
@@ -69,12 +71,6 @@ export const createCommand: Command = {
     });
   },
 };
-
-/** Removes the resourceVersion, which an object has if it was read from a server. */
-function withoutVersion(object: JsonObject): JsonObject {
-  const { resourceVersion, ...metadata } = objectAt(object, 'metadata');
-  return resourceVersion === undefined ? object : { ...object, metadata };
-}
 
 /** Opens each object in the editor and creates the result. Resolves with the exit code. */
 async function createEdited(session: Session): Promise<number> {

@@ -1,6 +1,7 @@
 import { ApiError, type ApiResource } from '@wheelhouse/client';
 import { type JsonObject, jsonEqual, parseApiVersion } from '@wheelhouse/machinery';
 import { changeObject } from '../../apply/patches.ts';
+import { recorded, recordFlag } from '../../apply/record.ts';
 import {
   dryRunFlag,
   dryRunOf,
@@ -111,6 +112,7 @@ export const setFlags: readonly FlagSpec[] = [
   selectorFlag,
   allFlag,
   localFlag,
+  recordFlag,
 ];
 
 /** The flag that selects containers, for commands that change their fields. */
@@ -210,7 +212,7 @@ async function setObject(
   setChange: SetChange,
 ): Promise<void> {
   const { object: before, resource } = settable;
-  const after = await setChange.change(settable);
+  const after = await recorded(session, await setChange.change(settable));
   if (jsonEqual(before, after) && setChange.reportsUnchanged !== true) return;
   const report = `${setChange.report}${dryRunSuffix(session)}`;
   if (resource === undefined || dryRunOf(session) === 'client') {
