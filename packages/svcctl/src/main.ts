@@ -4,7 +4,7 @@ import type { ReadStream, WriteStream } from 'node:tty';
 import { editsBetween, listen } from '@wheelhouse/machinery';
 import type { Command } from './command.ts';
 import { helpText, loadCommand, loadCommands } from './commands.ts';
-import { describeError } from './errors.ts';
+import { describeError, reportFailures } from './errors.ts';
 import { type FlagSpec, parseFlags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
 import { globalFlags, Session } from './session.ts';
@@ -43,7 +43,8 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
       words: [...path, ...parsed.rest],
     });
     await session.prepare();
-    const exitCode = await command.run(session, parsed.rest);
+    const ownExitCode = await command.run(session, parsed.rest);
+    const exitCode = Math.max(ownExitCode, reportFailures(io, session.takeDeferred()));
     const { warnings } = session;
     if (exitCode !== 0 || warnings === 0 || !parsed.flags.boolean('warnings-as-errors')) {
       return exitCode;
@@ -53,6 +54,7 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
     if (io.signal.aborted) return 130;
     const { text, exitCode } = describeError(error);
     io.err(text);
+    reportFailures(io, session?.takeDeferred() ?? []);
     return exitCode;
   } finally {
     session?.close();

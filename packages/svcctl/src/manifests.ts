@@ -15,6 +15,7 @@ import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
 import { buildKustomization } from './kustomize.ts';
 import { namespaceOf, objectAt } from './objects.ts';
+import { compactJson } from './output/go-json.ts';
 import type { Session } from './session.ts';
 import { showStep } from './terminal.ts';
 
@@ -58,6 +59,17 @@ export async function loadManifests(session: Session): Promise<Manifest[]> {
 }
 
 /**
+ * Reads the objects of `-f` and `-k` that `--selector` matches, for commands that use only their
+ * names. Failures concern other objects.
+ */
+export async function loadTargets(session: Session): Promise<Reading> {
+  const { manifests, failures } = await readManifests(session, undecodable);
+  const selected = manifests.filter(selectorFilter(session));
+  if (selected.length + failures.length > 0) return { manifests: selected, failures };
+  throw new CliError('no objects passed to apply');
+}
+
+/**
  * Visits each object of `-f` and `-k` that `--selector` matches. Failures are reported at the end.
  * Resolves with the exit code.
  * @param verb the verb for messages: `apply`
@@ -93,13 +105,37 @@ function selectorFilter(session: Session): (manifest: Manifest) => boolean {
   return ({ object }) => matches(textMembers(objectAt(object, 'metadata', 'labels')));
 }
 
+/** The objects of files. */
 interface Reading {
   readonly manifests: Manifest[];
   /** The first failure in each source. */
   readonly failures: unknown[];
 }
 
-async function readManifests(session: Session): Promise<Reading> {
+/** Creates the error for an object without its kind or apiVersion. */
+type IncompleteError = (manifest: Manifest, absent: string) => CliError;
+
+const invalid: IncompleteError = ({ source }, absent) =>
+  new CliError(
+    `error validating ${JSON.stringify(source)}: error validating data: ${absent} not set; ` +
+      'if you choose to ignore these errors, turn validation off with --validate=false',
+  );
+
+const undecodable: IncompleteError = ({ object, source }, absent) => {
+  const name = absent === 'kind' ? 'Kind' : absent;
+  return new CliError(
+    `unable to decode ${JSON.stringify(source)}: ` +
+      `Object '${name}' is missing in '${compactJson(object)}'`,
+  );
+};
+
+/** The name of a file, and how its incomplete objects are reported. */
+interface Source {
+  readonly source: string;
+  readonly incomplete: IncompleteError;
+}
+
+async function readManifests(session: Session, incomplete = invalid): Promise<Reading> {
   const reading: Reading = { manifests: [], failures: [] };
   const names = session.flags.commaSeparated('filename');
   const folder = session.flags.text('kustomize') ?? '';
@@ -107,24 +143,31 @@ async function readManifests(session: Session): Promise<Reading> {
     throw new CliError('only one of -f or -k can be specified');
   }
   if (folder !== '') {
-    await addDocuments(reading, await buildKustomization(session, folder), folder);
+    const text = await buildKustomization(session, folder);
+    await addDocuments(reading, { text, source: folder, incomplete });
   } else if (names.length === 0) {
     throw new CliError('must specify one of -f and -k');
   }
   for (const name of names) {
     if (name === '-') {
-      await addDocuments(reading, await session.io.stdin(), 'STDIN');
+      const text = await session.io.stdin();
+      await addDocuments(reading, { text, source: 'STDIN', incomplete });
       continue;
     }
     for (const file of filesAt(session, name)) {
-      await addDocuments(reading, readFileSync(session.path(file), 'utf8'), file);
+      const text = readFileSync(session.path(file), 'utf8');
+      await addDocuments(reading, { text, source: file, incomplete });
     }
   }
   for (const { object } of reading.manifests) checkNamespace(session, object);
   return reading;
 }
 
-async function addDocuments(reading: Reading, text: string, source: string): Promise<void> {
+async function addDocuments(
+  reading: Reading,
+  input: Source & { readonly text: string },
+): Promise<void> {
+  const { text, source } = input;
   let documents: JsonValue[];
   try {
     documents = await parseYamlDocuments(text);
@@ -133,7 +176,7 @@ async function addDocuments(reading: Reading, text: string, source: string): Pro
     return;
   }
   try {
-    for (const document of documents) reading.manifests.push(...manifestsOf(document, source));
+    for (const document of documents) reading.manifests.push(...manifestsOf(document, input));
   } catch (error) {
     // Like kubectl, keep the objects before a malformed one and skip the rest of its source.
     reading.failures.push(error);
@@ -171,22 +214,21 @@ function filesAt(session: Session, name: string): string[] {
     });
 }
 
-function manifestsOf(document: JsonValue, source: string): Manifest[] {
-  if (!isObject(document)) throw new CliError(`error parsing ${source}: not an object`);
-  return expandList(document, source);
+function manifestsOf(document: JsonValue, input: Source): Manifest[] {
+  if (isObject(document)) return expandList(document, input);
+  throw new CliError(`error parsing ${input.source}: not an object`);
 }
 
-function expandList(object: JsonObject, source: string): Manifest[] {
+function expandList(object: JsonObject, input: Source): Manifest[] {
   const items = itemsOfList(object);
-  if (items !== undefined)
-    return items.filter(isObject).flatMap((item) => expandList(item, source));
+  if (items !== undefined) {
+    return items.filter(isObject).flatMap((item) => expandList(item, input));
+  }
+  const manifest = { object, source: input.source };
   for (const name of ['apiVersion', 'kind']) {
     if (typeof object[name] !== 'string' || object[name] === '') {
-      throw new CliError(
-        `error validating ${JSON.stringify(source)}: error validating data: ${name} not set; ` +
-          'if you choose to ignore these errors, turn validation off with --validate=false',
-      );
+      throw input.incomplete(manifest, name);
     }
   }
-  return [{ object, source }];
+  return [manifest];
 }

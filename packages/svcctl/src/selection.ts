@@ -3,7 +3,7 @@ import { apiVersionOf, appendAll, isObject, type JsonObject } from '@wheelhouse/
 import { NoMatchError } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
-import { hasManifests, loadManifests, manifestFlags } from './manifests.ts';
+import { hasManifests, loadTargets, manifestFlags } from './manifests.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 import type { Session } from './session.ts';
 
@@ -141,7 +141,10 @@ function checkNoSelector({ flags }: Session, isPairs: boolean): void {
 
 async function targetsFromFiles(session: Session): Promise<Target[]> {
   const targets: Target[] = [];
-  for (const { object, source } of await loadManifests(session)) {
+  const { manifests, failures } = await loadTargets(session);
+  if (manifests.length === 0 && failures.length > 0) throw failures[0];
+  session.defer(failures);
+  for (const { object, source } of manifests) {
     const resource = await resourceOfObject(session, object);
     const namespace = resource.namespaced ? namespaceOf(object) || session.namespace : '';
     targets.push({ resource, namespace, name: nameOf(object), source });

@@ -97,6 +97,7 @@ export class Session {
   #resolved: ResolvedContext | undefined;
   #client: ApiClient | undefined;
   #discovery: Promise<Discovery> | undefined;
+  readonly #deferred: unknown[] = [];
   readonly #ambiguities = new Set<string>();
   #warnings = 0;
 
@@ -197,6 +198,22 @@ export class Session {
           'followed by a corresponding time unit (e.g. 1s | 2m | 3h)',
       );
     }
+  }
+
+  /** Records failures that do not stop the command; they are reported after it. */
+  defer(failures: readonly unknown[]): void {
+    this.#deferred.push(...failures);
+  }
+
+  /** Removes and returns the deferred failures. */
+  takeDeferred(): unknown[] {
+    return this.#deferred.splice(0);
+  }
+
+  /** Throws the first deferred failure, for commands that change all objects or none. */
+  throwDeferred(): void {
+    const [first] = this.takeDeferred();
+    if (first !== undefined) throw first;
   }
 
   discovery(): Promise<Discovery> {

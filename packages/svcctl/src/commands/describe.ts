@@ -1,18 +1,22 @@
 import { apiVersionOf, humanDuration, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
-import { CliError } from '../io.ts';
-import { nameOf, namespaceOf, textAt } from '../objects.ts';
 import {
   type DescriptionLine,
   describeObject,
   hasEvents,
+  relatedDescriber,
   writeDescription,
-} from '../output/description.ts';
+} from '../describe/description.ts';
+import { relatedTo } from '../describe/related.ts';
+import { alignTabs } from '../describe/tabs.ts';
+import { reportFailures, visitEach } from '../errors.ts';
+import { nameOf, namespaceOf, textAt } from '../objects.ts';
 import { alignLines } from '../output/table.ts';
 import {
   chunkSizeFlag,
   fetchTarget,
   listObjects,
+  pageLimit,
   selectionFlags,
   selectTargets,
 } from '../selection.ts';
@@ -30,21 +34,32 @@ export const describeCommand: Command = {
   ],
   async run(session, args) {
     const texts: string[] = [];
-    for (const target of await selectTargets(session, args)) {
+    const targets = await selectTargets(session, args);
+    const failures = await visitEach(session.io, targets, async (target) => {
       for (const object of await fetchTarget(session, target)) {
         const { resource } = target;
         const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
-        const whole = { ...type, ...object };
-        const showsEvents = session.flags.boolean('show-events', true) && hasEvents(whole);
-        const events = showsEvents ? await eventLines(session, whole) : [];
-        texts.push(writeDescription([...describeObject(whole), ...events]));
+        texts.push(await describe(session, { ...type, ...object }));
       }
-    }
-    if (texts.length === 0) throw new CliError('No resources found');
+    });
     session.io.out(texts.join('\n\n'));
-    return 0;
+    if (texts.length === 0 && failures.length === 0) {
+      const everywhere = session.flags.boolean('all-namespaces');
+      const where = everywhere ? '' : ` in ${session.namespace} namespace.`;
+      session.io.err(`No resources found${where}\n`);
+    }
+    return reportFailures(session.io, failures);
   },
 };
+
+async function describe(session: Session, object: JsonObject): Promise<string> {
+  const showsEvents = session.flags.boolean('show-events', true) && hasEvents(object);
+  const events = showsEvents ? await eventLines(session, object) : [];
+  const describer = relatedDescriber(object);
+  if (describer === undefined) return writeDescription([...describeObject(object), ...events]);
+  const lines = await describer(object, relatedTo(session, object));
+  return alignTabs([...lines, ...events.map((cells) => cells.join('\t'))]);
+}
 
 async function eventLines(session: Session, object: JsonObject): Promise<DescriptionLine[]> {
   const { resources } = await session.discovery();
@@ -59,7 +74,10 @@ async function eventLines(session: Session, object: JsonObject): Promise<Descrip
   const target = { resource, namespace: namespaceOf(object), name: undefined };
   let events: JsonObject[];
   try {
-    events = await listObjects(session.client, target, { fieldSelector: selector.join(',') });
+    events = await listObjects(session.client, target, {
+      fieldSelector: selector.join(','),
+      limit: pageLimit(session),
+    });
   } catch {
     return [];
   }

@@ -40,7 +40,9 @@ export const editCommand: Command = {
   async run(session, args) {
     let exitCode = 0;
     let objectCount = 0;
-    for (const target of await selectTargets(session, args)) {
+    const targets = await selectTargets(session, args);
+    session.throwDeferred();
+    for (const target of targets) {
       for (const object of await fetchTarget(session, target)) {
         objectCount += 1;
         exitCode = Math.max(exitCode, await editObject(session, { target, object }));

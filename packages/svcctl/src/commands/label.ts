@@ -11,6 +11,7 @@ import {
 } from '../apply/writes.ts';
 import { splitPairs } from '../argument-values.ts';
 import type { Command } from '../command.ts';
+import { reportFailures, visitEach } from '../errors.ts';
 import { CliError, throwFirst } from '../io.ts';
 import { hasManifests, loadManifests } from '../manifests.ts';
 import { objectAt } from '../objects.ts';
@@ -128,15 +129,15 @@ async function run(session: Session, args: readonly string[], subject: Subject):
   if (flags.has('resource-version') && !isSingle) {
     throw new CliError('--resource-version may only be used with a single resource');
   }
-  for (const target of targets) {
+  const failures = await visitEach(session.io, targets, async (target) => {
     for (const object of await fetchTarget(session, target)) {
       const name = String(objectAt(object, 'metadata')['name']);
       const path = targetPath({ ...target, ...namespaceMember(object), name });
       if (listing) listPairs(session, objectAt(object, 'metadata', subject.map));
       else await changeOne(session, { object, path, changes, subject });
     }
-  }
-  return 0;
+  });
+  return reportFailures(session.io, failures);
 }
 
 /** Throws CliError for conflicting flags. */

@@ -4,6 +4,7 @@ import { patchLocally } from '../apply/local-patch.ts';
 import { recordAt, recorded, recordFlag } from '../apply/record.ts';
 import { dryRunOf, localDryRunError, localFlag, writeFlags, writeQuery } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
+import { reportFailures, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { loadManifests } from '../manifests.ts';
 import { textAt } from '../objects.ts';
@@ -47,7 +48,8 @@ export const patchCommand: Command = {
       }
       return 0;
     }
-    for (const target of await selectTargets(session, args)) {
+    const targets = await selectTargets(session, args);
+    const failures = await visitEach(session.io, targets, async (target) => {
       if (target.name === undefined) {
         throw new CliError('resource(s) were provided, but no name was specified');
       }
@@ -55,7 +57,7 @@ export const patchCommand: Command = {
       if (dryRunOf(session) === 'client') {
         const after = await recorded(session, await patchLocally(before!, patch));
         reportObject(session, after, `patched${isUnchanged(before!, after) ? ' (no change)' : ''}`);
-        continue;
+        return;
       }
       const path = targetPath(target, session.flags.text('subresource') ?? '');
       const query = patchQuery(session);
@@ -64,8 +66,8 @@ export const patchCommand: Command = {
       const object = await recordAt(session, { path, query, object: answer.object });
       // Like kubectl, do not mark a dry run in the report.
       reportObject(session, object, `patched${same}`);
-    }
-    return 0;
+    });
+    return reportFailures(session.io, failures);
   },
 };
 

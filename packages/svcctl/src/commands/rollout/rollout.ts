@@ -9,11 +9,11 @@ import {
   managerFlag,
 } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
+import { podTemplateText } from '../../describe/pod-template.ts';
 import { reportFailures, visitEach } from '../../errors.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
 import { nameOf, objectAt, objectLabel } from '../../objects.ts';
-import { podTemplateText } from '../../output/description.ts';
 import { outputFlags, printerOf, reportObject } from '../../output/output.ts';
 import {
   findWorkloads,

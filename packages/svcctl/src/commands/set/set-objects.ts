@@ -176,6 +176,7 @@ export async function settableObjects(
     return { objects, failures: [] };
   }
   const targets = await selectTargets(session, words);
+  session.throwDeferred();
   checkSelected(session, targets);
   const objects: SettableObject[] = [];
   const failures = await visitEach(session.io, targets, async (target) => {

@@ -1,0 +1,317 @@
+import { compareText, isObject, type JsonObject, member } from '@wheelhouse/machinery';
+import { listAt, objectAt, textAt } from '../objects.ts';
+
+/** Describes a Pod template in kubectl's format, with spaces and tabs. */
+export const podTemplateText = (template: JsonObject): string =>
+  podTemplateLines(template)
+    .map((line) => `${line}\n`)
+    .join('');
+
+/** The lines of a Pod template's description, with tabs between columns. */
+export function podTemplateLines(template: JsonObject): string[] {
+  const spec = objectAt(template, 'spec');
+  const annotations = objectAt(template, 'metadata', 'annotations');
+  const account = textAt(spec, 'serviceAccountName');
+  const priority = textAt(spec, 'priorityClassName');
+  const initial = listAt(spec, 'initContainers');
+  return [
+    'Pod Template:',
+    ...valuePairs('  Labels', objectAt(template, 'metadata', 'labels'), '='),
+    ...(Object.keys(annotations).length === 0
+      ? []
+      : valuePairs('  Annotations', annotations, ': ')),
+    ...(account === '' ? [] : [`  Service Account:\t${account}`]),
+    ...(initial.length === 0 ? [] : containerBlock('Init Containers', initial, { indent: '  ' })),
+    ...containerBlock('Containers', listAt(spec, 'containers'), { indent: '  ' }),
+    ...volumeBlock(listAt(spec, 'volumes'), '  '),
+    ...(priority === '' ? [] : [`  Priority Class Name:\t${priority}`]),
+    ...valuePairs('  Node-Selectors', objectAt(spec, 'nodeSelector'), '='),
+    ...tolerationLines('  Tolerations', spec),
+  ];
+}
+
+/** Describes the tolerations of a Pod specification. */
+export const tolerationLines = (title: string, spec: JsonObject): string[] =>
+  valueLines(
+    title,
+    listAt(spec, 'tolerations')
+      .toSorted((left, right) => compareText(textAt(left, 'key'), textAt(right, 'key')))
+      .map(tolerationText),
+  );
+
+/** A title with values, one per line, or `<none>`. */
+export function valueLines(title: string, values: readonly string[]): string[] {
+  if (values.length === 0) return [`${title}:\t<none>`];
+  return values.map((value, at) => (at === 0 ? `${title}:\t${value}` : `\t${value}`));
+}
+
+/** A title with the sorted members of a map, one per line. */
+export const valuePairs = (title: string, map: JsonObject, separator: string): string[] =>
+  valueLines(
+    title,
+    Object.keys(map)
+      .sort()
+      .map((key) => `${key}${separator}${String(member(map, key))}`),
+  );
+
+/** Where containers are described: in a template, or in a Pod that may run them. */
+export interface ContainerContext {
+  /** Two spaces in a template, none in a Pod. */
+  readonly indent: '' | '  ';
+  readonly pod?: JsonObject;
+  /** The statuses of the containers in the Pod. */
+  readonly statuses?: readonly JsonObject[];
+}
+
+/** Describes containers below a title. */
+export function containerBlock(
+  title: string,
+  list: readonly JsonObject[],
+  context: ContainerContext,
+): string[] {
+  const { indent, pod, statuses = [] } = context;
+  return [
+    `${indent}${title}:${list.length === 0 ? ' <none>' : ''}`,
+    ...list.flatMap((container) => {
+      const name = textAt(container, 'name');
+      const status = statuses.find((candidate) => textAt(candidate, 'name') === name);
+      const nameIndent = indent === '' ? '  ' : '   ';
+      return [`${nameIndent}${name}:`, ...containerLines(container, { pod, status })];
+    }),
+  ];
+}
+
+function containerLines(
+  container: JsonObject,
+  {
+    pod,
+    status,
+  }: { readonly pod: JsonObject | undefined; readonly status: JsonObject | undefined },
+): string[] {
+  const resources = (title: string) => {
+    const map = objectAt(container, 'resources', title.toLowerCase());
+    const names = Object.keys(map).sort();
+    if (names.length === 0) return [];
+    return [`${title}:`, ...names.map((name) => `  ${name}:\t${String(map[name])}`)];
+  };
+  const probe = (title: string, name: string) =>
+    isObject(container[name]) ? [`${title}:\t${probeText(objectAt(container, name))}`] : [];
+  const lines = [
+    ...(status === undefined ? [] : [`Container ID:\t${textAt(status, 'containerID')}`]),
+    `Image:\t${textAt(container, 'image')}`,
+    ...(status === undefined ? [] : [`Image ID:\t${textAt(status, 'imageID')}`]),
+    ...portLines(container, 'Port', 'containerPort'),
+    ...portLines(container, 'Host Port', 'hostPort'),
+    ...seccompLines(container),
+    ...wordLines(container, 'Command'),
+    ...wordLines(container, 'Args'),
+    ...(status === undefined ? [] : statusLines(status)),
+    ...resources('Limits'),
+    ...resources('Requests'),
+    ...probe('Liveness', 'livenessProbe'),
+    ...probe('Readiness', 'readinessProbe'),
+    ...probe('Startup', 'startupProbe'),
+    ...environment(container, pod),
+    ...mounts(container),
+    ...devices(container),
+  ];
+  return lines.map((line) => `    ${line}`);
+}
+
+/** Describes the seccomp profile of a Pod or container, if any. */
+export function seccompLines(securable: JsonObject): string[] {
+  const profile = objectAt(securable, 'securityContext', 'seccompProfile');
+  const type = textAt(profile, 'type');
+  if (type === '') return [];
+  const file = textAt(profile, 'localhostProfile');
+  return [`SeccompProfile:\t${type}`, ...(file === '' ? [] : [`LocalhostProfile:\t${file}`])];
+}
+
+function statusLines(status: JsonObject): string[] {
+  const { lastState } = status;
+  const ended = isObject(lastState) && isObject(lastState['terminated']);
+  return [
+    ...stateLines('State', objectAt(status, 'state')),
+    ...(ended ? stateLines('Last State', objectAt(status, 'lastState')) : []),
+    `Ready:\t${status['ready'] === true ? 'True' : 'False'}`,
+    `Restart Count:\t${String(status['restartCount'] ?? 0)}`,
+  ];
+}
+
+function stateLines(title: string, state: JsonObject): string[] {
+  const optional = (name: string, part: JsonObject) => {
+    const text = textAt(part, name.toLowerCase());
+    return text === '' ? [] : [`  ${name}:\t${text}`];
+  };
+  const { running, terminated } = state;
+  if (isObject(running)) {
+    return [`${title}:\tRunning`, `  Started:\t${longTime(textAt(running, 'startedAt'))}`];
+  }
+  if (!isObject(terminated)) {
+    return [`${title}:\tWaiting`, ...optional('Reason', objectAt(state, 'waiting'))];
+  }
+  const { signal, exitCode } = terminated;
+  return [
+    `${title}:\tTerminated`,
+    ...optional('Reason', terminated),
+    ...optional('Message', terminated),
+    `  Exit Code:\t${String(exitCode ?? 0)}`,
+    ...(Number(signal ?? 0) > 0 ? [`  Signal:\t${String(signal)}`] : []),
+    `  Started:\t${longTime(textAt(terminated, 'startedAt'))}`,
+    `  Finished:\t${longTime(textAt(terminated, 'finishedAt'))}`,
+  ];
+}
+
+const twoDigits = (value: number): string => String(value).padStart(2, '0');
+
+/** Formats an RFC 3339 time as `Mon, 02 Jan 2006 15:04:05 +0100`, in the local time zone. */
+export function longTime(text: string): string {
+  const time = new Date(text === '' ? '0001-01-01T00:00:00Z' : text);
+  const offset = -time.getTimezoneOffset();
+  const local = new Date(time.getTime() + offset * 60_000).toUTCString().replace(/ GMT$/, '');
+  const minutes = Math.abs(offset);
+  const zone = `${twoDigits(Math.floor(minutes / 60))}${twoDigits(minutes % 60)}`;
+  return `${local} ${offset < 0 ? '-' : '+'}${zone}`;
+}
+
+function portLines(container: JsonObject, title: string, name: string): string[] {
+  const ports = listAt(container, 'ports').map(
+    (port) => `${String(port[name] ?? 0)}/${textAt(port, 'protocol') || 'TCP'}`,
+  );
+  if (ports.length > 1) return [`${title}s:\t${ports.join(', ')}`];
+  return [`${title}:\t${ports[0] ?? '<none>'}`];
+}
+
+function wordLines(container: JsonObject, title: string): string[] {
+  const list = container[title.toLowerCase()];
+  if (!Array.isArray(list) || list.length === 0) return [];
+  return [
+    `${title}:`,
+    ...list.flatMap((word) => String(word).split('\n')).map((line) => `  ${line}`),
+  ];
+}
+
+function probeText(probe: JsonObject): string {
+  const { exec, httpGet, tcpSocket, grpc } = probe;
+  const number = (name: string) => String(probe[name] ?? 0);
+  const times =
+    `delay=${number('initialDelaySeconds')}s timeout=${number('timeoutSeconds')}s ` +
+    `period=${number('periodSeconds')}s #success=${number('successThreshold')} ` +
+    `#failure=${number('failureThreshold')}`;
+  const target = (part: JsonObject) => `${textAt(part, 'host')}:${String(part['port'] ?? '')}`;
+  if (isObject(exec)) {
+    const command = Array.isArray(exec['command']) ? exec['command'] : [];
+    return `exec [${command.map(String).join(' ')}] ${times}`;
+  }
+  if (isObject(httpGet)) {
+    const scheme = textAt(httpGet, 'scheme').toLowerCase();
+    return `http-get ${scheme}://${target(httpGet)}${textAt(httpGet, 'path')} ${times}`;
+  }
+  if (isObject(tcpSocket)) return `tcp-socket ${target(tcpSocket)} ${times}`;
+  if (isObject(grpc))
+    return `grpc <pod>:${String(grpc['port'])} ${textAt(grpc, 'service')} ${times}`;
+  return `unknown ${times}`;
+}
+
+function environment(container: JsonObject, pod: JsonObject | undefined): string[] {
+  const from = listAt(container, 'envFrom').map((source) => {
+    const kind = isObject(source['configMapRef']) ? 'ConfigMap' : 'Secret';
+    const ref = objectAt(source, kind === 'ConfigMap' ? 'configMapRef' : 'secretRef');
+    const prefix = textAt(source, 'prefix');
+    const note = prefix === '' ? '' : ` with prefix '${prefix}'`;
+    return `  ${textAt(ref, 'name')}\t${kind}${note}\tOptional: ${ref['optional'] === true}`;
+  });
+  const variables = listAt(container, 'env').map(
+    (variable) => `  ${textAt(variable, 'name')}:\t${envValue(variable, pod)}`,
+  );
+  return [
+    ...(from.length === 0 ? [] : ['Environment Variables from:', ...from]),
+    `Environment:${variables.length === 0 ? '\t<none>' : ''}`,
+    ...variables,
+  ];
+}
+
+function envValue(variable: JsonObject, pod: JsonObject | undefined): string {
+  const from = objectAt(variable, 'valueFrom');
+  const { fieldRef, resourceFieldRef, secretKeyRef, configMapKeyRef } = from;
+  if (isObject(fieldRef)) {
+    const path = textAt(fieldRef, 'fieldPath');
+    return `${fieldText(pod, path)} (${textAt(fieldRef, 'apiVersion')}:${path})`;
+  }
+  if (isObject(resourceFieldRef)) return ` (${textAt(resourceFieldRef, 'resource')})`;
+  const key = (ref: JsonObject, kind: string) =>
+    `<set to the key '${textAt(ref, 'key')}' ${kind} '${textAt(ref, 'name')}'>` +
+    `\tOptional: ${ref['optional'] === true}`;
+  if (isObject(secretKeyRef)) return key(secretKeyRef, 'in secret');
+  if (isObject(configMapKeyRef)) return key(configMapKeyRef, 'of config map');
+  return textAt(variable, 'value').replaceAll('\n', '\n      \t');
+}
+
+/** The value of a Pod's field that a variable refers to; empty if it has none. */
+function fieldText(pod: JsonObject | undefined, path: string): string {
+  const [, map, key] = /^metadata\.(labels|annotations)\['(.*)'\]$/.exec(path) ?? [];
+  const parts = map === undefined || key === undefined ? path.split('.') : ['metadata', map, key];
+  return textAt(pod, ...parts);
+}
+
+function devices(container: JsonObject): string[] {
+  const list = listAt(container, 'volumeDevices').map(
+    (device) => `  ${textAt(device, 'devicePath')} from ${textAt(device, 'name')}`,
+  );
+  return list.length === 0 ? [] : ['Devices:', ...list.sort()];
+}
+
+function mounts(container: JsonObject): string[] {
+  const lines = listAt(container, 'volumeMounts')
+    .map((mount) => {
+      const path = textAt(mount, 'subPath');
+      const access = mount['readOnly'] === true ? 'ro' : 'rw';
+      const flags = [access, ...(path === '' ? [] : [`path=${JSON.stringify(path)}`])];
+      return `  ${textAt(mount, 'mountPath')} from ${textAt(mount, 'name')} (${flags.join(',')})`;
+    })
+    .sort();
+  return [`Mounts:${lines.length === 0 ? '\t<none>' : ''}`, ...lines];
+}
+
+/** Describes volumes; the indent is that of a template or of a Pod. */
+export function volumeBlock(list: readonly JsonObject[], indent: '' | '  '): string[] {
+  if (list.length === 0) return [`${indent}Volumes:\t<none>`];
+  const nameIndent = indent === '' ? '  ' : '   ';
+  return [`${indent}Volumes:`, ...list.flatMap((volume) => volumeLines(volume, nameIndent))];
+}
+
+function volumeLines(volume: JsonObject, nameIndent: string): string[] {
+  const { name: _, ...rest } = volume;
+  const [type = ''] = Object.keys(rest);
+  const fields = Object.entries(objectAt(volume, type)).filter(([, value]) => !isObject(value));
+  return [
+    `${nameIndent}${textAt(volume, 'name')}:`,
+    `    Type:\t${titleOf(type).replaceAll(' ', '')}`,
+    ...fields.map(
+      ([name, value]) =>
+        `    ${titleOf(name).replaceAll(' ', '')}:\t` +
+        (typeof value === 'object' ? JSON.stringify(value) : String(value)),
+    ),
+  ];
+}
+
+/** `key=value:NoSchedule op=Exists for 300s`. */
+function tolerationText(toleration: JsonObject): string {
+  const [key, value, effect] = ['key', 'value', 'effect'].map((name) => textAt(toleration, name));
+  const pair = value === '' ? key : `${key}=${value}`;
+  const seconds = toleration['tolerationSeconds'];
+  const exists = textAt(toleration, 'operator') === 'Exists';
+  const isAll = exists && key === '';
+  const operator = exists && value === '' && (key !== '' || effect !== '') ? ' op=Exists' : '';
+  return [
+    `${pair}${effect === '' ? '' : `:${effect}`}${isAll ? `${operator || 'op=Exists'}` : operator}`,
+    ...(seconds === undefined ? [] : [`for ${String(seconds)}s`]),
+  ].join(' ');
+}
+
+/** The title of a field: `creationTimestamp` becomes `Creation Timestamp`, `uid` becomes `UID`. */
+export function titleOf(name: string): string {
+  if (name === 'uid') return 'UID';
+  const spaced = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2');
+  return spaced.charAt(0).toUpperCase() + spaced.slice(1);
+}

@@ -1,0 +1,24 @@
+/** Spaces between columns. */
+const padding = 2;
+
+/**
+ * Aligns the columns of lines whose cells end with tabs. A column is as wide as its widest cell in
+ * consecutive lines that have it; the text after a line's last tab belongs to no column.
+ */
+export function alignTabs(lines: readonly string[]): string {
+  const rows = lines.map((line) => line.split('\t'));
+  const columns = rows.reduce((most, cells) => Math.max(most, cells.length - 1), 0);
+  for (let column = 0; column < columns; column += 1) {
+    const hasColumn = (at: number) => (rows[at]?.length ?? 0) - 1 > column;
+    for (let start = 0; start < rows.length; start += 1) {
+      if (!hasColumn(start)) continue;
+      let end = start;
+      while (hasColumn(end)) end += 1;
+      const block = rows.slice(start, end);
+      const widest = block.reduce((most, cells) => Math.max(most, cells[column]!.length), 0);
+      for (const cells of block) cells[column] = cells[column]!.padEnd(widest + padding);
+      start = end;
+    }
+  }
+  return rows.map((cells) => `${cells.join('')}\n`).join('');
+}
