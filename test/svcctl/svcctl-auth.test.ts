@@ -125,7 +125,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
         'error: at least one resource must be specified\n',
       );
       expect(await errorOf('create role r --verb=get --resource=nope')).toBe(
-        'error: the server doesn\'t have a resource type "nope"\n',
+        'the server doesn\'t have a resource type "nope"\n',
       );
       expect(await errorOf('create role r --verb=get --resource=/x')).toBe(
         'error: resource must be specified if apiGroup/subresource specified\n',

@@ -33,6 +33,8 @@ const objects = [
 /** A command line, and the sed script that serves as the editor. */
 const lines: readonly (readonly [line: string, script: string])[] = [
   ['edit cm x', 's/a: "1"/a: "9"/'],
+  ['edit cm x --windows-line-endings', 's/two\r$/three\r/'],
+  ['edit cm x --windows-line-endings', 's/nope/nope/'],
   ['edit cm x', 's/nope/nope/'],
   ['edit cm x', '$a # a comment'],
   ['edit cm x', 's/^data:$/data: /'],

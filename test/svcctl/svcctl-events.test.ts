@@ -41,7 +41,7 @@ describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
     expect(forbidden.err).toContain('Error from server (Forbidden): events is forbidden');
     const unknown = await on.home.run('events --for=nope/x');
     expect(unknown.err).toBe('the server doesn\'t have a resource type "nope"\n');
-    const watched = await on.home.runIn(on.namespace, 'events --watch --request-timeout=100ms');
+    const watched = await on.home.runIn(on.namespace, 'events --watch --request-timeout=2s');
     expect(watched).toMatchObject({ code: 0, err: '' });
     expect((await on.home.run('events --for')).err).toBe('error: flag needs an argument: --for\n');
   });

@@ -19,9 +19,6 @@ const omittedFlags: Readonly<Record<string, readonly string[]>> = {
     'profile-output',
     'vmodule',
   ],
-  create: ['windows-line-endings'],
-  edit: ['windows-line-endings'],
-  'apply edit-last-applied': ['windows-line-endings'],
   apply: ['openapi-patch'],
   run: [
     'cascade',

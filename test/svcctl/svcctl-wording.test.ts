@@ -35,6 +35,38 @@ printsLikeKubectl([
   ['delete cm b --now'],
 ]);
 
+const pod = (name: string) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, labels: { app: 'web' } },
+  spec: { containers: [{ name: 'c', image: 'i', ports: [{ containerPort: 80 }] }] },
+});
+const kindless = { apiVersion: 'v1', ind: 'Pod', metadata: { name: 'k' } };
+const both = `---\n${JSON.stringify(pod('p'))}\n---\n${JSON.stringify(kindless)}\n`;
+
+printsLikeKubectl([
+  // files: consecutive objects, objects without a kind, and objects that do not exist
+  ['create -f -', `${map('a')}\n${map('b')}`],
+  ['create -f -', both],
+  ['get -f - -o name', both],
+  ['label -f - a=b', both],
+  ['annotate -f - a=b', both],
+  ['patch -f - -p {"metadata":{"labels":{"x":"y"}}}', both],
+  ['set image -f - c=j', both],
+  ['describe cm -f - --show-events=false', both],
+  ['label cm a nope c=d'],
+  ['label -f - a=b', JSON.stringify(kindless)],
+  ['expose -f - --port=80 --name=from-file', JSON.stringify(pod('absent'))],
+  ['expose -f -', JSON.stringify(pod('absent'))],
+  ['delete -f -', both],
+  ['create -f - -f -', map('x')],
+  ['set env -f - -', 'A=b'],
+  ['create cm t --dry-run=true'],
+  ['create cm t --dry-run=false'],
+  ['label cm a e=f --dry-run=1'],
+  ['get cm --cluster=nope'],
+]);
+
 const causeOf = (what: string) => `get ${what} -o jsonpath={.metadata.annotations}`;
 
 printsLikeKubectl([

@@ -34,6 +34,10 @@ export const manifestSelectorFlag: FlagSpec = {
   help: 'Only objects that this label selector matches',
 };
 
+/** The error for two uses of standard input. */
+export const stdinUsedTwice = (): CliError =>
+  new CliError('standard input cannot be used for multiple arguments');
+
 /** Whether the command line names files or a kustomization. */
 export const hasManifests = ({ flags }: Session): boolean =>
   flags.list('filename').length > 0 || flags.has('kustomize');
@@ -139,6 +143,7 @@ async function readManifests(session: Session, incomplete = invalid): Promise<Re
   const reading: Reading = { manifests: [], failures: [] };
   const names = session.flags.commaSeparated('filename');
   const folder = session.flags.text('kustomize') ?? '';
+  if (names.filter((name) => name === '-').length > 1) throw stdinUsedTwice();
   if (names.length > 0 && folder !== '') {
     throw new CliError('only one of -f or -k can be specified');
   }

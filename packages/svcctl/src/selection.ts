@@ -15,6 +15,8 @@ export interface Target {
   readonly name: string | undefined;
   /** The file that names it, if any. */
   readonly source?: string;
+  /** The object in that file. */
+  readonly object?: JsonObject;
 }
 
 /** The flag for labels. */
@@ -147,7 +149,7 @@ async function targetsFromFiles(session: Session): Promise<Target[]> {
   for (const { object, source } of manifests) {
     const resource = await resourceOfObject(session, object);
     const namespace = resource.namespaced ? namespaceOf(object) || session.namespace : '';
-    targets.push({ resource, namespace, name: nameOf(object), source });
+    targets.push({ resource, namespace, name: nameOf(object), source, object });
   }
   return targets;
 }

@@ -155,7 +155,11 @@ describe('resolving a context', () => {
       'context was not found for specified context: no',
     ]);
     await expect(resolve({}, { user: 'no' })).rejects.toThrow('auth info "no" does not exist');
-    await expect(resolve({}, { cluster: 'no' })).rejects.toThrow('cluster "no" does not exist');
+    await expect(resolve({}, { cluster: 'no' })).rejects.toThrow(
+      'no server found for cluster "no"',
+    );
+    const withNamespace = resolve({}, { cluster: 'no', namespace: 'n' });
+    await expect(withNamespace).rejects.toThrow('cluster "no" does not exist');
     const twice = { 'certificate-authority': 'a', 'certificate-authority-data': 'YQ==' };
     expect((await errorsOf({ cluster: twice }))[0]).toBe(
       'certificate-authority-data and certificate-authority are both specified for k. certificate-authority-data will override.',

@@ -195,7 +195,12 @@ function selectNames(config: Kubeconfig, overrides: KubeconfigOverrides) {
     throw new KubeconfigError(`auth info ${JSON.stringify(overrides.user)} does not exist`);
   }
   if (overrides.cluster && !config.clusters.has(overrides.cluster)) {
-    throw new KubeconfigError(`cluster ${JSON.stringify(overrides.cluster)} does not exist`);
+    const cluster = `cluster ${JSON.stringify(overrides.cluster)}`;
+    // kubectl finds this while it looks for the namespace, if no flag names one.
+    const isNamed = overrides.namespace !== undefined && overrides.namespace !== '';
+    throw new KubeconfigError(
+      isNamed ? `${cluster} does not exist` : `no server found for ${cluster}`,
+    );
   }
   const isMissing = name !== '' && context === undefined;
   const body = context ?? {};

@@ -3,9 +3,19 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseYaml, toYaml } from '@wheelhouse/client';
 import { errorText, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
+import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
 import { printJson } from '../output/go-json.ts';
 import type { Session } from '../session.ts';
+
+/** Flags of commands that open the editor. */
+export const editorFlags: readonly FlagSpec[] = [
+  {
+    name: 'windows-line-endings',
+    type: 'boolean',
+    help: 'End the lines of the edited file with a carriage return and a newline',
+  },
+];
 
 /** A reason to edit again, shown at the top of the file. */
 export interface EditReason {
@@ -49,6 +59,7 @@ const roundsMax = 100;
  */
 export async function editInEditor(session: Session, edit: Edit): Promise<number> {
   const asJson = session.flags.text('output') === 'json';
+  const endsWithReturn = session.flags.boolean('windows-line-endings');
   const folder = mkdtempSync(path.join(tmpdir(), 'svcctl-edit-'));
   const file = path.join(folder, asJson ? 'object.json' : 'object.yaml');
   const original = asJson
@@ -60,9 +71,10 @@ export async function editInEditor(session: Session, edit: Edit): Promise<number
   try {
     for (let round = 0; round < roundsMax; round += 1) {
       const heading = asJson ? '' : `${edit.heading}${reasons.map(reasonText).join('')}`;
-      writeFileSync(file, heading + text, { mode: 0o600 });
+      const shown = (heading + text).replaceAll('\n', endsWithReturn ? '\r\n' : '\n');
+      writeFileSync(file, shown, { mode: 0o600 });
       await runEditor(session, file);
-      const edited = withoutComments(readFileSync(file, 'utf8'));
+      const edited = withoutComments(readFileSync(file, 'utf8').replaceAll('\r\n', '\n'));
       const isSame = await isEquivalent(edited, withoutComments(text));
       if (isSame && reasons.length > 0) {
         throw new CliError('Edit cancelled, no valid changes were saved.');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { ApiError, type ApiResource, resourcePath } from '@wheelhouse/client';
 import { encodeJson } from '@wheelhouse/codec';
-import { type JsonObject, setMember } from '@wheelhouse/machinery';
+import { booleanOf, type JsonObject, setMember } from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
 import { PlainCliError } from '../io.ts';
 import { nameOf, namespaceOf, objectAt } from '../objects.ts';
@@ -99,6 +99,9 @@ export const writeFlags: readonly FlagSpec[] = [
 export function dryRunOf(session: Session): DryRun {
   const value = session.flags.text('dry-run') ?? 'none';
   if (value === 'none' || value === 'client' || value === 'server') return value;
+  // Older clients had a boolean flag, which kubectl still accepts.
+  const boolean = booleanOf(value);
+  if (boolean !== undefined) return boolean ? 'client' : 'none';
   throw new PlainCliError(
     `Invalid dry-run value (${value}). Must be "none", "server", or "client".`,
   );

@@ -1,7 +1,7 @@
 import { parseYaml, toYaml } from '@wheelhouse/client';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { applyByAnnotation } from '../apply/client-side-apply.ts';
-import { editInEditor } from '../apply/edit-session.ts';
+import { editInEditor, editorFlags } from '../apply/edit-session.ts';
 import { allowedKinds, findLeftovers, pruneFlags, pruneOne } from '../apply/prune.ts';
 import { recorded, recordFlag } from '../apply/record.ts';
 import {
@@ -133,7 +133,7 @@ const editCommand: Command = {
   completes: 'objects',
   summary: 'Edit the last applied configuration only',
   usage: '(TYPE NAME | TYPE/NAME | -f FILENAME)',
-  flags: [...selectionFlags, ...writeFlags, ...outputFlags],
+  flags: [...selectionFlags, ...writeFlags, ...outputFlags, ...editorFlags],
   async run(session, args) {
     const annotation = await lastAppliedName(session);
     let exitCode = 0;

@@ -57,7 +57,7 @@ async function describe(session: Session, object: JsonObject): Promise<string> {
   const events = showsEvents ? await eventLines(session, object) : [];
   const describer = relatedDescriber(object);
   if (describer === undefined) return writeDescription([...describeObject(object), ...events]);
-  const lines = await describer(object, relatedTo(session, object));
+  const lines = await describer(object, await relatedTo(session, object));
   return alignTabs([...lines, ...events.map((cells) => cells.join('\t'))]);
 }
 

@@ -1,6 +1,6 @@
 import { ApiError } from '@wheelhouse/client';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import { type EditOutcome, editHeading, editInEditor } from '../apply/edit-session.ts';
+import { type EditOutcome, editHeading, editInEditor, editorFlags } from '../apply/edit-session.ts';
 import { twoWayPatch } from '../apply/patches.ts';
 import {
   dryRunSuffix,
@@ -34,6 +34,7 @@ export const editCommand: Command = {
     ...writeFlags,
     ...outputFlags,
     saveConfigFlag,
+    ...editorFlags,
     { name: 'output-patch', type: 'boolean', help: 'Print the patch as well' },
     { name: 'subresource', type: 'text', help: 'Subresource to edit: status, scale' },
   ],

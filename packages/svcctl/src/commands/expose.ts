@@ -10,7 +10,7 @@ import type { Command } from '../command.ts';
 import { createObject, generatorFlags, newMetadata } from '../create-object.ts';
 import { reportFailures, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
-import { manifestFlags } from '../manifests.ts';
+import { hasManifests, manifestFlags } from '../manifests.ts';
 import { listAt, nameOf, objectAt, textAt, withGroup } from '../objects.ts';
 import { checkSelected, fetchTarget, selectTargets } from '../selection.ts';
 import type { Session } from '../session.ts';
@@ -51,18 +51,43 @@ export const exposeCommand: Command = {
     },
   ],
   async run(session, args) {
-    // Here `--selector` sets the selector of the new Service.
-    const targets = await selectTargets(session, args, 'names');
-    checkSelected(session, targets, 'names');
-    const failures = await visitEach(session.io, targets, async (target) => {
-      for (const object of await fetchTarget(session, target)) {
+    const failures: unknown[] = [];
+    const objects = await exposedObjects(session, args, failures);
+    await visitEach(
+      session.io,
+      objects,
+      async (object) => {
         const service = await withOverrides(session, serviceOf(session, object));
         await createObject(session, service, { manager: 'svcctl-expose', verb: 'exposed' });
-      }
-    });
+      },
+      failures,
+    );
     return reportFailures(session.io, failures);
   },
 };
+
+/** Reads the named objects from the server; those of files need not exist there. */
+async function exposedObjects(
+  session: Session,
+  args: readonly string[],
+  failures: unknown[],
+): Promise<JsonObject[]> {
+  // Here `--selector` sets the selector of the new Service.
+  const targets = await selectTargets(session, args, 'names');
+  checkSelected(session, targets, 'names');
+  if (hasManifests(session))
+    return targets.flatMap(({ object }) => (object === undefined ? [] : [object]));
+  const objects: JsonObject[] = [];
+  await visitEach(
+    session.io,
+    targets,
+    async (target) => {
+      objects.push(...(await fetchTarget(session, target)));
+    },
+    failures,
+  );
+  return objects;
+}
 
 /** Maximum length of a service name. */
 const nameLengthMax = 63;

@@ -1,6 +1,6 @@
 import { ApiError } from '@wheelhouse/client';
 import { type Amounts, amountsOf, podAmounts, sumAmounts } from '@wheelhouse/kinds';
-import { humanDuration, type JsonObject, type Quantity } from '@wheelhouse/machinery';
+import { type Dialect, humanDuration, type JsonObject, type Quantity } from '@wheelhouse/machinery';
 import { listAt, nameOf, objectAt, textAt, valueAt } from '../objects.ts';
 import { metadataLines } from './metadata.ts';
 import { longTime, valueLines } from './pod-template.ts';
@@ -16,7 +16,7 @@ const describeNode: RelatedDescriber = async (node, related) => {
   const provider = textAt(spec, 'providerID');
   return [
     `Name:\t${name}`,
-    `Roles:\t${rolesOf(node).join(',') || '<none>'}`,
+    `Roles:\t${rolesOf(node, related.dialect).join(',') || '<none>'}`,
     ...metadataLines(node),
     `CreationTimestamp:\t${longTime(textAt(node, 'metadata', 'creationTimestamp'))}`,
     ...valueLines('Taints', listAt(spec, 'taints').map(taintText).sort()),
@@ -47,12 +47,11 @@ const describeNode: RelatedDescriber = async (node, related) => {
   ];
 };
 
-const rolePrefix = 'node-role.kubernetes.io/';
-
-function rolesOf(node: JsonObject): string[] {
+function rolesOf(node: JsonObject, dialect: Dialect): string[] {
+  const rolePrefix = dialect.label('', 'node-role');
   const roles = Object.entries(objectAt(node, 'metadata', 'labels')).flatMap(([key, value]) => {
     if (key.startsWith(rolePrefix)) return [key.slice(rolePrefix.length)];
-    return key === 'kubernetes.io/role' ? [String(value)] : [];
+    return key === dialect.label('role') ? [String(value)] : [];
   });
   return [...new Set(roles)].filter((role) => role !== '').sort();
 }
@@ -65,15 +64,18 @@ function taintText(taint: JsonObject): string {
 async function leaseLines(name: string, related: RelatedObjects): Promise<string[]> {
   let lease: JsonObject | undefined;
   try {
-    const query = { namespace: 'kube-node-lease', fieldSelector: `metadata.name=${name}` };
+    const query = {
+      namespace: related.dialect.systemNamespace('node-lease'),
+      fieldSelector: `metadata.name=${name}`,
+    };
     [lease] = await related.list('Lease', query);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     return [`Lease:\tFailed to get lease: ${error.message}`];
   }
   if (lease === undefined) {
-    const group = 'leases.coordination.k8s.io';
-    return [`Lease:\tFailed to get lease: ${group} ${JSON.stringify(name)} not found`];
+    const resource = `leases.${related.dialect.group('coordination')}`;
+    return [`Lease:\tFailed to get lease: ${resource} ${JSON.stringify(name)} not found`];
   }
   const time = (field: string) => {
     const text = textAt(lease, 'spec', field);
@@ -292,12 +294,13 @@ async function secretsOf(
     throw error;
   }
   const uid = textAt(account, 'metadata', 'uid');
+  const label = (name: string) => related.dialect.label(name);
   const tokens = secrets.filter((secret) => {
     const annotations = objectAt(secret, 'metadata', 'annotations');
     return (
-      textAt(secret, 'type') === 'kubernetes.io/service-account-token' &&
-      annotations['kubernetes.io/service-account.name'] === nameOf(account) &&
-      annotations['kubernetes.io/service-account.uid'] === uid
+      textAt(secret, 'type') === label('service-account-token') &&
+      annotations[label('service-account.name')] === nameOf(account) &&
+      annotations[label('service-account.uid')] === uid
     );
   });
   return { all: new Set(secrets.map(nameOf)), tokens: tokens.map(nameOf) };

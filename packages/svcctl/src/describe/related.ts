@@ -1,4 +1,4 @@
-import type { JsonObject } from '@wheelhouse/machinery';
+import type { Dialect, JsonObject } from '@wheelhouse/machinery';
 import { namespaceOf } from '../objects.ts';
 import { listObjects, pageLimit } from '../selection.ts';
 import type { Session } from '../session.ts';
@@ -7,6 +7,8 @@ import type { Session } from '../session.ts';
 export interface RelatedObjects {
   /** Milliseconds since 1970, for ages. */
   readonly now: number;
+  /** The server's dialect. */
+  readonly dialect: Dialect;
   /**
    * Lists the objects of a kind in a namespace, by default that of the described object. Rejects
    * with ApiError.
@@ -22,8 +24,9 @@ export interface RelatedObjects {
 }
 
 /** Creates the reader of the objects related to one. */
-export const relatedTo = (session: Session, object: JsonObject): RelatedObjects => ({
+export const relatedTo = async (session: Session, object: JsonObject): Promise<RelatedObjects> => ({
   now: session.clock.now(),
+  dialect: await session.dialect(),
   async list(kind, { namespace = namespaceOf(object), ...query } = {}) {
     const resource = await session.resourceOfKind(kind);
     const target = { resource, namespace, name: undefined };

@@ -16,7 +16,7 @@ const optional = (title: string, text: string): string[] =>
 const describeService: RelatedDescriber = async (service, related) => {
   const spec = objectAt(service, 'spec');
   const slices = await related.list('EndpointSlice', {
-    labelSelector: `kubernetes.io/service-name=${nameOf(service)}`,
+    labelSelector: `${related.dialect.label('service-name')}=${nameOf(service)}`,
   });
   const health = spec['healthCheckNodePort'];
   return [

@@ -1,5 +1,5 @@
 import { isObject } from '@wheelhouse/machinery';
-import { editHeading, editInEditor } from '../../apply/edit-session.ts';
+import { editHeading, editInEditor, editorFlags } from '../../apply/edit-session.ts';
 import { recordFlag } from '../../apply/record.ts';
 import { sendRaw, withNamespace, withoutVersion } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
@@ -38,6 +38,7 @@ export const createCommand: Command = {
     ...createFlags,
     manifestSelectorFlag,
     recordFlag,
+    ...editorFlags,
     { name: 'edit', type: 'boolean', help: 'Edit the objects before they are created' },
     { name: 'raw', type: 'text', help: 'Raw path to POST the file to' },
   ],

@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { CliError, throwFirst } from '../../io.ts';
-import { hasManifests } from '../../manifests.ts';
+import { hasManifests, stdinUsedTwice } from '../../manifests.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, valueAt } from '../../objects.ts';
 import { getByLabel, targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
@@ -265,6 +265,7 @@ async function readChanges(session: Session, specs: readonly string[]): Promise<
   for (const spec of specs) {
     const equals = spec.indexOf('=');
     if (spec === '-') {
+      if (session.flags.list('filename').includes('-')) throw stdinUsedTwice();
       for (const variable of parseVariables(await session.io.stdin())) variables.push(variable);
     } else if (equals >= 0) {
       const name = spec.slice(0, equals);
