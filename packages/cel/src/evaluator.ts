@@ -211,6 +211,22 @@ function operandOf(frame: Frame, expr: Expr): Value {
 
 const isLazy = (name: string) => name === '_&&_' || name === '_||_' || name === '_?_:_';
 
+/** The operands of `or` and `orValue`. */
+function choiceOf({ name, target, args }: CallExpr) {
+  const [alternative] = args;
+  if (target === undefined || alternative === undefined || args.length > 1) return undefined;
+  return name === 'or' || name === 'orValue' ? { operand: target, alternative } : undefined;
+}
+
+/**
+ * The result of `or` and `orValue`; undefined if it is the alternative. A value that is not an
+ * optional is the result itself, as in cel-go.
+ */
+function resultOf(name: string, value: Value): Value | undefined {
+  if (!(value instanceof Optional)) return value;
+  return name === 'or' && value.value !== undefined ? value : value.value;
+}
+
 /** The work of weighing a node, compared with that of compiling it. */
 const weighingWork = 0.2;
 
@@ -385,8 +401,20 @@ class Compiler implements Compiles {
     };
   }
 
-  /** `&&`, `||`, and `?:`, which do not evaluate all of their operands. */
-  #lazyWork({ name, target, args }: CallExpr, scope: readonly string[]): Work | undefined {
+  /** `&&`, `||`, `?:`, `or`, and `orValue`, which do not evaluate all of their operands. */
+  #lazyWork(expr: CallExpr, scope: readonly string[]): Work | undefined {
+    const { name, target, args } = expr;
+    const choice = choiceOf(expr);
+    if (choice !== undefined) {
+      const [operand, other] = [
+        this.work(choice.operand, scope),
+        this.work(choice.alternative, scope),
+      ] as const;
+      return function* (frame) {
+        const result = resultOf(name, yield* operand(frame));
+        return result === undefined ? yield* other(frame) : result;
+      };
+    }
     if (target !== undefined || !isLazy(name)) return undefined;
     const [first, second, third] = args.map((arg) => this.work(arg, scope));
     if (first === undefined || second === undefined) return undefined;
@@ -439,6 +467,17 @@ class Compiler implements Compiles {
     if (expr.target === undefined) {
       const lazy = this.#lazyOperator(expr, scope);
       if (lazy !== undefined) return lazy;
+    }
+    const choice = choiceOf(expr);
+    if (choice !== undefined) {
+      const [operand, other] = [
+        this.compile(choice.operand, scope),
+        this.compile(choice.alternative, scope),
+      ] as const;
+      return (frame) => {
+        const result = resultOf(expr.name, operand(frame));
+        return result === undefined ? other(frame) : result;
+      };
     }
     const called = this.#callOf(expr, scope);
     const search = this.#search(expr, called);
