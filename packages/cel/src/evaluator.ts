@@ -5,13 +5,12 @@ import {
   type Frame,
   foldStep,
   foldWork,
-  outcome,
-  outcomeSteps,
   type Step,
   type SteppedFrame,
   setEntry,
   type Work,
 } from './folds.ts';
+import { lazyStep, lazyWork } from './lazy-operators.ts';
 import { shownKey } from './library/arithmetic.ts';
 import { patternOf } from './library/strings.ts';
 import { type Division, Meter, workMax } from './meter.ts';
@@ -209,24 +208,6 @@ function operandOf(frame: Frame, expr: Expr): Value {
   return value;
 }
 
-const isLazy = (name: string) => name === '_&&_' || name === '_||_' || name === '_?_:_';
-
-/** The operands of `or` and `orValue`. */
-function choiceOf({ name, target, args }: CallExpr) {
-  const [alternative] = args;
-  if (target === undefined || alternative === undefined || args.length > 1) return undefined;
-  return name === 'or' || name === 'orValue' ? { operand: target, alternative } : undefined;
-}
-
-/**
- * The result of `or` and `orValue`; undefined if it is the alternative. A value that is not an
- * optional is the result itself, as in cel-go.
- */
-function resultOf(name: string, value: Value): Value | undefined {
-  if (!(value instanceof Optional)) return value;
-  return name === 'or' && value.value !== undefined ? value : value.value;
-}
-
 /** The work of weighing a node, compared with that of compiling it. */
 const weighingWork = 0.2;
 
@@ -342,7 +323,7 @@ class Compiler implements Compiles {
         };
       }
       case 'call':
-        return this.#lazyWork(expr, scope) ?? this.#strictWork(expr, scope);
+        return lazyWork(this, expr, scope) ?? this.#strictWork(expr, scope);
       default:
         return this.#strictWork(expr, scope);
     }
@@ -401,38 +382,6 @@ class Compiler implements Compiles {
     };
   }
 
-  /** `&&`, `||`, `?:`, `or`, and `orValue`, which do not evaluate all of their operands. */
-  #lazyWork(expr: CallExpr, scope: readonly string[]): Work | undefined {
-    const { name, target, args } = expr;
-    const choice = choiceOf(expr);
-    if (choice !== undefined) {
-      const [operand, other] = [
-        this.work(choice.operand, scope),
-        this.work(choice.alternative, scope),
-      ] as const;
-      return function* (frame) {
-        const result = resultOf(name, yield* operand(frame));
-        return result === undefined ? yield* other(frame) : result;
-      };
-    }
-    if (target !== undefined || !isLazy(name)) return undefined;
-    const [first, second, third] = args.map((arg) => this.work(arg, scope));
-    if (first === undefined || second === undefined) return undefined;
-    if (third !== undefined) {
-      return function* (frame) {
-        const condition = yield* first(frame);
-        if (typeof condition !== 'boolean') throw noSuchOverload();
-        return yield* (condition ? second : third)(frame);
-      };
-    }
-    const decides = name === '_||_';
-    return function* (frame) {
-      const firstOutcome = yield* outcomeSteps(first, frame);
-      if (firstOutcome === decides) return firstOutcome;
-      return undecided([firstOutcome, yield* outcomeSteps(second, frame)], { decides });
-    };
-  }
-
   #ident(name: string, scope: readonly string[]): Step {
     const slot = scope.lastIndexOf(name);
     if (slot >= 0) {
@@ -464,21 +413,8 @@ class Compiler implements Compiles {
   }
 
   #call(expr: CallExpr, scope: readonly string[]): Step {
-    if (expr.target === undefined) {
-      const lazy = this.#lazyOperator(expr, scope);
-      if (lazy !== undefined) return lazy;
-    }
-    const choice = choiceOf(expr);
-    if (choice !== undefined) {
-      const [operand, other] = [
-        this.compile(choice.operand, scope),
-        this.compile(choice.alternative, scope),
-      ] as const;
-      return (frame) => {
-        const result = resultOf(expr.name, operand(frame));
-        return result === undefined ? other(frame) : result;
-      };
-    }
+    const lazy = lazyStep(this, expr, scope);
+    if (lazy !== undefined) return lazy;
     const called = this.#callOf(expr, scope);
     const search = this.#search(expr, called);
     if (search !== undefined) return search;
@@ -526,20 +462,6 @@ class Compiler implements Compiles {
       this.#fittingOverloads.set(key, fitting);
     }
     return fitting;
-  }
-
-  #lazyOperator({ name, args }: CallExpr, scope: readonly string[]): Step | undefined {
-    if (!isLazy(name)) return undefined;
-    const [first, second, third] = args.map((arg) => this.compile(arg, scope));
-    if (first === undefined || second === undefined) return undefined;
-    if (third !== undefined) {
-      return (frame) => {
-        const condition = first(frame);
-        if (typeof condition !== 'boolean') throw noSuchOverload();
-        return condition ? second(frame) : third(frame);
-      };
-    }
-    return logicStep(first, second, { decides: name === '_||_' });
   }
 
   #list(expr: Extract<Expr, { kind: 'list' }>, scope: readonly string[]): Step {
@@ -689,27 +611,6 @@ function callWork(call: Call): Work {
       ? overload.run(args, frame)
       : yield* overload.steps(args, frame);
   };
-}
-
-/** `&&` and `||`: a deciding operand absorbs a failure of the other one. */
-function logicStep(left: Step, right: Step, at: { decides: boolean }): Step {
-  return (frame) => {
-    const leftOutcome = outcome(left, frame);
-    if (leftOutcome === at.decides) return leftOutcome;
-    return undecided([leftOutcome, outcome(right, frame)], at);
-  };
-}
-
-/** The result of `&&` or `||` if the first operand does not decide it. */
-function undecided(
-  [left, right]: readonly [Value | CelError, Value | CelError],
-  { decides }: { readonly decides: boolean },
-): Value {
-  if (right === decides) return right;
-  if (left instanceof CelError) throw left;
-  if (right instanceof CelError) throw right;
-  if (typeof left !== 'boolean' || typeof right !== 'boolean') throw noSuchOverload();
-  return !decides;
 }
 
 /** A member of a value; undefined if it is absent or the value has no members. */

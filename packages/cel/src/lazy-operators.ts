@@ -1,0 +1,101 @@
+import { type Compiles, outcome, outcomeSteps, type Step, type Work } from './folds.ts';
+import type { CallExpr, Expr } from './syntax/ast.ts';
+import { noSuchOverload } from './types/functions.ts';
+import { CelError, Optional, type Value } from './values.ts';
+
+/** Operators and functions that do not evaluate all of their operands. */
+const operators = new Set(['_&&_', '_||_', '_?_:_']);
+const choices = new Set(['or', 'orValue']);
+
+/** Compiles a call of `&&`, `||`, `?:`, `or`, or `orValue`; undefined for other calls. */
+export function lazyStep(
+  compiler: Compiles,
+  expr: CallExpr,
+  scope: readonly string[],
+): Step | undefined {
+  const operands = lazyOperands(expr);
+  if (operands === undefined) return undefined;
+  const [first, second, third] = operands.map((operand) => compiler.compile(operand, scope));
+  if (first === undefined || second === undefined) return undefined;
+  const { name } = expr;
+  if (choices.has(name)) {
+    return (frame) => {
+      const result = contentOf(name, first(frame));
+      return result === undefined ? second(frame) : result;
+    };
+  }
+  if (third !== undefined) {
+    return (frame) => {
+      const condition = first(frame);
+      if (typeof condition !== 'boolean') throw noSuchOverload();
+      return condition ? second(frame) : third(frame);
+    };
+  }
+  const decides = name === '_||_';
+  return (frame) => {
+    const firstOutcome = outcome(first, frame);
+    if (firstOutcome === decides) return firstOutcome;
+    return undecided([firstOutcome, outcome(second, frame)], { decides });
+  };
+}
+
+/** `lazyStep` in steps. */
+export function lazyWork(
+  compiler: Compiles,
+  expr: CallExpr,
+  scope: readonly string[],
+): Work | undefined {
+  const operands = lazyOperands(expr);
+  if (operands === undefined) return undefined;
+  const [first, second, third] = operands.map((operand) => compiler.work(operand, scope));
+  if (first === undefined || second === undefined) return undefined;
+  const { name } = expr;
+  if (choices.has(name)) {
+    return function* (frame) {
+      const result = contentOf(name, yield* first(frame));
+      return result === undefined ? yield* second(frame) : result;
+    };
+  }
+  if (third !== undefined) {
+    return function* (frame) {
+      const condition = yield* first(frame);
+      if (typeof condition !== 'boolean') throw noSuchOverload();
+      return yield* (condition ? second : third)(frame);
+    };
+  }
+  const decides = name === '_||_';
+  return function* (frame) {
+    const firstOutcome = yield* outcomeSteps(first, frame);
+    if (firstOutcome === decides) return firstOutcome;
+    return undecided([firstOutcome, yield* outcomeSteps(second, frame)], { decides });
+  };
+}
+
+function lazyOperands({ name, target, args }: CallExpr): readonly Expr[] | undefined {
+  if (target === undefined) return operators.has(name) ? args : undefined;
+  return choices.has(name) && args.length === 1 ? [target, ...args] : undefined;
+}
+
+/**
+ * The result of `or` and `orValue`; undefined if it is the alternative. A value that is not an
+ * optional is the result itself, as in cel-go.
+ */
+function contentOf(name: string, value: Value): Value | undefined {
+  if (!(value instanceof Optional)) return value;
+  return name === 'or' && value.value !== undefined ? value : value.value;
+}
+
+/**
+ * The result of `&&` or `||` if the first operand does not decide it: a deciding operand absorbs a
+ * failure of the other one.
+ */
+function undecided(
+  [left, right]: readonly [Value | CelError, Value | CelError],
+  { decides }: { readonly decides: boolean },
+): Value {
+  if (right === decides) return right;
+  if (left instanceof CelError) throw left;
+  if (right instanceof CelError) throw right;
+  if (typeof left !== 'boolean' || typeof right !== 'boolean') throw noSuchOverload();
+  return !decides;
+}
