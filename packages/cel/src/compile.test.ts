@@ -150,6 +150,11 @@ describe('constants', () => {
     ["{'a': [1], 'b': [2]}.size() == 2", 2],
     ['{x: 1}.size() == 1', 33],
     ['int(string(1)) == 1', 1],
+    ["x + x == 'aa'", 2 + 1 + 1],
+    ["x.contains('b')", 1 + 1],
+    ["x.split('') == [x, x]", 1 + 1 + 12 + 1],
+    ["x.lowerAscii() == 'a'", 1 + 1 + 1],
+    ['[x, x].isSorted()', 12 + 2],
     ["dyn('a') == type('a')", 1],
   ])('%s costs %i', (source, cost) => {
     expect(costOf(source)).toBe(cost);

@@ -60,7 +60,7 @@ export const sizeCost = (...sizes: number[]) => {
 };
 
 /** The cost of a call by the sizes of its operands, beyond the 1 that every call costs. */
-const callCost = (...sizes: number[]) => sizeCost(...sizes) - 1;
+export const callCost = (...sizes: number[]) => sizeCost(...sizes) - 1;
 
 /** Items that are copied in the time of one elementary step. */
 const copiedPerStep = 16;

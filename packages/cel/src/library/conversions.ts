@@ -21,7 +21,7 @@ import {
   asTimestamp,
   asUint,
 } from './arguments.ts';
-import { duration, int64, sizeCost, timestamp, uint64 } from './arithmetic.ts';
+import { callCost, duration, int64, timestamp, uint64 } from './arithmetic.ts';
 import { parseDuration, parseTimestamp, showDuration, showTimestamp, zoneOf } from './times.ts';
 
 /** Formats a double like Go's shortest lossless `%g`. */
@@ -126,7 +126,7 @@ const texts: Library = [
   [
     'string(bytes): string',
     ([value], { spend }) => {
-      spend(sizeCost(asBytes(value).length));
+      spend(callCost(asBytes(value).length));
       return textFromBytes(asBytes(value));
     },
   ],
@@ -138,7 +138,7 @@ const texts: Library = [
   [
     'bytes(string): bytes',
     ([value], { spend }) => {
-      spend(sizeCost(asText(value).length));
+      spend(callCost(asText(value).length));
       return new TextEncoder().encode(asText(value));
     },
   ],

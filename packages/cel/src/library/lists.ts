@@ -206,7 +206,7 @@ function linear(
   ) => Generator<void, Value>,
 ) {
   return divided(([list, ...args], context) => {
-    context.spend(itemsOf(list).length);
+    context.spend(itemsOf(list).length - 1);
     return steps(itemsOf(list), context, args);
   });
 }

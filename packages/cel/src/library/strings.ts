@@ -10,7 +10,7 @@ import {
 } from '../types/functions.ts';
 import { CelError, List, type Value } from '../values.ts';
 import { asInt, asList, asText } from './arguments.ts';
-import { sizeCost } from './arithmetic.ts';
+import { callCost, sizeCost } from './arithmetic.ts';
 import { formatSteps } from './format-text.ts';
 import { indexInSteps, isShortSearch, lastIndexInSteps } from './search.ts';
 
@@ -117,7 +117,7 @@ const lastIndexOf = searches(
 const contains = seldomLong(
   ([value, part], context) => {
     const [text, substring] = [asText(value), asText(part)];
-    context.spend(sizeCost(text.length));
+    context.spend(callCost(text.length));
     if (!isShortSearch(text, substring)) {
       return (
         runInOnePiece(indexInSteps(text, substring, { from: 0, context: context.atOnce })) >= 0
@@ -128,7 +128,7 @@ const contains = seldomLong(
   },
   function* ([value, part], context) {
     const [text, substring] = [asText(value), asText(part)];
-    context.spend(sizeCost(text.length));
+    context.spend(callCost(text.length));
     if (text.length > searchedPerStep) context.work(Math.ceil(text.length / searchedPerStep));
     if (context.isStepOver()) yield;
     return (yield* indexInSteps(text, substring, { from: 0, context })) >= 0;
@@ -200,7 +200,7 @@ const split = seldomLong(
     const [source, separator] = [asText(args[0]), asText(args[1])];
     if (!isShortSearch(source, separator)) return runInOnePiece(splitSteps(args, context.atOnce));
     countText(args, context);
-    context.spend(sizeCost(source.length));
+    context.spend(callCost(source.length * 2));
     return parted(source, separator, args[2]);
   },
   (args, context) => splitSteps(args, context),
@@ -209,7 +209,7 @@ const split = seldomLong(
 function* splitSteps(args: readonly Value[], context: CallContext): Generator<void, Value> {
   const [source, separator] = [asText(args[0]), asText(args[1])];
   countText(args, context);
-  context.spend(sizeCost(source.length));
+  context.spend(callCost(source.length * 2));
   if (context.isStepOver()) yield;
   if (separator === '') return parted(source, separator, args[2]);
   const limit = args[2] === undefined ? -1 : number(args[2]);
@@ -246,7 +246,7 @@ const join = divided(function* ([list, separator = ''], context) {
     size += item.length + asText(separator).length;
     texts.push(item);
   }
-  context.spend(sizeCost(size));
+  context.spend(callCost(size * 2));
   return yield* joined(texts, asText(separator), context);
 });
 
@@ -267,7 +267,7 @@ const quotedAtOnce = 10_000;
 
 const quote = divided(function* ([value], context) {
   const source = asText(value);
-  context.spend(sizeCost(source.length));
+  context.spend(callCost(source.length));
   let escaped = '';
   for (let from = 0; from < source.length; ) {
     context.work(Math.ceil(Math.min(source.length - from, quotedAtOnce) / 2));
@@ -296,7 +296,7 @@ const trailing = new RegExp(`(?<!${whitespace.slice(0, -1)})${whitespace}$`);
 
 function reading(run: (value: string) => Value) {
   return readsText(([value], { spend }) => {
-    spend(sizeCost(asText(value).length));
+    spend(callCost(asText(value).length));
     return run(asText(value));
   });
 }
@@ -319,9 +319,12 @@ export function patternOf(source: string): Pattern {
   return compiled;
 }
 
-/** kube-apiserver's cost of a match, or that of the compiled pattern if it is higher. */
+/**
+ * kube-apiserver's cost of a match, or that of the compiled pattern if it is higher, beyond the 1
+ * that every call costs.
+ */
 const matchCost = (value: string, pattern: { readonly size: number }, source: string) =>
-  sizeCost(value.length) * Math.ceil(Math.max(source.length, pattern.size) * 0.25);
+  sizeCost(1 + value.length) * Math.ceil(Math.max(source.length, pattern.size) * 0.25) - 1;
 
 const matches = divided(function* ([value, source], context) {
   const pattern = patternOf(asText(source));
