@@ -149,6 +149,33 @@ describe('ADM-3: JSON patches', () => {
     expect(refused.body.message).toContain('denied request: JSON Patch: ');
   });
 
+  test('ADM-3: a patch that adds an unknown field is a server error', async () => {
+    await kit.bound({ mutations: [jsonPatch('[JSONPatch{op: "add", path: "/nope", value: 1}]')] });
+    const refused = await create();
+    expect(refused.status).toBe(500);
+    expect(refused.body.message).toBe(
+      'Internal error occurred: strict decoding error: unknown field "nope"',
+    );
+  });
+
+  test.each([
+    ['{op: "replace", path: "/spec/a", value: 1}', 'doc is missing path: /spec/a: missing value'],
+    ['{op: "add", path: "/spec/a", value: 1}', 'doc is missing path: "/spec/a": missing value'],
+    ['{op: "test", path: "/spec/a", value: 1}', 'is missing path: /spec/a: missing value'],
+    [
+      '{op: "copy", from: "/spec/a", path: "/b"}',
+      'doc is missing from path: /spec/a: missing value',
+    ],
+    [
+      '{op: "move", from: "/data/a", path: "/spec/b"}',
+      'doc is missing destination path: /spec/b: missing value',
+    ],
+  ])('ADM-3: the operation %s is refused: %s', async (operation, why) => {
+    await kit.bound({ mutations: [jsonPatch(`[JSONPatch${operation}]`)] });
+    const refused = await create();
+    expect(refused.body.message).toContain(` operation does not apply: ${why}`);
+  });
+
   test('ADM-3: a patch that changes the type of the object is a server error', async () => {
     const expression = '[JSONPatch{op: "replace", path: "/data", value: 1}]';
     await kit.bound({ mutations: [jsonPatch(expression)], failurePolicy: 'Ignore' });

@@ -15,7 +15,7 @@ import {
   type JsonObject,
   type MaybePromise,
 } from '@wheelhouse/machinery';
-import { decodeTyped, type Schema } from '@wheelhouse/schema';
+import { decodeTyped, type FoundPaths, type Schema } from '@wheelhouse/schema';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { ConversionFailure } from '../../registry/conversion/views.ts';
 import type { AdmissionTools } from '../tools.ts';
@@ -105,17 +105,23 @@ export function formByRules(
  */
 export function reshaped(
   object: JsonObject,
-  { served, kind }: { readonly served: Served; readonly kind: KindFact },
+  at: {
+    readonly served: Served;
+    readonly kind: KindFact;
+    /** Receives the fields that a built-in type does not have. */
+    readonly unknown?: FoundPaths;
+  },
 ): ApiObject {
+  const { served, kind, unknown } = at;
   const { def, version } = served;
   if (kind.kind !== def.kind) {
-    return asApiObject(decodeTyped(schemaFor({ served, kind }))(object));
+    return asApiObject(decodeTyped(schemaFor({ served, kind }))(object, unknown));
   }
   if (version.decode !== undefined) {
     version.decode(object);
     return asApiObject(object);
   }
-  const decoded = asApiObject(decodeTyped(version.schema)(object));
+  const decoded = asApiObject(decodeTyped(version.schema)(object, unknown));
   version.defaults?.(decoded);
   return decoded;
 }

@@ -20,10 +20,11 @@ import {
   jsonEqual,
   type MetricRegistry,
   member,
+  problemText,
   StatusError,
   WorkExceeded,
 } from '@wheelhouse/machinery';
-import { DecodeError, type Schema } from '@wheelhouse/schema';
+import { DecodeError, FoundPaths, type Schema } from '@wheelhouse/schema';
 import {
   applyJsonPatch,
   fitting,
@@ -279,16 +280,29 @@ async function mutated(
   const { object, served, kind } = at;
   const value = await evaluated(mutation, at);
   try {
-    const changed =
-      mutation.type === 'JSONPatch'
-        ? patched(object, operationsOf(value))
-        : withConfiguration(object, configurationOf(value), schemaFor({ served, kind }));
-    return changed === undefined ? object : reshaped(changed, { served, kind });
+    if (mutation.type === 'JSONPatch') {
+      const changed = patched(object, operationsOf(value));
+      return changed === undefined ? object : strictlyReshaped(changed, { served, kind });
+    }
+    const schema = schemaFor({ served, kind });
+    return reshaped(withConfiguration(object, configurationOf(value), schema), { served, kind });
   } catch (error) {
     if (error instanceof DecodeError) throw internalError(error.message, error);
     if (error instanceof CelError) throw new MutationError(error.message);
     throw error;
   }
+}
+
+/** The object of a JSON patch. Throws 500 if it has fields that its kind does not have. */
+function strictlyReshaped(
+  changed: JsonObject,
+  at: { readonly served: Served; readonly kind: KindFact },
+): ApiObject {
+  const unknown = new FoundPaths();
+  const result = reshaped(changed, { ...at, unknown });
+  if (unknown.count === 0) return result;
+  const problems = unknown.paths.map((path) => problemText({ code: 'unknown field', path }));
+  throw internalError(problemText({ code: 'strict', problems }));
 }
 
 async function evaluated(
