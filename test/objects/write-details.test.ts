@@ -50,7 +50,7 @@ describe('embedded resources', () => {
     expect(refused.status).toBe(400);
     expect(refused.body.message).toBe(
       'Thing in version "v1" cannot be handled as a Thing: inner.metadata: Invalid value: ' +
-        '{"name":"x","labels":{"l":1}}: ' +
+        'map[string]interface {}{"labels":map[string]interface {}{"l":1}, "name":"x"}: ' +
         'json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string',
     );
   });
