@@ -14,6 +14,7 @@ const objectMeta: Schema = {
   properties: new Map<string, Property>([
     ['name', { schema: text, omitEmpty: true }],
     ['creationTimestamp', { schema: { ...text, format: 'date-time' } }],
+    ['generation', { schema: { type: 'integer', format: 'int64', typed: true }, omitEmpty: true }],
     [
       'labels',
       { schema: { type: 'object', typed: true, additionalProperties: text }, omitEmpty: true },
@@ -209,7 +210,7 @@ describe('a custom object', () => {
     ],
   ];
   test('reports the first error of metadata in the order of its sorted members', () => {
-    const metadata = { name: 1, labels: [] };
+    const metadata = { name: 1, labels: [], generation: 2n ** 53n + 1n };
     const why = /unmarshal array into Go struct field ObjectMeta.labels of type map/;
     expect(() => decode({ metadata: { ...metadata } })).toThrow(why);
     expect(() => decode({ spec: { child: { metadata } } })).toThrow(why);

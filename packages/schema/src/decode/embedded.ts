@@ -1,6 +1,6 @@
 import {
   appendAll,
-  canonicalJson,
+  compareText,
   type FieldError,
   invalid,
   invalidGo,
@@ -136,13 +136,21 @@ export function withoutMistyped(decode: TypedDecoder): TypedDecoder {
   };
 }
 
+/** A copy whose members are sorted at every level. */
+function sorted(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  const names = Object.keys(value).sort(compareText);
+  return Object.fromEntries(names.map((name) => [name, sorted(value[name] ?? null)]));
+}
+
 /** Returns a decoder that reports the first error in the order of sorted members. */
 export function withSortedErrors(decode: TypedDecoder): TypedDecoder {
   return (value, unknown, source) => {
     try {
       return decode(value, unknown, source);
     } catch (error) {
-      if (error instanceof DecodeError) decode(JSON.parse(canonicalJson(value)));
+      if (error instanceof DecodeError) decode(sorted(value));
       throw error;
     }
   };
