@@ -1,6 +1,7 @@
 import {
   type ApiObject,
   apiVersionOf,
+  cloneJson,
   type Dialect,
   foregroundFinalizer,
   type JsonObject,
@@ -223,7 +224,7 @@ function keepAllBut(object: ApiObject, old: ApiObject, changed: string): void {
 
 function keepMember(object: ApiObject, old: ApiObject, name: string): void {
   if (old[name] === undefined) delete object[name];
-  else object[name] = structuredClone(old[name]);
+  else object[name] = cloneJson(old[name]);
 }
 
 /** Restores the metadata, which a write to status cannot change, except for managed fields. */

@@ -14,10 +14,13 @@ import { expect, test } from 'vitest';
 import { storageVersion } from './apiserverinternal/storage-version.ts';
 import { builtinKinds } from './builtin-kinds.ts';
 import { withoutPrivileged } from './pod/privileged.ts';
+import { resourceClaim } from './resource/resource-claim.ts';
+import { resourceSlice } from './resource/resource-slice.ts';
 import { errorSteps } from './rules/checks.ts';
 import { created, plainPod } from './rules/rules.suite.ts';
 
-const kinds = builtinKinds(dialectOf('kubernetes'));
+const dialect = dialectOf('kubernetes');
+const kinds = builtinKinds(dialect);
 
 function schemaOf(kind: string) {
   const version = kinds.find((def) => def.kind === kind)?.versions[0];
@@ -396,10 +399,90 @@ test.each<[string, JsonObject]>([
     kind: 'StorageVersion',
     metadata: { name: 'core.pods' },
   };
-  const defs = [storageVersion(dialectOf('kubernetes'))];
+  const defs = [storageVersion(dialect)];
   const { errors, steps } = findingsOf({ ...old, status }, { defs, old, subresource: 'status' });
   expect(errors.length).toBeGreaterThanOrEqual(1_000);
   expect(steps).toBeGreaterThan(10);
+});
+
+const objectOf = (type: string, members: JsonObject): ApiObject => {
+  const at = type.lastIndexOf('/');
+  const head = { apiVersion: type.slice(0, at), kind: type.slice(at + 1) };
+  const object = { ...head, metadata: { name: 'a' }, ...members };
+  return optional.some(({ kind }) => kind === object.kind) ? object : created(object);
+};
+const optional = [resourceSlice(dialect), resourceClaim(dialect, {})];
+const defs = [...kinds, ...optional];
+const quantities = Object.fromEntries(repeated(1_000, (at) => [`!${at}`, '1']));
+const terms = { nodeSelectorTerms: [{ matchExpressions: many }] };
+
+test.each<[string, JsonObject]>([
+  ['rbac.authorization.k8s.io/v1/Role', { rules: many }],
+  ['rbac.authorization.k8s.io/v1/ClusterRole', { rules: many }],
+  ['rbac.authorization.k8s.io/v1/RoleBinding', { subjects: many }],
+  ['v1/ResourceQuota', { spec: { hard: quantities } }],
+  ['v1/ResourceQuota', { spec: { scopeSelector: { matchExpressions: many } } }],
+  ['v1/ResourceQuota', { spec: { scopes: many.map(() => '!') } }],
+  [
+    'v1/PersistentVolume',
+    { spec: { capacity: Object.fromEntries(names.map((name) => [name, '-1'])) } },
+  ],
+  ['v1/PersistentVolume', { spec: { nodeAffinity: { required: terms } } }],
+  ['v1/Service', { spec: { ports: many } }],
+  ['v1/Service', { spec: { externalIPs: many.map(() => '!') } }],
+  ['node.k8s.io/v1/RuntimeClass', { overhead: { podFixed: quantities } }],
+  ['node.k8s.io/v1/RuntimeClass', { scheduling: { nodeSelector: quantities } }],
+  ['node.k8s.io/v1/RuntimeClass', { scheduling: { tolerations: many } }],
+  [
+    'admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration',
+    { webhooks: [{ admissionReviewVersions: many.map(() => '!') }] },
+  ],
+  [
+    'admissionregistration.k8s.io/v1/MutatingWebhookConfiguration',
+    { webhooks: [{ rules: [{ resources: many.map(() => '') }] }] },
+  ],
+  [
+    'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding',
+    { spec: { validationActions: many.map(() => '!') } },
+  ],
+  ['resource.k8s.io/v1beta1/ResourceSlice', { spec: { devices: many } }],
+  [
+    'resource.k8s.io/v1beta1/ResourceSlice',
+    { spec: { devices: [{ basic: { capacity: Object.fromEntries(names.map((k) => [k, {}])) } }] } },
+  ],
+  [
+    'resource.k8s.io/v1beta1/ResourceClaim',
+    { spec: { devices: { constraints: [{ requests: many.map(() => '!') }] } } },
+  ],
+])('TRUST-2: lists of %s are validated in steps (%#)', (type, members) => {
+  const { errors, steps } = findingsOf(objectOf(type, members), { defs });
+  expect(errors.length).toBeGreaterThanOrEqual(500);
+  expect(steps).toBeGreaterThan(4);
+});
+
+test.each<[string, JsonObject]>([
+  ['v1/ResourceQuota', { hard: quantities }],
+  ['v1/PersistentVolumeClaim', { allocatedResourceStatuses: quantities }],
+  ['v1/PersistentVolumeClaim', { allocatedResources: quantities }],
+  ['v1/PersistentVolumeClaim', { capacity: amounts(1_000, 'a') }],
+  ['networking.k8s.io/v1/Ingress', { loadBalancer: { ingress: many.map(() => ({ ip: '!' })) } }],
+  ['policy/v1/PodDisruptionBudget', { conditions: many }],
+  ['admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy', { conditions: many }],
+  ['resource.k8s.io/v1beta1/ResourceClaim', { devices: many }],
+])('TRUST-2: lists in the status of %s are validated in steps (%#)', (type, status) => {
+  const old = objectOf(type, {});
+  const { steps } = findingsOf({ ...old, status }, { defs, old, subresource: 'status' });
+  expect(steps).toBeGreaterThan(8);
+});
+
+test('TRUST-2: the specs of a changed claim are copied in steps', () => {
+  const claim = (value: string) => {
+    const matchLabels = Object.fromEntries(names.map((name) => [`a${name}`, value]));
+    return objectOf('v1/PersistentVolumeClaim', { spec: { selector: { matchLabels } } });
+  };
+  const { errors, steps } = findingsOf(claim('a'), { old: claim('b') });
+  expect(errors.at(-1)).toMatch(/^spec: Forbidden: spec is immutable after creation/);
+  expect(steps).toBeGreaterThan(3);
 });
 
 test('TRUST-2: rules around those of a kind run for large objects, too', () => {

@@ -52,10 +52,10 @@ export function* validateOperationRule(
     ...unknown,
     ...validateNames(rule, `${path}.apiGroups`, 'API groups'),
     ...validateNames(rule, `${path}.apiVersions`, 'API versions'),
-    ...(rule.apiVersions ?? []).flatMap((version, index) =>
+    ...(yield* eachError(rule.apiVersions ?? [], (version, index) =>
       version === '' ? [required(`${path}.apiVersions[${index}]`)] : [],
-    ),
-    ...validateResources((rule.resources ?? []).map(String), `${path}.resources`),
+    )),
+    ...(yield* validateResources((rule.resources ?? []).map(String), `${path}.resources`)),
     ...(isSupported ? [] : [notSupported(`${path}.scope`, scope, scopes)]),
   ];
 }
@@ -69,11 +69,14 @@ function validateNames(
   return values.length === 0 ? [required(field)] : validateStar(values, field, what);
 }
 
-function validateResources(resources: readonly string[], field: string): FieldError[] {
+function* validateResources(
+  resources: readonly string[],
+  field: string,
+): Generator<void, FieldError[]> {
   if (resources.length === 0) return [required(field)];
   const withAllSubresources = new Set<string>();
   const ofAllResources = new Set<string>();
-  const errors = resources.flatMap((text, index): FieldError[] => {
+  const errors = yield* eachError(resources, (text, index): FieldError[] => {
     const at = `${field}[${index}]`;
     if (text === '') return [required(at)];
     const slash = text.indexOf('/');

@@ -23,7 +23,7 @@ import type {
 } from '../gen/types/admissionregistration/v1.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { goList, sortedKeys } from '../rules/checks.ts';
+import { eachError, goList, sortedKeys } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { fillMatchResources, matchOf, validateMatchResources } from './match-resources.ts';
@@ -96,7 +96,10 @@ export function bindingKind(dialect: Dialect, options: BindingOptions): Resource
 }
 
 function* validate(object: JsonObject): Generator<void, FieldError[]> {
-  return [...(yield* validateBindingBasis(object)), ...validateActions(ensure(object, 'spec'))];
+  return [
+    ...(yield* validateBindingBasis(object)),
+    ...(yield* validateActions(ensure(object, 'spec'))),
+  ];
 }
 
 /** Validates the fields that both kinds of binding share: all but the validation actions. */
@@ -141,13 +144,15 @@ function validateMissingAction(reference: Stored<ParamRef>, field: string): Fiel
 
 const actions = ['Audit', 'Deny', 'Warn'];
 
-function validateActions(spec: Stored<ValidatingAdmissionPolicyBindingSpec>): FieldError[] {
+function* validateActions(
+  spec: Stored<ValidatingAdmissionPolicyBindingSpec>,
+): Generator<void, FieldError[]> {
   const specActions = (spec.validationActions ?? []).map(String);
   const field = 'spec.validationActions';
   if (specActions.length === 0)
     return [required(field, 'at least one validation action is required')];
   const isRepeated = repeats(specActions);
-  const errors = specActions.flatMap((action, index): FieldError[] => {
+  const errors = yield* eachError(specActions, (action, index) => {
     const path = `${field}[${index}]`;
     return [
       ...(actions.includes(action) ? [] : [notSupported(path, action, actions)]),

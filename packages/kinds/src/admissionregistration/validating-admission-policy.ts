@@ -9,7 +9,7 @@ import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ValidatingAdmissionPolicy } from '../gen/types/admissionregistration/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { validateConditions } from '../rules/checks.ts';
+import { eachError, validateConditions } from '../rules/checks.ts';
 import { ensure, fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import type { AdmissionKindOptions } from './expressions.ts';
@@ -50,10 +50,7 @@ export function validatingAdmissionPolicy(
       validateCreate: (_, object) => validatePolicy(object, { check }),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
-          ? [
-              ...validateTypeChecking(object),
-              ...validateConditions(object.status?.conditions ?? [], 'status.conditions'),
-            ]
+          ? validateStatus(object)
           : validatePolicy(object, { check, old }),
     },
     example: () => ({
@@ -82,11 +79,20 @@ function fillDefaults(object: Stored<ValidatingAdmissionPolicy>): void {
   fillMatchResources(matchOf(object, 'matchConstraints'));
 }
 
+function* validateStatus(object: Stored<ValidatingAdmissionPolicy>): Generator<void, FieldError[]> {
+  return [
+    ...(yield* validateTypeChecking(object)),
+    ...(yield* validateConditions(object.status?.conditions ?? [], 'status.conditions')),
+  ];
+}
+
 /** Validates the warnings about expression types in a policy's status. */
-function validateTypeChecking(object: Stored<ValidatingAdmissionPolicy>): FieldError[] {
+function validateTypeChecking(
+  object: Stored<ValidatingAdmissionPolicy>,
+): Generator<void, FieldError[]> {
   const path = 'status.typeChecking.expressionWarnings';
   const warnings = object.status?.typeChecking?.expressionWarnings ?? [];
-  return warnings.flatMap((warning, index) => [
+  return eachError(warnings, (warning, index) => [
     ...((warning.warning ?? '') === '' ? [required(`${path}[${index}].warning`)] : []),
     ...validateFieldRef((warning.fieldRef ?? '').trim(), `${path}[${index}].fieldRef`),
   ]);

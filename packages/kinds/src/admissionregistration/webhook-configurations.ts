@@ -111,7 +111,7 @@ function* validateWebhooks(
     const name = webhook.name ?? '';
     const errors = [
       ...(yield* validateWebhook(webhook, path, { ...options, tolerated })),
-      ...validateVersions(webhook, `${path}.admissionReviewVersions`, tolerated),
+      ...(yield* validateVersions(webhook, `${path}.admissionReviewVersions`, tolerated)),
     ];
     if (!tolerated.repeatedNames && name !== '' && names.has(name)) {
       errors.push(duplicate(`${path}.name`, name));
@@ -246,17 +246,17 @@ function validateClient(client: Stored<WebhookClientConfig>, path: string): Fiel
   return webhookServiceErrors(reference, `${path}.service`);
 }
 
-function validateVersions(
+function* validateVersions(
   webhook: Stored<ValidatingWebhook>,
   field: string,
   tolerated: Tolerated,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const versions = (webhook.admissionReviewVersions ?? []).map(String);
   if (versions.length === 0) {
     return [required(field, `must specify one of ${reviewVersions.join(', ')}`)];
   }
   const isRepeated = repeats(versions);
-  const errors = versions.flatMap((version, index) => {
+  const errors = yield* eachError(versions, (version, index) => {
     const place = `${field}[${index}]`;
     if (isRepeated[index] === true) return [invalid(place, version, 'duplicate version')];
     return dns1035Label(version).map((message) => invalid(place, version, message));

@@ -113,24 +113,29 @@ export function validateCrd(crd: Crd, rules: CrdRules): Generator<void, FieldErr
   });
 }
 
+/** Number of schemas of the old definition that one step reads. */
+const schemasPerStep = 500;
+
 /** Validates a changed definition. */
 export function* validateCrdUpdate(
   crd: Crd,
   old: Crd,
   rules: CrdRules,
 ): Generator<void, FieldError[]> {
-  const before = old.spec.versions.flatMap((version) => {
-    const schema = schemaOfVersion(version);
-    return schema === undefined ? [] : [...everySchema(schema)];
-  });
+  const required = { requireValidTypes: true, requireAtomicSets: true, requireMapKeys: true };
+  let index = 0;
+  for (const version of old.spec.versions) {
+    const root = schemaOfVersion(version);
+    for (const schema of root === undefined ? [] : everySchema(root)) {
+      index += 1;
+      if (index % schemasPerStep === 0) yield;
+      required.requireValidTypes &&= hasValidType(schema);
+      required.requireAtomicSets &&= !isNonAtomicSet(schema);
+      required.requireMapKeys &&= mapKeyErrors(schema, '').length === 0;
+    }
+  }
   yield;
-  const errors = yield* allErrors(crd, {
-    rules,
-    old,
-    requireValidTypes: before.every(hasValidType),
-    requireAtomicSets: !before.some(isNonAtomicSet),
-    requireMapKeys: before.every((schema) => mapKeyErrors(schema, '').length === 0),
-  });
+  const errors = yield* allErrors(crd, { rules, old, ...required });
   return [...errors, ...immutableErrors(crd, old)];
 }
 

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { pemBlocks } from '@wheelhouse/codec';
 import {
   appendAll,
+  cloneJson,
   type Dialect,
   duplicate,
   type FieldError,
@@ -269,10 +270,10 @@ function restoreOtherParts(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
 ): void {
-  object.spec = structuredClone(old.spec ?? {});
-  if (context.subresource === '') object.status = structuredClone(old.status ?? {});
+  object.spec = cloneJson(jsonObject(old.spec ?? {}));
+  if (context.subresource === '') object.status = cloneJson(jsonObject(old.status ?? {}));
   if (context.subresource === 'approval') {
-    const status: JsonObject = structuredClone(jsonObject(old.status ?? {}));
+    const status = cloneJson(jsonObject(old.status ?? {}));
     const conditions = object.status?.conditions;
     if (conditions === undefined) delete status['conditions'];
     else status['conditions'] = conditions;

@@ -19,12 +19,12 @@ import type {
 } from '../gen/types/core/v1.ts';
 import {
   isStandardForQuota,
-  quantitiesOf,
+  quantitySteps,
   validateAmount,
   validateQuotaResourceName,
 } from '../pod/validation/resources.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
+import { eachError, goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
 import { roundAmounts } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -89,25 +89,34 @@ function usage(object: Stored<ResourceQuota>, options: { limits: boolean }): str
 }
 
 /** Validates a ResourceQuota except its metadata. */
-function validateQuota(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
-  return [...validateSpec(object, dialect), ...validateQuotaStatus(object, dialect)];
-}
-
-function validateSpec(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
-  const spec = object.spec ?? {};
+function* validateQuota(
+  object: Stored<ResourceQuota>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   return [
-    ...validateAmounts(spec.hard, 'spec.hard', dialect),
-    ...validateScopes(spec),
-    ...validateScopeSelector(spec),
+    ...(yield* validateSpec(object, dialect)),
+    ...(yield* validateQuotaStatus(object, dialect)),
   ];
 }
 
-function validateAmounts(
+function* validateSpec(
+  object: Stored<ResourceQuota>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
+  const spec = object.spec ?? {};
+  return [
+    ...(yield* validateAmounts(spec.hard, 'spec.hard', dialect)),
+    ...(yield* validateScopes(spec)),
+    ...(yield* validateScopeSelector(spec)),
+  ];
+}
+
+function* validateAmounts(
   list: JsonObject | undefined,
   path: string,
   dialect: Dialect,
-): FieldError[] {
-  return [...quantitiesOf(list)].flatMap(([name, quantity]) => {
+): Generator<void, FieldError[]> {
+  return yield* eachError(yield* quantitySteps(list), ([name, quantity]) => {
     const field = keyed(path, name);
     return [
       ...validateQuotaResourceName(name, field),
@@ -126,11 +135,11 @@ const podScopes = [
 ];
 const scopes = new Set([...podScopes, 'PriorityClass']);
 
-function validateScopes(spec: Stored<ResourceQuotaSpec>): FieldError[] {
+function* validateScopes(spec: Stored<ResourceQuotaSpec>): Generator<void, FieldError[]> {
   const specScopes = (spec.scopes ?? []).map(String);
   const refuse = (detail: string) => invalidGo('spec.scopes', () => goScopes(spec), detail);
   const countUnsupported = unsupportedCounter(spec);
-  const errors = specScopes.flatMap((scope) => [
+  const errors = yield* eachError(specScopes, (scope) => [
     ...(scopes.has(scope) ? [] : [refuse('unsupported scope')]),
     ...Array.from({ length: countUnsupported(scope) }, () =>
       refuse('unsupported scope applied to resource'),
@@ -181,12 +190,12 @@ const conflicting = (scopeNames: readonly string[]) =>
 
 const selectorPath = 'spec.scopeSelector.matchExpressions';
 
-function validateScopeSelector(spec: Stored<ResourceQuotaSpec>): FieldError[] {
+function* validateScopeSelector(spec: Stored<ResourceQuotaSpec>): Generator<void, FieldError[]> {
   const selector = spec.scopeSelector;
   if (selector === undefined) return [];
   const expressions = selector.matchExpressions ?? [];
   const countUnsupported = unsupportedCounter(spec);
-  const errors = expressions.flatMap((expression) =>
+  const errors = yield* eachError(expressions, (expression) =>
     validateExpression(expression, { countUnsupported, selector }),
   );
   const selectedScopes = expressions.map((expression) => expression.scopeName ?? '');
@@ -256,19 +265,22 @@ function validateValues(
 }
 
 /** Validates the amounts in `status`. */
-function validateQuotaStatus(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
-  return (['hard', 'used'] as const).flatMap((name) =>
+function validateQuotaStatus(
+  object: Stored<ResourceQuota>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
+  return eachError(['hard', 'used'] as const, (name) =>
     validateAmounts(object.status?.[name], `status.${name}`, dialect),
   );
 }
 
 /** Validates a changed quota, whose scopes are immutable. */
-function validateQuotaUpdate(
+function* validateQuotaUpdate(
   object: Stored<ResourceQuota>,
   old: Stored<ResourceQuota>,
   dialect: Dialect,
-): FieldError[] {
-  const errors = validateSpec(object, dialect);
+): Generator<void, FieldError[]> {
+  const errors = yield* validateSpec(object, dialect);
   const of = (quota: Stored<ResourceQuota>) => new Set((quota.spec?.scopes ?? []).map(String));
   const [now, before] = [of(object), of(old)];
   if (now.size === before.size && [...now].every((scope) => before.has(scope))) return errors;

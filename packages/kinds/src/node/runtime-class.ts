@@ -10,13 +10,13 @@ import { defineKind } from '../define.ts';
 import { defaultFeatures } from '../features/features.ts';
 import type { Toleration } from '../gen/types/core/v1.ts';
 import type { RuntimeClass } from '../gen/types/node/v1.ts';
-import { validateLabels } from '../pod/fields.ts';
+import { labelErrorSteps } from '../pod/fields.ts';
 import { newPodRules } from '../pod/rules.ts';
-import { validateTolerations } from '../pod/validation/placement.ts';
-import { validateResources } from '../pod/validation/resources.ts';
+import { validateToleration } from '../pod/validation/placement.ts';
+import { resourceErrorSteps } from '../pod/validation/resources.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { immutable, sortedKeys } from '../rules/checks.ts';
+import { eachError, immutable, sortedKeys } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** RuntimeClass: a configuration of the container runtime. */
@@ -43,10 +43,12 @@ export function runtimeClass(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object, dialect),
-      validateUpdate: (_, object, old) => [
-        ...validate(object, dialect),
-        ...immutable('handler', object.handler ?? '', old.handler ?? ''),
-      ],
+      *validateUpdate(_, object, old) {
+        return [
+          ...(yield* validate(object, dialect)),
+          ...immutable('handler', object.handler ?? '', old.handler ?? ''),
+        ];
+      },
       warnings: (object) => nodeLabelWarnings(object, dialect),
       allowCreateOnUpdate: true,
       allowUnconditionalUpdate: false,
@@ -60,35 +62,41 @@ export function runtimeClass(dialect: Dialect): ResourceDef {
   });
 }
 
-function validate(object: Stored<RuntimeClass>, dialect: Dialect): FieldError[] {
+function* validate(object: Stored<RuntimeClass>, dialect: Dialect): Generator<void, FieldError[]> {
   const scheduling = object.scheduling;
   const overhead = object.overhead?.podFixed;
   const rules = newPodRules({ dialect, features: defaultFeatures });
   return [
     ...ruleErrors('handler', object.handler ?? '', dnsLabel),
-    ...(overhead === undefined ? [] : validateResources({ limits: overhead }, 'overhead', rules)),
-    ...validateLabels(scheduling?.nodeSelector, 'scheduling.nodeSelector'),
-    ...validateUniqueTolerations(scheduling?.tolerations ?? []),
+    ...(overhead === undefined
+      ? []
+      : yield* resourceErrorSteps({ limits: overhead }, 'overhead', rules)),
+    ...(yield* labelErrorSteps(scheduling?.nodeSelector, 'scheduling.nodeSelector')),
+    ...(yield* validateUniqueTolerations(scheduling?.tolerations ?? [])),
   ];
 }
 
 /** Validates tolerations; kube-apiserver repeats the last name of the path in their errors. */
-function validateUniqueTolerations(tolerations: readonly Stored<Toleration>[]): FieldError[] {
+function* validateUniqueTolerations(
+  tolerations: readonly Stored<Toleration>[],
+): Generator<void, FieldError[]> {
   const path = 'scheduling.tolerations';
   const seen = new Set<string>();
-  const errors = validateTolerations(tolerations, `${path}.tolerations`);
-  tolerations.forEach((toleration, index) => {
+  const errors = yield* eachError(tolerations, (toleration, index) =>
+    validateToleration(toleration, `${path}.tolerations[${index}]`),
+  );
+  const repeated = yield* eachError(tolerations, (toleration, index) => {
     const [key, operator, value, effect] = (['key', 'operator', 'value', 'effect'] as const).map(
       (name) => JSON.stringify(toleration[name] ?? ''),
     );
     const shown = `Key:${key}, Operator:${operator}, Value:${value}, Effect:${effect}`;
-    if (seen.has(shown)) {
-      const message = `Duplicate value: core.Toleration{${shown}, TolerationSeconds:(*int64)(nil)}`;
-      errors.push({ type: 'FieldValueDuplicate', field: `${path}[${index}]`, message });
-    }
+    const isRepeated = seen.has(shown);
     seen.add(shown);
+    if (!isRepeated) return [];
+    const message = `Duplicate value: core.Toleration{${shown}, TolerationSeconds:(*int64)(nil)}`;
+    return [{ type: 'FieldValueDuplicate', field: `${path}[${index}]`, message }];
   });
-  return errors;
+  return [...errors, ...repeated];
 }
 
 function nodeLabelWarnings(object: Stored<RuntimeClass>, dialect: Dialect): string[] {

@@ -105,10 +105,10 @@ function validate(object: Stored<PodDisruptionBudget>): FieldError[] {
 
 const counts = ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods'];
 
-function validateStatus(object: Stored<PodDisruptionBudget>): FieldError[] {
+function* validateStatus(object: Stored<PodDisruptionBudget>): Generator<void, FieldError[]> {
   const status = object.status ?? {};
   return [
-    ...validateConditions(status.conditions ?? [], 'status.conditions'),
+    ...(yield* validateConditions(status.conditions ?? [], 'status.conditions')),
     ...validateNonNegative(status, 'status', ...counts),
   ];
 }

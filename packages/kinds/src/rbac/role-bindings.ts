@@ -14,7 +14,7 @@ import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ClusterRoleBinding, RoleBinding, Subject } from '../gen/types/rbac/v1.ts';
 import type { ColumnDef, ResourceDef, Strategy } from '../resource-def.ts';
-import { reportedTwice } from '../rules/checks.ts';
+import { eachError, reportedTwice } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 const bindingColumns: readonly ColumnDef[] = [
@@ -106,10 +106,12 @@ function bindingStrategy(options: BindingOptions): Strategy<BindingLike> {
     validateName: pathSegment,
     extraMetadataChecks: { '': ['whole', 'whole', 'change'] },
     validateCreate: (_, object) => validateBinding(object, options),
-    validateUpdate: (_, object, old) => [
-      ...reportedTwice(validateBinding(object, options)),
-      ...validateRoleRefImmutable(object, old),
-    ],
+    *validateUpdate(_, object, old) {
+      return [
+        ...reportedTwice(yield* validateBinding(object, options)),
+        ...validateRoleRefImmutable(object, old),
+      ];
+    },
     allowCreateOnUpdate: true,
     allowUnconditionalUpdate: true,
     hasStatus: false,
@@ -117,7 +119,10 @@ function bindingStrategy(options: BindingOptions): Strategy<BindingLike> {
   };
 }
 
-function validateBinding(object: BindingLike, options: BindingOptions): FieldError[] {
+function* validateBinding(
+  object: BindingLike,
+  options: BindingOptions,
+): Generator<void, FieldError[]> {
   const errors: FieldError[] = [];
   const group = groupOf(options.dialect);
   const { apiGroup = '', kind = '', name = '' } = object.roleRef ?? {};
@@ -127,10 +132,10 @@ function validateBinding(object: BindingLike, options: BindingOptions): FieldErr
   }
   if (name === '') errors.push(required('roleRef.name'));
   else appendAll(errors, ruleErrors('roleRef.name', name, pathSegment));
-  (object.subjects ?? []).forEach((subject, index) => {
-    appendAll(errors, validateSubject(subject, { ...options, path: `subjects[${index}]` }));
-  });
-  return errors;
+  const ofSubjects = yield* eachError(object.subjects ?? [], (subject, index) =>
+    validateSubject(subject, { ...options, path: `subjects[${index}]` }),
+  );
+  return [...errors, ...ofSubjects];
 }
 
 function validateSubject(

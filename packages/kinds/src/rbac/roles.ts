@@ -11,7 +11,7 @@ import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ClusterRole, PolicyRule, Role } from '../gen/types/rbac/v1.ts';
 import type { ResourceDef, Strategy } from '../resource-def.ts';
-import { goStrings, items, reportedTwice } from '../rules/checks.ts';
+import { eachError, goStrings, items, reportedTwice } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** Role: permissions on resources of its namespace. */
@@ -34,13 +34,15 @@ export function role(dialect: Dialect): ResourceDef {
 }
 
 function roleStrategy<O>(
-  validate: (object: O) => readonly FieldError[],
+  validate: (object: O) => Generator<void, FieldError[]>,
 ): Partial<Strategy<O>> & Pick<Strategy, 'validateName'> {
   return {
     extraMetadataChecks: { '': ['whole', 'whole', 'change'] },
     validateName: pathSegment,
     validateCreate: (_, object) => validate(object),
-    validateUpdate: (_, object) => reportedTwice(validate(object)),
+    *validateUpdate(_, object) {
+      return reportedTwice(yield* validate(object));
+    },
     allowCreateOnUpdate: true,
   };
 }
@@ -49,8 +51,8 @@ function roleStrategy<O>(
 function validateRules(
   object: Stored<Role | ClusterRole>,
   options: { namespaced: boolean },
-): FieldError[] {
-  return items(object.rules).flatMap((rule, index) =>
+): Generator<void, FieldError[]> {
+  return eachError(items(object.rules), (rule, index) =>
     validateRule(rule, { ...options, path: `rules[${index}]` }),
   );
 }
@@ -98,10 +100,12 @@ export function clusterRole(dialect: Dialect): ResourceDef {
     resource: 'clusterroles',
     scope: 'Cluster',
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
-    strategy: roleStrategy((object) => [
-      ...validateRules(object, { namespaced: false }),
-      ...validateAggregation(object),
-    ]),
+    strategy: roleStrategy(function* (object) {
+      return [
+        ...(yield* validateRules(object, { namespaced: false })),
+        ...(yield* validateAggregation(object)),
+      ];
+    }),
     example: () => ({
       apiVersion: `${dialect.group('rbac.authorization')}/v1`,
       kind: 'ClusterRole',
@@ -114,7 +118,7 @@ export function clusterRole(dialect: Dialect): ResourceDef {
   });
 }
 
-function validateAggregation(object: Stored<ClusterRole>): FieldError[] {
+function* validateAggregation(object: Stored<ClusterRole>): Generator<void, FieldError[]> {
   if (object.aggregationRule === undefined || object.aggregationRule === null) return [];
   const path = 'aggregationRule.clusterRoleSelectors';
   const selectors = object.aggregationRule.clusterRoleSelectors ?? [];
@@ -122,7 +126,7 @@ function validateAggregation(object: Stored<ClusterRole>): FieldError[] {
     const detail = 'at least one clusterRoleSelector required if aggregationRule is non-nil';
     return [required(path, detail)];
   }
-  return selectors.flatMap((selector, index) => {
+  return yield* eachError(selectors, (selector, index) => {
     const field = `${path}[${index}]`;
     const errors = validateLabelSelector(selector, field);
     // kube-apiserver cannot build the selector, and reports that as a further error.

@@ -64,6 +64,10 @@ function* validate(
       'spec.selectors',
       contextOf('selectors'),
     )),
-    ...validateConfigurations(object.spec?.config ?? [], 'spec.config', contextOf('config')),
+    ...(yield* validateConfigurations(
+      object.spec?.config ?? [],
+      'spec.config',
+      contextOf('config'),
+    )),
   ];
 }

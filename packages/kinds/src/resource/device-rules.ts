@@ -14,7 +14,6 @@ import {
   repeats,
   required,
   ruleErrors,
-  runInOnePiece,
   tooLong,
   tooMany,
   typeInvalid,
@@ -56,9 +55,9 @@ interface DeviceRuleContext {
 }
 
 /** Rules for the items of a list. */
-interface ItemRules<Item, ItemErrors> {
+interface ItemRules<Item> {
   readonly max: number;
-  readonly item: (item: Item, path: string) => ItemErrors;
+  readonly item: (item: Item, path: string) => Findings;
   /** Returns the key of an item; without it, items may be equal. */
   readonly key?: (item: Item) => string;
   /** The member with the key, for the path of errors; absent if the item is the key. */
@@ -67,20 +66,14 @@ interface ItemRules<Item, ItemErrors> {
   readonly repeated?: (path: string, key: string) => FieldError;
 }
 
-/** Validates each item of a list, their number, and that their keys are unique. */
-export function validateItems<Item>(
+/**
+ * Validates each item of a list, their number, and that their keys are unique, in steps (TRUST-2).
+ * Items may contain expressions.
+ */
+export function* validateItems<Item>(
   list: readonly Item[],
   path: string,
-  rules: ItemRules<Item, readonly FieldError[]>,
-): FieldError[] {
-  return runInOnePiece(validateItemSteps(list, path, rules));
-}
-
-/** Does the work of `validateItems` in steps, for items that contain expressions. */
-function* validateItemSteps<Item>(
-  list: readonly Item[],
-  path: string,
-  rules: ItemRules<Item, Findings>,
+  rules: ItemRules<Item>,
 ): Generator<void, FieldError[]> {
   const { max, item, key, member = '', repeated: errorOf = duplicate } = rules;
   const errors = yield* eachError(
@@ -92,7 +85,7 @@ function* validateItemSteps<Item>(
   if (key === undefined) return errors;
   const isRepeated = repeats(list.map(key));
   const at = member === '' ? '' : `.${member}`;
-  const repeated = list.flatMap((element, index) =>
+  const repeated = yield* eachError(list, (element, index) =>
     isRepeated[index] === true ? [errorOf(`${path}[${index}]${at}`, key(element))] : [],
   );
   return [...errors, ...repeated];
@@ -155,7 +148,7 @@ export function* validateSelectors(
     if (cel === undefined) return [required(`${itemPath}.cel`)];
     return validateExpression(cel.expression ?? '', `${itemPath}.cel.expression`, context);
   };
-  return yield* validateItemSteps(selectors, path, { max: selectorsMax, item });
+  return yield* validateItems(selectors, path, { max: selectorsMax, item });
 }
 
 function* validateExpression(
@@ -204,7 +197,7 @@ function validateConfiguration(
  * @param context.requests the names that the configurations may refer to; absent for a class
  * @param context.more further rules for each configuration
  */
-export function validateConfigurations(
+export function* validateConfigurations(
   configurations: readonly Stored<
     DeviceClaimConfiguration | DeviceClassConfiguration | DeviceAllocationConfiguration
   >[],
@@ -214,16 +207,19 @@ export function validateConfigurations(
     readonly max?: number;
     readonly more?: (configuration: JsonObject, path: string) => readonly FieldError[];
   },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const { requests, max = configurationsMax, more } = context;
-  const item = (configuration: JsonObject, itemPath: string) => [
-    ...(more?.(configuration, itemPath) ?? []),
-    ...(requests === undefined
-      ? []
-      : validateReferences(listAt(configuration, 'requests'), `${itemPath}.requests`, requests)),
-    ...validateConfiguration(configuration, itemPath, context),
-  ];
-  return validateItems(configurations, path, { max, item });
+  function* item(configuration: JsonObject, itemPath: string): Generator<void, FieldError[]> {
+    const names = listAt(configuration, 'requests');
+    return [
+      ...(more?.(configuration, itemPath) ?? []),
+      ...(requests === undefined
+        ? []
+        : yield* validateReferences(names, `${itemPath}.requests`, requests)),
+      ...validateConfiguration(configuration, itemPath, context),
+    ];
+  }
+  return yield* validateItems(configurations, path, { max, item });
 }
 
 /** Validates the name of a request, which the claim must have. */
@@ -241,7 +237,7 @@ function validateReferences(
   names: readonly JsonValue[],
   path: string,
   requests: ReadonlySet<string>,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   return validateItems(names.map(String), path, {
     max: requestsMax,
     item: (name, itemPath) => validateRequestReference(name, itemPath, requests),
@@ -261,20 +257,20 @@ export function* validateClaimedDevices(
 ): Generator<void, FieldError[]> {
   const requests = requestNames(devices);
   return [
-    ...(yield* validateItemSteps(devices?.requests ?? [], `${path}.requests`, {
+    ...(yield* validateItems(devices?.requests ?? [], `${path}.requests`, {
       max: requestsMax,
       item: (request, itemPath) => validateRequest(request, itemPath, context),
       key: (request) => textAt(request, 'name'),
       member: 'name',
     })),
-    ...validateItems(devices?.constraints ?? [], `${path}.constraints`, {
+    ...(yield* validateItems(devices?.constraints ?? [], `${path}.constraints`, {
       max: constraintsMax,
       item: (constraint, itemPath) => validateConstraint(constraint, itemPath, requests),
-    }),
-    ...validateConfigurations(devices?.config ?? [], `${path}.config`, {
+    })),
+    ...(yield* validateConfigurations(devices?.config ?? [], `${path}.config`, {
       ...context,
       requests,
-    }),
+    })),
   ];
 }
 
@@ -306,15 +302,15 @@ function validateMode(request: Stored<DeviceRequest>, path: string): FieldError[
   return isTooFew ? [invalid(`${path}.count`, count, 'must be greater than zero')] : [];
 }
 
-function validateConstraint(
+function* validateConstraint(
   constraint: Stored<DeviceConstraint>,
   path: string,
   requests: ReadonlySet<string>,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const attribute = constraint.matchAttribute;
   const attributePath = `${path}.matchAttribute`;
   return [
-    ...validateReferences(constraint.requests ?? [], `${path}.requests`, requests),
+    ...(yield* validateReferences(constraint.requests ?? [], `${path}.requests`, requests)),
     ...(typeof attribute === 'string'
       ? validateMatchAttribute(attribute, attributePath)
       : [required(attributePath)]),

@@ -29,7 +29,7 @@ import type {
   ResourceClaimTemplate,
 } from '../gen/types/resource/v1beta1.ts';
 import { duplicateGo, validateDriverName } from '../pod/fields.ts';
-import { validateNodeSelector } from '../pod/validation/affinity.ts';
+import { nodeSelectorErrorSteps } from '../pod/validation/affinity.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable, validateConditions } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
@@ -78,7 +78,7 @@ export function resourceClaim(
       },
       validateCreate: (_, object) => validateParts(object, 'new'),
       *validateUpdate(context, object, old) {
-        if (context.subresource === 'status') return validateStatus(object, old);
+        if (context.subresource === 'status') return yield* validateStatus(object, old);
         return [
           ...(yield* validateParts(object, 'new')),
           ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
@@ -125,7 +125,10 @@ const deviceId = (device: Stored<AllocatedDeviceStatus | DeviceRequestAllocation
 
 const consumersMax = 256;
 
-function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim>): FieldError[] {
+function* validateStatus(
+  object: Stored<ResourceClaim>,
+  old: Stored<ResourceClaim>,
+): Generator<void, FieldError[]> {
   const consumers = object.status?.reservedFor ?? [];
   const allocated = allocatedDevices(object);
   const path = 'status.reservedFor';
@@ -141,25 +144,25 @@ function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim
   const late = isNew ? [forbiddenField(path, lateDetail)] : [];
   const misplaced = allocation === undefined ? [forbiddenField(path, unallocated)] : late;
   return [
-    ...validateItems(consumers, path, {
+    ...(yield* validateItems(consumers, path, {
       max: consumersMax,
       item: validateConsumer,
       key: (consumer) => textAt(consumer, 'uid'),
       member: 'uid',
-    }),
-    ...validateItems(object.status?.devices ?? [], 'status.devices', {
+    })),
+    ...(yield* validateItems(object.status?.devices ?? [], 'status.devices', {
       max: Number.POSITIVE_INFINITY,
       item: (device, itemPath) => validateDeviceStatus(device, itemPath, allocated),
       key: deviceId,
       member: 'deviceID',
       repeated: duplicateGo,
-    }),
+    })),
     ...(consumers.length > 0 ? misplaced : []),
     ...(allocation !== undefined && before !== undefined
       ? immutable('status.allocation', allocation, before)
       : allocation === undefined
         ? []
-        : validateAllocation(object)),
+        : yield* validateAllocation(object)),
   ];
 }
 
@@ -179,11 +182,11 @@ function validateConsumer(
 
 const conditionsMax = 8;
 
-function validateDeviceStatus(
+function* validateDeviceStatus(
   device: Stored<AllocatedDeviceStatus>,
   path: string,
   allocated: ReadonlySet<string>,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const id = deviceId(device);
   const conditions = device.conditions ?? [];
   const data = device.data ?? undefined;
@@ -197,9 +200,9 @@ function validateDeviceStatus(
     ...(conditions.length > conditionsMax
       ? [tooMany(`${path}.conditions`, conditions.length, conditionsMax)]
       : []),
-    ...validateConditions(conditions, `${path}.conditions`),
+    ...(yield* validateConditions(conditions, `${path}.conditions`)),
     ...(data === undefined ? [] : validateParameters(data, `${path}.data`, 'new')),
-    ...validateNetworkData(device.networkData, `${path}.networkData`),
+    ...(yield* validateNetworkData(device.networkData, `${path}.networkData`)),
   ];
 }
 
@@ -208,10 +211,10 @@ const hardwareAddressBytesMax = 128;
 
 const addressesMax = 16;
 
-function validateNetworkData(
+function* validateNetworkData(
   data: Stored<NetworkDeviceData> | undefined,
   path: string,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (data === undefined) return [];
   const long = (member: string, max: number) =>
     Buffer.byteLength(textAt(data, member)) > max ? [tooLong(`${path}.${member}`, max)] : [];
@@ -222,18 +225,18 @@ function validateNetworkData(
   return [
     ...long('interfaceName', interfaceNameBytesMax),
     ...long('hardwareAddress', hardwareAddressBytesMax),
-    ...validateItems((data.ips ?? []).map(String), `${path}.ips`, {
+    ...(yield* validateItems((data.ips ?? []).map(String), `${path}.ips`, {
       max: addressesMax,
       item: (text, itemPath) =>
         parseIpBlock(text) === undefined ? validateCidr(itemPath, text) : [],
       key: canonical,
-    }),
+    })),
   ];
 }
 
 const sources = ['FromClaim', 'FromClass'];
 
-function validateAllocation(object: Stored<ResourceClaim>): FieldError[] {
+function* validateAllocation(object: Stored<ResourceClaim>): Generator<void, FieldError[]> {
   const allocation = object.status?.allocation;
   const path = 'status.allocation';
   const requests = requestNames(object.spec?.devices);
@@ -250,17 +253,19 @@ function validateAllocation(object: Stored<ResourceClaim>): FieldError[] {
   ];
   const selector = allocation?.nodeSelector;
   return [
-    ...validateItems(allocation?.devices?.results ?? [], `${path}.devices.results`, {
+    ...(yield* validateItems(allocation?.devices?.results ?? [], `${path}.devices.results`, {
       max: requestsMax,
       item: result,
-    }),
-    ...validateConfigurations(
+    })),
+    ...(yield* validateConfigurations(
       allocation?.devices?.config ?? [],
       `${path}.devices.config`,
       // Configurations of the class and of the claim.
       { parts: 'new', check: undefined, requests, max: 2 * requestsMax, more: source },
-    ),
-    ...(selector === undefined ? [] : validateNodeSelector(selector, `${path}.nodeSelector`)),
+    )),
+    ...(selector === undefined
+      ? []
+      : yield* nodeSelectorErrorSteps(selector, `${path}.nodeSelector`)),
   ];
 }
 

@@ -23,9 +23,9 @@ import type {
 } from '../gen/types/resource/v1beta1.ts';
 import { validateDriverName } from '../pod/fields.ts';
 import { goNodeSelectorTerm } from '../pod/go-text.ts';
-import { validateNodeSelector } from '../pod/validation/affinity.ts';
+import { nodeSelectorErrorSteps } from '../pod/validation/affinity.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { immutable } from '../rules/checks.ts';
+import { eachError, immutable } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateDeviceName, validateItems, validatePoolName } from './device-rules.ts';
@@ -111,7 +111,10 @@ function eachCapacity(
 
 const devicesMax = 128;
 
-function validate(object: Stored<ResourceSlice>, old?: Stored<ResourceSlice>): FieldError[] {
+function* validate(
+  object: Stored<ResourceSlice>,
+  old?: Stored<ResourceSlice>,
+): Generator<void, FieldError[]> {
   const spec = object.spec ?? {};
   const text = (of: Stored<ResourceSlice> | undefined, ...path: string[]) =>
     textAt(of, 'spec', ...path);
@@ -132,18 +135,18 @@ function validate(object: Stored<ResourceSlice>, old?: Stored<ResourceSlice>): F
     ...unchanged('pool', 'name'),
     ...unchanged('driver'),
     ...unchanged('nodeName'),
-    ...validateNodes(spec),
-    ...validateItems(spec.devices ?? [], 'spec.devices', {
+    ...(yield* validateNodes(spec)),
+    ...(yield* validateItems(spec.devices ?? [], 'spec.devices', {
       max: devicesMax,
       item: validateDevice,
       key: (device) => textAt(device, 'name'),
       member: 'name',
-    }),
+    })),
   ];
 }
 
 /** Validates which nodes can use the devices: one, those of a selector, or all. */
-function validateNodes(spec: Stored<ResourceSliceSpec>): FieldError[] {
+function* validateNodes(spec: Stored<ResourceSliceSpec>): Generator<void, FieldError[]> {
   const [nodeName, selector] = [spec.nodeName ?? '', spec.nodeSelector];
   const terms = selector?.nodeSelectorTerms ?? [];
   const isAll = spec.allNodes === true;
@@ -153,7 +156,7 @@ function validateNodes(spec: Stored<ResourceSliceSpec>): FieldError[] {
   const shown = () => `[]core.NodeSelectorTerm{${terms.map(goNodeSelectorTerm).join(', ')}}`;
   return [
     ...(nodeName === '' ? [] : ruleErrors('spec.nodeName', nodeName, dnsSubdomain)),
-    ...(selector === undefined ? [] : validateNodeSelector(selector, path)),
+    ...(selector === undefined ? [] : yield* nodeSelectorErrorSteps(selector, path)),
     ...(selector !== undefined && terms.length !== 1
       ? [invalidGo(`${path}.nodeSelectorTerms`, shown, 'must have exactly one node selector term')]
       : []),
@@ -162,31 +165,35 @@ function validateNodes(spec: Stored<ResourceSliceSpec>): FieldError[] {
   ];
 }
 
-function validateDevice(device: Stored<Device>, path: string): FieldError[] {
+function* validateDevice(device: Stored<Device>, path: string): Generator<void, FieldError[]> {
   const basic = device.basic;
   return [
     ...ruleErrors(`${path}.name`, device.name ?? '', dnsLabel),
-    ...(basic === undefined ? [required(`${path}.basic`)] : validateBasic(basic, `${path}.basic`)),
+    ...(basic === undefined
+      ? [required(`${path}.basic`)]
+      : yield* validateBasic(basic, `${path}.basic`)),
   ];
 }
 
 const attributesAndCapacitiesMax = 32;
 
-function validateBasic(basic: Stored<BasicDevice>, path: string): FieldError[] {
+function* validateBasic(basic: Stored<BasicDevice>, path: string): Generator<void, FieldError[]> {
   const attributes = Object.entries(basic.attributes ?? {});
   const capacity = Object.keys(basic.capacity ?? {});
   const count = attributes.length + capacity.length;
   const max = attributesAndCapacitiesMax;
   const detail = `the total number of attributes and capacities must not exceed ${max}`;
   return [
-    ...attributes.flatMap(([name, value]) => {
+    ...(yield* eachError(attributes, ([name, value]) => {
       const field = `${path}.attributes[${shortened(name)}]`;
       return [
         ...validateDeviceName(name, field),
         ...validateAttribute(isObject(value) ? value : {}, field),
       ];
-    }),
-    ...capacity.flatMap((name) => validateDeviceName(name, `${path}.capacity[${shortened(name)}]`)),
+    })),
+    ...(yield* eachError(capacity, (name) =>
+      validateDeviceName(name, `${path}.capacity[${shortened(name)}]`),
+    )),
     ...(count > max ? [invalid(path, count, detail)] : []),
   ];
 }

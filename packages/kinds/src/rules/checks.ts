@@ -25,10 +25,16 @@ import type { Stored } from '../stored.ts';
 
 /** Checks that many kinds share. */
 
-/** Validates conditions of the common form (`meta.v1.Condition`), whose types must be unique. */
-export function validateConditions(conditions: readonly JsonObject[], path: string): FieldError[] {
+/**
+ * Validates conditions of the common form (`meta.v1.Condition`), whose types must be unique, in
+ * steps (TRUST-2).
+ */
+export function validateConditions(
+  conditions: readonly JsonObject[],
+  path: string,
+): Generator<void, FieldError[]> {
   const types = new Set<string>();
-  return conditions.flatMap((condition, index) => {
+  return eachError(conditions, (condition, index) => {
     const type = textAt(condition, 'type');
     const at = `${path}[${index}]`;
     const repeated = types.has(type) ? [duplicate(`${at}.type`, type)] : [];
@@ -103,11 +109,14 @@ export function same(
   }
   if (!isObject(left) || !isObject(right)) return isQuantity(place) && sameAmount(left, right);
   const { name: holder } = place;
-  const names = new Set([...Object.keys(left), ...Object.keys(right)]);
-  return [...names].every((name) => {
+  const isSame = (name: string) => {
     const [leftMember, rightMember] = [own(left, name), own(right, name)];
     return leftMember === rightMember || same(leftMember, rightMember, { holder, name });
-  });
+  };
+  return (
+    Object.keys(left).every(isSame) &&
+    Object.keys(right).every((name) => Object.hasOwn(left, name) || isSame(name))
+  );
 }
 
 /** The maps of quantities in specs, and other members that are quantities. */

@@ -3,6 +3,7 @@ import {
   dnsSubdomain,
   duplicate,
   type FieldError,
+  firstByName,
   invalid,
   type JsonObject,
   qualifiedName,
@@ -101,8 +102,10 @@ function validateImmutable(object: Stored<CSINode>, old: Stored<CSINode>): Field
     if (equallyNamed === undefined) driversByName.set(name, [driver]);
     else equallyNamed.push(driver);
   }
-  return (old.spec?.drivers ?? []).flatMap((before) =>
-    (driversByName.get(before.name ?? '') ?? [])
+  // Names of stored drivers are unique.
+  const olds = firstByName(old.spec?.drivers ?? [], ({ name = '' }) => name);
+  return [...olds].flatMap(([name, before]) =>
+    (driversByName.get(name) ?? [])
       .filter((driver) => !sameOrEmpty(driver, before))
       .map((driver) => invalid('CSINodeDriver', driver, 'field is immutable')),
   );

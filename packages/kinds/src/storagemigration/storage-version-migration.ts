@@ -64,10 +64,10 @@ function validate(object: Stored<StorageVersionMigration>): FieldError[] {
   );
 }
 
-function validateStatus(
+function* validateStatus(
   object: Stored<StorageVersionMigration>,
   old: Stored<StorageVersionMigration>,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const path = 'status.conditions';
   const [succeeded, failed, running] = ['Succeeded', 'Failed', 'Running'].map((type) =>
     isTrue(object, type),
@@ -80,7 +80,7 @@ function validateStatus(
   }));
   return [
     ...validateRevision(object, old),
-    ...validateConditions(conditions, path),
+    ...(yield* validateConditions(conditions, path)),
     ...(succeeded && failed
       ? refuse('Both success and failed conditions cannot be true at the same time')
       : []),

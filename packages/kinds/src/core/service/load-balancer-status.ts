@@ -12,13 +12,17 @@ import {
 import { textAt } from '../../cells.ts';
 import type { Features } from '../../features/features.ts';
 import type { IngressLoadBalancerIngress } from '../../gen/types/networking/v1.ts';
+import { eachError } from '../../rules/checks.ts';
 import { objectsAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { validateIp } from '../addresses.ts';
 import type { Service } from './spec.ts';
 
 /** Validates `status.loadBalancer` of a Service; only the type LoadBalancer may have addresses. */
-export function validateServiceStatus(service: Service, features: Features): FieldError[] {
+export function* validateServiceStatus(
+  service: Service,
+  features: Features,
+): Generator<void, FieldError[]> {
   const path = 'status.loadBalancer.ingress';
   const ingress = objectsAt(service, 'status', 'loadBalancer', 'ingress');
   const isBalanced = service.spec.type === 'LoadBalancer';
@@ -26,7 +30,9 @@ export function validateServiceStatus(service: Service, features: Features): Fie
   if (ingress.length > 0 && !isAllowed) {
     return [forbiddenField(path, "may only be used when `spec.type` is 'LoadBalancer'")];
   }
-  return ingress.flatMap((entry, index) => validateIngress(entry, `${path}[${index}]`, features));
+  return yield* eachError(ingress, (entry, index) =>
+    validateIngress(entry, `${path}[${index}]`, features),
+  );
 }
 
 function validateIngress(ingress: JsonObject, path: string, features: Features): FieldError[] {

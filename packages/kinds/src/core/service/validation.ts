@@ -20,7 +20,7 @@ import {
   strictAddressProblem,
 } from '@wheelhouse/machinery';
 import { labelErrorSteps, validatePortNumber } from '../../pod/fields.ts';
-import { keyed } from '../../rules/checks.ts';
+import { eachError, keyed } from '../../rules/checks.ts';
 import { validateCidr, validateIp, validateNonSpecialIp } from '../addresses.ts';
 import { validateClusterIps, validateClusterIpsUpdate } from './cluster-ips.ts';
 import {
@@ -45,14 +45,14 @@ export function* validateService(
   return [
     ...validateTopologyAnnotations(service, dialect),
     ...validateType(spec),
-    ...(spec.ports ?? []).reduce(validatePort(spec), []),
+    ...(yield* eachError(spec.ports ?? [], validatePort(spec))),
     ...(yield* labelErrorSteps(spec.selector as JsonObject | undefined, 'spec.selector')),
     ...validateAffinity(spec),
     ...validateClusterIps(spec),
-    ...(spec.externalIPs ?? []).flatMap(validateExternalIp),
+    ...(yield* eachError(spec.externalIPs ?? [], validateExternalIp)),
     ...validateEnum(spec.type, 'spec.type', types),
-    ...validateNodePorts(spec),
-    ...validateDuplicatePorts(spec),
+    ...(yield* validateNodePorts(spec)),
+    ...(yield* validateDuplicatePorts(spec)),
     ...validateSourceRanges(service, dialect),
     ...validateLoadBalancer(spec),
     ...validateTraffic(spec),
@@ -107,11 +107,12 @@ function validateExternalName(spec: ServiceSpec): FieldError[] {
 
 const protocols = ['SCTP', 'TCP', 'UDP'];
 
-/** Returns a reducer that validates each port, including that its name is unique. */
+/** Returns a function that validates each port, including that its name is unique. */
 function validatePort(spec: ServiceSpec) {
   const names = new Set<string>();
   const mustHaveName = (spec.ports ?? []).length > 1;
-  return (errors: FieldError[], port: ServicePort, index: number): FieldError[] => {
+  return (port: ServicePort, index: number): FieldError[] => {
+    const errors: FieldError[] = [];
     const path = `spec.ports[${index}]`;
     const { name = '' } = port;
     if (name !== '') {
@@ -172,7 +173,7 @@ function validateExternalIp(ip: string, index: number): FieldError[] {
   return errors.length > 0 ? errors : validateNonSpecialIp(field, ip);
 }
 
-function validateNodePorts(spec: ServiceSpec): FieldError[] {
+function* validateNodePorts(spec: ServiceSpec): Generator<void, FieldError[]> {
   const { ports = [], type } = spec;
   const nodePorts = ports.flatMap((port, index) =>
     (port.nodePort ?? 0) === 0 ? [] : [{ ...port, field: `spec.ports[${index}].nodePort` }],
@@ -184,7 +185,7 @@ function validateNodePorts(spec: ServiceSpec): FieldError[] {
           forbiddenField(field, "may not be used when `type` is 'ClusterIP'"),
         )
       : [];
-  const repeated = nodePorts.flatMap(({ protocol, nodePort, field }) => {
+  const repeated = yield* eachError(nodePorts, ({ protocol, nodePort, field }) => {
     const key = `${protocol}/${nodePort}`;
     const isRepeated = seen.has(key);
     seen.add(key);
@@ -193,9 +194,9 @@ function validateNodePorts(spec: ServiceSpec): FieldError[] {
   return [...refused, ...repeated];
 }
 
-function validateDuplicatePorts({ ports = [] }: ServiceSpec): FieldError[] {
+function validateDuplicatePorts({ ports = [] }: ServiceSpec): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return ports.flatMap(({ protocol = '', port = 0 }, index) => {
+  return eachError(ports, ({ protocol = '', port = 0 }, index) => {
     const key = `${protocol}/${port}`;
     const isRepeated = seen.has(key);
     seen.add(key);

@@ -2,6 +2,7 @@ import {
   type ApiObject,
   appendAll,
   cloneJson,
+  cloneJsonSteps,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
@@ -14,7 +15,6 @@ import {
   qualifiedName,
   required,
   ruleErrors,
-  runInOnePiece,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../../cells.ts';
@@ -30,7 +30,14 @@ import type { ObjectMeta } from '../../gen/types/meta/v1.ts';
 import { isSet, validateAnnotations, validateLabels } from '../../pod/fields.ts';
 import { goDifference } from '../../pod/go-text.ts';
 import { isNative } from '../../pod/validation/resources.ts';
-import { immutable, keyed, reportedTwice, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
+import {
+  eachError,
+  immutable,
+  keyed,
+  reportedTwice,
+  sameOrEmpty,
+  sortedKeys,
+} from '../../rules/checks.ts';
 import { ensure } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
@@ -210,18 +217,19 @@ const immutableSpec =
   'for bound claims';
 
 /** Validates a changed claim: first the whole claim, then the changes. */
-export function validateClaimUpdate(
+export function* validateClaimUpdate(
   object: Stored<PersistentVolumeClaim>,
   old: Stored<PersistentVolumeClaim>,
   ports: ClaimPorts,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const { dialect } = ports;
   const namedGroup = (['dataSource', 'dataSourceRef'] as const).some(
     (source) => typeof old.spec?.[source]?.apiGroup === 'string',
   );
   const groups = namedGroup ? 'accepted' : 'validated';
   const errors = reportedTwice(validateClaimSpec(object.spec ?? {}, 'spec', { groups }));
-  const [now, before] = [cloneJson(ensure(object, 'spec')), cloneJson(ensure(old, 'spec'))];
+  const now = yield* cloneJsonSteps(ensure(object, 'spec'));
+  const before = yield* cloneJsonSteps(ensure(old, 'spec'));
   if ((before.volumeName ?? '') === '') before.volumeName = now.volumeName;
   appendAll(errors, validateClassChange({ object, old, now, before, dialect }));
   const requests = now.resources?.requests;
@@ -234,8 +242,9 @@ export function validateClaimUpdate(
   if (isBound && now.volumeAttributesClassName !== undefined) {
     now.volumeAttributesClassName = before.volumeAttributesClassName;
   }
+  yield;
   if (!sameOrEmpty(now, before)) {
-    const difference = runInOnePiece(goDifference('core.PersistentVolumeClaimSpec', before, now));
+    const difference = yield* goDifference('core.PersistentVolumeClaimSpec', before, now);
     errors.push(forbiddenField('spec', `${immutableSpec}\n${difference}`));
   }
   return [...errors, ...validateSize(object, old), ...validateImmutableMembers(object, old, ports)];
@@ -315,20 +324,20 @@ export function validateAttributesClassUnchanged(
 }
 
 /** Validates `status` of a claim: its quantities and states of resizing. */
-export function validateClaimStatus(
+export function* validateClaimStatus(
   object: Stored<PersistentVolumeClaim>,
   dialect: Dialect,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const status = object.status ?? {};
   const capacity = status.capacity;
   const noMode = (object.spec?.accessModes ?? []).length === 0;
   return [
     ...(noMode ? [required('Spec.accessModes')] : []),
-    ...sortedKeys(capacity).flatMap((name) =>
+    ...(yield* eachError(sortedKeys(capacity), (name) =>
       validateNotNegativeQuantity(capacity?.[name], keyed('status.capacity', name)),
-    ),
-    ...validateStates(status.allocatedResourceStatuses, dialect),
-    ...validateAllocated(status.allocatedResources, dialect),
+    )),
+    ...(yield* validateStates(status.allocatedResourceStatuses, dialect)),
+    ...(yield* validateAllocated(status.allocatedResources, dialect)),
   ];
 }
 
@@ -340,10 +349,13 @@ const resizeStates = [
   'NodeResizePending',
 ];
 
-function validateStates(states: JsonObject | undefined, dialect: Dialect): FieldError[] {
+function validateStates(
+  states: JsonObject | undefined,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   // kube-apiserver's error contains this name, and the resource instead of the state.
   const field = 'status.allocatedResourceStatus';
-  return sortedKeys(states).flatMap((name) => [
+  return eachError(sortedKeys(states), (name) => [
     ...validateClaimResource(name, field, dialect),
     ...(resizeStates.includes(String(states?.[name])) ? [] : [unknownState(field, name)]),
   ]);
@@ -362,9 +374,12 @@ function unknownState(field: string, name: string): FieldError {
   return { type: 'FieldValueNotSupported', field, message };
 }
 
-function validateAllocated(allocated: JsonObject | undefined, dialect: Dialect): FieldError[] {
+function validateAllocated(
+  allocated: JsonObject | undefined,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   const path = 'status.allocatedResources';
-  return sortedKeys(allocated).flatMap((name) => {
+  return eachError(sortedKeys(allocated), (name) => {
     const unknown = validateClaimResource(name, path, dialect);
     if (unknown.length > 0) return unknown;
     const field = keyed(path, name);

@@ -14,7 +14,6 @@ import {
   notSupported,
   required,
   ruleErrors,
-  runInOnePiece,
 } from '@wheelhouse/machinery';
 import { at, sizeAt, textAt } from '../../cells.ts';
 import { defaultFeatures } from '../../features/features.ts';
@@ -27,9 +26,9 @@ import type {
 import { isSet, requireTexts, validateDriverName, validateNoBacksteps } from '../../pod/fields.ts';
 import { goDifference, goQuantity } from '../../pod/go-text.ts';
 import { newPodRules } from '../../pod/rules.ts';
-import { validateNodeSelector } from '../../pod/validation/affinity.ts';
+import { nodeSelectorErrorSteps } from '../../pod/validation/affinity.ts';
 import { persistentIscsi, sourceRule } from '../../pod/validation/volume-sources.ts';
-import { immutable, keyed, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
+import { eachError, immutable, keyed, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { type ClaimPorts, validateAttributesClassUnchanged } from './claim-rules.ts';
@@ -41,27 +40,32 @@ import {
 } from './volumes.ts';
 
 /** Validates a PersistentVolume except its metadata. */
-export const validateVolume = (
+export function* validateVolume(
   object: Stored<PersistentVolume>,
   dialect: Dialect,
-): FieldError[] => [...validateMembers(object, dialect), ...validateMountOptions(object, dialect)];
+): Generator<void, FieldError[]> {
+  return [...(yield* validateMembers(object, dialect)), ...validateMountOptions(object, dialect)];
+}
 
-function validateMembers(object: Stored<PersistentVolume>, dialect: Dialect): FieldError[] {
+function* validateMembers(
+  object: Stored<PersistentVolume>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   const spec = object.spec ?? {};
   const volume = object.metadata.name ?? '';
   return [
     ...((spec.accessModes ?? []).length === 0 ? [required('spec.accessModes')] : []),
     ...validateAccessModes(spec, 'spec.accessModes'),
-    ...validateCapacity(spec),
+    ...(yield* validateCapacity(spec)),
     ...validateReclaimPolicy(spec),
-    ...validateNodeAffinity(spec),
+    ...(yield* validateNodeAffinity(spec)),
     ...validateVolumeSource(spec, 'spec', { volume, dialect }),
     ...validateRest(spec),
     ...validateAttributesClass(spec),
   ];
 }
 
-function validateCapacity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
+function* validateCapacity(spec: Stored<PersistentVolumeSpec>): Generator<void, FieldError[]> {
   const capacity = spec.capacity;
   const names = sortedKeys(capacity);
   const errors: FieldError[] = [];
@@ -72,13 +76,15 @@ function validateCapacity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
       message: `Unsupported value: ${goResources(capacity)}: supported values: "storage"`,
     });
   }
-  for (const name of names) {
+  const ofValues = yield* eachError(names, (name) => {
     const field = keyed('spec.capacity', name);
     const value = capacity?.[name];
-    appendAll(errors, validateNotNegativeQuantity(value, field));
-    appendAll(errors, validatePositiveQuantity(value, field));
-  }
-  return errors;
+    return [
+      ...validateNotNegativeQuantity(value, field),
+      ...validatePositiveQuantity(value, field),
+    ];
+  });
+  return [...errors, ...ofValues];
 }
 
 /** A resource list as Go prints it. */
@@ -96,13 +102,13 @@ function validateReclaimPolicy(spec: Stored<PersistentVolumeSpec>): FieldError[]
   return [notSupported('spec.persistentVolumeReclaimPolicy', policy, policies)];
 }
 
-function validateNodeAffinity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
+function* validateNodeAffinity(spec: Stored<PersistentVolumeSpec>): Generator<void, FieldError[]> {
   const affinity = spec.nodeAffinity;
   if (affinity === undefined) return [];
   const selector = affinity.required;
   const field = 'spec.nodeAffinity.required';
   if (selector === undefined) return [required(field, 'must specify required node constraints')];
-  return validateNodeSelector(selector, field);
+  return yield* nodeSelectorErrorSteps(selector, field);
 }
 
 interface SourceContext {
@@ -334,25 +340,24 @@ export function validateInlineVolume(
 }
 
 /** Validates a changed volume: first the whole volume, then the changes. */
-export function validateVolumeUpdate(
+export function* validateVolumeUpdate(
   object: Stored<PersistentVolume>,
   old: Stored<PersistentVolume>,
   { dialect, features }: ClaimPorts,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const spec = object.spec ?? {};
   const before = old.spec ?? {};
   // kube-apiserver reports errors in members twice, but those in mount options once.
-  const memberErrors = validateMembers(object, dialect);
+  const memberErrors = yield* validateMembers(object, dialect);
   const errors = [...memberErrors, ...validateMountOptions(object, dialect), ...memberErrors];
   const [source, oldSource] = [sourceOf(withoutNewSecret(spec, before)), sourceOf(before)];
   if (!sameOrEmpty(source, oldSource)) {
-    const difference = runInOnePiece(
-      goDifference('core.PersistentVolumeSource', oldSource, source),
-    );
+    const difference = yield* goDifference('core.PersistentVolumeSource', oldSource, source);
     const detail = `spec.persistentvolumesource is immutable after creation\n${difference}`;
     errors.push(forbiddenField('spec.persistentvolumesource', detail));
   }
   appendAll(errors, immutable('volumeMode', spec.volumeMode, before.volumeMode));
+  yield;
   const affinity = before.nodeAffinity;
   if (affinity !== undefined && !isSameAffinity(spec.nodeAffinity, affinity, dialect)) {
     errors.push(changedAffinity(spec));

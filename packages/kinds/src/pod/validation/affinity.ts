@@ -91,7 +91,8 @@ export function validateNodeSelector(selector: Stored<NodeSelector>, path: strin
   return runInOnePiece(nodeSelectorErrorSteps(selector, path));
 }
 
-function* nodeSelectorErrorSteps(
+/** Does the work of `validateNodeSelector` in steps (TRUST-2). */
+export function* nodeSelectorErrorSteps(
   selector: Stored<NodeSelector>,
   path: string,
 ): Generator<void, FieldError[]> {
