@@ -1,10 +1,12 @@
 import {
+  asPrefix,
   dns1035Label,
   dnsLabel,
   dnsSubdomain,
   itemAt,
   labelValue,
   type NameRule,
+  parseGoRequestUrl,
   parseQuantity,
   qualifiedName,
 } from '@wheelhouse/machinery';
@@ -262,12 +264,6 @@ export const semver: Library = [
 const formatType = 'kubernetes.NamedFormat';
 const noErrors = new Optional();
 
-/** Prefixes of names may end in a dash. */
-const prefix =
-  (rule: NameRule): NameRule =>
-  (value) =>
-    rule(value.endsWith('-') && value.length > 1 ? `${value.slice(0, -1)}a` : value);
-
 const must =
   (isRight: (text: string) => boolean, message: string): NameRule =>
   (value) =>
@@ -275,28 +271,31 @@ const must =
 
 const hexes = '[0-9a-fA-F]';
 const uuid = new RegExp(`^${hexes}{8}-?${hexes}{4}-?${hexes}{4}-?${hexes}{4}-?${hexes}{12}$`);
-const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 function isDate(text: string): boolean {
   return /^\d{4}-\d\d-\d\d$/.test(text) && parseTimestamp(`${text}T00:00:00Z`) !== undefined;
 }
 
-function isUri(text: string): boolean {
-  return formatCheck('uri')?.(text) ?? true;
+/** Go's error for a text that is no absolute URI or path. */
+function uriErrors(text: string): readonly string[] {
+  const url = parseGoRequestUrl(text);
+  return typeof url === 'string' ? [url] : [];
 }
+
+const isByte = formatCheck('byte') ?? (() => true);
 
 const formats: Readonly<Record<string, NameRule>> = {
   dns1123Label: dnsLabel,
   dns1123Subdomain: dnsSubdomain,
   dns1035Label,
-  dns1123LabelPrefix: prefix(dnsLabel),
-  dns1123SubdomainPrefix: prefix(dnsSubdomain),
-  dns1035LabelPrefix: prefix(dns1035Label),
+  dns1123LabelPrefix: asPrefix(dnsLabel),
+  dns1123SubdomainPrefix: asPrefix(dnsSubdomain),
+  dns1035LabelPrefix: asPrefix(dns1035Label),
   qualifiedName,
   labelValue,
-  uri: must(isUri, 'invalid URI'),
+  uri: uriErrors,
   uuid: must((text) => uuid.test(text), 'does not match the UUID format'),
-  byte: must((text) => base64.test(text), 'invalid base64'),
+  byte: must(isByte, 'invalid base64'),
   date: must(isDate, 'invalid date'),
   datetime: must((text) => parseTimestamp(text.toUpperCase()) !== undefined, 'invalid datetime'),
 };

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { dedupOwnerReferences } from './object-meta.ts';
+import { dnsSubdomain } from './names.ts';
+import { asPrefix, dedupOwnerReferences } from './object-meta.ts';
 
 const reference = (name: string, uid: string, more: object = {}) => ({
   apiVersion: 'v1',
@@ -24,4 +25,19 @@ test('META-7: only references that are equal in all members are duplicates', () 
   const { kept, duplicateUids } = dedupOwnerReferences(references);
   expect(kept).toEqual(references.slice(0, 4));
   expect(duplicateUids).toEqual(['u', 'u']);
+});
+
+test.each([
+  ['a-', true],
+  ['a.-', true],
+  ['A-', true],
+  ['aB-', true],
+  ['--', true],
+  ['-', false],
+  ['Ab-', false],
+  ['é-', false],
+  ['aé-', false],
+  ['a_b', false],
+])('the prefix %j is valid: %s', (text, isValid) => {
+  expect(asPrefix(dnsSubdomain)(text).length === 0).toBe(isValid);
 });

@@ -186,8 +186,8 @@ function validatePrefix(
 
 /** The rule for a prefix of names: a generated suffix follows it, so it may end with a dash. */
 export function asPrefix(rule: MetaRules['validateName']): MetaRules['validateName'] {
-  return (prefix) =>
-    rule(prefix.length > 1 && prefix.endsWith('-') ? `${prefix.slice(0, -2)}a` : prefix);
+  // As in kube-apiserver, an `a` replaces the dash and the byte before it: `A-` is valid, `é-` is not.
+  return (prefix) => rule(/.-$/s.test(prefix) ? prefix.replace(/[\0-\x7f]?-$/, 'a') : prefix);
 }
 
 function validateNamespace(meta: ObjectMeta, { namespaced, path }: MetaRules): FieldError[] {
