@@ -155,7 +155,7 @@ if (tree === undefined || !existsSync(tree) || kubectl === undefined || !haveMan
       program: 'kubectl, its own suite of commands',
       version: process.env.KUBERNETES_VERSION ?? 'unknown',
       script: 'kubectl-suite.mjs',
-      what: 'With kube-controller-manager: `test/cmd` of the tree of Kubernetes, each group up to its first failure.',
+      what: 'With kube-controller-manager, each group of the suite in the tree of Kubernetes up to its first failure.',
       reference: counts(reference),
       wheelhouse: counts(wheelhouse),
       differences: storedResult(file)?.differences ?? [],
