@@ -169,7 +169,7 @@ const amounts = (count: number, name: string) =>
 const rounded = (count: number, name: string) =>
   Object.fromEntries(repeated(count, (at) => [`${name}/${at}`, at % 2 === 0 ? '1' : '1m']));
 
-test('the defaults of large resource lists are filled in steps', () => {
+test('the defaults of large objects are filled in steps', () => {
   const filled = (kind: string, body: JsonObject) => {
     const [version] = kinds.find((def) => def.kind === kind)?.versions ?? [];
     if (version === undefined) throw new Error(`no kind ${kind}`);
@@ -208,6 +208,12 @@ test('the defaults of large resource lists are filled in steps', () => {
     ],
   });
   expect(pod.steps).toBeGreaterThan(10);
+
+  const service = filled('Service', { spec: { ports: repeated(4_000, (port) => ({ port })) } });
+  expect(service.object['spec']).toMatchObject({
+    ports: repeated(4_000, (port) => ({ port, protocol: 'TCP', targetPort: port })),
+  });
+  expect(service.steps).toBeGreaterThan(8);
 
   const node = filled('Node', { status: { capacity: amounts(4_000, 'a.io') } });
   expect(node.object['status']).toMatchObject({ allocatable: rounded(4_000, 'a.io') });

@@ -185,7 +185,8 @@ export function subresourceErrors(
 
 const selectableTypes = new Set(['string', 'boolean', 'integer']);
 
-const selectableMax = 8;
+/** Maximum number of selectable fields of a version. */
+export const selectableMax = 8;
 
 /**
  * Validates selectable fields, which must refer to distinct scalars of the schema.

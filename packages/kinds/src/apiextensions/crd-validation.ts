@@ -34,6 +34,7 @@ import {
   nameErrors,
   scopeErrors,
   selectableErrors,
+  selectableMax,
   subresourceErrors,
 } from './crd-parts.ts';
 import { type DefaultValidator, validateDefaults } from './default-rules.ts';
@@ -80,7 +81,7 @@ interface Common extends Options {
   /** Whether a version has subresources of its own, so the shared ones apply to none. */
   readonly perVersion: boolean;
   readonly oldSchemas: ReadonlyMap<string, SchemaProps | undefined>;
-  /** Selectable fields of the old versions, in canonical form. */
+  /** Selectable fields of the old versions that have too many, in canonical form. */
   readonly oldSelectable: ReadonlySet<string>;
 }
 
@@ -95,12 +96,16 @@ function commonOf(internal: InternalSpec, options: Options): Common {
     structure: structureOf(internal, options),
     perVersion: internal.versions.some((version) => version.subresources !== undefined),
     oldSchemas,
-    oldSelectable: new Set(before.map((version) => selectionOf(version.selectableFields))),
+    oldSelectable: new Set(
+      before.flatMap(({ selectableFields: fields = [] }) =>
+        fields.length > selectableMax ? [selectionOf(fields)] : [],
+      ),
+    ),
   };
 }
 
-const selectionOf = (fields: CrdVersion['selectableFields']): string =>
-  canonicalJson((fields ?? []).map((field) => ({ ...field })));
+const selectionOf = (fields: readonly { jsonPath: string }[]): string =>
+  canonicalJson(fields.map((field) => ({ ...field })));
 
 /** Validates a new definition except its ObjectMeta (CRD-1). Each step checks one schema. */
 export function validateCrd(crd: Crd, rules: CrdRules): Generator<void, FieldError[]> {

@@ -1,6 +1,6 @@
 import { type Dialect, dns1035Label, type JsonObject } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Service } from '../gen/types/core/v1.ts';
 import type { ColumnDef, ResourceDef, Strategy } from '../resource-def.ts';
@@ -57,7 +57,13 @@ export function service(dialect: Dialect, options: ServiceOptions): ResourceDef 
     scope: 'Namespaced',
     shortNames: ['svc'],
     categories: ['all'],
-    versions: [{ version: 'v1', defaults: (object) => fillDefaults(object, features), columns }],
+    versions: [
+      {
+        version: 'v1',
+        ...steppedDefaults<Stored<Service>>((object) => fillSteps(object, features)),
+        columns,
+      },
+    ],
     storage: {
       prefix: '/registry/services/specs/',
       fieldsOf: (object) => ({
@@ -106,7 +112,11 @@ export function service(dialect: Dialect, options: ServiceOptions): ResourceDef 
   });
 }
 
-function fillDefaults(object: Stored<Service>, features: Features): void {
+/** Number of ports whose defaults one step fills. */
+const portsPerStep = 500;
+
+/** Fills the defaults in steps, because a Service may have many ports (TRUST-2). */
+function* fillSteps(object: Stored<Service>, features: Features): Generator<void, void> {
   const { spec } = asService(object);
   const members: JsonObject = spec;
   fill(members, { sessionAffinity: 'None', type: 'ClusterIP' });
@@ -115,7 +125,8 @@ function fillDefaults(object: Stored<Service>, features: Features): void {
     const config = ensure(ensure(members, 'sessionAffinityConfig'), 'clientIP');
     fill(config, { timeoutSeconds: 10800 });
   }
-  for (const port of spec.ports ?? []) {
+  for (const [index, port] of (spec.ports ?? []).entries()) {
+    if (index % portsPerStep === portsPerStep - 1) yield;
     fill(port, { protocol: 'TCP' });
     const { targetPort = 0 } = port;
     if (targetPort === 0 || targetPort === '') port.targetPort = port.port ?? 0;
