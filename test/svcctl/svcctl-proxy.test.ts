@@ -172,6 +172,7 @@ describe('CLIENT-1: svcctl proxy', () => {
       ['/my/inner', 'inner/'],
       ['/my/inner/index.html', './'],
       ['/my/page.html/', '../page.html'],
+      ['//custom//version?a=b%2Fc', '/custom/version?a=b%2Fc'],
     ] as const) {
       const redirect = await send(proxy + path);
       expect(redirect).toMatchObject({ status: 301, headers: { location } });

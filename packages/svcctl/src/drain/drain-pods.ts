@@ -5,7 +5,7 @@ import { dryRunOf, dryRunSuffix } from '../apply/writes.ts';
 import { isNotFound } from '../deletion.ts';
 import { CliError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
-import { listObjects, type Target, targetOf, targetPath } from '../selection.ts';
+import { listObjects, pageLimit, type Target, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
 const retryMs = 5_000;
@@ -215,6 +215,7 @@ export async function podsToDrain(session: Session, node: string): Promise<PodsT
   const pods = await listObjects(session.client, target, {
     labelSelector: session.flags.text('pod-selector'),
     fieldSelector: `spec.nodeName=${node}`,
+    limit: pageLimit(session),
   });
   const mirror = (await session.dialect()).label('config.mirror');
   const selected: JsonObject[] = [];

@@ -34,8 +34,8 @@ export function createStaticFiles(folder: string): StaticFiles {
     if (base === 'index.html') return redirect(response, './');
     const hasSlash = name === '' || name.endsWith('/');
     const isFolder = statSync(file).isDirectory();
-    if (isFolder && !hasSlash) return redirect(response, `${base}/`);
-    if (!isFolder && hasSlash) return redirect(response, `../${base}`);
+    if (isFolder && !hasSlash) return redirect(response, `${fileUrl(base)}/`);
+    if (!isFolder && hasSlash) return redirect(response, `../${fileUrl(base)}`);
     const index = isFolder ? resolveInside(folder, path.join(name, 'index.html')) : undefined;
     if (isFolder && index === undefined) return sendPage(response, linksPage(file));
     sendFile(response, index ?? file);
@@ -54,10 +54,14 @@ function resolveInside(folder: string, name: string): string | undefined {
   }
 }
 
-function redirect(response: ServerResponse, name: string): void {
-  response.writeHead(301, { location: encodeURI(name).replace(/[?#]/g, percentEncoded) });
+/** @param location an escaped URL */
+function redirect(response: ServerResponse, location: string): void {
+  response.writeHead(301, { location });
   response.end();
 }
+
+/** Escapes the name of a file as a relative URL. */
+const fileUrl = (name: string): string => encodeURI(name).replace(/[?#']/g, percentEncoded);
 
 /** The escape of one ASCII character in a URL. */
 const percentEncoded = (mark: string): string =>
@@ -90,8 +94,7 @@ function linksPage(folder: string): string {
     .map((name) => {
       // The prefix keeps a colon in the name from being read as a URL scheme.
       const target = name.includes(':') ? `./${name}` : name;
-      const url = encodeURI(target).replace(/[?#']/g, percentEncoded);
-      return `<a href="${url}">${name.replace(/[&<>"']/g, (mark) => htmlEscapes[mark] ?? mark)}</a>\n`;
+      return `<a href="${fileUrl(target)}">${name.replace(/[&<>"']/g, (mark) => htmlEscapes[mark] ?? mark)}</a>\n`;
     });
   return (
     '<!doctype html>\n<meta name="viewport" content="width=device-width">\n' +
@@ -179,6 +182,7 @@ async function serve(
   const target = parseTarget(request);
   if (target === undefined) return sendError(response, 400, 'Bad Request');
   const { path, query } = target;
+  if (path.includes('//')) return redirect(response, path.replace(/\/{2,}/g, '/') + query);
   if (options.files !== undefined && path.startsWith(options.staticPrefix)) {
     const file = decodePath(path.slice(options.staticPrefix.length));
     return options.files(file ?? '', response);
