@@ -57,6 +57,13 @@ export const allFlag: FlagSpec = {
   help: 'All objects of the types',
 };
 
+/** The conflicts of `--all` with selectors, as messages for `throwFirst`. */
+export const allConflicts = ({ flags }: Session): readonly (string | false)[] =>
+  ['selector', 'field-selector'].map(
+    (name) =>
+      flags.boolean('all') && flags.has(name) && `cannot set --all and --${name} at the same time`,
+  );
+
 /** The flag for the page size of lists. */
 export const chunkSizeFlag: FlagSpec = {
   name: 'chunk-size',

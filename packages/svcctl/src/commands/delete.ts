@@ -5,6 +5,7 @@ import { ContextError, describeError } from '../errors.ts';
 import { CliError, throwFirst } from '../io.ts';
 import { resourceLabel, textAt } from '../objects.ts';
 import {
+  allConflicts,
   allFlag,
   checkSelected,
   expandTargets,
@@ -114,12 +115,7 @@ function checkFlags(session: Session): void {
     output !== '' &&
       output !== 'name' &&
       `unexpected -o output mode: ${output}. We only support '-o name'`,
-    flags.boolean('all') &&
-      flags.has('selector') &&
-      'cannot set --all and --selector at the same time',
-    flags.boolean('all') &&
-      flags.has('field-selector') &&
-      'cannot set --all and --field-selector at the same time',
+    ...allConflicts(session),
     flags.boolean('force') &&
       graceSeconds(session) > 0 &&
       '--force and --grace-period greater than 0 cannot be specified together',

@@ -17,6 +17,7 @@ import { hasManifests, loadManifests } from '../manifests.ts';
 import { objectAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
+  allConflicts,
   allFlag,
   checkSelected,
   fetchTarget,
@@ -150,12 +151,7 @@ function checkFlags(
     listing &&
       flags.text('output') !== undefined &&
       '--list and --output may not be specified together',
-    flags.boolean('all') &&
-      flags.has('selector') &&
-      'cannot set --all and --selector at the same time',
-    flags.boolean('all') &&
-      flags.has('field-selector') &&
-      'cannot set --all and --field-selector at the same time',
+    ...allConflicts(session),
     resources.length === 0 &&
       !hasManifests(session) &&
       'one or more resources must be specified as <resource> <name> or <resource>/<name>',
