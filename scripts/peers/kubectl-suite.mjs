@@ -93,7 +93,7 @@ function prepare(server) {
   return { folder, env };
 }
 
-/** The outcome of each group in the suite's output: \`passed\`, or the first failure's lines. */
+/** The outcome of each group in the suite's output: `passed`, or the first failure's lines. */
 function outcomesIn(output) {
   const outcomes = {};
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the suite colors its output.
