@@ -19,6 +19,7 @@ export const constant =
  */
 export class Constants {
   readonly #values = new WeakMap<Expr, Value>();
+  readonly #items = new WeakMap<List, ConstantItems | 'not primitive'>();
 
   /** The value of a literal, or of a node that was folded before; undefined for other nodes. */
   valueOf(expr: Expr): Value | undefined {
@@ -73,7 +74,10 @@ export class Constants {
   searched({ name, args: [, list] }: CallExpr): ConstantItems | undefined {
     if (name !== '@in' || list?.kind !== 'list') return undefined;
     const value = this.valueOf(list);
-    return value instanceof List ? itemsOf(value) : undefined;
+    if (!(value instanceof List)) return undefined;
+    const items = this.#items.get(value) ?? itemsOf(value) ?? 'not primitive';
+    this.#items.set(value, items);
+    return items === 'not primitive' ? undefined : items;
   }
 }
 
