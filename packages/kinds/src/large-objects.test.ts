@@ -292,6 +292,9 @@ test('TRUST-2: the tolerations of a Pod and of a template are validated in steps
 
 const wrong = (count: number) => repeated(count, (at) => ({ key: `-${at}`, operator: 'a' }));
 const names = repeated(500, (at) => `-${at}`);
+const selectorOf = (values: string[]) => ({
+  matchExpressions: [{ key: 'a', operator: 'In', values }],
+});
 const placements: Readonly<Record<string, JsonObject>> = {
   'preferred node affinity': {
     affinity: {
@@ -309,6 +312,30 @@ const placements: Readonly<Record<string, JsonObject>> = {
         requiredDuringSchedulingIgnoredDuringExecution: {
           nodeSelectorTerms: [{ matchExpressions: wrong(250), matchFields: wrong(250) }],
         },
+      },
+    },
+  },
+  'values of a node field': {
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [
+            { matchFields: [{ key: 'metadata.name', operator: 'In', values: names }] },
+          ],
+        },
+      },
+    },
+  },
+  'selectors of spread constraints': {
+    topologySpreadConstraints: repeated(10, () => ({ labelSelector: selectorOf(names) })),
+  },
+  'selectors of pod affinity': {
+    affinity: {
+      podAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: repeated(10, () => ({
+          topologyKey: 'z',
+          labelSelector: selectorOf(names),
+        })),
       },
     },
   },

@@ -19,7 +19,7 @@ import type { DaemonSet, DaemonSetSpec, RollingUpdateDaemonSet } from '../gen/ty
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
 import { notSupportedGo, validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
-import type { PodRules } from '../pod/rules.ts';
+import { newPodRules, type PodRules } from '../pod/rules.ts';
 import {
   selectsAll,
   templateOf,
@@ -90,14 +90,11 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
         subresource === 'status'
           ? setTemplateGeneration(object, templateGeneration(old))
           : countTemplateChange(object, old),
-      validateCreate: (_, object) =>
-        validate(object, templateRules({ dialect, features }, undefined)),
+      validateCreate: (_, object) => validate(object, newPodRules({ dialect, features })),
       *validateUpdate(context, object, old) {
         if (context.subresource === 'status') return validateStatus(object, old);
-        const errors = yield* validate(
-          object,
-          templateRules({ dialect, features }, templateOf(old)),
-        );
+        const rules = yield* templateRules({ dialect, features }, templateOf(old));
+        const errors = yield* validate(object, rules);
         // kube-apiserver validates the whole object both on its own and as part of the change.
         return [...errors, ...errors, ...validateSelectorUnchanged(object, old)];
       },

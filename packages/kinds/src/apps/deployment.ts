@@ -16,7 +16,7 @@ import type { Deployment, DeploymentSpec, RollingUpdateDeployment } from '../gen
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
 import { notSupportedGo, validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
-import type { PodRules } from '../pod/rules.ts';
+import { newPodRules, type PodRules } from '../pod/rules.ts';
 import {
   templateOf,
   templateRules,
@@ -81,11 +81,10 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForUpdate: prepareUpdate,
-      validateCreate: (_, object) =>
-        validate(object, templateRules({ dialect, features }, undefined)),
+      validateCreate: (_, object) => validate(object, newPodRules({ dialect, features })),
       *validateUpdate(context, object, old) {
         if (context.subresource === 'status') return validateStatus(object, old);
-        const rules = templateRules({ dialect, features }, templateOf(old));
+        const rules = yield* templateRules({ dialect, features }, templateOf(old));
         return [...(yield* validate(object, rules)), ...validateSelectorUnchanged(object, old)];
       },
       warnings: (object, old) => [

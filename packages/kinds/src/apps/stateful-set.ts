@@ -20,7 +20,7 @@ import type {
 import { fillPodSpec, fillResources, removingOldInitContainers } from '../pod/defaults.ts';
 import { validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
-import type { PodRules } from '../pod/rules.ts';
+import { newPodRules, type PodRules } from '../pod/rules.ts';
 import {
   isValidSelector,
   selectsAll,
@@ -71,12 +71,12 @@ export function statefulSet(dialect: Dialect, features: Features = defaultFeatur
     strategy: {
       validateName: dnsLabel,
       hasStatus: true,
-      validateCreate: (_, object) =>
-        validate(object, templateRules({ dialect, features }, undefined)),
-      validateUpdate: (context, object, old) =>
-        context.subresource === 'status'
-          ? validateStatus(object, old)
-          : validateChange(object, old, templateRules({ dialect, features }, templateOf(old))),
+      validateCreate: (_, object) => validate(object, newPodRules({ dialect, features })),
+      *validateUpdate(context, object, old) {
+        if (context.subresource === 'status') return validateStatus(object, old);
+        const rules = yield* templateRules({ dialect, features }, templateOf(old));
+        return yield* validateChange(object, old, rules);
+      },
       warnings: (object, old) => warnings(object, old, dialect),
     },
     subresources: [scaleSubresource, statusSubresource],

@@ -13,7 +13,7 @@ import type { Features } from '../features/features.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import { negative, validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString } from '../pod/go-text.ts';
-import type { PodRules } from '../pod/rules.ts';
+import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ColumnDef, Strategy } from '../resource-def.ts';
@@ -56,14 +56,11 @@ export function replicaStrategy(
     validateName: dnsSubdomain,
     extraMetadataChecks: { '': ['whole', 'change'] },
     hasStatus: true,
-    validateCreate: (_, object) =>
-      own.validate(object, templateRules({ dialect, features }, undefined)),
+    validateCreate: (_, object) => own.validate(object, newPodRules({ dialect, features })),
     *validateUpdate(context, object, old) {
       if (context.subresource === 'status') return validateCounts(object, counts, parts);
-      const errors = yield* own.validate(
-        object,
-        templateRules({ dialect, features }, templateOf(old)),
-      );
+      const rules = yield* templateRules({ dialect, features }, templateOf(old));
+      const errors = yield* own.validate(object, rules);
       // kube-apiserver validates the whole object both on its own and as part of the change.
       return [...errors, ...errors, ...own.changed(object, old)];
     },

@@ -15,7 +15,7 @@ import type { CronJob, CronJobSpec, JobSpec } from '../gen/types/batch/v1.ts';
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
 import { validateChoiceIn, validateNonNegative } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
-import type { PodRules } from '../pod/rules.ts';
+import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
@@ -85,17 +85,15 @@ export function cronJob(dialect: Dialect, features: Features = defaultFeatures):
       validateName: dnsSubdomain,
       hasStatus: true,
       *validateCreate(_, object) {
-        const rules = templateRules({ dialect, features }, undefined);
+        const rules = newPodRules({ dialect, features });
         return [...(yield* validate(object, undefined, rules)), ...validateName(object)];
       },
-      validateUpdate: (context, object, old) =>
-        context.subresource === 'status'
-          ? []
-          : validate(
-              object,
-              old,
-              templateRules({ dialect, features }, objectAt(old, ...templatePath)),
-            ),
+      *validateUpdate(context, object, old) {
+        if (context.subresource === 'status') return [];
+        const oldTemplate = objectAt(old, ...templatePath);
+        const rules = yield* templateRules({ dialect, features }, oldTemplate);
+        return yield* validate(object, old, rules);
+      },
       warnings: (object, old) => warnings(object, old, dialect),
     },
     subresources: [statusSubresource],

@@ -12,6 +12,7 @@ import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Job } from '../gen/types/batch/v1.ts';
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { newPodRules } from '../pod/rules.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
@@ -67,11 +68,14 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
         separateLabels(object, templateLabels(object));
       },
       validateCreate: (_, object) =>
-        validateJob(object, undefined, templateRules({ dialect, features }, undefined)),
-      validateUpdate: (context, object, old) =>
-        context.subresource === 'status'
-          ? validateJobStatus(object, old, features)
-          : validateJobUpdate(object, old, templateRules({ dialect, features }, templateOf(old))),
+        validateJob(object, undefined, newPodRules({ dialect, features })),
+      *validateUpdate(context, object, old) {
+        if (context.subresource === 'status') {
+          return validateJobStatus(object, old, features);
+        }
+        const rules = yield* templateRules({ dialect, features }, templateOf(old));
+        return yield* validateJobUpdate(object, old, rules);
+      },
       warnings: (object, old) => jobWarnings(object, old, dialect),
     },
     subresources: [statusSubresource],

@@ -5,7 +5,7 @@ import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { PodTemplate } from '../gen/types/core/v1.ts';
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
-import type { PodRules } from '../pod/rules.ts';
+import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateRules, validatePodTemplate } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
@@ -41,10 +41,11 @@ export function podTemplate(dialect: Dialect, features: Features = defaultFeatur
     generation: true,
     strategy: {
       validateName: dnsSubdomain,
-      validateCreate: (_, object) =>
-        validate(object, templateRules({ dialect, features }, undefined)),
-      validateUpdate: (_, object, old) =>
-        validate(object, templateRules({ dialect, features }, old.template)),
+      validateCreate: (_, object) => validate(object, newPodRules({ dialect, features })),
+      *validateUpdate(_, object, old) {
+        const rules = yield* templateRules({ dialect, features }, old.template);
+        return yield* validate(object, rules);
+      },
       warnings: (object, old) => templateWarnings(object, old, { path: ['template'], dialect }),
       deleteAnswers: 'object',
     },

@@ -24,7 +24,7 @@ export function* validateResize(
   ports: PodPorts,
 ): Generator<void, FieldError[]> {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
-  const errors = yield* validatePod(object, changeRules(object, old, ports));
+  const errors = yield* validatePod(object, yield* changeRules(object, old, ports));
   const problem = resizeProblem(object, old, ports);
   // kube-apiserver reports a path without a name.
   if (problem !== undefined) return [forbiddenField('[]', problem)];

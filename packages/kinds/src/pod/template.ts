@@ -16,21 +16,24 @@ import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { allowancesOf } from './allowances.ts';
+import { allowanceSteps } from './allowances.ts';
 import { annotationsOf, labelErrorSteps, validateAnnotations } from './fields.ts';
 import { goSelector, goStringMap } from './go-text.ts';
-import { newlyAllowed, type PodPorts, type PodRules } from './rules.ts';
+import { newPodRules, type PodPorts, type PodRules } from './rules.ts';
 import { validatePodAnnotations, validateProfileAgreement } from './validation/annotations.ts';
 import { validatePodSpec } from './validation/validate.ts';
 
-/** Returns the rules of a template, without those that `old`, which it replaces, breaks too. */
-export function templateRules(
-  { dialect, features }: PodPorts,
+/**
+ * Returns the rules of a template, without those that `old`, which it replaces, breaks too, in
+ * steps (TRUST-2).
+ */
+export function* templateRules(
+  ports: PodPorts,
   old: Stored<PodTemplateSpec> | undefined,
-): PodRules {
-  const ports = { dialect, features };
-  const allow = old === undefined ? newlyAllowed(features) : allowancesOf(old, ports);
-  return { ...ports, allow };
+): Generator<void, PodRules> {
+  return old === undefined
+    ? newPodRules(ports)
+    : { ...ports, allow: yield* allowanceSteps(old, ports) };
 }
 
 /** The pod template of a controller. */

@@ -17,7 +17,7 @@ import type { NodeSelectorTerm, Pod, PodSpec, Toleration } from '../gen/types/co
 import { anywhere, type MemberPlace, same } from '../rules/checks.ts';
 import { ensure, objectsAt, wholeNumber } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { allowancesOf } from './allowances.ts';
+import { allowanceSteps } from './allowances.ts';
 import { annotationsOf } from './fields.ts';
 import { goDifference, goNodeSelectorTerm, goStringMap, goStructs } from './go-text.ts';
 import type { PodPorts, PodRules } from './rules.ts';
@@ -61,12 +61,14 @@ function validateTokenAccounts(spec: Stored<PodSpec>): FieldError[] {
   );
 }
 
-/** Returns the rules of a Pod that replaces `old`. */
-export const changeRules = (object: Stored<Pod>, old: Stored<Pod>, ports: PodPorts): PodRules => ({
-  ...ports,
-  pod: object,
-  allow: allowancesOf(old, ports),
-});
+/** Returns the rules of a Pod that replaces `old`, in steps. */
+export function* changeRules(
+  object: Stored<Pod>,
+  old: Stored<Pod>,
+  ports: PodPorts,
+): Generator<void, PodRules> {
+  return { ...ports, pod: object, allow: yield* allowanceSteps(old, ports) };
+}
 
 /**
  * Validates an update of a Pod in steps. Only images, the deadline, added tolerations, and removed
@@ -78,7 +80,7 @@ export function* validatePodUpdate(
   ports: PodPorts,
 ): Generator<void, FieldError[]> {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
-  const rules = changeRules(object, old, ports);
+  const rules = yield* changeRules(object, old, ports);
   yield;
   const ownErrors = yield* validatePod(object, rules);
   const errors = [...ownErrors, ...validateAnnotationUpdate(object, old, rules)];
@@ -337,7 +339,7 @@ export function* validateAddedContainers(
     // kube-apiserver reports a path without a name.
     return [forbiddenField('[]', 'static pods do not support ephemeral containers')];
   }
-  const rules = changeRules(object, old, ports);
+  const rules = yield* changeRules(object, old, ports);
   const errors = [
     ...(yield* validatePod(object, rules)),
     ...validateAnnotationUpdate(object, old, rules),

@@ -246,6 +246,29 @@ const itemsPerStep = 100;
 /** Number of items that one step validates if each contains an expression to compile. */
 export const expressionsPerStep = 1;
 
+/** Number of items that one step validates if each may contain a selector of 1,000 values. */
+export const selectorsPerStep = 1;
+
+/**
+ * Whether an item of a list has a property, in steps (TRUST-2).
+ * @param has may itself take steps
+ * @param options.perStep items that one step looks at
+ */
+export function* someSteps<Item>(
+  list: Iterable<Item>,
+  has: (item: Item) => boolean | Generator<void, boolean>,
+  { perStep = itemsPerStep } = {},
+): Generator<void, boolean> {
+  let count = 0;
+  for (const item of list) {
+    count += 1;
+    if (count % perStep === 0) yield;
+    const found = has(item);
+    if (typeof found === 'boolean' ? found : yield* found) return true;
+  }
+  return false;
+}
+
 /**
  * The errors of each item of a list, in steps (TRUST-2).
  * @param errorsOf may itself take steps

@@ -24,7 +24,7 @@ import type {
   PodSpec,
 } from '../../gen/types/core/v1.ts';
 import type { LabelSelector as LabelSelectorType } from '../../gen/types/meta/v1.ts';
-import { eachError, sortedKeys } from '../../rules/checks.ts';
+import { eachError, selectorsPerStep, someSteps, sortedKeys } from '../../rules/checks.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { intAt, textsAt } from '../fields.ts';
@@ -35,16 +35,7 @@ export const requiredTerms = 'requiredDuringSchedulingIgnoredDuringExecution';
 /** The member with the terms that count for the choice among nodes. */
 export const preferredTerms = 'preferredDuringSchedulingIgnoredDuringExecution';
 
-/** Validates node affinity, pod affinity, and pod anti-affinity. */
-export function validateAffinity(
-  spec: Stored<PodSpec>,
-  path: string,
-  rules: PodRules,
-): FieldError[] {
-  return runInOnePiece(affinityErrorSteps(spec, path, rules));
-}
-
-/** Does the work of `validateAffinity` in steps (TRUST-2). */
+/** Validates node affinity, pod affinity, and pod anti-affinity, in steps (TRUST-2). */
 export function* affinityErrorSteps(
   spec: Stored<PodSpec>,
   path: string,
@@ -151,10 +142,10 @@ function validateNodeExpression(
 }
 
 /** The name is the only field of a node that can be selected. */
-function validateNodeField(
+function* validateNodeField(
   requirement: Stored<NodeSelectorRequirement>,
   path: string,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const operator = requirement.operator ?? '';
   const values = requirement.values ?? [];
   const key = requirement.key ?? '';
@@ -169,7 +160,7 @@ function validateNodeField(
   if (key !== 'metadata.name') {
     return [...errors, invalid(`${path}.key`, key, 'not a valid field selector key')];
   }
-  const wrong = values.flatMap((value, index) =>
+  const wrong = yield* eachError(values, (value, index) =>
     ruleErrors(`${path}.values[${index}]`, value, dnsSubdomain),
   );
   return [...errors, ...wrong];
@@ -182,17 +173,23 @@ function* validatePodAffinity(
 ): Generator<void, FieldError[]> {
   if (affinity === undefined) return [];
   return [
-    ...(yield* eachError(objectsAt(affinity, requiredTerms), (term, index) =>
-      validatePodTerm(term, `${path}.${requiredTerms}[${index}]`, rules),
+    ...(yield* eachError(
+      objectsAt(affinity, requiredTerms),
+      (term, index) => validatePodTerm(term, `${path}.${requiredTerms}[${index}]`, rules),
+      selectorsPerStep,
     )),
-    ...(yield* eachError(objectsAt(affinity, preferredTerms), function* (weighted, index) {
-      const field = `${path}.${preferredTerms}[${index}]`;
-      const term = objectAt(weighted, 'podAffinityTerm') ?? {};
-      return [
-        ...validateWeight(weighted, field),
-        ...(yield* validatePodTerm(term, `${field}.podAffinityTerm`, rules)),
-      ];
-    })),
+    ...(yield* eachError(
+      objectsAt(affinity, preferredTerms),
+      function* (weighted, index) {
+        const field = `${path}.${preferredTerms}[${index}]`;
+        const term = objectAt(weighted, 'podAffinityTerm') ?? {};
+        return [
+          ...validateWeight(weighted, field),
+          ...(yield* validatePodTerm(term, `${field}.podAffinityTerm`, rules)),
+        ];
+      },
+      selectorsPerStep,
+    )),
   ];
 }
 
@@ -204,9 +201,7 @@ function* validatePodTerm(
   const topologyKey = term.topologyKey ?? '';
   const field = `${path}.topologyKey`;
   return [
-    ...(['labelSelector', 'namespaceSelector'] as const).flatMap((name) =>
-      validateSelector(term[name], `${path}.${name}`, rules),
-    ),
+    ...selectorNames.flatMap((name) => validateSelector(term[name], `${path}.${name}`, rules)),
     ...(yield* eachError(term.namespaces ?? [], (name) =>
       ruleErrors(`${path}.namespace`, name, dnsLabel),
     )),
@@ -223,9 +218,31 @@ function validateSelector(
   rules: PodRules,
 ): FieldError[] {
   const errors = validateLabelSelector(selector as LabelSelector | undefined, path);
-  if (!rules.allow.affinityLabelValues) return errors;
-  return errors.filter(({ field }) => !/\.matchExpressions\[\d+\]\.values\[/.test(field));
+  return rules.allow.affinityLabelValues ? errors.filter((error) => !isOfValue(error)) : errors;
 }
+
+const isOfValue = ({ field }: FieldError) => /\.matchExpressions\[\d+\]\.values\[/.test(field);
+
+const selectorNames = ['labelSelector', 'namespaceSelector'] as const;
+
+/** Whether a selector in the pod affinity of a spec has an invalid label value, in steps. */
+export const hasWrongLabelValues = (spec: Stored<PodSpec>): Generator<void, boolean> =>
+  someSteps(
+    podTerms(spec),
+    (term) =>
+      selectorNames.some((name) => validateLabelSelector(objectAt(term, name), '').some(isOfValue)),
+    { perStep: selectorsPerStep },
+  );
+
+/** The terms of pod affinity and anti-affinity. */
+const podTerms = (spec: Stored<PodSpec>): JsonObject[] =>
+  (['podAffinity', 'podAntiAffinity'] as const).flatMap((name) => {
+    const affinity = spec.affinity?.[name];
+    const weighted = objectsAt(affinity, preferredTerms).map(
+      (weightedTerm) => objectAt(weightedTerm, 'podAffinityTerm') ?? {},
+    );
+    return [...weighted, ...objectsAt(affinity, requiredTerms)];
+  });
 
 function* validateLabelKeys(
   term: Stored<PodAffinityTerm>,
@@ -286,21 +303,15 @@ function duplicateKeys(
 
 /** Adds to the selector of each term the requirements that its label keys imply for `labels`. */
 export function mergeLabelKeys(spec: Stored<PodSpec>, labels: JsonObject): void {
-  for (const name of ['podAffinity', 'podAntiAffinity'] as const) {
-    const affinity = spec.affinity?.[name];
-    const weighted = objectsAt(affinity, preferredTerms).map((weightedTerm) =>
-      objectAt(weightedTerm, 'podAffinityTerm'),
-    );
-    for (const term of [...weighted, ...objectsAt(affinity, requiredTerms)]) {
-      const selector = objectAt(term, 'labelSelector');
-      if (term === undefined || selector === undefined) continue;
-      const added = [
-        ...keyExpressions(textsAt(term, 'matchLabelKeys'), 'In', labels),
-        ...keyExpressions(textsAt(term, 'mismatchLabelKeys'), 'NotIn', labels),
-      ];
-      if (added.length === 0) continue;
-      selector['matchExpressions'] = [...objectsAt(selector, 'matchExpressions'), ...added];
-    }
+  for (const term of podTerms(spec)) {
+    const selector = objectAt(term, 'labelSelector');
+    if (selector === undefined) continue;
+    const added = [
+      ...keyExpressions(textsAt(term, 'matchLabelKeys'), 'In', labels),
+      ...keyExpressions(textsAt(term, 'mismatchLabelKeys'), 'NotIn', labels),
+    ];
+    if (added.length === 0) continue;
+    selector['matchExpressions'] = [...objectsAt(selector, 'matchExpressions'), ...added];
   }
 }
 

@@ -25,7 +25,7 @@ import type {
 import { eachError } from '../../rules/checks.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
-import { eachContainer } from '../references.ts';
+import { containersOf } from '../references.ts';
 import type { PodRules } from '../rules.ts';
 
 /** Fields of the pod that a variable may expose. */
@@ -41,19 +41,31 @@ const variableFields = [
   'status.podIPs',
 ];
 
+/** Names that one step of `relaxedNames` checks. */
+const namesPerStep = 500;
+
 /**
  * Returns the names of variables in a spec, and the prefixes of names, that only the relaxed rule
- * allows.
+ * allows, in steps (TRUST-2).
  */
-export function relaxedNames(spec: Stored<PodSpec>): ReadonlySet<string> {
-  const names = eachContainer(spec, '').flatMap(({ container }) => [
-    ...objectsAt(container, 'env').map((variable) => textAt(variable, 'name')),
-    ...objectsAt(container, 'envFrom').map((source) => textAt(source, 'prefix')),
-  ]);
-  const isRelaxed = (name: string) =>
-    strictEnvironmentName(name).length > 0 && environmentName(name).length === 0;
-  return new Set(names.filter(isRelaxed));
+export function* relaxedNames(spec: Stored<PodSpec>): Generator<void, ReadonlySet<string>> {
+  const relaxed = new Set<string>();
+  let count = 0;
+  for (const container of containersOf(spec)) {
+    for (const name of namesOf(container)) {
+      count += 1;
+      if (count % namesPerStep === 0) yield;
+      if (strictEnvironmentName(name).length === 0) continue;
+      if (environmentName(name).length === 0) relaxed.add(name);
+    }
+  }
+  return relaxed;
 }
+
+const namesOf = (container: JsonObject): string[] => [
+  ...objectsAt(container, 'env').map((variable) => textAt(variable, 'name')),
+  ...objectsAt(container, 'envFrom').map((source) => textAt(source, 'prefix')),
+];
 
 /** Validates the `env` of one container in steps. */
 export function validateEnvironment(

@@ -14,7 +14,7 @@ import {
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import type { PodSpec, Toleration, TopologySpreadConstraint } from '../../gen/types/core/v1.ts';
-import { eachError, sortedKeys } from '../../rules/checks.ts';
+import { eachError, selectorsPerStep, sortedKeys } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
 import { notPositive, validateOptionalChoice } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
@@ -77,7 +77,10 @@ export function validateSpread(
 ): Generator<void, FieldError[]> {
   const constraints = spec.topologySpreadConstraints ?? [];
   const lastIndexes = new Map(constraints.map((constraint, index) => [pairOf(constraint), index]));
-  return eachError(constraints, function* (constraint, index) {
+  const errorsOf = function* (
+    constraint: Stored<TopologySpreadConstraint>,
+    index: number,
+  ): Generator<void, FieldError[]> {
     const field = `${path}[${index}]`;
     const action = constraint.whenUnsatisfiable ?? '';
     const topologyKey = constraint.topologyKey ?? '';
@@ -100,7 +103,8 @@ export function validateSpread(
       ...(yield* validateSpreadKeys(constraint, `${field}.matchLabelKeys`)),
       ...(rules.allow.spreadSelectors ? [] : validateSpreadSelector(constraint, field)),
     ];
-  });
+  };
+  return eachError(constraints, errorsOf, selectorsPerStep);
 }
 
 const pairOf = (constraint: Stored<TopologySpreadConstraint>) =>

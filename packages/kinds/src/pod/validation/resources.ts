@@ -12,8 +12,8 @@ import {
   required,
   runInOnePiece,
 } from '@wheelhouse/machinery';
-import type { ResourceRequirements } from '../../gen/types/core/v1.ts';
-import { eachError, keyed, sortedKeys } from '../../rules/checks.ts';
+import type { Container, ResourceRequirements } from '../../gen/types/core/v1.ts';
+import { eachError, keyed, someSteps, sortedKeys } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
 import { negative } from '../fields.ts';
 import { goQuantity } from '../go-text.ts';
@@ -136,6 +136,22 @@ export function* quantitySteps(
     if (!('error' in quantity)) quantities.set(name, quantity);
   }
   return quantities;
+}
+
+/**
+ * Whether a container limits or requests an amount of huge pages that is no multiple of their size,
+ * in steps (TRUST-2).
+ */
+export function* hasPartialPages(container: Stored<Container>): Generator<void, boolean> {
+  const resources = container.resources;
+  if (resources === undefined) return false;
+  return yield* someSteps([resources.limits, resources.requests], (list) =>
+    someSteps(Object.keys(list ?? {}), (name) => {
+      if (!isHugePages(name)) return false;
+      const quantity = parseQuantity(String(list?.[name]));
+      return !('error' in quantity) && !arePagesWhole(name, quantity);
+    }),
+  );
 }
 
 /** Validates the name of a resource at `field`. */

@@ -20,7 +20,7 @@ import type {
   SecurityContext,
   WindowsSecurityContextOptions,
 } from '../../gen/types/core/v1.ts';
-import { eachError } from '../../rules/checks.ts';
+import { eachError, someSteps } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
@@ -345,15 +345,14 @@ export function* validatePodSecurity(
 const sysctlLengthMax = 253;
 const sysctlFormat = '([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?';
 
-/** Validates sysctls, and rejects those of a namespace that the pod shares with its host. */
-export function validateSysctls(
-  spec: Stored<PodSpec>,
-  path: string,
-  rules: PodRules,
-): FieldError[] {
-  return runInOnePiece(sysctlErrorSteps(spec, path, rules));
-}
+/** Whether a spec sets sysctls of a namespace that the pod shares with its host, in steps. */
+export const hasHostSysctls = (spec: Stored<PodSpec>): Generator<void, boolean> =>
+  someSteps(
+    spec.securityContext?.sysctls ?? [],
+    (sysctl) => sharedNamespace(sysctl.name ?? '', spec) !== undefined,
+  );
 
+/** Validates sysctls, and rejects those of a namespace that the pod shares with its host. */
 function sysctlErrorSteps(
   spec: Stored<PodSpec>,
   path: string,

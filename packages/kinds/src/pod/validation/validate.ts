@@ -51,7 +51,7 @@ export function* validatePodSpec(
   path: string,
   podRules: PodRules,
 ): Generator<void, FieldError[]> {
-  const rules = withKeptNames(spec, podRules);
+  const rules = yield* withKeptNames(spec, podRules);
   const grace = `${path}.terminationGracePeriodSeconds`;
   const { errors, volumes } = yield* validateVolumes(spec.volumes ?? [], `${path}.volumes`, rules);
   return [
@@ -80,10 +80,11 @@ export function* validatePodSpec(
 }
 
 /** Allows relaxed names of variables if the spec keeps one of the old object. */
-function withKeptNames(spec: Stored<PodSpec>, rules: PodRules): PodRules {
+function* withKeptNames(spec: Stored<PodSpec>, rules: PodRules): Generator<void, PodRules> {
   const { allow } = rules;
   if (allow.relaxedVariables || allow.relaxedNames.size === 0) return rules;
-  const relaxedVariables = [...relaxedNames(spec)].some((name) => allow.relaxedNames.has(name));
+  const names = yield* relaxedNames(spec);
+  const relaxedVariables = [...names].some((name) => allow.relaxedNames.has(name));
   return { ...rules, allow: { ...allow, relaxedVariables } };
 }
 
