@@ -93,8 +93,8 @@ export async function selectTargets(
   if (first === undefined) {
     throw new CliError(
       'You must provide one or more resources by argument or filename.\n' +
-        "Example resource specifications include:\n  '-f rsrc.yaml'\n  '--filename=rsrc.json'\n" +
-        "  '<resource> <name>'\n  '<resource>'",
+        "Example resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'\n" +
+        "   '<resource> <name>'\n   '<resource>'",
     );
   }
   const isPairs = args.some((arg) => arg.includes('/'));

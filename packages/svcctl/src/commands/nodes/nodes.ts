@@ -127,14 +127,22 @@ async function readNodes(
   args: readonly string[],
   command: string,
 ): Promise<readonly JsonObject[]> {
-  const selects = session.flags.has('selector');
-  if (args.length === 0 && !selects) throw usageError(command, `USAGE: ${command} NODE [flags]`);
-  if (args.length > 0 && selects) {
+  const selector = session.flags.text('selector') ?? '';
+  if (args.length === 0 && !session.flags.has('selector')) {
+    throw usageError(command, `USAGE: ${command} NODE [flags]`);
+  }
+  if (args.length > 0 && selector !== '') {
     throw usageError(command, 'cannot specify both a node name and a --selector option');
   }
-  const words = args.some((arg) => arg.includes('/')) ? args : ['nodes', ...args];
+  // An empty selector selects nothing, so that an empty variable does not select every node.
+  const words =
+    selector === '' ? args.map((arg) => (arg.includes('/') ? arg : `nodes/${arg}`)) : ['nodes'];
+  const targets = await selectTargets(session, words, 'names');
+  if (new Set(targets.map(({ resource }) => resource)).size > 1) {
+    throw new CliError('you may only specify a single resource type');
+  }
   const nodes: JsonObject[] = [];
-  for (const target of await selectTargets(session, words)) {
+  for (const target of targets) {
     const fetched = await fetchTarget(session, target);
     const { group, version, resource } = target.resource;
     if (group !== '' || resource !== 'nodes') {
