@@ -2,6 +2,7 @@ import {
   type ApiObject,
   type Dialect,
   dnsSubdomain,
+  type FieldError,
   humanDuration,
   type JsonObject,
   randomUuid,
@@ -12,7 +13,7 @@ import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Job } from '../gen/types/batch/v1.ts';
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
-import { newPodRules } from '../pod/rules.ts';
+import { newPodRules, type PodPorts } from '../pod/rules.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
@@ -69,13 +70,10 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
       },
       validateCreate: (_, object) =>
         validateJob(object, undefined, newPodRules({ dialect, features })),
-      *validateUpdate(context, object, old) {
-        if (context.subresource === 'status') {
-          return validateJobStatus(object, old, features);
-        }
-        const rules = yield* templateRules({ dialect, features }, templateOf(old));
-        return yield* validateJobUpdate(object, old, rules);
-      },
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? validateJobStatus(object, old, features)
+          : validateChange(object, old, { dialect, features }),
       warnings: (object, old) => jobWarnings(object, old, dialect),
     },
     subresources: [statusSubresource],
@@ -93,6 +91,15 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
       },
     }),
   });
+}
+
+function* validateChange(
+  object: Stored<Job>,
+  old: Stored<Job>,
+  ports: PodPorts,
+): Generator<void, FieldError[]> {
+  const rules = yield* templateRules(ports, templateOf(old));
+  return yield* validateJobUpdate(object, old, rules);
 }
 
 /** Fills the defaults of a Job. */
