@@ -76,7 +76,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', async (dialectName) 
     }
     const get = (rest: string) => home.run(`get cm -n ${namespace} ${rest}`);
     const names = (out: string) => out.match(/^\S+/gm);
-    expect(names((await get('--sort-by=.data.size --no-headers')).out)).toEqual(['c', 'b', 'a']);
+    expect(names((await get('--sort-by=.data.size --no-headers')).out)).toEqual(['b', 'a', 'c']);
     expect((await get('--sort-by={.metadata.name} -o name')).out).toBe(
       'configmap/a\nconfigmap/b\nconfigmap/c\n',
     );
@@ -90,6 +90,78 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', async (dialectName) 
     expect((await get(`-o custom-columns-file=${wrong}`)).err).toBe(
       "error: number of headers (2) and field specifications (1) don't match\n",
     );
+  });
+
+  test('CLIENT-1: get --sort-by asks for tables of whole objects, and warns in watches', async () => {
+    const own = await freshNamespace(server);
+    for (const [name, size] of Object.entries({ a: '2', b: '1' })) {
+      await home.run(`create cm ${name} --from-literal=size=${size} -n ${own}`);
+    }
+    const get = `get cm -n ${own} --field-selector=metadata.name!=kube-root-ca.crt --no-headers`;
+    const sorted = `${get} --sort-by=.data.size`;
+    const { err } = await home.run(`${sorted} -v=7`);
+    expect(err).toMatch(/configmaps\?fieldSelector=[^&]*&includeObject=Object 200 OK/);
+    expect(err).toMatch(/^ {4}Accept: application\/json;as=Table;/m);
+    expect((await home.run(`${sorted} -v=6`)).err).not.toContain('Accept');
+    const plain = (await home.run(`${sorted} -v=7 --server-print=false`)).err;
+    expect(plain).toContain('    Accept: application/json\n');
+    expect(plain).not.toMatch(/Table|includeObject/);
+    await home.run(`create cm c -n ${own}`);
+    let changes = 0;
+    for (const [flag, warning] of [
+      ['-w', '--watch requested, --sort-by will be ignored for watch events received'],
+      ['--watch-only', '--watch-only requested, --sort-by will be ignored'],
+    ] as const) {
+      const watch = home.start(`${sorted} ${flag}`);
+      // Changes that precede the watch are not seen.
+      await eventually(async () => {
+        changes += 1;
+        await home.run(`annotate cm c changes=${changes} --overwrite -n ${own}`);
+        return /^c /m.test(watch.out());
+      }, 'an event');
+      expect(watch.err()).toBe(`warning: ${warning}\n`);
+      await watch.stop();
+      const names = watch.out().match(/^\S+/gm) ?? [];
+      expect(names.filter((name) => name !== 'c')).toEqual(flag === '-w' ? ['b', 'a'] : []);
+    }
+  });
+
+  test('CLIENT-1: get --sort-by refuses values without an order', async () => {
+    const own = await freshNamespace(server);
+    const group = `${own}.example.com`;
+    const path = `/apis/${dialect.group('apiextensions')}/v1/customresourcedefinitions`;
+    const names = { plural: 'things', kind: 'Thing', singular: 'thing' };
+    const schema = {
+      openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    };
+    const versions = [{ name: 'v1', served: true, storage: true, schema }];
+    const created = await server.post(path, {
+      apiVersion: `${dialect.group('apiextensions')}/v1`,
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `things.${group}` },
+      spec: { group, names, scope: 'Namespaced', versions },
+    });
+    expect(created.status).toBe(201);
+    const things = `/apis/${group}/v1/namespaces/${own}/things`;
+    const create = (name: string, values: object) =>
+      server.post(things, {
+        apiVersion: `${group}/v1`,
+        kind: 'Thing',
+        metadata: { name },
+        ...values,
+      });
+    await eventually(
+      async () => (await create('a', { flag: true, any: 1, none: null })).status === 201,
+      'a',
+    );
+    await create('b', { flag: false, any: 'x', one: true });
+    const sort = (field: string) =>
+      home.run(`get things.${group} -n ${own} -o name --sort-by=.${field}`);
+    expect((await sort('flag')).err).toBe('error: field {.flag} is an unsortable type: boolean\n');
+    expect((await sort('any')).err).toBe(
+      'error: field {.any} has both texts and numbers as values\n',
+    );
+    expect((await sort('one')).out).toBe(`thing.${group}/a\nthing.${group}/b\n`);
   });
 
   test('CLIENT-1: convert prints a file in another version', async () => {

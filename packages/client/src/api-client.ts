@@ -123,7 +123,13 @@ export interface ApiClient {
 /** Receives every warning of the server, and every request; never receives credentials. */
 export interface ApiObserver {
   warning?(text: string): void;
-  request?(event: { method: string; url: string; status: number; tookMs: number }): void;
+  request?(event: {
+    method: string;
+    url: string;
+    headers: Readonly<Record<string, string>>;
+    status: number;
+    tookMs: number;
+  }): void;
 }
 
 /**
@@ -148,7 +154,7 @@ export function createApiClient(
     return prepareRequest({ ...request, query: { ...query, ...request.query } }, timeoutMs);
   };
   const observe = (
-    request: { method: string; path: string },
+    request: { method: string; path: string; headers: Readonly<Record<string, string>> },
     response: { status: number; headers: { warning?: string | undefined } },
     startMs: number,
   ): void => {
@@ -156,7 +162,8 @@ export function createApiClient(
     if (warning !== undefined) for (const text of warningTexts(warning)) observer?.warning?.(text);
     const tookMs = Math.round(performance.now() - startMs);
     const url = new URL(request.path, config.server).href;
-    observer?.request?.({ method: request.method, url, status: response.status, tookMs });
+    const { method, headers } = request;
+    observer?.request?.({ method, url, headers, status: response.status, tookMs });
   };
 
   const sendRecorded = <A extends Retriable>(

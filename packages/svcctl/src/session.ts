@@ -69,7 +69,7 @@ export const globalFlags: readonly FlagSpec[] = [
   },
   { name: 'cache-dir', type: 'text', help: 'Ignored; svcctl keeps no cache' },
   { name: 'warnings-as-errors', type: 'boolean', help: 'Treat warnings from the server as errors' },
-  { name: 'v', short: 'v', type: 'text', help: 'Verbosity: 6 logs requests' },
+  { name: 'v', short: 'v', type: 'text', help: 'Verbosity: 6 logs requests, 7 also headers' },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
 ];
 
@@ -176,9 +176,10 @@ export class Session {
               this.#warnings += 1;
               io.err(`Warning: ${text}\n`);
             },
-            request: ({ method, url, status, tookMs }) => {
+            request: ({ method, url, headers, status, tookMs }) => {
               const text = `${status} ${STATUS_CODES[status] ?? ''}`.trim();
               if (verbosity >= 6) io.err(`${method} ${url} ${text} in ${tookMs} milliseconds\n`);
+              if (verbosity >= 7) io.err(headersText(headers));
             },
           },
         },
@@ -340,6 +341,15 @@ export class Session {
         : undefined,
     };
   }
+}
+
+/** The headers of a request, with names as Go writes them: `Content-Type`. */
+function headersText(headers: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(headers).map(([name, value]) => {
+    const title = name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase());
+    return `    ${title}: ${value}\n`;
+  });
+  return `Request Headers:\n${lines.join('')}`;
 }
 
 /** Go's wording for system error codes. */

@@ -1,13 +1,12 @@
 import { ApiError, type ApiRequest, statusError, toYaml, watchEvents } from '@wheelhouse/client';
-import { compareNaturally, encodeJson } from '@wheelhouse/codec';
-import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
+import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { namespaceOf, objectAt, objectLabel, resourceLabel, textAt } from '../objects.ts';
-import { parsePath, selectPath } from '../output/jsonpath.ts';
 import { lineDiff } from '../output/line-diff.ts';
 import { outputFlags, type Printer, printerOf } from '../output/output.ts';
+import { sortRows } from '../output/sort-by.ts';
 import {
   alignLines,
   type CellStyle,
@@ -89,37 +88,6 @@ function yamlForDiff(object: JsonObject, withManaged: boolean): string {
   return toYaml({ ...object, metadata: shown });
 }
 
-/**
- * Sorts rows by the value at a JSONPath of their objects (`--sort-by`): numbers by value, strings
- * in natural order, objects without the field first. Throws CliError if no object has the field.
- */
-function sortRows<T>(
-  rows: readonly T[],
-  options: { readonly path: string; readonly objectOf: (row: T) => JsonObject },
-): T[] {
-  const text = options.path.replace(/^\{(.*)\}$/, '$1');
-  const path = parsePath(text.startsWith('.') ? text : `.${text}`);
-  const entries = rows.map((row) => ({ row, key: selectPath(path, options.objectOf(row))[0] }));
-  if (rows.length > 0 && entries.every(({ key }) => key === undefined)) {
-    throw new CliError(`couldn't find any field with path "{${text}}" in the list of objects`);
-  }
-  return entries.sort((left, right) => compareValues(left.key, right.key)).map(({ row }) => row);
-}
-
-function compareValues(left: JsonValue | undefined, right: JsonValue | undefined): number {
-  if (left === undefined || right === undefined) {
-    return Number(left !== undefined) - Number(right !== undefined);
-  }
-  if (isNumber(left) && isNumber(right)) return Number(left) - Number(right);
-  return compareNaturally(textOf(left), textOf(right));
-}
-
-const isNumber = (value: JsonValue): value is number | bigint =>
-  typeof value === 'number' || typeof value === 'bigint';
-
-const textOf = (value: JsonValue): string =>
-  typeof value === 'object' ? encodeJson(value).toString() : String(value);
-
 export const getCommand: Command = {
   name: 'get',
   suggestedFor: ['list', 'ps'],
@@ -145,7 +113,11 @@ export const getCommand: Command = {
     { name: 'sort-by', type: 'text', help: 'Sort by the field at this JSONPath' },
     chunkSizeFlag,
     { name: 'raw', type: 'text', help: 'Raw path to fetch' },
-    { name: 'server-print', type: 'boolean', help: "Print the server's columns (default)" },
+    {
+      name: 'server-print',
+      type: 'boolean',
+      help: "Print the server's columns (default), or only NAME and AGE",
+    },
     { name: 'subresource', type: 'text', help: 'Subresource to show: status, scale' },
   ],
   async run(session, args) {
@@ -208,9 +180,15 @@ function applySortBy<T>(
   rows: readonly T[],
   objectOf: (row: T) => JsonObject,
 ): readonly T[] {
-  const path = session.flags.text('sort-by');
-  return path === undefined || path === '' ? rows : sortRows(rows, { path, objectOf });
+  const path = session.flags.text('sort-by') ?? '';
+  return isSorted(session) ? sortRows(rows, { path, objectOf }) : rows;
 }
+
+/** Sorts a table by `--sort-by`. A single row needs no path that its object has. */
+const sortedTable = (session: Session, { columns, rows }: ObjectTable): ObjectTable => ({
+  columns,
+  rows: rows.length > 1 ? applySortBy(session, rows, (row) => row.object) : rows,
+});
 
 interface Block {
   readonly target: Target;
@@ -245,8 +223,7 @@ async function printTables(session: Session, targets: readonly Target[]): Promis
   blocks.forEach(({ target, table }, index) => {
     const options = tableOptions(session, target);
     const labeledTable = withKind ? withKindPrefix(table, target) : table;
-    const rows = applySortBy(session, labeledTable.rows, (row) => row.object);
-    const lines = tableLines({ columns: labeledTable.columns, rows }, options);
+    const lines = tableLines(sortedTable(session, labeledTable), options);
     const style = styleOf(session, { ...options, columns: labeledTable.columns, rows: [] });
     session.io.out((index > 0 ? '\n' : '') + alignLines(lines, [], style));
   });
@@ -295,19 +272,32 @@ function tableOptions(session: Session, target: Target): TableOptions {
   };
 }
 
+const isSorted = ({ flags }: Session): boolean => (flags.text('sort-by') ?? '') !== '';
+
+/** The Accept header: tables, or objects with `--server-print=false`. */
+const acceptOf = ({ flags }: Session): string =>
+  flags.boolean('server-print', true) ? tableAccept : 'application/json';
+
+/** The query parameter for tables with whole objects, which sorting reads. */
+const includeQuery = (session: Session): Record<string, string | undefined> => ({
+  includeObject: isSorted(session) && acceptOf(session) === tableAccept ? 'Object' : undefined,
+});
+
 async function fetchTable(session: Session, target: Target): Promise<ObjectTable> {
   const path = targetPath(target, session.flags.text('subresource') ?? '');
+  const accept = acceptOf(session);
   if (target.name !== undefined) {
-    const { object } = await session.client.send({ path, accept: tableAccept });
+    const { object } = await session.client.send({ path, accept });
     return tableOf(object, session.clock.now());
   }
-  const limit = pageLimit(session);
+  // Sorting needs all objects anyway.
+  const limit = isSorted(session) ? undefined : pageLimit(session);
   let table: ObjectTable | undefined;
   let token: string | undefined;
   do {
-    const includeObject = session.flags.has('sort-by') ? 'Object' : undefined;
-    const query = { ...selectorQuery(session), limit, continue: token, includeObject };
-    const { object } = await session.client.send({ path, query, accept: tableAccept });
+    const selectors = { ...selectorQuery(session), ...includeQuery(session) };
+    const query = { ...selectors, limit, continue: token };
+    const { object } = await session.client.send({ path, query, accept });
     const page = tableOf(object, session.clock.now());
     table = table === undefined ? page : { ...table, rows: [...table.rows, ...page.rows] };
     token = textAt(object, 'metadata', 'continue');
@@ -321,6 +311,7 @@ async function watchTargets(session: Session, targets: readonly Target[]): Promi
   if (target === undefined || targets.length > 1) {
     throw new CliError('you may only specify a single resource type when watching');
   }
+  warnUnsortedWatch(session);
   const collection = targetPath({ ...target, name: undefined });
   const selectors = selectorQuery(session);
   const fields = [
@@ -332,16 +323,24 @@ async function watchTargets(session: Session, targets: readonly Target[]): Promi
     fieldSelector: fields.length === 0 ? undefined : fields.join(','),
   };
   const sink = watchSink(session, target);
-  const listing = target.name === undefined ? { path: collection, query } : undefined;
-  const listed = await session.client.send({
-    ...(listing ?? { path: targetPath(target) }),
-    accept: sink.accept,
-  });
+  const listing =
+    target.name === undefined
+      ? { path: collection, query: { ...query, ...includeQuery(session) } }
+      : { path: targetPath(target) };
+  const listed = await session.client.send({ ...listing, accept: sink.accept });
   if (!session.flags.boolean('watch-only') || printsDiffs(session)) sink.list(listed.object);
   const resourceVersion = textAt(listed.object, 'metadata', 'resourceVersion');
   const request = { path: collection, query: { ...query, watch: 'true', resourceVersion } };
   await followEvents(session, request, sink);
   return 0;
+}
+
+function warnUnsortedWatch(session: Session): void {
+  if (!isSorted(session)) return;
+  const warning = session.flags.boolean('watch')
+    ? '--watch requested, --sort-by will be ignored for watch events received'
+    : '--watch-only requested, --sort-by will be ignored';
+  session.io.err(`warning: ${warning}\n`);
 }
 
 /** Prints events until the watch ends or `--request-timeout` expires. */
@@ -395,8 +394,7 @@ function watchSink(session: Session, target: Target): WatchSink {
   const base = tableOptions(session, target);
   let headers = base.headers;
   let columns: ObjectTable['columns'] = [];
-  const print = (type: string, body: JsonObject) => {
-    const table = tableOf(body, session.clock.now());
+  const print = (type: string, table: ObjectTable) => {
     // Only the first table of a watch has column definitions.
     if (table.columns.length > 0) columns = table.columns;
     const options = { ...base, headers };
@@ -414,5 +412,10 @@ function watchSink(session: Session, target: Target): WatchSink {
       headers = false;
     }
   };
-  return { accept: tableAccept, list: (body) => print('ADDED', body), event: print };
+  const read = (body: JsonObject) => tableOf(body, session.clock.now());
+  return {
+    accept: acceptOf(session),
+    list: (body) => print('ADDED', sortedTable(session, read(body))),
+    event: (type, body) => print(type, read(body)),
+  };
 }

@@ -94,6 +94,25 @@ export function parsePath(source: string): JsonPath {
   }
 }
 
+/**
+ * Parses the path of a column or of a sort, with or without braces around it. Throws CliError.
+ * @returns the path, and its text in kubectl's complete form: `{.metadata.name}`
+ */
+export function parseColumnPath(source: string): {
+  readonly path: JsonPath;
+  readonly text: string;
+} {
+  const match = /^(?:\{\.?([^{}]+)\}|\.?([^{}]+))$/.exec(source);
+  if (match === null) {
+    throw new CliError(
+      "unexpected path string, expected a 'name1.name2' or '.name1.name2' or " +
+        "'{name1.name2}' or '{.name1.name2}'",
+    );
+  }
+  const inner = `.${match[1] ?? match[2] ?? ''}`;
+  return { path: parsePath(inner), text: `{${inner}}` };
+}
+
 /** Returns all values at a path. */
 export function selectPath(path: JsonPath, root: JsonValue): readonly JsonValue[] {
   return valuesAtJsonPath(path, root) ?? [];

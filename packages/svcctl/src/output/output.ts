@@ -12,7 +12,7 @@ import type { Session } from '../session.ts';
 import { compactJson, printJson } from './go-json.ts';
 import {
   missingKey,
-  parsePath,
+  parseColumnPath,
   parseTemplate,
   renderTemplate,
   selectPath,
@@ -239,8 +239,7 @@ function columnsPrinter(session: Session, spec: string): Printer {
         `unexpected custom-columns spec: ${column}, expected <header>:<json-path-expr>`,
       );
     }
-    const written = column.slice(colon + 1).replace(/^\{(.*)\}$/, '$1');
-    return { header: column.slice(0, colon), path: parsePath(written) };
+    return { header: column.slice(0, colon), ...parseColumnPath(column.slice(colon + 1)) };
   });
   return (object) => {
     const rows = itemsOf(object).map((item) =>
