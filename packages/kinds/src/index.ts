@@ -136,6 +136,7 @@ export {
   type ApiVerb,
   type CatalogueSnapshot,
   type ColumnDef,
+  type MaybeSteps,
   type ResourceDef,
   type StorageDef,
   type Strategy,

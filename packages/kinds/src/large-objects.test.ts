@@ -364,6 +364,63 @@ test.each(Object.entries(placements))('the %s of a large Pod are validated in st
   expect(steps).toBeGreaterThan(findingsOf(podOf({})).steps + 3);
 });
 
+const deprecated = 'beta.kubernetes.io/os';
+const files = repeated(500, (at) => ({ key: 'k', path: `p${at % 250}` }));
+const variables = repeated(500, () => ({ name: 'a', value: 'b' }));
+const warned: Readonly<Record<string, JsonObject>> = {
+  containers: {
+    containers: repeated(500, (at) => ({
+      name: `c${at}`,
+      image: 'i',
+      resources: { limits: { memory: '1500m' } },
+    })),
+  },
+  'variables of a container': { containers: [{ name: 'a', image: 'i', env: variables }] },
+  'ports of a container': {
+    containers: [
+      {
+        name: 'a',
+        image: 'i',
+        ports: repeated(500, (at) => ({ containerPort: at, hostIP: '::1' })),
+      },
+    ],
+  },
+  volumes: { volumes: names.map((name) => ({ name, gitRepo: { repository: 'r' } })) },
+  'files of a volume': { volumes: [{ name: 'v', configMap: { name: 'c', items: files } }] },
+  'host aliases': { hostAliases: names.map(() => ({ ip: '::1' })) },
+  'spread constraints': { topologySpreadConstraints: names.map(() => ({ topologyKey: 'z' })) },
+  'expressions of node affinity': {
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [
+            { matchExpressions: names.map(() => ({ key: deprecated, operator: 'Exists' })) },
+          ],
+        },
+      },
+    },
+  },
+  'terms of pod affinity': {
+    affinity: {
+      podAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: names.map(() => ({ topologyKey: 'z' })),
+      },
+    },
+  },
+};
+
+test.each(Object.entries(warned))(
+  'TRUST-2: warnings about the %s of a large Pod are found in steps',
+  (_, spec) => {
+    const { strategy } = kinds.find(({ kind }) => kind === 'Pod') ?? {};
+    const found = strategy?.warnings?.(podOf(spec), undefined);
+    if (found === undefined || !('next' in found)) throw new Error('no steps');
+    const { result, steps } = stepped(found);
+    expect(result.length).toBeGreaterThanOrEqual(200);
+    expect(steps).toBeGreaterThan(4);
+  },
+);
+
 const jobOf = (spec: JsonObject): ApiObject => {
   const template = { spec: { containers: [{ name: 'a', image: 'i' }], restartPolicy: 'Never' } };
   const metadata = { name: 'wide' };

@@ -162,10 +162,13 @@ export interface StrategyContext {
 }
 
 /**
- * The errors that a kind's rules find. Rules that take long for a large object return a generator,
- * whose steps the validation can pause between (TRUST-2). `foundErrors` runs them in one piece.
+ * A result, or a generator of it for work that takes long for a large object, so that the caller
+ * can pause between its steps (TRUST-2).
  */
-export type Findings = readonly FieldError[] | Generator<void, readonly FieldError[]>;
+export type MaybeSteps<Result> = Result | Generator<void, Result>;
+
+/** The errors that a kind's rules find. `foundErrors` finds them in one piece. */
+export type Findings = MaybeSteps<readonly FieldError[]>;
 
 /**
  * A kind's own rules, for objects in the storage version that are decoded, defaulted, and checked
@@ -192,7 +195,7 @@ export interface Strategy<O = ApiObject> {
   readonly prepareForUpdate?: (context: StrategyContext, object: O, old: O) => void;
   readonly validateUpdate?: (context: StrategyContext, object: O, old: O) => Findings;
   /** Warnings about a valid write; admission may still reject it. */
-  readonly warnings?: (object: O, old: O | undefined) => readonly string[];
+  readonly warnings?: (object: O, old: O | undefined) => MaybeSteps<readonly string[]>;
   /**
    * Validations of a changed object's metadata, by subresource, in addition to the two of every
    * kind; absent: one, as an update. kube-apiserver validates metadata repeatedly. Messages omit

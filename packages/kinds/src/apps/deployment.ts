@@ -25,7 +25,7 @@ import {
   validateSelectorUnchanged,
   validateTemplate,
 } from '../pod/template.ts';
-import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
+import { controllerWarnings } from '../pod/warnings.ts';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { parseInt64, sameOrEmpty } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
@@ -87,10 +87,8 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
         const rules = yield* templateRules({ dialect, features }, templateOf(old));
         return [...(yield* validate(object, rules)), ...validateSelectorUnchanged(object, old)];
       },
-      warnings: (object, old) => [
-        ...nameWarnings(object, old),
-        ...templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
-      ],
+      warnings: (object, old) =>
+        controllerWarnings(object, old, { path: ['spec', 'template'], dialect }),
       resetFields: { '': ['status'], status: ['spec', 'metadata.labels'] },
     },
     subresources: [scaleSubresource, statusSubresource],

@@ -34,7 +34,7 @@ import {
 } from '../pod/template.ts';
 import { claimWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { sameOrEmpty } from '../rules/checks.ts';
+import { flatMapSteps, sameOrEmpty } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
@@ -254,17 +254,16 @@ function validateImmutableFields(
   return [forbiddenField('spec', detail)];
 }
 
-function warnings(
+function* warnings(
   object: Stored<StatefulSet>,
   old: Stored<StatefulSet> | undefined,
   dialect: Dialect,
-): readonly string[] {
-  const found = templateWarnings(object, old, { path: ['spec', 'template'], dialect });
+): Generator<void, readonly string[]> {
+  const found = yield* templateWarnings(object, old, { path: ['spec', 'template'], dialect });
   // kube-apiserver reports another path for the claims of an updated set.
   const member = old === undefined ? '' : '.Spec';
-  (object.spec?.volumeClaimTemplates ?? []).forEach((claim, index) => {
-    const path = `spec.volumeClaimTemplates[${index}]${member}`;
-    appendAll(found, claimWarnings(claim.spec, path));
-  });
-  return found;
+  const ofClaims = yield* flatMapSteps(object.spec?.volumeClaimTemplates ?? [], (claim, index) =>
+    claimWarnings(claim.spec, `spec.volumeClaimTemplates[${index}]${member}`),
+  );
+  return [...found, ...ofClaims];
 }

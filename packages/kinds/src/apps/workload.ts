@@ -15,7 +15,7 @@ import { negative, validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString } from '../pod/go-text.ts';
 import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
-import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
+import { controllerWarnings } from '../pod/warnings.ts';
 import type { ColumnDef, Strategy } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
@@ -64,10 +64,8 @@ export function replicaStrategy(
       // kube-apiserver validates the whole object both on its own and as part of the change.
       return [...errors, ...errors, ...own.changed(object, old)];
     },
-    warnings: (object, old) => [
-      ...nameWarnings(object, old),
-      ...templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
-    ],
+    warnings: (object, old) =>
+      controllerWarnings(object, old, { path: ['spec', 'template'], dialect }),
   } satisfies Partial<Strategy>;
 }
 

@@ -17,7 +17,7 @@ import { validateChoiceIn, validateNonNegative } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
 import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
-import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
+import { controllerWarnings } from '../pod/warnings.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
@@ -215,16 +215,15 @@ function* validateJobTemplate(
   return errors;
 }
 
-function warnings(
+function* warnings(
   object: Stored<CronJob>,
   old: Stored<CronJob> | undefined,
   dialect: Dialect,
-): string[] {
+): Generator<void, readonly string[]> {
   const isChange = old !== undefined;
   const schedule = object.spec?.schedule ?? '';
   return [
-    ...nameWarnings(object, old),
-    ...templateWarnings(object, old, { path: templatePath, dialect }),
+    ...(yield* controllerWarnings(object, old, { path: templatePath, dialect })),
     ...(isChange && schedule.includes('TZ') ? [zoneInScheduleWarning(dialect)] : []),
   ];
 }

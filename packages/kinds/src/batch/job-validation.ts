@@ -330,12 +330,12 @@ const largeIndexedWarning =
   'In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than ' +
   '10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail';
 
-/** Returns warnings about an accepted Job; none if the change keeps its generation. */
-export function jobWarnings(
+/** Returns warnings about an accepted Job in steps; none if the change keeps its generation. */
+export function* jobWarnings(
   object: Stored<Job>,
   old: Stored<Job> | undefined,
   dialect: Dialect,
-): string[] {
+): Generator<void, readonly string[]> {
   if (old !== undefined && old.metadata.generation === object.metadata.generation) return [];
   const isLarge =
     (object.spec?.completionMode ?? '') === 'Indexed' &&
@@ -344,6 +344,6 @@ export function jobWarnings(
   return [
     ...nameWarnings(object, old),
     ...(isLarge ? [`spec: ${largeIndexedWarning}`] : []),
-    ...templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
+    ...(yield* templateWarnings(object, old, { path: ['spec', 'template'], dialect })),
   ];
 }

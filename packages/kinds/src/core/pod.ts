@@ -383,13 +383,13 @@ function* validatePodChange(change: {
   }
 }
 
-/** Returns warnings about a new Pod. Updates, which programs make, cause none. */
-function newPodWarnings(object: Stored<Pod>, dialect: Dialect): string[] {
+/** Returns warnings about a new Pod, in steps. Updates, which programs make, cause none. */
+function* newPodWarnings(object: Stored<Pod>, dialect: Dialect): Generator<void, string[]> {
   const messages = dnsLabel(object.metadata.name ?? '');
   const named =
     "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; " +
     `a DNS label is recommended: [${messages.join(' ')}]`;
-  return [...(messages.length === 0 ? [] : [named]), ...podWarnings(object, '', dialect)];
+  return [...(messages.length === 0 ? [] : [named]), ...(yield* podWarnings(object, '', dialect))];
 }
 
 const subresources: readonly SubresourceDef[] = [

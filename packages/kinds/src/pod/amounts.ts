@@ -19,12 +19,12 @@ const counted = ['cpu', 'memory'];
  * `Burstable`. Resources of the pod as a whole replace those of its containers.
  */
 export function qualityOfService(spec: Stored<PodSpec>): string {
-  const containers =
+  const containers: readonly Stored<Container>[] =
     spec.resources === undefined
       ? [...(spec.containers ?? []), ...(spec.initContainers ?? [])]
       : [{ resources: spec.resources ?? {} }];
-  const amount = (container: JsonObject, kind: 'limits' | 'requests', name: string) => {
-    const value = at(container, 'resources', kind, name);
+  const amount = ({ resources }: Stored<Container>, kind: 'limits' | 'requests', name: string) => {
+    const value = resources?.[kind]?.[name];
     return value === undefined || value === '0' ? undefined : value;
   };
   const any = containers.some((container) =>

@@ -1,3 +1,4 @@
+import { runInOnePiece } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { changed, createWarnings, plainPod } from '../rules/rules.suite.ts';
 import { pathWarnings } from './path-warnings.ts';
@@ -41,7 +42,10 @@ test('files of trust bundles are compared, too', () => {
     { configMap: { name: 'without-items' } },
   ];
   const signer = '"x/y" (ClusterTrustBundle "example.com/b")';
-  expect(pathWarnings({ volumes: [{ name: 'v', projected: { sources } }] })).toEqual([
+  const warnings = runInOnePiece(
+    pathWarnings({ volumes: [{ name: 'v', projected: { sources } }] }),
+  );
+  expect(warnings).toEqual([
     `${projected}: overlapping paths: ${signer} with "x" (ClusterTrustBundle "a")`,
     `${projected}: overlapping paths: ${signer} with "x" (ClusterTrustBundle "a")`,
     `${projected}: overlapping paths: ${signer} with ${signer}`,

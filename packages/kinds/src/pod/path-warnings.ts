@@ -1,6 +1,7 @@
 import { type JsonObject, listedMax, pairWarningsMax } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { PodSpec, Volume, VolumeProjection } from '../gen/types/core/v1.ts';
+import { flatMapSteps } from '../rules/checks.ts';
 import { isList, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -12,15 +13,17 @@ interface PlacedFile {
 
 /**
  * Returns warnings about volumes that place two files at the same path, or a file where another
- * file needs a directory.
+ * file needs a directory, in steps (TRUST-2).
  */
-export function pathWarnings(spec: Stored<PodSpec>): string[] {
-  return (spec.volumes ?? []).flatMap((volume) => [
-    ...mappedWarnings(volume, 'configMap'),
-    ...mappedWarnings(volume, 'secret'),
-    ...mappedWarnings(volume, 'downwardAPI'),
-    ...projectedWarnings(volume),
-  ]);
+export function pathWarnings(spec: Stored<PodSpec>): Generator<void, string[]> {
+  return flatMapSteps(spec.volumes ?? [], function* (volume) {
+    return [
+      ...(yield* mappedWarnings(volume, 'configMap')),
+      ...(yield* mappedWarnings(volume, 'secret')),
+      ...(yield* mappedWarnings(volume, 'downwardAPI')),
+      ...(yield* projectedWarnings(volume)),
+    ];
+  });
 }
 
 const quoted = (text: string) => JSON.stringify(text);
@@ -37,18 +40,22 @@ const sourceNames = {
 
 const titleOf = (shown: string, name: string) => `${shown} ${quoted(name)}`;
 
-function mappedWarnings(volume: Stored<Volume>, kind: keyof typeof sourceNames): string[] {
+function* mappedWarnings(
+  volume: Stored<Volume>,
+  kind: keyof typeof sourceNames,
+): Generator<void, string[]> {
   const { shown, ofVolume } = sourceNames[kind];
   const source = objectAt(volume, kind);
   if (source === undefined) return [];
   const title = ofVolume === undefined ? shown : titleOf(shown, textAt(source, ofVolume));
-  return overlaps(filesOf(source, ''), []).map((body) => warning(volume, title, body));
+  const bodies = yield* overlaps(filesOf(source, ''), []);
+  return bodies.map((body) => warning(volume, title, body));
 }
 
 const filesOf = (holder: JsonObject, source: string): PlacedFile[] =>
   objectsAt(holder, 'items').map((item) => ({ path: textAt(item, 'path'), source }));
 
-function projectedWarnings(volume: Stored<Volume>): string[] {
+function* projectedWarnings(volume: Stored<Volume>): Generator<void, string[]> {
   const earlierFiles: PlacedFile[] = [];
   // kube-apiserver reuses the files of the previous source for a source that lists none.
   let files: readonly PlacedFile[] = [];
@@ -60,7 +67,7 @@ function projectedWarnings(volume: Stored<Volume>): string[] {
       continue;
     }
     files = projectedFiles(source) ?? files;
-    for (const body of overlaps(files, earlierFiles)) {
+    for (const body of yield* overlaps(files, earlierFiles)) {
       warnings.push(warning(volume, 'Projected', body));
     }
   }
@@ -86,9 +93,13 @@ function projectedFiles(source: Stored<VolumeProjection>): readonly PlacedFile[]
 }
 
 /** Describes the files whose paths overlap `earlierFiles`; adds the files to that list. */
-function overlaps(files: readonly PlacedFile[], earlierFiles: PlacedFile[]): string[] {
+function* overlaps(
+  files: readonly PlacedFile[],
+  earlierFiles: PlacedFile[],
+): Generator<void, string[]> {
   const warnings: string[] = [];
-  for (const { path, source } of files) {
+  for (const [index, { path, source }] of files.entries()) {
+    if (index % filesPerStep === 0) yield;
     const file = { path: withoutTrailingSlashes(path), source };
     for (const earlier of earlierFiles) {
       if (!conflict(file.path, earlier.path)) continue;
@@ -99,6 +110,9 @@ function overlaps(files: readonly PlacedFile[], earlierFiles: PlacedFile[]): str
   }
   return warnings;
 }
+
+/** Files that one step compares with earlier ones. */
+const filesPerStep = 20;
 
 /** Upper bound of the files that one file is compared with. */
 const comparedMax = 2 * listedMax;

@@ -7,16 +7,21 @@ import {
   runInOnePiece,
   setMember,
 } from '@wheelhouse/machinery';
-import { textAt } from '../cells.ts';
-import type { Pod, PodCondition, PodStatus, SeccompProfile } from '../gen/types/core/v1.ts';
+import type {
+  Container,
+  Pod,
+  PodCondition,
+  PodStatus,
+  SeccompProfile,
+} from '../gen/types/core/v1.ts';
 import type { StrategyContext } from '../resource-def.ts';
 import { keyed, same } from '../rules/checks.ts';
-import { ensure, objectAt } from '../rules/fill.ts';
+import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { qualityOfService } from './amounts.ts';
 import { fillAddresses } from './defaults.ts';
 import { annotationsOf, optionalText } from './fields.ts';
-import { eachContainer } from './references.ts';
+import { containersOf } from './references.ts';
 import { sameSemantically } from './update.ts';
 import { mergeLabelKeys } from './validation/affinity.ts';
 import { appArmorPrefix } from './validation/annotations.ts';
@@ -61,10 +66,11 @@ function syncProfiles(object: Stored<Pod>, dialect: Dialect): string[] {
   const annotations = annotationsOf(object);
   if ((spec.os?.name ?? '') === 'windows') return [];
   const ofPod = spec.securityContext?.appArmorProfile;
-  return eachContainer(spec, '').flatMap(({ container }) => {
-    const key = appArmorPrefix(dialect) + textAt(container, 'name');
+  const prefix = appArmorPrefix(dialect);
+  return containersOf(spec).flatMap((container: Stored<Container>) => {
+    const key = prefix + (container.name ?? '');
     const annotation = optionalText(annotations, key);
-    const own = objectAt(container, 'securityContext', 'appArmorProfile');
+    const own = container.securityContext?.appArmorProfile;
     if (annotation === undefined) annotate(object, { key, profile: own ?? ofPod });
     if (annotation === undefined || own !== undefined) return [];
     const profile = profileOf(annotation);

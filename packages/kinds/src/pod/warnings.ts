@@ -10,14 +10,16 @@ import {
 } from '@wheelhouse/machinery';
 import { numberAt, textAt } from '../cells.ts';
 import type {
+  Container,
   ContainerPort,
+  EnvVar,
   NodeSelectorTerm,
   PersistentVolumeClaimSpec,
   Pod,
   PodSpec,
   PodTemplateSpec,
 } from '../gen/types/core/v1.ts';
-import { keyed, sortedKeys } from '../rules/checks.ts';
+import { flatMapSteps, keyed, sortedKeys } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { annotationsOf, isSet } from './fields.ts';
@@ -27,14 +29,15 @@ import { preferredTerms, requiredTerms } from './validation/affinity.ts';
 import { appArmorPrefix, seccompAnnotations } from './validation/annotations.ts';
 
 /**
- * Returns warnings about members of a pod or template that are accepted but probably not intended.
+ * Returns warnings about members of a pod or template that are accepted but probably not intended,
+ * in steps (TRUST-2).
  * @param path the path of the template, or the empty text for a Pod
  */
-export function podWarnings(
+export function* podWarnings(
   holder: Stored<Pod> | Stored<PodTemplateSpec>,
   path: string,
   dialect: Dialect,
-): string[] {
+): Generator<void, string[]> {
   const spec = holder.spec;
   if (spec === undefined) return [];
   const under = path === '' ? '' : `${path}.`;
@@ -42,21 +45,25 @@ export function podWarnings(
   const annotations = annotationsOf(holder);
   const annotationsPath = `${under}metadata.annotations`;
   const containers = eachContainer(spec, own);
+  const annotated = { annotations, annotationsPath, dialect };
+  const profiles = hasProfiles(annotations, dialect) ? { ...annotated, spec, path } : undefined;
   return [
-    ...nodeLabelWarnings(spec, own, dialect),
+    ...(yield* nodeLabelWarnings(spec, own, dialect)),
     ...annotationWarnings(annotations, annotationsPath, dialect),
-    ...volumeWarnings(spec, `${own}.volumes`),
-    ...pathWarnings(spec),
-    ...duplicateNames(spec, own),
+    ...(yield* volumeWarnings(spec, `${own}.volumes`)),
+    ...(yield* pathWarnings(spec)),
+    ...(yield* duplicateNames(spec, own)),
     ...fractionWarnings(spec.overhead, `${own}.overhead`),
-    ...podSeccompWarnings(spec, { annotations, annotationsPath, dialect }),
-    ...containers.flatMap((placed) => [
-      ...profileWarnings(placed, { spec, annotations, annotationsPath, dialect, path }),
-      ...containerWarnings(placed),
-    ]),
-    ...portWarnings(containers),
+    ...podSeccompWarnings(spec, annotated),
+    ...(yield* flatMapSteps(containers, function* (placed) {
+      return [
+        ...(profiles === undefined ? [] : profileWarnings(placed, profiles)),
+        ...(yield* containerWarnings(placed)),
+      ];
+    })),
+    ...(yield* portWarnings(containers)),
     ...graceWarnings(spec, own),
-    ...affinityWarnings(spec, `${own}.affinity`),
+    ...(yield* affinityWarnings(spec, `${own}.affinity`)),
   ];
 }
 
@@ -95,13 +102,13 @@ function createDeprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
 export const nodeLabelMessage = (label: string, dialect: Dialect): string | undefined =>
   deprecatedLabels(dialect).get(label);
 
-/** Returns warnings about deprecated labels in a term of a node selector. */
+/** Returns warnings about deprecated labels in a term of a node selector, in steps (TRUST-2). */
 export function nodeTermWarnings(
   term: Stored<NodeSelectorTerm> | undefined,
   field: string,
   dialect: Dialect,
-): string[] {
-  return (term?.matchExpressions ?? []).flatMap((expression, index) => {
+): Generator<void, string[]> {
+  return flatMapSteps(term?.matchExpressions ?? [], (expression, index) => {
     const key = expression.key ?? '';
     const message = nodeLabelMessage(key, dialect);
     return message === undefined
@@ -110,30 +117,36 @@ export function nodeTermWarnings(
   });
 }
 
-function nodeLabelWarnings(spec: Stored<PodSpec>, path: string, dialect: Dialect): string[] {
+function* nodeLabelWarnings(
+  spec: Stored<PodSpec>,
+  path: string,
+  dialect: Dialect,
+): Generator<void, string[]> {
   const deprecated = deprecatedLabels(dialect);
   const nodeAffinity = spec.affinity?.nodeAffinity;
   const affinityPath = `${path}.affinity.nodeAffinity`;
   return [
-    ...sortedKeys(spec.nodeSelector).flatMap((key) => {
+    ...(yield* flatMapSteps(sortedKeys(spec.nodeSelector), (key) => {
       const message = deprecated.get(key);
       return message === undefined ? [] : [`${keyed(`${path}.nodeSelector`, key)}: ${message}`];
-    }),
-    ...objectsAt(nodeAffinity, requiredTerms, 'nodeSelectorTerms').flatMap((term, index) =>
-      nodeTermWarnings(
-        term,
-        `${affinityPath}.${requiredTerms}.nodeSelectorTerms[${index}]`,
-        dialect,
-      ),
-    ),
-    ...objectsAt(nodeAffinity, preferredTerms).flatMap((term, index) =>
+    })),
+    ...(yield* flatMapSteps(
+      objectsAt(nodeAffinity, requiredTerms, 'nodeSelectorTerms'),
+      (term, index) =>
+        nodeTermWarnings(
+          term,
+          `${affinityPath}.${requiredTerms}.nodeSelectorTerms[${index}]`,
+          dialect,
+        ),
+    )),
+    ...(yield* flatMapSteps(objectsAt(nodeAffinity, preferredTerms), (term, index) =>
       nodeTermWarnings(
         objectAt(term, 'preference'),
         `${affinityPath}.${preferredTerms}[${index}].preference`,
         dialect,
       ),
-    ),
-    ...(spec.topologySpreadConstraints ?? []).flatMap((constraint, index) => {
+    )),
+    ...(yield* flatMapSteps(spec.topologySpreadConstraints ?? [], (constraint, index) => {
       const field = `${path}.topologySpreadConstraints[${index}]`;
       const key = constraint.topologyKey ?? '';
       const message = deprecated.get(key);
@@ -141,7 +154,7 @@ function nodeLabelWarnings(spec: Stored<PodSpec>, path: string, dialect: Dialect
         ...(message === undefined ? [] : [`${field}.topologyKey: ${key} is ${message}`]),
         ...nullSelectorWarnings(constraint, field),
       ];
-    }),
+    })),
   ];
 }
 
@@ -199,8 +212,8 @@ export const sourceWarnings = (
       return `${path}.${shown}: ${deprecatedSources[member]}`;
     });
 
-function volumeWarnings(spec: Stored<PodSpec>, path: string): string[] {
-  return (spec.volumes ?? []).flatMap((volume, index) => [
+function volumeWarnings(spec: Stored<PodSpec>, path: string): Generator<void, string[]> {
+  return flatMapSteps(spec.volumes ?? [], (volume, index) => [
     ...sourceWarnings(volume, `${path}[${index}]`, podSources),
     ...claimWarnings(
       volume.ephemeral?.volumeClaimTemplate?.spec ?? undefined,
@@ -219,10 +232,10 @@ export function claimWarnings(
   );
 }
 
-function duplicateNames(spec: Stored<PodSpec>, path: string): string[] {
+function* duplicateNames(spec: Stored<PodSpec>, path: string): Generator<void, string[]> {
   const repeated = (list: string, member: string) => {
     const seen = new Set<string>();
-    return objectsAt(spec, list).flatMap((item, index) => {
+    return flatMapSteps(objectsAt(spec, list), (item, index) => {
       const value = textAt(item, member);
       if (!seen.has(value)) {
         seen.add(value);
@@ -231,12 +244,16 @@ function duplicateNames(spec: Stored<PodSpec>, path: string): string[] {
       return [`${path}.${list}[${index}].${member}: duplicate ${member} ${JSON.stringify(value)}`];
     });
   };
-  const empty = (spec.imagePullSecrets ?? []).flatMap((imagePullSecret, index) =>
+  const empty = flatMapSteps(spec.imagePullSecrets ?? [], (imagePullSecret, index) =>
     (imagePullSecret.name ?? '') === ''
       ? [`${path}.imagePullSecrets[${index}].name: invalid empty name ""`]
       : [],
   );
-  return [...repeated('hostAliases', 'ip'), ...repeated('imagePullSecrets', 'name'), ...empty];
+  return [
+    ...(yield* repeated('hostAliases', 'ip')),
+    ...(yield* repeated('imagePullSecrets', 'name')),
+    ...(yield* empty),
+  ];
 }
 
 /** Returns a warning about a quantity of bytes that is not an integer. */
@@ -276,6 +293,12 @@ function podSeccompWarnings(
   return [`${keyed(annotationsPath, key)}: ${useSeccomp}`];
 }
 
+/** Whether annotations contain a profile of a container. */
+function hasProfiles(annotations: JsonObject, dialect: Dialect): boolean {
+  const prefixes = [seccompAnnotations(dialect).containerPrefix, appArmorPrefix(dialect)];
+  return Object.keys(annotations).some((key) => prefixes.some((prefix) => key.startsWith(prefix)));
+}
+
 function profileWarnings(
   { container }: PlacedContainer,
   context: Annotated & { spec: JsonObject; path: string },
@@ -298,22 +321,28 @@ function profileWarnings(
 /** The warning about an AppArmor annotation, which a field has replaced. */
 export const useAppArmor = 'deprecated since v1.30; use the "appArmorProfile" field instead';
 
-function containerWarnings({ container, path }: PlacedContainer): string[] {
+function* containerWarnings({
+  container,
+  path,
+}: PlacedContainer): Generator<void, readonly string[]> {
+  const { resources, env }: Stored<Container> = container;
+  const hidden = yield* hiddenVariables(env ?? [], `${path}.env`);
+  if (resources === undefined) return hidden;
   const amounts = ['memory', 'ephemeral-storage'].flatMap((name) =>
-    ['limits', 'requests'].flatMap((kind) =>
-      fractionOf(
-        objectAt(container, 'resources', kind)?.[name],
-        keyed(`${path}.resources.${kind}`, name),
-      ),
+    (['limits', 'requests'] as const).flatMap((kind) =>
+      fractionOf(resources[kind]?.[name], keyed(`${path}.resources.${kind}`, name)),
     ),
   );
-  return [...amounts, ...hiddenVariables(objectsAt(container, 'env'), `${path}.env`)];
+  return [...amounts, ...hidden];
 }
 
 /** Returns warnings about variables that hide an earlier definition and do not refer to it. */
-function hiddenVariables(variables: readonly JsonObject[], path: string): string[] {
+function hiddenVariables(
+  variables: readonly Stored<EnvVar>[],
+  path: string,
+): Generator<void, string[]> {
   const seen = new Set<string>();
-  return variables.flatMap((variable, index) => {
+  return flatMapSteps(variables, (variable, index) => {
     const name = textAt(variable, 'name');
     const value = textAt(variable, 'value');
     const isFirst = !seen.has(name);
@@ -337,11 +366,17 @@ interface PlacedPort {
 /** Upper bound of the ports with one number that a port is compared with. */
 const comparedMax = listedMax;
 
-function portWarnings(containers: readonly PlacedContainer[]): string[] {
+/** Ports that one step compares with earlier ones. */
+const portsPerStep = 20;
+
+function* portWarnings(containers: readonly PlacedContainer[]): Generator<void, string[]> {
   const portsByKey = new Map<string, PlacedPort[]>();
   const warnings: string[] = [];
+  let count = 0;
   for (const { container, path } of containers) {
     for (const [index, port] of objectsAt(container, 'ports').entries()) {
+      count += 1;
+      if (count % portsPerStep === 0) yield;
       const placed: PlacedPort = {
         field: `${path}.ports[${index}]`,
         hostIp: textAt(port, 'hostIP'),
@@ -387,19 +422,19 @@ function graceWarnings(spec: Stored<PodSpec>, path: string): string[] {
   return [`${field}: must be >= 0; negative values are invalid and will be treated as 1`];
 }
 
-function affinityWarnings(spec: Stored<PodSpec>, path: string): string[] {
-  return (['podAffinity', 'podAntiAffinity'] as const).flatMap((name) => {
+function affinityWarnings(spec: Stored<PodSpec>, path: string): Generator<void, string[]> {
+  return flatMapSteps(['podAffinity', 'podAntiAffinity'] as const, function* (name) {
     const affinity = spec.affinity?.[name];
     return [
-      ...objectsAt(affinity, requiredTerms).flatMap((term, index) =>
+      ...(yield* flatMapSteps(objectsAt(affinity, requiredTerms), (term, index) =>
         nullSelectorWarnings(term, `${path}.${name}.${requiredTerms}[${index}]`),
-      ),
-      ...objectsAt(affinity, preferredTerms).flatMap((term, index) =>
+      )),
+      ...(yield* flatMapSteps(objectsAt(affinity, preferredTerms), (term, index) =>
         nullSelectorWarnings(
           objectAt(term, 'podAffinityTerm'),
           `${path}.${name}.${preferredTerms}[${index}].podAffinityTerm`,
         ),
-      ),
+      )),
     ];
   });
 }
@@ -414,19 +449,29 @@ export function nameWarnings(object: ApiObject, old: ApiObject | undefined): str
   ];
 }
 
+/** Returns warnings about the name of a controller and its template, in steps (TRUST-2). */
+export function* controllerWarnings(
+  object: ApiObject,
+  old: ApiObject | undefined,
+  at: { path: readonly string[]; dialect: Dialect },
+): Generator<void, string[]> {
+  return [...nameWarnings(object, old), ...(yield* templateWarnings(object, old, at))];
+}
+
 /**
- * Returns warnings about the template of a controller, if it is new or its spec has changed.
+ * Returns warnings about the template of a controller, if it is new or its spec has changed, in
+ * steps (TRUST-2).
  * @param at the path of the template
  */
-export function templateWarnings(
+export function* templateWarnings(
   object: JsonObject,
   old: JsonObject | undefined,
   at: { path: readonly string[]; dialect: Dialect },
-): string[] {
+): Generator<void, string[]> {
   const isSame =
     old !== undefined &&
     numberAt(object, 'metadata', 'generation') === numberAt(old, 'metadata', 'generation');
   const template = objectAt(object, ...at.path);
   if (isSame || template === undefined) return [];
-  return podWarnings(template, at.path.join('.'), at.dialect);
+  return yield* podWarnings(template, at.path.join('.'), at.dialect);
 }

@@ -20,7 +20,7 @@ import {
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { Condition } from '../gen/types/meta/v1.ts';
-import type { Findings } from '../resource-def.ts';
+import type { Findings, MaybeSteps } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 
 /** Checks that many kinds share. */
@@ -240,6 +240,11 @@ export function* errorSteps(
   return 'next' in findings ? yield* findings : findings;
 }
 
+/** The warnings of a kind's rules, in one piece. */
+export function foundWarnings(warnings: MaybeSteps<readonly string[]> = []): readonly string[] {
+  return 'next' in warnings ? runInOnePiece(warnings) : warnings;
+}
+
 /** Number of items that one step validates. */
 const itemsPerStep = 100;
 
@@ -274,18 +279,31 @@ export function* someSteps<Item>(
  * @param errorsOf may itself take steps
  * @param perStep items that one step validates
  */
-export function* eachError<Item>(
+export function eachError<Item>(
   list: Iterable<Item>,
   errorsOf: (item: Item, index: number) => Findings,
   perStep = itemsPerStep,
 ): Generator<void, FieldError[]> {
-  const errors: FieldError[] = [];
+  return flatMapSteps(list, errorsOf, perStep);
+}
+
+/**
+ * The results of a function for each item of a list, in steps (TRUST-2).
+ * @param resultsOf may itself take steps
+ * @param perStep items that one step handles
+ */
+export function* flatMapSteps<Item, Result>(
+  list: Iterable<Item>,
+  resultsOf: (item: Item, index: number) => MaybeSteps<readonly Result[]>,
+  perStep = itemsPerStep,
+): Generator<void, Result[]> {
+  const results: Result[] = [];
   let index = 0;
   for (const item of list) {
     if (index % perStep === perStep - 1) yield;
-    const itemErrors = errorsOf(item, index);
-    appendAll(errors, 'next' in itemErrors ? yield* itemErrors : itemErrors);
+    const itemResults = resultsOf(item, index);
+    appendAll(results, 'next' in itemResults ? yield* itemResults : itemResults);
     index += 1;
   }
-  return errors;
+  return results;
 }

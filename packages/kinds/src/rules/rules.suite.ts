@@ -3,7 +3,7 @@ import { decodeTyped, settleEmpty } from '@wheelhouse/schema';
 import { expect, test } from 'vitest';
 import { builtinKinds } from '../builtin-kinds.ts';
 import type { StrategyContext } from '../resource-def.ts';
-import { foundErrors } from './checks.ts';
+import { foundErrors, foundWarnings } from './checks.ts';
 
 /**
  * Creates and changes objects, and returns their errors and warnings, for tests of kinds' rules.
@@ -100,12 +100,12 @@ export function createWarnings(object: JsonObject): string[] {
   const warnings: string[] = [];
   const decoded = defaulted(object);
   strategy.prepareForCreate?.({ ...context, warn: (text) => warnings.push(text) }, decoded);
-  return [...warnings, ...(strategy.warnings?.(decoded, undefined) ?? [])];
+  return [...warnings, ...foundWarnings(strategy.warnings?.(decoded, undefined))];
 }
 
 /** The warnings of a change. */
 export const updateWarnings = (old: ApiObject, next: JsonObject): readonly string[] =>
-  defOf(String(old['kind'])).strategy.warnings?.(updated(old, next), old) ?? [];
+  foundWarnings(defOf(String(old['kind'])).strategy.warnings?.(updated(old, next), old));
 
 /** A valid pod with one container. */
 export const plainPod = (): JsonObject => ({

@@ -16,7 +16,7 @@ import { negative } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
 import { nodeLabelMessage, nodeTermWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { immutable, sameOrAbsent, sortedKeys } from '../rules/checks.ts';
+import { flatMapSteps, immutable, sameOrAbsent, sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -81,14 +81,17 @@ function validateImmutable(
   ];
 }
 
-function topologyWarnings(object: Stored<CSIStorageCapacity>, dialect: Dialect): string[] {
+function* topologyWarnings(
+  object: Stored<CSIStorageCapacity>,
+  dialect: Dialect,
+): Generator<void, string[]> {
   const path = 'nodeTopology';
   const labels = sortedKeys(objectAt(object, path, 'matchLabels'));
   return [
-    ...nodeTermWarnings(objectAt(object, path), path, dialect),
-    ...labels.flatMap((label) => {
+    ...(yield* nodeTermWarnings(objectAt(object, path), path, dialect)),
+    ...(yield* flatMapSteps(labels, (label) => {
       const message = nodeLabelMessage(label, dialect);
       return message === undefined ? [] : [`${path}.matchLabels.${label}: ${message}`];
-    }),
+    })),
   ];
 }

@@ -3,6 +3,7 @@ import {
   type Allocation,
   type AllocationOutcome,
   fromStorage,
+  type MaybeSteps,
   type StrategyContext,
   servesStoredForm,
   toStorage,
@@ -261,11 +262,9 @@ async function prepareAndStore(registry: Registry, step: Step): Promise<Outcome>
   if (pace !== undefined) await pace.pause();
 
   // Warn. A status update did not write the fields that warnings concern.
-  const warnings = subresource === 'status' ? [] : strategy.warnings?.(stored, before?.old);
-  for (const [index, text] of (warnings ?? []).entries()) {
-    if (index % warningsPerStep === 0 && pace?.over) await pace.pause();
-    context.warn(text);
-  }
+  const found = subresource === 'status' ? undefined : strategy.warnings?.(stored, before?.old);
+  const warned = found && runAtPace(warnSteps(found, context), pace);
+  if (warned instanceof Promise) await warned;
   if (pace?.over) await pace.pause();
 
   // Run validating admission.
@@ -282,6 +281,18 @@ async function prepareAndStore(registry: Registry, step: Step): Promise<Outcome>
   if (pace?.over) await pace.pause();
   const { entry: current, decoded: old } = before;
   return commitChange(registry, { target, context, owners, current, stored: form, old, pace });
+}
+
+/** Adds warnings to the answer in steps (TRUST-2). */
+function* warnSteps(
+  found: MaybeSteps<readonly string[]>,
+  context: Pick<WriteContext, 'warn'>,
+): Generator<void, void> {
+  const warnings = 'next' in found ? yield* found : found;
+  for (const [index, text] of warnings.entries()) {
+    if (index % warningsPerStep === 0) yield;
+    context.warn(text);
+  }
 }
 
 /** A deletion: admission validates it before anything changes. */

@@ -17,7 +17,7 @@ import type {
 } from '../../gen/types/core/v1.ts';
 import { claimWarnings, nodeTermWarnings, sourceWarnings } from '../../pod/warnings.ts';
 import type { ColumnDef } from '../../resource-def.ts';
-import { keyed } from '../../rules/checks.ts';
+import { flatMapSteps, keyed } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
 
 const useClassName = 'deprecated since v1.8; use "storageClassName" attribute instead';
@@ -35,8 +35,11 @@ const recycleDeprecated =
   'The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic ' +
   'provisioning.';
 
-/** Returns warnings about deprecated members of a PersistentVolume. */
-export function volumeWarnings(object: Stored<PersistentVolume>, dialect: Dialect): string[] {
+/** Returns warnings about deprecated members of a PersistentVolume, in steps (TRUST-2). */
+export function* volumeWarnings(
+  object: Stored<PersistentVolume>,
+  dialect: Dialect,
+): Generator<void, string[]> {
   const spec = object.spec ?? {};
   const terms = 'spec.nodeAffinity.required.nodeSelectorTerms';
   const recycles = (spec.persistentVolumeReclaimPolicy ?? '') === 'Recycle';
@@ -44,9 +47,9 @@ export function volumeWarnings(object: Stored<PersistentVolume>, dialect: Dialec
     ...annotationWarning(object, dialect.label('storage-class', 'volume.beta'), useClassName),
     ...annotationWarning(object, dialect.label('mount-options', 'volume.beta'), useMountOptions),
     ...(recycles ? [`spec.persistentVolumeReclaimPolicy: ${recycleDeprecated}`] : []),
-    ...(spec.nodeAffinity?.required?.nodeSelectorTerms ?? []).flatMap((term, index) =>
+    ...(yield* flatMapSteps(spec.nodeAffinity?.required?.nodeSelectorTerms ?? [], (term, index) =>
       nodeTermWarnings(term, `${terms}[${index}]`, dialect),
-    ),
+    )),
     ...sourceWarnings(spec, 'spec', deprecatedSources),
   ];
 }
