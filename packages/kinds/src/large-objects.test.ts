@@ -480,6 +480,13 @@ test.each(Object.entries(lists))('TRUST-2: the %s are validated in steps', (_, o
   expect(steps).toBeGreaterThan(10);
 });
 
+test('TRUST-2: lists that are each shorter than a step are validated in steps', () => {
+  const endpoints = repeated(90, () => ({ addresses: repeated(90, () => '-') }));
+  const { errors, steps } = findingsOf(endpointSliceOf({ endpoints }));
+  expect(errors.length).toBeGreaterThanOrEqual(8_100);
+  expect(steps).toBeGreaterThan(90);
+});
+
 test.each<[string, JsonObject]>([
   ['servers', { storageVersions: many }],
   ['conditions', { conditions: many }],

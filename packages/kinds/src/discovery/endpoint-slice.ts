@@ -68,14 +68,19 @@ export function endpointSlice(dialect: Dialect, features: Features = defaultFeat
         columns,
       },
     ],
-    generation: true,
     strategy: {
       extraMetadataChecks: { '': ['whole'] },
       validateName: dnsSubdomain,
-      prepareForCreate: (context, object) => dropTopology(context, object, undefined, nodeLabel),
+      prepareForCreate: (context, object) => {
+        object.metadata.generation = 1;
+        dropTopology(context, object, undefined, nodeLabel);
+      },
       prepareForUpdate: (context, object, old) => {
-        countGeneration(object, old);
-        dropTopology(context, object, old, nodeLabel);
+        const areSame = sameOrEmpty(object.endpoints, old.endpoints);
+        if (!areSame || !isRestSame(object, old)) {
+          object.metadata.generation = (old.metadata.generation ?? 0) + 1;
+        }
+        if (!areSame) dropTopology(context, object, old, nodeLabel);
       },
       validateCreate: (_, object) => validateEndpointSlice(object),
       *validateUpdate(_, object, old) {
@@ -108,8 +113,9 @@ function fillDefaults(object: Stored<EndpointSlice>): void {
 const listCell = (values: readonly string[]): string => firstValues(values) || '<unset>';
 
 /**
- * Drops the deprecated topology labels of endpoints that a client writes, but takes the node's name
- * from them if the old object has it there, so that writing back a read object does not lose it.
+ * Drops the deprecated topology labels of new or changed endpoints that a client writes, but takes
+ * the node's name from them if the old object has it there, so that writing back a read object does
+ * not lose it.
  */
 function dropTopology(
   context: StrategyContext,
@@ -118,7 +124,6 @@ function dropTopology(
   nodeLabel: string,
 ): void {
   if (context.version === 'v1beta1') return;
-  if (old !== undefined && sameOrEmpty(object.endpoints, old.endpoints)) return;
   const topologyOf = (endpoint: Stored<Endpoint>) => endpoint.deprecatedTopology;
   const oldNodes = new Set(
     (old?.endpoints ?? []).map((endpoint) => textAt(topologyOf(endpoint), nodeLabel)),
@@ -132,16 +137,10 @@ function dropTopology(
   }
 }
 
-/** Increments generation for changes of spec or labels, even of members that are then dropped. */
-function countGeneration(object: Stored<EndpointSlice>, old: Stored<EndpointSlice>): void {
-  const { labels, generation = 0 } = old.metadata;
-  const isSame =
-    sameOrEmpty(object.metadata.labels, labels) &&
-    (['addressType', 'endpoints', 'ports'] as const).every((name) =>
-      sameOrEmpty(object[name], old[name]),
-    );
-  if (!isSame) object.metadata.generation = generation + 1;
-}
+/** Whether an update changes neither the labels nor any other member than `endpoints`. */
+const isRestSame = (object: Stored<EndpointSlice>, old: Stored<EndpointSlice>): boolean =>
+  sameOrEmpty(object.metadata.labels, old.metadata.labels) &&
+  (['addressType', 'ports'] as const).every((name) => sameOrEmpty(object[name], old[name]));
 
 /** Validates an EndpointSlice except its metadata. */
 function* validateEndpointSlice(object: Stored<EndpointSlice>): Generator<void, FieldError[]> {

@@ -1,8 +1,8 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
-import type { PodSpec, Volume } from '../gen/types/core/v1.ts';
+import type { Container, PodSpec, Volume } from '../gen/types/core/v1.ts';
 import { isSet } from '../pod/fields.ts';
-import { eachContainer } from '../pod/references.ts';
+import { containersOf } from '../pod/references.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import type { GatedFields } from './gated-fields.ts';
@@ -192,7 +192,7 @@ function podFields(path: string): readonly GatedFields[] {
 
 /** Removes sleep actions, and handlers that have no other action. */
 function dropSleeps(spec: JsonObject | undefined): void {
-  for (const { container } of eachContainer(spec, '')) {
+  for (const container of containersOf(spec)) {
     const lifecycle = objectAt(container, 'lifecycle');
     if (lifecycle === undefined) continue;
     for (const name of ['preStop', 'postStart']) {
@@ -217,7 +217,7 @@ function dropImages(spec: Stored<PodSpec> | undefined): void {
     'volumes',
     volumes.filter((volume) => !isImage(volume)),
   );
-  for (const { container } of eachContainer(spec, '')) {
+  for (const container of containersOf(spec)) {
     const mounts = objectsAt(container, 'volumeMounts');
     const kept = mounts.filter((mount) => !dropped.has(textAt(mount, 'name')));
     if (kept.length < mounts.length) setList(container, 'volumeMounts', kept);
@@ -231,12 +231,12 @@ function setList(holder: JsonObject, name: string, list: JsonObject[]): void {
 
 /** Resets `procMount` to its default, which stored objects contain, instead of dropping it. */
 function resetProcMounts(spec: JsonObject | undefined, old: JsonObject | undefined): void {
-  const isUnmasked = eachContainer(old, '').some(({ container }) => {
-    const mount = textAt(container, 'securityContext', 'procMount');
+  const isUnmasked = containersOf(old).some((container: Stored<Container>) => {
+    const mount = container.securityContext?.procMount ?? '';
     return mount !== '' && mount !== 'Default';
   });
   if (isUnmasked) return;
-  for (const { container } of eachContainer(spec, '')) {
+  for (const container of containersOf(spec)) {
     const context = objectAt(container, 'securityContext');
     if (isSet(context, 'procMount') && context) context['procMount'] = 'Default';
   }

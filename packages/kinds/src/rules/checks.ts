@@ -103,27 +103,41 @@ export function same(
   right: JsonValue | undefined,
   place: MemberPlace = anywhere,
 ): boolean {
+  return sameAt(left, right, place.holder, place.name);
+}
+
+/** Does the work of `same` without an object for the place of each member. */
+function sameAt(
+  left: JsonValue | undefined,
+  right: JsonValue | undefined,
+  holder: string,
+  name: string,
+): boolean {
   if (left === right) return true;
   if (Array.isArray(left) && Array.isArray(right)) {
-    return left.length === right.length && left.every((item, index) => same(item, right[index]));
+    if (left.length !== right.length) return false;
+    for (let index = 0; index < left.length; index += 1) {
+      if (!sameAt(left[index], right[index], '', '')) return false;
+    }
+    return true;
   }
-  if (!isObject(left) || !isObject(right)) return isQuantity(place) && sameAmount(left, right);
-  const { name: holder } = place;
-  const isSame = (name: string) => {
-    const [leftMember, rightMember] = [own(left, name), own(right, name)];
-    return leftMember === rightMember || same(leftMember, rightMember, { holder, name });
-  };
-  return (
-    Object.keys(left).every(isSame) &&
-    Object.keys(right).every((name) => Object.hasOwn(left, name) || isSame(name))
-  );
+  if (!isObject(left) || !isObject(right)) {
+    return isQuantity(holder, name) && sameAmount(left, right);
+  }
+  for (const key of Object.keys(left)) {
+    if (!sameAt(left[key], own(right, key), name, key)) return false;
+  }
+  for (const key of Object.keys(right)) {
+    if (right[key] !== undefined && !Object.hasOwn(left, key)) return false;
+  }
+  return true;
 }
 
 /** The maps of quantities in specs, and other members that are quantities. */
 const quantityMaps = new Set(['limits', 'requests', 'overhead']);
 const quantities = new Set(['emptyDir.sizeLimit', 'resourceFieldRef.divisor']);
 
-const isQuantity = ({ holder, name }: MemberPlace) =>
+const isQuantity = (holder: string, name: string) =>
   quantityMaps.has(holder) || quantities.has(`${holder}.${name}`);
 
 function sameAmount(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
@@ -302,8 +316,12 @@ export function* flatMapSteps<Item, Result>(
   for (const item of list) {
     if (index % perStep === perStep - 1) yield;
     const itemResults = resultsOf(item, index);
-    appendAll(results, 'next' in itemResults ? yield* itemResults : itemResults);
     index += 1;
+    if ('next' in itemResults) {
+      appendAll(results, yield* itemResults);
+      // The item's own lists may all be shorter than a step.
+      yield;
+    } else appendAll(results, itemResults);
   }
   return results;
 }

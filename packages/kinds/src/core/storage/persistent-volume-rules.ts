@@ -390,6 +390,8 @@ function isSameAffinity(
   before: Stored<VolumeNodeAffinity>,
   dialect: Dialect,
 ): boolean {
+  if (sameOrEmpty(affinity, before)) return true;
+  const newerLabels = newerLabelsOf(dialect);
   const renamed = cloneJson(before);
   const termsOf = (holder: Stored<VolumeNodeAffinity> | undefined) =>
     holder?.required?.nodeSelectorTerms ?? [];
@@ -398,7 +400,7 @@ function isSameAffinity(
     for (const list of ['matchExpressions', 'matchFields'] as const) {
       const requirementsNow = termsNow[index]?.[list] ?? [];
       for (const [at, requirement] of (term[list] ?? []).entries()) {
-        const newer = newerLabel(requirement.key ?? '', dialect);
+        const newer = newerLabels.get(requirement.key ?? '');
         const key = requirementsNow[at]?.key;
         if (newer !== undefined && key === newer) requirement.key = newer;
       }
@@ -407,17 +409,15 @@ function isSameAffinity(
   return sameOrEmpty(affinity, renamed);
 }
 
-/** The new name of a deprecated node label; undefined for others. */
-function newerLabel(name: string, { label }: Dialect): string | undefined {
-  const names: readonly (readonly [older: string, newer: string])[] = [
+/** The new names of the deprecated node labels. */
+const newerLabelsOf = ({ label }: Dialect): ReadonlyMap<string, string> =>
+  new Map([
     [label('zone', 'failure-domain.beta'), label('zone', 'topology')],
     [label('region', 'failure-domain.beta'), label('region', 'topology')],
     [label('os', 'beta'), label('os')],
     [label('arch', 'beta'), label('arch')],
     [label('instance-type', 'beta'), label('instance-type', 'node')],
-  ];
-  return names.find(([older]) => older === name)?.[1];
-}
+  ]);
 
 function changedAffinity(spec: Stored<PersistentVolumeSpec>): FieldError {
   const detail = 'field is immutable, except for updating from beta label to GA';
