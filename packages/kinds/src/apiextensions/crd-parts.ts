@@ -189,39 +189,36 @@ const selectableTypes = new Set(['string', 'boolean', 'integer']);
 export const selectableMax = 8;
 
 /**
- * Validates selectable fields, which must refer to distinct scalars of the schema.
+ * Validates selectable fields in steps (TRUST-2). They must refer to distinct scalars of the schema.
  * @param place.mayExceed whether the number of fields is unlimited, because the old one had them
  */
-export function selectableErrors(
+export function* selectableErrors(
   fields: readonly { jsonPath: string }[],
   schema: SchemaProps,
   place: { readonly path: string; readonly mayExceed: boolean },
-): FieldError[] {
-  const errors: FieldError[] = [];
+): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  fields.forEach(({ jsonPath }, index) => {
+  const errors = yield* eachError(fields, ({ jsonPath }, index) => {
     const field = childPath(indexPath(place.path, index), 'jsonPath');
-    if (jsonPath === '') {
-      errors.push(required(field));
-      return;
-    }
+    if (jsonPath === '') return [required(field)];
     const target = fieldPathTarget(jsonPath, schema, { brackets: false });
     if ('error' in target) {
-      errors.push(invalid(field, jsonPath, `is an invalid path: ${target.error}`));
-      return;
+      return [invalid(field, jsonPath, `is an invalid path: ${target.error}`)];
     }
+    const fieldErrors: FieldError[] = [];
     if (target.names[0] === 'metadata') {
-      errors.push(invalid(field, jsonPath, 'must not point to fields in metadata'));
+      fieldErrors.push(invalid(field, jsonPath, 'must not point to fields in metadata'));
     }
     if (!selectableTypes.has(target.schema.type ?? '')) {
       const detail =
         'must point to a field of type string, boolean or integer. ' +
         'Enum string fields and strings with formats are allowed.';
-      errors.push(invalid(field, jsonPath, detail));
+      fieldErrors.push(invalid(field, jsonPath, detail));
     }
     const name = target.names.join('.');
-    if (seen.has(name)) errors.push(duplicate(field, jsonPath));
+    if (seen.has(name)) fieldErrors.push(duplicate(field, jsonPath));
     seen.add(name);
+    return fieldErrors;
   });
   if (seen.size > selectableMax && !place.mayExceed) {
     errors.push(tooMany(place.path, seen.size, selectableMax));

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  canonicalJson,
   type Dialect,
   dns1035Label,
   type FieldError,
@@ -81,7 +80,7 @@ interface Common extends Options {
   /** Whether a version has subresources of its own, so the shared ones apply to none. */
   readonly perVersion: boolean;
   readonly oldSchemas: ReadonlyMap<string, SchemaProps | undefined>;
-  /** Selectable fields of the old versions that have too many, in canonical form. */
+  /** Selectable fields of the old versions that have too many, each list as one text. */
   readonly oldSelectable: ReadonlySet<string>;
 }
 
@@ -105,7 +104,7 @@ function commonOf(internal: InternalSpec, options: Options): Common {
 }
 
 const selectionOf = (fields: readonly { jsonPath: string }[]): string =>
-  canonicalJson(fields.map((field) => ({ ...field })));
+  JSON.stringify(fields.map(({ jsonPath }) => jsonPath));
 
 /** Validates a new definition except its ObjectMeta (CRD-1). Each step checks one schema. */
 export function validateCrd(crd: Crd, rules: CrdRules): Generator<void, FieldError[]> {
@@ -299,19 +298,19 @@ function* oneVersionErrors(
     )),
     ...subresourceErrors(version.subresources, childPath(path, 'subresources')),
     ...(yield* allColumnErrors(columns, childPath(path, 'additionalPrinterColumns'))),
-    ...selectable(version.selectableFields, {
+    ...(yield* selectable(version.selectableFields, {
       schema: version.schema,
       path: childPath(path, 'selectableFields'),
       where: 'version.schema.openAPIV3Schema is not included',
       common,
-    }),
+    })),
   ];
 }
 
-function selectable(
+function* selectable(
   fields: { jsonPath: string }[] | undefined,
   at: { schema: CrdVersion['schema']; path: string; where: string; common: Common },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (fields === undefined || fields.length === 0) return [];
   const schema = at.schema?.openAPIV3Schema;
   if (schema === undefined) {
@@ -319,7 +318,7 @@ function selectable(
   }
   const { oldSelectable } = at.common;
   const mayExceed = oldSelectable.size > 0 && oldSelectable.has(selectionOf(fields));
-  return selectableErrors(fields, schema, { path: at.path, mayExceed });
+  return yield* selectableErrors(fields, schema, { path: at.path, mayExceed });
 }
 
 function* topErrors(internal: InternalSpec, common: Common): Generator<void, FieldError[]> {
@@ -337,12 +336,12 @@ function* topErrors(internal: InternalSpec, common: Common): Generator<void, Fie
       top.additionalPrinterColumns ?? [],
       'spec.additionalPrinterColumns',
     )),
-    ...selectable(top.selectableFields, {
+    ...(yield* selectable(top.selectableFields, {
       schema: top.schema,
       path: 'spec.selectableFields',
       where: 'validations.schema is included',
       common,
-    }),
+    })),
   ];
 }
 

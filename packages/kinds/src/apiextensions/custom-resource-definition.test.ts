@@ -363,6 +363,12 @@ test('TRUST-2: a definition with many versions is validated in steps', () => {
   expect(stepsOf(def.strategy.validateUpdate?.(at, object, old))).toBeGreaterThan(50);
 });
 
+test('TRUST-2: a definition with many selectable fields is validated in steps', () => {
+  const selectableFields = Array.from({ length: 4_000 }, () => ({ jsonPath: '.metadata.name' }));
+  const object = created(crdWith({ versions: [version({ selectableFields })] }));
+  expect(stepsOf(def.strategy.validateCreate?.(context, object))).toBeGreaterThan(40);
+});
+
 test('many fields of a schema with many properties are looked up in linear time', () => {
   const names = Array.from({ length: 20_000 }, (_, at) => `p${at}`);
   const properties = Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
