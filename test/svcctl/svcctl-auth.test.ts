@@ -119,7 +119,10 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
 
   describe('creation', () => {
     test('CLIENT-1: create role', async () => {
-      expect(await errorOf('create role')).toBe('error: exactly one NAME is required, got 0\n');
+      expect(await errorOf('create role')).toBe(
+        'error: exactly one NAME is required, got 0\n' +
+          "See 'svcctl create role -h' for help and examples\n",
+      );
       expect(await errorOf('create role r')).toBe('error: at least one verb must be specified\n');
       expect(await errorOf('create role r --verb=get')).toBe(
         'error: at least one resource must be specified\n',

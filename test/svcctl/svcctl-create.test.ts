@@ -63,10 +63,11 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
   });
 
   test('CLIENT-1: generators report what is missing and what the server refuses', async () => {
+    const usage = "\nSee 'svcctl create deployment -h' for help and examples";
     for (const [line, message] of [
       ['create deployment x', 'required flag(s) "image" not set'],
-      ['create deployment --image=a', 'exactly one NAME is required, got 0'],
-      ['create deployment x y --image=a -- z', 'exactly one NAME is required, got 2'],
+      ['create deployment --image=a', `exactly one NAME is required, got 0${usage}`],
+      ['create deployment x y --image=a -- z', `exactly one NAME is required, got 2${usage}`],
       [
         'create deployment x --image=a --replicas=some',
         'invalid argument "some" for "--replicas" flag',

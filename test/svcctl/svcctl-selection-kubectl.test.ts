@@ -63,6 +63,55 @@ printsLikeKubectl([
   ['get deploy,cm --server-print=false'],
 ]);
 
+const [deployment = {}] = replicas;
+const absent = { ...deployment, metadata: { name: 'absent' } };
+const renumbered = { ...deployment, metadata: { name: 'a', labels: { in: 'file' } } };
+const template = '--template={{.metadata.labels}}{{.spec.replicas}}{{.metadata.namespace}}';
+
+printsLikeKubectl([
+  ['create -f -', stream(replicas)],
+  ['create cm x'],
+  ...['--dry-run=client', '--dry-run=server', '--dry-run=none'].flatMap((dryRun): Line[] => [
+    [`scale -f - --replicas=3 ${dryRun}`, stream([renumbered])],
+    [`scale -f - --replicas=4 ${dryRun} ${template}`, stream([renumbered])],
+    [`scale -f - --replicas=5 ${dryRun} -o name`, stream([renumbered])],
+    [`scale -f - --replicas=5 ${dryRun} -o yaml`, stream([renumbered])],
+    [`scale -f - --replicas=5 ${dryRun} -o jsonpath={.spec.replicas}`, stream([renumbered])],
+    [`scale deploy a --replicas=6 ${dryRun} ${template}`],
+    [`scale -f - --replicas=5 ${dryRun}`, stream([absent])],
+    [`scale deploy/a deploy/absent deploy/b --replicas=7 ${dryRun}`],
+    [`scale deploy/absent --replicas=7 ${dryRun}`],
+    [`scale deploy/absent deploy/missing --replicas=7 ${dryRun}`],
+    [`scale deploy/a cm/x deploy/b --replicas=8 ${dryRun}`],
+    ['get deploy -o custom-columns=N:.metadata.name,R:.spec.replicas'],
+  ]),
+  ['scale -f - -l in=none --replicas=2', stream([renumbered])],
+  ['scale deploy -l in=none --replicas=2'],
+  ['scale deploy/a --replicas=-1'],
+  ['scale deploy/a --replicas=1 --current-replicas=-2'],
+]);
+
+const several = [map('one'), map('two')];
+
+printsLikeKubectl([
+  ['replace --force -f -', stream(several)],
+  ['replace --force -f -', stream(several)],
+  ['get -f - --watch', stream(several)],
+  ['get cm one two --watch'],
+  ['get -f - --watch', stream([...several, deployment])],
+  ['create -f -', stream([deployment])],
+  ['get -f - --watch', stream([...several, deployment])],
+  ['get cm one nope --watch'],
+  ['get cm/one deploy/x --watch'],
+  ['get cm,deploy --watch'],
+  ['get -k x -R'],
+  ['create --raw=/x -f - --edit', stream(several)],
+  ['create sa'],
+  ['create sa a b'],
+  ['create secret generic'],
+  ['create deploy a b --image=i -- c'],
+]);
+
 printsLikeKubectl([
   ['create -f -', stream(nodes)],
   ['create cm x'],

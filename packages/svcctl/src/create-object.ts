@@ -15,7 +15,7 @@ import {
   writeQuery,
 } from './apply/writes.ts';
 import type { FlagSpec } from './flags.ts';
-import { CliError } from './io.ts';
+import { CliError, usageError } from './io.ts';
 import { outputFlags, reportObject } from './output/output.ts';
 import { resourceOfObject } from './selection.ts';
 import type { Session } from './session.ts';
@@ -98,12 +98,16 @@ export async function postObject(
 }
 
 /** Returns the only argument, the name of a new object. Throws CliError. */
-export function requireName(args: readonly string[]): string {
+export function requireName(session: Session, args: readonly string[]): string {
   const [name, ...more] = args;
-  if (name === undefined || more.length > 0) {
-    throw new CliError(`exactly one NAME is required, got ${args.length}`);
-  }
+  if (name === undefined || more.length > 0) throw nameError(session, args, args.length);
   return name;
+}
+
+/** The error for `count` names among the arguments instead of one. */
+function nameError({ words }: Session, args: readonly string[], count: number): CliError {
+  const command = words.slice(0, words.length - args.length).join(' ');
+  return usageError(command, `exactly one NAME is required, got ${count}`);
 }
 
 /** The metadata of a new object, with the namespace if the command line sets one. */
@@ -114,13 +118,11 @@ export function newMetadata(session: Session, name: string): JsonObject {
 
 /** Splits the arguments into a new object's name and the command after `--`. Throws CliError. */
 export function nameAndCommand(
-  { flags }: Session,
+  session: Session,
   args: readonly string[],
 ): { readonly name: string; readonly command: readonly string[] } {
   const [name, ...command] = args;
-  const names = flags.wordsBeforeDash ?? args.length;
-  if (name === undefined || names !== 1) {
-    throw new CliError(`exactly one NAME is required, got ${names}`);
-  }
+  const names = session.flags.wordsBeforeDash ?? args.length;
+  if (name === undefined || names !== 1) throw nameError(session, args, names);
   return { name, command };
 }

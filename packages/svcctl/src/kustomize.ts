@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Command } from './command.ts';
 import type { FlagSpec } from './flags.ts';
-import { CliError, usageError } from './io.ts';
+import { CliError } from './io.ts';
 import type { Session } from './session.ts';
 
 /** Flags of `kustomize build` that kubectl also has; they are forwarded unchanged. */
@@ -35,7 +35,7 @@ export const kustomizeCommand: Command = {
     { name: 'output', short: 'o', type: 'text', help: 'Write the objects to this file' },
   ],
   async run(session, args) {
-    if (args.length > 1) throw usageError('kustomize', 'specify one path to a kustomization');
+    if (args.length > 1) throw new CliError('specify one path to kustomization.yaml');
     const built = await buildKustomization(session, args[0] ?? '.');
     const file = session.flags.text('output') ?? '';
     if (file === '') session.io.out(built);

@@ -12,7 +12,7 @@ import {
 } from '@wheelhouse/machinery';
 import { NoMatchError, reportFailures, rootOf, visitEach } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
-import { CliError } from './io.ts';
+import { CliError, throwFirst } from './io.ts';
 import { buildKustomization } from './kustomize.ts';
 import { namespaceOf, objectAt } from './objects.ts';
 import { compactJson } from './output/go-json.ts';
@@ -70,34 +70,39 @@ export async function loadTargets(session: Session): Promise<Reading> {
   const { manifests, failures } = await readManifests(session, undecodable);
   const selected = manifests.filter(selectorFilter(session));
   if (selected.length + failures.length > 0) return { manifests: selected, failures };
-  throw new CliError('no objects passed to apply');
+  throw new CliError(`no objects passed to ${session.words[0] ?? ''}`);
 }
 
 /**
- * Visits each object of `-f` and `-k` that `--selector` matches. Failures are reported at the end.
- * Resolves with the exit code.
+ * Visits each object of `-f` and `-k` that `--selector` matches, in each stage in turn. Failures
+ * are reported at the end of a stage, and the stages after it are skipped. Resolves with the exit
+ * code.
  * @param verb the verb for messages: `apply`
  */
 export async function eachManifest(
   session: Session,
   verb: string,
-  visit: (manifest: Manifest) => Promise<void>,
+  ...stages: readonly ((manifest: Manifest) => Promise<void>)[]
 ): Promise<number> {
   const { manifests, failures } = await readManifests(session);
   const selected = manifests.filter(selectorFilter(session));
   if (selected.length === 0 && failures.length === 0) {
     throw new CliError(`no objects passed to ${verb}`);
   }
-  const visitOne = async ([done, manifest]: readonly [number, Manifest]): Promise<void> => {
-    showStep(session, { text: verb, done, total: selected.length });
-    try {
-      await visit(manifest);
-    } catch (error) {
-      const root = rootOf(error);
-      throw root instanceof NoMatchError ? root.withSource(manifest.source) : error;
-    }
-  };
-  await visitEach(session.io, selected.entries(), visitOne, failures);
+  const readFailures = failures.length;
+  for (const visit of stages) {
+    if (failures.length > readFailures) break;
+    const visitOne = async ([done, manifest]: readonly [number, Manifest]): Promise<void> => {
+      showStep(session, { text: verb, done, total: selected.length });
+      try {
+        await visit(manifest);
+      } catch (error) {
+        const root = rootOf(error);
+        throw root instanceof NoMatchError ? root.withSource(manifest.source) : error;
+      }
+    };
+    await visitEach(session.io, selected.entries(), visitOne, failures);
+  }
   session.io.status?.('');
   return reportFailures(session.io, failures);
 }
@@ -144,9 +149,12 @@ async function readManifests(session: Session, incomplete = invalid): Promise<Re
   const names = session.flags.commaSeparated('filename');
   const folder = session.flags.text('kustomize') ?? '';
   if (names.filter((name) => name === '-').length > 1) throw stdinUsedTwice();
-  if (names.length > 0 && folder !== '') {
-    throw new CliError('only one of -f or -k can be specified');
-  }
+  throwFirst([
+    names.length > 0 && folder !== '' && 'only one of -f or -k can be specified',
+    folder !== '' &&
+      session.flags.boolean('recursive') &&
+      "the -k flag can't be used with -f or -R",
+  ]);
   if (folder !== '') {
     const text = await buildKustomization(session, folder);
     await addDocuments(reading, { text, source: folder, incomplete });

@@ -3,6 +3,7 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
+import { hasManifests } from '../manifests.ts';
 import { namespaceOf, objectAt, objectLabel, resourceLabel, textAt } from '../objects.ts';
 import { lineDiff } from '../output/line-diff.ts';
 import { outputFlags, type Printer, printerOf } from '../output/output.ts';
@@ -134,12 +135,16 @@ export const getCommand: Command = {
       return watchTargets(session, targets);
     }
     if (printsDiffs(session)) throw new CliError('-o diff requires --watch');
-    const printer = printerOf(session, { rows: true });
-    return printer === undefined
-      ? printTables(session, targets)
-      : printObjects(session, { targets, printer });
+    return printTargets(session, targets);
   },
 };
+
+function printTargets(session: Session, targets: readonly Target[]): Promise<number> {
+  const printer = printerOf(session, { rows: true });
+  return printer === undefined
+    ? printTables(session, targets)
+    : printObjects(session, { targets, printer });
+}
 
 /** Whether `-o diff` prints changes instead of objects. */
 const printsDiffs = ({ flags }: Session): boolean => flags.text('output') === 'diff';
@@ -307,10 +312,7 @@ async function fetchTable(session: Session, target: Target): Promise<ObjectTable
 
 /** Lists and then watches a collection or a single object. */
 async function watchTargets(session: Session, targets: readonly Target[]): Promise<number> {
-  const [target] = targets;
-  if (target === undefined || targets.length > 1) {
-    throw new CliError('you may only specify a single resource type when watching');
-  }
+  const target = await onlyTarget(session, targets);
   warnUnsortedWatch(session);
   const collection = targetPath({ ...target, name: undefined });
   const selectors = selectorQuery(session);
@@ -333,6 +335,29 @@ async function watchTargets(session: Session, targets: readonly Target[]): Promi
   const request = { path: collection, query: { ...query, watch: 'true', resourceVersion } };
   await followEvents(session, request, sink);
   return 0;
+}
+
+/** Returns the only target of a watch. Rejects with CliError or ApiError if there are others. */
+async function onlyTarget(session: Session, targets: readonly Target[]): Promise<Target> {
+  const [target, ...others] = targets;
+  if (target !== undefined && others.length === 0) return target;
+  const types = new Set(targets.map(({ resource }) => resource));
+  if (types.size > 1 && !hasManifests(session)) {
+    throw new CliError('you may only specify a single resource type');
+  }
+  // An object that does not exist is the more helpful error.
+  for (const each of targets) await fetchTarget(session, each);
+  if (types.size === 1 && !session.flags.boolean('watch-only')) {
+    await printTargets(session, targets);
+  }
+  if (!hasManifests(session)) {
+    throw new CliError('you may only watch a single resource or type of resource at a time');
+  }
+  const found =
+    types.size > 1 ? 'more than 1 resource was found' : `${targets.length} resources were found`;
+  throw new CliError(
+    `watch is only supported on individual resources and resource collections - ${found}`,
+  );
 }
 
 function warnUnsortedWatch(session: Session): void {

@@ -45,15 +45,22 @@ export const replaceCommand: Command = {
     const annotation = session.flags.boolean('save-config')
       ? await lastAppliedName(session)
       : undefined;
+    const report = (object: JsonObject) =>
+      reportObject(session, object, `replaced${dryRunSuffix(session)}`);
+    if (forces) {
+      // All old objects go before new ones come, which may use the same ports or addresses.
+      return eachManifest(
+        session,
+        'replace',
+        async (manifest) => deleteOld(session, await prepare(session, manifest, annotation)),
+        async (manifest) =>
+          report(await createAnew(session, await prepare(session, manifest, annotation))),
+      );
+    }
     return eachManifest(session, 'replace', async (manifest) => {
       try {
-        const { resource, object } = await prepare(session, manifest, annotation);
-        const replaced = forces
-          ? await recreate(session, { resource, object })
-          : await replaceOne(session, { resource, object });
-        reportObject(session, replaced, `replaced${dryRunSuffix(session)}`);
+        report(await replaceOne(session, await prepare(session, manifest, annotation)));
       } catch (error) {
-        if (forces) throw error;
         const source = JSON.stringify(manifest.source);
         throw new ContextError(`error when replacing ${source}`, error);
       }
@@ -117,8 +124,8 @@ async function replaceOne(
 /** Default time limit for the deletion of the old object. */
 const deletionTimeoutMs = 5 * 60_000;
 
-/** Deletes an object if it exists, waits until it is gone, and creates it again. */
-async function recreate(session: Session, { resource, object }: Replacement): Promise<JsonObject> {
+/** Deletes an object if it exists, and waits until it is gone. */
+async function deleteOld(session: Session, { resource, object }: Replacement): Promise<void> {
   const path = objectPath(session, { resource, object });
   const grace = session.flags.integer('grace-period') === 0 ? 1 : undefined;
   try {
@@ -134,6 +141,12 @@ async function recreate(session: Session, { resource, object }: Replacement): Pr
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 404) throw error;
   }
+}
+
+async function createAnew(
+  session: Session,
+  { resource, object }: Replacement,
+): Promise<JsonObject> {
   const answer = await session.client.send({
     method: 'POST',
     path: objectPath(session, { resource, object, name: '' }),

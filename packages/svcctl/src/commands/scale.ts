@@ -1,5 +1,5 @@
 import { ApiError } from '@wheelhouse/client';
-import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
+import { aggregateText, apiVersionOf, errorText, type JsonObject } from '@wheelhouse/machinery';
 import { recordAt, recorded, recordFlag } from '../apply/record.ts';
 import {
   dryRunFlag,
@@ -10,11 +10,12 @@ import {
   managerFlag,
   resourceVersionFlag,
   withLastApplied,
+  withNamespace,
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { generatorFlags } from '../create-object.ts';
 import { reportFailures, visitEach } from '../errors.ts';
-import { CliError } from '../io.ts';
+import { CliError, throwFirst } from '../io.ts';
 import { manifestFlags } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
@@ -165,21 +166,8 @@ export const scaleCommand: Command = {
     },
   ],
   async run(session, args) {
-    const replicas = session.flags.integer('replicas') ?? -1;
-    if (replicas < 0) {
-      throw new CliError(
-        'The --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0',
-      );
-    }
-    const targets = await selectTargets(session, args);
-    checkSelected(session, targets);
-    const scaled: { readonly object: JsonObject; readonly path: string }[] = [];
-    for (const target of targets) {
-      for (const object of await fetchTarget(session, target)) {
-        scaled.push({ object, path: targetPath(targetOf(target.resource, object), 'scale') });
-      }
-    }
-    if (scaled.length === 0) throw new CliError('no objects passed to scale');
+    const replicas = parseReplicas(session);
+    const { scaled, failures } = await objectsToScale(session, args);
     if (session.flags.has('resource-version') && scaled.length > 1) {
       throw new CliError('cannot use --resource-version with multiple resources');
     }
@@ -192,9 +180,53 @@ export const scaleCommand: Command = {
       if (dryRunOf(session) === 'none') await waitForReplicas(session, { path, replicas, object });
       reportObject(session, object, `scaled${dryRunSuffix(session)}`);
     }
-    return 0;
+    return reportFailures(session.io, failures);
   },
 };
+
+/** Returns `--replicas`. Throws CliError for invalid counts. */
+function parseReplicas({ flags }: Session): number {
+  const replicas = flags.integer('replicas') ?? 0;
+  throwFirst([
+    !flags.has('replicas') && 'required flag(s) "replicas" not set',
+    replicas < 0 &&
+      'The --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0',
+    (flags.integer('current-replicas') ?? -1) < -1 &&
+      'The --current-replicas must specify an integer of -1 or greater',
+  ]);
+  return replicas;
+}
+
+/** Objects to scale, and the failures to read others. */
+interface ScaleSelection {
+  readonly scaled: readonly { readonly object: JsonObject; readonly path: string }[];
+  readonly failures: readonly unknown[];
+}
+
+/**
+ * Selects the objects to scale. Those of files are not read from the server; they are reported as
+ * the files have them. Rejects with CliError if there is none.
+ */
+async function objectsToScale(session: Session, args: readonly string[]): Promise<ScaleSelection> {
+  const targets = await selectTargets(session, args);
+  checkSelected(session, targets);
+  const scaled: { readonly object: JsonObject; readonly path: string }[] = [];
+  const failures = await visitEach(session.io, targets, async (target) => {
+    const { resource, object: written } = target;
+    const objects =
+      written === undefined
+        ? await fetchTarget(session, target)
+        : [withNamespace(session, { resource, object: written })];
+    for (const object of objects) {
+      scaled.push({ object, path: targetPath(targetOf(resource, object), 'scale') });
+    }
+  });
+  if (scaled.length > 0) return { scaled, failures };
+  const severe = failures.find((failure) => !(failure instanceof ApiError));
+  if (severe !== undefined) throw severe;
+  const text = failures.length === 0 ? '' : ` ${aggregateText(failures.map(errorText))}`;
+  throw new CliError(`no objects passed to scale${text}`);
+}
 
 const scaleManager = ({ flags }: Session): string => flags.text('field-manager') ?? 'svcctl-scale';
 

@@ -27,7 +27,7 @@ const serviceAccountCommand: Command = {
       {
         apiVersion: 'v1',
         kind: 'ServiceAccount',
-        metadata: newMetadata(session, requireName(args)),
+        metadata: newMetadata(session, requireName(session, args)),
       },
       { errorPrefix: 'failed to create serviceaccount:' },
     ),
@@ -46,7 +46,7 @@ const tokenCommand: Command = {
     { name: 'bound-object-uid', type: 'text', help: 'UID of the object to bind the token to' },
   ],
   async run(session, args) {
-    const name = requireName(args);
+    const name = requireName(session, args);
     const spec = tokenSpec(session);
     const dialect = await session.dialect();
     const accounts = await session.resourceOfKind('ServiceAccount');
@@ -361,7 +361,7 @@ const roleCommand: Command = {
   usage: 'NAME --verb=VERB --resource=TYPE',
   flags: roleFlags,
   async run(session, args) {
-    const metadata = newMetadata(session, requireName(args));
+    const metadata = newMetadata(session, requireName(session, args));
     const errorMessage = 'at least one resource must be specified';
     return createObject(
       session,
@@ -380,7 +380,7 @@ const clusterRoleCommand: Command = {
     { name: 'aggregation-rule', type: 'list', help: 'KEY=VALUE labels of roles to aggregate' },
   ],
   async run(session, args) {
-    const metadata = { name: requireName(args) };
+    const metadata = { name: requireName(session, args) };
     const errorMessage = 'one of resource or nonResourceURL must be specified';
     const role = session.flags.has('aggregation-rule')
       ? await createAggregatedRole(session, metadata)
@@ -395,7 +395,7 @@ const roleBindingCommand: Command = {
   usage: 'NAME --clusterrole=NAME|--role=NAME [--user=…] [--group=…] [--serviceaccount=NS:NAME]',
   flags: [...bindingFlags, { name: 'role', type: 'text', help: 'The Role to refer to' }],
   async run(session, args) {
-    const metadata = newMetadata(session, requireName(args));
+    const metadata = newMetadata(session, requireName(session, args));
     const binding = await createBinding(session, { kind: 'RoleBinding', metadata });
     return createObject(session, binding, { errorPrefix: 'failed to create rolebinding:' });
   },
@@ -410,7 +410,7 @@ const clusterRoleBindingCommand: Command = {
     if (!session.flags.has('clusterrole')) {
       throw new CliError('required flag(s) "clusterrole" not set');
     }
-    const metadata = { name: requireName(args) };
+    const metadata = { name: requireName(session, args) };
     const binding = await createBinding(session, { kind: 'ClusterRoleBinding', metadata });
     return createObject(session, binding, { errorPrefix: 'failed to create clusterrolebinding:' });
   },

@@ -129,7 +129,7 @@ export const createConfigMapCommand: Command = {
   usage: 'NAME [--from-literal=KEY=VALUE] [--from-file=[KEY=]SOURCE]',
   flags: [...createFlags, ...dataFlags, hashFlag],
   run: (session, args) =>
-    createObject(session, withHash(session, createConfigMap(session, requireName(args))), {
+    createObject(session, withHash(session, createConfigMap(session, requireName(session, args))), {
       errorPrefix: 'failed to create configmap:',
     }),
 };
@@ -167,7 +167,7 @@ const genericCommand: Command = {
     { name: 'type', type: 'text', help: 'The type of the secret' },
   ],
   run(session, args) {
-    const name = requireName(args);
+    const name = requireName(session, args);
     const type = session.flags.text('type');
     const data = readData(session);
     return createSecret(session, { name, data, ...(type === undefined ? {} : { type }) });
@@ -185,7 +185,7 @@ const tlsCommand: Command = {
     { name: 'key', type: 'text', help: 'Private key file in PEM' },
   ],
   async run(session, args) {
-    const name = requireName(args);
+    const name = requireName(session, args);
     const [cert = '', key = ''] = ['cert', 'key'].map((flag) => session.flags.text(flag));
     if (cert === '' || key === '') throw new CliError('key and cert must be specified');
     const pair = { certificate: readPem(session, cert), key: readPem(session, key) };
@@ -234,7 +234,7 @@ const dockerCommand: Command = {
     { name: 'from-file', type: 'list', help: `[${dockerKey}=]FILE` },
   ],
   async run(session, args) {
-    const name = requireName(args);
+    const name = requireName(session, args);
     const { label } = await session.dialect();
     const data =
       session.flags.list('from-file').length > 0

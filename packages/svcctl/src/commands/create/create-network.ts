@@ -28,7 +28,7 @@ export const createIngressCommand: Command = {
     { name: 'annotation', type: 'list', help: 'KEY=VALUE' },
   ],
   async run(session, args) {
-    const name = requireName(args);
+    const name = requireName(session, args);
     const { rules, backend, annotations } = parseIngressFlags(session);
     const { group } = await session.dialect();
     const ingressClassName = session.flags.text('class') ?? '';
@@ -153,7 +153,7 @@ function createService(
   args: readonly string[],
   { type, members = () => ({}) }: ServiceType,
 ): Promise<number> {
-  const name = requireName(args);
+  const name = requireName(session, args);
   const clusterIP = session.flags.text('clusterip') ?? '';
   const nodePort = session.flags.integer('node-port') ?? 0;
   const pairs = session.flags.commaSeparated('tcp');

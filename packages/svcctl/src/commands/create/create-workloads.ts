@@ -29,7 +29,7 @@ const budgetCommand: Command = {
     { name: 'selector', type: 'text', help: 'Labels of the Pods, such as app=web' },
   ],
   run(session, args) {
-    const name = requireName(args);
+    const name = requireName(session, args);
     const [minimum = '', maximum = '', selector = ''] = [
       'min-available',
       'max-unavailable',
@@ -76,7 +76,7 @@ const priorityClassCommand: Command = {
     { name: 'preemption-policy', type: 'text', help: 'PreemptLowerPriority (default) or Never' },
   ],
   async run(session, args) {
-    const name = requireName(args);
+    const name = requireName(session, args);
     const description = session.flags.text('description') ?? '';
     const { group } = await session.dialect();
     const priorityClass = {
@@ -103,7 +103,7 @@ const quotaCommand: Command = {
     { name: 'scopes', type: 'text', help: 'Scopes that an object must match to count' },
   ],
   run(session, args) {
-    const name = requireName(args);
+    const name = requireName(session, args);
     const quota = {
       apiVersion: 'v1',
       kind: 'ResourceQuota',

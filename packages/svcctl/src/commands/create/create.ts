@@ -25,7 +25,7 @@ const namespaceCommand: Command = {
     createObject(session, {
       apiVersion: 'v1',
       kind: 'Namespace',
-      metadata: { name: requireName(args) },
+      metadata: { name: requireName(session, args) },
     }),
 };
 
@@ -57,6 +57,7 @@ export const createCommand: Command = {
     const raw = session.flags.text('raw');
     if (raw !== undefined) {
       throwFirst([
+        session.flags.boolean('edit') && '--raw and --edit are mutually exclusive',
         session.flags.list('filename').length !== 1 &&
           '--raw can only use a single local file or stdin',
       ]);
