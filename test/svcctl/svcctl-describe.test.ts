@@ -92,6 +92,48 @@ const account = {
   imagePullSecrets: [{ name: 'pull' }, { name: 'pull2' }],
 };
 
+const claim = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name: 'data', labels: { a: 'b' } },
+  spec: {
+    storageClassName: 'fast',
+    accessModes: ['ReadWriteOnce', 'ReadWriteMany'],
+    resources: { requests: { storage: '1Gi' } },
+  },
+};
+const mount = { persistentVolumeClaim: { claimName: 'data' } };
+
+printsLikeKubectl([
+  ['create -f -', documents(claim, { ...claim, metadata: { name: 'unused' } })],
+  ['create -f -', documents(pod('late', { volumes: [{ name: 'v', ...mount }] }))],
+  [
+    'create -f -',
+    documents(
+      pod('early', {
+        volumes: [
+          { name: 'v', ...mount },
+          { name: 'w', ...mount },
+        ],
+      }),
+    ),
+  ],
+  ['describe pvc data'],
+  ['describe pvc unused --show-events=false'],
+  ['patch pvc data -p {"spec":{"volumeName":"v"}}'],
+  [
+    `patch pvc data --subresource=status -p ${JSON.stringify({
+      status: {
+        phase: 'Bound',
+        accessModes: ['ReadWriteMany', 'ReadWriteOnce'],
+        capacity: { storage: '2Gi' },
+        conditions: [{ type: 'Resizing', status: 'True', reason: 'Growing' }],
+      },
+    })}`,
+  ],
+  ['describe pvc data'],
+]);
+
 printsLikeKubectl([
   ['create -f -', documents(pod('full', { initContainers: [container], containers: [container] }))],
   ['describe pod full --show-events=false'],

@@ -35,6 +35,12 @@ export function listAt(object: JsonObject | undefined, ...path: readonly string[
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
+/** The strings of the list at a path; empty if there is none. */
+export function textsAt(object: JsonObject | undefined, ...path: readonly string[]): string[] {
+  const value = valueAt(object, ...path);
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
 /** The name of an object; empty if it has none. */
 export const nameOf = (object: JsonObject): string => textAt(object, 'metadata', 'name');
 

@@ -13,6 +13,7 @@ import { clusterDescribers } from './cluster.ts';
 import { titleOf } from './pod-template.ts';
 import type { RelatedDescriber } from './related.ts';
 import { serviceDescribers } from './services.ts';
+import { storageDescribers } from './storage.ts';
 import { workloadDescribers } from './workloads.ts';
 
 /** A line of a description: a text, or a title with its value. */
@@ -56,6 +57,7 @@ const relatedDescribers: Readonly<Record<string, RelatedDescriber>> = {
   ...workloadDescribers,
   ...clusterDescribers,
   ...serviceDescribers,
+  ...storageDescribers,
 };
 
 /** Kinds whose descriptions include no events. */
