@@ -170,6 +170,11 @@ printsLikeKubectl([
       },
     }),
   ],
+  [
+    `${clientSide} --force -f -`,
+    documents(map('q', { a: '7' }, { resourceVersion: '1', labels: { forced: 'yes' } })),
+  ],
+  ['get cm q -o jsonpath={.metadata.labels}{.data}'],
   ['get deployment d -o jsonpath={.spec.selector}'],
   [`${clientSide} -f -`, documents({ ...map('', {}), metadata: { generateName: 'g-' } })],
   [`${clientSide} --force-conflicts -f -`, documents(map('x', {}))],

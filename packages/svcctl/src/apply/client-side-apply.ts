@@ -20,6 +20,7 @@ import {
   withLastApplied,
   withNamespace,
   withoutLastApplied,
+  withoutVersion,
   writeQuery,
 } from './writes.ts';
 
@@ -233,7 +234,7 @@ async function replaceByForce(context: ApplyContext, live: JsonObject): Promise<
   const post = async (body: JsonObject) =>
     (await session.client.send({ method: 'POST', path: collection, query, body })).object;
   try {
-    return await post(jsonObject(withoutNulls(context.desired)));
+    return await post(withoutVersion(jsonObject(withoutNulls(context.desired))));
   } catch (error) {
     try {
       await post(withoutVersion(live));
@@ -249,12 +250,6 @@ async function replaceByForce(context: ApplyContext, live: JsonObject): Promise<
     }
     throw error;
   }
-}
-
-function withoutVersion(live: JsonObject): JsonObject {
-  const metadata = isObject(live['metadata']) ? { ...live['metadata'] } : {};
-  delete metadata['resourceVersion'];
-  return { ...live, metadata };
 }
 
 const isReason = (error: unknown, reason: string): boolean =>
