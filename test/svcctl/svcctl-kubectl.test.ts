@@ -88,6 +88,8 @@ printsLikeKubectl([
 
 const map = (name: string, data: object = {}) =>
   JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data });
+const custom = (apiVersion: string) =>
+  JSON.stringify({ apiVersion, kind: 'Foo', metadata: { name: 'f' } });
 const pod = JSON.stringify({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -111,6 +113,9 @@ printsLikeKubectl([
   ],
   ['patch --local cm x --type=merge -p {}'],
   ['patch --local -f - --type=merge -p {} --dry-run=server', map('x')],
+  ['patch --local -f - -p {"a":"b"}', custom('company.com/v1')],
+  ['patch --local -f - -p {"a":"b"}', custom('v1')],
+  ['patch --local -f - --type=merge -p {"a":"b"} -o jsonpath={.a}', custom('company.com/v1')],
   ['label --local -f - a=b -o jsonpath={.metadata.labels}', map('x')],
   ['label --local cm x a=b'],
   ['annotate --local -f - a=b', map('x')],
@@ -137,6 +142,9 @@ printsLikeKubectl([
   ['replace -f - -o name', map('x', { a: '4' })],
   ['replace --raw=/api/v1/namespaces/@ns/configmaps/x -f - -o name', map('x', { a: '5' })],
   ['replace'],
+  ['create'],
+  ['create foo'],
+  ['create -f - foo', map('x')],
   ['certificate approve'],
   ['certificate approve nope'],
   ['certificate deny nope'],
@@ -150,6 +158,7 @@ const podNamed = (name: string, labels = {}) => {
 
 printsLikeKubectl([
   ['create -f -', podNamed('a', { x: '1' }) + podNamed('b', { x: '2' })],
+  ['exec -f - -- date', podNamed('a') + podNamed('b')],
   ['get pod/a pod/b'],
   ['get pods -l x=9 -o yaml'],
   ['get pods a -l x=1'],

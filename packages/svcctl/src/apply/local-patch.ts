@@ -55,8 +55,8 @@ export interface LocalPatch {
 }
 
 /**
- * Applies a patch to an object without a server. Treats a strategic patch of an unknown kind as a
- * merge patch. Rejects with a CliError that begins with `errorPrefix`.
+ * Applies a patch to an object without a server. Rejects with CliError for a strategic patch of a
+ * kind that is not built in, and with a CliError that begins with `errorPrefix` for other failures.
  */
 export async function patchLocally(
   object: JsonObject,
@@ -66,6 +66,7 @@ export async function patchLocally(
   try {
     result = await applyPatch(object, { type, patch });
   } catch (error) {
+    if (error instanceof CliError) throw error;
     throw new CliError(`${errorPrefix}: ${errorText(error)}`);
   }
   if (isObject(result)) return result;
@@ -79,7 +80,10 @@ async function applyPatch(object: JsonObject, { type, patch }: LocalPatch): Prom
   const kind = { apiVersion: textAt(object, 'apiVersion'), kind: textAt(object, 'kind') };
   // The apiVersion determines the dialect, so no server is needed.
   const [schema] = dialectNames.flatMap((name) => schemaOfKind(dialectOf(name), kind) ?? []);
-  return schema === undefined
-    ? applyMergePatch(object, patch)
-    : strategicMerge(schema, object, patch);
+  if (schema !== undefined) return strategicMerge(schema, object, patch);
+  const groupVersion = kind.apiVersion.includes('/') ? kind.apiVersion : `/${kind.apiVersion}`;
+  throw new CliError(
+    `strategic merge patch is not supported for ${groupVersion}, Kind=${kind.kind} locally, ` +
+      'try --type merge',
+  );
 }

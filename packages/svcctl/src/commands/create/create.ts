@@ -5,7 +5,7 @@ import { sendRaw, withNamespace, withoutVersion } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
 import { createFlags, createObject, requireName } from '../../create-object.ts';
 import { ContextError } from '../../errors.ts';
-import { CliError, throwFirst } from '../../io.ts';
+import { CliError, throwFirst, usageError } from '../../io.ts';
 import { eachManifest, manifestFlags, manifestSelectorFlag } from '../../manifests.ts';
 import { nameOf, quotedLabel } from '../../objects.ts';
 import { resourceOfObject } from '../../selection.ts';
@@ -53,7 +53,8 @@ export const createCommand: Command = {
     ...createAccountCommands,
     ...createRbacCommands,
   ],
-  async run(session) {
+  async run(session, args) {
+    if (args.length > 0) throw usageError('create', `Unexpected args: [${args.join(' ')}]`);
     const raw = session.flags.text('raw');
     if (raw !== undefined) {
       throwFirst([

@@ -61,9 +61,10 @@ export const execCommand: Command = {
   },
 };
 
-/** `TYPE.GROUP/NAME` of the first object in the files of `--filename`. */
+/** `TYPE.GROUP/NAME` of the object in the files of `--filename`. Rejects if they have several. */
 async function labelFromFile(session: Session): Promise<string> {
-  const [first] = await loadManifests(session);
+  const [first, second] = await loadManifests(session);
+  if (second !== undefined) throw new CliError('cannot exec into multiple objects at a time');
   const { resource, group } = await resourceOfObject(session, first?.object ?? {});
   return `${withGroup(resource, group)}/${nameOf(first?.object ?? {})}`;
 }
