@@ -51,6 +51,7 @@ export function printsLikeKubectl(
           .replace(/^[EIW]\d{4} .*\n/gm, '')
           .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, 'TIME')
           .replace(/CreationTimestamp:.*/g, 'CreationTimestamp: TIME')
+          .replace(/Resource Version:.*/g, 'Resource Version: VERSION')
           .replace(/^[-+]{3} .*\n/gm, '')
           .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
           .replace(/(resourceVersion"?: ?)"?\d+"?/g, '$1"VERSION"')

@@ -234,6 +234,87 @@ const node = {
     nodeInfo: { kubeletVersion: 'v1', osImage: 'linux' },
   },
 };
+const jobTemplate = (spec: object = {}) => ({
+  template: { spec: { restartPolicy: 'Never', containers: [plain] } },
+  ...spec,
+});
+const jobs = [
+  { kind: 'Job', metadata: { name: 'plain' }, spec: jobTemplate() },
+  {
+    kind: 'Job',
+    metadata: { name: 'indexed', labels: { a: 'b' }, annotations: { note: 'long\ntext' } },
+    spec: jobTemplate({
+      completionMode: 'Indexed',
+      completions: 40,
+      parallelism: 2,
+      suspend: false,
+      activeDeadlineSeconds: 60,
+      ttlSecondsAfterFinished: 5,
+    }),
+  },
+  {
+    kind: 'CronJob',
+    metadata: { name: 'bare', labels: { a: 'b' } },
+    spec: { schedule: '59 23 31 2 *', jobTemplate: { spec: jobTemplate() } },
+  },
+  {
+    kind: 'CronJob',
+    metadata: { name: 'full' },
+    spec: {
+      schedule: '0 0 1 1 *',
+      suspend: true,
+      concurrencyPolicy: 'Forbid',
+      startingDeadlineSeconds: 9,
+      successfulJobsHistoryLimit: 7,
+      jobTemplate: {
+        spec: jobTemplate({ parallelism: 3, completions: 4, activeDeadlineSeconds: 5 }),
+      },
+    },
+  },
+].map((object) => ({ apiVersion: 'batch/v1', ...object }));
+const jobStatus = JSON.stringify({
+  status: {
+    startTime: '2026-01-02T03:04:05Z',
+    active: 1,
+    ready: 1,
+    succeeded: 23,
+    failed: 2,
+    completedIndexes: '1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31,33,35,37,39,0,2,4'
+      .split(',')
+      .map(Number)
+      .sort((left, right) => left - right)
+      .join(','),
+  },
+});
+const cronJobStatus = JSON.stringify({
+  status: {
+    lastScheduleTime: '2026-01-02T03:04:05Z',
+    active: [{ name: 'one' }, { name: 'two' }],
+  },
+});
+const podTemplate = {
+  apiVersion: 'v1',
+  kind: 'PodTemplate',
+  metadata: { name: 't' },
+  template: { metadata: { labels: { a: 'b' } }, spec: { containers: [plain] } },
+};
+
+printsLikeKubectl([
+  ['create -f -', documents(...jobs)],
+  ['describe job plain'],
+  ['describe job indexed'],
+  [`patch job indexed --subresource=status --type=merge -p ${jobStatus}`],
+  ['describe job indexed --show-events=false'],
+  ['describe cronjob bare'],
+  ['describe cronjob full'],
+  [`patch cronjob full --subresource=status --type=merge -p ${cronJobStatus}`],
+  ['describe cronjobs'],
+  ['create job made --from=cronjob/full'],
+  ['describe job made'],
+  ['create -f -', documents(podTemplate)],
+  ['describe podtemplate t'],
+]);
+
 printsLikeKubectl([
   ['create -f -', documents(node)],
   ['describe node n-@ns'],

@@ -10,6 +10,7 @@ import {
 import { listAt, objectAt, textAt } from '../objects.ts';
 import { ruleHeads, ruleRows } from '../rbac/rule-table.ts';
 import { clusterDescribers } from './cluster.ts';
+import { jobDescribers } from './jobs.ts';
 import { titleOf } from './pod-template.ts';
 import type { RelatedDescriber } from './related.ts';
 import { serviceDescribers } from './services.ts';
@@ -55,6 +56,7 @@ export function relatedDescriber(object: JsonObject): RelatedDescriber | undefin
 
 const relatedDescribers: Readonly<Record<string, RelatedDescriber>> = {
   ...workloadDescribers,
+  ...jobDescribers,
   ...clusterDescribers,
   ...serviceDescribers,
   ...storageDescribers,
@@ -143,7 +145,8 @@ function fieldLines(object: JsonObject, depth: number): DescriptionLine[] {
     .flatMap((name): DescriptionLine[] => {
       const value = member(object, name);
       const title = `${indent}${titleOf(name)}:`;
-      if (value === undefined || value === null) return [];
+      if (value === undefined) return [];
+      if (value === null) return [[title, '<nil>']];
       if (isObject(value)) return [[title], ...fieldLines(value, depth + 1)];
       if (Array.isArray(value)) return [[title], ...value.flatMap(itemLines(depth + 1))];
       return [[title, String(value)]];

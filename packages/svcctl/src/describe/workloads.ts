@@ -26,7 +26,8 @@ function controllerOf(object: JsonObject): JsonObject | undefined {
   );
 }
 
-function controlledBy(object: JsonObject): string[] {
+/** The line of the controller that owns an object, if any. */
+export function controlledBy(object: JsonObject): string[] {
   const owner = controllerOf(object);
   return owner === undefined
     ? []
