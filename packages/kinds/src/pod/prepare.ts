@@ -126,7 +126,7 @@ export function preparePodUpdate(
       return;
     case 'ephemeralcontainers': {
       const added = object.spec?.ephemeralContainers;
-      object.spec = { ...structuredClone(before), ephemeralContainers: added };
+      object.spec = { ...cloneJson(before ?? {}), ephemeralContainers: added };
       keepMetadata(object, old);
       break;
     }

@@ -124,13 +124,16 @@ function sameAt(
   if (!isObject(left) || !isObject(right)) {
     return isQuantity(holder, name) && sameAmount(left, right);
   }
+  let shared = 0;
   for (const key of Object.keys(left)) {
-    if (!sameAt(left[key], own(right, key), name, key)) return false;
+    if (Object.hasOwn(right, key)) {
+      if (!sameAt(left[key], right[key], name, key)) return false;
+      shared += 1;
+    } else if (left[key] !== undefined) return false;
   }
-  for (const key of Object.keys(right)) {
-    if (right[key] !== undefined && !Object.hasOwn(left, key)) return false;
-  }
-  return true;
+  const keys = Object.keys(right);
+  if (keys.length === shared) return true;
+  return keys.every((key) => right[key] === undefined || Object.hasOwn(left, key));
 }
 
 /** The maps of quantities in specs, and other members that are quantities. */
@@ -147,9 +150,6 @@ function sameAmount(left: JsonValue | undefined, right: JsonValue | undefined): 
     'nano' in leftQuantity && 'nano' in rightQuantity && leftQuantity.nano === rightQuantity.nano
   );
 }
-
-const own = (object: { [member: string]: JsonValue | undefined }, name: string) =>
-  Object.hasOwn(object, name) ? object[name] : undefined;
 
 /** Equal, except that a top-level null or empty list, map, or string equals an absent value. */
 export function sameOrEmpty(left: JsonValue | undefined, right: JsonValue | undefined): boolean {

@@ -1,5 +1,6 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
+import { same } from './checks.ts';
 import {
   type Changes,
   changed,
@@ -273,4 +274,24 @@ test('an update reports the errors of a new object and those of the change', () 
   const missing = 'rules[0].verbs: Required value: verbs must contain at least one value';
   const rules = [{ verbs: [], apiGroups: [''], resources: ['pods'] }];
   expect(updateErrors(role, changed(role, { rules }))).toEqual([missing, missing]);
+});
+
+test.each<[JsonObject, JsonObject, boolean]>([
+  [{ a: undefined }, {}, true],
+  [{}, { a: undefined }, true],
+  [{ a: undefined }, { b: undefined }, true],
+  [{ a: 1, b: undefined }, { a: 1, c: 2 }, false],
+  [{ a: null }, {}, false],
+  [{}, { a: null }, false],
+  [{ a: 1 }, { b: 1 }, false],
+  [{}, { constructor: undefined }, true],
+  [JSON.parse('{"constructor": {}}'), {}, false],
+  [JSON.parse('{"__proto__": 1}'), JSON.parse('{"__proto__": 1}'), true],
+  [{ a: [1, { b: 2 }] }, { a: [1, { b: 2 }] }, true],
+  [{ a: [1] }, { a: { 0: 1 } }, false],
+  [{ limits: { cpu: '1' } }, { limits: { cpu: '1000m' } }, true],
+  [{ labels: { cpu: '1' } }, { labels: { cpu: '1000m' } }, false],
+])('%j and %j are the same: %s', (left, right, expected) => {
+  expect(same(left, right)).toBe(expected);
+  expect(same(right, left)).toBe(expected);
 });

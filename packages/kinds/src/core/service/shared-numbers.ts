@@ -1,4 +1,4 @@
-import { type ApiObject, serviceUnavailable } from '@wheelhouse/machinery';
+import { type ApiObject, cloneJson, serviceUnavailable } from '@wheelhouse/machinery';
 import type { Allocation, Strategy } from '../../resource-def.ts';
 import type { Family } from './cluster-ips.ts';
 import type { ServiceLedger } from './ledger.ts';
@@ -43,7 +43,7 @@ export function recordingNumbers(
 ): Allocate {
   return async (context, object, old) => {
     if (context.subresource !== '' || context.dryRun) return allocate(context, object, old);
-    const requested = structuredClone(object.spec);
+    const requested = cloneJson(object['spec'] ?? null);
     const before = new Set(old === undefined ? [] : recorder.numbersOf(old));
     const owner = ownerOf(object);
     const taken: string[] = [];
@@ -62,7 +62,7 @@ export function recordingNumbers(
           ledger.take(conflict);
         }
         if (taken.length >= conflictsMax) throw contended();
-        object.spec = structuredClone(requested);
+        object['spec'] = cloneJson(requested);
       }
     } finally {
       ledger.settle(taken, { type: 'refused' });
