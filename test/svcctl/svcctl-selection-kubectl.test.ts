@@ -91,6 +91,19 @@ printsLikeKubectl([
   ['scale deploy/a --replicas=1 --current-replicas=-2'],
 ]);
 
+printsLikeKubectl([
+  ['get pods -l ,,'],
+  ['get pods -l ,, -o name'],
+  ['get deploy --field-selector=x'],
+  ['get deploy -l a=b --field-selector=spec.replicas=1'],
+  ['delete pods -l ,,'],
+  ['label pods -l ,, a=b'],
+  ['annotate deploy --field-selector=x a=b'],
+  ['scale deploy -l ,, --replicas=1'],
+  ['describe cm -l ,,'],
+  ['cordon -l ,,'],
+]);
+
 const several = [map('one'), map('two')];
 
 printsLikeKubectl([

@@ -1,4 +1,10 @@
-import { type ApiClient, type ApiResource, listPages, resourcePath } from '@wheelhouse/client';
+import {
+  type ApiClient,
+  ApiError,
+  type ApiResource,
+  listPages,
+  resourcePath,
+} from '@wheelhouse/client';
 import { apiVersionOf, appendAll, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { NoMatchError } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
@@ -219,6 +225,10 @@ export function selectorQuery(session: Session): Record<string, string | undefin
   };
 }
 
+/** A resource in kubectl's messages: `apps/v1, Resource=deployments`. */
+export const resourceText = ({ group, version, resource }: ApiResource): string =>
+  `${group}/${version}, Resource=${resource}`;
+
 /** The URL path of a target. */
 export const targetPath = (target: Target, subresource = ''): string =>
   resourcePath(target.resource, {
@@ -240,7 +250,35 @@ export async function fetchTarget(session: Session, target: Target): Promise<Jso
   if (target.name !== undefined) {
     return [await client.get(targetPath(target, session.flags.text('subresource') ?? ''))];
   }
-  return listObjects(client, target, { ...selectorQuery(session), limit: pageLimit(session) });
+  const query = { ...selectorQuery(session), limit: pageLimit(session) };
+  return explainingList(session, target, () => listObjects(client, target, query));
+}
+
+/**
+ * Runs a list of a collection. Rejects with an ApiError that names the collection and the selectors
+ * if the server finds the list invalid or does not serve it.
+ */
+export async function explainingList<T>(
+  session: Session,
+  { resource }: Target,
+  list: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await list();
+  } catch (error) {
+    if (!(error instanceof ApiError) || (error.code !== 400 && error.code !== 404)) throw error;
+    const { labelSelector = '', fieldSelector = '' } = selectorQuery(session);
+    const type = JSON.stringify(resourceText(resource));
+    const selectors =
+      `label selector ${JSON.stringify(labelSelector)}, ` +
+      `field selector ${JSON.stringify(fieldSelector)}`;
+    const failed =
+      labelSelector === '' && fieldSelector === ''
+        ? `Unable to list ${type}`
+        : `Unable to find ${type} that match ${selectors}`;
+    const { code, reason, details } = error;
+    throw new ApiError({ code, reason, details, message: `${failed}: ${error.message}` });
+  }
 }
 
 /** The value of `--chunk-size`, 500 by default; undefined for lists in one piece. */
@@ -260,7 +298,8 @@ export async function expandTargets(
       expanded.push(target);
       continue;
     }
-    for (const object of await listObjects(session.client, target, selectorQuery(session))) {
+    const list = () => listObjects(session.client, target, selectorQuery(session));
+    for (const object of await explainingList(session, target, list)) {
       expanded.push({ ...target, namespace: namespaceOf(object), name: nameOf(object) });
     }
   }

@@ -21,6 +21,7 @@ import {
 } from '../output/table.ts';
 import {
   chunkSizeFlag,
+  explainingList,
   fetchTarget,
   itemsWithType,
   pageLimit,
@@ -302,7 +303,9 @@ async function fetchTable(session: Session, target: Target): Promise<ObjectTable
   do {
     const selectors = { ...selectorQuery(session), ...includeQuery(session) };
     const query = { ...selectors, limit, continue: token };
-    const { object } = await session.client.send({ path, query, accept });
+    const { object } = await explainingList(session, target, () =>
+      session.client.send({ path, query, accept }),
+    );
     const page = tableOf(object, session.clock.now());
     table = table === undefined ? page : { ...table, rows: [...table.rows, ...page.rows] };
     token = textAt(object, 'metadata', 'continue');

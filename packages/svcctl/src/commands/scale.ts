@@ -23,6 +23,7 @@ import {
   allFlag,
   checkSelected,
   fetchTarget,
+  resourceText,
   selectionFlags,
   selectTargets,
   type Target,
@@ -91,10 +92,8 @@ async function autoscale(
   const { target, object, range } = options;
   const { resource } = target;
   if (!resource.subresources.includes('scale')) {
-    const { group, version } = resource;
-    const label = `${group}/${version}, Resource=${resource.resource}`;
     throw new CliError(
-      `cannot autoscale a ${resource.kind}: could not find scale subresource for ${label} in ` +
+      `cannot autoscale a ${resource.kind}: could not find scale subresource for ${resourceText(resource)} in ` +
         'discovery information',
     );
   }

@@ -23,7 +23,13 @@ import type { FlagSpec } from '../../flags.ts';
 import { CliError, usageError } from '../../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt } from '../../objects.ts';
 import { outputFlags, reportObject } from '../../output/output.ts';
-import { chunkSizeFlag, fetchTarget, selectTargets, type Target } from '../../selection.ts';
+import {
+  chunkSizeFlag,
+  fetchTarget,
+  resourceText,
+  selectTargets,
+  type Target,
+} from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { withProgress } from '../../terminal.ts';
 
@@ -144,10 +150,10 @@ async function readNodes(
   const nodes: JsonObject[] = [];
   for (const target of targets) {
     const fetched = await fetchTarget(session, target);
-    const { group, version, resource } = target.resource;
+    const { group, resource } = target.resource;
     if (group !== '' || resource !== 'nodes') {
-      const type = `${group}/${version}, Resource=${resource}`;
-      throw new CliError(`expected resource of type node, got ${JSON.stringify(type)}`);
+      const type = JSON.stringify(resourceText(target.resource));
+      throw new CliError(`expected resource of type node, got ${type}`);
     }
     appendAll(nodes, fetched);
   }
