@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
@@ -37,7 +38,7 @@ function filesUnder(folder: string): string[] {
   });
 }
 
-const sources: readonly Source[] = ['packages', 'test'].flatMap(filesUnder).map((path) => {
+function readSource(path: string): Source {
   const text = readFileSync(join(root, path), 'utf8');
   return {
     path,
@@ -49,7 +50,14 @@ const sources: readonly Source[] = ['packages', 'test'].flatMap(filesUnder).map(
       path.startsWith('test/') ||
       path.endsWith('suite.ts'),
   };
-});
+}
+
+const sources: Source[] = [];
+for (const path of ['packages', 'test'].flatMap(filesUnder)) {
+  sources.push(readSource(path));
+  // Parsing all files takes long; vitest expects each process to answer meanwhile.
+  await setImmediate();
+}
 const code = sources.filter(({ isTest }) => !isTest);
 const written = sources.filter(({ generated }) => !generated);
 

@@ -23,6 +23,7 @@ import { buildPrograms, type Programs } from '../support/program.ts';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-published-'));
 const execute = promisify(execFile);
+const buildScript = new URL('../../scripts/build.mjs', import.meta.url).href;
 /** Maximum size of the installed package in bytes. */
 const unpackedBytesMax = 9.3e6;
 
@@ -39,12 +40,10 @@ beforeAll(async () => {
   }
   // Stands for the single executable, which `npm run executable` writes beside the programs.
   writeFileSync(join(source, 'dist', 'wheelhouse'), 'executable');
-  const script = new URL('../../scripts/build.mjs', import.meta.url).href;
-  const { addDeclarations } = (await import(script)) as {
-    addDeclarations(to: string, options: { areChecked: boolean }): void;
-  };
   // `npm test` has already checked the types of the sources.
-  addDeclarations(join(source, 'dist'), { areChecked: true });
+  const declare = `import { addDeclarations } from ${JSON.stringify(buildScript)};
+addDeclarations(${JSON.stringify(join(source, 'dist'))}, { areChecked: true });`;
+  await execute(process.execPath, ['--input-type=module', '--eval', declare]);
   const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder];
   const { stdout } = await execute('npm', pack, { cwd: source });
   const [result] = JSON.parse(stdout);

@@ -66,7 +66,7 @@ const gadget = (spec: object) => ({
 const set = { labels: { set: 'one' } };
 const shown = 'get deployment d -o jsonpath={.spec.template.spec}';
 
-printsLikeKubectl([
+printsLikeKubectl('apply', [
   // Messages.
   [`${clientSide} -f -`, documents(map('x', { a: '1', b: '<&>' }))],
   [`${clientSide} -f -`, documents(map('x', { a: '1', b: '<&>' }))],

@@ -197,7 +197,7 @@ const pod = (name: string, more: { readonly node?: string; readonly side?: boole
     },
   });
 
-printsLikeKubectl([
+printsLikeKubectl('cluster', [
   ['create sa default'],
   ['top pod'],
   ['top node'],

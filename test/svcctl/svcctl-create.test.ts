@@ -104,7 +104,7 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
 /** Prints what a command would create, with defaults of the server. */
 const shown = '--dry-run=server -o yaml';
 
-printsLikeKubectl([
+printsLikeKubectl('create', [
   ['create deployment web --image=web:1'],
   ['create deployment web --image=web:1'],
   ['get deploy web -o jsonpath={.spec}{.metadata.labels}'],

@@ -1,9 +1,7 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Line, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
-import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import { untilEnd } from '../support/cleanup.ts';
 import { eventually, type ResponseOf, type TestServer } from '../support/harness.ts';
 import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { withPlayedNode } from './played-node.ts';
@@ -219,24 +217,18 @@ describe('arguments of debug', () => {
   });
 });
 
-const folder = temporaryFolder();
-
-/** Writes a file that both clients read, and returns its path. */
-function fileOf(name: string, content: unknown): string {
-  const path = join(folder, name);
-  writeFileSync(path, JSON.stringify(content));
-  return path;
-}
-const custom = fileOf('custom.json', {
-  ...{ name: '', command: [], lifecycle: null },
-  env: [{ name: 'B', value: '2' }],
-  securityContext: { runAsUser: 7, capabilities: { add: ['SYS_TIME'] } },
-});
 const spec = { containers: [{ name: 'p', image: 'i' }] };
-const podFile = fileOf('pod.json', {
-  ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } },
-  spec,
-});
+/** Files that both clients read. */
+const files = {
+  'custom.json': {
+    ...{ name: '', command: [], lifecycle: null },
+    env: [{ name: 'B', value: '2' }],
+    securityContext: { runAsUser: 7, capabilities: { add: ['SYS_TIME'] } },
+  },
+  'fixed.json': { image: 'other' },
+  'empty.json': {},
+  'pod.json': { ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } }, spec },
+};
 const nodeFields =
   '{.spec.nodeName} {.spec.containers} {.spec.volumes} {.spec.tolerations} {.spec.restartPolicy} ' +
   '{.spec.hostPID} {.spec.hostIPC} {.spec.hostNetwork}';
@@ -290,14 +282,12 @@ const lines: readonly Line[] = [
   ['debug q1 --image=i -c b -q --profile=baseline --env=A=1 --image-pull-policy=Always'],
   ['debug q1 --image=i -c c -q --profile=sysadmin -i --attach=false'],
   ['debug q1 --image=i -c d -q --profile=general --env="A=1,B=2"'],
-  [`debug q1 --image=i -c f -q --profile=general --env=B=1 --custom=${custom}`],
-  [`debug q1 --image=i -c g -q --profile=restricted --custom=${custom}`],
+  ['debug q1 --image=i -c f -q --profile=general --env=B=1 --custom=@files/custom.json'],
+  ['debug q1 --image=i -c g -q --profile=restricted --custom=@files/custom.json'],
   ['get pod q1 -o jsonpath={.spec.ephemeralContainers}'],
-  [`debug q1 --image=i -q --custom=${fileOf('fixed.json', { image: 'other' })}`],
-  [
-    `debug q1 --image=i -q --profile=general --custom=${fileOf('empty.json', {})} --copy-to=q6 -c x`,
-  ],
-  [`debug q1 -q --profile=sysadmin --copy-to=q7 -c init --custom=${custom} -- sh`],
+  ['debug q1 --image=i -q --custom=@files/fixed.json'],
+  ['debug q1 --image=i -q --profile=general --custom=@files/empty.json --copy-to=q6 -c x'],
+  ['debug q1 -q --profile=sysadmin --copy-to=q7 -c init --custom=@files/custom.json -- sh'],
   ['debug q1 --image=i -q --profile=general --copy-to=q1 -c x'],
   ['debug q1 -q --profile=general --copy-to=q8 --set-image=copy=UPPER!'],
   ['debug q1 -q --profile=general --copy-to=q8 --set-image=none=other'],
@@ -313,11 +303,11 @@ const lines: readonly Line[] = [
     'get pods q6 q8 q9 q10 q11 q12 q13 -o jsonpath={range.items[*]}{.metadata.labels}' +
       '{.metadata.annotations}{.spec.containers}{.spec.initContainers}{.spec.nodeName}{end}',
   ],
-  [`debug -f ${podFile} -q --image=i -c file --profile=general`],
-  [`debug -f ${podFile} -q --image=i -c file --profile=general --copy-to=q14`],
+  ['debug -f @files/pod.json -q --image=i -c file --profile=general'],
+  ['debug -f @files/pod.json -q --image=i -c file --profile=general --copy-to=q14'],
   ['get pod q14 -o jsonpath={.metadata.namespace}{.spec.containers}'],
-  [`debug p -f ${podFile} -q --image=i`],
-  [`debug -f ${join(folder, 'none.json')} -q --image=i`],
+  ['debug p -f @files/pod.json -q --image=i'],
+  ['debug -f @files/none.json -q --image=i'],
   ['debug q0 q1 -q --image=i -c both --profile=general'],
   ['debug pod/q0 none -q --image=i -c more --profile=general'],
   ['debug service/s -q --image=i'],
@@ -328,12 +318,12 @@ const lines: readonly Line[] = [
   ...nodePod('--profile=baseline --arguments-only -- a'),
   ...nodePod('--profile=restricted -i --attach=false -t'),
   ...nodePod('--profile=netadmin --image-pull-policy=Never'),
-  ...nodePod(`--profile=sysadmin --custom=${custom}`),
+  ...nodePod('--profile=sysadmin --custom=@files/custom.json'),
 ];
 
 const probe = { httpGet: { path: '/', port: 80 } };
 
-printsLikeKubectl(lines, async (server: TestServer, namespace: string) => {
+async function prepare(server: TestServer, namespace: string): Promise<void> {
   const inside = `/api/v1/namespaces/${namespace}`;
   const pod = {
     metadata: { name: 'p', labels: { a: 'b' }, annotations: { c: 'd' } },
@@ -364,4 +354,6 @@ printsLikeKubectl(lines, async (server: TestServer, namespace: string) => {
   const service = { metadata: { name: 's' }, spec: { ports: [{ port: 80 }] } };
   expect((await server.post(`${inside}/services`, service)).status).toBe(201);
   expect((await server.post(`${inside}/configmaps`, { metadata: { name: 'm' } })).status).toBe(201);
-});
+}
+
+printsLikeKubectl('debug', lines, { prepare, files });

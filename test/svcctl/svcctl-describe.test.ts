@@ -104,7 +104,7 @@ const claim = {
 };
 const mount = { persistentVolumeClaim: { claimName: 'data' } };
 
-printsLikeKubectl([
+printsLikeKubectl('describe-claim', [
   ['create -f -', documents(claim, { ...claim, metadata: { name: 'unused' } })],
   ['create -f -', documents(pod('late', { volumes: [{ name: 'v', ...mount }] }))],
   [
@@ -134,7 +134,7 @@ printsLikeKubectl([
   ['describe pvc data'],
 ]);
 
-printsLikeKubectl([
+printsLikeKubectl('describe', [
   ['create -f -', documents(pod('full', { initContainers: [container], containers: [container] }))],
   ['describe pod full --show-events=false'],
   ['describe pod full'],
@@ -299,7 +299,7 @@ const podTemplate = {
   template: { metadata: { labels: { a: 'b' } }, spec: { containers: [plain] } },
 };
 
-printsLikeKubectl([
+printsLikeKubectl('describe-job', [
   ['create -f -', documents(...jobs)],
   ['describe job plain'],
   ['describe job indexed'],
@@ -315,7 +315,7 @@ printsLikeKubectl([
   ['describe podtemplate t'],
 ]);
 
-printsLikeKubectl([
+printsLikeKubectl('describe-node', [
   ['create -f -', documents(node)],
   ['describe node n-@ns'],
   [

@@ -246,7 +246,7 @@ const daemonSet = JSON.stringify({
   },
 });
 
-printsLikeKubectl([
+printsLikeKubectl('drain', [
   ['create -f -', node('@ns-one')],
   ['create -f -', node('@ns-two', { extra: 'y' })],
   ['create sa default'],

@@ -60,7 +60,7 @@ const event = (name: string, more: object) =>
     ...more,
   });
 
-printsLikeKubectl([
+printsLikeKubectl('events', [
   ['events'],
   ['create -f -', event('second', { lastTimestamp: '2020-01-03T00:00:00Z', count: 4 })],
   ['create -f -', event('first', { lastTimestamp: '2020-01-02T00:00:00Z', type: 'Warning' })],

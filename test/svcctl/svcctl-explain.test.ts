@@ -256,7 +256,7 @@ Berths:
     verbatim text that is indented and much longer than the eighty columns of a line of a terminal
 ${'A long text that has to be broken into lines. '.repeat(6)}`;
 
-printsLikeKubectl(lines, async (server: TestServer) => {
+async function prepare(server: TestServer): Promise<void> {
   const group = 'explain.example.com';
   const spec = {
     type: 'object',
@@ -309,4 +309,6 @@ printsLikeKubectl(lines, async (server: TestServer) => {
     const { body } = await server.get('/openapi/v2');
     return body.definitions['com.example.explain.v1.Harbor'] !== undefined;
   });
-});
+}
+
+printsLikeKubectl('explain', lines, { prepare });

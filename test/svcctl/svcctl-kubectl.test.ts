@@ -1,6 +1,6 @@
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 
-printsLikeKubectl([
+printsLikeKubectl('config-map', [
   ['create cm x --from-literal=a=1 --from-literal=b=two'],
   ['create cm x --from-literal=a=1'],
   ['label cm x tier=gold'],
@@ -97,7 +97,7 @@ const pod = JSON.stringify({
   spec: { containers: [{ name: 'c', image: 'i' }] },
 });
 
-printsLikeKubectl([
+printsLikeKubectl('patch', [
   ['create -f -', map('x', { a: '1' })],
   ['create -f -', map('y')],
   ['patch cm x --type=merge -p {"data":{"a":"2"}} --dry-run=client -o jsonpath={.data}'],
@@ -130,7 +130,7 @@ printsLikeKubectl([
   ['delete cm x'],
 ]);
 
-printsLikeKubectl([
+printsLikeKubectl('replace', [
   ['replace -f -', map('x', { a: '1' })],
   ['replace --force -f -', map('x', { a: '1' })],
   ['replace --force -f -', map('x', { a: '2' })],
@@ -156,7 +156,7 @@ const podNamed = (name: string, labels = {}) => {
   return `---\n${JSON.stringify(object)}\n`;
 };
 
-printsLikeKubectl([
+printsLikeKubectl('get', [
   ['create -f -', podNamed('a', { x: '1' }) + podNamed('b', { x: '2' })],
   ['exec -f - -- date', podNamed('a') + podNamed('b')],
   ['get pod/a pod/b'],

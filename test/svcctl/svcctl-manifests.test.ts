@@ -25,7 +25,7 @@ const deployment = {
   },
 };
 
-printsLikeKubectl([
+printsLikeKubectl('manifests', [
   // An object from another server has a resourceVersion of that server.
   ['create -f -', documents(map('x', { a: '1' }, { resourceVersion: '12' }))],
   ['create -f -', documents(map('x', {}), map('y', { a: '1' }), map('Z', {}), map('z', {}))],

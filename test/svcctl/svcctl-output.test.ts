@@ -11,7 +11,7 @@ const map = (name: string, data: object, labels = {}) => {
   return `---\n${JSON.stringify(object)}\n`;
 };
 
-printsLikeKubectl([
+printsLikeKubectl('output', [
   ['create -f -', map('a', { x: '1', y: '<&>' }, { tier: 'gold' }) + map('b', { x: '2' })],
   ['get cm a -o go-template={{.metadata.name}}={{.data.x}}'],
   ['get cm -o go-template={{range.items}}{{.metadata.name}},{{end}}'],

@@ -20,7 +20,7 @@ const deployment = {
   spec: { selector: { matchLabels: labels }, template },
 };
 
-printsLikeKubectl([
+printsLikeKubectl('refusals', [
   ['create -f -', map('x') + map('y') + map('fixed', { immutable: true })],
   // create
   ['create -f /nope/nope'],

@@ -144,6 +144,7 @@ const replicaSet = JSON.stringify({
 });
 
 printsLikeKubectl(
+  'rollout',
   [
     ['rollout status deployment/web --watch=false'],
     ['rollout status deploy web --watch=false --revision=3'],
@@ -210,50 +211,52 @@ printsLikeKubectl(
     ['rollout restart -f -', replicaSet],
     ['rollout pause deploy/done -o name'],
   ],
-  async (server, namespace) => {
-    const controller = playController(server, { namespace, labelDomain: 'kubernetes.io' });
-    const { create, recordRevision, report } = controller;
-    const web = await create('Deployment', 'web');
-    await recordRevision(web, 1, 'web:1', 'first of all');
-    await recordRevision(web, 2, 'web:2');
-    await report(web, { replicas: 3, updatedReplicas: 1 });
-    const full = { replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3 };
-    await report(await create('Deployment', 'done'), full);
-    await report(await create('Deployment', 'late'), {
-      conditions: [{ type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded' }],
-    });
-    await report(await create('Deployment', 'old'), { ...full, replicas: 4 });
-    await report(await create('Deployment', 'unready'), {
-      ...full,
-      readyReplicas: 2,
-      availableReplicas: 2,
-    });
-    await create('Deployment', 'unseen');
-    const agent = await create('DaemonSet', 'agent');
-    await recordRevision(agent, 1, 'web:1');
-    await recordRevision(agent, 2, 'web:2');
-    const scheduled = {
-      currentNumberScheduled: 2,
-      desiredNumberScheduled: 2,
-      numberMisscheduled: 0,
-    };
-    await report(agent, {
-      ...scheduled,
-      numberReady: 2,
-      updatedNumberScheduled: 2,
-      numberAvailable: 2,
-    });
-    await create('DaemonSet', 'manual', { updateStrategy: { type: 'OnDelete' } });
-    const db = await create('StatefulSet', 'db');
-    await recordRevision(db, 1, 'web:1');
-    await recordRevision(db, 2, 'web:2');
-    await report(db, { replicas: 3, readyReplicas: 1 });
-    await report(await create('StatefulSet', 'ready'), full);
-    await report(await create('StatefulSet', 'plain'), {
-      ...full,
-      currentReplicas: 3,
-      updateRevision: 'r1',
-      currentRevision: 'r1',
-    });
+  {
+    prepare: async (server, namespace) => {
+      const controller = playController(server, { namespace, labelDomain: 'kubernetes.io' });
+      const { create, recordRevision, report } = controller;
+      const web = await create('Deployment', 'web');
+      await recordRevision(web, 1, 'web:1', 'first of all');
+      await recordRevision(web, 2, 'web:2');
+      await report(web, { replicas: 3, updatedReplicas: 1 });
+      const full = { replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3 };
+      await report(await create('Deployment', 'done'), full);
+      await report(await create('Deployment', 'late'), {
+        conditions: [{ type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded' }],
+      });
+      await report(await create('Deployment', 'old'), { ...full, replicas: 4 });
+      await report(await create('Deployment', 'unready'), {
+        ...full,
+        readyReplicas: 2,
+        availableReplicas: 2,
+      });
+      await create('Deployment', 'unseen');
+      const agent = await create('DaemonSet', 'agent');
+      await recordRevision(agent, 1, 'web:1');
+      await recordRevision(agent, 2, 'web:2');
+      const scheduled = {
+        currentNumberScheduled: 2,
+        desiredNumberScheduled: 2,
+        numberMisscheduled: 0,
+      };
+      await report(agent, {
+        ...scheduled,
+        numberReady: 2,
+        updatedNumberScheduled: 2,
+        numberAvailable: 2,
+      });
+      await create('DaemonSet', 'manual', { updateStrategy: { type: 'OnDelete' } });
+      const db = await create('StatefulSet', 'db');
+      await recordRevision(db, 1, 'web:1');
+      await recordRevision(db, 2, 'web:2');
+      await report(db, { replicas: 3, readyReplicas: 1 });
+      await report(await create('StatefulSet', 'ready'), full);
+      await report(await create('StatefulSet', 'plain'), {
+        ...full,
+        currentReplicas: 3,
+        updateRevision: 'r1',
+        currentRevision: 'r1',
+      });
+    },
   },
 );

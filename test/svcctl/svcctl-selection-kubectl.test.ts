@@ -40,7 +40,7 @@ const replicas = ['a', 'b', 'c'].map((name, index) => ({
   },
 }));
 
-printsLikeKubectl([
+printsLikeKubectl('sort', [
   ['create -f -', stream([...maps, ...replicas])],
   ...['count', 'size', 'mixed'].flatMap((key): Line[] => [
     [`get cm -l sorted --sort-by=.data.${key}`],
@@ -68,7 +68,7 @@ const absent = { ...deployment, metadata: { name: 'absent' } };
 const renumbered = { ...deployment, metadata: { name: 'a', labels: { in: 'file' } } };
 const template = '--template={{.metadata.labels}}{{.spec.replicas}}{{.metadata.namespace}}';
 
-printsLikeKubectl([
+printsLikeKubectl('scale', [
   ['create -f -', stream(replicas)],
   ['create cm x'],
   ...['--dry-run=client', '--dry-run=server', '--dry-run=none'].flatMap((dryRun): Line[] => [
@@ -106,7 +106,7 @@ printsLikeKubectl([
 
 const several = [map('one'), map('two')];
 
-printsLikeKubectl([
+printsLikeKubectl('several', [
   ['replace --force -f -', stream(several)],
   ['replace --force -f -', stream(several)],
   ['get -f - --watch', stream(several)],
@@ -125,7 +125,7 @@ printsLikeKubectl([
   ['create deploy a b --image=i -- c'],
 ]);
 
-printsLikeKubectl([
+printsLikeKubectl('cordon', [
   ['create -f -', stream(nodes)],
   ['create cm x'],
   ...['cordon', 'drain', 'uncordon'].flatMap((command): Line[] => [

@@ -128,7 +128,7 @@ const service = JSON.stringify({
 const images = 'get deploy web -o jsonpath={.spec.template.spec.containers[*].image}';
 const env = 'get deploy web -o jsonpath={.spec.template.spec.containers[*].env}';
 
-printsLikeKubectl([
+printsLikeKubectl('set', [
   ['create -f -', deployment('web', { tier: 'gold' })],
   ['create -f -', deployment('other')],
   ['create -f -', cronJob],

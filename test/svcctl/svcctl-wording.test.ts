@@ -4,7 +4,7 @@ import { eventually } from '../support/harness.ts';
 const map = (name: string, more: object = {}) =>
   JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, ...more });
 
-printsLikeKubectl([
+printsLikeKubectl('wording', [
   // unknown resources
   ['create role r --verb=get --resource=deployments.invalid-group'],
   ['create role r --verb=get --resource=nope'],
@@ -44,7 +44,7 @@ const pod = (name: string) => ({
 const kindless = { apiVersion: 'v1', ind: 'Pod', metadata: { name: 'k' } };
 const both = `---\n${JSON.stringify(pod('p'))}\n---\n${JSON.stringify(kindless)}\n`;
 
-printsLikeKubectl([
+printsLikeKubectl('wording-of-files', [
   // files: consecutive objects, objects without a kind, and objects that do not exist
   ['create -f -', `${map('a')}\n${map('b')}`],
   ['create -f -', both],
@@ -69,7 +69,7 @@ printsLikeKubectl([
 
 const causeOf = (what: string) => `get ${what} -o jsonpath={.metadata.annotations}`;
 
-printsLikeKubectl([
+printsLikeKubectl('record', [
   ['create -f - --record', map('r')],
   ['get cm r -o jsonpath={.metadata.managedFields[*].operation}'],
   ['label cm r a=b --record'],
@@ -108,6 +108,7 @@ const definitions = Object.entries(groups).map(([plural, group]) => ({
 }));
 
 printsLikeKubectl(
+  'shared-names',
   [
     ['get shared'],
     ['get shared.test.com'],
@@ -118,14 +119,16 @@ printsLikeKubectl(
     ['patch shared x -p {}'],
     ['events --for=shared/x'],
   ],
-  async (server) => {
-    for (const definition of definitions) {
-      // The second namespace finds them created.
-      await server.post('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition);
-    }
-    await eventually(async () => {
-      const served = Object.values(groups).map((group) => server.get(`/apis/${group}/v2`));
-      return (await Promise.all(served)).every(({ status }) => status === 200);
-    }, 'the definitions');
+  {
+    prepare: async (server) => {
+      for (const definition of definitions) {
+        // The second namespace finds them created.
+        await server.post('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition);
+      }
+      await eventually(async () => {
+        const served = Object.values(groups).map((group) => server.get(`/apis/${group}/v2`));
+        return (await Promise.all(served)).every(({ status }) => status === 200);
+      }, 'the definitions');
+    },
   },
 );
