@@ -104,6 +104,17 @@ printsLikeKubectl([
   ['cordon -l ,,'],
 ]);
 
+printsLikeKubectl([
+  ['set env -f - -', stream([deployment])],
+  ['set env -f - -e -', stream([deployment])],
+  ['set env -f - A=B -e -', stream([deployment])],
+  ['set env -f - -f - A=B', stream([deployment])],
+  ['set env -f - - --local -o yaml', stream([deployment])],
+  ['create -f -', stream([deployment])],
+  ['set env deploy/a -e -', 'A=1\n# B=2\nC==3 # c\n'],
+  ['set env deploy/a --list'],
+]);
+
 const several = [map('one'), map('two')];
 
 printsLikeKubectl('several', [
