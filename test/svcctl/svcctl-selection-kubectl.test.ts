@@ -91,7 +91,7 @@ printsLikeKubectl('scale', [
   ['scale deploy/a --replicas=1 --current-replicas=-2'],
 ]);
 
-printsLikeKubectl([
+printsLikeKubectl('malformed-selectors', [
   ['get pods -l ,,'],
   ['get pods -l ,, -o name'],
   ['get deploy --field-selector=x'],
@@ -104,7 +104,7 @@ printsLikeKubectl([
   ['cordon -l ,,'],
 ]);
 
-printsLikeKubectl([
+printsLikeKubectl('set-standard-input', [
   ['set env -f - -', stream([deployment])],
   ['set env -f - -e -', stream([deployment])],
   ['set env -f - A=B -e -', stream([deployment])],
