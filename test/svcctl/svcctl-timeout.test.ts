@@ -62,3 +62,11 @@ test.each(['x', '1x', '0.5'])('CLIENT-1: --request-timeout=%s is not a duration'
     /^error: Invalid timeout value\. Timeout must be a single integer in seconds/,
   );
 });
+
+test.each([
+  ['4', ''],
+  ['5', 'Unable to decode an event from the watch stream: context deadline exceeded\n'],
+])('CLIENT-1: an expired watch with --v=%s logs %j', async (verbosity, err) => {
+  const line = `get cm -o name --watch-only --request-timeout=3s --v=${verbosity}`;
+  expect(await home.runIn('kube-public', line)).toEqual({ code: 0, out: '', err });
+});

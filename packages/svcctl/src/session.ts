@@ -69,7 +69,12 @@ export const globalFlags: readonly FlagSpec[] = [
   },
   { name: 'cache-dir', type: 'text', help: 'Ignored; svcctl keeps no cache' },
   { name: 'warnings-as-errors', type: 'boolean', help: 'Treat warnings from the server as errors' },
-  { name: 'v', short: 'v', type: 'text', help: 'Verbosity: 6 logs requests, 7 also headers' },
+  {
+    name: 'v',
+    short: 'v',
+    type: 'text',
+    help: 'Verbosity: 5 logs expired watches, 6 requests, 7 headers',
+  },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
 ];
 

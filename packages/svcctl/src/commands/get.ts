@@ -371,6 +371,9 @@ function warnUnsortedWatch(session: Session): void {
   session.io.err(`warning: ${warning}\n`);
 }
 
+/** The verbosity that reports the end of a watch by `--request-timeout`, as in kubectl. */
+const watchEndVerbosity = 5;
+
 /** Prints events until the watch ends or `--request-timeout` expires. */
 async function followEvents(
   session: Session,
@@ -387,6 +390,11 @@ async function followEvents(
     }
   } catch (error) {
     if (!deadline.isOver()) throw error;
+    if ((session.flags.integer('v') ?? 0) >= watchEndVerbosity) {
+      session.io.err(
+        'Unable to decode an event from the watch stream: context deadline exceeded\n',
+      );
+    }
   }
 }
 
