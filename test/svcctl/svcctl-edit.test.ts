@@ -55,6 +55,17 @@ const lines: readonly (readonly [line: string, script: string])[] = [
   ['apply edit-last-applied service/s', 's/a/b/'],
   ['edit cm x --save-config', 's/^  b: .*/  b: five/'],
   ['get cm x -o jsonpath={.data}', ''],
+  ['edit cm/x service/s', 's/nope/nope/'],
+  ['edit cm/x service/s', 's/b: five/b: six/'],
+  ['edit cm/x service/s --output-patch', 's/b: six/b: seven/;s/port: 1$/port: 3/'],
+  ['edit cm/x service/s -o json', 's/"seven"/"eight"/'],
+  ['edit cm/x service/s', 's/b: eight/b: nine/;s/port: 3$/port: 99999/'],
+  ['edit cm/x service/s', 's/b: nine/b: ten/;s/resourceVersion: ".*"/resourceVersion: "1"/'],
+  ['edit cm/x service/s', 's/^  kind: Service/  kind: Secret/'],
+  ['edit cm/x service/s', 's/^    namespace: .*/    namespace: other/'],
+  ['edit cm/x cm/nope', 's/a/b/'],
+  ['get cm x -o jsonpath={.data}', ''],
+  ['get service s -o jsonpath={.spec.ports}', ''],
 ];
 
 describe.skipIf(!kubectlIsHere)('CLIENT-1: edits compared with kubectl', () => {
@@ -110,6 +121,24 @@ describe.skipIf(!kubectlIsHere)('CLIENT-1: edits compared with kubectl', () => {
     });
     const savedFile = /"?(\/\S*kubectl-edit[^"'\s]*)/.exec(theirs.stderr)?.[1];
     if (savedFile !== undefined) rmSync(savedFile, { force: true });
+  });
+  test('CLIENT-1: the edits of an object that is deleted meanwhile are kept', async () => {
+    const namespace = await freshNamespace(server);
+    await home.runIn(namespace, 'create -f -', objects);
+    home.edit = async (file) => {
+      folders.add(dirname(file));
+      replaceIn(file, 'a: "1"', 'a: "2"');
+      replaceIn(file, 'port: 1\n', 'port: 3\n');
+      await home.runIn(namespace, 'delete cm x');
+    };
+    const { code, out, err } = await home.runIn(namespace, 'edit cm/x service/s');
+    expect({ code, out, err: plain(err, namespace) }).toEqual({
+      code: 1,
+      out: 'service/s edited\n',
+      err:
+        'error: configmaps "x" could not be found on the server\n' +
+        'The edits you made on deleted resources have been saved to FILE',
+    });
   });
   afterAll(() => {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });

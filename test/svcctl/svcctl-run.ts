@@ -32,7 +32,7 @@ export interface SvcctlHome {
   /** Starts a command line that runs until `stop`; `out` and `err` return its output so far. */
   start(line: string): { out(): string; err(): string; stop(): Promise<number> };
   /** Edits the file in place of the user's editor. */
-  edit: (file: string) => void;
+  edit: (file: string) => void | Promise<void>;
   /** The clock for delays and timeouts; the host's if undefined. */
   clock: Clock | undefined;
   /** Additional environment variables. */
@@ -118,7 +118,7 @@ async function runProgram(
   const { command, args, text } = call;
   const isEditor = command === '/bin/sh' && !args.includes('diff');
   if (isEditor) {
-    home.edit(args.at(-1) as string);
+    await home.edit(args.at(-1) as string);
     return 0;
   }
   const { spawnSync } = await import('node:child_process');

@@ -32,14 +32,14 @@ export type EditOutcome =
   | { readonly type: 'again'; readonly reasons: readonly EditReason[] }
   | { readonly type: 'kept'; messageFor(file: string): string };
 
-/** An object to edit. */
+/** An object to edit, or several as a List. */
 export interface Edit {
   /** Comment lines for the top of the file. */
   readonly heading: string;
-  /** The object in messages, such as `configmaps "x"`. */
+  /** The object, or the first one, in messages: `configmaps "x"`. */
   readonly subject: string;
   readonly shown: JsonValue;
-  /** Writes the edited object. A rejection ends the session and keeps the file. */
+  /** Writes what was edited. A rejection ends the session and keeps the file. */
   apply(edited: JsonValue): Promise<EditOutcome>;
 }
 

@@ -1,6 +1,18 @@
 import { ApiError } from '@wheelhouse/client';
-import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import { type EditOutcome, editHeading, editInEditor, editorFlags } from '../apply/edit-session.ts';
+import {
+  isObject,
+  itemsOfList,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+} from '@wheelhouse/machinery';
+import {
+  type EditOutcome,
+  type EditReason,
+  editHeading,
+  editInEditor,
+  editorFlags,
+} from '../apply/edit-session.ts';
 import { twoWayPatch } from '../apply/patches.ts';
 import {
   dryRunSuffix,
@@ -12,7 +24,7 @@ import {
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
-import { nameOf, objectAt, quotedLabel, textAt } from '../objects.ts';
+import { nameOf, namespaceOf, objectAt, quotedLabel, textAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
@@ -39,44 +51,46 @@ export const editCommand: Command = {
     { name: 'subresource', type: 'text', help: 'Subresource to edit: status, scale' },
   ],
   async run(session, args) {
-    let exitCode = 0;
-    let objectCount = 0;
+    const edits: ObjectEdit[] = [];
     const targets = await selectTargets(session, args);
     session.throwDeferred();
     for (const target of targets) {
-      for (const object of await fetchTarget(session, target)) {
-        objectCount += 1;
-        exitCode = Math.max(exitCode, await editObject(session, { target, object }));
-      }
+      for (const object of await fetchTarget(session, target)) edits.push({ target, object });
     }
-    if (objectCount === 0) throw new CliError('edit cancelled, no objects found');
-    return exitCode;
+    const [first] = edits;
+    if (first === undefined) throw new CliError('edit cancelled, no objects found');
+    const shown = edits.map(({ object }) => shownObject(session, object));
+    return editInEditor(session, {
+      heading: editHeading,
+      subject: subjectOf(first),
+      shown: shown.length === 1 ? shown[0]! : listOf(shown),
+      apply: (edited) => sendEdits(session, edits, edited),
+    });
   },
 };
 
+/** An object that the user edits. */
 interface ObjectEdit {
   readonly target: Target;
   readonly object: JsonObject;
 }
 
-function editObject(session: Session, edit: ObjectEdit): Promise<number> {
-  const { object } = edit;
-  const keepsManagedFields = session.flags.boolean('show-managed-fields');
-  const { managedFields, ...metadata } = objectAt(object, 'metadata');
-  const shown: JsonObject = keepsManagedFields ? object : { ...object, metadata };
-  return editInEditor(session, {
-    heading: editHeading,
-    subject: quotedLabel(edit.target.resource, nameOf(object)),
-    shown,
-    apply: (edited) => {
-      if (!isObject(edited)) throw new CliError('the edited file is not an object');
-      const whole =
-        keepsManagedFields || managedFields === undefined
-          ? edited
-          : withManagedFields(edited, managedFields);
-      return sendEdit(session, edit, whole);
-    },
-  });
+const listOf = (items: readonly JsonObject[]): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'List',
+  metadata: {},
+  items: [...items],
+});
+
+const subjectOf = ({ target, object }: ObjectEdit): string =>
+  quotedLabel(target.resource, nameOf(object));
+
+const showsManagedFields = ({ flags }: Session): boolean => flags.boolean('show-managed-fields');
+
+function shownObject(session: Session, object: JsonObject): JsonObject {
+  if (showsManagedFields(session)) return object;
+  const { managedFields: _, ...metadata } = objectAt(object, 'metadata');
+  return { ...object, metadata };
 }
 
 const withManagedFields = (edited: JsonObject, managedFields: JsonValue): JsonObject => ({
@@ -84,23 +98,80 @@ const withManagedFields = (edited: JsonObject, managedFields: JsonValue): JsonOb
   metadata: { ...objectAt(edited, 'metadata'), managedFields },
 });
 
+/** The refusals of one round of edits. */
+interface Refusals {
+  /** Reasons to edit invalid objects again. */
+  readonly reasons: EditReason[];
+  /** Whether objects no longer exist. */
+  isGone: boolean;
+  /** Whether the server refused objects for another reason. */
+  isRefused: boolean;
+}
+
+/**
+ * Sends each edited object that differs from its original. Continues after a refusal, and reports
+ * what becomes of the file afterward: a refusal that a new attempt may overcome comes first.
+ */
+async function sendEdits(
+  session: Session,
+  edits: readonly ObjectEdit[],
+  edited: JsonValue,
+): Promise<EditOutcome> {
+  if (!isObject(edited)) throw new CliError('the edited file is not an object');
+  const items = (itemsOfList(edited) ?? [edited]).filter(isObject);
+  const pairs = items.map((item) => ({ edit: originalOf(edits, item), item }));
+  for (const { edit, item } of pairs) checkNamespace(session, edit, item);
+  const refusals: Refusals = { reasons: [], isGone: false, isRefused: false };
+  for (const { edit, item } of pairs) await sendEdit(session, { edit, item, refusals });
+  const { reasons, isGone, isRefused } = refusals;
+  if (isRefused) {
+    const messageFor = (file: string) =>
+      `You can run \`svcctl replace -f ${file}\` to try this update again.\n`;
+    return { type: 'kept', messageFor };
+  }
+  if (isGone) {
+    const messageFor = (file: string) =>
+      `The edits you made on deleted resources have been saved to ${JSON.stringify(file)}\n`;
+    return { type: 'kept', messageFor };
+  }
+  return reasons.length > 0 ? { type: 'again', reasons } : { type: 'done' };
+}
+
+/** The original of an edited object, which has the same UID. Throws CliError if there is none. */
+function originalOf(edits: readonly ObjectEdit[], item: JsonObject): ObjectEdit {
+  const uid = textAt(item, 'metadata', 'uid');
+  const edit = edits.find(({ object }) => textAt(object, 'metadata', 'uid') === uid);
+  if (edit === undefined) throw new CliError(`no original object found for ${compactJson(item)}`);
+  return edit;
+}
+
+function checkNamespace(session: Session, { object }: ObjectEdit, item: JsonObject): void {
+  const namespace = namespaceOf(item);
+  if (namespace === namespaceOf(object)) return;
+  throw new CliError(
+    `the namespace from the provided object ${JSON.stringify(namespace)} does not match the ` +
+      `namespace ${JSON.stringify(session.namespace)}. You must pass '--namespace=${namespace}' ` +
+      'to perform this operation.',
+  );
+}
+
 async function sendEdit(
   session: Session,
-  edit: ObjectEdit,
-  edited: JsonObject,
-): Promise<EditOutcome> {
-  const { target, object } = edit;
-  const namespace = textAt(edited, 'metadata', 'namespace');
-  if (namespace !== textAt(object, 'metadata', 'namespace')) {
-    throw new CliError(
-      `the namespace from the provided object ${JSON.stringify(namespace)} does not match the ` +
-        `namespace ${JSON.stringify(session.namespace)}. You must pass '--namespace=${namespace}' ` +
-        'to perform this operation.',
-    );
-  }
+  sent: { readonly edit: ObjectEdit; readonly item: JsonObject; readonly refusals: Refusals },
+): Promise<void> {
+  const { target, object } = sent.edit;
+  const managedFields = objectAt(object, 'metadata')['managedFields'];
+  const whole =
+    showsManagedFields(session) || managedFields === undefined
+      ? sent.item
+      : withManagedFields(sent.item, managedFields);
   const after = session.flags.boolean('save-config')
-    ? await withSavedConfig(session, edited)
-    : edited;
+    ? await withSavedConfig(session, whole)
+    : whole;
+  if (jsonEqual(object, after)) {
+    reportObject(session, after, 'skipped');
+    return;
+  }
   const { resource } = target;
   const { patch, contentType } = await twoWayPatch(session, { resource, before: object, after });
   if (session.flags.boolean('output-patch')) session.io.out(`Patch: ${compactJson(patch)}\n`);
@@ -116,36 +187,35 @@ async function sendEdit(
       body: patch,
     });
     reportObject(session, written, `edited${dryRunSuffix(session)}`);
-    return { type: 'done' };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return handleRejection(session, edit, error);
+    recordRefusal(session, { ...sent, error });
   }
 }
 
-function handleRejection(
+/** Reports that the server refused an edited object. */
+function recordRefusal(
   session: Session,
-  { target, object }: ObjectEdit,
-  error: ApiError,
-): EditOutcome {
-  const subject = quotedLabel(target.resource, nameOf(object));
+  {
+    edit,
+    error,
+    refusals,
+  }: { readonly edit: ObjectEdit; readonly error: ApiError; readonly refusals: Refusals },
+): void {
+  const subject = subjectOf(edit);
   if (error.reason === 'Invalid') {
     session.io.err(`error: ${subject} is invalid\n`);
     const details = (error.details?.causes ?? []).map(
       ({ field = '', message = '' }) => `${field}: ${message}`,
     );
-    return { type: 'again', reasons: [{ head: `${subject} was not valid`, details }] };
-  }
-  if (error.code === 404) {
+    refusals.reasons.push({ head: `${subject} was not valid`, details });
+  } else if (error.code === 404) {
     session.io.err(`error: ${subject} could not be found on the server\n`);
-    const messageFor = (file: string) =>
-      `The edits you made on deleted resources have been saved to ${JSON.stringify(file)}\n`;
-    return { type: 'kept', messageFor };
+    refusals.isGone = true;
+  } else {
+    session.io.err(`error: ${subject} could not be patched: ${error.message}\n`);
+    refusals.isRefused = true;
   }
-  session.io.err(`error: ${subject} could not be patched: ${error.message}\n`);
-  const messageFor = (file: string) =>
-    `You can run \`svcctl replace -f ${file}\` to try this update again.\n`;
-  return { type: 'kept', messageFor };
 }
 
 /** Adds the last-applied annotation, whose value omits `managedFields`. */
