@@ -211,6 +211,30 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', async (dialectName) 
     expect(refused.code).toBe(1);
     expect(refused.out).toBe('apiVersion: v1\nitems: []\nkind: List\nmetadata: {}\n');
   });
+
+  test('VER-8: convert contacts the server only with --local=false', async () => {
+    const deployment = {
+      apiVersion: 'extensions/v1beta1',
+      kind: 'Deployment',
+      metadata: { name: 'd' },
+    };
+    const file = home.write('old.json', JSON.stringify(deployment));
+    const local = await home.run(`convert --local -f ${file} -o json --server=http://127.0.0.1:1`);
+    expect({ code: local.code, err: local.err }).toEqual({ code: 0, err: '' });
+    expect(JSON.parse(local.out)).toMatchObject({ apiVersion: 'apps/v1', kind: 'Deployment' });
+    const remote = await home.run(`convert --local=false -f ${file}`);
+    expect(remote.code).toBe(1);
+    expect(remote.err).toContain(
+      'no matches for kind "Deployment" in version "extensions/v1beta1"',
+    );
+  });
+
+  test('VER-8: convert reports an object without its kind as undecodable', async () => {
+    const file = home.write('kindless.json', '{"apiVersion":"v1","metadata":{"name":"x"}}');
+    const { code, err } = await home.run(`convert -f ${file}`);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^error: unable to decode ".*": Object 'Kind' is missing in '\{.*\}'\n$/);
+  });
 });
 
 const kinds = [

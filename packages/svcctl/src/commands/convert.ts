@@ -8,8 +8,9 @@ import {
   UnsuitableVersionError,
 } from '../convert/convert-version.ts';
 import { CliError } from '../io.ts';
-import { loadManifests, type Manifest, manifestFlags } from '../manifests.ts';
+import { loadTargets, type Manifest, manifestFlags } from '../manifests.ts';
 import { outputFlags, printerOf } from '../output/output.ts';
+import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
 
 /** The session and the target version of a conversion. */
@@ -34,6 +35,11 @@ export const convertCommand: Command = {
       type: 'text',
       help: 'apiVersion to write, such as apps/v1; the newest of each kind if empty',
     },
+    {
+      name: 'local',
+      type: 'boolean',
+      help: 'Contact no server (default); otherwise, it must serve the kinds',
+    },
     ...outputFlags,
   ],
   async run(session) {
@@ -42,7 +48,11 @@ export const convertCommand: Command = {
     if (outputVersion !== undefined && parseApiVersion(outputVersion) === undefined) {
       throw new CliError(`unexpected GroupVersion string: ${outputVersion}`);
     }
-    const manifests = await loadManifests(session);
+    const { manifests, failures } = await loadTargets(session);
+    if (failures.length > 0) throw failures[0];
+    if (!session.flags.boolean('local', true)) {
+      for (const { object } of manifests) await resourceOfObject(session, object);
+    }
     const results = manifests.map((manifest) =>
       convertManifest(manifest, { session, outputVersion }),
     );
