@@ -74,7 +74,10 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
       ],
       ['create cronjob c --image=task', 'required flag(s) "schedule" not set'],
       ['create service externalname e', 'required flag(s) "external-name" not set'],
-      ['create nothing', 'must specify one of -f and -k'],
+      [
+        'create nothing',
+        "Unexpected args: [nothing]\nSee 'svcctl create -h' for help and examples",
+      ],
       ['run q', 'required flag(s) "image" not set'],
       ['run q --image', 'flag needs an argument: --image'],
       ['autoscale deploy web', 'required flag(s) "max" not set'],
