@@ -273,6 +273,16 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
 export const itemNames = ({ body }: Pick<Answer, 'body'>): string[] =>
   (body.items ?? []).map(({ metadata }) => metadata.name);
 
+/** Repetitions of a request that the server did not process. */
+const repeatsMax = 3;
+
+/**
+ * Whether the server refused the stream of a request, which clients repeat: it closes idle
+ * connections, and a request may cross its GOAWAY.
+ */
+const isUnprocessed = (error: unknown): boolean =>
+  error instanceof Error && error.message.includes('NGHTTP2_REFUSED_STREAM');
+
 /** Creates a client of a running server. */
 export function connect(url: string) {
   let session: http2.ClientHttp2Session | undefined;
@@ -304,11 +314,7 @@ export function connect(url: string) {
     if (bytes !== undefined) stream.end(bytes);
     return stream;
   };
-  const request = <Body = ResponseBody>(
-    method: string,
-    path: string,
-    options: RequestOptions = {},
-  ) =>
+  const attempt = <Body>(method: string, path: string, options: RequestOptions) =>
     new Promise<Answer<Body>>((resolve, reject) => {
       const stream = open(method, path, options);
       const chunks: Buffer[] = [];
@@ -320,6 +326,19 @@ export function connect(url: string) {
       stream.on('end', () => resolve(answerOf(head, Buffer.concat(chunks))));
       stream.on('error', reject);
     });
+  const request = async <Body = ResponseBody>(
+    method: string,
+    path: string,
+    options: RequestOptions = {},
+  ): Promise<Answer<Body>> => {
+    for (let repeats = 0; ; repeats += 1) {
+      try {
+        return await attempt<Body>(method, path, options);
+      } catch (error) {
+        if (repeats === repeatsMax || !isUnprocessed(error)) throw error;
+      }
+    }
+  };
   const calls = {
     request,
     get: <Body = ResponseBody>(path: string, options?: RequestOptions) =>

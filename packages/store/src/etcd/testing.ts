@@ -57,7 +57,27 @@ export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<Test
   const peer = `http://127.0.0.1:${peerPort}`;
   const member = { name: 'test', clientPort, peer, cluster: `test=${peer}`, options };
   // A single member elects itself, so a short election timeout is safe.
-  return startMember({ ...member, electionMs: 50 });
+  const etcd = await startMember({ ...member, electionMs: 50 });
+  // An etcd that is killed before it has stored its membership never elects a leader again.
+  if (options.tls === undefined) await serving(etcd);
+  return etcd;
+}
+
+/** Waits until an etcd answers, which is later than it accepts connections. */
+async function serving(etcd: TestEtcd): Promise<void> {
+  const end = systemClock.monotonic() + startTimeoutMs;
+  for (;;) {
+    try {
+      await etcd.request('maintenance/status', {});
+      return;
+    } catch (error) {
+      if (systemClock.monotonic() > end) {
+        await etcd.dispose();
+        throw error;
+      }
+      await pause(20);
+    }
+  }
 }
 
 /** An etcd of several members. */
