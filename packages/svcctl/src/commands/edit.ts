@@ -119,7 +119,8 @@ async function sendEdits(
 ): Promise<EditOutcome> {
   if (!isObject(edited)) throw new CliError('the edited file is not an object');
   const items = (itemsOfList(edited) ?? [edited]).filter(isObject);
-  const pairs = items.map((item) => ({ edit: originalOf(edits, item), item }));
+  const originals = new Map(edits.map((edit) => [uidOf(edit.object), edit]));
+  const pairs = items.map((item) => ({ edit: originalOf(originals, item), item }));
   for (const { edit, item } of pairs) checkNamespace(session, edit, item);
   const refusals: Refusals = { reasons: [], isGone: false, isRefused: false };
   for (const { edit, item } of pairs) await sendEdit(session, { edit, item, refusals });
@@ -137,10 +138,11 @@ async function sendEdits(
   return reasons.length > 0 ? { type: 'again', reasons } : { type: 'done' };
 }
 
+const uidOf = (object: JsonObject): string => textAt(object, 'metadata', 'uid');
+
 /** The original of an edited object, which has the same UID. Throws CliError if there is none. */
-function originalOf(edits: readonly ObjectEdit[], item: JsonObject): ObjectEdit {
-  const uid = textAt(item, 'metadata', 'uid');
-  const edit = edits.find(({ object }) => textAt(object, 'metadata', 'uid') === uid);
+function originalOf(originals: ReadonlyMap<string, ObjectEdit>, item: JsonObject): ObjectEdit {
+  const edit = originals.get(uidOf(item));
   if (edit === undefined) throw new CliError(`no original object found for ${compactJson(item)}`);
   return edit;
 }

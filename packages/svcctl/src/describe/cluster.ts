@@ -3,7 +3,7 @@ import { type Amounts, amountsOf, podAmounts, sumAmounts } from '@wheelhouse/kin
 import { type Dialect, humanDuration, type JsonObject, type Quantity } from '@wheelhouse/machinery';
 import { listAt, nameOf, objectAt, textAt, valueAt } from '../objects.ts';
 import { metadataLines } from './metadata.ts';
-import { longTime, valueLines } from './pod-template.ts';
+import { conditionRows, longTime, valueLines } from './pod-template.ts';
 import type { RelatedDescriber, RelatedObjects } from './related.ts';
 
 const describeNode: RelatedDescriber = async (node, related) => {
@@ -93,16 +93,7 @@ function nodeConditions(status: JsonObject): string[] {
   const conditions = listAt(status, 'conditions');
   if (conditions.length === 0) return [];
   const heads = ['Type', 'Status', 'LastHeartbeatTime', 'LastTransitionTime', 'Reason', 'Message'];
-  const rows = conditions.map((condition) => {
-    const text = (name: string) => textAt(condition, name);
-    const [heartbeat, transition] = ['lastHeartbeatTime', 'lastTransitionTime'].map((name) =>
-      longTime(text(name)),
-    );
-    return (
-      `  ${text('type')} \t${text('status')} \t${heartbeat} \t${transition} \t` +
-      `${text('reason')} \t${text('message')}`
-    );
-  });
+  const rows = conditionRows(conditions, 'lastHeartbeatTime');
   return ['Conditions:', ...headLines(heads, '  '), ...rows];
 }
 

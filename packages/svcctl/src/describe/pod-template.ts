@@ -174,6 +174,22 @@ export function longTime(text: string): string {
   return `${local} ${offset < 0 ? '-' : '+'}${zone}`;
 }
 
+/**
+ * The rows of a table of conditions with two times.
+ * @param checkedTime the member with the time of the last check, which precedes the transition's
+ */
+export const conditionRows = (conditions: readonly JsonObject[], checkedTime: string): string[] =>
+  conditions.map((condition) => {
+    const text = (name: string) => textAt(condition, name);
+    const [checked, transition] = [checkedTime, 'lastTransitionTime'].map((name) =>
+      longTime(text(name)),
+    );
+    return (
+      `  ${text('type')} \t${text('status')} \t${checked} \t${transition} \t` +
+      `${text('reason')} \t${text('message')}`
+    );
+  });
+
 function portLines(container: JsonObject, title: string, name: string): string[] {
   const ports = listAt(container, 'ports').map(
     (port) => `${String(port[name] ?? 0)}/${textAt(port, 'protocol') || 'TCP'}`,

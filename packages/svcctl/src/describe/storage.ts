@@ -1,7 +1,7 @@
 import { humanDuration, type JsonObject } from '@wheelhouse/machinery';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, textsAt } from '../objects.ts';
 import { metadataLines } from './metadata.ts';
-import { longTime, valueLines } from './pod-template.ts';
+import { conditionRows, valueLines } from './pod-template.ts';
 import type { RelatedDescriber } from './related.ts';
 
 /** The short names of access modes, in kubectl's order. */
@@ -75,22 +75,12 @@ function podsUsing(claim: JsonObject, pods: readonly JsonObject[]): string[] {
 
 function conditionLines(conditions: readonly JsonObject[]): string[] {
   if (conditions.length === 0) return [];
-  const rows = conditions.map((condition) => {
-    const text = (name: string) => textAt(condition, name);
-    const [probe, transition] = ['lastProbeTime', 'lastTransitionTime'].map((name) =>
-      longTime(text(name)),
-    );
-    return (
-      `  ${text('type')} \t${text('status')} \t${probe} \t${transition} \t` +
-      `${text('reason')} \t${text('message')}`
-    );
-  });
   return [
     'Conditions:',
     '  Type\tStatus\tLastProbeTime\tLastTransitionTime\tReason\tMessage',
     // The rules have the widths of kubectl, not those of the titles.
     '  ----\t------\t-----------------\t------------------\t------\t-------',
-    ...rows,
+    ...conditionRows(conditions, 'lastProbeTime'),
   ];
 }
 
