@@ -11,8 +11,11 @@ const sizeMax = 100_000;
 const depthMax = 250;
 /** Maximum length of a chain of operators or selections. */
 const chainMax = 600;
-/** Maximum height of the tree, which is safe for recursive walkers: nested chains add up. */
-const heightMax = 1_000;
+/**
+ * Maximum height of the tree, to which nested chains add up. Recursive passes over this height need
+ * two thirds of the stack that Node has by default.
+ */
+const heightMax = 600;
 const itemsMax = 100_000;
 
 const reserved = new Set(

@@ -7,7 +7,7 @@ import type { Schema } from '../schema.ts';
  * Maximum nesting depth of objects and lists. Deeper input is rejected, because walkers are
  * recursive and must not overflow the stack.
  */
-export const maxDepth = 1000;
+export const maxDepth = 500;
 
 /** Input that is nested too deeply or that a typed decoder rejects; becomes a 400. */
 export class DecodeError extends Error {
