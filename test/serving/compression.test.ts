@@ -149,3 +149,15 @@ test('CODEC-7: an unread compressed answer ends at its deadline', async () => {
   const labels = { verb: 'GET', resource: 'configmaps', version: 'v1', scope: 'resource' };
   expect(sample(text, 'apiserver_request_aborts_total', labels)).toBe(1);
 });
+
+test('OPS-1: metrics are compressed for scrapers that accept gzip', async () => {
+  for (const url of ['/metrics', '/metrics/slis']) {
+    const packed = await fetchRaw(url, { 'accept-encoding': 'gzip' });
+    expect(packed.headers['content-encoding']).toBe('gzip');
+    expect(packed.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(gunzipSync(packed.bytes).toString('utf8')).toMatch(/^# HELP /);
+    const plain = await fetchRaw(url, {});
+    expect(plain.headers).not.toHaveProperty('content-encoding');
+    expect(plain.bytes.toString('utf8')).toMatch(/^# HELP /);
+  }
+});

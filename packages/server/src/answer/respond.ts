@@ -1,4 +1,5 @@
-import { createGzip, type Gzip } from 'node:zlib';
+import { promisify } from 'node:util';
+import { createGzip, type Gzip, gzip } from 'node:zlib';
 import {
   type BodyPiece,
   type BoundedTexts,
@@ -32,6 +33,13 @@ import { type Transform, transformFor } from './shapes.ts';
 
 /** The fastest level, because speed matters more than size. */
 const level = 1;
+
+const compress = promisify(gzip);
+
+/** Compresses a whole document outside the event loop. */
+export function gzipped(body: Buffer): Promise<Buffer> {
+  return compress(body, { level });
+}
 
 /**
  * Sends a compressed body. Pieces are taken as the reader keeps up, so neither the whole answer nor

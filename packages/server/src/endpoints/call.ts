@@ -126,6 +126,8 @@ export interface PlainAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** `gzip`: sent compressed to clients that accept gzip; absent: never compressed. */
+  readonly compression?: 'gzip';
 }
 
 export interface EndpointLimits {

@@ -8,8 +8,9 @@ import {
   aggregatedFormOf,
   checkRouted,
   negotiate,
+  takesGzip,
 } from '../answer/rendering.ts';
-import { answerHeaders, documentHeaders, sendValue } from '../answer/respond.ts';
+import { answerHeaders, documentHeaders, gzipped, sendValue } from '../answer/respond.ts';
 import { requireRequest } from '../registry/permit.ts';
 import {
   aggregatedDiscovery,
@@ -20,7 +21,7 @@ import {
   resourceList,
 } from '../views/discovery.ts';
 import { backupEndpoint, backupPath } from './backup.ts';
-import type { AuthorizedCall } from './call.ts';
+import type { AuthorizedCall, PlainAnswer } from './call.ts';
 import { debugEndpoint } from './debug.ts';
 import { openApiEndpoint } from './openapi.ts';
 
@@ -31,9 +32,7 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
   const plain = context.plainPath(info.path, info.query, exchange.header('accept'));
   if (plain !== undefined) {
     if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
-    const { status, headers, body } = plain instanceof Promise ? await plain : plain;
-    exchange.send({ status, headers: documentHeaders(call, headers), body: Buffer.from(body) });
-    return;
+    return sendPlain(call, plain instanceof Promise ? await plain : plain);
   }
   if (await openApiEndpoint(call)) return;
   if (info.path.startsWith('/debug/') && (await debugEndpoint(call))) return;
@@ -55,6 +54,21 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
     return sendAggregated(call, { form: aggregated, document });
   }
   await sendDocument(call, value);
+}
+
+/** Answers with a text, compressed if it may be and the client accepts gzip. */
+async function sendPlain(call: AuthorizedCall, plain: PlainAnswer): Promise<void> {
+  const { exchange } = call;
+  const { status } = plain;
+  const headers = documentHeaders(call, plain.headers);
+  const body = Buffer.from(plain.body);
+  const gzips = plain.compression === 'gzip' && takesGzip(exchange.header('accept-encoding') ?? '');
+  if (!gzips) {
+    exchange.send({ status, headers, body });
+    return;
+  }
+  headers['content-encoding'] = 'gzip';
+  exchange.send({ status, headers, body: await gzipped(body) });
 }
 
 /** Whether a document is about built-in kinds and not a list of versions in a named group. */

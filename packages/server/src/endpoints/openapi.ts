@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import {
   covers,
   decodeJsonInSlices,
@@ -27,7 +25,7 @@ import {
   runInSlices,
 } from '@wheelhouse/machinery';
 import { takesGzip } from '../answer/rendering.ts';
-import { documentHeaders } from '../answer/respond.ts';
+import { documentHeaders, gzipped } from '../answer/respond.ts';
 import type { OpenApiSource } from '../views/openapi-document.ts';
 import { type MessageShapes, openApiProto } from '../views/openapi-proto.ts';
 import { openApiV2, openApiV2Shapes } from '../views/openapi-v2.ts';
@@ -213,7 +211,6 @@ type OpenApiMediaType =
   | 'application/json'
   | `application/com.github.proto-openapi.spec.${'v2' | 'v3'}.v1.0+protobuf`;
 
-const compress = promisify(gzip);
 /** Bytes below which compression is not worthwhile. */
 const gzipThresholdBytes = 1400;
 
@@ -257,7 +254,7 @@ export class CachedDocument {
     if (!gzips || plain.length < gzipThresholdBytes) return { body: plain };
     let zipped = this.#zipped.get(type);
     if (zipped === undefined) {
-      zipped = compress(plain, { level: 1 });
+      zipped = gzipped(plain);
       this.#zipped.set(type, zipped);
     }
     return { body: await zipped, encoding: 'gzip' };

@@ -138,7 +138,7 @@ async function answerOf(
 ): Promise<PlainAnswer> {
   await Promise.all(updates.map((update) => update()));
   const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
-  return { status: 200, headers, body: registry.render() };
+  return { status: 200, headers, body: registry.render(), compression: 'gzip' };
 }
 
 /** Counts the registered metrics and the hidden ones. */
