@@ -135,6 +135,46 @@ test.each([
   }
 });
 
+test.each(['allOf', 'anyOf'])(
+  'TRUST-1: nested %s of the greatest depth fits the stack',
+  async (of) => {
+    let rules: object = { pattern: 'a' };
+    for (let level = 0; level < 150; level += 1) rules = { [of]: [rules] };
+    const path = await serve(of.toLowerCase(), { type: 'string', ...rules });
+    const statuses: number[] = [];
+    for (const value of ['"b"', '"a"']) {
+      const body = objectOf(of.toLowerCase(), value);
+      statuses.push((await send('POST', path, { body })).status);
+    }
+    expect(statuses).toEqual([422, 201]);
+  },
+);
+
+test.each([
+  ['flow', nested('{a: ', '1', '}', 246)],
+  ['lists', nested('[', '1', ']', 246)],
+  ['blocks', `\n${Array.from({ length: 246 }, (_, at) => `${' '.repeat(at + 2)}a:\n`).join('')}`],
+])('TRUST-1: YAML of the greatest depth, made of %s, fits the stack', async (shape, spec) => {
+  const plural = `yaml${shape}`;
+  const path = await serve(plural, { 'x-kubernetes-preserve-unknown-fields': true });
+  const head = `apiVersion: ${group}/v1\nkind: ${plural}\nmetadata:\n  name: x\n`;
+  const body = `${head}spec: ${spec}`;
+  const made = await send('POST', path, { type: 'application/yaml', body });
+  expect([made.status, made.status === 201 ? '' : made.text]).toEqual([201, '']);
+  const applied = await patched(`${path}/x?fieldManager=a&force=true`, 'apply-patch+yaml', body);
+  expect([applied.status, applied.status === 200 ? '' : applied.text]).toEqual([200, '']);
+});
+
+test.each([
+  ['groups', nested('(?:', 'a', ')', 990)],
+  ['captures', nested('(', 'a', ')', 990)],
+  ['repetitions', nested('(?:', 'a', '?)', 900)],
+])('TRUST-1: patterns of the greatest depth, made of %s, fit the stack', async (shape, pattern) => {
+  const path = await serve(`pattern${shape}`, { type: 'string', pattern });
+  const { status, text } = await send('POST', path, { body: objectOf(`pattern${shape}`, '"a"') });
+  expect([status, status === 201 ? '' : text]).toEqual([201, '']);
+});
+
 const sum = (levels: number) => {
   let source = '1';
   for (let left = levels; left > 0; left -= 199) {
