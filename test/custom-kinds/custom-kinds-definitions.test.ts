@@ -347,7 +347,7 @@ describe('deletion', () => {
     expect((await server.get(`/apis/${group}/v1/cups`)).body.items).toEqual([]);
   });
 
-  test('CRD-1: waits for finalizers, reports Terminating, and refuses new objects', async () => {
+  test('CRD-1: waits for finalizers, reports Terminating, and refuses and hides writes', async () => {
     const group = 'held.example.com';
     await establish(server, { group, plural: 'jars', kind: 'Jar', schema: open });
     const path = `/apis/${group}/v1/namespaces/default/jars`;
@@ -370,6 +370,16 @@ describe('deletion', () => {
       reason: 'MethodNotAllowed',
       message: 'create not allowed while custom resource definition is terminating',
       details: { group, kind: 'jars' },
+    });
+    const verbs = ['delete', 'deletecollection', 'get', 'list', 'watch'];
+    const { body: discovered } = await server.get(`/apis/${group}/v1`);
+    expect(discovered.resources).toMatchObject([{ name: 'jars', verbs }]);
+    const aggregated = await server.get('/apis', {
+      accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
+    });
+    const named = (item: { metadata: { name?: string } }) => item.metadata.name === group;
+    expect(aggregated.body.items.find(named)).toMatchObject({
+      versions: [{ resources: [{ resource: 'jars', verbs }] }],
     });
     const waiting = await server.get(`${path}/a`);
     expect(waiting.body.metadata.deletionTimestamp).toBeDefined();

@@ -289,4 +289,6 @@ export interface CatalogueSnapshot {
   groupVersions(group: string): readonly string[];
   /** All groups with a served version, core first, then by precedence. */
   groups(): readonly string[];
+  /** Names of the definitions being deleted, whose custom kinds accept no new objects. */
+  readonly closedKinds: ReadonlySet<string>;
 }

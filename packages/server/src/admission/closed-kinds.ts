@@ -4,14 +4,14 @@ import type { AdmissionPlugin } from './chain.ts';
 
 /**
  * Rejects new objects of custom kinds that are being deleted, which could otherwise prevent the
- * deletion from ending. `closed` contains the names of the definitions. Runs again right before the
+ * deletion from ending. `closed` returns the names of the definitions. Runs again right before the
  * write, since other plugins may take time.
  */
-export function closedKinds(closed: ReadonlySet<string>): AdmissionPlugin {
+export function closedKinds(closed: () => ReadonlySet<string>): AdmissionPlugin {
   const check = (call: AdmissionCall): undefined => {
     if (call.operation !== 'CREATE') return undefined;
     const { group, resource, behavior } = call.target.def;
-    if (!closed.has(behavior.definitionName)) return undefined;
+    if (!closed().has(behavior.definitionName)) return undefined;
     throw new StatusError({
       code: 405,
       reason: 'MethodNotAllowed',

@@ -12,8 +12,11 @@ import {
 export interface Catalogue {
   /** The current snapshot; the same object until something changes. */
   snapshot(): CatalogueSnapshot;
-  /** Replaces all custom kinds with `defs` and notifies subscribers. */
-  replaceCustom(defs: readonly ResourceDef[]): void;
+  /**
+   * Replaces all custom kinds with `defs` and notifies subscribers.
+   * @param closedKinds the names of the definitions being deleted; none if absent
+   */
+  replaceCustom(defs: readonly ResourceDef[], closedKinds?: ReadonlySet<string>): void;
   /** Calls `listener` after each change; the result unsubscribes it. */
   subscribe(listener: (snapshot: CatalogueSnapshot) => void): () => void;
 }
@@ -31,9 +34,9 @@ export function createCatalogue(
   let current = snapshotOf({ defs: builtins, groupOrder, generation: 1 });
   return {
     snapshot: () => current,
-    replaceCustom(defs) {
+    replaceCustom(defs, closedKinds) {
       const generation = current.generation + 1;
-      current = snapshotOf({ defs: [...builtins, ...defs], groupOrder, generation });
+      current = snapshotOf({ defs: [...builtins, ...defs], groupOrder, generation, closedKinds });
       for (const listener of [...listeners]) listener(current);
     },
     subscribe(listener) {
@@ -71,6 +74,7 @@ function snapshotOf(options: {
   defs: readonly ResourceDef[];
   groupOrder: readonly string[];
   generation: number;
+  closedKinds?: ReadonlySet<string> | undefined;
 }): CatalogueSnapshot {
   const defs = withoutIntruders(options.defs);
   // Nested maps, so that the lookup of every request joins no strings.
@@ -101,6 +105,7 @@ function snapshotOf(options: {
     builtin: (group, resource) => builtinsByName.get(`${group}/${resource}`),
     groupVersions: (group) => ordered.get(group) ?? [],
     groups: () => groups,
+    closedKinds: options.closedKinds ?? new Set(),
   };
 }
 

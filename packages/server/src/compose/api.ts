@@ -106,15 +106,12 @@ export async function openApi(options: ApiOptions, parts: OpenParts): Promise<Ap
   const queues = metrics.queues();
   const authorizers = parts.add(await createAuthorizers(reading, options.authorizers));
   const authorization = authorizationOf(authorizers, config);
-  const closedKinds = new Set<string>();
   const quotaLedger = new QuotaLedger(config.clock, options.reservations);
   const escalation = { decide: authorization.decide, rules: authorizers.rules };
-  const writing = { ...options, ...reading, closedKinds, escalation, quotaLedger };
+  const writing = { ...options, ...reading, escalation, quotaLedger };
   const registry = createRegistry(writing);
   const api = { catalogue, registry, queues };
-  const customKinds = parts.add(
-    followDefinitions({ ...reading, api, closedKinds, claims: options.claims }),
-  );
+  const customKinds = parts.add(followDefinitions({ ...reading, api, claims: options.claims }));
   const { signer, signingKey } = options;
   const tokens = createServiceAccountTokens({
     ...reading,
@@ -269,7 +266,6 @@ function reviewPort(
 function createRegistry(
   options: ReadingBase &
     Pick<ApiOptions, 'store' | 'isStale' | 'encodeAhead'> & {
-      readonly closedKinds: ReadonlySet<string>;
       readonly escalation: EscalationPort;
       readonly quotaLedger: QuotaLedger;
     },
@@ -290,7 +286,6 @@ function createRegistry(
     fieldManager: createFieldManager({ dialect, logger, snapshot: catalogue.snapshot }),
     admission: createAdmission({
       ...options,
-      closed: options.closedKinds,
       authorization: options.escalation,
       ledger: options.quotaLedger,
       registry: own.get,

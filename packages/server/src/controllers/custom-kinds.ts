@@ -44,8 +44,6 @@ interface CustomKindsOptions extends ControllerTools {
   /** Validates the CA bundle of a conversion webhook (base64 of PEM). */
   readonly checkBundle: ReconcileOptions['checkBundle'];
   readonly cleanupFinalizer: string;
-  /** Receives the names of the definitions being deleted, whose kinds accept no new objects. */
-  readonly terminating: Set<string>;
   /** Present when other servers on the same store assign names too. */
   readonly claims?: NumberClaims | undefined;
 }
@@ -56,7 +54,7 @@ interface CustomKindsOptions extends ControllerTools {
  * after its objects are gone.
  */
 export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
-  const { definitions, caches, clock, logger, terminating } = options;
+  const { definitions, caches, clock, logger } = options;
   const cache = caches.of(definitions);
   const kinds = createKindTable(options);
   const crds = new Map<string, Crd>();
@@ -94,25 +92,18 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const tools = { clock, logger, queues: options.queues };
   const names = createWorkQueue({ ...tools, name: namesQueue, run: decideNames, workers: 1 });
   const removals = createWorkQueue({ ...tools, name: 'crd_finalizer', run: remove, workers: 4 });
-  const refresh = () => {
-    terminating.clear();
-    for (const [name, crd] of crds) {
-      if (crd.metadata.deletionTimestamp !== undefined) terminating.add(name);
-    }
-    kinds.replace(crds);
-  };
   const following = followInSteps(options, (change) => {
     const name = (change.current ?? change.previous)?.index.name ?? '';
     if (change.current === undefined) crds.delete(name);
     else crds.set(name, crdOf(decodeEntry(change.current)));
-    refresh();
+    kinds.replace(crds);
     for (const queued of [name, ...waitingForNames(crds)]) names.add(queued);
   });
   const subscription = cache.subscribe(following.receive);
   const ready = cache.ready().then(async () => {
     const stored = await storedDefinitions(options);
     for (const [name, crd] of stored) if (!crds.has(name)) crds.set(name, crd);
-    refresh();
+    kinds.replace(crds);
     for (const name of crds.keys()) names.add(name);
   });
   // A server whose start fails closes the caches before this promise is awaited.
@@ -223,6 +214,7 @@ interface ServedKind {
 function createKindTable(options: CustomKindsOptions): KindTable {
   const { catalogue, caches, deps, logger } = options;
   let served = new Map<string, ServedKind>();
+  let closedKinds: ReadonlySet<string> = new Set();
   const entryOf = (name: string, crd: Crd): ServedKind | undefined => {
     const before = served.get(name);
     if (before?.crd === crd) return before;
@@ -247,14 +239,30 @@ function createKindTable(options: CustomKindsOptions): KindTable {
         if (entry !== undefined) next.set(name, entry);
       }
       const changed = [...served].filter(([name, { def }]) => next.get(name)?.def !== def);
-      const isSame = changed.length === 0 && next.size === served.size;
+      const closed = closedAmong(definitions);
+      const isSame =
+        changed.length === 0 && next.size === served.size && areSame(closed, closedKinds);
       served = next;
+      closedKinds = closed;
       if (isSame) return;
       for (const [name, { def }] of changed) caches.drop(def, next.get(name)?.def);
-      catalogue.replaceCustom([...next.values()].map(({ def }) => def));
+      const defs = [...next.values()].map(({ def }) => def);
+      catalogue.replaceCustom(defs, closedKinds);
     },
   };
 }
+
+/** The names of the definitions that are being deleted. */
+function closedAmong(definitions: ReadonlyMap<string, Crd>): ReadonlySet<string> {
+  const closed = new Set<string>();
+  for (const [name, { metadata }] of definitions) {
+    if (metadata.deletionTimestamp !== undefined) closed.add(name);
+  }
+  return closed;
+}
+
+const areSame = (left: ReadonlySet<string>, right: ReadonlySet<string>) =>
+  left.size === right.size && [...left].every((name) => right.has(name));
 
 /**
  * Whether the definition is established or about to be; a kind is served before it is established.

@@ -66,7 +66,7 @@ export function resourceList(
 ): JsonObject | undefined {
   if (!snapshot.groupVersions(at.group).includes(at.version)) return undefined;
   const resources = servedKinds(snapshot, at).flatMap((def) => [
-    resourceEntry(def, at),
+    resourceEntry(def, { ...at, snapshot }),
     ...subresourcesOf(def, at.version).map((sub) => subresourceEntry(def, sub, at)),
   ]);
   // As in kube-apiserver, the list of the core group has no apiVersion, for its oldest clients.
@@ -85,9 +85,21 @@ function servedKinds(
     .sort((left, right) => (left.resource < right.resource ? -1 : 1));
 }
 
+/** The verbs of a kind; objects of a kind whose definition is being deleted cannot be written. */
+function verbsOf(def: ResourceDef, { closedKinds }: CatalogueSnapshot): string[] {
+  const { documents, definitionName } = def.behavior;
+  const verbs = documents.verbs(def.verbs);
+  return closedKinds.has(definitionName) ? verbs.filter((verb) => !writingVerbs.has(verb)) : verbs;
+}
+
+const writingVerbs: ReadonlySet<string> = new Set(['create', 'patch', 'update']);
+
 function resourceEntry(
   def: ResourceDef,
-  { hashes }: { readonly hashes?: 'omitted' | undefined },
+  {
+    snapshot,
+    hashes,
+  }: { readonly snapshot: CatalogueSnapshot; readonly hashes?: 'omitted' | undefined },
 ): JsonObject {
   const hash = hashes === 'omitted' ? '' : storageHash(def);
   return {
@@ -95,7 +107,7 @@ function resourceEntry(
     singularName: def.singular,
     namespaced: def.scope === 'Namespaced',
     kind: def.kind,
-    verbs: def.behavior.documents.verbs(def.verbs),
+    verbs: verbsOf(def, snapshot),
     ...(def.shortNames.length === 0 ? {} : { shortNames: [...def.shortNames] }),
     ...(def.categories.length === 0 ? {} : { categories: [...def.categories] }),
     ...(hash === '' ? {} : { storageVersionHash: hash }),
@@ -168,7 +180,9 @@ function aggregatedVersion(
   snapshot: CatalogueSnapshot,
   at: { group: string; version: string },
 ): JsonObject {
-  const resources = servedKinds(snapshot, at).map((def) => aggregatedResource(def, at.version));
+  const resources = servedKinds(snapshot, at).map((def) =>
+    aggregatedResource(snapshot, { def, version: at.version }),
+  );
   return {
     version: at.version,
     ...(resources.length === 0 ? {} : { resources }),
@@ -176,7 +190,10 @@ function aggregatedVersion(
   };
 }
 
-function aggregatedResource(def: ResourceDef, version: string): JsonObject {
+function aggregatedResource(
+  snapshot: CatalogueSnapshot,
+  { def, version }: { readonly def: ResourceDef; readonly version: string },
+): JsonObject {
   const verbs = (list: readonly (ApiVerb | SubresourceDef['verbs'][number])[]) => [...list].sort();
   const own = { group: def.group, version, kind: def.kind };
   const named = (kind: typeof own) => {
@@ -194,7 +211,7 @@ function aggregatedResource(def: ResourceDef, version: string): JsonObject {
     responseKind: named(own),
     scope: def.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
     singularResource: def.singular,
-    verbs: def.behavior.documents.verbs(def.verbs),
+    verbs: verbsOf(def, snapshot),
     ...(def.shortNames.length === 0 ? {} : { shortNames: [...def.shortNames] }),
     ...(def.categories.length === 0 ? {} : { categories: [...def.categories] }),
     ...(subresources.length === 0 ? {} : { subresources }),

@@ -69,7 +69,6 @@ export function lazyWebhooks(parts: {
 export function createAdmission(
   options: ReadingBase & {
     /** Custom kinds that no longer accept new objects. */
-    readonly closed: ReadonlySet<string>;
     readonly authorization: EscalationPort;
     readonly ledger: QuotaLedger;
     /** For the few plugins that write. */
@@ -118,7 +117,7 @@ export function createAdmission(
     ruleEngineLoader,
     paramAccess(tools),
     ...admissionPlugins(admission, tools),
-    closedKinds(options.closed),
+    closedKinds(() => snapshot().closedKinds),
     escalationCheck({ dialect, port: authorization, clock: config.clock }),
   ];
   const meter = createChainMeter(options.metrics.registry, config.clock);

@@ -157,8 +157,6 @@ function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
 export function followDefinitions(
   options: ReadingBase & {
     readonly api: ObjectApi;
-    /** Collects the names of definitions that are being deleted. */
-    readonly closedKinds: Set<string>;
     readonly claims: NumberClaims | undefined;
   },
 ): ReturnType<typeof startCustomKinds> {
@@ -180,7 +178,6 @@ export function followDefinitions(
     dialect,
     checkBundle: bundleProblems,
     cleanupFinalizer: cleanupFinalizerName(dialect),
-    terminating: options.closedKinds,
     claims,
   });
 }
