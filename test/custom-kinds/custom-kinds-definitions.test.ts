@@ -10,6 +10,7 @@ import {
   type ResponseOf,
   startTestServer,
 } from '../support/harness.ts';
+import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import {
   causesOf,
@@ -386,6 +387,25 @@ describe('deletion', () => {
     await server.patch(`${path}/a`, { metadata: { finalizers: null } }, 'merge');
     await untilGone(server, `${definitions}/jars.${group}`);
     expect((await server.get(path)).status).toBe(404);
+  });
+
+  test('CRD-1: reports that objects remain a minute after the deletion', async () => {
+    const clock = quickClock(1);
+    const timed = await withServer({ clock });
+    const group = 'stuck.example.com';
+    await establish(timed, { group, plural: 'lids', kind: 'Lid', schema: open });
+    const stuck = object(group, 'Lid', 'a');
+    stuck.metadata.finalizers = ['example.com/hold'];
+    const path = `/apis/${group}/v1/namespaces/default/lids`;
+    expect((await timed.post(path, stuck)).status).toBe(201);
+    const at = `${definitions}/lids.${group}`;
+    await timed.remove(at);
+    const terminating = async () => conditionOf((await timed.get(at)).body, 'Terminating');
+    await expect.poll(terminating).toBe('True InstanceDeletionInProgress');
+    clock.skip(60_000);
+    await expect.poll(terminating).toBe('True InstanceDeletionCheck');
+    await timed.patch(`${path}/a`, { metadata: { finalizers: null } }, 'merge');
+    await untilGone(timed, at);
   });
 
   test('CRD-1: a definition held by a finalizer reports that its objects are gone', async () => {

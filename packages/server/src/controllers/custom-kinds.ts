@@ -329,7 +329,7 @@ async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd):
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   const finalizers = crd.metadata.finalizers ?? [];
   if (!finalizers.includes(cleanupFinalizer)) return false;
-  await markTerminating(options, crd, inProgress);
+  await markTerminating(options, crd, progressOf(crd, options.clock.now()));
   const def = kinds.find(at.name);
   if (def !== undefined) {
     await removeEntries({ caches, writer, at: { def, namespace: '' } });
@@ -351,6 +351,24 @@ const inProgress = {
   reason: 'InstanceDeletionInProgress',
   message: 'CustomResource deletion is in progress',
 } as const;
+const unconfirmed = {
+  type: 'Terminating',
+  status: 'True',
+  reason: 'InstanceDeletionCheck',
+  message: 'could not confirm zero CustomResources remaining: timed out waiting for the condition',
+} as const;
+
+/** How long objects may remain before the status says so, in milliseconds. */
+const confirmationMs = 60_000;
+
+/** The state of a cleanup that has not ended, by the time since it began. */
+function progressOf({ status }: Crd, nowMs: number) {
+  const condition = status?.conditions?.find(({ type }) => type === 'Terminating');
+  const since = condition?.lastTransitionTime;
+  if (condition?.status !== 'True' || typeof since !== 'string') return inProgress;
+  return nowMs - Date.parse(since) >= confirmationMs ? unconfirmed : inProgress;
+}
+
 const completed = {
   type: 'Terminating',
   status: 'False',
@@ -380,7 +398,7 @@ function outcomeOf(crd: Crd, catalogue: Catalogue) {
 async function markTerminating(
   options: CustomKindsOptions,
   crd: Crd,
-  state: typeof inProgress | ReturnType<typeof outcomeOf>,
+  state: ReturnType<typeof progressOf> | ReturnType<typeof outcomeOf>,
 ): Promise<void> {
   const { type, reason } = state;
   if (
