@@ -403,14 +403,17 @@ function collect<Body extends ResponseBody>(
 ): Promise<TestWatch<Body>> {
   const events: TestWatch<Body>['events'] = [];
   const waiting = new Set<() => void>();
-  let rest = '';
+  // The pieces of a line that has not ended: joining them for each would copy a large event often.
+  const begun: string[] = [];
   stream.setEncoding('utf8');
   stream.on('data', (chunk: string) => {
-    rest += chunk;
-    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
-      events.push(JSON.parse(rest.slice(0, end)));
-      rest = rest.slice(end + 1);
+    const pieces = chunk.split('\n');
+    const rest = pieces.pop() as string;
+    for (const piece of pieces) {
+      begun.push(piece);
+      events.push(JSON.parse(begun.splice(0).join('')));
     }
+    begun.push(rest);
     for (const check of [...waiting]) check();
   });
   const ended = new Promise<void>((resolve) => {
