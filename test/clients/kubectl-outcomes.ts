@@ -11,6 +11,17 @@ export const isRecording = process.env['RECORD_KUBECTL'] === '1';
 
 const folder = join(import.meta.dirname, 'kubectl-outcomes');
 
+/** Returns what was recorded of kubectl under a name. Throws if nothing was. */
+export function readRecorded<Recorded>(name: string): Recorded {
+  return JSON.parse(readFileSync(join(folder, `${name}.json`), 'utf8'));
+}
+
+/** Keeps what was recorded of kubectl under a name. */
+export function writeRecorded(name: string, recorded: unknown): void {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(recorded, null, 2)}\n`);
+}
+
 /** An outcome as its file keeps it; the texts are split into lines. */
 interface Entry {
   readonly line: string;
@@ -25,21 +36,21 @@ type Call = Pick<Entry, 'line' | 'stdin'>;
 
 /** The outcomes of one comparison, in a file with its name. */
 export class KubectlOutcomes {
-  readonly #path: string;
+  readonly #name: string;
   readonly #calls: readonly Call[];
   /** By the index of the call. */
   readonly #entries: (Entry | undefined)[];
 
   /** @param calls the lines in their order, which may repeat */
   constructor(name: string, calls: readonly Call[]) {
-    this.#path = join(folder, `${name}.json`);
+    this.#name = name;
     this.#calls = calls;
     this.#entries = isRecording ? [] : matching(calls, this.#read());
   }
 
   #read(): readonly Entry[] {
     try {
-      return JSON.parse(readFileSync(this.#path, 'utf8'));
+      return readRecorded(this.#name);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
       throw error;
@@ -63,8 +74,7 @@ export class KubectlOutcomes {
   /** Writes what was recorded, unless some calls did not run. */
   write(): void {
     if (!isRecording || Object.keys(this.#entries).length < this.#calls.length) return;
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(this.#path, `${JSON.stringify(this.#entries, null, 2)}\n`);
+    writeRecorded(this.#name, this.#entries);
   }
 }
 

@@ -1,13 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { type Command, type FlagSpec, globalFlags, loadCommands } from '@wheelhouse/svcctl/testing';
-import { describe, expect, test } from 'vitest';
-import { kubectlIsHere } from '../support/kubectl.ts';
-
-const execute = promisify(execFile);
-const kubectl = async (...words: readonly string[]): Promise<string> =>
-  (await execute('kubectl', [...words])).stdout;
-const version = kubectlIsHere ? await kubectl('version', '--client') : '';
+import { expect, test } from 'vitest';
+import { isRecording, readRecorded, writeRecorded } from '../clients/kubectl-outcomes.ts';
 
 /** Flags that svcctl omits, by command; `docs/decisions/svcctl-commands.md` says why. */
 const omittedFlags: Readonly<Record<string, readonly string[]>> = {
@@ -40,15 +35,58 @@ const omittedFlags: Readonly<Record<string, readonly string[]>> = {
 
 interface NamedFlag {
   readonly name: string;
-  readonly letter: string | undefined;
+  readonly letter?: string;
 }
+
+/** What kubectl 1.32 lists in the help of its commands. */
+interface Surface {
+  readonly options: readonly NamedFlag[];
+  readonly commands: readonly KubectlCommand[];
+}
+
+interface KubectlCommand {
+  readonly name: string;
+  readonly flags: readonly NamedFlag[];
+  readonly subcommands: readonly KubectlCommand[];
+}
+
+const execute = promisify(execFile);
+const kubectl = async (...words: readonly string[]): Promise<string> =>
+  (await execute('kubectl', [...words])).stdout;
 
 /** The flags that a help text of kubectl lists, as `--name` or `-n, --name`. */
 const flagsOf = (help: string): NamedFlag[] =>
   [...help.matchAll(/^ {4}(?:-(\w), )?--([\w-]+)=/gm)].map(([, letter, name = '']) => ({
     name,
-    letter,
+    ...(letter === undefined ? {} : { letter }),
   }));
+
+/** The names of commands that a help text of kubectl lists. */
+function commandsOf(help: string): string[] {
+  const lists = help.matchAll(/^[^\n]*Commands[^\n]*:\n((?: {2}[^\n]*\n)+)/gm);
+  return [...lists].flatMap(([, list = '']) =>
+    [...list.matchAll(/^ {2}([a-z][\w-]*) /gm)].map(([, name = '']) => name),
+  );
+}
+
+async function kubectlCommand(path: readonly string[]): Promise<KubectlCommand> {
+  const help = await kubectl(...path, '--help');
+  const subcommands: KubectlCommand[] = [];
+  for (const name of commandsOf(help)) subcommands.push(await kubectlCommand([...path, name]));
+  return { name: path.join(' '), flags: flagsOf(help), subcommands };
+}
+
+async function recordSurface(): Promise<Surface> {
+  expect(await kubectl('version', '--client')).toContain(' v1.32.');
+  const commands: KubectlCommand[] = [];
+  for (const name of commandsOf(await kubectl('--help'))) {
+    commands.push(await kubectlCommand([name]));
+  }
+  return { options: flagsOf(await kubectl('options')), commands };
+}
+
+if (isRecording) writeRecorded('surface', await recordSurface());
+const surface = readRecorded<Surface>('surface');
 
 /** The flags of kubectl that svcctl lacks or has under another letter. */
 function missingFlags(
@@ -65,55 +103,30 @@ function missingFlags(
     .map(({ name }) => `${where}: --${name}`);
 }
 
-/** The names of commands that a help text of kubectl lists. */
-function commandsOf(help: string): string[] {
-  const lists = help.matchAll(/^[^\n]*Commands[^\n]*:\n((?: {2}[^\n]*\n)+)/gm);
-  return [...lists].flatMap(([, list = '']) =>
-    [...list.matchAll(/^ {2}([a-z][\w-]*) /gm)].map(([, name = '']) => name),
-  );
-}
-
 /** Compares a command and its subcommands; returns the commands and flags that svcctl lacks. */
-async function missingParts(
-  path: readonly string[],
-  command: Command | undefined,
-): Promise<string[]> {
-  const where = path.join(' ');
-  if (command === undefined) return [`${where}: no such command`];
-  const help = await kubectl(...path, '--help');
+function missingParts(
+  { name: path, flags, subcommands }: KubectlCommand,
+  among: readonly Command[],
+): string[] {
+  const last = path.split(' ').at(-1) ?? '';
+  const command = among.find(({ name, aliases }) => name === last || aliases?.includes(last));
+  if (command === undefined) return [`${path}: no such command`];
   const own = [...(command.flags ?? []), ...globalFlags];
-  const below = command.subcommands ?? [];
-  const deeper = await Promise.all(
-    commandsOf(help).map((name) =>
-      missingParts(
-        [...path, name],
-        below.find((child) => child.name === name || child.aliases?.includes(name)),
-      ),
-    ),
-  );
-  return [...missingFlags(where, flagsOf(help), own), ...deeper.flat()];
+  const found = missingFlags(path, flags, own);
+  for (const below of subcommands) found.push(...missingParts(below, command.subcommands ?? []));
+  return found;
 }
 
-describe.skipIf(!version.includes('v1.32.'))('the commands and flags of kubectl 1.32', () => {
-  const omittedCommands = ['completion', 'options'];
+const omittedCommands = ['completion', 'options'];
 
-  test('CLIENT-1: svcctl has all but the listed omissions', async () => {
-    const commands = await loadCommands();
-    const names = commandsOf(await kubectl('--help')).filter(
-      (name) => !omittedCommands.includes(name),
-    );
-    expect(names.length).toBeGreaterThan(35);
-    const found: string[] = [];
-    for (const name of names) {
-      const command = commands.find((candidate) => candidate.name === name);
-      found.push(...(await missingParts([name], command)));
-    }
-    expect(found).toEqual([]);
-  }, 120_000);
+test('CLIENT-1: svcctl has all commands and flags of kubectl but the listed ones', async () => {
+  const own = await loadCommands();
+  const theirs = surface.commands.filter(({ name }) => !omittedCommands.includes(name));
+  expect(theirs.length).toBeGreaterThan(35);
+  expect(theirs.flatMap((command) => missingParts(command, own))).toEqual([]);
+});
 
-  test('CLIENT-1: svcctl has all global options but the listed omissions', async () => {
-    const kubectlFlags = flagsOf(await kubectl('options'));
-    expect(kubectlFlags.length).toBeGreaterThan(20);
-    expect(missingFlags('global options', kubectlFlags, globalFlags)).toEqual([]);
-  });
+test('CLIENT-1: svcctl has all global options of kubectl but the listed ones', () => {
+  expect(surface.options.length).toBeGreaterThan(20);
+  expect(missingFlags('global options', surface.options, globalFlags)).toEqual([]);
 });
