@@ -11,7 +11,7 @@ import {
   type Screen,
 } from './screen.ts';
 
-/** Features of the console in a browser, with a screenshot of each screen. */
+/** Features of the console in a browser. CONSOLE_SCREENSHOTS=1 saves a screenshot of each screen. */
 
 const on = consoleInBrowser((console) => startTestServer({ console }));
 let screen: Screen;
@@ -34,7 +34,7 @@ const quoted = (text: string): string => JSON.stringify(text);
 const inBrowser = describe.skipIf(chromium === undefined);
 const count = (selector: string) => `document.querySelectorAll(${quoted(selector)}).length`;
 
-/** Waits for a screen, takes a screenshot, and checks it for WCAG 2.2 AA. */
+/** Checks a screen for WCAG 2.2 AA; saves a screenshot if screenshots are kept. */
 async function expectAccessible(name: string): Promise<void> {
   await screen.screenshot(name);
   // A changing page may have transient faults; only lasting ones count.

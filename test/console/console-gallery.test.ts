@@ -13,7 +13,8 @@ import {
 
 /**
  * Checks every view in every state, light, dark, and as wide as a phone: it has no violations of
- * WCAG 2.2 AA, fits its window, and all its fields have names. Takes a screenshot of each.
+ * WCAG 2.2 AA, fits its window, and all its fields have names. CONSOLE_SCREENSHOTS=1 saves a
+ * screenshot of each.
  */
 
 const users = [{ name: 'reader' }, { name: 'viewer' }];

@@ -16,6 +16,9 @@ export const chromium = ['chromium', 'chromium-browser', 'google-chrome']
 /** Time limit for a condition, long enough for a browser on a busy machine. */
 const limitMs = 30_000;
 
+/** With CONSOLE_SCREENSHOTS=1, tests save screenshots for people; no test reads them. */
+const keepsScreenshots = process.env['CONSOLE_SCREENSHOTS'] === '1';
+
 /** The directory of screenshots, which is not part of the repository. */
 const screenshotDirectory = fileURLToPath(new URL('../../coverage/console', import.meta.url));
 
@@ -67,7 +70,7 @@ export interface Screen {
   copied(): Promise<string[]>;
   readonly editor: ScreenEditor;
   signIn(token: string): Promise<void>;
-  /** Takes a screenshot of the whole window. */
+  /** Takes a screenshot of the whole window, if screenshots are kept. */
   screenshot(name: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -229,6 +232,7 @@ function actionsOn(page: Page) {
       await click('Sign in');
     },
     screenshot: async (name: string) => {
+      if (!keepsScreenshots) return;
       mkdirSync(screenshotDirectory, { recursive: true });
       await page.screenshot({
         path: join(screenshotDirectory, `${name}.png`),
