@@ -9,7 +9,7 @@ import { decodeTyped, resolved, type Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
 import type { ResourceDef, StrategyContext } from './resource-def.ts';
-import { foundErrors } from './rules/checks.ts';
+import { foundErrors, runPreparation } from './rules/checks.ts';
 
 const context: StrategyContext = {
   user: { name: 'tester', uid: '', groups: [], extra: {} },
@@ -41,7 +41,7 @@ function created(def: ResourceDef): ApiObject {
   const object = decodeTyped(version.schema)(def.example?.() as JsonValue) as ApiObject;
   version.defaults?.(object);
   const stored = version.toStorage?.(object) ?? object;
-  def.strategy.prepareForCreate?.(context, stored);
+  runPreparation(def.strategy.prepareForCreate?.(context, stored));
   return stored;
 }
 
@@ -75,7 +75,7 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
       const stored = created(def);
       expect(foundErrors(def.strategy.validateCreate?.(context, stored))).toEqual([]);
       const again = structuredClone(stored);
-      def.strategy.prepareForUpdate?.(context, again, stored);
+      runPreparation(def.strategy.prepareForUpdate?.(context, again, stored));
       expect(foundErrors(def.strategy.validateUpdate?.(context, again, stored))).toEqual([]);
       expect(again).toEqual(stored);
     },
@@ -114,7 +114,7 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
       };
       version.defaults?.(object);
       const stored = version.toStorage?.(object) ?? object;
-      def.strategy.prepareForCreate?.(context, stored);
+      runPreparation(def.strategy.prepareForCreate?.(context, stored));
       expect(Array.isArray(foundErrors(def.strategy.validateCreate?.(context, stored)))).toBe(true);
       for (const column of version.columns ?? []) column.cell(stored, context.nowMs);
     },

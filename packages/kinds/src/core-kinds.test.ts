@@ -2,6 +2,7 @@ import { humanDuration, type JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { createErrors, decoded, kindOf, updateErrors } from './kind-harness.ts';
 import type { StrategyContext } from './resource-def.ts';
+import { runPreparation } from './rules/checks.ts';
 
 const context: StrategyContext = {
   user: { name: 'tester', uid: '', groups: [], extra: {} },
@@ -117,7 +118,7 @@ describe('defaults', () => {
   test('a new Namespace is active, labeled with its name, and has a finalizer', () => {
     const object = decoded(kindOf('Namespace'), {});
     const { strategy } = kindOf('Namespace');
-    strategy.prepareForCreate?.(context, object);
+    runPreparation(strategy.prepareForCreate?.(context, object));
     expect(object).toMatchObject({
       metadata: { labels: { 'svc.io/metadata.name': 'x' } },
       spec: { finalizers: ['svc'] },
@@ -132,7 +133,7 @@ describe('defaults', () => {
     const spec = { replicas: 1, selector: {}, template: {} };
     const old = decoded(kindOf('Deployment'), { spec });
     const { strategy } = kindOf('Deployment');
-    strategy.prepareForCreate?.(context, old);
+    runPreparation(strategy.prepareForCreate?.(context, old));
     expect(old.metadata.generation).toBe(1);
     const next = decoded(kindOf('Deployment'), {
       spec: { ...spec, replicas: 5 },
@@ -140,11 +141,11 @@ describe('defaults', () => {
     });
     next.metadata.generation = 1;
     const status = structuredClone(next);
-    strategy.prepareForUpdate?.({ ...context, subresource: 'status' }, status, old);
+    runPreparation(strategy.prepareForUpdate?.({ ...context, subresource: 'status' }, status, old));
     expect(status['spec']).toEqual(old['spec']);
     expect(status['status']).toEqual({ replicas: 1 });
     expect(status.metadata.generation).toBe(1);
-    strategy.prepareForUpdate?.(context, next, old);
+    runPreparation(strategy.prepareForUpdate?.(context, next, old));
     expect(next['status']).toEqual(old['status']);
     expect(next.metadata.generation).toBe(2);
   });

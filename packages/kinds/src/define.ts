@@ -1,7 +1,6 @@
 import {
   type ApiObject,
   apiVersionOf,
-  cloneJson,
   type Dialect,
   foregroundFinalizer,
   type JsonObject,
@@ -25,7 +24,8 @@ import {
   standardVerbs,
   type VersionDef,
 } from './resource-def.ts';
-import { sameOrEmpty } from './rules/checks.ts';
+import { sameOrEmptySteps } from './rules/checks.ts';
+import { keepMembers } from './rules/fill.ts';
 import { currentMinor, lifeMembers, lifeOf } from './rules/life.ts';
 import { schemaOf } from './schema-of.ts';
 import type { Stored } from './stored.ts';
@@ -195,15 +195,16 @@ function withStatus(
     prepareForCreate: (context, object) => {
       if (!options.keepsStatusOnCreate) object['status'] = emptyStatus(options.typeName);
       if (generation) object.metadata.generation = 1;
-      strategy.prepareForCreate?.(context, object);
+      return strategy.prepareForCreate?.(context, object);
     },
-    prepareForUpdate: (context, object, old) => {
+    *prepareForUpdate(context, object, old) {
       if (context.subresource === 'status') {
-        keepAllBut(object, old, 'status');
-        if (keepsMetadata) keepMetadata(object, old);
-      } else keepMember(object, old, 'status');
-      strategy.prepareForUpdate?.(context, object, old);
-      if (generation && context.subresource !== 'status') countGeneration(object, old);
+        yield* keepMembers(object, old, otherMembers(object, old));
+        if (keepsMetadata) yield* keepMetadata(object, old);
+      } else yield* keepMembers(object, old, ['status']);
+      const own = strategy.prepareForUpdate?.(context, object, old);
+      if (own) yield* own;
+      if (generation && context.subresource !== 'status') yield* countGeneration(object, old);
     },
   };
 }
@@ -216,37 +217,35 @@ function emptyStatus(typeName: string): JsonObject {
 /** Members that belong to neither spec nor status. */
 const envelopeMembers = new Set(['apiVersion', 'kind', 'metadata']);
 
-function keepAllBut(object: ApiObject, old: ApiObject, changed: string): void {
-  for (const name of new Set([...Object.keys(object), ...Object.keys(old)])) {
-    if (!envelopeMembers.has(name) && name !== changed) keepMember(object, old, name);
-  }
-}
+const keptMetadata = [
+  'deletionTimestamp',
+  'generation',
+  'labels',
+  'annotations',
+  'finalizers',
+  'ownerReferences',
+];
 
-function keepMember(object: ApiObject, old: ApiObject, name: string): void {
-  if (old[name] === undefined) delete object[name];
-  else object[name] = cloneJson(old[name]);
-}
+/**
+ * Restores the metadata, which a write to status cannot change, except for managed fields, in steps
+ * (TRUST-2).
+ */
+export const keepMetadata = (object: ApiObject, old: ApiObject): Generator<void, void> =>
+  keepMembers(object.metadata, old.metadata, keptMetadata);
 
-/** Restores the metadata, which a write to status cannot change, except for managed fields. */
-export function keepMetadata({ metadata }: ApiObject, { metadata: old }: ApiObject): void {
-  const { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences } = old;
-  const kept = { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences };
-  for (const [name, value] of Object.entries(kept)) {
-    const member = name as keyof typeof kept;
-    if (value === undefined) delete metadata[member];
-    else Object.assign(metadata, { [member]: structuredClone(value) });
-  }
-}
-
-/** Increments generation when anything except metadata and status differs. */
-function countGeneration(object: ApiObject, old: ApiObject): void {
-  const before = old.metadata.generation ?? 0;
-  const names = new Set([...Object.keys(object), ...Object.keys(old)]);
-  const changed = [...names].some(
-    (name) =>
-      !envelopeMembers.has(name) && name !== 'status' && !sameOrEmpty(object[name], old[name]),
+/** The names of the members of two objects that belong to neither metadata nor status. */
+const otherMembers = (object: ApiObject, old: ApiObject): readonly string[] =>
+  [...new Set([...Object.keys(object), ...Object.keys(old)])].filter(
+    (name) => !envelopeMembers.has(name) && name !== 'status',
   );
-  if (changed) object.metadata.generation = before + 1;
+
+/** Increments generation when anything except metadata and status differs, in steps (TRUST-2). */
+function* countGeneration(object: ApiObject, old: ApiObject): Generator<void, void> {
+  for (const name of otherMembers(object, old)) {
+    if (yield* sameOrEmptySteps(object[name], old[name])) continue;
+    object.metadata.generation = (old.metadata.generation ?? 0) + 1;
+    return;
+  }
 }
 
 /** Maintains `generation` for kinds without a status. */
@@ -255,11 +254,12 @@ function withGeneration(strategy: Strategy): Strategy {
     ...strategy,
     prepareForCreate: (context, object) => {
       object.metadata.generation = 1;
-      strategy.prepareForCreate?.(context, object);
+      return strategy.prepareForCreate?.(context, object);
     },
-    prepareForUpdate: (context, object, old) => {
-      strategy.prepareForUpdate?.(context, object, old);
-      countGeneration(object, old);
+    *prepareForUpdate(context, object, old) {
+      const own = strategy.prepareForUpdate?.(context, object, old);
+      if (own) yield* own;
+      yield* countGeneration(object, old);
     },
   };
 }

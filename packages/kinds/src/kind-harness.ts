@@ -9,7 +9,7 @@ import {
 import { decodeTyped } from '@wheelhouse/schema';
 import { builtinKinds } from './builtin-kinds.ts';
 import type { ResourceDef, StrategyContext, VersionDef } from './resource-def.ts';
-import { foundErrors } from './rules/checks.ts';
+import { foundErrors, runPreparation } from './rules/checks.ts';
 
 /** Applies a kind's own rules to objects without a server, for tests. */
 
@@ -83,7 +83,7 @@ const lines = (errors: readonly { field: string; message: string }[]): string[] 
 export function createErrors(def: ResourceDef, body: JsonObject): string[] {
   const object = decoded(def, body);
   const context = contextOf({});
-  def.strategy.prepareForCreate?.(context, object);
+  runPreparation(def.strategy.prepareForCreate?.(context, object));
   return lines(foundErrors(def.strategy.validateCreate?.(context, object)));
 }
 
@@ -96,7 +96,7 @@ export function updateErrors(
   const old = decoded(def, change.from);
   const object = decoded(def, change.to);
   const context = contextOf(options);
-  def.strategy.prepareForUpdate?.(context, object, old);
+  runPreparation(def.strategy.prepareForUpdate?.(context, object, old));
   return lines(foundErrors(def.strategy.validateUpdate?.(context, object, old)));
 }
 

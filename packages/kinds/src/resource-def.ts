@@ -172,8 +172,9 @@ export type Findings = MaybeSteps<readonly FieldError[]>;
 
 /**
  * A kind's own rules, for objects in the storage version that are decoded, defaulted, and checked
- * against the schema. `prepare…` functions change the object in place; `validate…` functions do
- * not. The guaranteed-update loop may call each of them more than once.
+ * against the schema. `prepare…` functions change the object in place, if they return steps only
+ * when these run; `validate…` functions do not. The guaranteed-update loop may call each of them
+ * more than once.
  */
 export interface Strategy<O = ApiObject> {
   /** Validates `metadata.name`; returns messages for a 422. */
@@ -190,9 +191,9 @@ export interface Strategy<O = ApiObject> {
     object: O,
     old: O | undefined,
   ) => Promise<Allocation>;
-  readonly prepareForCreate?: (context: StrategyContext, object: O) => void;
+  readonly prepareForCreate?: (context: StrategyContext, object: O) => MaybeSteps<void>;
   readonly validateCreate?: (context: StrategyContext, object: O) => Findings;
-  readonly prepareForUpdate?: (context: StrategyContext, object: O, old: O) => void;
+  readonly prepareForUpdate?: (context: StrategyContext, object: O, old: O) => MaybeSteps<void>;
   readonly validateUpdate?: (context: StrategyContext, object: O, old: O) => Findings;
   /** Warnings about a valid write; admission may still reject it. */
   readonly warnings?: (object: O, old: O | undefined) => MaybeSteps<readonly string[]>;

@@ -65,6 +65,7 @@ export { acceptsCoding, parseWebSocketProtocols, redactSecrets } from './base/ht
 export {
   cloneJson,
   cloneJsonSteps,
+  isLight,
   isObject,
   type JsonArray,
   type JsonObject,

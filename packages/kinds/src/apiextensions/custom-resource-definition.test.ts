@@ -3,7 +3,7 @@ import { decodeTyped } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import type { Crd, CrdVersion } from '../custom/definition.ts';
 import type { Findings, StrategyContext } from '../resource-def.ts';
-import { errorSteps, foundErrors } from '../rules/checks.ts';
+import { errorSteps, foundErrors, runPreparation } from '../rules/checks.ts';
 import { reconcileCrd } from './crd-status.ts';
 import { customResourceDefinition } from './custom-resource-definition.ts';
 
@@ -44,7 +44,7 @@ function decode(input: JsonObject): Crd {
 }
 function created(input: JsonObject): Crd {
   const crd = decode(input);
-  def.strategy.prepareForCreate?.(context, crd);
+  runPreparation(def.strategy.prepareForCreate?.(context, crd));
   return crd;
 }
 function errorsOf(input: JsonObject): string[] {
@@ -317,7 +317,7 @@ describe('its status', () => {
   test('an established definition does not change its scope, kind, group, or plural', () => {
     const old = establish(created(crdWith()));
     const next = decode(crdWith({ scope: 'Cluster', names: { plural: 'things', kind: 'Other' } }));
-    def.strategy.prepareForUpdate?.(context, next, old);
+    runPreparation(def.strategy.prepareForUpdate?.(context, next, old));
     const errors = foundErrors(def.strategy.validateUpdate?.(context, next, old));
     expect(errors.map((error) => error.field)).toEqual(['spec.scope', 'spec.names.kind']);
   });
@@ -325,7 +325,7 @@ describe('its status', () => {
   test('a stored version must stay until the status no longer lists it', () => {
     const old = establish(created(crdWith()));
     const next = decode(crdWith({ versions: [version({ name: 'v2' })] }));
-    def.strategy.prepareForUpdate?.(context, next, old);
+    runPreparation(def.strategy.prepareForUpdate?.(context, next, old));
     expect(next.status?.storedVersions).toEqual(['v1', 'v2']);
     expect(next.metadata.generation).toBe(2);
     const errors = foundErrors(def.strategy.validateUpdate?.(context, next, old));

@@ -1,6 +1,7 @@
 import {
   type ApiObject,
   apiVersionOf,
+  cloneJsonSteps,
   type Dialect,
   dns1035Label,
   dnsLabel,
@@ -10,6 +11,7 @@ import {
   invalid,
   type JsonObject,
   jsonEqual,
+  jsonEqualSteps,
   type ObjectMeta,
   pathSegment,
   qualifiedName,
@@ -147,7 +149,8 @@ function crdStrategy(rules: CrdRules): Strategy {
       addStoredVersion(crd);
       crd.metadata.generation = 1;
     },
-    prepareForUpdate: (context, object, old) => prepareUpdate(context, crdOf(object), crdOf(old)),
+    prepareForUpdate: (context, object, old) =>
+      prepareUpdateSteps(context, crdOf(object), crdOf(old)),
     *validateCreate(context, object) {
       const crd = crdOf(object);
       return [...nameErrors(crd), ...(yield* validateCrd(crd, rulesFor(context)))];
@@ -202,14 +205,14 @@ function addStoredVersion(crd: Crd): void {
   crd.status.storedVersions = [...storedVersions, stored];
 }
 
-function prepareUpdate(context: StrategyContext, crd: Crd, old: Crd): void {
+function* prepareUpdateSteps(context: StrategyContext, crd: Crd, old: Crd): Generator<void, void> {
   if (context.subresource === 'status') {
     crd.spec = old.spec;
     // kube-apiserver intends to restore all metadata here but keeps the new one.
     return;
   }
-  crd.status = structuredClone(old.status ?? newStatus());
-  if (!jsonEqual(crd.spec, old.spec)) {
+  crd.status = old.status === undefined ? newStatus() : yield* cloneJsonSteps(old.status);
+  if (!(yield* jsonEqualSteps(crd.spec, old.spec))) {
     crd.metadata.generation = (old.metadata.generation ?? 0) + 1;
   }
   addStoredVersion(crd);

@@ -13,8 +13,8 @@ import {
 import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type { APIService, APIServiceSpec } from '../gen/types/apiregistration/v1.ts';
-import type { ResourceDef, StrategyContext } from '../resource-def.ts';
-import { fill } from '../rules/fill.ts';
+import type { MaybeSteps, ResourceDef, StrategyContext } from '../resource-def.ts';
+import { fill, keepMembers } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 /** APIService: assigns a group version to this server or to an aggregated one. */
@@ -107,12 +107,10 @@ function prepareForUpdate(
   context: StrategyContext,
   object: Stored<APIService>,
   old: Stored<APIService>,
-): void {
+): MaybeSteps<void> {
   if (context.subresource !== 'status') return;
-  for (const name of ['labels', 'annotations', 'finalizers', 'ownerReferences'] as const) {
-    if (old.metadata[name] === undefined) delete object.metadata[name];
-    else Object.assign(object.metadata, { [name]: structuredClone(old.metadata[name]) });
-  }
+  const kept = ['labels', 'annotations', 'finalizers', 'ownerReferences'];
+  return keepMembers(object.metadata, old.metadata, kept);
 }
 
 const validate = (object: Stored<APIService>) => [...validateName(object), ...validateSpec(object)];

@@ -32,7 +32,7 @@ import {
 } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { parseInt64, same, sortedKeys } from '../rules/checks.ts';
+import { parseInt64, sameSteps, sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
@@ -155,18 +155,22 @@ function nodeSelector(object: Stored<DaemonSet>): string {
 }
 
 function setTemplateGeneration(object: Stored<DaemonSet>, generation: number): void {
-  const annotations = { ...object.metadata.annotations };
-  annotations[templateGenerationAnnotation] = String(generation);
+  const text = String(generation);
+  if (object.metadata.annotations?.[templateGenerationAnnotation] === text) return;
+  const annotations = { ...object.metadata.annotations, [templateGenerationAnnotation]: text };
   object.metadata.annotations = annotations;
 }
 
 const templateGeneration = (object: Stored<DaemonSet>): number =>
   Number.parseInt(object.metadata.annotations?.[templateGenerationAnnotation] ?? '', 10) || 0;
 
-/** Increments the template generation if the template has changed. */
-function countTemplateChange(object: Stored<DaemonSet>, old: Stored<DaemonSet>): void {
+/** Increments the template generation if the template has changed, in steps (TRUST-2). */
+function* countTemplateChange(
+  object: Stored<DaemonSet>,
+  old: Stored<DaemonSet>,
+): Generator<void, void> {
   const template = ({ spec }: Stored<DaemonSet>) => spec?.template ?? undefined;
-  const isChanged = !same(template(object), template(old));
+  const isChanged = !(yield* sameSteps(template(object), template(old)));
   setTemplateGeneration(object, templateGeneration(old) + (isChanged ? 1 : 0));
 }
 

@@ -27,8 +27,8 @@ import {
 } from '../pod/template.ts';
 import { controllerWarnings } from '../pod/warnings.ts';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
-import { parseInt64, sameOrEmpty } from '../rules/checks.ts';
-import { ensure, fill, fillAbsent } from '../rules/fill.ts';
+import { parseInt64, sameOrEmptySteps } from '../rules/checks.ts';
+import { ensure, fill, fillAbsent, keepMembers } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
   countColumn,
@@ -140,18 +140,16 @@ function fillDefaults(object: Stored<Deployment>): void {
 }
 
 /** Changed annotations increment the generation, because ReplicaSets receive them. */
-function prepareUpdate(
+function* prepareUpdate(
   context: StrategyContext,
   object: Stored<Deployment>,
   old: Stored<Deployment>,
-): void {
+): Generator<void, void> {
   if (context.subresource === 'status') {
-    const { labels } = old.metadata;
-    if (labels === undefined) delete object.metadata.labels;
-    else object.metadata.labels = { ...labels };
+    yield* keepMembers(object.metadata, old.metadata, ['labels']);
     return;
   }
-  if (sameOrEmpty(object.metadata.annotations, old.metadata.annotations)) return;
+  if (yield* sameOrEmptySteps(object.metadata.annotations, old.metadata.annotations)) return;
   object.metadata.generation = (old.metadata.generation ?? 0) + 1;
 }
 

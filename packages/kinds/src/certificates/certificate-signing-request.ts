@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { pemBlocks } from '@wheelhouse/codec';
 import {
   appendAll,
-  cloneJson,
+  cloneJsonSteps,
   type Dialect,
   duplicate,
   type FieldError,
@@ -265,15 +265,17 @@ function setRequester(context: StrategyContext, object: Stored<CertificateSignin
 /**
  * Restores the spec, which is immutable, and the parts of status that the endpoint cannot write.
  */
-function restoreOtherParts(
+function* restoreOtherParts(
   context: StrategyContext,
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
-): void {
-  object.spec = cloneJson(jsonObject(old.spec ?? {}));
-  if (context.subresource === '') object.status = cloneJson(jsonObject(old.status ?? {}));
+): Generator<void, void> {
+  object.spec = yield* cloneJsonSteps(jsonObject(old.spec ?? {}));
+  if (context.subresource === '') {
+    object.status = yield* cloneJsonSteps(jsonObject(old.status ?? {}));
+  }
   if (context.subresource === 'approval') {
-    const status = cloneJson(jsonObject(old.status ?? {}));
+    const status = yield* cloneJsonSteps(jsonObject(old.status ?? {}));
     const conditions = object.status?.conditions;
     if (conditions === undefined) delete status['conditions'];
     else status['conditions'] = conditions;

@@ -9,6 +9,7 @@ import {
   rowTitle,
   updateErrors,
 } from '../kind-harness.ts';
+import { runPreparation } from '../rules/checks.ts';
 
 const quantity = (value: string, text: string) =>
   `resource.Quantity{i:resource.int64Amount{${value}}, ` +
@@ -515,7 +516,7 @@ describe('PersistentVolume', () => {
       dryRun: false,
       subresource: '',
     };
-    def.strategy.prepareForCreate?.(context, object);
+    runPreparation(def.strategy.prepareForCreate?.(context, object));
     expect(object['spec']).not.toHaveProperty('volumeAttributesClassName');
   });
 });

@@ -133,9 +133,11 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
       hasStatus: true,
       prepareForCreate: (context, object) => preparePod(context, object, dialect),
       validateCreate: (_, object) => validateNewPod(object, ports),
-      prepareForUpdate: (context, object, old) => {
-        preparePodUpdate(context, object, old);
-        if (changesSpec.has(context.subresource)) dropFromStatus?.(object, old, '');
+      *prepareForUpdate(context, object, old) {
+        yield* preparePodUpdate(context, object, old);
+        if (!changesSpec.has(context.subresource)) return;
+        const dropping = dropFromStatus?.(object, old, '');
+        if (dropping) yield* dropping;
       },
       validateUpdate: ({ subresource }, object, old) =>
         validatePodChange({ subresource, object, old, ports }),

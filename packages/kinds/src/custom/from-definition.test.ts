@@ -1,7 +1,7 @@
 import type { ApiObject, JsonObject, JsonValue, UserInfo } from '@wheelhouse/machinery';
 import type { Property, Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
-import { foundErrors } from '../rules/checks.ts';
+import { foundErrors, runPreparation } from '../rules/checks.ts';
 import { mayRead, pathReader } from './columns.ts';
 import type { Crd } from './definition.ts';
 import { type CustomKindDeps, fromCrd } from './from-definition.ts';
@@ -166,7 +166,7 @@ describe('the strategy of a custom kind', () => {
 
   test('a create drops the status', () => {
     const object = thing({ status: { replicas: 1 } });
-    strategy.prepareForCreate?.(at(), object);
+    runPreparation(strategy.prepareForCreate?.(at(), object));
     expect(object).toEqual(thing({}, { generation: 1 }));
   });
 
@@ -176,10 +176,10 @@ describe('the strategy of a custom kind', () => {
       { spec: { color: 'red' }, status: {} },
       { generation: 1, labels: { a: 'b' } },
     );
-    strategy.prepareForUpdate?.(at(), same, old);
+    runPreparation(strategy.prepareForUpdate?.(at(), same, old));
     expect([same['status'], same.metadata.generation]).toEqual([{ replicas: 1 }, 1]);
     const changed = thing({ spec: { color: 'blue' } }, { generation: 1 });
-    strategy.prepareForUpdate?.(at(), changed, old);
+    runPreparation(strategy.prepareForUpdate?.(at(), changed, old));
     expect([changed['status'], changed.metadata.generation]).toEqual([{ replicas: 1 }, 2]);
   });
 
@@ -189,7 +189,7 @@ describe('the strategy of a custom kind', () => {
       { spec: { color: 'blue' }, status: { replicas: 1 } },
       { labels: { a: 'b' } },
     );
-    strategy.prepareForUpdate?.(at({ subresource: 'status' }), next, old);
+    runPreparation(strategy.prepareForUpdate?.(at({ subresource: 'status' }), next, old));
     expect(next).toEqual(
       thing({ spec: { color: 'red' }, status: { replicas: 1 } }, { generation: 1 }),
     );

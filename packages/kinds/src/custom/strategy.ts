@@ -8,7 +8,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
-  jsonEqual,
+  jsonEqualSteps,
   member,
 } from '@wheelhouse/machinery';
 import {
@@ -78,8 +78,8 @@ export function customStrategy(
       object.metadata.generation = 1;
     },
     prepareForUpdate: (context, object, old) => {
-      if (context.subresource === 'status') keepAllButStatus(object, old);
-      else prepareSpecUpdate(rulesOf(context), object, old);
+      if (context.subresource === 'status') return keepAllButStatus(object, old);
+      return prepareSpecUpdate(rulesOf(context), object, old);
     },
     validateCreate: (context, object) =>
       validateObject(rulesOf(context), { object, old: undefined, warn: context.warn }),
@@ -115,13 +115,17 @@ function statusSchema(schema: Schema): Schema {
   return onlyStatus;
 }
 
-function prepareSpecUpdate(rules: VersionRules, object: ApiObject, old: ApiObject): void {
+function* prepareSpecUpdate(
+  rules: VersionRules,
+  object: ApiObject,
+  old: ApiObject,
+): Generator<void, void> {
   if (rules.hasStatus) {
     const status = old['status'];
     if (status === undefined) dropStatus(rules, object);
     else object['status'] = status;
   }
-  if (jsonEqual(withoutMeta(object), withoutMeta(old))) return;
+  if (yield* jsonEqualSteps(withoutMeta(object), withoutMeta(old))) return;
   object.metadata.generation = (old.metadata.generation ?? 0) + 1;
 }
 

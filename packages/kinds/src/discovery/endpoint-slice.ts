@@ -21,8 +21,8 @@ import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../gen/types/discovery/v1.ts';
 import { validateChoice, validateLabels } from '../pod/fields.ts';
 import type { ColumnDef, ResourceDef, StrategyContext } from '../resource-def.ts';
-import { eachError, immutable, sameOrEmpty } from '../rules/checks.ts';
-import { fillAbsent, objectsAt } from '../rules/fill.ts';
+import { eachError, immutable, sameOrEmpty, sameOrEmptySteps } from '../rules/checks.ts';
+import { fillAbsent, forEachSteps, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 const columns: readonly ColumnDef[] = [
@@ -73,14 +73,14 @@ export function endpointSlice(dialect: Dialect, features: Features = defaultFeat
       validateName: dnsSubdomain,
       prepareForCreate: (context, object) => {
         object.metadata.generation = 1;
-        dropTopology(context, object, undefined, nodeLabel);
+        return dropTopology(context, object, undefined, nodeLabel);
       },
-      prepareForUpdate: (context, object, old) => {
-        const areSame = sameOrEmpty(object.endpoints, old.endpoints);
-        if (!areSame || !isRestSame(object, old)) {
+      *prepareForUpdate(context, object, old) {
+        const areSame = yield* sameOrEmptySteps(object.endpoints, old.endpoints);
+        if (!areSame || !(yield* isRestSame(object, old))) {
           object.metadata.generation = (old.metadata.generation ?? 0) + 1;
         }
-        if (!areSame) dropTopology(context, object, old, nodeLabel);
+        if (!areSame) yield* dropTopology(context, object, old, nodeLabel);
       },
       validateCreate: (_, object) => validateEndpointSlice(object),
       *validateUpdate(_, object, old) {
@@ -115,32 +115,40 @@ const listCell = (values: readonly string[]): string => firstValues(values) || '
 /**
  * Drops the deprecated topology labels of new or changed endpoints that a client writes, but takes
  * the node's name from them if the old object has it there, so that writing back a read object does
- * not lose it.
+ * not lose it. Takes steps (TRUST-2).
  */
-function dropTopology(
+function* dropTopology(
   context: StrategyContext,
   object: Stored<EndpointSlice>,
   old: Stored<EndpointSlice> | undefined,
   nodeLabel: string,
-): void {
+): Generator<void, void> {
   if (context.version === 'v1beta1') return;
-  const topologyOf = (endpoint: Stored<Endpoint>) => endpoint.deprecatedTopology;
-  const oldNodes = new Set(
-    (old?.endpoints ?? []).map((endpoint) => textAt(topologyOf(endpoint), nodeLabel)),
-  );
-  for (const endpoint of object.endpoints ?? []) {
-    const node = textAt(topologyOf(endpoint), nodeLabel);
+  const nodeOf = (endpoint: Stored<Endpoint>) => textAt(endpoint.deprecatedTopology, nodeLabel);
+  const oldNodes = new Set<string>();
+  yield* forEachSteps(old?.endpoints ?? [], (endpoint) => {
+    oldNodes.add(nodeOf(endpoint));
+  });
+  yield* forEachSteps(object.endpoints ?? [], (endpoint) => {
+    const node = nodeOf(endpoint);
     if (endpoint.nodeName === undefined && node !== '' && oldNodes.has(node)) {
       endpoint.nodeName = node;
     }
     delete endpoint.deprecatedTopology;
-  }
+  });
 }
 
-/** Whether an update changes neither the labels nor any other member than `endpoints`. */
-const isRestSame = (object: Stored<EndpointSlice>, old: Stored<EndpointSlice>): boolean =>
-  sameOrEmpty(object.metadata.labels, old.metadata.labels) &&
-  (['addressType', 'ports'] as const).every((name) => sameOrEmpty(object[name], old[name]));
+/** Whether an update changes neither the labels nor any other member than `endpoints`, in steps. */
+function* isRestSame(
+  object: Stored<EndpointSlice>,
+  old: Stored<EndpointSlice>,
+): Generator<void, boolean> {
+  return (
+    (yield* sameOrEmptySteps(object.metadata.labels, old.metadata.labels)) &&
+    (yield* sameOrEmptySteps(object.ports, old.ports)) &&
+    sameOrEmpty(object.addressType, old.addressType)
+  );
+}
 
 /** Validates an EndpointSlice except its metadata. */
 function* validateEndpointSlice(object: Stored<EndpointSlice>): Generator<void, FieldError[]> {

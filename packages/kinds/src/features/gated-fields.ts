@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import type { ResourceDef } from '../resource-def.ts';
+import type { MaybeSteps, ResourceDef } from '../resource-def.ts';
 import type { Features, GateName } from './features.ts';
 
 /**
@@ -23,8 +23,21 @@ export interface GatedFields {
 
 type Path = readonly { readonly names: readonly string[]; readonly isList: boolean }[];
 
-/** Drops members in place before the rules of the kind run. */
-type DropFields = (object: JsonObject, old: JsonObject | undefined, subresource: string) => void;
+/**
+ * Drops members in place before the rules of the kind run, in steps if they are in lists (TRUST-2).
+ */
+type DropFields = (
+  object: JsonObject,
+  old: JsonObject | undefined,
+  subresource: string,
+) => MaybeSteps<void>;
+
+/** A table entry of a disabled feature. */
+interface DisabledFields extends Pick<GatedFields, 'on' | 'adjust'> {
+  readonly drop: readonly Path[];
+  readonly usedBy: readonly Path[];
+  readonly isOfStatus: boolean;
+}
 
 /** Returns a function that drops the members of disabled features; undefined if all are enabled. */
 export function droppingFields(
@@ -33,25 +46,54 @@ export function droppingFields(
 ): DropFields | undefined {
   const off = tables
     .filter(({ gates }) => !gates.every((gate) => features.enabled(gate)))
-    .map(({ drop, usedBy = drop, on, adjust }) => ({
-      adjust,
-      drop: drop.map(parsePath),
-      usedBy: usedBy.map(parsePath),
-      on,
-      isOfStatus: drop[0]?.startsWith('status.') === true,
-    }));
+    .map(
+      ({ drop, usedBy = drop, on, adjust }): DisabledFields => ({
+        ...(adjust === undefined ? {} : { adjust }),
+        drop: drop.map(parsePath),
+        usedBy: usedBy.map(parsePath),
+        ...(on === undefined ? {} : { on }),
+        isOfStatus: drop[0]?.startsWith('status.') === true,
+      }),
+    );
   if (off.length === 0) return undefined;
-  return (object, old, subresource) => {
-    for (const { drop, usedBy, on, adjust, isOfStatus } of off) {
-      // A write to status changes no other members.
-      if (subresource === 'status' && !isOfStatus) continue;
-      if (old !== undefined && (on === 'create' || usedBy.some((path) => isUsed(old, path)))) {
-        continue;
+  const inLists = off.some(({ drop, usedBy }) =>
+    [...drop, ...usedBy].some((path) => path.some(({ isList }) => isList)),
+  );
+  if (!inLists) {
+    return (object, old, subresource) => {
+      for (const fields of off) {
+        if (isDropped(fields, old, subresource)) dropMembers(fields, object, old);
       }
-      for (const path of drop) dropAt(object, path);
-      adjust?.(object, old);
+    };
+  }
+  return function* dropInSteps(object, old, subresource) {
+    for (const fields of off) {
+      const drops = isDropped(fields, old, subresource);
+      yield;
+      if (drops) dropMembers(fields, object, old);
+      yield;
     }
   };
+}
+
+/** Whether a write drops the members of a disabled feature. */
+function isDropped(
+  { usedBy, on, isOfStatus }: DisabledFields,
+  old: JsonObject | undefined,
+  subresource: string,
+): boolean {
+  // A write to status changes no other members.
+  if (subresource === 'status' && !isOfStatus) return false;
+  return old === undefined || (on !== 'create' && !usedBy.some((path) => isUsed(old, path)));
+}
+
+function dropMembers(
+  { drop, adjust }: DisabledFields,
+  object: JsonObject,
+  old: JsonObject | undefined,
+): void {
+  for (const path of drop) dropAt(object, path);
+  adjust?.(object, old);
 }
 
 /** Returns a kind that drops the fields of disabled features before its own preparation. */
@@ -62,16 +104,29 @@ export function withDroppedFields(def: ResourceDef, drop: DropFields | undefined
     ...def,
     strategy: {
       ...strategy,
-      prepareForCreate: (context, object) => {
-        drop(object, undefined, context.subresource);
-        strategy.prepareForCreate?.(context, object);
-      },
-      prepareForUpdate: (context, object, old) => {
-        drop(object, old, context.subresource);
-        strategy.prepareForUpdate?.(context, object, old);
-      },
+      prepareForCreate: (context, object) =>
+        inTurn(drop(object, undefined, context.subresource), () =>
+          strategy.prepareForCreate?.(context, object),
+        ),
+      prepareForUpdate: (context, object, old) =>
+        inTurn(drop(object, old, context.subresource), () =>
+          strategy.prepareForUpdate?.(context, object, old),
+        ),
     },
   };
+}
+
+/** Runs two passes in turn, in steps if the first takes steps. */
+const inTurn = (first: MaybeSteps<void>, second: () => MaybeSteps<void>): MaybeSteps<void> =>
+  first ? inTurnSteps(first, second) : second();
+
+function* inTurnSteps(
+  first: Generator<void, void>,
+  second: () => MaybeSteps<void>,
+): Generator<void, void> {
+  yield* first;
+  const rest = second();
+  if (rest) yield* rest;
 }
 
 function parsePath(text: string): Path {
@@ -86,11 +141,16 @@ function isUsed(value: JsonValue | undefined, path: Path, at = 0): boolean {
   const step = path[at];
   if (step === undefined) return isFilled(value);
   if (!isObject(value)) return false;
-  return step.names.some((name) => {
+  // Without closures, because a first update calls this for each container before it is optimized.
+  for (const name of step.names) {
     const member = value[name];
-    if (!step.isList) return isUsed(member, path, at + 1);
-    return Array.isArray(member) && member.some((item) => isUsed(item, path, at + 1));
-  });
+    if (!step.isList) {
+      if (isUsed(member, path, at + 1)) return true;
+    } else if (Array.isArray(member)) {
+      for (const item of member) if (isUsed(item, path, at + 1)) return true;
+    }
+  }
+  return false;
 }
 
 function isFilled(value: JsonValue | undefined): boolean {

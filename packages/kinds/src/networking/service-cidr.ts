@@ -17,6 +17,7 @@ import { defineKind, keepMetadata, statusSubresource } from '../define.ts';
 import type { ServiceCIDR } from '../gen/types/networking/v1beta1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { goStrings, same } from '../rules/checks.ts';
+import { keepMembers } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 const field = 'spec.cidrs';
@@ -45,11 +46,10 @@ export function serviceCidr(dialect: Dialect): ResourceDef {
     strategy: {
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
-      prepareForUpdate({ subresource }, object, old) {
+      *prepareForUpdate({ subresource }, object, old) {
         if (subresource !== 'status') return;
-        if (old.spec === undefined) delete object.spec;
-        else object.spec = structuredClone(old.spec);
-        keepMetadata(object, old);
+        yield* keepMembers(object, old, ['spec']);
+        yield* keepMetadata(object, old);
       },
       validateCreate: (_, object) => validate(object),
       validateUpdate: ({ subresource }, object, old) =>

@@ -154,7 +154,8 @@ const rollbackRules = (strategy: Strategy): Partial<Strategy> => {
   return {
     ...rules,
     prepareForUpdate(context, object, old) {
-      if (context.subresource !== 'rollback') rules.prepareForUpdate?.(context, object, old);
+      if (context.subresource === 'rollback') return;
+      return rules.prepareForUpdate?.(context, object, old);
     },
     validateUpdate: (context, object, old) =>
       context.subresource === 'rollback'

@@ -1,10 +1,9 @@
 import {
   type ApiObject,
-  cloneJson,
+  cloneJsonSteps,
   type Dialect,
   formatTime,
   type JsonObject,
-  runInOnePiece,
   setMember,
 } from '@wheelhouse/machinery';
 import type {
@@ -15,8 +14,8 @@ import type {
   SeccompProfile,
 } from '../gen/types/core/v1.ts';
 import type { StrategyContext } from '../resource-def.ts';
-import { keyed, same } from '../rules/checks.ts';
-import { ensure } from '../rules/fill.ts';
+import { flatMapSteps, keyed, same } from '../rules/checks.ts';
+import { ensure, forEachSteps, keepMembers } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { qualityOfService } from './amounts.ts';
 import { fillAddresses } from './defaults.ts';
@@ -30,9 +29,13 @@ import { useAppArmor } from './warnings.ts';
 
 /**
  * Prepares a new Pod: it is pending, its class follows from the resources of its containers, and
- * the profiles in fields and annotations are equal.
+ * the profiles in fields and annotations are equal. Takes steps (TRUST-2).
  */
-export function preparePod(context: StrategyContext, object: Stored<Pod>, dialect: Dialect): void {
+export function* preparePod(
+  context: StrategyContext,
+  object: Stored<Pod>,
+  dialect: Dialect,
+): Generator<void, void> {
   const spec = ensure(object, 'spec');
   // The class is computed only if the client did not set one.
   const quality = (object.status?.qosClass ?? '') || qualityOfService(spec);
@@ -50,24 +53,26 @@ export function preparePod(context: StrategyContext, object: Stored<Pod>, dialec
       },
     ];
   }
+  yield;
   mergeLabelKeys(spec, object.metadata.labels ?? {});
-  for (const key of syncProfiles(object, dialect)) {
+  yield;
+  for (const key of yield* syncProfiles(object, dialect)) {
     context.warn?.(`${keyed('metadata.annotations', key)}: ${useAppArmor}`);
   }
 }
 
 /**
  * Copies AppArmor profiles from annotations to the fields that replaced them, and from fields to
- * annotations for nodes that read only those. Returns the annotations that should have been
- * fields.
+ * annotations for nodes that read only those, in steps. Returns the annotations that should have
+ * been fields.
  */
-function syncProfiles(object: Stored<Pod>, dialect: Dialect): string[] {
+function* syncProfiles(object: Stored<Pod>, dialect: Dialect): Generator<void, readonly string[]> {
   const spec = ensure(object, 'spec');
   const annotations = annotationsOf(object);
   if ((spec.os?.name ?? '') === 'windows') return [];
   const ofPod = spec.securityContext?.appArmorProfile;
   const prefix = appArmorPrefix(dialect);
-  return containersOf(spec).flatMap((container: Stored<Container>) => {
+  return yield* flatMapSteps(containersOf(spec), (container: Stored<Container>) => {
     const key = prefix + (container.name ?? '');
     const annotation = optionalText(annotations, key);
     const own = container.securityContext?.appArmorProfile;
@@ -110,55 +115,58 @@ function profileOf(annotation: string): JsonObject | undefined {
   return validateAppArmorProfile(profile, '').length === 0 ? profile : undefined;
 }
 
-/** Limits an update to the part of a Pod that the endpoint may change. */
-export function preparePodUpdate(
+/** Limits an update to the part of a Pod that the endpoint may change, in steps (TRUST-2). */
+export function* preparePodUpdate(
   context: StrategyContext,
   object: Stored<Pod>,
   old: Stored<Pod>,
-): void {
+): Generator<void, void> {
   const before = old.spec;
   switch (context.subresource) {
     case 'status':
-      prepareStatus(object, old);
+      yield* prepareStatus(object, old);
       return;
     case 'binding':
       markScheduled(ensure(object, 'status'), context.nowMs);
       return;
     case 'ephemeralcontainers': {
       const added = object.spec?.ephemeralContainers;
-      object.spec = { ...cloneJson(before ?? {}), ephemeralContainers: added };
-      keepMetadata(object, old);
+      object.spec = yield* cloneJsonSteps({ ...before, ephemeralContainers: undefined });
+      object.spec.ephemeralContainers = added;
+      yield* keepMetadata(object, old);
       break;
     }
     case 'resize':
-      prepareResize(object, old);
-      keepMetadata(object, old);
+      yield* prepareResize(object, old);
+      yield* keepMetadata(object, old);
       break;
     default:
   }
 }
 
 /** Limits a resize to the resources of containers, and marks a change as proposed to the node. */
-function prepareResize(object: Stored<Pod>, old: Stored<Pod>): void {
-  const requested = new Map(
-    (object.spec?.containers ?? []).map((container) => [container.name ?? '', container]),
-  );
-  const [spec, status] = [cloneJson(old.spec ?? {}), old.status ?? {}];
+function* prepareResize(object: Stored<Pod>, old: Stored<Pod>): Generator<void, void> {
+  const requested = new Map<string, Stored<Container>>();
+  yield* forEachSteps(object.spec?.containers ?? [], (container) => {
+    requested.set(container.name ?? '', container);
+  });
+  const spec = yield* cloneJsonSteps(old.spec ?? {});
   let isResized = false;
-  for (const container of spec.containers ?? []) {
+  yield* forEachSteps(spec.containers ?? [], function* (container) {
     const now = requested.get(container.name ?? '');
-    if (now === undefined) continue;
+    if (now === undefined) return;
     const before = container.resources;
     isResized ||=
       now.resources?.requests !== undefined &&
-      !runInOnePiece(sameSemantically({ resources: before }, { resources: now.resources }));
+      !(yield* sameSemantically({ resources: before }, { resources: now.resources }));
     if (now.resources === undefined) delete container.resources;
     else container.resources = now.resources;
     if (now.resizePolicy === undefined) delete container.resizePolicy;
     else container.resizePolicy = now.resizePolicy;
-  }
+  });
   object.spec = spec;
-  object.status = { ...cloneJson(status), ...(isResized ? { resize: 'Proposed' } : {}) };
+  const status = yield* cloneJsonSteps(old.status ?? {});
+  object.status = { ...status, ...(isResized ? { resize: 'Proposed' } : {}) };
 }
 
 /** Sets the condition that a pod has a node. */
@@ -177,26 +185,20 @@ function markScheduled(status: Stored<PodStatus>, nowMs: number): void {
 }
 
 /** Keeps a class that the new status omits, and undoes changes of owners and of the deletion. */
-function prepareStatus(object: Stored<Pod>, old: Stored<Pod>): void {
+function* prepareStatus(object: Stored<Pod>, old: Stored<Pod>): Generator<void, void> {
   const status = ensure(object, 'status');
   if ((status.qosClass ?? '') === '') {
     const quality = old.status?.qosClass;
     if (quality !== undefined) status.qosClass = quality;
   }
   fillAddresses(status);
-  keepOwners(object, old);
+  yield* keepMembers(object.metadata, old.metadata, ['ownerReferences']);
   if (old.metadata.deletionTimestamp === undefined) delete object.metadata.deletionTimestamp;
 }
 
-function keepOwners(object: Stored<Pod>, old: Stored<Pod>): void {
-  const { ownerReferences } = old.metadata;
-  if (ownerReferences === undefined) delete object.metadata.ownerReferences;
-  else object.metadata.ownerReferences = structuredClone(ownerReferences);
-}
-
 /** Undoes changes of metadata, including managed fields, except the resource version. */
-function keepMetadata(object: Stored<Pod>, old: Stored<Pod>): void {
+function* keepMetadata(object: Stored<Pod>, old: Stored<Pod>): Generator<void, void> {
   const { resourceVersion } = object.metadata;
-  object.metadata = { ...structuredClone(old.metadata) };
+  object.metadata = yield* cloneJsonSteps(old.metadata);
   if (resourceVersion !== undefined) object.metadata.resourceVersion = resourceVersion;
 }

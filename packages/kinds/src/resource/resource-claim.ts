@@ -70,10 +70,10 @@ export function resourceClaim(
       hasStatus: true,
       deleteAnswers: 'object',
       extraMetadataChecks: { '': ['whole', 'change'] },
-      prepareForUpdate(context, object, old) {
+      *prepareForUpdate(context, object, old) {
         if (context.subresource !== 'status') return;
         // Unlike with `resetFields`, the client's manager still owns the metadata that it sends.
-        keepMetadata(object, old);
+        yield* keepMetadata(object, old);
         dropDeallocated(object, old);
       },
       validateCreate: (_, object) => validateParts(object, 'new'),

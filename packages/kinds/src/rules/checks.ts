@@ -6,6 +6,7 @@ import {
   goQuoted,
   invalid,
   invalidGo,
+  isLight,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -16,6 +17,7 @@ import {
   required,
   ruleErrors,
   runInOnePiece,
+  Stride,
   tooLong,
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
@@ -106,6 +108,69 @@ export function same(
   return sameAt(left, right, place.holder, place.name);
 }
 
+/** `same` in steps, for values that may be large. */
+export function* sameSteps(
+  left: JsonValue | undefined,
+  right: JsonValue | undefined,
+): Generator<void, boolean> {
+  if (isLight(left)) return same(left, right);
+  return yield* samePartsSteps(left, right, { stride: new Stride(), name: '' });
+}
+
+/** Compares heavy values. */
+function* samePartsSteps(
+  left: JsonValue | undefined,
+  right: JsonValue | undefined,
+  { stride, name }: { readonly stride: Stride; readonly name: string },
+): Generator<void, boolean> {
+  if (left === right) return true;
+  if (Array.isArray(left)) {
+    if (!Array.isArray(right) || left.length !== right.length) return false;
+    for (let index = 0; index < left.length; index += 1) {
+      const weight = stride.weigh(left[index]);
+      if (stride.isOver) yield;
+      const areSame =
+        weight === 'light'
+          ? sameAt(left[index], right[index], '', '')
+          : yield* samePartsSteps(left[index], right[index], { stride, name: '' });
+      if (!areSame) return false;
+    }
+    return true;
+  }
+  if (!isObject(left) || !isObject(right)) return false;
+  // Weighing or listing a map of thousands of members takes milliseconds.
+  yield;
+  const keys = Object.keys(left);
+  stride.count(keys.length);
+  if (stride.isOver) yield;
+  let shared = 0;
+  for (const key of keys) {
+    const part = left[key];
+    const weight = stride.weigh(part);
+    if (stride.isOver) yield;
+    if (!Object.hasOwn(right, key)) {
+      if (part !== undefined) return false;
+      continue;
+    }
+    const areSame =
+      weight === 'light'
+        ? sameAt(part, right[key], name, key)
+        : yield* samePartsSteps(part, right[key], { stride, name: key });
+    if (!areSame) return false;
+    shared += 1;
+  }
+  stride.count(shared);
+  if (stride.isOver) yield;
+  return hasNoMore(right, left, shared);
+}
+
+/** Whether all members of an object are absent in another one, except the `shared` ones. */
+function hasNoMore(object: JsonObject, other: JsonObject, shared: number): boolean {
+  const keys = Object.keys(object);
+  if (keys.length === shared) return true;
+  return keys.every((key) => object[key] === undefined || Object.hasOwn(other, key));
+}
+
 /** Does the work of `same` without an object for the place of each member. */
 function sameAt(
   left: JsonValue | undefined,
@@ -131,9 +196,7 @@ function sameAt(
       shared += 1;
     } else if (left[key] !== undefined) return false;
   }
-  const keys = Object.keys(right);
-  if (keys.length === shared) return true;
-  return keys.every((key) => right[key] === undefined || Object.hasOwn(left, key));
+  return hasNoMore(right, left, shared);
 }
 
 /** The maps of quantities in specs, and other members that are quantities. */
@@ -154,6 +217,14 @@ function sameAmount(left: JsonValue | undefined, right: JsonValue | undefined): 
 /** Equal, except that a top-level null or empty list, map, or string equals an absent value. */
 export function sameOrEmpty(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
   return (isEmpty(left) && isEmpty(right)) || same(left, right);
+}
+
+/** `sameOrEmpty` in steps, for values that may be large. */
+export function* sameOrEmptySteps(
+  left: JsonValue | undefined,
+  right: JsonValue | undefined,
+): Generator<void, boolean> {
+  return isLight(left) ? sameOrEmpty(left, right) : yield* sameSteps(left, right);
 }
 
 function isEmpty(value: JsonValue | undefined): boolean {
@@ -252,6 +323,11 @@ export function* errorSteps(
 ): Generator<void, readonly FieldError[]> {
   if (findings === undefined) return [];
   return 'next' in findings ? yield* findings : findings;
+}
+
+/** Prepares an object in one piece, for small objects and for callers with no other work. */
+export function runPreparation(preparation: MaybeSteps<void>): void {
+  if (preparation) runInOnePiece(preparation);
 }
 
 /** The warnings of a kind's rules, in one piece. */

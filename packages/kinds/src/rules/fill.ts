@@ -1,4 +1,7 @@
 import {
+  cloneJson,
+  cloneJsonSteps,
+  isLight,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -8,6 +11,7 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { at, listAt } from '../cells.ts';
+import type { MaybeSteps } from '../resource-def.ts';
 
 /** Functions that fill in defaults in place, and typed access to members. */
 
@@ -30,6 +34,26 @@ export function fill(object: JsonObject | undefined, defaults: JsonObject): void
 
 /** Number of a map's members that one step fills or rounds. */
 const membersPerStep = 1000;
+
+/** Number of items that one step visits. */
+const itemsPerStep = 1000;
+
+/**
+ * Calls a function for each item of a list, in steps (TRUST-2).
+ * @param visit may itself take steps
+ */
+export function* forEachSteps<Item>(
+  list: readonly Item[],
+  visit: (item: Item) => MaybeSteps<void>,
+): Generator<void, void> {
+  let count = 0;
+  for (const item of list) {
+    count += 1;
+    if (count % itemsPerStep === 0) yield;
+    const steps = visit(item);
+    if (steps) yield* steps;
+  }
+}
 
 /** `fill` in steps, for maps whose names may be those of inherited members (`constructor`). */
 export function* fillMapSteps(map: JsonObject, defaults: JsonObject): Generator<void, void> {
@@ -60,6 +84,26 @@ export function* roundAmountsSteps(amounts: JsonObject): Generator<void, void> {
     if (typeof amount !== 'string') continue;
     const rounded = roundToThousandths(amount);
     if (rounded !== amount) amounts[name] = rounded;
+  }
+}
+
+/**
+ * Sets members of an object to copies of those of the old one, and removes those that it lacks, in
+ * steps (TRUST-2).
+ */
+export function* keepMembers(
+  object: JsonObject,
+  old: JsonObject,
+  names: readonly string[],
+): Generator<void, void> {
+  for (const name of names) {
+    const value = old[name];
+    if (value === undefined) delete object[name];
+    else if (isLight(value)) object[name] = cloneJson(value);
+    else {
+      yield;
+      object[name] = yield* cloneJsonSteps(value);
+    }
   }
 }
 

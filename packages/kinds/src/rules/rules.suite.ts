@@ -3,7 +3,7 @@ import { decodeTyped, settleEmpty } from '@wheelhouse/schema';
 import { expect, test } from 'vitest';
 import { builtinKinds } from '../builtin-kinds.ts';
 import type { StrategyContext } from '../resource-def.ts';
-import { foundErrors, foundWarnings } from './checks.ts';
+import { foundErrors, foundWarnings, runPreparation } from './checks.ts';
 
 /**
  * Creates and changes objects, and returns their errors and warnings, for tests of kinds' rules.
@@ -55,7 +55,7 @@ export function created(object: JsonObject): ApiObject {
   const decoded = defaulted(object);
   const schema = def.versions[0]?.schema;
   if (schema !== undefined) settleEmpty(schema, decoded);
-  def.strategy.prepareForCreate?.(context, decoded);
+  runPreparation(def.strategy.prepareForCreate?.(context, decoded));
   return decoded;
 }
 
@@ -82,7 +82,7 @@ export function updateErrors(old: ApiObject, next: JsonObject, subresource = '')
   const at = { ...context, subresource };
   const object = defaulted(next);
   object.metadata = { ...structuredClone(old.metadata), ...object.metadata };
-  strategy.prepareForUpdate?.(at, object, old);
+  runPreparation(strategy.prepareForUpdate?.(at, object, old));
   return messagesOf(foundErrors(strategy.validateUpdate?.(at, object, old)));
 }
 
@@ -90,7 +90,13 @@ export function updateErrors(old: ApiObject, next: JsonObject, subresource = '')
 export function updated(old: ApiObject, next: JsonObject, subresource = ''): ApiObject {
   const object = defaulted(next);
   object.metadata = { ...structuredClone(old.metadata), ...object.metadata };
-  defOf(String(old['kind'])).strategy.prepareForUpdate?.({ ...context, subresource }, object, old);
+  runPreparation(
+    defOf(String(old['kind'])).strategy.prepareForUpdate?.(
+      { ...context, subresource },
+      object,
+      old,
+    ),
+  );
   return object;
 }
 
@@ -99,7 +105,9 @@ export function createWarnings(object: JsonObject): string[] {
   const { strategy } = defOf(String(object['kind']));
   const warnings: string[] = [];
   const decoded = defaulted(object);
-  strategy.prepareForCreate?.({ ...context, warn: (text) => warnings.push(text) }, decoded);
+  runPreparation(
+    strategy.prepareForCreate?.({ ...context, warn: (text) => warnings.push(text) }, decoded),
+  );
   return [...warnings, ...foundWarnings(strategy.warnings?.(decoded, undefined))];
 }
 

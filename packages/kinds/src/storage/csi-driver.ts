@@ -15,7 +15,7 @@ import { defaultFeatures, type Features } from '../features/features.ts';
 import type { CSIDriver, TokenRequest } from '../gen/types/storage/v1.ts';
 import { validateDriverName } from '../pod/fields.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
-import { goList, immutable, sameOrEmpty } from '../rules/checks.ts';
+import { goList, immutable, sameOrEmptySteps } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 const flagColumn = (name: string, member: string, description: string): ColumnDef =>
@@ -137,8 +137,8 @@ function validateTokenRequests(requests: readonly Stored<TokenRequest>[]): Field
 }
 
 /** Increases the generation if the spec changes; it starts at 0 (absent). */
-function countGeneration(object: CsiDriver, old: CsiDriver): void {
-  if (sameOrEmpty(object.spec, old.spec)) return;
+function* countGeneration(object: CsiDriver, old: CsiDriver): Generator<void, void> {
+  if (yield* sameOrEmptySteps(object.spec, old.spec)) return;
   object.metadata.generation = (old.metadata.generation ?? 0) + 1;
 }
 

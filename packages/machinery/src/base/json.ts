@@ -102,6 +102,9 @@ export function weightOf(value: JsonValue | undefined): number {
   return weigh(value, 0, undefined);
 }
 
+/** Whether a value is light, so that a pass over it needs no steps. */
+export const isLight = (value: JsonValue | undefined): boolean => weightOf(value) <= lightMax;
+
 /**
  * Adds to `heavy` the containers in which counting stopped: those around the value that exceeded
  * the limit.
@@ -199,19 +202,24 @@ function* copySteps(value: JsonValue, stride: Stride): Generator<void, JsonValue
   if (Array.isArray(value)) {
     const list: JsonArray = [];
     for (const item of value) {
-      const isLight = stride.weigh(item) === 'light';
-      list.push(isLight ? cloneJson(item) : yield* copySteps(item, stride));
+      const weight = stride.weigh(item);
+      list.push(weight === 'light' ? cloneJson(item) : yield* copySteps(item, stride));
       if (stride.isOver) yield;
     }
     return list;
   }
   if (!isObject(value)) return value;
   const copy: JsonObject = {};
-  for (const name of Object.keys(value)) {
+  const names = Object.keys(value);
+  // Listing thousands of members takes milliseconds.
+  stride.count(names.length);
+  if (stride.isOver) yield;
+  for (const name of names) {
     const part = value[name];
     if (part === undefined) continue;
-    const isLight = stride.weigh(part) === 'light';
-    setMember(copy, name, isLight ? cloneJson(part) : yield* copySteps(part, stride));
+    const weight = stride.weigh(part);
+    const partCopy = weight === 'light' ? cloneJson(part) : yield* copySteps(part, stride);
+    setMember(copy, name, partCopy);
     if (stride.isOver) yield;
   }
   return copy;
@@ -251,11 +259,12 @@ function* equalSteps(
     if (!Array.isArray(right) || left.length !== right.length) return false;
     for (let index = 0; index < left.length; index += 1) {
       const item = left[index];
-      const isLight = stride.weigh(item) === 'light';
+      const weight = stride.weigh(item);
       if (stride.isOver) yield;
-      const isSame = isLight
-        ? jsonEqual(item, right[index])
-        : yield* equalSteps(item, right[index], stride);
+      const isSame =
+        weight === 'light'
+          ? jsonEqual(item, right[index])
+          : yield* equalSteps(item, right[index], stride);
       if (!isSame) return false;
     }
     return true;
@@ -275,11 +284,12 @@ function* membersEqualSteps(
     const part = left[name];
     if (part === undefined || name === ignored) continue;
     if (!Object.hasOwn(right, name)) return false;
-    const isLight = stride.weigh(part) === 'light';
+    const weight = stride.weigh(part);
     if (stride.isOver) yield;
-    const isSame = isLight
-      ? jsonEqual(part, right[name])
-      : yield* equalSteps(part, right[name], stride);
+    const isSame =
+      weight === 'light'
+        ? jsonEqual(part, right[name])
+        : yield* equalSteps(part, right[name], stride);
     if (!isSame) return false;
     count += 1;
   }

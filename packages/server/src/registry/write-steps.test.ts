@@ -177,6 +177,39 @@ describe('the steps of a write', () => {
     expect(await pausesWith(texts)).toBe((await pausesWith([])) + 4);
   });
 
+  test('TRUST-2: preparing a large object pauses', async () => {
+    const { registry, target } = scene;
+    const pausesWith = async (count: number) => {
+      let pauses = 0;
+      const pause = async () => {
+        pauses += 1;
+      };
+      let isPrepared = false;
+      const strategy = {
+        ...target.def.strategy,
+        *prepareForCreate() {
+          for (let step = 0; step < count; step += 1) yield;
+          isPrepared = true;
+        },
+        validateCreate: () => {
+          expect(isPrepared).toBe(true);
+          return [];
+        },
+      };
+      const object = deployment();
+      object.metadata.name = `web-${count}`;
+      await write(registry, {
+        operation: 'create',
+        target: { ...target, def: { ...target.def, strategy }, name: '' },
+        context: { ...context, pace: { over: true, pause } },
+        object,
+      });
+      expect(isPrepared).toBe(true);
+      return pauses;
+    };
+    expect(await pausesWith(50)).toBe((await pausesWith(0)) + 50);
+  });
+
   test('a PUT', async () => {
     await create();
     steps = [];

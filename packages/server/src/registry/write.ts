@@ -248,11 +248,13 @@ async function prepareAndStore(registry: Registry, step: Step): Promise<Outcome>
   if (pace !== undefined) await pace.pause();
 
   // Prepare.
-  if (before === undefined) strategy.prepareForCreate?.(strategyContext, stored);
-  else {
-    keepSystemFields(stored, before.old);
-    strategy.prepareForUpdate?.(strategyContext, stored, before.old);
-  }
+  if (before !== undefined) keepSystemFields(stored, before.old);
+  const preparation =
+    before === undefined
+      ? strategy.prepareForCreate?.(strategyContext, stored)
+      : strategy.prepareForUpdate?.(strategyContext, stored, before.old);
+  const prepared = preparation && runAtPace(preparation, pace);
+  if (prepared instanceof Promise) await prepared;
   if (pace !== undefined) await pace.pause();
 
   // Validate.
