@@ -61,7 +61,9 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
         `Warning: resource 'clusterroles' is not namespace scoped in group '${rbac}'\n`,
       );
       expect(await warning('frob pods')).toBe("Warning: verb 'frob' is not a known verb\n");
-      const two = 'you must specify two arguments: verb resource or verb resource/resourceName.';
+      const two =
+        'you must specify two arguments: verb resource or verb resource/resourceName.\n' +
+        "See 'svcctl auth can-i -h' for help and examples.";
       for (const line of ['', ' get', ' get pods foo']) {
         expect(await errorOf(`auth can-i${line}`)).toBe(`error: ${two}\n`);
       }

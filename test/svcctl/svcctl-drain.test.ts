@@ -168,11 +168,19 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', as
 
   test('CLIENT-1: invalid flag values are refused before anything happens', async () => {
     for (const [line, message] of [
-      [`drain ${node} --timeout=soon`, 'invalid argument "soon" for "--timeout" flag'],
-      [`drain ${node} --grace-period=x`, 'invalid argument "x" for "--grace-period" flag'],
+      [
+        `drain ${node} --timeout=soon`,
+        'invalid argument "soon" for "--timeout" flag: time: invalid duration "soon"',
+      ],
+      [
+        `drain ${node} --grace-period=x`,
+        'invalid argument "x" for "--grace-period" flag: ' +
+          'strconv.ParseInt: parsing "x": invalid syntax',
+      ],
       [`drain ${node} --timeout`, 'flag needs an argument: --timeout'],
     ] as const) {
-      expect(await home.run(line)).toEqual({ code: 1, out: '', err: `error: ${message}\n` });
+      const err = `Error: ${message}\nSee 'svcctl drain --help' for usage.\n`;
+      expect(await home.run(line)).toEqual({ code: 1, out: '', err });
     }
     expect((await server.get(`/api/v1/nodes/${node}`)).body.spec.unschedulable).toBeUndefined();
   });

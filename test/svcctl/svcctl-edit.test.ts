@@ -30,8 +30,16 @@ const objects = [
   .map((object) => JSON.stringify(object))
   .join('\n---\n');
 
+const second = JSON.stringify({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'y' },
+  data: { b: 'two' },
+});
+
 /** A command line, and the sed script that serves as the editor. */
 const lines: readonly (readonly [line: string, script: string])[] = [
+  ['edit cm x', 's/^  uid: .*/  uid: other/'],
   ['edit cm x', 's/a: "1"/a: "9"/'],
   ['edit cm x --windows-line-endings', 's/two\r$/three\r/'],
   ['edit cm x --windows-line-endings', 's/nope/nope/'],
@@ -64,6 +72,11 @@ const lines: readonly (readonly [line: string, script: string])[] = [
   ['edit cm/x service/s', 's/^  kind: Service/  kind: Secret/'],
   ['edit cm/x service/s', 's/^    namespace: .*/    namespace: other/'],
   ['edit cm/x cm/nope', 's/a/b/'],
+  ['apply edit-last-applied cm/x cm/y', 's/zzz/zzz/'],
+  ['apply edit-last-applied cm/x cm/y', 's/a: "7"/a: "6"/'],
+  ['apply edit-last-applied cm/x cm/y -o name', 's/^    b: .*/    b: last/'],
+  ['apply view-last-applied cm/x cm/y', ''],
+  ['apply edit-last-applied cm/x service/s', 's/a: "6"/a: "5"/'],
   ['get cm x -o jsonpath={.data}', ''],
   ['get service s -o jsonpath={.spec.ports}', ''],
 ];
@@ -74,9 +87,11 @@ describe.skipIf(!kubectlIsHere)('CLIENT-1: edits compared with kubectl', () => {
     for (const tool of ['kubectl', 'svcctl'] as const) {
       const namespace = await freshNamespace(server);
       namespaces[tool] = namespace;
-      await client.run(['create', '-n', namespace, '-f', '-'], { stdin: objects });
-      const firstObject = objects.split('\n---\n')[0] ?? '';
-      const lastApplied = firstObject.replace('"1"', '"9"');
+      await client.run(['create', '-n', namespace, '-f', '-'], {
+        stdin: `${objects}\n---\n${second}`,
+      });
+      const [first = ''] = objects.split('\n---\n');
+      const lastApplied = `${first.replace('"1"', '"9"')}\n---\n${second}`;
       const words = [
         'apply',
         'set-last-applied',
@@ -97,7 +112,7 @@ describe.skipIf(!kubectlIsHere)('CLIENT-1: edits compared with kubectl', () => {
       .replace(/"?\/\S*edit[^"'\s]*"?/g, 'FILE')
       .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
       .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, 'TIME')
-      .replace(/(resourceVersion"?: )"\d+"/g, '$1"VERSION"')
+      .replace(/(resourceVersion"?: ?)"\d+"/g, '$1"VERSION"')
       .replace(/(syntax error: ).*/g, '$1')
       .trim();
 

@@ -43,7 +43,9 @@ describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
     expect(unknown.err).toBe('the server doesn\'t have a resource type "nope"\n');
     const watched = await on.home.runIn(on.namespace, 'events --watch --request-timeout=2s');
     expect(watched).toMatchObject({ code: 0, err: '' });
-    expect((await on.home.run('events --for')).err).toBe('error: flag needs an argument: --for\n');
+    expect((await on.home.run('events --for')).err).toBe(
+      "Error: flag needs an argument: --for\nSee 'svcctl events --help' for usage.\n",
+    );
   });
 });
 

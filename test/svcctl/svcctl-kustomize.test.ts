@@ -67,7 +67,9 @@ describe('CLIENT-1: -k', async () => {
     expect((await home.runIn(namespace, 'apply -k app -f x.yaml')).err).toBe(
       'error: only one of -f or -k can be specified\n',
     );
-    expect((await home.run('apply -k')).err).toBe("error: flag needs an argument: 'k' in -k\n");
+    expect((await home.run('apply -k')).err).toBe(
+      "Error: flag needs an argument: 'k' in -k\nSee 'svcctl apply --help' for usage.\n",
+    );
   });
 
   test('CLIENT-1: without kustomize, -k reports the missing program', async () => {

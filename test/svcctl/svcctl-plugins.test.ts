@@ -59,7 +59,7 @@ describe('plugins', () => {
       ['create/../../tide', ''],
     ] as const) {
       const { code, err } = await home.run(line);
-      const message = `error: unknown command ${JSON.stringify(line)} for "svcctl"\n${similar}`;
+      const message = `Error: unknown command ${JSON.stringify(line)} for "svcctl"\n${similar}`;
       expect({ line, code, err }).toEqual({ line, code: 1, err: message });
     }
     expect(await home.run('--namespace=a tide')).toEqual({

@@ -116,16 +116,23 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', async (dialectName)
     for (const [line, message] of [
       [
         'rollout restrat deploy/web',
-        'unknown command "restrat" for "svcctl rollout"\n\nDid you mean this?\n\trestart',
+        'error: unknown command "restrat deploy/web"\n' +
+          "See 'svcctl rollout -h' for help and examples\n",
       ],
-      ['rollout status deploy/web --timeout=soon', 'invalid argument "soon" for "--timeout" flag'],
-      ['rollout undo deploy/web --to-revision=x', 'invalid argument "x" for "--to-revision" flag'],
-      ['rollout history deploy/web --revision', 'flag needs an argument: --revision'],
+      [
+        'rollout status deploy/web --timeout=soon',
+        'Error: invalid argument "soon" for "--timeout" flag: time: invalid duration "soon"\n' +
+          "See 'svcctl rollout status --help' for usage.\n",
+      ],
+      [
+        'rollout history deploy/web --revision',
+        "Error: flag needs an argument: --revision\nSee 'svcctl rollout history --help' for usage.\n",
+      ],
     ] as const) {
       const { code, err } = await home.run(line);
-      expect({ line, code, err }).toEqual({ line, code: 1, err: `error: ${message}\n` });
+      expect({ line, code, err }).toEqual({ line, code: 1, err: message });
     }
-    expect((await home.run('rollout')).out).toContain('rollout <command> [options]');
+    expect((await home.run('rollout')).out).toContain('rollout SUBCOMMAND [options]');
     expect((await home.run(['__complete', 'rollout', 're'])).out).toContain('restart\t');
   });
 });

@@ -68,11 +68,12 @@ describe.each(dialectNames)('CLIENT-1: set, dialect %s', async (dialectName) => 
     const absent =
       'one or more resources must be specified as <resource> <name> or <resource>/<name>';
     for (const [line, message] of [
-      ['set image main=x', `error: ${absent}\n`],
       ['set env A=1', `error: ${absent}\n`],
       ['set image nope/x main=x', 'error: the server doesn\'t have a resource type "nope"\n'],
-      ['set image deploy/web --field-manager', 'error: flag needs an argument: --field-manager\n'],
-      ['set volume deploy/web', 'error: unknown command "volume" for "svcctl set"\n'],
+      [
+        'set image deploy/web --field-manager',
+        "Error: flag needs an argument: --field-manager\nSee 'svcctl set image --help' for usage.\n",
+      ],
       [
         'set image deploy/web main=x --dry-run=server --local',
         'error: cannot specify --local and --dry-run=server - did you mean --dry-run=client?\n',

@@ -29,6 +29,11 @@ export interface Command {
   readonly usage?: string;
   readonly flags?: readonly FlagSpec[];
   readonly subcommands?: readonly Command[];
+  /**
+   * What a group without `run` does if no subcommand is named: it prints its help and fails, by
+   * default on standard error, or it succeeds.
+   */
+  readonly alone?: 'fails' | 'fails on stdout' | 'succeeds';
   /** How the arguments are completed; absent if they are not. */
   readonly completes?: CompletionKind;
   /** Resolves with the exit code. Rejects with CliError, ApiError, and the client's errors. */

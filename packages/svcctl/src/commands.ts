@@ -78,22 +78,27 @@ export async function helpText(
 ): Promise<string> {
   const commands = command === undefined ? await loadCommands() : command.subcommands;
   const name = ['svcctl', ...path].join(' ');
-  const lines = [
-    command?.summary ?? 'svcctl controls an API server.',
-    '',
-    'Usage:',
-    commands === undefined
-      ? `  ${name} ${command?.usage ?? ''} [options]`
-      : `  ${name} <command> [options]`,
+  const { aliases = [], flags = [], usage = '[flags]' } = command ?? {};
+  const sections = [[`${command?.summary ?? 'svcctl controls an API server'}.`]];
+  if (aliases.length > 0) sections.push(['Aliases:', [command?.name, ...aliases].join(', ')]);
+  if (commands !== undefined) sections.push(['Available Commands:', ...commandLines(commands)]);
+  if (flags.length > 0) sections.push(['Options:', ...flags.map(flagLine)]);
+  sections.push(['Usage:', `  ${name} ${usage} [options]`]);
+  const tips = [
+    'Use "svcctl options" for a list of global command-line options (applies to all commands).',
   ];
   if (commands !== undefined) {
-    lines.push('', 'Commands:');
-    for (const listed of commands) lines.push(`  ${listed.name.padEnd(16)} ${listed.summary}`);
-    lines.push('', `Use "${name} <command> --help" for more information about a given command.`);
+    tips.unshift(`Use "${name} <command> --help" for more information about a given command.`);
   }
-  if (command?.flags !== undefined) lines.push('', 'Options:', ...command.flags.map(flagLine));
-  lines.push('', globalOptionsText());
-  return lines.join('\n');
+  return `${[...sections, tips].map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+/** A line for each command, by name. */
+function commandLines(commands: readonly Command[]): string[] {
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  return [...commands]
+    .sort((left, right) => (left.name < right.name ? -1 : 1))
+    .map(({ name, summary }) => `  ${name.padEnd(width)} ${summary}`);
 }
 
 const globalOptionsText = (): string =>

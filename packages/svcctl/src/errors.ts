@@ -1,6 +1,6 @@
 import { ApiError, ConnectionError, CredentialError, KubeconfigError } from '@wheelhouse/client';
 import { errorText, type JsonObject } from '@wheelhouse/machinery';
-import { CliError, type CliIo, CommandExit, PlainCliError } from './io.ts';
+import { CliError, type CliIo, CommandExit, CommandLineError, PlainCliError } from './io.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 
 /** A failure and the action that failed, such as `error when creating "f.yaml"`. */
@@ -110,6 +110,7 @@ export function rootOf(error: unknown): unknown {
 
 function fullText(error: unknown, context: string): string {
   if (error instanceof CommandExit || error instanceof NoResourceError) return error.message;
+  if (error instanceof CommandLineError) return `Error: ${error.message}`;
   if (error instanceof PlainCliError) return `error: ${error.message}`;
   if (error instanceof AggregateError) {
     return error.errors.map((inner) => lineText(inner, '')).join('\n');

@@ -1,10 +1,10 @@
 import { booleanOf, FlagError, parseCommandLine } from '@wheelhouse/machinery';
-import { parseGoDuration } from '@wheelhouse/schema';
+import { goDurationError, parseGoDuration } from '@wheelhouse/schema';
 import { CliError } from './io.ts';
 
 /**
- * One flag. `bare` is its value if the command line has none (`--dry-run`). Malformed integers and
- * durations are reported before the command runs.
+ * One flag. `bare` is its value if the command line has none (`--dry-run`). Malformed values are
+ * reported before the command runs.
  */
 export interface FlagSpec {
   readonly name: string;
@@ -49,7 +49,7 @@ export class Flags {
     const value = this.text(name);
     if (value === undefined) return defaultValue;
     const boolean = booleanOf(value);
-    if (boolean === undefined) throw invalidArgument(value, name);
+    if (boolean === undefined) throw invalidArgument({ name }, value, syntaxError(value, 'Bool'));
     return boolean;
   }
 
@@ -67,26 +67,47 @@ export class Flags {
   integer(name: string): number | undefined {
     const value = this.text(name);
     if (value === undefined) return undefined;
-    if (!/^-?\d{1,12}$/.test(value)) throw invalidArgument(value, name);
+    if (!integerForm.test(value)) throw invalidArgument({ name }, value, syntaxError(value, 'Int'));
     return Number(value);
   }
 
-  /** A duration (`30s`, `1m30s`, or plain seconds) in milliseconds. Throws CliError. */
+  /** A duration (`30s`, `1m30s`) in milliseconds. Throws CliError for any other value. */
   durationMs(name: string): number | undefined {
     const value = this.text(name);
-    return value === undefined ? undefined : parseDuration(value, name);
+    if (value === undefined) return undefined;
+    const nanoseconds = parseGoDuration(value);
+    if (nanoseconds === undefined) throw invalidArgument({ name }, value, goDurationError(value));
+    return Number(nanoseconds) / 1e6;
   }
 }
 
-function parseDuration(value: string, name: string): number {
-  if (/^-?\d+$/.test(value)) return Number(value) * 1000;
-  const nanoseconds = parseGoDuration(value);
-  if (nanoseconds === undefined) throw invalidArgument(value, name);
-  return Number(nanoseconds) / 1e6;
+const integerForm = /^[-+]?\d{1,12}$/;
+
+/** Go's error for a text that is not a boolean or an integer. */
+const syntaxError = (value: string, type: 'Bool' | 'Int'): string =>
+  `strconv.Parse${type}: parsing ${JSON.stringify(value)}: invalid syntax`;
+
+const invalidArgument = (
+  { name, short }: Pick<FlagSpec, 'name' | 'short'>,
+  value: string,
+  reason: string,
+): CliError => {
+  const flag = short === undefined ? `--${name}` : `-${short}, --${name}`;
+  return new CliError(`invalid argument ${JSON.stringify(value)} for "${flag}" flag: ${reason}`);
+};
+
+function integerReason(value: string): string {
+  const reason = syntaxError(value, 'Int');
+  return /^[-+]?\d+$/.test(value) ? reason.replace('invalid syntax', 'value out of range') : reason;
 }
 
-const invalidArgument = (value: string, name: string) =>
-  new CliError(`invalid argument ${JSON.stringify(value)} for "--${name}" flag`);
+/** The reason why a value is invalid for a type of flag, as Go reports it. */
+function invalidReason(type: FlagSpec['type'], value: string): string | undefined {
+  if (type === 'boolean' && booleanOf(value) === undefined) return syntaxError(value, 'Bool');
+  if (type === 'integer' && !integerForm.test(value)) return integerReason(value);
+  if (type === 'duration' && parseGoDuration(value) === undefined) return goDurationError(value);
+  return undefined;
+}
 
 /**
  * Separates flags from arguments (`rest`); `--` ends the flags. Throws CliError for an unknown flag
@@ -98,9 +119,11 @@ export function parseFlags(
 ): { flags: Flags; rest: readonly string[] } {
   const { values, words, wordsBeforeDash } = splitCommandLine(args, specs);
   const flags = new Flags(values, wordsBeforeDash);
-  for (const { name, type } of specs) {
-    if (type === 'integer') flags.integer(name);
-    else if (type === 'duration') flags.durationMs(name);
+  for (const spec of specs) {
+    for (const value of flags.list(spec.name)) {
+      const reason = invalidReason(spec.type, value);
+      if (reason !== undefined) throw invalidArgument(spec, value, reason);
+    }
   }
   return { flags, rest: words };
 }

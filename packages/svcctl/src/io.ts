@@ -63,6 +63,9 @@ export class CliError extends Error {
  */
 export class PlainCliError extends CliError {}
 
+/** The command line names no command, or a flag is invalid; printed as `Error: …`. */
+export class CommandLineError extends CliError {}
+
 /** A command in a container failed; svcctl exits with the same code. */
 export class CommandExit extends CliError {
   constructor(exitCode: number, message = `command terminated with exit code ${exitCode}`) {

@@ -158,8 +158,16 @@ export function storedPath(kubeconfig: string, file: string): string {
   return relative.startsWith(`..${path.sep}`) || path.isAbsolute(relative) ? file : relative;
 }
 
-/** Returns the arguments if there are exactly `count`. Throws CliError in kubectl's wording. */
-export function requireArgs(count: number, args: readonly string[]): readonly string[] {
-  if (args.length !== count) throw new CliError(`Unexpected args: [${args.join(' ')}]`);
-  return args;
+/**
+ * Resolves with the arguments if there are exactly `count`. Otherwise, prints the help of the
+ * command and rejects with CliError in kubectl's wording.
+ */
+export async function requireArgs(
+  session: Session,
+  args: readonly string[],
+  count: number,
+): Promise<readonly string[]> {
+  if (args.length === count) return args;
+  session.io.out(await session.help());
+  throw new CliError(`Unexpected args: [${args.join(' ')}]`);
 }

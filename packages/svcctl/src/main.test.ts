@@ -101,15 +101,18 @@ describe('CLIENT-1: svcctl', () => {
     expect((await ctl('get bogus')).err).toBe(
       'error: the server doesn\'t have a resource type "bogus"\n',
     );
-    expect((await ctl('get --bogus')).err).toBe('error: unknown flag: --bogus\n');
+    expect((await ctl('get --bogus')).err).toBe(
+      "Error: unknown flag: --bogus\nSee 'svcctl get --help' for usage.\n",
+    );
     expect((await ctl('bogus')).err).toBe(
-      'error: unknown command "bogus" for "svcctl"\n\nDid you mean this?\n\tlogs\n',
+      'Error: unknown command "bogus" for "svcctl"\n\nDid you mean this?\n\tlogs\n',
     );
     expect((await ctl('gett pods')).err).toBe(
-      'error: unknown command "gett" for "svcctl"\n\nDid you mean this?\n\tset\n\tget\n',
+      'Error: unknown command "gett" for "svcctl"\n\nDid you mean this?\n\tset\n\tget\n',
     );
     expect((await ctl('get --namespce=a')).err).toBe(
-      'error: unknown flag: --namespce (did you mean --namespace?)\n',
+      'Error: unknown flag: --namespce (did you mean --namespace?)\n' +
+        "See 'svcctl get --help' for usage.\n",
     );
     expect((await ctl('get')).code).toBe(1);
     expect((await ctl('delete cm')).code).toBe(1);
@@ -188,9 +191,39 @@ describe('CLIENT-1: svcctl', () => {
     ]) {
       const lines = similar.map((name) => `\t${name}\n`).join('');
       const suggestion = lines === '' ? '' : `\nDid you mean this?\n${lines}`;
-      const err = `error: unknown command "${word}" for "svcctl"\n${suggestion}`;
+      const err = `Error: unknown command "${word}" for "svcctl"\n${suggestion}`;
       expect(await ctl([word ?? ''])).toEqual({ code: 1, out: '', err });
     }
+  });
+
+  test('a group without a subcommand prints its help, and most fail', async () => {
+    const help = (group: string) => expect.stringContaining(`svcctl ${group} <command> --help`);
+    for (const group of ['create svc', 'create secret', 'set', 'config', 'auth', 'top', 'plugin']) {
+      const name = group === 'create svc' ? 'create service' : group;
+      expect(await ctl(group)).toEqual({ code: 1, out: '', err: help(name) });
+    }
+    expect(await ctl('rollout')).toEqual({ code: 1, out: help('rollout'), err: '' });
+    for (const line of ['certificate', 'certificate nothing']) {
+      expect(await ctl(line)).toEqual({ code: 0, out: help('certificate'), err: '' });
+    }
+    expect(await ctl('set volume deploy/web')).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: unknown command "volume deploy/web"\nSee \'svcctl set -h\' for help and examples\n',
+    });
+  });
+
+  test('config prints the help of a command with the wrong number of arguments', async () => {
+    expect(await ctl('config use-context')).toEqual({
+      code: 1,
+      out: expect.stringContaining('svcctl config use-context CONTEXT_NAME [options]'),
+      err: 'error: Unexpected args: []\n',
+    });
+    expect(await ctl('config delete-context a b')).toEqual({
+      code: 0,
+      out: expect.stringContaining('svcctl config delete-context NAME [options]'),
+      err: '',
+    });
   });
 
   test('reads consecutive JSON objects of a file', async () => {

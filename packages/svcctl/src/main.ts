@@ -6,7 +6,7 @@ import type { Command } from './command.ts';
 import { helpText, loadCommand, loadCommands } from './commands.ts';
 import { describeError, reportFailures } from './errors.ts';
 import { type FlagSpec, parseFlags } from './flags.ts';
-import { CliError, type CliIo } from './io.ts';
+import { CliError, type CliIo, CommandLineError, usageError } from './io.ts';
 import { globalFlags, Session } from './session.ts';
 import { terminalIo } from './terminal.ts';
 
@@ -27,10 +27,14 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
     if (pluginExitCode !== undefined) return pluginExitCode;
     const { path, command, rest } = await findCommand(words);
     const specs: readonly FlagSpec[] = [...globalFlags, ...(command?.flags ?? [])];
-    const parsed = parseFlags(rest, specs);
-    if (command?.run === undefined || parsed.flags.boolean('help')) {
-      io.out(await helpText(path, command));
+    const parsed = parseCommandFlags(path, rest, specs);
+    const help = () => helpText(path, command);
+    if (command === undefined || parsed.flags.boolean('help')) {
+      io.out(await help());
       return 0;
+    }
+    if (command.run === undefined) {
+      return await runGroup(io, { path, command, words: parsed.rest });
     }
     for (const { name, deprecated } of specs) {
       if (deprecated === undefined || !parsed.flags.has(name)) continue;
@@ -41,6 +45,7 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
       flags: parsed.flags,
       ownFlags: command.flags ?? [],
       words: [...path, ...parsed.rest],
+      help,
     });
     await session.prepare();
     const ownExitCode = await command.run(session, parsed.rest);
@@ -59,6 +64,42 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
   } finally {
     session?.close();
   }
+}
+
+/** Separates the flags of a command. Throws a CommandLineError that refers to its help. */
+function parseCommandFlags(
+  path: readonly string[],
+  args: readonly string[],
+  specs: readonly FlagSpec[],
+): ReturnType<typeof parseFlags> {
+  try {
+    return parseFlags(args, specs);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    const name = ['svcctl', ...path].join(' ');
+    throw new CommandLineError(`${error.message}\nSee '${name} --help' for usage.`);
+  }
+}
+
+/** Runs a group without a subcommand. Resolves with the exit code. Rejects with CliError. */
+async function runGroup(
+  io: CliIo,
+  line: {
+    readonly path: readonly string[];
+    readonly command: Command;
+    readonly words: readonly string[];
+  },
+): Promise<number> {
+  const { path, command, words } = line;
+  const { alone = 'fails' } = command;
+  if (words.length > 0 && alone !== 'succeeds') {
+    const message = `unknown command ${JSON.stringify(words.join(' '))}`;
+    throw usageError(path.join(' '), message);
+  }
+  const help = await helpText(path, command);
+  if (alone === 'fails') io.err(help);
+  else io.out(help);
+  return alone === 'succeeds' ? 0 : 1;
 }
 
 /** Rewrites `help get` to `get --help`. */
@@ -111,10 +152,8 @@ async function findCommand(args: readonly string[]): Promise<{
       (candidate) => candidate.name === word || candidate.aliases?.includes(word),
     );
     if (next === undefined) {
-      if (command?.run !== undefined) break;
-      const where = ['svcctl', ...path].join(' ');
-      const commands = command === undefined ? await loadCommands() : candidates;
-      throw new CliError(unknownCommand(word, { where, commands }));
+      if (command !== undefined) break;
+      throw new CommandLineError(unknownCommand(word, await loadCommands()));
     }
     rest.splice(at, 1);
     path.push(next.name);
@@ -127,11 +166,8 @@ async function findCommand(args: readonly string[]): Promise<{
 const editsMax = 2;
 
 /** The message for an unknown command, with kubectl's suggestions in its format. */
-function unknownCommand(
-  word: string,
-  { where, commands }: { readonly where: string; readonly commands: readonly Command[] },
-): string {
-  const message = `unknown command ${JSON.stringify(word)} for ${JSON.stringify(where)}`;
+function unknownCommand(word: string, commands: readonly Command[]): string {
+  const message = `unknown command ${JSON.stringify(word)} for "svcctl"`;
   const suggestions = commands.filter(
     ({ name, suggestedFor }) =>
       name.startsWith(word) ||

@@ -50,27 +50,30 @@ export interface Manifest {
 
 const extensions = new Set(['.json', '.yaml', '.yml']);
 
-/**
- * Reads the objects of `-f` and `-k` that `--selector` matches, in order, with lists expanded.
- * Rejects with CliError.
- */
+/** Reads the objects of `-f` and `-k` in order, with lists expanded. Rejects with CliError. */
 export async function loadManifests(session: Session): Promise<Manifest[]> {
-  const { manifests: all, failures } = await readManifests(session);
+  const { manifests, failures } = await readManifests(session);
   if (failures.length > 0) throw failures[0];
-  const manifests = all.filter(selectorFilter(session));
   if (manifests.length === 0) throw new CliError('no objects passed to apply');
   return manifests;
 }
 
 /**
- * Reads the objects of `-f` and `-k` that `--selector` matches, for commands that use only their
- * names. Failures concern other objects.
+ * Reads the objects of `-f` and `-k` for commands that use only their names. Failures concern other
+ * objects.
+ * @param filesMatch `file` to keep only the objects that `--selector` matches
  */
-export async function loadTargets(session: Session): Promise<Reading> {
+export async function loadTargets(
+  session: Session,
+  filesMatch: 'live' | 'file' = 'live',
+): Promise<Reading> {
   const { manifests, failures } = await readManifests(session, undecodable);
-  const selected = manifests.filter(selectorFilter(session));
-  if (selected.length + failures.length > 0) return { manifests: selected, failures };
-  throw new CliError(`no objects passed to ${session.words[0] ?? ''}`);
+  if (manifests.length + failures.length === 0) {
+    throw new CliError(`no objects passed to ${session.words[0] ?? ''}`);
+  }
+  return filesMatch === 'live'
+    ? { manifests, failures }
+    : { manifests: manifests.filter(manifestFilter(session)), failures };
 }
 
 /**
@@ -85,7 +88,7 @@ export async function eachManifest(
   ...stages: readonly ((manifest: Manifest) => Promise<void>)[]
 ): Promise<number> {
   const { manifests, failures } = await readManifests(session);
-  const selected = manifests.filter(selectorFilter(session));
+  const selected = manifests.filter(manifestFilter(session));
   if (selected.length === 0 && failures.length === 0) {
     throw new CliError(`no objects passed to ${verb}`);
   }
@@ -107,11 +110,17 @@ export async function eachManifest(
   return reportFailures(session.io, failures);
 }
 
-function selectorFilter(session: Session): (manifest: Manifest) => boolean {
-  const selector = session.flags.text('selector') ?? '';
+/** Returns the test of a label selector; an empty one matches every object. */
+export function labelFilter(selector: string): (object: JsonObject) => boolean {
   if (selector === '') return () => true;
   const { matches } = parseLabelSelector(selector);
-  return ({ object }) => matches(textMembers(objectAt(object, 'metadata', 'labels')));
+  return (object) => matches(textMembers(objectAt(object, 'metadata', 'labels')));
+}
+
+/** Returns the test of `--selector` for the objects of files. */
+export function manifestFilter({ flags }: Session): (manifest: Manifest) => boolean {
+  const filter = labelFilter(flags.text('selector') ?? '');
+  return ({ object }) => filter(object);
 }
 
 /** The objects of files. */

@@ -6,10 +6,11 @@ import {
   resourcePath,
 } from '@wheelhouse/client';
 import { apiVersionOf, appendAll, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { getOrUndefined } from './apply/writes.ts';
 import { NoMatchError } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
-import { hasManifests, loadTargets, manifestFlags } from './manifests.ts';
+import { hasManifests, labelFilter, loadTargets, manifestFlags } from './manifests.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 import type { Session } from './session.ts';
 
@@ -23,6 +24,8 @@ export interface Target {
   readonly source?: string;
   /** The object in that file. */
   readonly object?: JsonObject;
+  /** The label selector that the live object must match to be selected, for targets of files. */
+  readonly liveSelector?: string;
 }
 
 /** The flag for labels. */
@@ -73,24 +76,34 @@ export const allConflicts = ({ flags }: Session): readonly (string | false)[] =>
 /** The flag for the page size of lists. */
 export const chunkSizeFlag: FlagSpec = {
   name: 'chunk-size',
-  type: 'text',
+  type: 'integer',
   help: 'Objects per page of a list',
 };
+
+/** Where to find the types of resources. */
+export const typesHint = 'Use "svcctl api-resources" for a complete list of supported resources.';
 
 /** How objects are selected: by names or selectors, or by names alone. */
 export type SelectedBy = 'selectors' | 'names';
 
+interface SelectionOptions {
+  readonly selectedBy?: SelectedBy;
+  /** Which labels the selector tests for the objects of files: those of `fetchTarget`'s object. */
+  readonly filesMatch?: 'live' | 'file';
+}
+
 /**
  * Resolves the targets of a command line: `TYPE`, `TYPE NAME…`, `TYPE1,TYPE2`, `TYPE/NAME…`, or
  * `-f`. Rejects with CliError for invalid arguments and for types that the server does not serve.
+ * By default, a selector tests the live objects that files name.
  */
 export async function selectTargets(
   session: Session,
   args: readonly string[],
-  selectedBy: SelectedBy = 'selectors',
+  { selectedBy = 'selectors', filesMatch = 'live' }: SelectionOptions = {},
 ): Promise<readonly Target[]> {
   if (hasManifests(session)) {
-    if (args.length === 0) return targetsFromFiles(session);
+    if (args.length === 0) return targetsFromFiles(session, filesMatch);
     throw new CliError(
       'when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well',
     );
@@ -154,15 +167,17 @@ function checkNoSelector({ flags }: Session, isPairs: boolean): void {
   );
 }
 
-async function targetsFromFiles(session: Session): Promise<Target[]> {
+async function targetsFromFiles(session: Session, filesMatch: 'live' | 'file'): Promise<Target[]> {
   const targets: Target[] = [];
-  const { manifests, failures } = await loadTargets(session);
+  const { manifests, failures } = await loadTargets(session, filesMatch);
   if (manifests.length === 0 && failures.length > 0) throw failures[0];
   session.defer(failures);
+  const liveSelector = filesMatch === 'live' ? session.flags.text('selector') : undefined;
   for (const { object, source } of manifests) {
     const resource = await resourceOfObject(session, object);
     const namespace = resource.namespaced ? namespaceOf(object) || session.namespace : '';
-    targets.push({ resource, namespace, name: nameOf(object), source, object });
+    const target = { resource, namespace, name: nameOf(object), source, object };
+    targets.push(liveSelector ? { ...target, liveSelector } : target);
   }
   return targets;
 }
@@ -248,11 +263,16 @@ export const targetOf = (resource: ApiResource, object: JsonObject): Target & { 
 export async function fetchTarget(session: Session, target: Target): Promise<JsonObject[]> {
   const { client } = session;
   if (target.name !== undefined) {
-    return [await client.get(targetPath(target, session.flags.text('subresource') ?? ''))];
+    const object = await client.get(targetPath(target, session.flags.text('subresource') ?? ''));
+    return isSelected(target, object) ? [object] : [];
   }
   const query = { ...selectorQuery(session), limit: pageLimit(session) };
   return explainingList(session, target, () => listObjects(client, target, query));
 }
+
+/** Whether the live object of a target has the labels that the command line requires. */
+export const isSelected = ({ liveSelector = '' }: Target, object: JsonObject): boolean =>
+  labelFilter(liveSelector)(object);
 
 /**
  * Runs a list of a collection. Rejects with an ApiError that names the collection and the selectors
@@ -287,7 +307,10 @@ export function pageLimit({ flags }: Session): string | undefined {
   return limit === '0' ? undefined : limit;
 }
 
-/** Replaces each collection by the objects in it that the selectors match. */
+/**
+ * Replaces each collection by the objects in it that the selectors match, and leaves out objects of
+ * files that they do not match. Objects that do not exist remain.
+ */
 export async function expandTargets(
   session: Session,
   targets: readonly Target[],
@@ -295,7 +318,8 @@ export async function expandTargets(
   const expanded: Target[] = [];
   for (const target of targets) {
     if (target.name !== undefined) {
-      expanded.push(target);
+      const live = target.liveSelector && (await getOrUndefined(session, targetPath(target)));
+      if (!live || isSelected(target, live)) expanded.push(target);
       continue;
     }
     const list = () => listObjects(session.client, target, selectorQuery(session));

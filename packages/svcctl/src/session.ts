@@ -72,7 +72,7 @@ export const globalFlags: readonly FlagSpec[] = [
   {
     name: 'v',
     short: 'v',
-    type: 'text',
+    type: 'integer',
     help: 'Verbosity: 5 logs expired watches, 6 requests, 7 headers',
   },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
@@ -97,6 +97,8 @@ export class Session {
   /** Flags of the command that shadow global ones, such as `--user` of bindings. */
   readonly #shadowed: ReadonlySet<string>;
   readonly #timeoutMs: number;
+  /** Returns the help text of the command. */
+  readonly help: () => Promise<string>;
   #config: Kubeconfig | undefined;
   #configError: unknown = new Error('the kubeconfig was not read');
   #resolved: ResolvedContext | undefined;
@@ -113,11 +115,13 @@ export class Session {
     readonly ownFlags?: readonly FlagSpec[];
     readonly words?: readonly string[];
     readonly timeoutMs?: number;
+    readonly help?: () => Promise<string>;
   }) {
     this.io = options.io;
     this.flags = options.flags;
     this.words = options.words ?? [];
     this.#timeoutMs = options.timeoutMs ?? 0;
+    this.help = options.help ?? (async () => '');
     this.#shadowed = new Set(options.ownFlags?.map((flag) => flag.name));
   }
 
@@ -195,6 +199,9 @@ export class Session {
 
   /** `--request-timeout` in milliseconds; 0 for no limit. Throws CliError. */
   get requestTimeoutMs(): number | undefined {
+    const text = this.flags.text('request-timeout');
+    // Unlike other durations, this one may be plain seconds.
+    if (text !== undefined && /^-?\d+$/.test(text)) return Math.max(0, Number(text) * 1000);
     try {
       const timeoutMs = this.flags.durationMs('request-timeout');
       return timeoutMs === undefined ? undefined : Math.max(0, timeoutMs);

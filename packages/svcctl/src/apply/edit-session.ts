@@ -2,10 +2,18 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseYaml, toYaml } from '@wheelhouse/client';
-import { errorText, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
+import {
+  errorText,
+  isObject,
+  itemsOfList,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+} from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
-import { printJson } from '../output/go-json.ts';
+import { textAt } from '../objects.ts';
+import { goSyntax, printJson } from '../output/go-json.ts';
 import type { Session } from '../session.ts';
 
 /** Flags of commands that open the editor. */
@@ -31,6 +39,34 @@ export type EditOutcome =
   | { readonly type: 'done' }
   | { readonly type: 'again'; readonly reasons: readonly EditReason[] }
   | { readonly type: 'kept'; messageFor(file: string): string };
+
+/** Returns what the editor shows of objects: the only one, or a List. */
+export const shownObjects = (objects: readonly JsonObject[]): JsonObject =>
+  objects.length === 1
+    ? objects[0]!
+    : { apiVersion: 'v1', kind: 'List', metadata: {}, items: [...objects] };
+
+/** Returns the objects of an edited file. Throws CliError if it is not an object. */
+export function editedObjects(edited: JsonValue): JsonObject[] {
+  if (!isObject(edited)) throw new CliError('the edited file is not an object');
+  return (itemsOfList(edited) ?? [edited]).filter(isObject);
+}
+
+/**
+ * Returns the first original with the UID of an edited object; both may lack one. Throws CliError
+ * if there is none.
+ */
+export function originalOf<Original extends { readonly object: JsonObject }>(
+  originals: readonly Original[],
+  item: JsonObject,
+): Original {
+  const uidOf = (object: JsonObject) => textAt(object, 'metadata', 'uid');
+  const original = originals.find(({ object }) => uidOf(object) === uidOf(item));
+  if (original !== undefined) return original;
+  throw new CliError(
+    `no original object found for &unstructured.Unstructured{Object:${goSyntax(item)}}`,
+  );
+}
 
 /** An object to edit, or several as a List. */
 export interface Edit {

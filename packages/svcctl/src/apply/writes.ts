@@ -83,17 +83,16 @@ export const managerFlag: FlagSpec = {
   help: 'Name of the field manager',
 };
 
+/** The flag for unknown fields. */
+export const validateFlag: FlagSpec = {
+  name: 'validate',
+  type: 'text',
+  bare: 'strict',
+  help: 'What to do with unknown fields: strict (true), warn, or ignore (false)',
+};
+
 /** Flags of commands that write objects. */
-export const writeFlags: readonly FlagSpec[] = [
-  dryRunFlag,
-  managerFlag,
-  {
-    name: 'validate',
-    type: 'text',
-    bare: 'strict',
-    help: 'What to do with unknown fields: strict (true), warn, or ignore (false)',
-  },
-];
+export const writeFlags: readonly FlagSpec[] = [dryRunFlag, managerFlag, validateFlag];
 
 /** The value of `--dry-run`. Throws CliError for an unknown one. */
 export function dryRunOf(session: Session): DryRun {

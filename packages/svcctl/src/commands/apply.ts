@@ -1,7 +1,13 @@
-import { parseYaml, toYaml } from '@wheelhouse/client';
-import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { type ApiResource, parseYaml, toYaml } from '@wheelhouse/client';
+import { isObject, type JsonObject, jsonEqual } from '@wheelhouse/machinery';
 import { applyByAnnotation } from '../apply/client-side-apply.ts';
-import { editInEditor, editorFlags } from '../apply/edit-session.ts';
+import {
+  editedObjects,
+  editInEditor,
+  editorFlags,
+  originalOf,
+  shownObjects,
+} from '../apply/edit-session.ts';
 import { allowedKinds, findLeftovers, pruneFlags, pruneOne } from '../apply/prune.ts';
 import { recorded, recordFlag } from '../apply/record.ts';
 import {
@@ -15,7 +21,9 @@ import {
   dryRunSuffix,
   lastAppliedName,
   lastAppliedText,
+  managerFlag,
   objectPath,
+  validateFlag,
   withNamespace,
   writeFlags,
   writeQuery,
@@ -32,10 +40,8 @@ import {
   allFlag,
   fetchTarget,
   resourceOfObject,
-  selectionFlags,
+  selectorFlag,
   selectTargets,
-  targetOf,
-  targetPath,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
 
@@ -46,7 +52,7 @@ const viewCommand: Command = {
   completes: 'objects',
   summary: 'View the last applied configuration, from the annotation',
   usage: '(TYPE [NAME | -l label] | TYPE/NAME | -f FILENAME)',
-  flags: [...selectionFlags, outputFlag, allFlag],
+  flags: [selectorFlag, ...manifestFlags, outputFlag, allFlag],
   async run(session, args) {
     const output = session.flags.text('output') ?? 'yaml';
     if (output !== 'json' && output !== 'yaml') {
@@ -56,6 +62,7 @@ const viewCommand: Command = {
       );
     }
     const annotation = await lastAppliedName(session);
+    const texts: string[] = [];
     for (const target of await selectTargets(session, args)) {
       for (const object of await fetchTarget(session, target)) {
         const text = textAt(object, 'metadata', 'annotations', annotation);
@@ -64,10 +71,12 @@ const viewCommand: Command = {
             `no last-applied-configuration annotation found on resource: ${nameOf(object)}`,
           );
         }
-        if (text === '') continue;
-        const configuration = await parseYaml(text);
-        session.io.out(output === 'json' ? `${printJson(configuration)}\n` : toYaml(configuration));
+        if (text !== '') texts.push(text);
       }
+    }
+    for (const text of texts) {
+      const configuration = await parseYaml(text);
+      session.io.out(output === 'json' ? `${printJson(configuration)}\n` : toYaml(configuration));
     }
     return 0;
   },
@@ -133,58 +142,67 @@ const editCommand: Command = {
   completes: 'objects',
   summary: 'Edit the last applied configuration only',
   usage: '(TYPE NAME | TYPE/NAME | -f FILENAME)',
-  flags: [...selectionFlags, ...writeFlags, ...outputFlags, ...editorFlags],
+  flags: [...manifestFlags, managerFlag, validateFlag, ...outputFlags, ...editorFlags],
   async run(session, args) {
     const annotation = await lastAppliedName(session);
-    let exitCode = 0;
-    let isFound = false;
+    const edits: AppliedEdit[] = [];
     for (const target of await selectTargets(session, args)) {
       for (const object of await fetchTarget(session, target)) {
         const text = textAt(object, 'metadata', 'annotations', annotation);
-        if (text === '') continue;
-        isFound = true;
-        const path = targetPath(targetOf(target.resource, object));
-        const configuration = await parseYaml(text);
-        const subject = quotedLabel(target.resource, nameOf(object));
-        const code = await editAnnotation(session, { path, annotation, configuration, subject });
-        exitCode = Math.max(exitCode, code);
+        const applied = text === '' ? undefined : await parseYaml(text);
+        if (isObject(applied)) edits.push({ resource: target.resource, object: applied });
       }
     }
-    if (isFound) return exitCode;
-    throw new CliError(
-      'no last-applied-configuration annotation found on resources, to create the annotation, ' +
-        'use command `svcctl apply set-last-applied --create-annotation`',
-    );
+    const [first] = edits;
+    if (first === undefined) {
+      throw new CliError(
+        'no last-applied-configuration annotation found on resources, to create the annotation, ' +
+          'use command `svcctl apply set-last-applied --create-annotation`',
+      );
+    }
+    return editInEditor(session, {
+      heading,
+      subject: quotedLabel(first.resource, nameOf(first.object)),
+      shown: shownObjects(edits.map(({ object }) => object)),
+      apply: async (edited) => {
+        for (const item of editedObjects(edited)) {
+          await setApplied(session, { annotation, item, original: originalOf(edits, item) });
+        }
+        return { type: 'done' };
+      },
+    });
   },
 };
 
-function editAnnotation(
+/** A last applied configuration that the user edits. */
+interface AppliedEdit {
+  readonly resource: ApiResource;
+  readonly object: JsonObject;
+}
+
+/** Stores an edited configuration, unless it equals the original, and reports it. */
+async function setApplied(
   session: Session,
   edit: {
-    readonly path: string;
     readonly annotation: string;
-    readonly configuration: JsonValue;
-    readonly subject: string;
+    readonly item: JsonObject;
+    readonly original: AppliedEdit;
   },
-): Promise<number> {
-  const { path, annotation, configuration, subject } = edit;
-  return editInEditor(session, {
-    heading,
-    subject,
-    shown: configuration,
-    apply: async (edited) => {
-      if (!isObject(edited)) throw new CliError('the edited file is not an object');
-      await session.client.send({
-        method: 'PATCH',
-        path,
-        query: writeQuery(session, 'svcctl-client-side-apply'),
-        contentType: 'application/merge-patch+json',
-        body: { metadata: { annotations: { [annotation]: lastAppliedText(edited) } } },
-      });
-      reportObject(session, edited, `edited${dryRunSuffix(session)}`);
-      return { type: 'done' };
-    },
+): Promise<void> {
+  const { annotation, item, original } = edit;
+  if (jsonEqual(item, original.object)) {
+    reportObject(session, item, 'skipped');
+    return;
+  }
+  const resource = await resourceOfObject(session, item);
+  await session.client.send({
+    method: 'PATCH',
+    path: objectPath(session, { resource, object: item }),
+    query: writeQuery(session, 'svcctl-client-side-apply'),
+    contentType: 'application/merge-patch+json',
+    body: { metadata: { annotations: { [annotation]: lastAppliedText(item) } } },
   });
+  reportObject(session, item, `edited${dryRunSuffix(session)}`);
 }
 
 /** The subcommands of `apply` for the last-applied annotation. */

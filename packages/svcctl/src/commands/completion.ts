@@ -2,7 +2,7 @@ import { loadKubeconfig, resourcePath } from '@wheelhouse/client';
 import { acceptedMetaGroups } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { type FlagSpec, Flags, parseFlags } from '../flags.ts';
-import { CliError, type CliIo } from '../io.ts';
+import { type CliIo, usageError } from '../io.ts';
 import { listAt, nameOf, withGroup } from '../objects.ts';
 import { globalFlags, Session } from '../session.ts';
 
@@ -86,11 +86,12 @@ export const completionCommand: Command = {
   usage: 'SHELL',
   async run(session, args) {
     const [shell, ...more] = args;
-    if (shell === undefined) throw new CliError('Shell not specified.');
-    if (more.length > 0) throw new CliError('Too many arguments. Expected only the shell type.');
+    if (shell === undefined) throw usageError('completion', 'Shell not specified.');
+    if (more.length > 0)
+      throw usageError('completion', 'Too many arguments. Expected only the shell type.');
     const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
     if (script === undefined) {
-      throw new CliError(`Unsupported shell type ${JSON.stringify(shell)}.`);
+      throw usageError('completion', `Unsupported shell type ${JSON.stringify(shell)}.`);
     }
     session.io.out(script);
     return 0;

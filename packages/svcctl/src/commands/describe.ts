@@ -10,15 +10,19 @@ import {
 import { relatedTo } from '../describe/related.ts';
 import { alignTabs } from '../describe/tabs.ts';
 import { reportFailures, visitEach } from '../errors.ts';
+import { CliError } from '../io.ts';
+import { hasManifests, manifestFlags } from '../manifests.ts';
 import { nameOf, namespaceOf, textAt } from '../objects.ts';
 import { alignLines } from '../output/table.ts';
 import {
+  allNamespacesFlag,
   chunkSizeFlag,
   fetchTarget,
   listObjects,
   pageLimit,
-  selectionFlags,
+  selectorFlag,
   selectTargets,
+  typesHint,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
 
@@ -28,13 +32,18 @@ export const describeCommand: Command = {
   summary: 'Show details of a specific resource or group of resources',
   usage: '(TYPE [NAME | -l label] | TYPE/NAME ... | -f FILENAME)',
   flags: [
-    ...selectionFlags,
+    selectorFlag,
+    allNamespacesFlag,
+    ...manifestFlags,
     chunkSizeFlag,
     { name: 'show-events', type: 'boolean', help: 'Show the events of the objects (default)' },
   ],
   async run(session, args) {
     const texts: string[] = [];
-    const targets = await selectTargets(session, args);
+    if (args.length === 0 && !hasManifests(session)) {
+      throw new CliError(`You must specify the type of resource to describe. ${typesHint}`);
+    }
+    const targets = await selectTargets(session, args, { filesMatch: 'file' });
     const failures = await visitEach(session.io, targets, async (target) => {
       for (const object of await fetchTarget(session, target)) {
         const { resource } = target;

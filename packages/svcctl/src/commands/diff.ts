@@ -9,7 +9,7 @@ import { applyFlags, applyOnServer, isClientSide, managerOf } from '../apply/ser
 import { getOrUndefined, objectPath } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
-import { loadManifests } from '../manifests.ts';
+import { loadManifests, manifestFilter } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt } from '../objects.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
@@ -39,7 +39,8 @@ export const diffCommand: Command = {
       mkdirSync(live, { mode: 0o700 });
       mkdirSync(merged, { mode: 0o700 });
       const visible = (object: JsonObject) => toYaml(prepareForDiff(session, object));
-      for (const manifest of await loadManifests(session)) {
+      const manifests = await loadManifests(session);
+      for (const manifest of manifests.filter(manifestFilter(session))) {
         const { object } = manifest;
         const resource = await resourceOfObject(session, object);
         const current = await getOrUndefined(session, objectPath(session, { resource, object }));

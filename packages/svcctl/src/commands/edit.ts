@@ -9,31 +9,30 @@ import {
 import {
   type EditOutcome,
   type EditReason,
+  editedObjects,
   editHeading,
   editInEditor,
   editorFlags,
+  originalOf,
+  shownObjects,
 } from '../apply/edit-session.ts';
 import { twoWayPatch } from '../apply/patches.ts';
 import {
   dryRunSuffix,
   lastAppliedName,
+  managerFlag,
   saveConfigFlag,
+  validateFlag,
   withLastApplied,
-  writeFlags,
   writeQuery,
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
+import { manifestFlags } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt, quotedLabel, textAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
-import {
-  fetchTarget,
-  selectionFlags,
-  selectTargets,
-  type Target,
-  targetPath,
-} from '../selection.ts';
+import { fetchTarget, selectTargets, type Target, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
 export const editCommand: Command = {
@@ -42,8 +41,9 @@ export const editCommand: Command = {
   summary: 'Edit a resource on the server',
   usage: '(TYPE NAME | TYPE/NAME | -f FILENAME)',
   flags: [
-    ...selectionFlags,
-    ...writeFlags,
+    ...manifestFlags,
+    managerFlag,
+    validateFlag,
     ...outputFlags,
     saveConfigFlag,
     ...editorFlags,
@@ -63,7 +63,7 @@ export const editCommand: Command = {
     return editInEditor(session, {
       heading: editHeading,
       subject: subjectOf(first),
-      shown: shown.length === 1 ? shown[0]! : listOf(shown),
+      shown: shownObjects(shown),
       apply: (edited) => sendEdits(session, edits, edited),
     });
   },
@@ -74,13 +74,6 @@ interface ObjectEdit {
   readonly target: Target;
   readonly object: JsonObject;
 }
-
-const listOf = (items: readonly JsonObject[]): JsonObject => ({
-  apiVersion: 'v1',
-  kind: 'List',
-  metadata: {},
-  items: [...items],
-});
 
 const subjectOf = ({ target, object }: ObjectEdit): string =>
   quotedLabel(target.resource, nameOf(object));
@@ -117,10 +110,7 @@ async function sendEdits(
   edits: readonly ObjectEdit[],
   edited: JsonValue,
 ): Promise<EditOutcome> {
-  if (!isObject(edited)) throw new CliError('the edited file is not an object');
-  const items = (itemsOfList(edited) ?? [edited]).filter(isObject);
-  const originals = new Map(edits.map((edit) => [uidOf(edit.object), edit]));
-  const pairs = items.map((item) => ({ edit: originalOf(originals, item), item }));
+  const pairs = editedObjects(edited).map((item) => ({ edit: originalOf(edits, item), item }));
   for (const { edit, item } of pairs) checkNamespace(session, edit, item);
   const refusals: Refusals = { reasons: [], isGone: false, isRefused: false };
   for (const { edit, item } of pairs) await sendEdit(session, { edit, item, refusals });
@@ -136,15 +126,6 @@ async function sendEdits(
     return { type: 'kept', messageFor };
   }
   return reasons.length > 0 ? { type: 'again', reasons } : { type: 'done' };
-}
-
-const uidOf = (object: JsonObject): string => textAt(object, 'metadata', 'uid');
-
-/** The original of an edited object, which has the same UID. Throws CliError if there is none. */
-function originalOf(originals: ReadonlyMap<string, ObjectEdit>, item: JsonObject): ObjectEdit {
-  const edit = originals.get(uidOf(item));
-  if (edit === undefined) throw new CliError(`no original object found for ${compactJson(item)}`);
-  return edit;
 }
 
 function checkNamespace(session: Session, { object }: ObjectEdit, item: JsonObject): void {

@@ -73,7 +73,7 @@ async function exposedObjects(
   failures: unknown[],
 ): Promise<JsonObject[]> {
   // Here `--selector` sets the selector of the new Service.
-  const targets = await selectTargets(session, args, 'names');
+  const targets = await selectTargets(session, args, { selectedBy: 'names' });
   checkSelected(session, targets, 'names');
   if (hasManifests(session))
     return targets.flatMap(({ object }) => (object === undefined ? [] : [object]));

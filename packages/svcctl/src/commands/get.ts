@@ -2,7 +2,7 @@ import { ApiError, type ApiRequest, statusError, toYaml, watchEvents } from '@wh
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
-import { CliError } from '../io.ts';
+import { CliError, usageError } from '../io.ts';
 import { hasManifests } from '../manifests.ts';
 import { namespaceOf, objectAt, objectLabel, resourceLabel, textAt } from '../objects.ts';
 import { lineDiff } from '../output/line-diff.ts';
@@ -23,6 +23,7 @@ import {
   chunkSizeFlag,
   explainingList,
   fetchTarget,
+  isSelected,
   itemsWithType,
   pageLimit,
   selectionFlags,
@@ -30,6 +31,7 @@ import {
   selectTargets,
   type Target,
   targetPath,
+  typesHint,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { type Paint, paintOf } from '../terminal.ts';
@@ -128,6 +130,7 @@ export const getCommand: Command = {
       session.io.out(await session.client.raw(raw));
       return 0;
     }
+    checkTyped(session, args);
     const targets = await selectTargets(session, args);
     if (session.flags.has('subresource') && targets.some((target) => target.name === undefined)) {
       throw new CliError('subresource cannot be used when bulk resources are specified');
@@ -139,6 +142,19 @@ export const getCommand: Command = {
     return printTargets(session, targets);
   },
 };
+
+/** Throws a CliError that refers to help if the command line names neither a type nor a file. */
+function checkTyped(session: Session, args: readonly string[]): void {
+  const { flags, io } = session;
+  const watches = flags.boolean('watch') || flags.boolean('watch-only');
+  if (args.length > 0 || hasManifests(session) || watches) return;
+  io.err(`You must specify the type of resource to get. ${typesHint}\n\n`);
+  throw usageError(
+    'get',
+    'Required resource not specified.\nUse "svcctl explain <resource>" for a detailed description ' +
+      'of that resource (e.g. svcctl explain pods).',
+  );
+}
 
 function printTargets(session: Session, targets: readonly Target[]): Promise<number> {
   const printer = printerOf(session, { rows: true });
@@ -169,8 +185,12 @@ async function printObjects(
     }
   }
   const [only] = objects;
-  const single = targets.length === 1 && targets[0]!.name !== undefined;
-  if (single) {
+  const [target] = targets;
+  const isSingle =
+    targets.length === 1 &&
+    target?.name !== undefined &&
+    (only !== undefined || !target.liveSelector);
+  if (isSingle) {
     if (only !== undefined) session.io.out(printer(only));
   } else if (objects.length > 0 || exitCode === 0) {
     const metadata = { resourceVersion: '' };
@@ -294,7 +314,8 @@ async function fetchTable(session: Session, target: Target): Promise<ObjectTable
   const accept = acceptOf(session);
   if (target.name !== undefined) {
     const { object } = await session.client.send({ path, accept });
-    return tableOf(object, session.clock.now());
+    const table = tableOf(object, session.clock.now());
+    return { ...table, rows: table.rows.filter((row) => isSelected(target, row.object)) };
   }
   // Sorting needs all objects anyway.
   const limit = isSorted(session) ? undefined : pageLimit(session);

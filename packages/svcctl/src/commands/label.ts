@@ -1,12 +1,13 @@
 import { type JsonObject, labelValue, member, setMember } from '@wheelhouse/machinery';
 import { changeCause, recorded, recordFlag } from '../apply/record.ts';
 import {
+  dryRunFlag,
   dryRunOf,
   dryRunSuffix,
   localDryRunError,
   localFlag,
+  managerFlag,
   resourceVersionFlag,
-  writeFlags,
   writeQuery,
 } from '../apply/writes.ts';
 import { splitPairs } from '../argument-values.ts';
@@ -29,7 +30,8 @@ import type { Session } from '../session.ts';
 
 const flags = [
   ...selectionFlags,
-  ...writeFlags,
+  dryRunFlag,
+  managerFlag,
   ...outputFlags,
   allFlag,
   { name: 'overwrite', type: 'boolean', help: 'Allow changes to existing values' },

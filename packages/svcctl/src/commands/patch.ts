@@ -2,14 +2,22 @@ import { parseYaml } from '@wheelhouse/client';
 import { errorText, type JsonObject, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import { patchLocally } from '../apply/local-patch.ts';
 import { recordAt, recorded, recordFlag } from '../apply/record.ts';
-import { dryRunOf, localDryRunError, localFlag, writeFlags, writeQuery } from '../apply/writes.ts';
+import {
+  dryRunFlag,
+  dryRunOf,
+  dryRunQuery,
+  localDryRunError,
+  localFlag,
+  managerFlag,
+  withNamespace,
+} from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { reportFailures, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
-import { loadManifests } from '../manifests.ts';
+import { loadManifests, manifestFlags } from '../manifests.ts';
 import { textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
-import { fetchTarget, selectionFlags, selectTargets, targetPath } from '../selection.ts';
+import { fetchTarget, selectTargets, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
 type PatchType = 'json' | 'merge' | 'strategic';
@@ -26,8 +34,9 @@ export const patchCommand: Command = {
   summary: 'Update fields of a resource',
   usage: '(TYPE NAME | TYPE/NAME | -f FILENAME) [-p PATCH | --patch-file FILE]',
   flags: [
-    ...selectionFlags,
-    ...writeFlags,
+    ...manifestFlags,
+    dryRunFlag,
+    managerFlag,
     ...outputFlags,
     { name: 'patch', short: 'p', type: 'text', help: 'The patch in JSON or YAML' },
     { name: 'patch-file', type: 'text', help: 'File that contains the patch' },
@@ -53,16 +62,21 @@ export const patchCommand: Command = {
       if (target.name === undefined) {
         throw new CliError('resource(s) were provided, but no name was specified');
       }
-      const [before] = await fetchTarget(session, target);
+      // Like kubectl, compare the patched object with that in the file.
+      const { resource, object: written } = target;
+      const before =
+        written === undefined
+          ? (await fetchTarget(session, target))[0]!
+          : withNamespace(session, { resource, object: written });
       if (dryRunOf(session) === 'client') {
-        const after = await recorded(session, await patchLocally(before!, patch));
-        reportObject(session, after, `patched${isUnchanged(before!, after) ? ' (no change)' : ''}`);
+        const after = await recorded(session, await patchLocally(before, patch));
+        reportObject(session, after, `patched${isUnchanged(before, after) ? ' (no change)' : ''}`);
         return;
       }
       const path = targetPath(target, session.flags.text('subresource') ?? '');
       const query = patchQuery(session);
       const answer = await session.client.send({ method: 'PATCH', path, query, contentType, body });
-      const same = isUnchanged(before!, answer.object) ? ' (no change)' : '';
+      const same = isUnchanged(before, answer.object) ? ' (no change)' : '';
       const object = await recordAt(session, { path, query, object: answer.object });
       // Like kubectl, do not mark a dry run in the report.
       reportObject(session, object, `patched${same}`);
@@ -101,11 +115,11 @@ async function readPatch(session: Session): Promise<JsonValue> {
 const patchFile = (session: Session, file: string): string =>
   session.readFile(file, (why) => `unable to read patch file: ${why}`).toString();
 
-/** The query of the patch. Like kubectl, leaves unknown fields to the server by default. */
-function patchQuery(session: Session): Record<string, string | undefined> {
-  const query = writeQuery(session, 'svcctl-patch');
-  return session.flags.has('validate') ? query : { ...query, fieldValidation: undefined };
-}
+/** The query of the patch. Like kubectl, leaves unknown fields to the server. */
+const patchQuery = (session: Session): Record<string, string | undefined> => ({
+  ...dryRunQuery(session),
+  fieldManager: session.flags.text('field-manager') ?? 'svcctl-patch',
+});
 
 /** Whether a write left the object unchanged. */
 function isUnchanged(before: JsonObject, after: JsonObject): boolean {

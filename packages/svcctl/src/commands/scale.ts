@@ -24,7 +24,7 @@ import {
   checkSelected,
   fetchTarget,
   resourceText,
-  selectionFlags,
+  selectorFlag,
   selectTargets,
   type Target,
   targetOf,
@@ -145,7 +145,8 @@ export const scaleCommand: Command = {
   summary: 'Set a new size for a deployment, replica set or stateful set',
   usage: '--replicas=COUNT (-f FILENAME | TYPE NAME | TYPE/NAME)',
   flags: [
-    ...selectionFlags,
+    selectorFlag,
+    ...manifestFlags,
     dryRunFlag,
     managerFlag,
     ...outputFlags,
@@ -207,7 +208,7 @@ interface ScaleSelection {
  * the files have them. Rejects with CliError if there is none.
  */
 async function objectsToScale(session: Session, args: readonly string[]): Promise<ScaleSelection> {
-  const targets = await selectTargets(session, args);
+  const targets = await selectTargets(session, args, { filesMatch: 'file' });
   checkSelected(session, targets);
   const scaled: { readonly object: JsonObject; readonly path: string }[] = [];
   const failures = await visitEach(session.io, targets, async (target) => {

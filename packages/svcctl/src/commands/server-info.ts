@@ -3,7 +3,7 @@ import path from 'node:path';
 import { ApiError, toYaml } from '@wheelhouse/client';
 import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
-import { CliError } from '../io.ts';
+import { CliError, usageError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, withGroup } from '../objects.ts';
 import { outputFlags, type Printer, printerOr } from '../output/output.ts';
 import { alignLines, noHeadersFlag } from '../output/table.ts';
@@ -30,11 +30,7 @@ export const clusterInfoCommand: Command = {
       run: dump,
     },
   ],
-  async run(session, args) {
-    if (args.length > 0) {
-      const word = JSON.stringify(args[0]);
-      throw new CliError(`unknown command ${word} for "svcctl cluster-info"`);
-    }
+  async run(session) {
     const dialect = await session.dialect();
     const resource = await session.resourceOfKind('Service');
     const namespace = session.flags.text('namespace') ?? dialect.systemNamespace('system');
@@ -183,6 +179,11 @@ async function readLog(session: Session, where: string, container: string): Prom
   }
 }
 
+/** Throws CliError if there are arguments. */
+function checkNoArguments(command: string, args: readonly string[]): void {
+  if (args.length > 0) throw usageError(command, `unexpected arguments: [${args.join(' ')}]`);
+}
+
 export const apiResourcesCommand: Command = {
   name: 'api-resources',
   summary: 'Print the supported API resources on the server',
@@ -200,7 +201,8 @@ export const apiResourcesCommand: Command = {
     { name: 'sort-by', type: 'text', help: 'name or kind' },
     { name: 'cached', type: 'boolean', help: 'Ignored; svcctl keeps no cache' },
   ],
-  async run(session) {
+  async run(session, args) {
+    checkNoArguments('api-resources', args);
     const { flags, io } = session;
     const group = flags.text('api-group');
     const verbs = flags.commaSeparated('verbs');
@@ -245,7 +247,8 @@ export const apiResourcesCommand: Command = {
 export const apiVersionsCommand: Command = {
   name: 'api-versions',
   summary: 'Print the supported API versions on the server',
-  async run(session) {
+  async run(session, args) {
+    checkNoArguments('api-versions', args);
     const { groupVersions } = await session.discovery();
     session.io.out(
       [...groupVersions]
@@ -268,7 +271,8 @@ export const versionCommand: Command = {
     },
     { name: 'output', short: 'o', type: 'text', help: 'json or yaml' },
   ],
-  async run(session) {
+  async run(session, args) {
+    if (args.length > 0) throw new CliError(`extra arguments: [${args.join(' ')}]`);
     const { flags, io } = session;
     const client = {
       gitVersion: `v${clientVersion}`,

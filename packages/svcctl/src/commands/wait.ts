@@ -42,7 +42,9 @@ export const waitCommand: Command = {
       throw new CliError('resource name must be provided');
     }
     const targets = await expandTargets(session, selected);
-    if (targets.length === 0) throw new CliError('no matching resources found');
+    if (targets.length === 0 && condition.type !== 'delete') {
+      throw new CliError('no matching resources found');
+    }
     for (const target of targets) {
       const remainingMs = Math.max(1, Math.ceil(deadlineMs - clock.monotonic()));
       const text = `waiting for ${target.resource.resource}/${target.name ?? ''}`;

@@ -98,7 +98,7 @@ export const setCommand: Command = {
     },
   ],
   async run(session, args) {
-    const [name = '', value = ''] = requireArgs(2, args);
+    const [name = '', value = ''] = await requireArgs(session, args, 2);
     if (value === '') throw new CliError('you cannot use set to unset a property');
     const property = parseProperty(name);
     const parsed = parseValue(session, property.shape, value);
@@ -151,7 +151,7 @@ export const unsetCommand: Command = {
   summary: 'Unset an individual value in a kubeconfig file',
   usage: 'PROPERTY_NAME',
   async run(session, args) {
-    const [name = ''] = requireArgs(1, args);
+    const [name = ''] = await requireArgs(session, args, 1);
     await unset(session, parseProperty(name));
     session.io.out(`Property ${JSON.stringify(name)} unset.\n`);
     return 0;
@@ -212,8 +212,12 @@ function setOrDelete(body: JsonObject, name: string, value: JsonValue): void {
   else setMember(body, name, value);
 }
 
-function requireEntryName(args: readonly string[], what: string): string {
-  const [name = ''] = requireArgs(1, args);
+async function requireEntryName(
+  session: Session,
+  args: readonly string[],
+  what: string,
+): Promise<string> {
+  const [name = ''] = await requireArgs(session, args, 1);
   if (name === '') throw new CliError(`you must specify a non-empty ${what} name`);
   return name;
 }
@@ -268,7 +272,7 @@ export const setClusterCommand: Command = {
   ],
   async run(session, args) {
     const { flags } = session;
-    const name = requireEntryName(args, 'cluster');
+    const name = await requireEntryName(session, args, 'cluster');
     const skips = flags.boolean('insecure-skip-tls-verify');
     if (skips && (flags.text('certificate-authority') ?? '') !== '') {
       throw new CliError(
@@ -327,7 +331,7 @@ export const setCredentialsCommand: Command = {
     },
   ],
   async run(session, args) {
-    const name = requireEntryName(args, 'user');
+    const name = await requireEntryName(session, args, 'user');
     checkMethods(session);
     checkEmbedded(session, ['client-certificate', 'client-key']);
     const changes = {
@@ -468,7 +472,7 @@ export const setContextCommand: Command = {
 };
 
 async function selectContext(session: Session, args: readonly string[]): Promise<string> {
-  if (args.length > 1) requireArgs(1, args);
+  if (args.length > 1) await requireArgs(session, args, 1);
   const [name = ''] = args;
   if (!session.flags.boolean('current')) {
     if (name !== '') return name;

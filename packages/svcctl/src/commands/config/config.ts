@@ -2,7 +2,7 @@ import path from 'node:path';
 import { type Kubeconfig, type LocatedEntry, readKubeconfigFile, toYaml } from '@wheelhouse/client';
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
-import { CliError } from '../../io.ts';
+import { CliError, usageError } from '../../io.ts';
 import {
   bodyNames,
   changeCurrentContext,
@@ -39,7 +39,9 @@ const viewCommand: Command = {
     { name: 'flatten', type: 'boolean', help: 'Replace paths of files with their contents' },
   ],
   async run(session, args) {
-    requireArgs(0, args);
+    if (args.length > 0) {
+      throw usageError('config view', `unexpected arguments: [${args.join(' ')}]`);
+    }
     const { flags } = session;
     if (!flags.boolean('merge', true) && !flags.has('kubeconfig')) {
       throw new CliError('if merge==false a precise file must be specified');
@@ -170,8 +172,7 @@ function contextTable(session: Session, config: Kubeconfig, names: readonly stri
 const currentContextCommand: Command = {
   name: 'current-context',
   summary: 'Display the current-context',
-  async run(session, args) {
-    requireArgs(0, args);
+  async run(session) {
     const { currentContext } = await readMerged(session);
     if (currentContext === '') throw new CliError('current-context is not set');
     session.io.out(`${currentContext}\n`);
@@ -201,7 +202,7 @@ const useContextCommand: Command = {
   summary: 'Set the current-context in a kubeconfig file',
   usage: 'CONTEXT_NAME',
   async run(session, args) {
-    const [name = ''] = requireArgs(1, args);
+    const [name = ''] = await requireArgs(session, args, 1);
     if (name === '') throw new CliError('you must specify a current-context');
     if (!(await readMerged(session)).contexts.has(name)) {
       throw new CliError(`no context exists with the name: ${JSON.stringify(name)}`);
@@ -218,7 +219,7 @@ const renameContextCommand: Command = {
   summary: 'Rename a context from the kubeconfig file',
   usage: 'CONTEXT_NAME NEW_NAME',
   async run(session, args) {
-    const [name = '', newName = ''] = requireArgs(2, args);
+    const [name = '', newName = ''] = await requireArgs(session, args, 2);
     if (newName === '') throw new CliError('You must specify a new non-empty context name');
     const { contexts, currentContext } = await readMerged(session);
     const quoted = JSON.stringify(name);
@@ -249,8 +250,13 @@ function createDeleteCommand(name: string, list: ListName): Command {
     usage: 'NAME',
     completes: list,
     async run(session, args) {
-      const [requested = ''] = requireArgs(1, args);
       const config = await readMerged(session);
+      const [requested = '', ...others] = args;
+      if (args.length === 0 || others.length > 0) {
+        if (list === 'users') throw usageError(`config ${name}`, 'user to delete is required');
+        session.io.out(await session.help());
+        return 0;
+      }
       if (!config[list].has(requested)) {
         throw new CliError(`cannot delete ${what} ${requested}, not in ${defaultFile(session)}`);
       }
@@ -270,6 +276,7 @@ function createDeleteCommand(name: string, list: ListName): Command {
 export const configCommand: Command = {
   name: 'config',
   summary: 'Modify kubeconfig files',
+  usage: 'SUBCOMMAND',
   subcommands: [
     viewCommand,
     getContextsCommand,

@@ -265,5 +265,6 @@ function dockerConfig({ flags }: Session): JsonObject {
 export const createSecretCommand: Command = {
   name: 'secret',
   summary: 'Create a secret using a specified subcommand',
+  usage: '(docker-registry | generic | tls)',
   subcommands: [dockerCommand, genericCommand, tlsCommand],
 };

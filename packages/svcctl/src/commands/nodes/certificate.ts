@@ -38,6 +38,8 @@ const createDecisionCommand = (summary: string, decision: Decision): Command => 
 export const certificateCommand: Command = {
   name: 'certificate',
   summary: 'Modify certificate resources',
+  usage: 'SUBCOMMAND',
+  alone: 'succeeds',
   subcommands: [
     createDecisionCommand('Approve a certificate signing request', {
       type: 'Approved',

@@ -143,7 +143,7 @@ async function readNodes(
   // An empty selector selects nothing, so that an empty variable does not select every node.
   const words =
     selector === '' ? args.map((arg) => (arg.includes('/') ? arg : `nodes/${arg}`)) : ['nodes'];
-  const targets = await selectTargets(session, words, 'names');
+  const targets = await selectTargets(session, words, { selectedBy: 'names' });
   if (new Set(targets.map(({ resource }) => resource)).size > 1) {
     throw new CliError('you may only specify a single resource type');
   }

@@ -53,7 +53,8 @@ const canICommand: Command = {
     const [verb, what] = args;
     if (verb === undefined || what === undefined || args.length > 2) {
       throw new CliError(
-        'you must specify two arguments: verb resource or verb resource/resourceName.',
+        'you must specify two arguments: verb resource or verb resource/resourceName.\n' +
+          "See 'svcctl auth can-i -h' for help and examples.",
       );
     }
     const spec = what.startsWith('/')
@@ -159,8 +160,7 @@ const whoamiCommand: Command = {
   name: 'whoami',
   summary: 'Show the user that the server authenticates',
   flags: outputFlags,
-  async run(session, args) {
-    if (args.length > 0) throw new CliError(`unexpected arguments: ${args.join(' ')}`);
+  async run(session) {
     const object = await sendReview(session, 'SelfSubjectReview');
     const printer = printerOf(session);
     session.io.out(printer === undefined ? userTable(object) : printer(object));

@@ -332,7 +332,9 @@ function historyText(revisions: readonly Revision[], revision: number): string {
 
 export const rolloutCommand: Command = {
   name: 'rollout',
-  summary: 'Manage the rollout of a resource',
+  summary: 'Manage the rollout of one or many resources',
+  usage: 'SUBCOMMAND',
+  alone: 'fails on stdout',
   subcommands: [
     historyCommand,
     pauseCommand,

@@ -209,14 +209,19 @@ export const envCommand: Command = {
       }
       return 0;
     }
-    return setEach(session, words, {
+    return setEach(session, words, () => ({
       report: 'env updated',
       errorPrefix: 'failed to patch env update to pod template:',
+      checkWrite() {
+        // Like kubectl, count removals only if they are arguments.
+        if (changes.set.size > 0 || specs.length > 0) return;
+        throw new CliError('at least one environment variable must be provided');
+      },
       change: (target) =>
         withPodSpec(target, (spec) =>
           changeEnvironment(session, { spec, changes, selector, object: target.object }),
         ),
-    });
+    }));
   },
 };
 

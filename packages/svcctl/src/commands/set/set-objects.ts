@@ -138,6 +138,8 @@ export interface SetChange {
   readonly errorPrefix?: string;
   /** Whether unchanged objects are also reported. */
   readonly reportsUnchanged?: boolean;
+  /** Throws CliError if the server must not be asked for this change. */
+  readonly checkWrite?: () => void;
   /** Returns the changed object. Throws or rejects with CliError. */
   change(settable: SettableObject): JsonObject | Promise<JsonObject>;
 }
@@ -189,14 +191,17 @@ export async function settableObjects(
 
 /**
  * Changes and reports each object; failures do not affect the others. Resolves with the exit code.
+ * @param createChange called after the objects are read, which kubectl also does before it checks
+ *   the other arguments; throws CliError
  */
 export async function setEach(
   session: Session,
   words: readonly string[],
-  setChange: SetChange,
+  createChange: () => SetChange,
 ): Promise<number> {
   const { objects, failures } = await settableObjects(session, words);
   if (failures.length === 0) {
+    const setChange = createChange();
     await visitEach(
       session.io,
       objects,
@@ -220,6 +225,7 @@ async function setObject(
     reportObject(session, after, report);
     return;
   }
+  setChange.checkWrite?.();
   const fieldManager = session.flags.text('field-manager') ?? 'svcctl-set';
   const query = { ...dryRunQuery(session), fieldManager };
   try {

@@ -3,15 +3,14 @@ import { resourceVersionFlag } from '../../apply/writes.ts';
 import { labelsOfSelector, parseQuantities, splitPairs } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import { reportFailures } from '../../errors.ts';
-import { CliError } from '../../io.ts';
-import { hasManifests } from '../../manifests.ts';
+import { CliError, throwFirst } from '../../io.ts';
 import { listAt, nameOf, objectAt } from '../../objects.ts';
 import type { Session } from '../../session.ts';
 import { envCommand } from './env.ts';
 import {
   changeContainers,
-  checkSetFlags,
   containersFlag,
+  type SettableObject,
   setEach,
   setFlags,
   withPodSpec,
@@ -27,12 +26,12 @@ const serviceAccountCommand: Command = {
   async run(session, args) {
     const serviceAccountName = args.at(-1);
     if (serviceAccountName === undefined) throw new CliError('serviceaccount is required');
-    return setEach(session, args.slice(0, -1), {
+    return setEach(session, args.slice(0, -1), () => ({
       report: 'serviceaccount updated',
       errorPrefix: 'failed to patch ServiceAccountName',
       reportsUnchanged: true,
       change: (target) => withPodSpec(target, (spec) => ({ ...spec, serviceAccountName })),
-    });
+    }));
   },
 };
 
@@ -41,13 +40,13 @@ const selectorCommand: Command = {
   completes: 'objects',
   summary: 'Set the selector on a resource',
   usage: '(-f FILENAME | TYPE NAME) EXPRESSIONS',
-  flags: [...setFlags, resourceVersionFlag],
+  flags: [...setFlags.filter((flag) => flag.name !== 'selector'), resourceVersionFlag],
   async run(session, args) {
     const text = args.at(-1);
     if (text === undefined) throw new CliError('one selector is required');
     const selector = labelsOfSelector(text);
     const resourceVersion = session.flags.text('resource-version') ?? '';
-    return setEach(session, args.slice(0, -1), {
+    return setEach(session, args.slice(0, -1), () => ({
       report: 'selector updated',
       reportsUnchanged: true,
       change({ object }) {
@@ -61,7 +60,7 @@ const selectorCommand: Command = {
           spec: { ...objectAt(object, 'spec'), selector },
         };
       },
-    });
+    }));
   },
 };
 
@@ -76,33 +75,35 @@ const subjectCommand: Command = {
     { name: 'group', type: 'list', help: 'Groups to bind' },
     { name: 'serviceaccount', type: 'list', help: 'Service accounts to bind: NAMESPACE:NAME' },
   ],
-  run(session, args) {
-    const names = ['user', 'group', 'serviceaccount'];
-    if (names.every((name) => session.flags.list(name).length === 0)) {
-      throw new CliError('you must specify at least one value of user, group or serviceaccount');
-    }
-    return setEach(session, args, {
-      report: 'subjects updated',
-      errorPrefix: 'failed to patch subjects to rolebinding:',
-      change({ object, resource }) {
-        const kind = String(object['kind']);
-        const [apiGroup = ''] = String(object['apiVersion']).split('/');
-        if (!/^rbac\./.test(apiGroup) || !/^(Cluster)?RoleBinding$/.test(kind)) {
-          const label = `${resource?.resource ?? kind.toLowerCase()}/${nameOf(object)}`;
-          throw new CliError(
-            `error: ${label} setting subjects is only supported for ` +
-              'RoleBinding/ClusterRoleBinding\n',
-          );
-        }
-        const current = listAt(object, 'subjects');
-        const added = parseSubjects(session, { apiGroup, kind }).filter(
-          (subject) => !current.some((existing) => jsonEqual(subject, existing)),
-        );
-        return added.length === 0 ? object : { ...object, subjects: [...current, ...added] };
-      },
-    });
-  },
+  run: (session, args) =>
+    setEach(session, args, () => {
+      const names = ['user', 'group', 'serviceaccount'];
+      if (names.every((name) => session.flags.list(name).length === 0)) {
+        throw new CliError('you must specify at least one value of user, group or serviceaccount');
+      }
+      return {
+        report: 'subjects updated',
+        errorPrefix: 'failed to patch subjects to rolebinding:',
+        change: (target) => withSubjects(session, target),
+      };
+    }),
 };
+
+function withSubjects(session: Session, { object, resource }: SettableObject): JsonObject {
+  const kind = String(object['kind']);
+  const [apiGroup = ''] = String(object['apiVersion']).split('/');
+  if (!/^rbac\./.test(apiGroup) || !/^(Cluster)?RoleBinding$/.test(kind)) {
+    const label = `${resource?.resource ?? kind.toLowerCase()}/${nameOf(object)}`;
+    throw new CliError(
+      `error: ${label} setting subjects is only supported for RoleBinding/ClusterRoleBinding\n`,
+    );
+  }
+  const current = listAt(object, 'subjects');
+  const added = parseSubjects(session, { apiGroup, kind }).filter(
+    (subject) => !current.some((existing) => jsonEqual(subject, existing)),
+  );
+  return added.length === 0 ? object : { ...object, subjects: [...current, ...added] };
+}
 
 function parseSubjects(
   session: Session,
@@ -141,27 +142,29 @@ const resourcesCommand: Command = {
     const [limits = '', requests = ''] = ['limits', 'requests'].map((name) =>
       session.flags.text(name),
     );
-    if (limits === '' && requests === '') {
-      throw new CliError(
-        'you must specify an update to requests or limits (in the form of --requests/--limits)',
-      );
-    }
-    const amounts = { limits: parseQuantities(limits), requests: parseQuantities(requests) };
     const selector = session.flags.text('containers') ?? '*';
     const absent: CliError[] = [];
-    const exitCode = await setEach(session, args, {
-      report: 'resource requirements updated',
-      errorPrefix: 'failed to patch resources update to pod template',
-      change: (target) =>
-        withPodSpec(target, (before) => {
-          const { spec, found } = changeContainers(before, selector, (container) =>
-            withAmounts(container, amounts),
-          );
-          if (!found) {
-            absent.push(new CliError(`error: unable to find container named ${selector}`));
-          }
-          return spec;
-        }),
+    const exitCode = await setEach(session, args, () => {
+      if (limits === '' && requests === '') {
+        throw new CliError(
+          'you must specify an update to requests or limits (in the form of --requests/--limits)',
+        );
+      }
+      const amounts = { limits: parseQuantities(limits), requests: parseQuantities(requests) };
+      return {
+        report: 'resource requirements updated',
+        errorPrefix: 'failed to patch resources update to pod template',
+        change: (target) =>
+          withPodSpec(target, (before) => {
+            const { spec, found } = changeContainers(before, selector, (container) =>
+              withAmounts(container, amounts),
+            );
+            if (!found) {
+              absent.push(new CliError(`error: unable to find container named ${selector}`));
+            }
+            return spec;
+          }),
+      };
     });
     return reportFailures(session.io, absent) || exitCode;
   },
@@ -189,14 +192,15 @@ const imageCommand: Command = {
   flags: setFlags,
   async run(session, args) {
     const { words, images } = parseImages(args);
-    const problems = findProblems(session, { words, images });
-    if (problems.length > 0) return reportFailures(session.io, problems);
     const absent: CliError[] = [];
-    const exitCode = await setEach(session, words, {
-      report: 'image updated',
-      errorPrefix: 'failed to patch image update to pod template:',
-      change: (target) =>
-        withPodSpec(target, (spec) => withImages(spec, images, (error) => absent.push(error))),
+    const exitCode = await setEach(session, words, () => {
+      throwFirst(findProblems(images));
+      return {
+        report: 'image updated',
+        errorPrefix: 'failed to patch image update to pod template:',
+        change: (target) =>
+          withPodSpec(target, (spec) => withImages(spec, images, (error) => absent.push(error))),
+      };
     });
     return reportFailures(session.io, absent) || exitCode;
   },
@@ -216,23 +220,13 @@ function parseImages(args: readonly string[]): {
   return { words, images: new Map(pairs.map(split)) };
 }
 
-function findProblems(
-  session: Session,
-  options: { readonly words: readonly string[]; readonly images: ReadonlyMap<string, string> },
-): readonly CliError[] {
-  const { words, images } = options;
-  checkSetFlags(session);
-  const hasSelection = words.length > 0 || hasManifests(session);
-  return [
-    !hasSelection &&
-      'one or more resources must be specified as <resource> <name> or <resource>/<name>',
-    images.size === 0 && 'at least one image update is required',
-    images.size > 1 &&
-      images.has('*') &&
-      'all containers are already specified by *, but saw more than one ' +
-        'container_name=container_image pairs',
-  ].flatMap((problem) => (problem === false ? [] : [new CliError(problem)]));
-}
+const findProblems = (images: ReadonlyMap<string, string>): readonly (string | false)[] => [
+  images.size === 0 && 'at least one image update is required',
+  images.size > 1 &&
+    images.has('*') &&
+    'all containers are already specified by *, but saw more than one ' +
+      'container_name=container_image pairs',
+];
 
 function withImages(
   before: JsonObject,
@@ -256,6 +250,7 @@ function withImages(
 export const setCommand: Command = {
   name: 'set',
   summary: 'Set specific features on objects',
+  usage: 'SUBCOMMAND',
   subcommands: [
     envCommand,
     imageCommand,

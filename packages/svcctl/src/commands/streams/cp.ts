@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
-import { CliError, CommandExit, usageError } from '../../io.ts';
+import { CliError, CommandExit } from '../../io.ts';
 import { nameOf, namespaceOf } from '../../objects.ts';
 import { targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
@@ -30,7 +30,7 @@ export const cpCommand: Command = {
   async run(session, args) {
     const [source, target, ...more] = args;
     if (source === undefined || target === undefined || more.length > 0) {
-      throw usageError('cp', 'source and destination are required');
+      throw new CliError('source and destination are required');
     }
     const [from, to] = [parseFileSpec(source), parseFileSpec(target)];
     if (from.pod !== '' && to.pod !== '') {
