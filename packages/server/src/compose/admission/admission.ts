@@ -68,7 +68,6 @@ export function lazyWebhooks(parts: {
  */
 export function createAdmission(
   options: ReadingBase & {
-    /** Custom kinds that no longer accept new objects. */
     readonly authorization: EscalationPort;
     readonly ledger: QuotaLedger;
     /** For the few plugins that write. */
