@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { atEnd, temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import { startCommandLines } from '../support/command-lines.ts';
 import { connect } from '../support/harness.ts';
 import { buildPrograms, run, startProcess } from '../support/program.ts';
 
@@ -8,6 +9,7 @@ import { buildPrograms, run, startProcess } from '../support/program.ts';
 export async function flagRuns() {
   const programs = await untilEnd(buildPrograms());
   const directory = temporaryFolder();
+  const refused = untilEnd(startCommandLines(programs));
   const startIn = async (env: Readonly<Record<string, string>>, ...flags: string[]) => {
     const all = ['--storage-backend=memory', ...flags];
     const server = await untilEnd(startProcess(programs, { flags: all, env }));
@@ -25,11 +27,8 @@ export async function flagRuns() {
     run: (...args: string[]) => run(programs.wheelhouse, args),
     /** Checks that the start ends with code 1 and one line that contains `message`. */
     async refuses(message: string, ...flags: string[]) {
-      const { code, stderr } = await run(programs.wheelhouse, [
-        'serve',
-        `--data-dir=${join(directory, 'refused')}`,
-        ...flags,
-      ]);
+      const dataDir = `--data-dir=${join(directory, 'refused')}`;
+      const { code, stderr } = await refused.run(['serve', dataDir, ...flags]);
       expect(stderr).toContain(message);
       expect(stderr).toMatch(/^error: [^\n]+\n$/);
       expect(code).toBe(1);
