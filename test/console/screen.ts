@@ -164,7 +164,18 @@ function actionsOn(page: Page) {
     (await page.evaluate(expression)) as T;
   const until = async (expression: string, what = expression): Promise<void> => {
     const end = performance.now() + limitMs;
-    while ((await run(`Boolean(${expression})`).catch(() => false)) !== true) {
+    // The page itself waits most of the time, since each call to it is dear.
+    const soon = `((condition) => new Promise((resolve) => {
+      const end = performance.now() + 300;
+      const check = () => {
+        let holds = false;
+        try { holds = condition(); } catch {}
+        if (holds || performance.now() > end) resolve(holds);
+        else setTimeout(check, 15);
+      };
+      check();
+    }))(() => Boolean(${expression}))`;
+    while ((await run(soon).catch(() => false)) !== true) {
       if (performance.now() > end) {
         const text = await run('document.body.textContent').catch(String);
         throw new Error(`${what} did not happen within ${limitMs} ms; the page: ${text}`);
