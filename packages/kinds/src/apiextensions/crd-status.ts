@@ -5,6 +5,7 @@ import {
   fieldErrorsText,
   invalid,
   jsonEqual,
+  runInOnePiece,
 } from '@wheelhouse/machinery';
 import type { Crd, CrdCondition, CrdNames, CrdStatus } from '../custom/definition.ts';
 import { approvalCondition } from './api-approval.ts';
@@ -95,12 +96,15 @@ function findViolations(spec: Crd['spec']): CrdCondition | undefined {
   for (const [index, { name, schema }] of spec.versions.entries()) {
     const props = schema?.openAPIV3Schema;
     if (props === undefined) continue;
-    const reason = notStructural(props);
+    const reason = runInOnePiece(notStructural(props));
     if (reason !== undefined) {
       const message = `failed to check validation schema for version ${name}: ${reason}`;
       return { type, status: 'Unknown', reason: 'StructuralError', message };
     }
-    appendAll(errors, validateStructural(props, `spec.versions[${index}].schema.openAPIV3Schema`));
+    appendAll(
+      errors,
+      runInOnePiece(validateStructural(props, `spec.versions[${index}].schema.openAPIV3Schema`)),
+    );
   }
   if (errors.length === 0) return undefined;
   const message = fieldErrorsText(errors.slice(0, violationsMax));

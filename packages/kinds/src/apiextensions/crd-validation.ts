@@ -360,13 +360,13 @@ function* schemaErrors(
     errors.push(forbiddenField(childPath(path, 'nullable'), 'nullable cannot be true at the root'));
   }
   if (common.structure === 'any') return errors;
-  const reason = notStructural(props);
+  const reason = yield* notStructural(props);
   let structure: FieldError[] = [];
   let schema: Schema | undefined;
   yield;
   if (reason === undefined) {
     yield* compilePatterns(props);
-    structure = validateStructural(props, path);
+    structure = yield* validateStructural(props, path);
     yield;
     if (structure.length === 0) {
       const { embedded, validateDefault } = common.rules;

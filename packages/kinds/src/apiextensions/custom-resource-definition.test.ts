@@ -1,11 +1,14 @@
-import { dialectOf, type JsonObject } from '@wheelhouse/machinery';
-import { decodeTyped } from '@wheelhouse/schema';
+import { dialectOf, type FieldError, type JsonObject } from '@wheelhouse/machinery';
+import { decodeTyped, schemaFromOpenApi } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import type { Crd, CrdVersion } from '../custom/definition.ts';
 import type { Findings, StrategyContext } from '../resource-def.ts';
 import { errorSteps, foundErrors, runPreparation } from '../rules/checks.ts';
 import { reconcileCrd } from './crd-status.ts';
 import { customResourceDefinition } from './custom-resource-definition.ts';
+import { validateDefaults } from './default-rules.ts';
+import type { SchemaProps } from './schema-props.ts';
+import { notStructural, validateStructural } from './structural.ts';
 
 const def = customResourceDefinition(dialectOf('svc'));
 const context: StrategyContext = {
@@ -348,6 +351,35 @@ function stepsOf(findings: Findings | undefined): number {
   while (work.next().done === false) steps += 1;
   return steps;
 }
+
+test('TRUST-2: the rules of a schema of many properties run in steps', () => {
+  const names = Array.from({ length: 5_000 }, (_, at) => `p${at}`);
+  const propertiesOf = (last: JsonObject) => ({
+    ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+    last,
+  });
+  const schemaOf = (last: JsonObject): SchemaProps => ({
+    type: 'object',
+    properties: propertiesOf(last),
+  });
+  const stepped = (work: Generator<void, readonly FieldError[]>) => {
+    for (let steps = 1; ; steps += 1) {
+      const step = work.next();
+      if (step.done === true) return { steps, fields: step.value.map(({ field }) => field) };
+    }
+  };
+  let steps = 0;
+  for (const _ of notStructural(schemaOf({ id: 'i' }))) steps += 1;
+  expect(steps).toBeGreaterThan(8);
+  const structural = stepped(validateStructural(schemaOf({}), 's'));
+  expect(structural.steps).toBeGreaterThan(10);
+  expect(structural.fields).toEqual(['s.properties[last].type']);
+  const schema = schemaFromOpenApi(schemaOf({ type: 'string', default: 1 }));
+  const embedded = { objectMeta: {}, validateMeta: () => [], validateLabel: () => [] };
+  const defaults = stepped(validateDefaults(schema, 's', { embedded, validateDefault: undefined }));
+  expect(defaults.steps).toBeGreaterThan(10);
+  expect(defaults.fields).toEqual(['s.properties[last].default']);
+});
 
 test('TRUST-2: a definition with many versions is validated in steps', () => {
   const versions = Array.from({ length: 5_000 }, (_, at) =>

@@ -44,7 +44,12 @@ const budgetMax = 10_000_000;
 /** One traversal of a schema. */
 interface Walk extends DefaultRuleOptions {
   budget: number;
+  /** Number of schemas visited so far. */
+  schemas: number;
 }
+
+/** Number of schemas without a default that one step visits. */
+const schemasPerStep = 500;
 
 /** Wraps a value in the members between it and the embedded resource that contains it. */
 type Surround = (value: JsonValue) => JsonValue;
@@ -74,6 +79,7 @@ export function* validateDefaults(
     {
       ...options,
       budget: budgetMax,
+      schemas: 0,
     },
   );
 }
@@ -84,6 +90,8 @@ function* defaultsAt(
   options: Walk,
 ): Generator<void, FieldError[]> {
   if (options.budget < 0) return [];
+  options.schemas += 1;
+  if (options.schemas % schemasPerStep === 0) yield;
   const place =
     schema.embeddedResource === true
       ? { ...outerPlace, insideMeta: false, root: schema, surround: withTypeMeta }

@@ -13,6 +13,7 @@ import {
   additionalOf,
   entriesOf,
   fieldPathTarget,
+  isEmpty,
   itemsOf,
   type SchemaProps,
 } from './schema-props.ts';
@@ -132,7 +133,7 @@ function unsupported(props: SchemaProps, place: Place, options: SchemaRuleOption
     errors.push(forbiddenField(childPath(path, 'uniqueItems'), detail));
   }
   const { additionalProperties } = props;
-  const hasProperties = entriesOf(props.properties).length > 0;
+  const hasProperties = !isEmpty(props.properties ?? {});
   if (hasProperties && additionalProperties !== undefined && additionalProperties !== true) {
     const detail = 'additionalProperties and properties are mutual exclusive';
     errors.push(forbiddenField(childPath(path, 'additionalProperties'), detail));
@@ -146,47 +147,48 @@ function additionalPlace(place: Place): Place {
   return { ...place, path, isRoot: false, ...(place.insideMeta ? { noDefault } : {}) };
 }
 
-/** The schemas directly inside a schema, except that of additional properties. */
-function childrenOf(
+/**
+ * Yields the schemas directly inside a schema, except that of additional properties, one by one,
+ * because a schema may have thousands of them.
+ */
+function* childrenOf(
   props: SchemaProps,
   place: Place,
-): readonly (readonly [child: SchemaProps, at: Place])[] {
-  const children: (readonly [SchemaProps, Place])[] = [];
+): Generator<readonly [child: SchemaProps, at: Place], void> {
   const below = { ...place, isRoot: false };
-  const visit = (child: SchemaProps, at: Place) => children.push([child, at]);
   const isResource = place.isRoot || props['x-kubernetes-embedded-resource'] === true;
   const at = (name: string) => childPath(place.path, name);
   for (const [name, child] of entriesOf(props.properties)) {
     const inMeta = isResource && metaFields.has(name);
-    visit(child, {
+    const childPlace = {
       ...below,
       path: keyPath(at('properties'), name),
       insideMeta: place.insideMeta || inMeta,
       ...(inMeta && place.isRoot ? { noDefault: `in top-level ${name}` } : {}),
-    });
+    };
+    yield [child, childPlace];
   }
-  if (props.not !== undefined) visit(props.not, { ...below, path: at('not') });
+  if (props.not !== undefined) yield [props.not, { ...below, path: at('not') }];
   for (const name of ['allOf', 'oneOf', 'anyOf'] as const) {
-    (props[name] ?? []).forEach((child, index) => {
-      visit(child, { ...below, path: indexPath(at(name), index) });
-    });
+    for (const [index, child] of (props[name] ?? []).entries()) {
+      yield [child, { ...below, path: indexPath(at(name), index) }];
+    }
   }
   for (const [name, child] of entriesOf(props.definitions)) {
-    visit(child, { ...below, path: keyPath(at('definitions'), name) });
+    yield [child, { ...below, path: keyPath(at('definitions'), name) }];
   }
   const items = itemsOf(props);
-  if (items !== undefined) visit(items, { ...below, path: at('items') });
+  if (items !== undefined) yield [items, { ...below, path: at('items') }];
   if (Array.isArray(props.items)) {
-    props.items.forEach((child, index) => {
-      visit(child, { ...below, path: indexPath(at('items'), index) });
-    });
+    for (const [index, child] of props.items.entries()) {
+      yield [child, { ...below, path: indexPath(at('items'), index) }];
+    }
   }
   for (const [name, child] of Object.entries(props.dependencies ?? {})) {
     // The decoder keeps a null here, unlike in other members: it means no schema.
     if (child === null || Array.isArray(child)) continue;
-    visit(child, { ...below, path: keyPath(at('dependencies'), name) });
+    yield [child, { ...below, path: keyPath(at('dependencies'), name) }];
   }
-  return children;
 }
 
 function topologyErrors(

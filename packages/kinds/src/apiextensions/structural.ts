@@ -15,9 +15,15 @@ type Level = 'root' | 'item' | 'field';
 
 /**
  * Returns the reason that a schema has no structural form (it uses members that only plain OpenAPI
- * has); undefined if it has one. Reported only for schemas without other errors.
+ * has); undefined if it has one. Reported only for schemas without other errors. Takes steps
+ * (TRUST-2).
  */
-export function notStructural(props: SchemaProps): string | undefined {
+export function* notStructural(
+  props: SchemaProps,
+  pass = { schemas: 0 },
+): Generator<void, string | undefined> {
+  pass.schemas += 1;
+  if (pass.schemas % schemasPerStep === 0) yield;
   const unsupported: readonly (readonly [string, boolean])[] = [
     ['id', props.id !== undefined],
     ['schema', props.$schema !== undefined],
@@ -37,7 +43,7 @@ export function notStructural(props: SchemaProps): string | undefined {
     return "OpenAPIV3Schema 'items' must be a schema, but is an array";
   }
   for (const child of childrenOf(props)) {
-    const reason = notStructural(child);
+    const reason = yield* notStructural(child, pass);
     if (reason !== undefined) return reason;
   }
   return undefined;
@@ -50,30 +56,51 @@ function childrenOf(props: SchemaProps): SchemaProps[] {
   return [...present, ...lists, ...Object.values(props.properties ?? {})];
 }
 
-/** Validates the rules of structural schemas for a schema that has a structural form (CRD-1). */
-export function validateStructural(props: SchemaProps, path: string): FieldError[] {
-  const errors = [...invariants(props, 'root', path), ...completeness(props, path)];
+/**
+ * Validates the rules of structural schemas for a schema that has a structural form (CRD-1), in
+ * steps (TRUST-2).
+ */
+export function* validateStructural(
+  props: SchemaProps,
+  path: string,
+): Generator<void, FieldError[]> {
+  const errors = yield* invariants(props, { level: 'root', path }, { schemas: 0 });
+  yield;
+  appendAll(errors, completeness(props, path));
   const key = (error: FieldError) => `${error.field}: ${error.message}`;
   return errors.sort((left, right) => (key(left) < key(right) ? -1 : 1));
 }
 
-function invariants(props: SchemaProps, level: Level, path: string): FieldError[] {
+function* invariants(
+  props: SchemaProps,
+  { level, path }: { readonly level: Level; readonly path: string },
+  pass: { schemas: number },
+): Generator<void, FieldError[]> {
+  pass.schemas += 1;
+  if (pass.schemas % schemasPerStep === 0) yield;
   const errors: FieldError[] = [];
+  const below = (child: SchemaProps, at: { readonly level: Level; readonly path: string }) =>
+    invariants(child, at, pass);
   const items = itemsOf(props);
   if (props.type === 'array' && items === undefined) {
     errors.push(required(childPath(path, 'items'), 'must be specified'));
   }
-  if (items !== undefined) appendAll(errors, invariants(items, 'item', childPath(path, 'items')));
+  if (items !== undefined) {
+    appendAll(errors, yield* below(items, { level: 'item', path: childPath(path, 'items') }));
+  }
   const properties = childPath(path, 'properties');
   for (const [name, child] of entriesOf(props.properties)) {
-    appendAll(errors, invariants(child, 'field', keyPath(properties, name)));
+    const at = { level: 'field', path: keyPath(properties, name) } as const;
+    appendAll(errors, yield* below(child, at));
   }
   const additional = additionalOf(props);
   const additionalPath = childPath(path, 'additionalProperties');
   if (props.additionalProperties !== undefined && level === 'root') {
     errors.push(forbiddenField(additionalPath, 'must not be used at the root'));
   }
-  if (additional !== undefined) appendAll(errors, invariants(additional, 'field', additionalPath));
+  if (additional !== undefined) {
+    appendAll(errors, yield* below(additional, { level: 'field', path: additionalPath }));
+  }
   appendAll(errors, extensionErrors(props, path));
   appendAll(errors, valueErrors(props, { path, ...intOrStringForms(props) }));
   appendAll(errors, typeErrors(props, level, path));
