@@ -115,11 +115,14 @@ describe.each(dialectNames)('CLIENT-1: completion, dialect %s', (dialectName) =>
       expect(code).toBe(0);
       expect(out).toContain('__complete');
     }
-    expect((await home.run('completion')).err).toBe('error: Shell not specified.\n');
-    expect((await home.run('completion csh')).err).toBe('error: Unsupported shell type "csh".\n');
-    expect((await home.run('completion bash x')).err).toBe(
-      'error: Too many arguments. Expected only the shell type.\n',
-    );
+    const usage = "See 'svcctl completion -h' for help and examples\n";
+    for (const [line, message] of [
+      ['completion', 'Shell not specified.'],
+      ['completion csh', 'Unsupported shell type "csh".'],
+      ['completion bash x', 'Too many arguments. Expected only the shell type.'],
+    ] as const) {
+      expect((await home.run(line)).err).toBe(`error: ${message}\n${usage}`);
+    }
     expect((await home.run('completion __proto__')).code).toBe(1);
   });
 });
