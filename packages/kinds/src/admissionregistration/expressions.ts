@@ -10,7 +10,7 @@ import {
   tooMany,
 } from '@wheelhouse/machinery';
 import type { MatchCondition } from '../gen/types/admissionregistration/v1alpha1.ts';
-import { eachError, expressionsPerStep } from '../rules/checks.ts';
+import { expressionsPerStep, flatMapSteps } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** The variables that a policy declares, of which an expression may use a prefix. */
@@ -82,7 +82,7 @@ export function* validateMatchConditions(
     names.add(name);
     return conditionErrors;
   }
-  appendAll(errors, yield* eachError(conditions, validateCondition, expressionsPerStep));
+  appendAll(errors, yield* flatMapSteps(conditions, validateCondition, expressionsPerStep));
   return errors;
 }
 

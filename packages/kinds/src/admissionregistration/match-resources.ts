@@ -18,7 +18,7 @@ import type {
   NamedRuleWithOperations,
   RuleWithOperations,
 } from '../gen/types/admissionregistration/v1.ts';
-import { eachError, goList, goStrings, validateStar } from '../rules/checks.ts';
+import { flatMapSteps, goList, goStrings, validateStar } from '../rules/checks.ts';
 import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -40,7 +40,7 @@ export function* validateOperationRule(
     const detail = "if '*' is present, must not specify other operations";
     errors.push(invalidGo(field, () => shown, detail));
   }
-  const unknown = yield* eachError(ruleOperations, (operation, index) =>
+  const unknown = yield* flatMapSteps(ruleOperations, (operation, index) =>
     operations.includes(operation)
       ? []
       : [notSupported(`${field}[${index}]`, operation, operations)],
@@ -52,7 +52,7 @@ export function* validateOperationRule(
     ...unknown,
     ...validateNames(rule, `${path}.apiGroups`, 'API groups'),
     ...validateNames(rule, `${path}.apiVersions`, 'API versions'),
-    ...(yield* eachError(rule.apiVersions ?? [], (version, index) =>
+    ...(yield* flatMapSteps(rule.apiVersions ?? [], (version, index) =>
       version === '' ? [required(`${path}.apiVersions[${index}]`)] : [],
     )),
     ...(yield* validateResources((rule.resources ?? []).map(String), `${path}.resources`)),
@@ -76,7 +76,7 @@ function* validateResources(
   if (resources.length === 0) return [required(field)];
   const withAllSubresources = new Set<string>();
   const ofAllResources = new Set<string>();
-  const errors = yield* eachError(resources, (text, index): FieldError[] => {
+  const errors = yield* flatMapSteps(resources, (text, index): FieldError[] => {
     const at = `${field}[${index}]`;
     if (text === '') return [required(at)];
     const slash = text.indexOf('/');
@@ -141,7 +141,7 @@ export function* validateMatchResources(
     appendAll(errors, validateLabelSelector(selector, `${path}.${name}`));
   }
   for (const list of ruleLists) {
-    const ofList = yield* eachError(objectsAt(match, list), (rule, index) =>
+    const ofList = yield* flatMapSteps(objectsAt(match, list), (rule, index) =>
       validateNamedRule(rule, `${path}.${list}[${index}]`),
     );
     appendAll(errors, ofList);
@@ -155,7 +155,7 @@ function* validateNamedRule(
 ): Generator<void, FieldError[]> {
   const names = (rule.resourceNames ?? []).map(String);
   const isRepeated = repeats(names);
-  const errors = yield* eachError(names, (name, index) => {
+  const errors = yield* flatMapSteps(names, (name, index) => {
     const field = `${path}.resourceNames[${index}]`;
     return [
       ...ruleErrors(field, name, pathSegment),

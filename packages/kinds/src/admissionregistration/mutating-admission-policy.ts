@@ -16,7 +16,7 @@ import type {
   Mutation,
 } from '../gen/types/admissionregistration/v1alpha1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, expressionsPerStep } from '../rules/checks.ts';
+import { expressionsPerStep, flatMapSteps } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
@@ -123,7 +123,7 @@ function* validatePolicy(
     ...(yield* validatePolicyBasis(object, { ...options, scope, validateOperations })),
     ...(mutations.length === 0
       ? [required('spec.mutations', 'mutations must contain at least one item')]
-      : yield* eachError(
+      : yield* flatMapSteps(
           mutations,
           (mutation, index) => validateMutation(mutation, `spec.mutations[${index}]`, scope),
           expressionsPerStep,
@@ -145,7 +145,7 @@ function validateOperations(
   const named = objectsAt(match ?? {}, 'resourceRules').flatMap((rule) =>
     listAt(rule, 'operations').map(String),
   );
-  return eachError(named, (operation) =>
+  return flatMapSteps(named, (operation) =>
     operations.includes(operation)
       ? []
       : [notSupported(`${path}.resourceRules.operations`, operation, operations)],

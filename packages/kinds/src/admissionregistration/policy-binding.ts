@@ -23,7 +23,7 @@ import type {
 } from '../gen/types/admissionregistration/v1.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, goList, sortedKeys } from '../rules/checks.ts';
+import { flatMapSteps, goList, sortedKeys } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { fillMatchResources, matchOf, validateMatchResources } from './match-resources.ts';
@@ -152,7 +152,7 @@ function* validateActions(
   if (specActions.length === 0)
     return [required(field, 'at least one validation action is required')];
   const isRepeated = repeats(specActions);
-  const errors = yield* eachError(specActions, (action, index) => {
+  const errors = yield* flatMapSteps(specActions, (action, index) => {
     const path = `${field}[${index}]`;
     return [
       ...(actions.includes(action) ? [] : [notSupported(path, action, actions)]),

@@ -26,7 +26,7 @@ import type {
   MutatingAdmissionPolicy,
   MutatingAdmissionPolicySpec,
 } from '../gen/types/admissionregistration/v1alpha1.ts';
-import { eachError, expressionsPerStep, same } from '../rules/checks.ts';
+import { expressionsPerStep, flatMapSteps, same } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
@@ -122,7 +122,7 @@ export function* validatePolicyBasis(
     ...(areUnchanged
       ? []
       : yield* validateMatchConditions(conditions, 'spec.matchConditions', scope)),
-    ...(yield* eachError(
+    ...(yield* flatMapSteps(
       spec.variables ?? [],
       (variable, before) =>
         validateVariable(variable, `spec.variables[${before}]`, {
@@ -229,7 +229,7 @@ function* validateChecks(
     return [required('spec.validations', detail), required('spec.auditAnnotations', detail)];
   }
   return [
-    ...(yield* eachError(
+    ...(yield* flatMapSteps(
       validations,
       (validation, index) => validateValidation(validation, `spec.validations[${index}]`, scope),
       expressionsPerStep,
@@ -308,7 +308,7 @@ function* validateAnnotations(
     keys.add(key);
     return annotationErrors;
   }
-  return [...errors, ...(yield* eachError(annotations, validateOne, expressionsPerStep))];
+  return [...errors, ...(yield* flatMapSteps(annotations, validateOne, expressionsPerStep))];
 }
 
 /** The list as Go prints it with `%#v`. */

@@ -9,7 +9,7 @@ import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ValidatingAdmissionPolicy } from '../gen/types/admissionregistration/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, validateConditions } from '../rules/checks.ts';
+import { flatMapSteps, validateConditions } from '../rules/checks.ts';
 import { ensure, fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import type { AdmissionKindOptions } from './expressions.ts';
@@ -92,7 +92,7 @@ function validateTypeChecking(
 ): Generator<void, FieldError[]> {
   const path = 'status.typeChecking.expressionWarnings';
   const warnings = object.status?.typeChecking?.expressionWarnings ?? [];
-  return eachError(warnings, (warning, index) => [
+  return flatMapSteps(warnings, (warning, index) => [
     ...((warning.warning ?? '') === '' ? [required(`${path}[${index}].warning`)] : []),
     ...validateFieldRef((warning.fieldRef ?? '').trim(), `${path}[${index}].fieldRef`),
   ]);

@@ -21,7 +21,7 @@ import type {
   WebhookClientConfig,
 } from '../gen/types/admissionregistration/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, goStrings, same } from '../rules/checks.ts';
+import { flatMapSteps, goStrings, same } from '../rules/checks.ts';
 import { fillAbsent, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
@@ -106,7 +106,7 @@ function* validateWebhooks(
 ): Generator<void, FieldError[]> {
   const tolerated = toleratedOf(object, options.old);
   const names = new Set<string>();
-  return yield* eachError(object.webhooks ?? [], function* (webhook, index) {
+  return yield* flatMapSteps(object.webhooks ?? [], function* (webhook, index) {
     const path = `webhooks[${index}]`;
     const name = webhook.name ?? '';
     const errors = [
@@ -172,7 +172,7 @@ function* validateWebhook(
   };
   return [
     ...validateName(webhook.name ?? '', `${path}.name`),
-    ...(yield* eachError(webhook.rules ?? [], (rule, index) =>
+    ...(yield* flatMapSteps(webhook.rules ?? [], (rule, index) =>
       validateOperationRule(rule, `${path}.rules[${index}]`),
     )),
     ...validateEnum('failurePolicy', ['Fail', 'Ignore']),
@@ -256,7 +256,7 @@ function* validateVersions(
     return [required(field, `must specify one of ${reviewVersions.join(', ')}`)];
   }
   const isRepeated = repeats(versions);
-  const errors = yield* eachError(versions, (version, index) => {
+  const errors = yield* flatMapSteps(versions, (version, index) => {
     const place = `${field}[${index}]`;
     if (isRepeated[index] === true) return [invalid(place, version, 'duplicate version')];
     return dns1035Label(version).map((message) => invalid(place, version, message));

@@ -23,7 +23,7 @@ import type {
   CrdSubresources,
   CrdVersion,
 } from '../custom/definition.ts';
-import { eachError, goStrings } from '../rules/checks.ts';
+import { flatMapSteps, goStrings } from '../rules/checks.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
 import { fieldPathTarget, type SchemaProps } from './schema-props.ts';
 
@@ -117,7 +117,7 @@ export function allColumnErrors(
   columns: readonly CrdColumn[],
   path: string,
 ): Generator<void, FieldError[]> {
-  return eachError(columns, (column, index) => columnErrors(column, indexPath(path, index)));
+  return flatMapSteps(columns, (column, index) => columnErrors(column, indexPath(path, index)));
 }
 
 const columnTypes = ['boolean', 'date', 'integer', 'number', 'string'];
@@ -198,7 +198,7 @@ export function* selectableErrors(
   place: { readonly path: string; readonly mayExceed: boolean },
 ): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  const errors = yield* eachError(fields, ({ jsonPath }, index) => {
+  const errors = yield* flatMapSteps(fields, ({ jsonPath }, index) => {
     const field = childPath(indexPath(place.path, index), 'jsonPath');
     if (jsonPath === '') return [required(field)];
     const target = fieldPathTarget(jsonPath, schema, { brackets: false });

@@ -20,7 +20,7 @@ import type {
   StorageVersionCondition,
 } from '../gen/types/apiserverinternal/v1alpha1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError } from '../rules/checks.ts';
+import { flatMapSteps } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** StorageVersion: the version in which each server stores the objects of a resource. */
@@ -89,7 +89,7 @@ function* validateStatus(object: Stored<StorageVersion>): Generator<void, FieldE
       ? [required(`${field}.${member}`, `${member} cannot be empty`)]
       : [];
   return [
-    ...(yield* eachError(servers, (server, index) => {
+    ...(yield* flatMapSteps(servers, (server, index) => {
       const field = `${path}[${index}]`;
       const id = server.apiServerID ?? '';
       const repeated = isRepeated[index] === true ? [duplicate(`${field}.apiServerID`, id)] : [];
@@ -99,7 +99,7 @@ function* validateStatus(object: Stored<StorageVersion>): Generator<void, FieldE
       object,
       servers.map(({ encodingVersion }) => encodingVersion ?? ''),
     ),
-    ...(yield* eachError(conditions, (condition, index) => {
+    ...(yield* flatMapSteps(conditions, (condition, index) => {
       const field = `status[${index}]`;
       const type = condition.type ?? '';
       const before = lastIndex.get(type);

@@ -29,7 +29,7 @@ import type {
 import { validateNonNegative } from '../pod/fields.ts';
 import { goQuantity } from '../pod/go-text.ts';
 import { validateResourceName } from '../pod/validation/resources.ts';
-import { eachError } from '../rules/checks.ts';
+import { flatMapSteps } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -99,7 +99,7 @@ function* validateMetrics(
   rules: AutoscalerRules,
 ): Generator<void, FieldError[]> {
   const metrics = spec.metrics ?? [];
-  const errors = yield* eachError(metrics, (metric, index) =>
+  const errors = yield* flatMapSteps(metrics, (metric, index) =>
     validateMetric(metric, `spec.metrics[${index}]`, rules.dialect),
   );
   const canScaleFromZero = metrics.some(({ type }) => type === 'Object' || type === 'External');
@@ -272,7 +272,7 @@ function validateBehavior(
   behavior: Stored<HorizontalPodAutoscalerBehavior> | undefined,
   path: string,
 ): Generator<void, FieldError[]> {
-  return eachError(['scaleUp', 'scaleDown'] as const, (name) => {
+  return flatMapSteps(['scaleUp', 'scaleDown'] as const, (name) => {
     const rules = behavior?.[name];
     return rules === undefined ? [] : validateScaling(rules, `${path}.${name}`);
   });
@@ -294,7 +294,7 @@ function* validateScaling(
   }
   return [
     ...errors,
-    ...(yield* eachError(policies, (policy, index) =>
+    ...(yield* flatMapSteps(policies, (policy, index) =>
       validatePolicy(policy, `${path}.policies[${index}]`),
     )),
   ];

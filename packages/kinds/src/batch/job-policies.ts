@@ -22,7 +22,7 @@ import type {
   SuccessPolicyRule,
 } from '../gen/types/batch/v1.ts';
 import { invalidUnshown, validateNonNegative } from '../pod/fields.ts';
-import { eachError, parseInt64 } from '../rules/checks.ts';
+import { flatMapSteps, parseInt64 } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** Counts the indexes in a list such as `1,3-5,7`; `problem` is the error in an invalid list. */
@@ -112,7 +112,7 @@ export function* validateFailurePolicy(
   const errors = rules.length > rulesMax ? [tooMany(`${path}.rules`, rules.length, rulesMax)] : [];
   return [
     ...errors,
-    ...(yield* eachError(rules, (rule, index) =>
+    ...(yield* flatMapSteps(rules, (rule, index) =>
       validateFailureRule(rule, `${path}.rules[${index}]`, { spec, names }),
     )),
   ];
@@ -207,7 +207,7 @@ function* validatePatterns(
   path: string,
 ): Generator<void, FieldError[]> {
   const errors = patterns.length > patternsMax ? [tooMany(path, patterns.length, patternsMax)] : [];
-  const ofEach = yield* eachError(patterns, (pattern, index) =>
+  const ofEach = yield* flatMapSteps(patterns, (pattern, index) =>
     validatePattern(pattern, `${path}[${index}]`),
   );
   return [...errors, ...ofEach];
@@ -246,7 +246,7 @@ export function* validateSuccessPolicy(
   const completions = spec.completions ?? 0;
   return [
     ...errors,
-    ...(yield* eachError(rules, (rule, index) =>
+    ...(yield* flatMapSteps(rules, (rule, index) =>
       validateSuccessRule(rule, `${field}[${index}]`, completions),
     )),
   ];

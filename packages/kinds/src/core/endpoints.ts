@@ -18,7 +18,7 @@ import type {
 } from '../gen/types/core/v1.ts';
 import { validateChoiceIn, validatePortNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError } from '../rules/checks.ts';
+import { flatMapSteps } from '../rules/checks.ts';
 import { fill, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateIp, validateNonSpecialIp } from './addresses.ts';
@@ -89,15 +89,17 @@ function fillDefaults(object: Stored<Endpoints>): void {
 }
 
 const validate = (object: Stored<Endpoints>) =>
-  eachError(object.subsets ?? [], (subset, index) => validateSubset(subset, `subsets[${index}]`));
+  flatMapSteps(object.subsets ?? [], (subset, index) =>
+    validateSubset(subset, `subsets[${index}]`),
+  );
 
 function* validateSubset(
   subset: Stored<EndpointSubset>,
   path: string,
 ): Generator<void, FieldError[]> {
   const lists = ['addresses', 'notReadyAddresses'];
-  const errors = yield* eachError(lists, (name) =>
-    eachError(objectsAt(subset, name), (address, index) =>
+  const errors = yield* flatMapSteps(lists, (name) =>
+    flatMapSteps(objectsAt(subset, name), (address, index) =>
       validateAddress(address, `${path}.${name}[${index}]`),
     ),
   );
@@ -107,7 +109,7 @@ function* validateSubset(
   const ports = subset.ports ?? [];
   return [
     ...errors,
-    ...(yield* eachError(ports, (port, index) =>
+    ...(yield* flatMapSteps(ports, (port, index) =>
       validatePort(port, `${path}.ports[${index}]`, { mustHaveName: ports.length > 1 }),
     )),
   ];

@@ -24,7 +24,7 @@ import {
   validateResourceName,
 } from '../pod/validation/resources.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, keyed } from '../rules/checks.ts';
+import { flatMapSteps, keyed } from '../rules/checks.ts';
 import { ensure, fillMapSteps, objectAt, roundAmountsSteps } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -141,7 +141,7 @@ function* limitErrorSteps(
     maxLimitRequestRatio: yield* of('maxLimitRequestRatio'),
   };
   const names = (list: keyof Limits) =>
-    eachError(limits[list].keys(), (name) => {
+    flatMapSteps(limits[list].keys(), (name) => {
       const field = keyed(`${path}.${list}`, name);
       return isPod || type === 'Container'
         ? validateResourceName(name, field, dialect)
@@ -193,7 +193,7 @@ function* agreementErrorSteps(
   for (const name of limits.maxLimitRequestRatio.keys()) names.add(name);
   const sorted = [...names].sort();
   yield;
-  return yield* eachError(sorted, (name) => validateResource(name, { limits, path, dialect }));
+  return yield* flatMapSteps(sorted, (name) => validateResource(name, { limits, path, dialect }));
 }
 
 function validateResource(

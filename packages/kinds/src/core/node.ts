@@ -23,7 +23,7 @@ import type { Node } from '../gen/types/core/v1.ts';
 import { validateEffect } from '../pod/validation/placement.ts';
 import { quantitySteps, validateAmount } from '../pod/validation/resources.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
-import { eachError, goStrings, sortedKeys } from '../rules/checks.ts';
+import { flatMapSteps, goStrings, sortedKeys } from '../rules/checks.ts';
 import { ensure, fillMapSteps, objectAt, roundAmountsSteps } from '../rules/fill.ts';
 import { annotatedAvoidPods, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
 import type { Stored } from '../stored.ts';
@@ -208,7 +208,7 @@ function* validateTaints(
   list: string,
 ): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return yield* eachError(taints, (taint, index) => {
+  return yield* flatMapSteps(taints, (taint, index) => {
     const path = `${list}[${index}]`;
     const [key, value] = [textAt(taint, 'key'), textAt(taint, 'value')];
     const effect = textAt(taint, 'effect');
@@ -267,7 +267,7 @@ function* validateResources(object: Stored<Node>, dialect: Dialect): Generator<v
   for (const list of ['capacity', 'allocatable'] as const) {
     yield;
     const amounts = yield* quantitySteps(object.status?.[list]);
-    const amountErrors = yield* eachError(amounts, ([name, quantity]) =>
+    const amountErrors = yield* flatMapSteps(amounts, ([name, quantity]) =>
       validateAmount({ name, quantity }, `status.${list}.${name}`, dialect),
     );
     appendAll(errors, amountErrors);

@@ -24,7 +24,7 @@ import {
   validateQuotaResourceName,
 } from '../pod/validation/resources.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
+import { flatMapSteps, goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
 import { roundAmounts } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -116,7 +116,7 @@ function* validateAmounts(
   path: string,
   dialect: Dialect,
 ): Generator<void, FieldError[]> {
-  return yield* eachError(yield* quantitySteps(list), ([name, quantity]) => {
+  return yield* flatMapSteps(yield* quantitySteps(list), ([name, quantity]) => {
     const field = keyed(path, name);
     return [
       ...validateQuotaResourceName(name, field),
@@ -139,7 +139,7 @@ function* validateScopes(spec: Stored<ResourceQuotaSpec>): Generator<void, Field
   const specScopes = (spec.scopes ?? []).map(String);
   const refuse = (detail: string) => invalidGo('spec.scopes', () => goScopes(spec), detail);
   const countUnsupported = unsupportedCounter(spec);
-  const errors = yield* eachError(specScopes, (scope) => [
+  const errors = yield* flatMapSteps(specScopes, (scope) => [
     ...(scopes.has(scope) ? [] : [refuse('unsupported scope')]),
     ...Array.from({ length: countUnsupported(scope) }, () =>
       refuse('unsupported scope applied to resource'),
@@ -195,7 +195,7 @@ function* validateScopeSelector(spec: Stored<ResourceQuotaSpec>): Generator<void
   if (selector === undefined) return [];
   const expressions = selector.matchExpressions ?? [];
   const countUnsupported = unsupportedCounter(spec);
-  const errors = yield* eachError(expressions, (expression) =>
+  const errors = yield* flatMapSteps(expressions, (expression) =>
     validateExpression(expression, { countUnsupported, selector }),
   );
   const selectedScopes = expressions.map((expression) => expression.scopeName ?? '');
@@ -269,7 +269,7 @@ function validateQuotaStatus(
   object: Stored<ResourceQuota>,
   dialect: Dialect,
 ): Generator<void, FieldError[]> {
-  return eachError(['hard', 'used'] as const, (name) =>
+  return flatMapSteps(['hard', 'used'] as const, (name) =>
     validateAmounts(object.status?.[name], `status.${name}`, dialect),
   );
 }

@@ -21,7 +21,7 @@ import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../gen/types/discovery/v1.ts';
 import { validateChoice, validateLabels } from '../pod/fields.ts';
 import type { ColumnDef, ResourceDef, StrategyContext } from '../resource-def.ts';
-import { eachError, immutable, sameOrEmpty, sameOrEmptySteps } from '../rules/checks.ts';
+import { flatMapSteps, immutable, sameOrEmpty, sameOrEmptySteps } from '../rules/checks.ts';
 import { fillAbsent, forEachSteps, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -167,7 +167,7 @@ function* validateEndpoints(object: Stored<EndpointSlice>): Generator<void, Fiel
     return [tooMany('endpoints', endpoints.length, endpointsMax)];
   }
   const addressType = object.addressType ?? '';
-  return yield* eachError(endpoints, function* (endpoint, index) {
+  return yield* flatMapSteps(endpoints, function* (endpoint, index) {
     const path = `endpoints[${index}]`;
     const nodeName = endpoint.nodeName;
     const hostname = endpoint.hostname;
@@ -226,7 +226,7 @@ function* validateAddresses(
   }
   const rule = Object.hasOwn(addressRules, type) ? addressRules[type] : undefined;
   if (rule === undefined) return errors;
-  const ofEach = yield* eachError(addresses, (address, index) =>
+  const ofEach = yield* flatMapSteps(addresses, (address, index) =>
     rule(`${path}[${index}]`, address),
   );
   return [...errors, ...ofEach];
@@ -265,7 +265,7 @@ const portsMax = 20000;
 function* validatePorts(ports: readonly Stored<EndpointPort>[]): Generator<void, FieldError[]> {
   if (ports.length > portsMax) return [tooMany('ports', ports.length, portsMax)];
   const names = new Set<string>();
-  return yield* eachError(ports, (port, index) => {
+  return yield* flatMapSteps(ports, (port, index) => {
     const path = `ports[${index}]`;
     const name = port.name ?? '';
     const errors = name === '' ? [] : ruleErrors(`${path}.name`, name, dnsLabel);

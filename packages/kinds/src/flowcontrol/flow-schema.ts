@@ -23,7 +23,7 @@ import type {
   Subject,
 } from '../gen/types/flowcontrol/v1.ts';
 import { type Findings, type ResourceDef, type Strategy, standardVerbs } from '../resource-def.ts';
-import { eachError, goStrings, validateStar } from '../rules/checks.ts';
+import { flatMapSteps, goStrings, validateStar } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateMandatory } from './default-objects.ts';
@@ -104,7 +104,7 @@ function* validateFlowSchema(
     ...validatePrecedence(spec, object.metadata.name ?? ''),
     ...validateMethod(spec),
     ...validateLevel(spec),
-    ...(yield* eachError(spec.rules ?? [], (rule, index) =>
+    ...(yield* flatMapSteps(spec.rules ?? [], (rule, index) =>
       validateRule(rule, `spec.rules[${index}]`),
     )),
     ...validateMandatory(object, { dialect, kind: 'FlowSchema' }),
@@ -147,7 +147,7 @@ function* validateRule(
   path: string,
 ): Generator<void, FieldError[]> {
   const subjects = rule.subjects ?? [];
-  const errors = yield* eachError(subjects, (subject, index) =>
+  const errors = yield* flatMapSteps(subjects, (subject, index) =>
     validateSubject(subject, `${path}.subjects[${index}]`),
   );
   if (subjects.length === 0) {
@@ -160,10 +160,10 @@ function* validateRule(
   }
   return [
     ...errors,
-    ...(yield* eachError(resources, (resourceRule, index) =>
+    ...(yield* flatMapSteps(resources, (resourceRule, index) =>
       validateResources(resourceRule, `${path}.resourceRules[${index}]`),
     )),
-    ...(yield* eachError(others, (nonResourceRule, index) =>
+    ...(yield* flatMapSteps(others, (nonResourceRule, index) =>
       validateUrls(nonResourceRule, `${path}.nonResourceRules[${index}]`),
     )),
   ];
@@ -258,7 +258,7 @@ function* validateNamespaces(
   }
   if (namespaces.includes('*')) return validateStar(namespaces, field, 'namespaces');
   const intro = "each member of this list must be '*' or a DNS-1123 label; ";
-  return yield* eachError(namespaces, (name, index) =>
+  return yield* flatMapSteps(namespaces, (name, index) =>
     dnsLabel(name).map((message) => invalid(`${field}[${index}]`, name, `${intro}${message}`)),
   );
 }
@@ -275,7 +275,7 @@ function* validateUrls(
     return [...errors, required(field, detail)];
   }
   if (urls.includes('*')) return [...errors, ...validateStar(urls, field, 'non-resource URLs')];
-  const ofUrls = yield* eachError(urls, (url, index) => validateUrl(url, `${field}[${index}]`));
+  const ofUrls = yield* flatMapSteps(urls, (url, index) => validateUrl(url, `${field}[${index}]`));
   return [...errors, ...ofUrls];
 }
 

@@ -30,7 +30,7 @@ import type {
 } from '../gen/types/networking/v1.ts';
 import { validatePortNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, goList } from '../rules/checks.ts';
+import { flatMapSteps, goList } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** Ingress: routes HTTP traffic from outside to Services. */
@@ -278,7 +278,7 @@ function validateSecretName(tls: Stored<IngressTLS>, path: string): FieldError[]
 
 /** Validates `status.loadBalancer` of an Ingress. */
 function validateIngressStatus(object: Stored<Ingress>): Generator<void, FieldError[]> {
-  return eachError(object.status?.loadBalancer?.ingress ?? [], (entry, index) => {
+  return flatMapSteps(object.status?.loadBalancer?.ingress ?? [], (entry, index) => {
     const path = `status.loadBalancer.ingress[${index}]`;
     const ip = entry.ip ?? '';
     return [

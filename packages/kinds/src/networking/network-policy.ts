@@ -27,7 +27,7 @@ import type {
 } from '../gen/types/networking/v1.ts';
 import { validatePortNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, goList, reportedTwice } from '../rules/checks.ts';
+import { flatMapSteps, goList, reportedTwice } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -102,13 +102,13 @@ function validateRules(
   spec: Stored<NetworkPolicySpec>,
   names: { readonly direction: string; readonly peers: string },
 ): Generator<void, FieldError[]> {
-  return eachError(objectsAt(spec, names.direction), function* (rule, index) {
+  return flatMapSteps(objectsAt(spec, names.direction), function* (rule, index) {
     const path = `spec.${names.direction}[${index}]`;
     return [
-      ...(yield* eachError(objectsAt(rule, 'ports'), (port, at) =>
+      ...(yield* flatMapSteps(objectsAt(rule, 'ports'), (port, at) =>
         validatePort(port, `${path}.ports[${at}]`),
       )),
-      ...(yield* eachError(objectsAt(rule, names.peers), (peer, at) =>
+      ...(yield* flatMapSteps(objectsAt(rule, names.peers), (peer, at) =>
         validatePeer(peer, `${path}.${names.peers}[${at}]`),
       )),
     ];
@@ -170,7 +170,7 @@ function* validateBlock(block: Stored<IPBlock>, path: string): Generator<void, F
   if (cidr === '') return [required(`${path}.cidr`)];
   const whole = parseIpBlock(cidr);
   if (whole === undefined) return validateCidr(`${path}.cidr`, cidr);
-  return yield* eachError(block.except ?? [], (value, index) => {
+  return yield* flatMapSteps(block.except ?? [], (value, index) => {
     const field = `${path}.except[${index}]`;
     const text = String(value);
     const part = parseIpBlock(text);

@@ -16,7 +16,7 @@ import { validateToleration } from '../pod/validation/placement.ts';
 import { resourceErrorSteps } from '../pod/validation/resources.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, immutable, sortedKeys } from '../rules/checks.ts';
+import { flatMapSteps, immutable, sortedKeys } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** RuntimeClass: a configuration of the container runtime. */
@@ -82,10 +82,10 @@ function* validateUniqueTolerations(
 ): Generator<void, FieldError[]> {
   const path = 'scheduling.tolerations';
   const seen = new Set<string>();
-  const errors = yield* eachError(tolerations, (toleration, index) =>
+  const errors = yield* flatMapSteps(tolerations, (toleration, index) =>
     validateToleration(toleration, `${path}.tolerations[${index}]`),
   );
-  const repeated = yield* eachError(tolerations, (toleration, index) => {
+  const repeated = yield* flatMapSteps(tolerations, (toleration, index) => {
     const [key, operator, value, effect] = (['key', 'operator', 'value', 'effect'] as const).map(
       (name) => JSON.stringify(toleration[name] ?? ''),
     );
@@ -94,7 +94,7 @@ function* validateUniqueTolerations(
     seen.add(shown);
     if (!isRepeated) return [];
     const message = `Duplicate value: core.Toleration{${shown}, TolerationSeconds:(*int64)(nil)}`;
-    return [{ type: 'FieldValueDuplicate', field: `${path}[${index}]`, message }];
+    return [{ type: 'FieldValueDuplicate', field: `${path}[${index}]`, message } as const];
   });
   return [...errors, ...repeated];
 }

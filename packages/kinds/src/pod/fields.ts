@@ -17,7 +17,7 @@ import {
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
 import type { PodSecurityContext, SecurityContext } from '../gen/types/core/v1.ts';
-import { eachError, mapBytes, sortedKeys } from '../rules/checks.ts';
+import { flatMapSteps, mapBytes, sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -202,7 +202,7 @@ export function labelErrorSteps(
   labels: JsonObject | undefined,
   path: string,
 ): Generator<void, FieldError[]> {
-  return eachError(sortedKeys(labels), (key) => [
+  return flatMapSteps(sortedKeys(labels), (key) => [
     ...ruleErrors(path, key, qualifiedName),
     ...ruleErrors(path, textAt(labels, key), labelValue),
   ]);
@@ -243,7 +243,7 @@ export function* validateGroupIds(
 ): Generator<void, FieldError[]> {
   const list = object.supplementalGroups;
   if (!Array.isArray(list)) return [];
-  return yield* eachError(list, (id, index) =>
+  return yield* flatMapSteps(list, (id, index) =>
     inRange(Number(id), 0, highestId).map((message) =>
       invalid(`${path}.supplementalGroups[${index}]`, Number(id), message),
     ),

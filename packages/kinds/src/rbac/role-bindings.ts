@@ -14,7 +14,7 @@ import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ClusterRoleBinding, RoleBinding, Subject } from '../gen/types/rbac/v1.ts';
 import type { ColumnDef, ResourceDef, Strategy } from '../resource-def.ts';
-import { eachError, reportedTwice } from '../rules/checks.ts';
+import { flatMapSteps, reportedTwice } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 const bindingColumns: readonly ColumnDef[] = [
@@ -132,7 +132,7 @@ function* validateBinding(
   }
   if (name === '') errors.push(required('roleRef.name'));
   else appendAll(errors, ruleErrors('roleRef.name', name, pathSegment));
-  const ofSubjects = yield* eachError(object.subjects ?? [], (subject, index) =>
+  const ofSubjects = yield* flatMapSteps(object.subjects ?? [], (subject, index) =>
     validateSubject(subject, { ...options, path: `subjects[${index}]` }),
   );
   return [...errors, ...ofSubjects];

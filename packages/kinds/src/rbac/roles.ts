@@ -11,7 +11,7 @@ import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ClusterRole, PolicyRule, Role } from '../gen/types/rbac/v1.ts';
 import type { ResourceDef, Strategy } from '../resource-def.ts';
-import { eachError, goStrings, items, reportedTwice } from '../rules/checks.ts';
+import { flatMapSteps, goStrings, items, reportedTwice } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** Role: permissions on resources of its namespace. */
@@ -52,7 +52,7 @@ function validateRules(
   object: Stored<Role | ClusterRole>,
   options: { namespaced: boolean },
 ): Generator<void, FieldError[]> {
-  return eachError(items(object.rules), (rule, index) =>
+  return flatMapSteps(items(object.rules), (rule, index) =>
     validateRule(rule, { ...options, path: `rules[${index}]` }),
   );
 }
@@ -126,7 +126,7 @@ function* validateAggregation(object: Stored<ClusterRole>): Generator<void, Fiel
     const detail = 'at least one clusterRoleSelector required if aggregationRule is non-nil';
     return [required(path, detail)];
   }
-  return yield* eachError(selectors, (selector, index) => {
+  return yield* flatMapSteps(selectors, (selector, index) => {
     const field = `${path}[${index}]`;
     const errors = validateLabelSelector(selector, field);
     // kube-apiserver cannot build the selector, and reports that as a further error.

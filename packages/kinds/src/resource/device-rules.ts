@@ -31,7 +31,7 @@ import type {
 } from '../gen/types/resource/v1beta1.ts';
 import { validateDriverName } from '../pod/fields.ts';
 import type { Findings } from '../resource-def.ts';
-import { eachError, expressionsPerStep } from '../rules/checks.ts';
+import { expressionsPerStep, flatMapSteps } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 const selectorsMax = 32;
@@ -76,7 +76,7 @@ export function* validateItems<Item>(
   rules: ItemRules<Item>,
 ): Generator<void, FieldError[]> {
   const { max, item, key, member = '', repeated: errorOf = duplicate } = rules;
-  const errors = yield* eachError(
+  const errors = yield* flatMapSteps(
     list,
     (element, index) => item(element, `${path}[${index}]`),
     expressionsPerStep,
@@ -85,7 +85,7 @@ export function* validateItems<Item>(
   if (key === undefined) return errors;
   const isRepeated = repeats(list.map(key));
   const at = member === '' ? '' : `.${member}`;
-  const repeated = yield* eachError(list, (element, index) =>
+  const repeated = yield* flatMapSteps(list, (element, index) =>
     isRepeated[index] === true ? [errorOf(`${path}[${index}]${at}`, key(element))] : [],
   );
   return [...errors, ...repeated];

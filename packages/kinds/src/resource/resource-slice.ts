@@ -25,7 +25,7 @@ import { validateDriverName } from '../pod/fields.ts';
 import { goNodeSelectorTerm } from '../pod/go-text.ts';
 import { nodeSelectorErrorSteps } from '../pod/validation/affinity.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, immutable } from '../rules/checks.ts';
+import { flatMapSteps, immutable } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateDeviceName, validateItems, validatePoolName } from './device-rules.ts';
@@ -184,14 +184,14 @@ function* validateBasic(basic: Stored<BasicDevice>, path: string): Generator<voi
   const max = attributesAndCapacitiesMax;
   const detail = `the total number of attributes and capacities must not exceed ${max}`;
   return [
-    ...(yield* eachError(attributes, ([name, value]) => {
+    ...(yield* flatMapSteps(attributes, ([name, value]) => {
       const field = `${path}.attributes[${shortened(name)}]`;
       return [
         ...validateDeviceName(name, field),
         ...validateAttribute(isObject(value) ? value : {}, field),
       ];
     })),
-    ...(yield* eachError(capacity, (name) =>
+    ...(yield* flatMapSteps(capacity, (name) =>
       validateDeviceName(name, `${path}.capacity[${shortened(name)}]`),
     )),
     ...(count > max ? [invalid(path, count, detail)] : []),

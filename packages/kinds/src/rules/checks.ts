@@ -36,7 +36,7 @@ export function validateConditions(
   path: string,
 ): Generator<void, FieldError[]> {
   const types = new Set<string>();
-  return eachError(conditions, (condition, index) => {
+  return flatMapSteps(conditions, (condition, index) => {
     const type = textAt(condition, 'type');
     const at = `${path}[${index}]`;
     const repeated = types.has(type) ? [duplicate(`${at}.type`, type)] : [];
@@ -362,19 +362,6 @@ export function* someSteps<Item>(
     if (typeof found === 'boolean' ? found : yield* found) return true;
   }
   return false;
-}
-
-/**
- * The errors of each item of a list, in steps (TRUST-2).
- * @param errorsOf may itself take steps
- * @param perStep items that one step validates
- */
-export function eachError<Item>(
-  list: Iterable<Item>,
-  errorsOf: (item: Item, index: number) => Findings,
-  perStep = itemsPerStep,
-): Generator<void, FieldError[]> {
-  return flatMapSteps(list, errorsOf, perStep);
 }
 
 /**

@@ -15,7 +15,7 @@ import { defineKind } from '../define.ts';
 import type { CSINode, CSINodeDriver } from '../gen/types/storage/v1.ts';
 import { validateDriverName, validateNonNegative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, reportedTwice, sameOrEmpty } from '../rules/checks.ts';
+import { flatMapSteps, reportedTwice, sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** CSINode: the storage drivers on a node. */
@@ -60,7 +60,7 @@ export function csiNode(dialect: Dialect): ResourceDef {
 
 function validate(object: Stored<CSINode>): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return eachError(object.spec?.drivers ?? [], (driver, index) => {
+  return flatMapSteps(object.spec?.drivers ?? [], (driver, index) => {
     const path = `spec.drivers[${index}]`;
     const name = driver.name ?? '';
     const errors = [

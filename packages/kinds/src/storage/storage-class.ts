@@ -23,7 +23,7 @@ import type {
 import type { StorageClass } from '../gen/types/storage/v1.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError, immutable, mapBytes, sameOrAbsent, sameOrEmpty } from '../rules/checks.ts';
+import { flatMapSteps, immutable, mapBytes, sameOrAbsent, sameOrEmpty } from '../rules/checks.ts';
 import { fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -136,7 +136,7 @@ function validateTopologies(
   // kube-apiserver starts with as many empty terms and reports each equal term once.
   const seen = new Map([['[]', terms.length]]);
   let pairs = 0;
-  return eachError(terms, function* (term, index) {
+  return flatMapSteps(terms, function* (term, index) {
     const path = `allowedTopologies[${index}].matchLabelExpressions`;
     const expressions = term.matchLabelExpressions ?? [];
     const errors = yield* validateExpressions(expressions, path);
@@ -164,7 +164,7 @@ function validateExpressions(
   path: string,
 ): Generator<void, FieldError[]> {
   const keys = new Set<string>();
-  return eachError(expressions, (expression, index) => {
+  return flatMapSteps(expressions, (expression, index) => {
     const at = `${path}[${index}]`;
     const key = expression.key ?? '';
     const values = (expression.values ?? []).map(String);

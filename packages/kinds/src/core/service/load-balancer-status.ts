@@ -12,7 +12,7 @@ import {
 import { textAt } from '../../cells.ts';
 import type { Features } from '../../features/features.ts';
 import type { IngressLoadBalancerIngress } from '../../gen/types/networking/v1.ts';
-import { eachError } from '../../rules/checks.ts';
+import { flatMapSteps } from '../../rules/checks.ts';
 import { objectsAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { validateIp } from '../addresses.ts';
@@ -30,7 +30,7 @@ export function* validateServiceStatus(
   if (ingress.length > 0 && !isAllowed) {
     return [forbiddenField(path, "may only be used when `spec.type` is 'LoadBalancer'")];
   }
-  return yield* eachError(ingress, (entry, index) =>
+  return yield* flatMapSteps(ingress, (entry, index) =>
     validateIngress(entry, `${path}[${index}]`, features),
   );
 }

@@ -20,7 +20,7 @@ import {
   strictAddressProblem,
 } from '@wheelhouse/machinery';
 import { labelErrorSteps, validatePortNumber } from '../../pod/fields.ts';
-import { eachError, keyed } from '../../rules/checks.ts';
+import { flatMapSteps, keyed } from '../../rules/checks.ts';
 import { validateCidr, validateIp, validateNonSpecialIp } from '../addresses.ts';
 import { validateClusterIps, validateClusterIpsUpdate } from './cluster-ips.ts';
 import {
@@ -45,11 +45,11 @@ export function* validateService(
   return [
     ...validateTopologyAnnotations(service, dialect),
     ...validateType(spec),
-    ...(yield* eachError(spec.ports ?? [], validatePort(spec))),
+    ...(yield* flatMapSteps(spec.ports ?? [], validatePort(spec))),
     ...(yield* labelErrorSteps(spec.selector as JsonObject | undefined, 'spec.selector')),
     ...validateAffinity(spec),
     ...validateClusterIps(spec),
-    ...(yield* eachError(spec.externalIPs ?? [], validateExternalIp)),
+    ...(yield* flatMapSteps(spec.externalIPs ?? [], validateExternalIp)),
     ...validateEnum(spec.type, 'spec.type', types),
     ...(yield* validateNodePorts(spec)),
     ...(yield* validateDuplicatePorts(spec)),
@@ -185,7 +185,7 @@ function* validateNodePorts(spec: ServiceSpec): Generator<void, FieldError[]> {
           forbiddenField(field, "may not be used when `type` is 'ClusterIP'"),
         )
       : [];
-  const repeated = yield* eachError(nodePorts, ({ protocol, nodePort, field }) => {
+  const repeated = yield* flatMapSteps(nodePorts, ({ protocol, nodePort, field }) => {
     const key = `${protocol}/${nodePort}`;
     const isRepeated = seen.has(key);
     seen.add(key);
@@ -196,7 +196,7 @@ function* validateNodePorts(spec: ServiceSpec): Generator<void, FieldError[]> {
 
 function validateDuplicatePorts({ ports = [] }: ServiceSpec): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return eachError(ports, ({ protocol = '', port = 0 }, index) => {
+  return flatMapSteps(ports, ({ protocol = '', port = 0 }, index) => {
     const key = `${protocol}/${port}`;
     const isRepeated = seen.has(key);
     seen.add(key);

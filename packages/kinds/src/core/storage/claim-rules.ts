@@ -31,7 +31,7 @@ import { isSet, validateAnnotations, validateLabels } from '../../pod/fields.ts'
 import { goDifference } from '../../pod/go-text.ts';
 import { isNative } from '../../pod/validation/resources.ts';
 import {
-  eachError,
+  flatMapSteps,
   immutable,
   keyed,
   reportedTwice,
@@ -333,7 +333,7 @@ export function* validateClaimStatus(
   const noMode = (object.spec?.accessModes ?? []).length === 0;
   return [
     ...(noMode ? [required('Spec.accessModes')] : []),
-    ...(yield* eachError(sortedKeys(capacity), (name) =>
+    ...(yield* flatMapSteps(sortedKeys(capacity), (name) =>
       validateNotNegativeQuantity(capacity?.[name], keyed('status.capacity', name)),
     )),
     ...(yield* validateStates(status.allocatedResourceStatuses, dialect)),
@@ -355,7 +355,7 @@ function validateStates(
 ): Generator<void, FieldError[]> {
   // kube-apiserver's error contains this name, and the resource instead of the state.
   const field = 'status.allocatedResourceStatus';
-  return eachError(sortedKeys(states), (name) => [
+  return flatMapSteps(sortedKeys(states), (name) => [
     ...validateClaimResource(name, field, dialect),
     ...(resizeStates.includes(String(states?.[name])) ? [] : [unknownState(field, name)]),
   ]);
@@ -379,7 +379,7 @@ function validateAllocated(
   dialect: Dialect,
 ): Generator<void, FieldError[]> {
   const path = 'status.allocatedResources';
-  return eachError(sortedKeys(allocated), (name) => {
+  return flatMapSteps(sortedKeys(allocated), (name) => {
     const unknown = validateClaimResource(name, path, dialect);
     if (unknown.length > 0) return unknown;
     const field = keyed(path, name);

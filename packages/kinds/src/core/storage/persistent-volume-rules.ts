@@ -28,7 +28,7 @@ import { goDifference, goQuantity } from '../../pod/go-text.ts';
 import { newPodRules } from '../../pod/rules.ts';
 import { nodeSelectorErrorSteps } from '../../pod/validation/affinity.ts';
 import { persistentIscsi, sourceRule } from '../../pod/validation/volume-sources.ts';
-import { eachError, immutable, keyed, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
+import { flatMapSteps, immutable, keyed, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { type ClaimPorts, validateAttributesClassUnchanged } from './claim-rules.ts';
@@ -76,7 +76,7 @@ function* validateCapacity(spec: Stored<PersistentVolumeSpec>): Generator<void, 
       message: `Unsupported value: ${goResources(capacity)}: supported values: "storage"`,
     });
   }
-  const ofValues = yield* eachError(names, (name) => {
+  const ofValues = yield* flatMapSteps(names, (name) => {
     const field = keyed('spec.capacity', name);
     const value = capacity?.[name];
     return [

@@ -24,7 +24,7 @@ import type {
   PodSpec,
 } from '../../gen/types/core/v1.ts';
 import type { LabelSelector as LabelSelectorType } from '../../gen/types/meta/v1.ts';
-import { eachError, selectorsPerStep, someSteps, sortedKeys } from '../../rules/checks.ts';
+import { flatMapSteps, selectorsPerStep, someSteps, sortedKeys } from '../../rules/checks.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { intAt, textsAt } from '../fields.ts';
@@ -60,7 +60,7 @@ function* validateNodeAffinity(
     ...(selector === undefined
       ? []
       : yield* nodeSelectorErrorSteps(selector, `${path}.${requiredTerms}`)),
-    ...(yield* eachError(objectsAt(affinity, preferredTerms), function* (term, index) {
+    ...(yield* flatMapSteps(objectsAt(affinity, preferredTerms), function* (term, index) {
       const field = `${path}.${preferredTerms}[${index}]`;
       const preference = objectAt(term, 'preference') ?? {};
       return [
@@ -90,7 +90,7 @@ export function* nodeSelectorErrorSteps(
   const terms = selector.nodeSelectorTerms ?? [];
   const field = `${path}.nodeSelectorTerms`;
   if (terms.length === 0) return [required(field, 'must have at least one node selector term')];
-  return yield* eachError(terms, (term, index) => validateNodeTerm(term, `${field}[${index}]`));
+  return yield* flatMapSteps(terms, (term, index) => validateNodeTerm(term, `${field}[${index}]`));
 }
 
 function* validateNodeTerm(
@@ -98,10 +98,10 @@ function* validateNodeTerm(
   path: string,
 ): Generator<void, FieldError[]> {
   return [
-    ...(yield* eachError(term.matchExpressions ?? [], (expression, index) =>
+    ...(yield* flatMapSteps(term.matchExpressions ?? [], (expression, index) =>
       validateNodeExpression(expression, `${path}.matchExpressions[${index}]`),
     )),
-    ...(yield* eachError(term.matchFields ?? [], (field, index) =>
+    ...(yield* flatMapSteps(term.matchFields ?? [], (field, index) =>
       validateNodeField(field, `${path}.matchFields[${index}]`),
     )),
   ];
@@ -160,7 +160,7 @@ function* validateNodeField(
   if (key !== 'metadata.name') {
     return [...errors, invalid(`${path}.key`, key, 'not a valid field selector key')];
   }
-  const wrong = yield* eachError(values, (value, index) =>
+  const wrong = yield* flatMapSteps(values, (value, index) =>
     ruleErrors(`${path}.values[${index}]`, value, dnsSubdomain),
   );
   return [...errors, ...wrong];
@@ -173,12 +173,12 @@ function* validatePodAffinity(
 ): Generator<void, FieldError[]> {
   if (affinity === undefined) return [];
   return [
-    ...(yield* eachError(
+    ...(yield* flatMapSteps(
       objectsAt(affinity, requiredTerms),
       (term, index) => validatePodTerm(term, `${path}.${requiredTerms}[${index}]`, rules),
       selectorsPerStep,
     )),
-    ...(yield* eachError(
+    ...(yield* flatMapSteps(
       objectsAt(affinity, preferredTerms),
       function* (weighted, index) {
         const field = `${path}.${preferredTerms}[${index}]`;
@@ -202,7 +202,7 @@ function* validatePodTerm(
   const field = `${path}.topologyKey`;
   return [
     ...selectorNames.flatMap((name) => validateSelector(term[name], `${path}.${name}`, rules)),
-    ...(yield* eachError(term.namespaces ?? [], (name) =>
+    ...(yield* flatMapSteps(term.namespaces ?? [], (name) =>
       ruleErrors(`${path}.namespace`, name, dnsLabel),
     )),
     ...(yield* validateLabelKeys(term, path)),
@@ -275,7 +275,7 @@ function* validateKeys(
   if (selector === undefined) {
     return [forbiddenField(path, 'must not be specified when labelSelector is not set')];
   }
-  return yield* eachError(keys, (key, index) =>
+  return yield* flatMapSteps(keys, (key, index) =>
     ruleErrors(`${path}[${index}]`, key, qualifiedName),
   );
 }

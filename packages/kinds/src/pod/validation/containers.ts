@@ -21,7 +21,7 @@ import type {
   PodSpec,
   Probe,
 } from '../../gen/types/core/v1.ts';
-import { eachError } from '../../rules/checks.ts';
+import { flatMapSteps } from '../../rules/checks.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
@@ -115,7 +115,7 @@ function* validateRegularContainers(
   const containers = spec.containers ?? [];
   if (containers.length === 0) return [required(path)];
   const names = new Set<string>();
-  const errors = yield* eachError(containers, function* (container, index) {
+  const errors = yield* flatMapSteps(containers, function* (container, index) {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
     const containerErrors = yield* validateCommon(container, field, context);
@@ -163,7 +163,7 @@ function validatePorts(
   path: string,
 ): Generator<void, FieldError[]> {
   const names = new Set<string>();
-  return eachError(ports, (port, index) => {
+  return flatMapSteps(ports, (port, index) => {
     const field = `${path}[${index}]`;
     const errors = validatePortName(port.name ?? '', { field: `${field}.name`, names });
     const number = port.containerPort ?? 0;
@@ -351,7 +351,7 @@ function* validateInitContainers(
   context: HookContext,
 ): Generator<void, FieldError[]> {
   const names = new Set(namesOf(spec, 'containers'));
-  return yield* eachError(spec.initContainers ?? [], function* (container, index) {
+  return yield* flatMapSteps(spec.initContainers ?? [], function* (container, index) {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
     const restart = container.restartPolicy;
@@ -390,7 +390,7 @@ function* validateEphemeralContainers(
   if (added.length === 0) return [];
   const others = new Set([...namesOf(spec, 'containers'), ...namesOf(spec, 'initContainers')]);
   const names = new Set(others);
-  return yield* eachError(added, function* (container, index) {
+  return yield* flatMapSteps(added, function* (container, index) {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
     const target = container.targetContainerName ?? '';

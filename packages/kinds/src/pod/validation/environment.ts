@@ -22,7 +22,7 @@ import type {
   ResourceFieldSelector,
   SecretKeySelector,
 } from '../../gen/types/core/v1.ts';
-import { eachError } from '../../rules/checks.ts';
+import { flatMapSteps } from '../../rules/checks.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { containersOf } from '../references.ts';
@@ -74,7 +74,7 @@ export function validateEnvironment(
   { allow }: PodRules,
 ): Generator<void, FieldError[]> {
   const rule = allow.relaxedVariables ? environmentName : strictEnvironmentName;
-  return eachError(variables, (variable, index) => {
+  return flatMapSteps(variables, (variable, index) => {
     const field = `${path}[${index}]`;
     const name = variable.name ?? '';
     const errors =
@@ -125,7 +125,7 @@ export function validateEnvironmentSources(
   { allow }: PodRules,
 ): Generator<void, FieldError[]> {
   const rule = allow.relaxedVariables ? environmentName : strictEnvironmentName;
-  return eachError(sources, (source, index) => {
+  return flatMapSteps(sources, (source, index) => {
     const field = `${path}[${index}]`;
     const prefix = source.prefix ?? '';
     const errors = prefix === '' ? [] : ruleErrors(`${field}.prefix`, prefix, rule);

@@ -14,7 +14,7 @@ import {
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import type { PodSpec, Toleration, TopologySpreadConstraint } from '../../gen/types/core/v1.ts';
-import { eachError, selectorsPerStep, sortedKeys } from '../../rules/checks.ts';
+import { flatMapSteps, selectorsPerStep, sortedKeys } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
 import { notPositive, validateOptionalChoice } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
@@ -104,7 +104,7 @@ export function validateSpread(
       ...(rules.allow.spreadSelectors ? [] : validateSpreadSelector(constraint, field)),
     ];
   };
-  return eachError(constraints, errorsOf, selectorsPerStep);
+  return flatMapSteps(constraints, errorsOf, selectorsPerStep);
 }
 
 const pairOf = (constraint: Stored<TopologySpreadConstraint>) =>
@@ -145,7 +145,7 @@ function* validateSpreadKeys(
   ]);
   const unset = 'must not be specified when labelSelector is not set';
   const errors = selector === undefined ? [forbiddenField(path, unset)] : [];
-  const ofKeys = yield* eachError(keys, (key, index) => {
+  const ofKeys = yield* flatMapSteps(keys, (key, index) => {
     const keyErrors = ruleErrors(`${path}[${index}]`, key, qualifiedName);
     if (!selected.has(key)) return keyErrors;
     const detail = 'exists in both matchLabelKeys and labelSelector';
@@ -160,7 +160,7 @@ export function validateSchedulingGates(
   path: string,
 ): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return eachError(spec.schedulingGates ?? [], (gate, index) => {
+  return flatMapSteps(spec.schedulingGates ?? [], (gate, index) => {
     const name = gate.name ?? '';
     const field = `${path}[${index}]`;
     const errors = ruleErrors(field, name, qualifiedName);

@@ -22,7 +22,7 @@ import type {
   VolumeProjection,
 } from '../../gen/types/core/v1.ts';
 import type { Findings } from '../../resource-def.ts';
-import { eachError, errorSteps } from '../../rules/checks.ts';
+import { errorSteps, flatMapSteps } from '../../rules/checks.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { intAt, requireTexts, validatePlainPath } from '../fields.ts';
@@ -42,7 +42,7 @@ function validateMode(object: JsonObject, path: string, name: string): FieldErro
 }
 
 function validateItems(source: JsonObject, path: string): Generator<void, FieldError[]> {
-  return eachError(objectsAt(source, 'items'), (item, index) =>
+  return flatMapSteps(objectsAt(source, 'items'), (item, index) =>
     validateItem(item, `${path}.items[${index}]`),
   );
 }
@@ -86,7 +86,7 @@ export function* validateDownwardVolume(
 ): Generator<void, FieldError[]> {
   return [
     ...validateMode(source, path, 'defaultMode'),
-    ...(yield* eachError(source.items ?? [], (file) => validateDownwardFile(file, path))),
+    ...(yield* flatMapSteps(source.items ?? [], (file) => validateDownwardFile(file, path))),
   ];
 }
 
@@ -119,7 +119,7 @@ export function* validateProjectedVolume(
   { rules }: { rules: PodRules },
 ): Generator<void, FieldError[]> {
   const paths = new Set<string>();
-  const ofSources = yield* eachError(source.sources ?? [], (projection, index) =>
+  const ofSources = yield* flatMapSteps(source.sources ?? [], (projection, index) =>
     validateProjection(projection, { path, index, paths, rules }),
   );
   return [...validateMode(source, path, 'defaultMode'), ...ofSources];
@@ -154,7 +154,7 @@ function* validateProjection(
   yield* validatePart('secret', keyedFiles);
   yield* validatePart('configMap', keyedFiles);
   yield* validatePart('downwardAPI', (part, path) =>
-    eachError(objectsAt(part, 'items'), (file) => [
+    flatMapSteps(objectsAt(part, 'items'), (file) => [
       ...validateDownwardFile(file, path),
       ...validateUniquePath(textAt(file, 'path'), place),
     ]),
@@ -175,7 +175,7 @@ function* validateKeyedFiles(
   const name = textAt(source, 'name');
   return [
     ...requireTexts(source, path, 'name'),
-    ...(yield* eachError(objectsAt(source, 'items'), (item, index) => [
+    ...(yield* flatMapSteps(objectsAt(source, 'items'), (item, index) => [
       ...validateItem(item, `${path}.items[${index}]`),
       ...validateUniquePath(textAt(item, 'path'), place, name),
     ])),

@@ -13,7 +13,7 @@ import {
   runInOnePiece,
 } from '@wheelhouse/machinery';
 import type { Container, ResourceRequirements } from '../../gen/types/core/v1.ts';
-import { eachError, keyed, someSteps, sortedKeys } from '../../rules/checks.ts';
+import { flatMapSteps, keyed, someSteps, sortedKeys } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
 import { negative } from '../fields.ts';
 import { goQuantity } from '../go-text.ts';
@@ -179,10 +179,10 @@ export function* resourceErrorSteps(
   const rules = { validateName: validateResourceName, ...podRules };
   const limits = yield* quantitySteps(resources?.limits);
   const requests = yield* quantitySteps(resources?.requests);
-  const errors = yield* eachError(limits, ([name, quantity]) =>
+  const errors = yield* flatMapSteps(limits, ([name, quantity]) =>
     validateEntry({ name, quantity }, keyed(`${path}.limits`, name), rules),
   );
-  const ofRequests = yield* eachError(requests, ([name, quantity]) => {
+  const ofRequests = yield* flatMapSteps(requests, ([name, quantity]) => {
     const field = keyed(`${path}.requests`, name);
     const [first = [], ...rest] = partsOfEntry({ name, quantity }, field, rules);
     const within = requestWithinLimit({ name, quantity }, { limits, path, rules });

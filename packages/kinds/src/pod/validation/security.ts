@@ -20,7 +20,7 @@ import type {
   SecurityContext,
   WindowsSecurityContextOptions,
 } from '../../gen/types/core/v1.ts';
-import { eachError, someSteps } from '../../rules/checks.ts';
+import { flatMapSteps, someSteps } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
@@ -359,7 +359,7 @@ function sysctlErrorSteps(
   rules: PodRules,
 ): Generator<void, FieldError[]> {
   const names = new Set<string>();
-  return eachError(spec.securityContext?.sysctls ?? [], (sysctl, index) => {
+  return flatMapSteps(spec.securityContext?.sysctls ?? [], (sysctl, index) => {
     const name = sysctl.name ?? '';
     const field = `${path}[${index}].name`;
     const errors: FieldError[] = [];

@@ -14,7 +14,7 @@ import {
 import { textAt } from '../../cells.ts';
 import { validateIp } from '../../core/addresses.ts';
 import type { PodSpec } from '../../gen/types/core/v1.ts';
-import { eachError, goStrings, keyed } from '../../rules/checks.ts';
+import { flatMapSteps, goStrings, keyed } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
 import { amountsOf, containerAmounts, podLevelResources } from '../amounts.ts';
 import {
@@ -159,14 +159,14 @@ function* validateDnsConfig(
     const detail = `must not have more than ${nameserversMax} nameservers`;
     errors.push(invalidGo(`${path}.nameservers`, () => goStrings(servers), detail));
   }
-  const ofServers = yield* eachError(servers, (server, index) =>
+  const ofServers = yield* flatMapSteps(servers, (server, index) =>
     validateIp(`${path}.nameservers[${index}]`, server),
   );
   return [
     ...errors,
     ...ofServers,
     ...(yield* validateSearches(config.searches ?? [], `${path}.searches`, allow)),
-    ...(yield* eachError(config.options ?? [], (option, index) =>
+    ...(yield* flatMapSteps(config.options ?? [], (option, index) =>
       (option.name ?? '') === ''
         ? [required(`${path}.options[${index}]`, 'must not be empty')]
         : [],
@@ -193,7 +193,7 @@ function* validateSearches(
       `must not have more than ${searchCharactersMax} characters (including spaces) in the search list`,
     );
   }
-  const ofSearches = yield* eachError(searches, (search, index) => {
+  const ofSearches = yield* flatMapSteps(searches, (search, index) => {
     if (relaxedSearches && search === '.') return [];
     const name = search.endsWith('.') ? search.slice(0, -1) : search;
     const rule = relaxedSearches ? underscoreSubdomain : dnsSubdomain;
@@ -206,7 +206,7 @@ function validateReadinessGates(
   spec: Stored<PodSpec>,
   path: string,
 ): Generator<void, FieldError[]> {
-  return eachError(spec.readinessGates ?? [], (gate, index) =>
+  return flatMapSteps(spec.readinessGates ?? [], (gate, index) =>
     ruleErrors(`${path}[${index}].conditionType`, gate.conditionType ?? '', qualifiedName),
   );
 }
@@ -224,7 +224,7 @@ function* validateReferences(spec: Stored<PodSpec>, path: string): Generator<voi
     ...validateRange(spec, path, 'activeDeadlineSeconds', [1, deadlineSecondsMax]),
     ...name('hostname', dnsLabel),
     ...name('subdomain', dnsLabel),
-    ...(yield* eachError(spec.tolerations ?? [], (toleration, index) =>
+    ...(yield* flatMapSteps(spec.tolerations ?? [], (toleration, index) =>
       validateToleration(toleration, `${path}.tolerations[${index}]`),
     )),
     ...(yield* validateHostAliases(spec, `${path}.hostAliases`)),
@@ -234,10 +234,10 @@ function* validateReferences(spec: Stored<PodSpec>, path: string): Generator<voi
 
 /** Validates the entries that a node adds to the hosts file of a pod. */
 function validateHostAliases(spec: Stored<PodSpec>, path: string): Generator<void, FieldError[]> {
-  return eachError(spec.hostAliases ?? [], function* (alias, index) {
+  return flatMapSteps(spec.hostAliases ?? [], function* (alias, index) {
     return [
       ...validateIp(`${path}[${index}].ip`, alias.ip ?? ''),
-      ...(yield* eachError(alias.hostnames ?? [], (name, at) =>
+      ...(yield* flatMapSteps(alias.hostnames ?? [], (name, at) =>
         ruleErrors(`${path}[${index}].hostnames[${at}]`, name, dnsSubdomain),
       )),
     ];

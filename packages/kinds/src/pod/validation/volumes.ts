@@ -18,7 +18,7 @@ import type {
   VolumeDevice,
   VolumeMount,
 } from '../../gen/types/core/v1.ts';
-import { eachError } from '../../rules/checks.ts';
+import { flatMapSteps } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
@@ -43,7 +43,7 @@ export function* validateVolumes(
   const validVolumes = new Map<string, JsonObject>();
   const podName = rules.pod?.metadata.name ?? '';
   const ephemeralNames = ephemeralClaimNames(volumes, podName);
-  const errors = yield* eachError(volumes, function* (volume, index) {
+  const errors = yield* flatMapSteps(volumes, function* (volume, index) {
     const field = `${path}[${index}]`;
     const name = volume.name ?? '';
     const sourceErrors = yield* validateSource(volume, field, { volume: name, rules });
@@ -107,7 +107,7 @@ export function* validateMounts(
   const devices = pairsOf(container.volumeDevices ?? [], 'devicePath');
   const devicePaths = new Set(devices.values());
   const seen = new Set<string>();
-  return yield* eachError(container.volumeMounts ?? [], (mount, index) => {
+  return yield* flatMapSteps(container.volumeMounts ?? [], (mount, index) => {
     const field = `${path}[${index}]`;
     const name = mount.name ?? '';
     const mountPath = mount.mountPath ?? '';
@@ -206,7 +206,7 @@ export function* validateDevices(
   const mounts = pairsOf(container.volumeMounts ?? [], 'mountPath');
   const mountPaths = new Set(mounts.values());
   const seen = { names: new Set<string>(), paths: new Set<string>() };
-  return yield* eachError(container.volumeDevices ?? [], (device, index) =>
+  return yield* flatMapSteps(container.volumeDevices ?? [], (device, index) =>
     validateDevice(device, `${path}[${index}]`, { mounts, mountPaths, seen, volumes }),
   );
 }
