@@ -27,6 +27,30 @@ function plainGet(url: string, headers: Record<string, string>) {
   );
 }
 
+/** A client that sends all requests over one HTTP/2 connection. */
+function oneConnection(url: string) {
+  const session = http2.connect(url, { rejectUnauthorized: false });
+  atEnd(() => session.destroy());
+  session.on('error', () => {});
+  let isLeft = false;
+  session.on('goaway', () => {
+    isLeft = true;
+  });
+  const closed = new Promise<void>((resolve) => session.on('close', resolve));
+  const ask = (path: string, headers: Readonly<Record<string, string>>) =>
+    new Promise<number>((resolve, reject) => {
+      const stream = session.request({ ':path': path, ...headers });
+      let status = 0;
+      stream.on('response', (head) => {
+        status = Number(head[':status']);
+      });
+      stream.on('end', () => resolve(status));
+      stream.on('error', reject);
+      stream.resume();
+    });
+  return { ask, closed, isLeft: () => isLeft };
+}
+
 const corsHeaders = {
   'access-control-allow-methods': 'POST, GET, OPTIONS, PUT, DELETE, PATCH',
   'access-control-allow-headers':
@@ -79,30 +103,46 @@ describe('flags about answers', () => {
 
   test('OPS-4: --goaway-chance closes connections after their last answer', async () => {
     const { server } = await start('--goaway-chance=0.02');
-    const session = http2.connect(server.url, { rejectUnauthorized: false });
-    atEnd(() => session.destroy());
-    session.on('error', () => {});
-    let goneAway = false;
-    session.on('goaway', () => {
-      goneAway = true;
-    });
-    const closed = new Promise<void>((resolve) => session.on('close', resolve));
-    const ask = (path: string) =>
-      new Promise<number>((resolve, reject) => {
-        const headers = { ':path': path, authorization: `Bearer ${server.token}` };
-        const stream = session.request(headers);
-        let status = 0;
-        stream.on('response', (head) => {
-          status = Number(head[':status']);
-        });
-        stream.on('end', () => resolve(status));
-        stream.on('error', reject);
-        stream.resume();
-      });
+    const client = oneConnection(server.url);
+    const headers = { authorization: `Bearer ${server.token}` };
     let asked = 0;
-    for (; !goneAway && asked < 3000; asked += 1) expect(await ask('/version')).toBe(200);
-    expect(goneAway).toBe(true);
-    await closed;
+    for (; !client.isLeft() && asked < 3000; asked += 1) {
+      expect(await client.ask('/version', headers)).toBe(200);
+    }
+    expect(client.isLeft()).toBe(true);
+    await client.closed;
+  });
+
+  const withAnonymous = ['--authorization-mode=RBAC', '--anonymous-auth=true'];
+
+  describe.each([
+    ['anonymous', {}, 200],
+    ['with a bad token', { authorization: 'Bearer wrong' }, 401],
+  ] as const)('requests over HTTP/2 that are %s', (_, headers, status) => {
+    test('AUTHN-1, TRUST-4: the server leaves the connection after the answer', async () => {
+      const { server } = await start(...withAnonymous);
+      const client = oneConnection(server.url);
+      const known = { authorization: `Bearer ${server.token}` };
+      for (let asked = 0; asked < 3; asked += 1) {
+        expect(await client.ask('/version', known)).toBe(200);
+      }
+      expect(client.isLeft()).toBe(false);
+      expect(await client.ask('/version', headers)).toBe(status);
+      await client.closed;
+      expect(client.isLeft()).toBe(true);
+    });
+
+    test('OPS-4: without UnauthenticatedHTTP2DOSMitigation, it goes on', async () => {
+      const { server } = await start(
+        ...withAnonymous,
+        '--feature-gates=UnauthenticatedHTTP2DOSMitigation=false',
+      );
+      const client = oneConnection(server.url);
+      for (let asked = 0; asked < 3; asked += 1) {
+        expect(await client.ask('/version', headers)).toBe(status);
+      }
+      expect(client.isLeft()).toBe(false);
+    });
   });
 });
 

@@ -241,6 +241,8 @@ export interface Connection {
   readonly memo: Map<symbol, unknown>;
   /** The account that the memory of the connection's requests is charged to. */
   readonly memory?: { transferTo(owner: string): void };
+  /** Takes no more requests after the present ones, and tells the client. */
+  retire?(): void;
 }
 
 /** The body exceeds the limit of its reader. */

@@ -54,7 +54,7 @@ const alwaysOn = names(`
 const alwaysOff = names(`
   APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
   LoggingBetaOptions PortForwardWebsockets
-  TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
+  TranslateStreamCloseWebsocketRequests
   UnknownVersionInteroperabilityProxy UserNamespacesPodSecurityStandards
   WatchCacheInitializationPostStartHook WatchFromStorageWithoutResourceVersion
 `);

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ApiObject, MetricRegistry } from '@wheelhouse/machinery';
 import { followCertificates, readConfigurationFile } from '../../files/followed-files.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
 import {
   type Authenticate,
   createAuthentication,
@@ -45,7 +46,7 @@ export async function openAuthentication(
   parts: OpenParts,
 ): Promise<OpenAuthentication> {
   const { config, tokens } = options;
-  const { logger } = config;
+  const { logger, featureGates: features = defaultGates } = config;
   const oidc = parts.add(await openOidc(options));
   const meter = createTokenCacheMeter(options.metrics.registry);
   const webhook = parts.add(await openWebhook(options, meter));
@@ -67,6 +68,9 @@ export async function openAuthentication(
     authenticators: list,
     ...anonymousAccess(config, oidc),
     tokens: meter,
+    unauthenticatedHttp2: features.enabled('UnauthenticatedHTTP2DOSMitigation')
+      ? 'one request'
+      : 'any number',
     onRejected: ({ authenticator, error }) =>
       logger.debug(3, 'a credential was refused', { authenticator, error: String(error) }),
   });

@@ -49,18 +49,22 @@ export type Authenticate = (exchange: Exchange) => MaybePromise<UserInfo>;
  * until one succeeds, even if earlier ones throw. If none succeeds, a bad credential is a 401, and
  * a request without credentials is anonymous, or a 401 if `anonymous` is false or the path is not
  * in `anonymousPaths`. A bearer token that no authenticator recognizes is a bad credential.
- * `onRejected` receives the reason, which never contains the credential.
+ * `onRejected` receives the reason, which never contains the credential. Without a credential, an
+ * HTTP/2 connection takes one request if `unauthenticatedHttp2` is `one request`, so that its
+ * multiplexing cannot be abused.
  */
 export function createAuthentication(options: {
   readonly authenticators: readonly Authenticator[];
   readonly anonymous: boolean;
   /** Paths that accept anonymous requests; absent: all. */
   readonly anonymousPaths?: ReadonlySet<string> | undefined;
+  readonly unauthenticatedHttp2?: 'one request' | 'any number';
   readonly onRejected?: (failure: { authenticator: string; error: unknown }) => void;
   readonly tokens?: TokenCacheMeter | undefined;
 }): Authenticate {
   const { authenticators, anonymous, anonymousPaths, onRejected, tokens } = options;
   const finish = ({ exchange, credentials }: Attempt, rejection: Rejection): UserInfo => {
+    if (options.unauthenticatedHttp2 === 'one request') leaveHttp2(exchange);
     const hasToken = bearerToken(credentials) !== undefined;
     if (hasToken) tokens?.countMiss(rejection === 'failed' ? 'error' : 'ok');
     if (hasToken || rejection !== 'none') throw new UnauthenticatedError('bad');
@@ -118,6 +122,10 @@ export function createAuthentication(options: {
     }
     return finish({ exchange, credentials }, rejection);
   };
+}
+
+function leaveHttp2({ httpVersion, connection }: Exchange): void {
+  if (httpVersion === '2') connection.retire?.();
 }
 
 const hiddenToken =
