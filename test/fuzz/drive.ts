@@ -19,6 +19,8 @@ interface Outcome {
 const faultsMax = 20;
 const patienceMs = 60_000;
 const inFlight = 32;
+/** Each repetition opens a connection that another request without a credential may close. */
+const repeatsMax = 10;
 const abusedEach = 100;
 const preparedEach = 500;
 
@@ -100,7 +102,16 @@ class Sessions {
     this.#url = url;
   }
 
-  send(request: FuzzRequest): Promise<Outcome> {
+  /** Repeats a request that a closing connection did not take, as clients do. */
+  async send(request: FuzzRequest): Promise<Outcome> {
+    for (let repeats = 0; ; repeats += 1) {
+      const outcome = await this.#attempt(request);
+      const isTaken = !outcome.text.includes('NGHTTP2_REFUSED_STREAM');
+      if (outcome.status !== 0 || isTaken || repeats === repeatsMax) return outcome;
+    }
+  }
+
+  #attempt(request: FuzzRequest): Promise<Outcome> {
     const { method, path, headers, body, abandons } = request;
     const session = this.#current();
     return new Promise((resolve) => {
