@@ -164,7 +164,7 @@ function actionsOn(page: Page) {
     (await page.evaluate(expression)) as T;
   const until = async (expression: string, what = expression): Promise<void> => {
     const end = performance.now() + limitMs;
-    // The page itself waits most of the time, since each call to it is dear.
+    // The page itself waits most of the time, because each call through the browser is expensive.
     const soon = `((condition) => new Promise((resolve) => {
       const end = performance.now() + 300;
       const check = () => {

@@ -116,9 +116,9 @@ describe('flags about answers', () => {
   const withAnonymous = ['--authorization-mode=RBAC', '--anonymous-auth=true'];
 
   describe.each([
-    ['anonymous', {}, 200],
-    ['with a bad token', { authorization: 'Bearer wrong' }, 401],
-  ] as const)('requests over HTTP/2 that are %s', (_, headers, status) => {
+    ['anonymous requests', {}, 200],
+    ['requests with a bad token', { authorization: 'Bearer wrong' }, 401],
+  ] as const)('%s over HTTP/2', (_, headers, status) => {
     test('AUTHN-1, TRUST-4: the server leaves the connection after the answer', async () => {
       const { server } = await start(...withAnonymous);
       const client = oneConnection(server.url);

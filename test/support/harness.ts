@@ -403,7 +403,7 @@ function collect<Body extends ResponseBody>(
 ): Promise<TestWatch<Body>> {
   const events: TestWatch<Body>['events'] = [];
   const waiting = new Set<() => void>();
-  // The pieces of a line that has not ended: joining them for each would copy a large event often.
+  // Pieces of an unfinished line: joining them at each chunk would copy a large event many times.
   const begun: string[] = [];
   stream.setEncoding('utf8');
   stream.on('data', (chunk: string) => {

@@ -10,7 +10,6 @@ import {
   formatTime,
   invalid,
   type JsonObject,
-  jsonEqual,
   jsonEqualSteps,
   type ObjectMeta,
   pathSegment,

@@ -1,5 +1,4 @@
 import {
-  appendAll,
   type Dialect,
   dnsLabel,
   type FieldError,

@@ -53,19 +53,24 @@ export function editedObjects(edited: JsonValue): JsonObject[] {
 }
 
 /**
- * Returns the first original with the UID of an edited object; both may lack one. Throws CliError
- * if there is none.
+ * Returns a function that finds the first original with the UID of an edited object; both may lack
+ * one. The function throws CliError if there is none.
  */
-export function originalOf<Original extends { readonly object: JsonObject }>(
+export function originalFinder<Original extends { readonly object: JsonObject }>(
   originals: readonly Original[],
-  item: JsonObject,
-): Original {
+): (item: JsonObject) => Original {
   const uidOf = (object: JsonObject) => textAt(object, 'metadata', 'uid');
-  const original = originals.find(({ object }) => uidOf(object) === uidOf(item));
-  if (original !== undefined) return original;
-  throw new CliError(
-    `no original object found for &unstructured.Unstructured{Object:${goSyntax(item)}}`,
+  // A Map keeps the last value of a key, hence the first original of each UID is set last.
+  const byUid = new Map(
+    originals.toReversed().map((original) => [uidOf(original.object), original]),
   );
+  return (item) => {
+    const original = byUid.get(uidOf(item));
+    if (original !== undefined) return original;
+    throw new CliError(
+      `no original object found for &unstructured.Unstructured{Object:${goSyntax(item)}}`,
+    );
+  };
 }
 
 /** An object to edit, or several as a List. */

@@ -5,7 +5,7 @@ import {
   editedObjects,
   editInEditor,
   editorFlags,
-  originalOf,
+  originalFinder,
   shownObjects,
 } from '../apply/edit-session.ts';
 import { allowedKinds, findLeftovers, pruneFlags, pruneOne } from '../apply/prune.ts';
@@ -165,8 +165,9 @@ const editCommand: Command = {
       subject: quotedLabel(first.resource, nameOf(first.object)),
       shown: shownObjects(edits.map(({ object }) => object)),
       apply: async (edited) => {
+        const originalOf = originalFinder(edits);
         for (const item of editedObjects(edited)) {
-          await setApplied(session, { annotation, item, original: originalOf(edits, item) });
+          await setApplied(session, { annotation, item, original: originalOf(item) });
         }
         return { type: 'done' };
       },

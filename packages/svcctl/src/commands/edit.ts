@@ -1,11 +1,5 @@
 import { ApiError } from '@wheelhouse/client';
-import {
-  isObject,
-  itemsOfList,
-  type JsonObject,
-  type JsonValue,
-  jsonEqual,
-} from '@wheelhouse/machinery';
+import { type JsonObject, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import {
   type EditOutcome,
   type EditReason,
@@ -13,7 +7,7 @@ import {
   editHeading,
   editInEditor,
   editorFlags,
-  originalOf,
+  originalFinder,
   shownObjects,
 } from '../apply/edit-session.ts';
 import { twoWayPatch } from '../apply/patches.ts';
@@ -29,7 +23,7 @@ import {
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { manifestFlags } from '../manifests.ts';
-import { nameOf, namespaceOf, objectAt, quotedLabel, textAt } from '../objects.ts';
+import { nameOf, namespaceOf, objectAt, quotedLabel } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import { fetchTarget, selectTargets, type Target, targetPath } from '../selection.ts';
@@ -110,7 +104,8 @@ async function sendEdits(
   edits: readonly ObjectEdit[],
   edited: JsonValue,
 ): Promise<EditOutcome> {
-  const pairs = editedObjects(edited).map((item) => ({ edit: originalOf(edits, item), item }));
+  const originalOf = originalFinder(edits);
+  const pairs = editedObjects(edited).map((item) => ({ edit: originalOf(item), item }));
   for (const { edit, item } of pairs) checkNamespace(session, edit, item);
   const refusals: Refusals = { reasons: [], isGone: false, isRefused: false };
   for (const { edit, item } of pairs) await sendEdit(session, { edit, item, refusals });
