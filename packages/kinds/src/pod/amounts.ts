@@ -1,12 +1,10 @@
 import {
   isObject,
-  type JsonObject,
   type JsonValue,
   parseQuantity,
   type Quantity,
   sumQuantities,
 } from '@wheelhouse/machinery';
-import { at } from '../cells.ts';
 import type { Container, PodSpec } from '../gen/types/core/v1.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';

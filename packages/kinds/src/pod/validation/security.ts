@@ -9,7 +9,6 @@ import {
   notSupported,
   required,
   ruleErrors,
-  runInOnePiece,
   tooLong,
 } from '@wheelhouse/machinery';
 import { at } from '../../cells.ts';
