@@ -265,7 +265,7 @@ function* validateAllocation(object: Stored<ResourceClaim>): Generator<void, Fie
     )),
     ...(selector === undefined
       ? []
-      : yield* nodeSelectorErrorSteps(selector, `${path}.nodeSelector`)),
+      : yield* nodeSelectorErrorSteps(selector, `${path}.nodeSelector`, 'label-values')),
   ];
 }
 

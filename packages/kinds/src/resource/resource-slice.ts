@@ -156,7 +156,9 @@ function* validateNodes(spec: Stored<ResourceSliceSpec>): Generator<void, FieldE
   const shown = () => `[]core.NodeSelectorTerm{${terms.map(goNodeSelectorTerm).join(', ')}}`;
   return [
     ...(nodeName === '' ? [] : ruleErrors('spec.nodeName', nodeName, dnsSubdomain)),
-    ...(selector === undefined ? [] : yield* nodeSelectorErrorSteps(selector, path)),
+    ...(selector === undefined
+      ? []
+      : yield* nodeSelectorErrorSteps(selector, path, 'label-values')),
     ...(selector !== undefined && terms.length !== 1
       ? [invalidGo(`${path}.nodeSelectorTerms`, shown, 'must have exactly one node selector term')]
       : []),

@@ -6,10 +6,10 @@ import {
   invalid,
   type JsonObject,
   type LabelSelector,
+  labelValue,
   qualifiedName,
   required,
   ruleErrors,
-  runInOnePiece,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
@@ -77,30 +77,36 @@ function validateWeight(term: JsonObject, path: string): FieldError[] {
   return [invalid(`${path}.weight`, weight, 'must be in the range 1-100')];
 }
 
-/** Validates the node selector of a pod or volume: at least one term, and each term valid. */
-export function validateNodeSelector(selector: Stored<NodeSelector>, path: string): FieldError[] {
-  return runInOnePiece(nodeSelectorErrorSteps(selector, path));
-}
-
-/** Does the work of `validateNodeSelector` in steps (TRUST-2). */
+/**
+ * Validates a node selector in steps (TRUST-2): at least one term, and each term valid.
+ *
+ * @param checked `label-values` if values must be possible values of a label. Those of pods and
+ * volumes need not be.
+ */
 export function* nodeSelectorErrorSteps(
   selector: Stored<NodeSelector>,
   path: string,
+  checked: 'keys' | 'label-values' = 'keys',
 ): Generator<void, FieldError[]> {
   const terms = selector.nodeSelectorTerms ?? [];
   const field = `${path}.nodeSelectorTerms`;
   if (terms.length === 0) return [required(field, 'must have at least one node selector term')];
-  return yield* flatMapSteps(terms, (term, index) => validateNodeTerm(term, `${field}[${index}]`));
+  return yield* flatMapSteps(terms, (term, index) =>
+    validateNodeTerm(term, `${field}[${index}]`, checked),
+  );
 }
 
 function* validateNodeTerm(
   term: Stored<NodeSelectorTerm>,
   path: string,
+  checked: 'keys' | 'label-values' = 'keys',
 ): Generator<void, FieldError[]> {
   return [
-    ...(yield* flatMapSteps(term.matchExpressions ?? [], (expression, index) =>
-      validateNodeExpression(expression, `${path}.matchExpressions[${index}]`),
-    )),
+    ...(yield* flatMapSteps(term.matchExpressions ?? [], (expression, index) => {
+      const at = `${path}.matchExpressions[${index}]`;
+      const errors = validateNodeExpression(expression, at);
+      return checked === 'keys' ? errors : withLabelValueErrors(expression, at, errors);
+    })),
     ...(yield* flatMapSteps(term.matchFields ?? [], (field, index) =>
       validateNodeField(field, `${path}.matchFields[${index}]`),
     )),
@@ -139,6 +145,17 @@ function validateNodeExpression(
       errors.push(invalid(`${path}.operator`, operator, 'not a valid selector operator'));
   }
   return [...errors, ...ruleErrors(`${path}.key`, expression.key ?? '', qualifiedName)];
+}
+
+function* withLabelValueErrors(
+  { values = [] }: Stored<NodeSelectorRequirement>,
+  path: string,
+  errors: FieldError[],
+): Generator<void, FieldError[]> {
+  const wrong = yield* flatMapSteps(values, (value, index) =>
+    ruleErrors(`${path}.values[${index}]`, value, labelValue),
+  );
+  return [...errors, ...wrong];
 }
 
 /** The name is the only field of a node that can be selected. */
