@@ -96,6 +96,16 @@ test('a changed APIService of a custom kind is corrected, one of a built-in kind
   await eventually(async () => !(await isLast()), 'the previous order');
 });
 
+test('ADM-4: the prefix of a generated name states the group version like a name', async () => {
+  const metadata = { name: 'v1.metrics.example.com', generateName: 'v1.' };
+  const made = await server.post(services, { ...apiService({ service }), metadata });
+  expect([made.status, made.body.message]).toEqual([
+    422,
+    `APIService.${group} "v1.metrics.example.com" is invalid: metadata.generateName: ` +
+      'Invalid value: "v1.": must be `spec.version+"."+spec.group`: "v1.metrics.example.com"',
+  ]);
+});
+
 test('ADM-4: an APIService without its Service is unavailable', async () => {
   const made = await server.post<ResponseOf<APIService>>(services, apiService({ service }));
   expect(made.status, made.text).toBe(201);

@@ -129,6 +129,23 @@ describe('VER-5: IPAddress objects of Services', () => {
     expect((await server.get(`${addresses}/10.7.0.1`)).status).toBe(404);
   });
 
+  test('VER-5: the name of an IPAddress is an address in canonical form', async () => {
+    const gateway = { group: 'gateway.example.com', resource: 'gateways', name: 'g' };
+    const problems = {
+      'a/b': 'ParseAddr("a/b"): unable to parse IP',
+      '..': 'ParseAddr(".."): IPv4 field must have at least one digit (at "..")',
+      'FD00::1': 'must be a canonical format IP address',
+    };
+    for (const [name, problem] of Object.entries(problems)) {
+      const made = await server.post(addresses, address(name, gateway));
+      expect([made.status, made.body.message]).toEqual([
+        422,
+        `IPAddress.networking.k8s.io "${name}" is invalid: metadata.name: ` +
+          `Invalid value: "${name}": ${problem}`,
+      ]);
+    }
+  });
+
   test('VER-5: a refused Service and a dry run leave no IPAddress', async () => {
     const namespace = await freshNamespace(server);
     const wrong = service('a', { clusterIP: '10.0.0.5', sessionAffinity: 'Nonsense' });

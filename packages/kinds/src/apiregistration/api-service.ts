@@ -115,13 +115,15 @@ function prepareForUpdate(
 
 const validate = (object: Stored<APIService>) => [...validateName(object), ...validateSpec(object)];
 
-/** Validates that the name states the group version. */
-function validateName(object: Stored<APIService>): FieldError[] {
-  const name = object.metadata.name ?? '';
-  const expectedName = `${object.spec?.version ?? ''}.${object.spec?.group ?? ''}`;
-  if (name === '' || name === expectedName || pathSegment(name).length > 0) return [];
-  const detail = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(expectedName)}`;
-  return [invalid('metadata.name', name, detail)];
+/** Validates that the name, and any prefix of a generated one, states the group version. */
+function validateName({ metadata, spec }: Stored<APIService>): FieldError[] {
+  const expected = `${spec?.version ?? ''}.${spec?.group ?? ''}`;
+  const detail = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(expected)}`;
+  return (['generateName', 'name'] as const).flatMap((member) => {
+    const name = metadata[member] ?? '';
+    if (name === '' || name === expected || pathSegment(name).length > 0) return [];
+    return [invalid(`metadata.${member}`, name, detail)];
+  });
 }
 
 const groupPriorityMax = 20_000;

@@ -62,13 +62,11 @@ function parentOf(object: Stored<IPAddress>): string {
 }
 
 const validateName: NameRule = (name) => {
-  const segment = pathSegment(name);
-  if (segment.length > 0) return segment;
   const problem = strictAddressProblem(name);
   if (problem !== undefined) return [problem];
   const address = parseIpAddress(name);
   const isCanonical = address !== undefined && formatStrictly(name, address) === name;
-  return isCanonical ? [] : ['must be a canonical format IP address'];
+  return isCanonical ? pathSegment(name) : ['must be a canonical format IP address'];
 };
 
 function validate(object: Stored<IPAddress>): FieldError[] {
