@@ -139,6 +139,8 @@ describe('new Events', () => {
     expect(coarser.body.message).toContain(`${layout} ".1Z" as ".000000"`);
     const whole = await post('2030-01-01T01:00:00Z');
     expect(whole.body.message).toContain(`${layout} "Z" as ".000000"`);
+    const month = await post('2030-13-01T01:00:00Z');
+    expect(month.body.message).toContain('parsing time "2030-13-01T01:00:00Z": month out of range');
     const made = await post('2030-01-01T01:00:00.000120+01:00');
     expect(made.body.eventTime).toBe('2030-01-01T00:00:00.000120Z');
   });

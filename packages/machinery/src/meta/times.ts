@@ -52,6 +52,17 @@ const microElements: typeof elements = [
   ['Z07:00', /^(?:Z|[+-]\d\d:\d\d)/],
 ];
 
+/** Elements whose range is checked as soon as they are read; that of a day depends on the rest. */
+const ranges: ReadonlyMap<
+  string,
+  { readonly unit: string; readonly min: number; readonly max: number }
+> = new Map([
+  ['01', { unit: 'month', min: 1, max: 12 }],
+  ['15', { unit: 'hour', min: 0, max: 23 }],
+  ['04', { unit: 'minute', min: 0, max: 59 }],
+  ['05', { unit: 'second', min: 0, max: 59 }],
+]);
+
 const wellFormed =
   /^(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
 
@@ -113,6 +124,11 @@ function formError(text: string, digits: 0 | 6): string {
       const at = timeQuoted(rest);
       const form = JSON.stringify(layout);
       return `parsing time ${quoted} as ${form}: cannot parse ${at} as ${JSON.stringify(name)}`;
+    }
+    const range = ranges.get(name);
+    const value = Number.parseInt(match[0], 10);
+    if (range !== undefined && (value < range.min || value > range.max)) {
+      return `parsing time ${quoted}: ${range.unit} out of range`;
     }
     rest = rest.slice(match[0].length);
   }
