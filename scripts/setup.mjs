@@ -39,13 +39,16 @@ function install() {
   if (status !== 0) process.exit(status);
 }
 
-/** Programs that some tests need besides Node. The tests are skipped where they are unavailable. */
+/**
+ * Programs that some tests need besides Node, and Debian's packages of each, best first. The tests
+ * are skipped where they are unavailable.
+ */
 const programs = [
-  { name: 'etcd', commands: ['etcd'], package: 'etcd-server' },
+  { name: 'etcd', commands: ['etcd'], packages: ['etcd-server'] },
   {
     name: 'Chromium',
-    commands: ['chromium', 'chromium-browser', 'google-chrome'],
-    package: 'chromium',
+    commands: ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'],
+    packages: ['chromium-headless-shell', 'chromium'],
   },
 ];
 
@@ -62,11 +65,10 @@ function installPrograms() {
   const attempt = (packages) =>
     spawnSync('apt-get', ['install', '--yes', '--no-install-recommends', ...packages], quiet)
       .status === 0;
-  const all = missing.map((program) => program.package);
-  if (!attempt(all)) {
+  if (!attempt(missing.map(({ packages: [best] }) => best))) {
     spawnSync('apt-get', ['update'], quiet);
     // One at a time, because a distribution may lack some of them.
-    for (const name of all) attempt([name]);
+    for (const { packages } of missing) packages.some((name) => attempt([name]));
   }
   for (const { name, commands } of missing) {
     const result = commands.some(has)
