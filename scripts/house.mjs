@@ -24,9 +24,10 @@ const isTest = (path) =>
 
 const textOf = (path) => readFileSync(join(root, path), 'utf8');
 
-const parse = (path) => {
+const read = (path) => {
   const text = textOf(path);
-  return { path, text, tree: ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true) };
+  const tree = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
+  return { path, text, counts: countsOf({ path, tree }) };
 };
 
 function visit(node, look) {
@@ -37,7 +38,8 @@ function visit(node, look) {
 /** Names that say nothing of a value. */
 const vague = new Set(['told', 'known', 'asked', 'held', 'given']);
 
-function countsOf({ path, tree }) {
+/** Counts what the table sums in one file. */
+export function countsOf({ path, tree }) {
   const counts = { casts: 0, doubleCasts: 0, vague: 0, imports: [] };
   visit(tree, (node) => {
     if (ts.isAsExpression(node) && node.type.getText(tree) !== 'const') {
@@ -60,20 +62,19 @@ function countsOf({ path, tree }) {
 
 /**
  * `[what, value, goal]` of each size of the sources.
- * @param options.sourceOf returns the path, text, and syntax tree of a file
+ * @param options.sourceOf returns the path, the text, and the result of `countsOf` of a file
  */
-export function measuredSizes({ sourceOf = parse } = {}) {
+export function measuredSizes({ sourceOf = read } = {}) {
   const code = filesUnder('packages').filter((path) => !isTest(path) && !path.includes('/gen/'));
   const sources = code.map(sourceOf);
-  const counts = sources.map(countsOf);
-  const sum = (name) => counts.reduce((total, file) => total + file[name], 0);
+  const sum = (name) => sources.reduce((total, { counts }) => total + counts[name], 0);
   const importers = new Map();
-  sources.forEach(({ path }, at) => {
-    if (/\/(index|testing|browser|lazy)\.ts$/.test(path)) return;
-    for (const target of new Set(counts[at].imports)) {
+  for (const { path, counts } of sources) {
+    if (/\/(index|testing|browser|lazy)\.ts$/.test(path)) continue;
+    for (const target of new Set(counts.imports)) {
       importers.set(target, (importers.get(target) ?? 0) + 1);
     }
-  });
+  }
   const folders = new Map();
   for (const path of code) folders.set(dirname(path), (folders.get(dirname(path)) ?? 0) + 1);
   const [largest, files] = [...folders].sort((left, right) => right[1] - left[1])[0];

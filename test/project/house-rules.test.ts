@@ -24,9 +24,14 @@ interface Source {
   /** `packages/machinery/src/base/clock.ts`, from the root of the repository. */
   readonly path: string;
   readonly text: string;
-  readonly tree: ts.SourceFile;
   readonly generated: boolean;
   readonly isTest: boolean;
+}
+
+interface ParsedSource extends Source {
+  readonly tree: ts.SourceFile;
+  /** All nodes of the tree, each before its children. */
+  readonly nodes: readonly ts.Node[];
 }
 
 function filesUnder(folder: string): string[] {
@@ -39,11 +44,9 @@ function filesUnder(folder: string): string[] {
 }
 
 function readSource(path: string): Source {
-  const text = readFileSync(join(root, path), 'utf8');
   return {
     path,
-    text,
-    tree: ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true),
+    text: readFileSync(join(root, path), 'utf8'),
     generated: path.includes('/gen/'),
     isTest:
       /\.(test|fuzz|bench)\.ts$/.test(path) ||
@@ -52,12 +55,24 @@ function readSource(path: string): Source {
   };
 }
 
-const sources: Source[] = [];
-for (const path of ['packages', 'test'].flatMap(filesUnder)) {
-  sources.push(readSource(path));
-  // Parsing all files takes long; vitest expects each process to answer meanwhile.
-  await setImmediate();
+/** Parses a file without its documentation comments and without links from nodes to their parents. */
+function parsed(source: Source): ParsedSource {
+  const { path, text } = source;
+  const options = {
+    languageVersion: ts.ScriptTarget.Latest,
+    jsDocParsingMode: ts.JSDocParsingMode.ParseNone,
+  };
+  const tree = ts.createSourceFile(path, text, options);
+  const nodes: ts.Node[] = [];
+  const visit = (node: ts.Node): void => {
+    nodes.push(node);
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return { ...source, tree, nodes };
 }
+
+const sources = ['packages', 'test'].flatMap(filesUnder).map(readSource);
 const code = sources.filter(({ isTest }) => !isTest);
 const written = sources.filter(({ generated }) => !generated);
 
@@ -84,14 +99,7 @@ describe('size', () => {
   });
 
   test(`functions have at most ${functionLinesMax} lines`, () => {
-    const long = written
-      .filter(({ isTest }) => !isTest)
-      .flatMap((source) =>
-        functionsOf(source)
-          .filter(({ lines }) => lines > functionLinesMax)
-          .map(({ name }) => `${source.path} ${name}`),
-      );
-    check('longFunctions', long);
+    check('longFunctions', foundBy('longFunctions'));
   });
 
   test(`lines have at most ${columnsMax} columns, one long text aside`, () => {
@@ -116,58 +124,30 @@ function isOneText(line: string): boolean {
 
 const uncommented = (text: string): string => text.replace(/^\s*(\/?\*|\/\/).*$/gm, '');
 
-function functionsOf({ tree }: Source): { name: string; lines: number }[] {
-  const functions: { name: string; lines: number }[] = [];
+function longFunctions({ tree, nodes }: ParsedSource): string[] {
   const lineOf = (position: number): number => tree.getLineAndCharacterOfPosition(position).line;
-  const visit = (node: ts.Node): void => {
-    if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
-      const name = node.name?.getText(tree) ?? 'anonymous';
-      functions.push({ name, lines: lineOf(node.end) - lineOf(node.getStart(tree)) + 1 });
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(tree);
-  return functions;
+  return nodes.flatMap((node) => {
+    if (!ts.isFunctionLike(node) || !('body' in node) || node.body === undefined) return [];
+    const lines = lineOf(node.end) - lineOf(node.getStart(tree)) + 1;
+    return lines > functionLinesMax ? [node.name?.getText(tree) ?? 'anonymous'] : [];
+  });
 }
 
 describe('code', () => {
   test('there is no any: use unknown at edges, a type elsewhere', () => {
-    const found = written.filter(({ tree }) => contains(tree, ts.SyntaxKind.AnyKeyword));
-    check(
-      'any',
-      found.map(({ path }) => path),
-    );
+    check('any', foundBy('any'));
   });
 
   test('there is no default export: name it', () => {
-    const found = written.filter(({ tree }) =>
-      tree.statements.some(
-        (statement) =>
-          ts.isExportAssignment(statement) ||
-          (ts.canHaveModifiers(statement) &&
-            (ts.getModifiers(statement) ?? []).some(
-              ({ kind }) => kind === ts.SyntaxKind.DefaultKeyword,
-            )),
-      ),
-    );
-    check(
-      'defaultExports',
-      found.map(({ path }) => path),
-    );
+    check('defaultExports', foundBy('defaultExports'));
   });
 
   test('time comes from base/clock.ts only: take a Clock', () => {
-    const found = code
-      .filter(({ path }) => !clocks.has(path))
-      .flatMap(({ path, tree }) => hostTimeUses(tree).map((use) => `${path} ${use}`));
-    check('hostTime', found);
+    check('hostTime', foundBy('hostTime'));
   });
 
   test('callbacks of the event loop are contained: register them through base/faults.ts', () => {
-    const found = code
-      .filter(({ path }) => !uncontained.test(path))
-      .flatMap(({ path, tree }) => rawCallbacks(tree).map((use) => `${path} ${use}`));
-    check('rawCallbacks', found);
+    check('rawCallbacks', foundBy('rawCallbacks'));
   });
 
   test('codec/src/x509/pem.ts alone reads PEM: use pemBlocks or onlyPemBlock', () => {
@@ -181,22 +161,11 @@ describe('code', () => {
   });
 
   test('floating promises are contained: use background or return them', () => {
-    const found = code
-      .filter(({ path }) => !uncontained.test(path))
-      .flatMap(({ path, tree }) => voidedCalls(tree).map((use) => `${path} ${use}`));
-    check('voidedCalls', found);
+    check('voidedCalls', foundBy('voidedCalls'));
   });
 
   test('randomness and task order come from base/host.ts only: use its functions', () => {
-    const names = new Set(['Math.random', 'randomUUID', 'randomInt', 'setImmediate']);
-    const found = code
-      .filter(
-        ({ path }) =>
-          !hostPackages.has(packageOf(path)) && path !== 'packages/machinery/src/base/host.ts',
-      )
-      .filter(({ text }) => [...names].some((name) => text.includes(name)))
-      .flatMap(({ path, tree }) => hostUses(tree, names).map((use) => `${path} ${use}`));
-    expect(found).toEqual([]);
+    expect(foundBy('hostUses')).toEqual([]);
   });
 
   test('decoders word errors in machinery/src/meta/wording.ts: use problemText', () => {
@@ -215,50 +184,23 @@ describe('code', () => {
   });
 
   test('vendor names come from dialect.ts: use a Dialect', () => {
-    const label = /(?<![\w-])[\w.-]*(k8s\.io|kubernetes\.io|svc\.io)/;
-    const found = code.filter(
-      ({ path, tree, generated }) =>
-        path !== 'packages/machinery/src/dialect.ts' &&
-        !generated &&
-        textsOf(tree).some((text) => label.test(text)),
-    );
-    check(
-      'vendorNames',
-      found.map(({ path }) => path),
-    );
+    check('vendorNames', foundBy('vendorNames'));
   });
 
   test('the console never turns text into markup or script: use textContent', () => {
-    const makers = /^(inner|outer)HTML|insertAdjacentHTML|srcdoc|DOMParser|setHTML|parseHTML|eval$/;
-    const names = new RegExp(`${makers.source}|^dangerouslySetInnerHTML$`);
-    const found = code
-      .filter(({ path }) => path.startsWith('packages/console/'))
-      .flatMap(({ path, tree }) => markupUses(tree, names).map((use) => `${path} ${use}`));
-    expect(found).toEqual([]);
+    expect(foundBy('markupUses')).toEqual([]);
   });
 
   test('no list is spread onto the stack: use appendAll', () => {
-    const found = serverCode.flatMap(({ path, tree }) =>
-      spreads(tree).map((at) => `${path} ${at}`),
-    );
-    check('spreads', found);
+    check('spreads', foundBy('spreads'));
   });
 
   test('no list is searched once per item: use repeats, a Set, or a Map', () => {
-    const found = serverCode.flatMap(({ path, tree }) =>
-      ownSearches(tree).map((at) => `${path} ${at}`),
-    );
-    check('ownSearches', found);
+    check('ownSearches', foundBy('ownSearches'));
   });
 
   test('no code asks whether a kind is custom: read a member of its KindBehavior', () => {
-    const decides = /^packages\/(kinds\/src\/custom|server\/src\/catalogue)\//;
-    const found = code
-      .filter(
-        ({ path, text }) => !decides.test(path) && /custom|builtin|definitionName/i.test(text),
-      )
-      .flatMap(({ path, tree }) => originChecks(tree).map((use) => `${path} ${use}`));
-    expect(found).toEqual([]);
+    expect(foundBy('originChecks')).toEqual([]);
   });
 
   test('comments leave no work for later', () => {
@@ -272,15 +214,8 @@ describe('code', () => {
     );
   });
 
-  test('sizes that have reached their goals stay there: see docs/decisions/size.md', async () => {
-    const script = new URL('../../scripts/house.mjs', import.meta.url).href;
-    const { measuredSizes } = (await import(script)) as {
-      measuredSizes(options: {
-        readonly sourceOf: (path: string) => Source | undefined;
-      }): readonly (readonly [what: string, value: number, goal: number])[];
-    };
-    const byPath = new Map(sources.map((source) => [source.path, source]));
-    const sizes = measuredSizes({ sourceOf: (path) => byPath.get(path) });
+  test('sizes that have reached their goals stay there: see docs/decisions/size.md', () => {
+    const sizes = house.measuredSizes({ sourceOf: (path) => measured.get(path) });
     const reached = /^(files of the largest folder|casts|double casts|declarations named)/;
     const kept = sizes.filter(([what]) => reached.test(what));
     expect(kept).toHaveLength(4);
@@ -297,28 +232,21 @@ describe('code', () => {
   });
 });
 
-/** Code that runs in the server, and therefore on lists of any length from clients. */
-const serverCode = code.filter(
-  ({ path }) => !['svcctl', 'client', 'console'].includes(packageOf(path)),
-);
-
 const methodOf = (call: ts.CallExpression): string =>
   ts.isPropertyAccessExpression(call.expression) ? call.expression.name.text : '';
 
 /** Calls that take each item as an argument; about 120,000 items overflow the stack. */
 const takesItems = new Set(['push', 'unshift', 'concat', 'max', 'min', 'fromCharCode']);
 
-function spreads(tree: ts.SourceFile): string[] {
+function spreads({ tree, nodes }: ParsedSource): string[] {
   const found: string[] = [];
-  const visit = (node: ts.Node): void => {
+  for (const node of nodes) {
     const isSpread =
       ts.isCallExpression(node) &&
       takesItems.has(methodOf(node)) &&
       node.arguments.some(ts.isSpreadElement);
     if (isSpread) found.push(node.getText(tree));
-    ts.forEachChild(node, visit);
-  };
-  visit(tree);
+  }
   return found;
 }
 
@@ -329,7 +257,7 @@ const searches = new Set([
 ]);
 
 /** Finds searches of a list inside a callback that runs for each item of the same list. */
-function ownSearches(tree: ts.SourceFile): string[] {
+function ownSearches({ tree }: ParsedSource): string[] {
   const found: string[] = [];
   const receiverOf = ({ expression }: ts.CallExpression) =>
     ts.isPropertyAccessExpression(expression) ? expression.expression.getText(tree) : '';
@@ -355,14 +283,16 @@ function packageOf(path: string): string {
   return top === 'packages' ? name : top;
 }
 
-function contains(tree: ts.SourceFile, kind: ts.SyntaxKind): boolean {
-  let found = false;
-  const visit = (node: ts.Node): void => {
-    found ||= node.kind === kind;
-    if (!found) ts.forEachChild(node, visit);
-  };
-  visit(tree);
-  return found;
+function defaultExports({ tree, path }: ParsedSource): string[] {
+  const isFound = tree.statements.some(
+    (statement) =>
+      ts.isExportAssignment(statement) ||
+      (ts.canHaveModifiers(statement) &&
+        (ts.getModifiers(statement) ?? []).some(
+          ({ kind }) => kind === ts.SyntaxKind.DefaultKeyword,
+        )),
+  );
+  return isFound ? [path] : [];
 }
 
 /** The sources of time; the second is for browsers, whose timers differ. */
@@ -373,9 +303,9 @@ const clocks = new Set([
 
 const timerNames = new Set(['setTimeout', 'setInterval']);
 
-function hostTimeUses(tree: ts.SourceFile): string[] {
+function hostTimeUses({ tree, nodes }: ParsedSource): string[] {
   const found = new Set<string>();
-  const visit = (node: ts.Node): void => {
+  for (const node of nodes) {
     if (ts.isNewExpression(node) && node.expression.getText(tree) === 'Date') {
       if ((node.arguments?.length ?? 0) === 0) found.add('new Date()');
     } else if (ts.isCallExpression(node)) {
@@ -384,9 +314,7 @@ function hostTimeUses(tree: ts.SourceFile): string[] {
         found.add(callee);
       }
     }
-    ts.forEachChild(node, visit);
-  };
-  visit(tree);
+  }
   return [...found];
 }
 
@@ -426,12 +354,13 @@ const callbackOptions = /^(SNICallback|ALPNCallback|pskCallback|checkServerIdent
 const containers = /^(contained|containedEach|returningErrors)$/;
 
 /** Finds callbacks for the event loop whose exceptions nothing would catch. */
-function rawCallbacks(tree: ts.SourceFile): string[] {
-  const declared = containedNames(tree);
+function rawCallbacks(source: ParsedSource): string[] {
+  const { tree, nodes } = source;
+  const declared = containedNames(source);
   const isRaw = (value: ts.Expression | undefined): boolean =>
     value !== undefined && !isContained(value, { tree, declared });
   const found: string[] = [];
-  const visit = (node: ts.Node): void => {
+  for (const node of nodes) {
     if (ts.isCallExpression(node)) {
       const callee = node.expression.getText(tree);
       const method = ts.isPropertyAccessExpression(node.expression)
@@ -450,16 +379,14 @@ function rawCallbacks(tree: ts.SourceFile): string[] {
     } else if (ts.isPropertyAssignment(node) && callbackOptions.test(node.name.getText(tree))) {
       if (isRaw(node.initializer)) found.push(node.name.getText(tree));
     }
-    ts.forEachChild(node, visit);
-  };
-  visit(tree);
+  }
   return found;
 }
 
 /** Names of wrapped callbacks, and of functions that do nothing. */
-function containedNames(tree: ts.SourceFile): ReadonlySet<string> {
+function containedNames({ tree, nodes }: ParsedSource): ReadonlySet<string> {
   const names = new Set<string>();
-  const visit = (node: ts.Node): void => {
+  for (const node of nodes) {
     if (ts.isVariableDeclaration(node) || ts.isPropertyDeclaration(node)) {
       if (isContainer(node.initializer, tree)) names.add(node.name.getText(tree));
     } else if (ts.isBinaryExpression(node) && isContainer(node.right, tree)) {
@@ -467,9 +394,7 @@ function containedNames(tree: ts.SourceFile): ReadonlySet<string> {
     } else if (ts.isFunctionDeclaration(node) && node.body?.statements.length === 0) {
       names.add(node.name?.text ?? '');
     }
-    ts.forEachChild(node, visit);
-  };
-  visit(tree);
+  }
   return names;
 }
 
@@ -500,15 +425,13 @@ function isContained(
 }
 
 /** Finds `void`, which hides a promise from the linter's rule on floating promises. */
-function voidedCalls(tree: ts.SourceFile): string[] {
+function voidedCalls({ tree, nodes }: ParsedSource): string[] {
   const found: string[] = [];
-  const visit = (node: ts.Node): void => {
+  for (const node of nodes) {
     if (ts.isVoidExpression(node) && !isSettled(node.expression)) {
       found.push(node.getText(tree).split('\n', 1)[0] ?? '');
     }
-    ts.forEachChild(node, visit);
-  };
-  visit(tree);
+  }
   return found;
 }
 
@@ -525,45 +448,49 @@ function isSettled(value: ts.Expression): boolean {
   );
 }
 
-/** Packages of other programs, which no simulation runs. */
-const hostPackages = new Set(['client', 'svcctl', 'console']);
+/** Packages of other programs than the server. No simulation runs them. */
+const otherPrograms = new Set(['client', 'svcctl', 'console']);
 
-/** Finds uses of names, whether called, passed on, or imported. */
-function hostUses(tree: ts.SourceFile, names: ReadonlySet<string>): string[] {
+const hostNames = new Set(['Math.random', 'randomUUID', 'randomInt', 'setImmediate']);
+
+/** Finds uses of those names, whether called, passed on, or imported. */
+function hostUses({ tree, nodes }: ParsedSource): string[] {
   const found = new Set<string>();
-  const visit = (node: ts.Node): void => {
+  for (const node of nodes) {
     if (ts.isIdentifier(node) || ts.isPropertyAccessExpression(node)) {
       const name = node.getText(tree);
-      if (names.has(name)) found.add(name);
+      if (hostNames.has(name)) found.add(name);
     }
-    ts.forEachChild(node, visit);
-  };
-  visit(tree);
+  }
   return [...found];
 }
 
+const makers = /^(inner|outer)HTML|insertAdjacentHTML|srcdoc|DOMParser|setHTML|parseHTML|eval$/;
+const markupNames = new RegExp(`${makers.source}|^dangerouslySetInnerHTML$`);
+
 /** Finds names that turn text into markup or script, and stores that outlive a tab. */
-function markupUses(tree: ts.SourceFile, names: RegExp): string[] {
+function markupUses({ tree, nodes }: ParsedSource): string[] {
   const found: string[] = [];
-  const visit = (node: ts.Node): void => {
+  for (const node of nodes) {
     const named = ts.isIdentifier(node) || ts.isStringLiteralLike(node) ? node.text : '';
-    if (names.test(named) || /^(localStorage|cookie|javascript:.*)$/.test(named)) {
+    if (markupNames.test(named) || /^(localStorage|cookie|javascript:.*)$/.test(named)) {
       found.push(named);
-    } else if (/^document\.write(ln)?$/.test(node.getText(tree))) {
+    } else if (
+      ts.isPropertyAccessExpression(node) &&
+      /^document\.write(ln)?$/.test(node.getText(tree))
+    ) {
       found.push(node.getText(tree));
     } else if (ts.isNewExpression(node) && node.expression.getText(tree) === 'Function') {
       found.push('new Function');
     }
-    ts.forEachChild(node, visit);
-  };
-  visit(tree);
+  }
   return found;
 }
 
 /** Every string and template text, without comments. */
-function textsOf(tree: ts.SourceFile): string[] {
+function textsOf({ nodes }: ParsedSource): string[] {
   const texts: string[] = [];
-  const visit = (node: ts.Node): void => {
+  for (const node of nodes) {
     if (
       ts.isStringLiteralLike(node) ||
       ts.isTemplateHead(node) ||
@@ -571,8 +498,117 @@ function textsOf(tree: ts.SourceFile): string[] {
     ) {
       texts.push(node.text);
     }
-    ts.forEachChild(node, visit);
-  };
-  visit(tree);
+  }
   return texts;
+}
+
+/** The labels and groups of one vendor. */
+const vendorName = /(?<![\w-])[\w.-]*(k8s\.io|kubernetes\.io|svc\.io)/;
+
+/** Files that decide whether a kind is custom. */
+const decides = /^packages\/(kinds\/src\/custom|server\/src\/catalogue)\//;
+
+/** Adds the path of a file to what a rule finds in it. */
+const inFile = (find: (source: ParsedSource) => readonly string[]) => (source: ParsedSource) =>
+  find(source).map((found) => `${source.path} ${found}`);
+
+/** A rule about syntax: the files that it is about, and what violates it in one of them. */
+interface SyntaxRule {
+  readonly applies: (source: Source) => boolean;
+  readonly find: (source: ParsedSource) => readonly string[];
+}
+
+/** `applies` omits files whose text shows that they contain no violation. */
+const syntaxRules = {
+  any: {
+    applies: ({ generated, text }) => !generated && text.includes('any'),
+    find: ({ path, nodes }) =>
+      nodes.some(({ kind }) => kind === ts.SyntaxKind.AnyKeyword) ? [path] : [],
+  },
+  defaultExports: {
+    applies: ({ generated, text }) => !generated && /\bdefault\b|\bexport\s*=/.test(text),
+    find: defaultExports,
+  },
+  longFunctions: {
+    applies: ({ generated, isTest }) => !generated && !isTest,
+    find: inFile(longFunctions),
+  },
+  hostTime: {
+    applies: ({ path, isTest }) => !isTest && !clocks.has(path),
+    find: inFile(hostTimeUses),
+  },
+  rawCallbacks: {
+    applies: ({ path, isTest }) => !isTest && !uncontained.test(path),
+    find: inFile(rawCallbacks),
+  },
+  voidedCalls: {
+    applies: ({ path, isTest, text }) =>
+      !isTest && !uncontained.test(path) && /\bvoid\b/.test(text),
+    find: inFile(voidedCalls),
+  },
+  hostUses: {
+    applies: ({ path, isTest, text }) =>
+      !isTest &&
+      !otherPrograms.has(packageOf(path)) &&
+      path !== 'packages/machinery/src/base/host.ts' &&
+      [...hostNames].some((name) => text.includes(name)),
+    find: inFile(hostUses),
+  },
+  vendorNames: {
+    applies: ({ path, isTest, generated }) =>
+      !isTest && !generated && path !== 'packages/machinery/src/dialect.ts',
+    find: (source) => (textsOf(source).some((text) => vendorName.test(text)) ? [source.path] : []),
+  },
+  markupUses: {
+    applies: ({ path, isTest }) => !isTest && path.startsWith('packages/console/'),
+    find: inFile(markupUses),
+  },
+  // Lists in the server may come from clients and have any length.
+  spreads: {
+    applies: ({ path, isTest }) => !isTest && !otherPrograms.has(packageOf(path)),
+    find: inFile(spreads),
+  },
+  ownSearches: {
+    applies: ({ path, isTest }) => !isTest && !otherPrograms.has(packageOf(path)),
+    find: inFile(ownSearches),
+  },
+  originChecks: {
+    applies: ({ path, isTest, text }) =>
+      !isTest && !decides.test(path) && /custom|builtin|definitionName/i.test(text),
+    find: inFile(({ tree }) => originChecks(tree)),
+  },
+} satisfies Readonly<Record<string, SyntaxRule>>;
+
+type RuleName = keyof typeof syntaxRules;
+
+/** A file as scripts/house.mjs measures it. */
+interface MeasuredSource extends Source {
+  readonly counts: unknown;
+}
+
+const houseScript = new URL('../../scripts/house.mjs', import.meta.url).href;
+const house = (await import(houseScript)) as {
+  countsOf(source: ParsedSource): unknown;
+  measuredSizes(options: {
+    readonly sourceOf: (path: string) => MeasuredSource | undefined;
+  }): readonly (readonly [what: string, value: number, goal: number])[];
+};
+
+const ruleNames = Object.keys(syntaxRules) as RuleName[];
+const findings = new Map<RuleName, string[]>(ruleNames.map((name) => [name, []]));
+/** What violates a rule in all files. */
+const foundBy = (name: RuleName): readonly string[] => findings.get(name) ?? [];
+const measured = new Map<string, MeasuredSource>();
+
+/** All rules look at a file together: keeping the trees of all files would take a gigabyte. */
+for (const source of sources) {
+  const names = ruleNames.filter((name) => syntaxRules[name].applies(source));
+  if (names.length === 0) continue;
+  const file = parsed(source);
+  for (const name of names) findings.get(name)?.push(...syntaxRules[name].find(file));
+  if (!source.isTest && !source.generated) {
+    measured.set(source.path, { ...source, counts: house.countsOf(file) });
+  }
+  // Parsing all files takes long; vitest expects each process to answer meanwhile.
+  await setImmediate();
 }
