@@ -23,21 +23,30 @@ export const simulationPart: SiegePart = {
     for (let i = 0; i < rehearsals; i++) await runHistory(i);
     const total = { writes: 0, answers: 0, lost: 0, crashes: 0, events: 0 };
     const digest = createHash('sha256');
+    let firstDigest = '';
+    let lastDigest = '';
     let histories = 0;
     let repeated = 0;
     for (; histories < rounds && !isOver(); histories++) {
       const report = await runHistory(seed + histories).catch((error) => explain(error, log));
       add(total, report);
-      digest.update(report.trace.join('\n'));
+      lastDigest = digestOf(report);
+      firstDigest ||= lastDigest;
+      digest.update(lastDigest);
       if (histories % repetitionPeriod === 0) {
         checkRepeats(seed + histories, report, await runHistory(seed + histories));
         repeated += 1;
       }
       if ((histories + 1) % 1000 === 0) log(`${histories + 1} histories`);
     }
-    return { histories, ...total, repeated, digest: digest.digest('hex') };
+    const digests = { digest: digest.digest('hex'), firstDigest, lastDigest };
+    return { histories, ...total, repeated, ...digests };
   },
 };
+
+function digestOf({ trace }: HistoryReport): string {
+  return createHash('sha256').update(trace.join('\n')).digest('hex');
+}
 
 /** Saves the trace of a history that violated a guarantee. */
 function explain(error: unknown, log: (line: string) => void): never {
