@@ -7,10 +7,10 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2';
 import https from 'node:https';
-import { isIP, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
-import { contained, listen, whenAborted } from '@wheelhouse/machinery';
+import { contained, ipVersion, listen, whenAborted } from '@wheelhouse/machinery';
 
 /** Time without incoming data after which a connection with active calls is probed. */
 const probeDelayMs = 30_000;
@@ -53,7 +53,7 @@ export class SharedConnection {
       ...(options as ConnectionOptions),
       host,
       port: base.port === '' ? 443 : Number(base.port),
-      servername: options.servername ?? (isIP(host) === 0 ? host : ''),
+      servername: options.servername ?? (ipVersion(host) === 0 ? host : ''),
       ALPNProtocols: ['h2', 'http/1.1'],
     };
     this.agent = new SpareAgent(options, () => this.#takeSpare());

@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import http from 'node:http';
 import https from 'node:https';
-import { isIP } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { PeerCertificate } from 'node:tls';
 import { types } from 'node:util';
 import {
   checkServerNames,
   delayMsMax,
+  ipVersion,
   listen,
   returningErrors,
   trustOptions,
@@ -109,7 +109,7 @@ function tlsOptions(config: ClientConfig, presented: Credential): https.AgentOpt
 
 /** Verifies a name or an IP address; Server Name Indication sends only names. */
 function nameCheck(name: string | undefined): https.AgentOptions {
-  const isAddress = name !== undefined && isIP(name) !== 0;
+  const isAddress = name !== undefined && ipVersion(name) !== 0;
   const check = (host: string, certificate: PeerCertificate) =>
     checkServerNames(isAddress ? name : host, certificate);
   const serverName = name === undefined || isAddress ? {} : { servername: name };

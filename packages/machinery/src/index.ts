@@ -210,6 +210,7 @@ export {
   formatIpBlock,
   formatStrictly,
   type IpBlock,
+  ipVersion,
   parseIpAddress,
   parseIpBlock,
   specialRanges,

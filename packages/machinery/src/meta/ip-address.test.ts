@@ -1,3 +1,5 @@
+import { isIP, isIPv6 } from 'node:net';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   blockContains,
@@ -5,6 +7,7 @@ import {
   formatIpAddress,
   formatIpBlock,
   type IpBlock,
+  ipVersion,
   parseIpAddress,
   parseIpBlock,
   specialRanges,
@@ -32,6 +35,33 @@ test.each(['', '10.0.0', '10.0.0.256', '10.0.0.1.2', 'a.b.c.d', '1::2::3', 'fe80
   '%j is not an address',
   (text) => {
     expect(parseIpAddress(text)).toBeUndefined();
+  },
+);
+
+test('addresses with colons are those of Node.js', () => {
+  const piece = fc.constantFrom(':', '::', '0', '1', 'ff', 'ABCD', '12345', 'g');
+  const text = fc
+    .array(piece, { minLength: 1, maxLength: 17 })
+    .map((pieces) => `:${pieces.join('')}`);
+  const groups = fc.array(fc.constantFrom('', '0', 'f00d', 'FF', '1'), { maxLength: 10 });
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        text,
+        groups.map((parts) => `${parts.join(':')}:1`),
+      ),
+      (address) => {
+        expect(parseIpAddress(address) !== undefined).toBe(isIPv6(address));
+      },
+    ),
+    { numRuns: 2000 },
+  );
+});
+
+test.each(['1.2.3.4', '01.2.3.4', '1.2.3', '::1', 'fe80::1%eth0', '::ffff:1.2.3.4', ':', 'a', ''])(
+  'the version of %j is that of Node.js',
+  (text) => {
+    expect(ipVersion(text)).toBe(isIP(text));
   },
 );
 

@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net';
+import { isIP } from 'node:net';
 import { showValue } from './field-error.ts';
 
 /** An IP address. The parsers are as lenient as kube-apiserver's. */
@@ -36,13 +36,26 @@ function v6Bits(text: string): bigint | undefined {
     low === undefined
       ? text
       : `${dotted?.[1]}${(low >> 16n).toString(16)}:${(low & 0xffffn).toString(16)}`;
-  if (!isIPv6(plain) || plain.includes('%')) return undefined;
-  const [head = '', tail] = plain.split('::');
-  const groups = (part: string) => (part === '' ? [] : part.split(':'));
-  const [left, right] = [groups(head), groups(tail ?? '')];
-  const zeros = Array.from({ length: 8 - left.length - right.length }, () => '0');
-  const all = tail === undefined ? left : [...left, ...zeros, ...right];
+  const [left = [], right, ...more] = plain
+    .split('::')
+    .map((part) => (part === '' ? [] : part.split(':')));
+  const groups = [...left, ...(right ?? [])];
+  // Not `isIPv6`: the expression that it compiles takes a tenth of the server's start.
+  if (!groups.every((group) => /^[\da-f]{1,4}$/i.test(group)) || more.length > 0) return undefined;
+  const isWhole = right === undefined ? groups.length === 8 : groups.length < 8;
+  if (!isWhole) return undefined;
+  const zeros = Array.from({ length: 8 - groups.length }, () => '0');
+  const all = [...left, ...zeros, ...(right ?? [])];
   return all.reduce((bits, group) => (bits << 16n) | BigInt(`0x${group}`), 0n);
+}
+
+/**
+ * The version of IP of a strictly written address, with or without a zone; 0 for other text. Unlike
+ * `isIP` of Node.js, it does not compile a large expression for host names.
+ */
+export function ipVersion(text: string): 0 | 4 | 6 {
+  const version = /^[\d.]+$/.test(text) || text.includes(':') ? isIP(text) : 0;
+  return version === 4 || version === 6 ? version : 0;
 }
 
 /** Parses an address; an IPv4-mapped IPv6 address is IPv4. Undefined for a malformed one. */

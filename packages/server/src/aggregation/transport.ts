@@ -2,13 +2,13 @@ import { X509Certificate } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import http from 'node:http';
 import https from 'node:https';
-import { isIP, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { ConnectionError } from '@wheelhouse/client';
 import {
   checkServerNames,
   ignoreErrors,
+  ipVersion,
   listen,
   returningErrors,
   trustOptions,
@@ -122,7 +122,7 @@ export function createTransport(settings: TransportSettings): Transport {
     open(request, answer) {
       const { headers, target, ...rest } = request;
       // SNI excludes addresses; the certificate is still verified against them.
-      const ofHost = { servername: isIP(request.host) === 0 ? request.host : '' };
+      const ofHost = { servername: ipVersion(request.host) === 0 ? request.host : '' };
       const outgoing = send({
         ...rest,
         ...(settings.serverName === undefined ? ofHost : {}),
@@ -216,7 +216,7 @@ function faultOf({ caPem, verifies }: TransportSettings): string | undefined {
 
 /** Formats an address: `10.0.0.1:443`, `[::1]:443`. */
 export function hostPort({ host, port }: { readonly host: string; readonly port: number }): string {
-  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+  return `${ipVersion(host) === 6 ? `[${host}]` : host}:${port}`;
 }
 
 /** Connections to other servers, shared by APIServices with the same settings. */

@@ -1,8 +1,8 @@
-import { isIP } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import {
   type Clock,
   checkServerNames,
+  ipVersion,
   itemAt,
   returningErrors,
   trustOptions,
@@ -215,7 +215,7 @@ function memberOf(
   const tls: ConnectionOptions = {
     ...trustOptions(ca),
     // SNI cannot carry an address; the certificate is still verified against it.
-    ...(isIP(host) === 0 ? {} : { servername: '' }),
+    ...(ipVersion(host) === 0 ? {} : { servername: '' }),
     checkServerIdentity: returningErrors((_name, certificate) =>
       checkServerNames(host, certificate),
     ),

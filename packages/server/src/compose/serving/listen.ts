@@ -1,10 +1,10 @@
-import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
 import {
   type Clock,
   type Exchange,
   errorText,
+  ipVersion,
   type LoopOccupancy,
   type MemoryBudget,
   type MetricRegistry,
@@ -279,7 +279,7 @@ export function createReportedAddress(config: ServerConfig): ReportedAddress {
 
 /** The host as it precedes a port; undefined when `text` already has a port. */
 function hostOf(text: string): string | undefined {
-  if (isIP(text) === 6) return `[${text}]`;
+  if (ipVersion(text) === 6) return `[${text}]`;
   return /:\d*$/.test(text) ? undefined : text;
 }
 

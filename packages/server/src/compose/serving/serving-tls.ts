@@ -1,10 +1,10 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { isIP, isIPv4 } from 'node:net';
+import { isIPv4 } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
-import { type Clock, dialectOf, dnsSubdomain } from '@wheelhouse/machinery';
+import { type Clock, dialectOf, dnsSubdomain, ipVersion } from '@wheelhouse/machinery';
 import {
   followCertificates,
   type ReloadedFile,
@@ -49,7 +49,7 @@ function namesOf(certificate: X509Certificate): readonly string[] {
   const isName = common === '*' || dnsSubdomain(common.replace(/^\*\./, '')).length === 0;
   const listed = certificate.subjectAltName?.split(', ') ?? [];
   const names = listed.flatMap((entry) => (entry.startsWith('DNS:') ? [entry.slice(4)] : []));
-  return isName && isIP(common) === 0 ? [common, ...names] : names;
+  return isName && ipVersion(common) === 0 ? [common, ...names] : names;
 }
 
 /** The TLS configuration of a listener. */

@@ -1,6 +1,6 @@
-import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { getCiphers } from 'node:tls';
+import { ipVersion } from '@wheelhouse/machinery';
 import {
   type FlagDefinition,
   FlagError,
@@ -255,7 +255,7 @@ export const servingFeature: Feature<typeof servingFlags, ServingSettings, DataD
     checkPlainHttp(values, specifiedFlags);
     for (const name of ['bind-address', 'advertise-address'] as const) {
       const isOmitted = name === 'advertise-address' && values[name] === '';
-      if (!isOmitted && isIP(values[name]) === 0) {
+      if (!isOmitted && ipVersion(values[name]) === 0) {
         throw new FlagError(`--${name} ${JSON.stringify(values[name])} is not an IP address`);
       }
     }
@@ -383,7 +383,7 @@ function namedPair(text: string): NonNullable<SecureServing['named']>[number] {
   if (files.length !== 2 || certFile === undefined || keyFile === undefined) {
     throw wrong('expected comma separated certificate and key file paths');
   }
-  const address = names.find((name) => isIP(name) !== 0);
+  const address = names.find((name) => ipVersion(name) !== 0);
   if (address !== undefined) {
     throw wrong(`this server picks certificates by name only, not by the address ${address}`);
   }

@@ -1,6 +1,6 @@
-import { isIP } from 'node:net';
 import {
   type Exchange,
+  ipVersion,
   isLongRunning,
   type MaybePromise,
   redactSecrets,
@@ -22,11 +22,11 @@ function sourceIps(exchange: Pick<Exchange, 'header' | 'remoteAddress'>): string
   const forwarded = (exchange.header('x-forwarded-for') ?? '').split(',', forwardedMax);
   const addresses = forwarded
     .map((address) => address.trim())
-    .filter((address) => isIP(address) !== 0);
+    .filter((address) => ipVersion(address) !== 0);
   const real = (exchange.header('x-real-ip') ?? '').trim();
-  if (isIP(real) !== 0 && !addresses.includes(real)) addresses.push(real);
+  if (ipVersion(real) !== 0 && !addresses.includes(real)) addresses.push(real);
   const remote = exchange.remoteAddress.replace(/^::ffff:(?=\d+\.)/i, '');
-  if (isIP(remote) !== 0 && addresses.at(-1) !== remote) addresses.push(remote);
+  if (ipVersion(remote) !== 0 && addresses.at(-1) !== remote) addresses.push(remote);
   return addresses;
 }
 

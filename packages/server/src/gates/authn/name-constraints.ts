@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer';
-import { isIP } from 'node:net';
 import { childrenOf, type DerElement, DerError, readSequence } from '@wheelhouse/codec';
 import type { WorkBudget } from '@wheelhouse/machinery';
+import { ipVersion } from '@wheelhouse/machinery';
 
 /** The kinds of names for which constraints are evaluated, as in Go's verifier. */
 type NameKind = 'email' | 'dns' | 'uri' | 'ip';
@@ -114,7 +114,7 @@ class Subtrees {
       if (mailbox === undefined) throw new DerError('malformed email name constraint');
       this.#mailboxes.add(mailboxKey(mailbox));
     } else {
-      const isValid = isDomainConstraint(text) && (kind !== 'uri' || isIP(text) === 0);
+      const isValid = isDomainConstraint(text) && (kind !== 'uri' || ipVersion(text) === 0);
       if (!isAscii(content) || !isValid) throw new DerError(`malformed ${kind} name constraint`);
       if (text.startsWith('.')) this.#domainsBelow.add(text.slice(1).toLowerCase());
       else this.#domains.add(text.toLowerCase());
@@ -248,7 +248,7 @@ function matcherOf(kind: NameKind, content: Buffer): ((subtrees: Subtrees) => bo
 function hostOf(uri: string): string | undefined {
   const authority = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(uri)?.[1];
   const host = authority?.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, '');
-  return host === undefined || host === '' || host.startsWith('[') || isIP(host) !== 0
+  return host === undefined || host === '' || host.startsWith('[') || ipVersion(host) !== 0
     ? undefined
     : host;
 }
