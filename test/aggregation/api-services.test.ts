@@ -1,6 +1,7 @@
 import type { APIService } from '@wheelhouse/kinds/types/apiregistration/v1';
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
 import { expect, test } from 'vitest';
 import { definitions, establish } from '../custom-kinds/custom-kinds.ts';
 import { eventually, type ResponseOf } from '../support/harness.ts';
@@ -64,6 +65,37 @@ test('every served group version has a local APIService', async () => {
     accept: 'application/json;as=Table;v=v1;g=meta.svc.io',
   });
   expect(table.body.rows[0].cells.slice(0, 3)).toEqual(['v1.apps', 'Local', 'True']);
+});
+
+test('group versions of previews have the ranks of kube-apiserver', async () => {
+  const preview = await withServer({
+    controllers: ['autoregister-controller'],
+    runtimeConfig: new Map([['api/all', true]]),
+    featureGates: readFeatureGates(['DynamicResourceAllocation=true']).gates,
+  });
+  const ranks = {
+    'v1beta1.resource.svc.io': [16200, 9],
+    'v1alpha3.resource.svc.io': [16200, 1],
+    'v1alpha2.coordination.svc.io': [16500, 12],
+    'v1alpha1.admissionregistration.svc.io': [16700, 9],
+    'v1alpha1.internal.apiserver.svc.io': [16000, 9],
+  };
+  for (const [name, rank] of Object.entries(ranks)) {
+    const found = await eventually(async () => {
+      const answer = await preview.get<ResponseOf<APIService>>(`${services}/${name}`);
+      return answer.status === 200 && answer.body.spec;
+    }, name);
+    expect([found.groupPriorityMinimum, found.versionPriority], name).toEqual(rank);
+  }
+  const names: string[] = (await preview.get('/apis')).body.groups.map(
+    ({ name }: { name: string }) => name,
+  );
+  expect(names.slice(-4)).toEqual([
+    'discovery.svc.io',
+    'resource.svc.io',
+    'flowcontrol.apiserver.svc.io',
+    'internal.apiserver.svc.io',
+  ]);
 });
 
 test('APIServices of custom kinds are created and deleted with their definitions', async () => {

@@ -23,9 +23,9 @@ const stems = [
   'coordination',
   'node',
   'discovery',
+  'resource',
   'flowcontrol.apiserver',
   'internal.apiserver',
-  'resource',
   'storagemigration',
 ];
 

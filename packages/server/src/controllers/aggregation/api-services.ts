@@ -32,9 +32,9 @@ const groups: Readonly<Record<string, number>> = {
   coordination: 16_500,
   node: 16_300,
   discovery: 16_200,
+  resource: 16_200,
   'flowcontrol.apiserver': 16_100,
   'internal.apiserver': 16_000,
-  resource: 15_900,
   storagemigration: 15_800,
 };
 
@@ -42,8 +42,10 @@ const groups: Readonly<Record<string, number>> = {
 const versions: Readonly<Record<string, number>> = {
   '/v1': 1,
   'admissionregistration/v1beta1': 12,
+  'admissionregistration/v1alpha1': 9,
   'autoscaling/v2': 30,
   'autoscaling/v2beta2': 1,
+  'coordination/v1alpha2': 12,
   'discovery/v1beta1': 12,
   'events/v1beta1': 5,
   'extensions/v1beta1': 1,
@@ -51,8 +53,10 @@ const versions: Readonly<Record<string, number>> = {
   'flowcontrol.apiserver/v1beta3': 18,
   'flowcontrol.apiserver/v1beta2': 15,
   'flowcontrol.apiserver/v1beta1': 12,
+  'internal.apiserver/v1alpha1': 9,
   'rbac.authorization/v1beta1': 12,
   'scheduling/v1beta1': 12,
+  'storagemigration/v1alpha1': 9,
 };
 
 /** The rank of the groups of custom kinds, which come last. */
