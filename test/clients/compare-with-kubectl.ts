@@ -73,7 +73,7 @@ export function printsLikeKubectl(
           .replace(/\S*\/(LIVE|MERGED)[-\d]*\//g, '$1/')
           .replace(/^[EIW]\d{4} .*\n/gm, '')
           .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, 'TIME')
-          .replace(/CreationTimestamp:.*/g, 'CreationTimestamp: TIME')
+          .replace(/(CreationTimestamp|Created on):.*/g, '$1: TIME')
           .replace(/Resource Version:.*/g, 'Resource Version: VERSION')
           .replace(/^[-+]{3} .*\n/gm, '')
           .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')

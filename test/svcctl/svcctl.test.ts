@@ -99,6 +99,23 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       const secret = (await ctl('describe secret s')).out;
       expect(secret).toContain('7 bytes');
       expect(secret).not.toContain(Buffer.from('hunter2').toString('base64'));
+      const applied = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 't' } };
+      await ctl(
+        'apply --server-side=false -f -',
+        JSON.stringify({ ...applied, stringData: { pw: 'hunter3' } }),
+      );
+      expect((await ctl('describe secret t')).out).not.toContain('hunter3');
+    });
+
+    test('CLIENT-1: describe uses the formats of built-in kinds', async () => {
+      const policy = {
+        apiVersion: `${dialect.group('networking')}/v1`,
+        kind: 'NetworkPolicy',
+        metadata: { name: 'closed' },
+        spec: { podSelector: {}, policyTypes: ['Ingress'] },
+      };
+      await ctl('create -f -', JSON.stringify(policy));
+      expect((await ctl('describe netpol closed')).out).toContain('Not affecting egress traffic');
     });
 
     test('CLIENT-1: watch prints changes', async () => {

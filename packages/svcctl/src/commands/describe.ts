@@ -62,9 +62,10 @@ export const describeCommand: Command = {
 };
 
 async function describe(session: Session, object: JsonObject): Promise<string> {
-  const showsEvents = session.flags.boolean('show-events', true) && hasEvents(object);
+  const dialect = await session.dialect();
+  const showsEvents = session.flags.boolean('show-events', true) && hasEvents(object, dialect);
   const events = showsEvents ? await eventLines(session, object) : [];
-  const describer = relatedDescriber(object);
+  const describer = relatedDescriber(object, dialect);
   if (describer === undefined) return writeDescription([...describeObject(object), ...events]);
   const lines = await describer(object, await relatedTo(session, object));
   return alignTabs([...lines, ...events.map((cells) => cells.join('\t'))]);

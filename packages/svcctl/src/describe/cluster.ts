@@ -1,10 +1,11 @@
 import { ApiError } from '@wheelhouse/client';
 import { type Amounts, amountsOf, podAmounts, sumAmounts } from '@wheelhouse/kinds';
 import { type Dialect, humanDuration, type JsonObject, type Quantity } from '@wheelhouse/machinery';
-import { listAt, nameOf, objectAt, textAt, valueAt } from '../objects.ts';
+import { listAt, nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
 import { metadataLines } from './metadata.ts';
-import { conditionRows, longTime, valueLines } from './pod-template.ts';
+import { conditionRows, longTime } from './pod-template.ts';
 import type { RelatedDescriber, RelatedObjects } from './related.ts';
+import { headLines, valueLines } from './tabs.ts';
 
 const describeNode: RelatedDescriber = async (node, related) => {
   const [spec, status] = [objectAt(node, 'spec'), objectAt(node, 'status')];
@@ -97,12 +98,6 @@ function nodeConditions(status: JsonObject): string[] {
   return ['Conditions:', ...headLines(heads, '  '), ...rows];
 }
 
-/** Column titles and the line below them. */
-function headLines(heads: readonly string[], indent: string): string[] {
-  const rule = heads.map((head) => '-'.repeat(head.length));
-  return [`${indent}${heads.join('\t')}`, `${indent}${rule.join('\t')}`];
-}
-
 function resourceLines(title: string, list: JsonObject): string[] {
   const names = Object.keys(list).sort();
   if (names.length === 0) return [];
@@ -189,15 +184,19 @@ const describeNamespace: RelatedDescriber = async (object, related) => {
     return `  ${text('type')}\t${text('status')}\t${time}\t${text('reason')}\t${text('message')}`;
   });
   const heads = ['Type', 'Status', 'LastTransitionTime', 'Reason', 'Message'];
+  const quotas = await related.list('ResourceQuota', { namespace });
+  const ranges = await related.list('LimitRange', { namespace });
   return [
     `Name:\t${namespace}`,
     ...metadataLines(object),
     `Status:\t${textAt(object, 'status', 'phase')}`,
     ...(conditions.length === 0 ? [] : ['Conditions:', ...headLines(heads, '  '), ...conditions]),
     '',
-    ...quotaLines(await related.list('ResourceQuota', { namespace })),
+    ...quotaLines(quotas),
     '',
-    ...limitLines(await related.list('LimitRange', { namespace })),
+    ...(ranges.length === 0
+      ? ['No LimitRange resource.']
+      : ['Resource Limits', ...limitTable(ranges, ' ')]),
   ];
 };
 
@@ -226,19 +225,25 @@ function usageLines(quota: JsonObject): string[] {
 
 const limitMembers = ['min', 'max', 'defaultRequest', 'default', 'maxLimitRequestRatio'];
 
-function limitLines(ranges: readonly JsonObject[]): string[] {
+/** A table of the limits of ranges. */
+function limitTable(ranges: readonly JsonObject[], indent: '' | ' '): string[] {
   const limits = ranges.flatMap((range) => listAt(range, 'spec', 'limits'));
-  if (ranges.length === 0) return ['No LimitRange resource.'];
   const heads = ['Type', 'Resource', 'Min', 'Max', 'Default Request', 'Default Limit'];
   const rows = limits.flatMap((limit) => {
     const names = limitMembers.flatMap((name) => Object.keys(objectAt(limit, name)));
     return [...new Set(names)].sort().map((name) => {
       const values = limitMembers.map((part) => String(objectAt(limit, part)[name] ?? '-'));
-      return ` ${[textAt(limit, 'type'), name, ...values].join('\t')}`;
+      return `${indent}${[textAt(limit, 'type'), name, ...values].join('\t')}`;
     });
   });
-  return ['Resource Limits', ...headLines([...heads, 'Max Limit/Request Ratio'], ' '), ...rows];
+  return [...headLines([...heads, 'Max Limit/Request Ratio'], indent), ...rows];
 }
+
+const describeRange: RelatedDescriber = (range) => [
+  `Name:\t${nameOf(range)}`,
+  `Namespace:\t${namespaceOf(range)}`,
+  ...limitTable([range], ''),
+];
 
 const describeQuota: RelatedDescriber = (quota) => {
   const scopes = [valueAt(quota, 'spec', 'scopes') ?? []].flat().map(String).sort();
@@ -299,6 +304,7 @@ async function secretsOf(
 
 /** Describers of nodes, namespaces, and what a namespace's Pods share. */
 export const clusterDescribers: Readonly<Record<string, RelatedDescriber>> = {
+  LimitRange: describeRange,
   Namespace: describeNamespace,
   Node: describeNode,
   ResourceQuota: describeQuota,

@@ -1,18 +1,22 @@
 import { encodeJson } from '@wheelhouse/codec';
 import { rulesOf } from '@wheelhouse/kinds';
 import {
+  type Dialect,
   isObject,
   type JsonObject,
   type JsonValue,
   member,
   parseApiVersion,
 } from '@wheelhouse/machinery';
-import { listAt, objectAt, textAt } from '../objects.ts';
+import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { ruleHeads, ruleRows } from '../rbac/rule-table.ts';
+import { certificateDescribers } from './certificates.ts';
 import { clusterDescribers } from './cluster.ts';
 import { jobDescribers } from './jobs.ts';
-import { titleOf } from './pod-template.ts';
+import { annotationTexts } from './metadata.ts';
+import { networkDescribers } from './network.ts';
 import type { RelatedDescriber } from './related.ts';
+import { scalingDescribers } from './scaling.ts';
 import { serviceDescribers } from './services.ts';
 import { storageDescribers } from './storage.ts';
 import { workloadDescribers } from './workloads.ts';
@@ -46,11 +50,19 @@ export function describeObject(object: JsonObject): DescriptionLine[] {
   return (specificDescriber(object) ?? describeAny)(object);
 }
 
-/** The describer of a built-in kind that reads related objects; undefined for other kinds. */
-export function relatedDescriber(object: JsonObject): RelatedDescriber | undefined {
+/**
+ * The describer of a built-in kind with a format of its own that may read related objects;
+ * undefined for other kinds.
+ */
+export function relatedDescriber(
+  object: JsonObject,
+  dialect: Dialect,
+): RelatedDescriber | undefined {
   const group = parseApiVersion(textAt(object, 'apiVersion'))?.group ?? '';
+  const suffix = `.${dialect.groupSuffix}`;
+  const stem = group.endsWith(suffix) ? group.slice(0, -suffix.length) : group;
   const kind = textAt(object, 'kind');
-  const key = group === '' ? kind : `${group}/${kind}`;
+  const key = stem === '' ? kind : `${stem}/${kind}`;
   return Object.hasOwn(relatedDescribers, key) ? relatedDescribers[key] : undefined;
 }
 
@@ -59,15 +71,24 @@ const relatedDescribers: Readonly<Record<string, RelatedDescriber>> = {
   ...jobDescribers,
   ...clusterDescribers,
   ...serviceDescribers,
+  ...networkDescribers,
   ...storageDescribers,
+  ...scalingDescribers,
+  ...certificateDescribers,
 };
 
 /** Kinds whose descriptions include no events. */
-const withoutEvents: ReadonlySet<string> = new Set(['Namespace', 'ResourceQuota']);
+const withoutEvents: ReadonlySet<string> = new Set([
+  'LimitRange',
+  'Namespace',
+  'NetworkPolicy',
+  'ResourceQuota',
+]);
 
 /** Whether the description of an object includes its events. */
-export function hasEvents(object: JsonObject): boolean {
-  if (relatedDescriber(object) !== undefined) return !withoutEvents.has(textAt(object, 'kind'));
+export function hasEvents(object: JsonObject, dialect: Dialect): boolean {
+  if (relatedDescriber(object, dialect) !== undefined)
+    return !withoutEvents.has(textAt(object, 'kind'));
   const special = specificDescriber(object);
   return special === undefined || special === describeConfigMap;
 }
@@ -93,26 +114,21 @@ const describers: Readonly<Record<string, Describer>> = {
 };
 
 function head(object: JsonObject, options: { namespace: boolean }): DescriptionLine[] {
-  const { name, namespace, labels, annotations } = objectAt(object, 'metadata');
+  const labels = objectAt(object, 'metadata', 'labels');
+  const pairs = Object.keys(labels)
+    .sort()
+    .map((key) => `${key}=${String(labels[key])}`);
   return [
-    ['Name:', String(name ?? '')],
-    ...(namespace === undefined || !options.namespace
-      ? []
-      : [['Namespace:', String(namespace)] as const]),
-    ...pairLines('Labels:', labels, '='),
-    ...pairLines('Annotations:', annotations, ': '),
+    ['Name:', nameOf(object)],
+    ...(options.namespace ? [['Namespace:', namespaceOf(object)] as const] : []),
+    ...titledLines('Labels:', pairs),
+    ...titledLines('Annotations:', annotationTexts(objectAt(object, 'metadata', 'annotations'))),
   ];
 }
 
-function pairLines(
-  title: string,
-  value: JsonValue | undefined,
-  separator: string,
-): DescriptionLine[] {
-  if (!isObject(value) || Object.keys(value).length === 0) return [[title, '<none>']];
-  return Object.keys(value)
-    .sort()
-    .map((key, at) => [at === 0 ? title : '', `${key}${separator}${String(value[key])}`]);
+function titledLines(title: string, texts: readonly string[]): DescriptionLine[] {
+  if (texts.length === 0) return [[title, '<none>']];
+  return texts.map((text, at) => [at === 0 ? title : '', text]);
 }
 
 /** Describes any object: the main metadata, then all fields as indented text. */
@@ -151,6 +167,24 @@ function fieldLines(object: JsonObject, depth: number): DescriptionLine[] {
       if (Array.isArray(value)) return [[title], ...value.flatMap(itemLines(depth + 1))];
       return [[title, String(value)]];
     });
+}
+
+/** Parts of titles that kubectl writes in capitals. */
+const acronyms: ReadonlySet<string> = new Set(['API', 'URL', 'UID', 'OSB', 'GUID']);
+
+/**
+ * The title of a field: `creationTimestamp` becomes `Creation Timestamp`, `uid` becomes `UID`. Names
+ * with other characters than letters and dashes remain as they are.
+ */
+function titleOf(name: string): string {
+  if (/[^\p{L}-]/u.test(name)) return name;
+  const parts = name.match(/\p{Lu}?\p{Ll}+|\p{Lu}+(?!\p{Ll})|[^\p{Lu}\p{Ll}]+/gu) ?? [];
+  return parts
+    .map((part) => {
+      const capitals = part.toUpperCase();
+      return acronyms.has(capitals) ? capitals : `${part.charAt(0).toUpperCase()}${part.slice(1)}`;
+    })
+    .join(' ');
 }
 
 const itemLines =

@@ -1,5 +1,7 @@
-import { compareText, isObject, type JsonObject, member } from '@wheelhouse/machinery';
+import { compareText, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { listAt, objectAt, textAt } from '../objects.ts';
+import { valueLines, valuePairs } from './tabs.ts';
+import { volumeBlock } from './volumes.ts';
 
 /** Describes a Pod template in kubectl's format, with spaces and tabs. */
 export const podTemplateText = (template: JsonObject): string =>
@@ -37,21 +39,6 @@ export const tolerationLines = (title: string, spec: JsonObject): string[] =>
     listAt(spec, 'tolerations')
       .toSorted((left, right) => compareText(textAt(left, 'key'), textAt(right, 'key')))
       .map(tolerationText),
-  );
-
-/** A title with values, one per line, or `<none>`. */
-export function valueLines(title: string, values: readonly string[]): string[] {
-  if (values.length === 0) return [`${title}:\t<none>`];
-  return values.map((value, at) => (at === 0 ? `${title}:\t${value}` : `\t${value}`));
-}
-
-/** A title with the sorted members of a map, one per line. */
-export const valuePairs = (title: string, map: JsonObject, separator: string): string[] =>
-  valueLines(
-    title,
-    Object.keys(map)
-      .sort()
-      .map((key) => `${key}${separator}${String(member(map, key))}`),
   );
 
 /** Where containers are described: in a template, or in a Pod that may run them. */
@@ -289,28 +276,6 @@ function mounts(container: JsonObject): string[] {
   return [`Mounts:${lines.length === 0 ? '\t<none>' : ''}`, ...lines];
 }
 
-/** Describes volumes; the indent is that of a template or of a Pod. */
-export function volumeBlock(list: readonly JsonObject[], indent: '' | '  '): string[] {
-  if (list.length === 0) return [`${indent}Volumes:\t<none>`];
-  const nameIndent = indent === '' ? '  ' : '   ';
-  return [`${indent}Volumes:`, ...list.flatMap((volume) => volumeLines(volume, nameIndent))];
-}
-
-function volumeLines(volume: JsonObject, nameIndent: string): string[] {
-  const { name: _, ...rest } = volume;
-  const [type = ''] = Object.keys(rest);
-  const fields = Object.entries(objectAt(volume, type)).filter(([, value]) => !isObject(value));
-  return [
-    `${nameIndent}${textAt(volume, 'name')}:`,
-    `    Type:\t${titleOf(type).replaceAll(' ', '')}`,
-    ...fields.map(
-      ([name, value]) =>
-        `    ${titleOf(name).replaceAll(' ', '')}:\t` +
-        (typeof value === 'object' ? JSON.stringify(value) : String(value)),
-    ),
-  ];
-}
-
 /** `key=value:NoSchedule op=Exists for 300s`. */
 function tolerationText(toleration: JsonObject): string {
   const [key, value, effect] = ['key', 'value', 'effect'].map((name) => textAt(toleration, name));
@@ -323,11 +288,4 @@ function tolerationText(toleration: JsonObject): string {
     `${pair}${effect === '' ? '' : `:${effect}`}${isAll ? `${operator || 'op=Exists'}` : operator}`,
     ...(seconds === undefined ? [] : [`for ${String(seconds)}s`]),
   ].join(' ');
-}
-
-/** The title of a field: `creationTimestamp` becomes `Creation Timestamp`, `uid` becomes `UID`. */
-export function titleOf(name: string): string {
-  if (name === 'uid') return 'UID';
-  const spaced = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2');
-  return spaced.charAt(0).toUpperCase() + spaced.slice(1);
 }

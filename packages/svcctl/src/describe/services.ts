@@ -65,8 +65,8 @@ function portLines(port: JsonObject, slices: readonly JsonObject[]): string[] {
   ];
 }
 
-/** The ready addresses behind a port. */
-function endpointsText(slices: readonly JsonObject[], name: string): string {
+/** The ready addresses behind a port of a service; the first few, and the number of others. */
+export function endpointsText(slices: readonly JsonObject[], name: string): string {
   if (slices.length === 0) return '<none>';
   const addresses = slices.flatMap((slice) => {
     const ready = listAt(slice, 'endpoints')

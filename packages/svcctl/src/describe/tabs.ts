@@ -1,3 +1,5 @@
+import { type JsonObject, member } from '@wheelhouse/machinery';
+
 /** Spaces between columns. */
 const padding = 2;
 
@@ -21,4 +23,25 @@ export function alignTabs(lines: readonly string[]): string {
     }
   }
   return rows.map((cells) => `${cells.join('')}\n`).join('');
+}
+
+/** A title with values, one per line, or `<none>`. */
+export function valueLines(title: string, values: readonly string[]): string[] {
+  if (values.length === 0) return [`${title}:\t<none>`];
+  return values.map((value, at) => (at === 0 ? `${title}:\t${value}` : `\t${value}`));
+}
+
+/** A title with the sorted members of a map, one per line. */
+export const valuePairs = (title: string, map: JsonObject, separator: string): string[] =>
+  valueLines(
+    title,
+    Object.keys(map)
+      .sort()
+      .map((key) => `${key}${separator}${String(member(map, key))}`),
+  );
+
+/** Column titles and the line below them. */
+export function headLines(heads: readonly string[], indent: string): string[] {
+  const rule = heads.map((head) => '-'.repeat(head.length));
+  return [`${indent}${heads.join('\t')}`, `${indent}${rule.join('\t')}`];
 }

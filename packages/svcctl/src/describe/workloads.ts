@@ -8,10 +8,10 @@ import {
   podTemplateLines,
   seccompLines,
   tolerationLines,
-  valuePairs,
-  volumeBlock,
 } from './pod-template.ts';
 import type { RelatedDescriber, RelatedObjects } from './related.ts';
+import { valuePairs } from './tabs.ts';
+import { volumeBlock } from './volumes.ts';
 
 const numberAt = (object: JsonObject, ...path: readonly string[]): number =>
   Number(valueAt(object, ...path) ?? 0);

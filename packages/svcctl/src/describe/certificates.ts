@@ -1,0 +1,104 @@
+import { isIPv4 } from 'node:net';
+import {
+  childrenOf,
+  DerError,
+  extensionOids,
+  onlyPemBlock,
+  pemBytes,
+  readRequest,
+  readSequence,
+} from '@wheelhouse/codec';
+import { humanDuration, type JsonObject } from '@wheelhouse/machinery';
+import { CliError } from '../io.ts';
+import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
+import { pairsText } from './metadata.ts';
+import { longTime } from './pod-template.ts';
+import type { RelatedDescriber } from './related.ts';
+
+const describeRequest: RelatedDescriber = (request) => {
+  const [facts, meta] = [objectAt(request, 'spec'), objectAt(request, 'metadata')];
+  const signer = textAt(facts, 'signerName');
+  const seconds = facts['expirationSeconds'];
+  const { subject, names } = contentsOf(textAt(facts, 'request'));
+  return [
+    `Name:\t${nameOf(request)}`,
+    `Labels:\t${pairsText(objectAt(meta, 'labels'))}`,
+    `Annotations:\t${pairsText(objectAt(meta, 'annotations'))}`,
+    `CreationTimestamp:\t${longTime(textAt(meta, 'creationTimestamp'))}`,
+    `Requesting User:\t${textAt(facts, 'username')}`,
+    ...(signer === '' ? [] : [`Signer:\t${signer}`]),
+    ...(typeof seconds === 'number'
+      ? [`Requested Duration:\t${humanDuration(seconds * 1000)}`]
+      : []),
+    `Status:\t${statusText(request)}`,
+    'Subject:',
+    `\tCommon Name:\t${subject.commonName}`,
+    '\tSerial Number:\t',
+    ...nameLines('Organization', subject.organizations),
+    ...(names.size === 0 ? [] : ['Subject Alternative Names:']),
+    ...alternativeTitles.flatMap((title) => nameLines(title, names.get(title) ?? [])),
+  ].flatMap((line) => line.split('\n'));
+};
+
+const nameLines = (title: string, names: readonly string[]): string[] =>
+  names.map((name, at) => `\t${at === 0 ? `${title}:` : ''}\t${name}`);
+
+/** The titles of alternative names, in kubectl's order. */
+const alternativeTitles = ['DNS Names', 'Email Addresses', 'URIs', 'IP Addresses'] as const;
+type AlternativeTitle = (typeof alternativeTitles)[number];
+
+/** The context tags of alternative names in DER. */
+const alternativeTags: Readonly<Record<number, AlternativeTitle>> = {
+  129: 'Email Addresses',
+  130: 'DNS Names',
+  134: 'URIs',
+  135: 'IP Addresses',
+};
+
+/** The names in a PKCS#10 request, encoded as PEM in base64. Throws CliError if it is malformed. */
+function contentsOf(encoded: string): {
+  readonly subject: ReturnType<typeof readRequest>['subject'];
+  readonly names: ReadonlyMap<AlternativeTitle, readonly string[]>;
+} {
+  try {
+    const block = onlyPemBlock(Buffer.from(encoded, 'base64').toString('latin1'));
+    const der = block === undefined ? undefined : pemBytes(block);
+    if (der === undefined) throw new DerError('PEM block type must be CERTIFICATE REQUEST');
+    const { subject, extensions } = readRequest(der);
+    const list = extensions.get(extensionOids.alternativeNames);
+    const names = new Map<AlternativeTitle, string[]>();
+    if (list === undefined) return { subject, names };
+    const shape = /^[0-9a-f]{2}( [0-9a-f]{2})*$/;
+    for (const name of childrenOf(readSequence(list.value), { shape, what: 'alternative names' })) {
+      const title = alternativeTags[name.tag];
+      if (title === undefined) continue;
+      const text =
+        title === 'IP Addresses' ? addressText(name.content) : name.content.toString('latin1');
+      names.set(title, [...(names.get(title) ?? []), text]);
+    }
+    return { subject, names };
+  } catch (error) {
+    if (!(error instanceof DerError)) throw error;
+    throw new CliError(`Error parsing CSR: ${error.message}`);
+  }
+}
+
+function addressText(bytes: Buffer): string {
+  const dotted = [...bytes].join('.');
+  if (isIPv4(dotted)) return dotted;
+  const words = bytes.toString('hex').match(/.{4}/g) ?? [];
+  // A URL's host has the canonical form of an IPv6 address.
+  return new URL(`http://[${words.join(':')}]`).hostname.slice(1, -1);
+}
+
+function statusText(request: JsonObject): string {
+  const types = new Set(listAt(request, 'status', 'conditions').map(({ type }) => type));
+  const decision = types.has('Denied') ? 'Denied' : types.has('Approved') ? 'Approved' : 'Pending';
+  const isIssued = textAt(request, 'status', 'certificate') !== '';
+  return `${decision}${types.has('Failed') ? ',Failed' : ''}${isIssued ? ',Issued' : ''}`;
+}
+
+/** The describer of requests for certificates, by kind, with the stem of the group. */
+export const certificateDescribers: Readonly<Record<string, RelatedDescriber>> = {
+  'certificates/CertificateSigningRequest': describeRequest,
+};

@@ -1,0 +1,256 @@
+import { isObject, type JsonObject, member } from '@wheelhouse/machinery';
+import { listAt, nameOf, namespaceOf, objectAt, textAt, textsAt } from '../objects.ts';
+import { selectorText } from '../rollout/workloads.ts';
+import { annotationLines, labelLines, metadataLines } from './metadata.ts';
+import { longTime } from './pod-template.ts';
+import type { RelatedDescriber, RelatedObjects } from './related.ts';
+import { endpointsText } from './services.ts';
+import { headLines } from './tabs.ts';
+
+const describeIngress: RelatedDescriber = async (ingress, related) => {
+  const spec = objectAt(ingress, 'spec');
+  const addresses = listAt(ingress, 'status', 'loadBalancer', 'ingress')
+    .map((point) => textAt(point, 'ip') || textAt(point, 'hostname'))
+    .filter((address) => address !== '');
+  const { defaultBackend } = spec;
+  const fallback = isObject(defaultBackend)
+    ? await backendText(defaultBackend, related)
+    : '<default>';
+  const tls = listAt(spec, 'tls').map((entry) => {
+    const [secret, hosts] = [textAt(entry, 'secretName'), textsAt(entry, 'hosts').join(',')];
+    return secret === '' ? `  SNI routes ${hosts}` : `  ${secret} terminates ${hosts}`;
+  });
+  const rules: string[] = [];
+  for (const rule of listAt(spec, 'rules').filter(({ http }) => isObject(http))) {
+    rules.push(`  ${textAt(rule, 'host') || '*'}\t`);
+    for (const path of listAt(rule, 'http', 'paths')) {
+      const backend = await backendText(objectAt(path, 'backend'), related);
+      rules.push(`    \t${textAt(path, 'path')} \t${backend}`);
+    }
+  }
+  return [
+    `Name:\t${nameOf(ingress)}`,
+    ...labelLines(ingress),
+    `Namespace:\t${namespaceOf(ingress)}`,
+    `Address:\t${[...new Set(addresses)].sort().join(',')}`,
+    `Ingress Class:\t${textAt(spec, 'ingressClassName') || '<none>'}`,
+    `Default backend:\t${fallback}`,
+    ...(tls.length === 0 ? [] : ['TLS:', ...tls]),
+    'Rules:',
+    ...headLines(['Host', 'Path', 'Backends'], '  '),
+    ...(rules.length === 0 ? [`  *\t*\t${fallback}`] : rules),
+    ...annotationLines(ingress),
+  ];
+};
+
+/** `web:80 (10.0.0.1:8080)`: a service with the addresses behind its port, or another object. */
+async function backendText(backend: JsonObject, related: RelatedObjects): Promise<string> {
+  const { service, resource } = backend;
+  if (isObject(service)) {
+    const name = textAt(service, 'name');
+    const port = objectAt(service, 'port');
+    const shown = `${name}:${String(port['number'] ?? port['name'] ?? '')}`;
+    const [found] = await related.list('Service', { fieldSelector: `metadata.name=${name}` });
+    if (found === undefined) {
+      return `${shown} (<error: services ${JSON.stringify(name)} not found>)`;
+    }
+    const target = listAt(found, 'spec', 'ports').findLast((candidate) =>
+      port['number'] === undefined
+        ? candidate['name'] === port['name']
+        : candidate['port'] === port['number'],
+    );
+    const slices = await related.list('EndpointSlice', {
+      labelSelector: `${related.dialect.label('service-name')}=${name}`,
+    });
+    return `${shown} (${endpointsText(slices, textAt(target, 'name'))})`;
+  }
+  if (!isObject(resource)) return '';
+  const group = textAt(resource, 'apiGroup') || '<none>';
+  return `APIGroup: ${group}, Kind: ${textAt(resource, 'kind')}, Name: ${textAt(resource, 'name')}`;
+}
+
+const describeIngressClass: RelatedDescriber = (object) => {
+  const parameters = member(objectAt(object, 'spec'), 'parameters');
+  const group = textAt(object, 'spec', 'parameters', 'apiGroup');
+  return [
+    `Name:\t${nameOf(object)}`,
+    ...metadataLines(object),
+    `Controller:\t${textAt(object, 'spec', 'controller')}`,
+    ...(isObject(parameters)
+      ? [
+          'Parameters:',
+          ...(group === '' ? [] : [`  APIGroup:\t${group}`]),
+          `  Kind:\t${textAt(parameters, 'kind')}`,
+          `  Name:\t${textAt(parameters, 'name')}`,
+        ]
+      : []),
+  ];
+};
+
+const describeServiceRange: RelatedDescriber = (range) => {
+  const conditions = listAt(range, 'status', 'conditions').map((condition) => {
+    const time = longTime(textAt(condition, 'lastTransitionTime'));
+    const [type, status, reason, message] = ['type', 'status', 'reason', 'message'].map((name) =>
+      textAt(condition, name),
+    );
+    return `  ${type}\t${status}\t${time}\t${reason}\t${message}`;
+  });
+  const heads = ['Type', 'Status', 'LastTransitionTime', 'Reason', 'Message'];
+  return [
+    `Name:\t${nameOf(range)}`,
+    ...metadataLines(range),
+    `CIDRs:\t${textsAt(range, 'spec', 'cidrs').join(', ')}`,
+    ...(conditions.length === 0
+      ? []
+      : ['Status:', 'Conditions:', ...headLines(heads, '  '), ...conditions]),
+  ];
+};
+
+const describeAddress: RelatedDescriber = (address) => {
+  const parent = objectAt(address, 'spec', 'parentRef');
+  const titles = ['Group', 'Resource', 'Namespace', 'Name'];
+  return [
+    `Name:\t${nameOf(address)}`,
+    ...metadataLines(address),
+    'Parent Reference:',
+    ...titles.map((title) => `  ${title}:\t${textAt(parent, title.toLowerCase())}`),
+  ];
+};
+
+const describeEndpoints: RelatedDescriber = (endpoints) => {
+  const addresses = (subset: JsonObject, name: string) =>
+    listAt(subset, name)
+      .map((address) => textAt(address, 'ip'))
+      .join(',') || '<none>';
+  return [
+    `Name:\t${nameOf(endpoints)}`,
+    `Namespace:\t${namespaceOf(endpoints)}`,
+    ...metadataLines(endpoints),
+    'Subsets:',
+    ...listAt(endpoints, 'subsets').flatMap((subset) => [
+      `  Addresses:\t${addresses(subset, 'addresses')}`,
+      `  NotReadyAddresses:\t${addresses(subset, 'notReadyAddresses')}`,
+      ...portLines(listAt(subset, 'ports'), '    ').map((line, at) =>
+        at === 0 ? `  ${line}` : line,
+      ),
+      '',
+    ]),
+  ];
+};
+
+/** A table of named ports; empty if there are none. */
+function portLines(ports: readonly JsonObject[], indent: string): string[] {
+  if (ports.length === 0) return [];
+  const rows = ports.map((port) => {
+    const name = textAt(port, 'name') || '<unset>';
+    return `${indent}${name}\t${String(port['port'] ?? '<unset>')}\t${textAt(port, 'protocol')}`;
+  });
+  return ['Ports:', ...headLines(['Name', 'Port', 'Protocol'], indent), ...rows];
+}
+
+const describeSlice: RelatedDescriber = (slice) => {
+  const ports = portLines(listAt(slice, 'ports'), '  ');
+  const endpoints = listAt(slice, 'endpoints');
+  return [
+    `Name:\t${nameOf(slice)}`,
+    `Namespace:\t${namespaceOf(slice)}`,
+    ...metadataLines(slice),
+    `AddressType:\t${textAt(slice, 'addressType')}`,
+    ...(ports.length === 0 ? ['Ports: <unset>'] : ports),
+    ...(endpoints.length === 0 ? ['Endpoints: <none>'] : ['Endpoints:']),
+    ...endpoints.flatMap(endpointLines),
+  ];
+};
+
+function endpointLines(endpoint: JsonObject): string[] {
+  const { targetRef } = endpoint;
+  const text = (name: string) => textAt(endpoint, name) || '<unset>';
+  return [
+    `  - Addresses:\t${textsAt(endpoint, 'addresses').join(', ') || '<none>'}`,
+    '    Conditions:',
+    `      Ready:\t${String(objectAt(endpoint, 'conditions')['ready'] ?? '<unset>')}`,
+    `    Hostname:\t${text('hostname')}`,
+    ...(isObject(targetRef)
+      ? [`    TargetRef:\t${textAt(targetRef, 'kind')}/${textAt(targetRef, 'name')}`]
+      : []),
+    `    NodeName:\t${text('nodeName')}`,
+    `    Zone:\t${text('zone')}`,
+  ];
+}
+
+const describeNetworkPolicy: RelatedDescriber = (policy) => {
+  const spec = objectAt(policy, 'spec');
+  const created = textAt(policy, 'metadata', 'creationTimestamp');
+  const types = textsAt(spec, 'policyTypes');
+  const traffic = (type: 'Ingress' | 'Egress') => {
+    const word = type.toLowerCase();
+    if (!types.includes(type)) return [`  Not affecting ${word} traffic`];
+    return [`  Allowing ${word} traffic:`, ...ruleLines(listAt(spec, word), type)];
+  };
+  const everyPod = '<none> (Allowing the specific traffic to all pods in this namespace)';
+  const pods = selectorText(objectAt(spec, 'podSelector'));
+  return [
+    `Name:\t${nameOf(policy)}`,
+    `Namespace:\t${namespaceOf(policy)}`,
+    `Created on:\t${created.replace('T', ' ').replace('Z', ' +0000 UTC')}`,
+    ...metadataLines(policy),
+    'Spec:',
+    // kubectl indents the explanation, but not the selector, again.
+    `  PodSelector: ${pods === '' ? `    ${everyPod}` : `    ${pods}`}`,
+    ...traffic('Ingress'),
+    ...traffic('Egress'),
+    `  Policy Types: ${types.join(', ') || '<none>'}`,
+  ];
+};
+
+/** Describes the rules of one direction, separated by lines. */
+function ruleLines(rules: readonly JsonObject[], type: 'Ingress' | 'Egress'): string[] {
+  const [peers, title, end] =
+    type === 'Ingress' ? ['from', 'From', 'source'] : ['to', 'To', 'destination'];
+  const isolated = `    <none> (Selected pods are isolated for ${type.toLowerCase()} connectivity)`;
+  if (rules.length === 0) return [isolated];
+  return rules.flatMap((rule, at) => {
+    const ports = listAt(rule, 'ports').map(portText);
+    const list = listAt(rule, peers!);
+    return [
+      ...(ports.length === 0 ? ['    To Port: <any> (traffic allowed to all ports)'] : ports),
+      ...(list.length === 0 ? [`    ${title}: <any> (traffic not restricted by ${end})`] : []),
+      ...list.flatMap((peer) => [`    ${title}:`, ...peerLines(peer)]),
+      ...(at === rules.length - 1 ? [] : ['    ----------']),
+    ];
+  });
+}
+
+function portText(port: JsonObject): string {
+  const [first, { endPort: last }] = [String(port['port'] ?? '<nil>'), port];
+  const protocol = textAt(port, 'protocol') || 'TCP';
+  return last === undefined
+    ? `    To Port: ${first}/${protocol}`
+    : `    To Port Range: ${first}-${String(last)}/${protocol}`;
+}
+
+function peerLines(peer: JsonObject): string[] {
+  const { ipBlock } = peer;
+  const selectors = ['namespaceSelector', 'podSelector'].flatMap((name) => {
+    const selector = peer[name];
+    const title = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+    return isObject(selector) ? [`      ${title}: ${selectorText(selector) || '<none>'}`] : [];
+  });
+  if (selectors.length > 0 || !isObject(ipBlock)) return selectors;
+  return [
+    '      IPBlock:',
+    `        CIDR: ${textAt(ipBlock, 'cidr')}`,
+    `        Except: ${textsAt(ipBlock, 'except').join(', ')}`,
+  ];
+}
+
+/** Describers of what leads traffic to Pods, by kind, with the stem of the group. */
+export const networkDescribers: Readonly<Record<string, RelatedDescriber>> = {
+  Endpoints: describeEndpoints,
+  'discovery/EndpointSlice': describeSlice,
+  'networking/IPAddress': describeAddress,
+  'networking/Ingress': describeIngress,
+  'networking/IngressClass': describeIngressClass,
+  'networking/NetworkPolicy': describeNetworkPolicy,
+  'networking/ServiceCIDR': describeServiceRange,
+};
