@@ -286,10 +286,20 @@ describe('media types of bodies', () => {
   test.each([
     ['a: b: c', 'yaml: line 1: mapping values are not allowed in this context (613a20623a2063)'],
     ['a:\n\tb: 1', 'yaml: line 2: found character that cannot start any token (613a0a09623a2031)'],
+    [
+      'a: "\\ud800"',
+      'yaml: line 1: found invalid Unicode character escape code (613a20225c756438303022)',
+    ],
   ])('CODEC-2: YAML %j is 400', async (text, message) => {
     const answer = await server.post(maps, text, { type: 'application/yaml' });
     expect(answer.status).toBe(400);
     expect(answer.body.message).toBe(unread + message);
+  });
+
+  test('CODEC-2: a plain scalar beyond the range of numbers is a string', async () => {
+    const text = 'metadata: {name: hash}\ndata: {commit: 12e4567}\n';
+    const answer = await server.post(`${maps}?dryRun=All`, text, { type: 'application/yaml' });
+    expect([answer.status, answer.body.data]).toEqual([201, { commit: '12e4567' }]);
   });
 
   test.each([

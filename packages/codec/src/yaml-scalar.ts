@@ -42,13 +42,18 @@ export function plainScalar(text: string): JsonValue {
   if (text.length > numberDigitsMax || isTime(text)) return text;
   const digits = text.replaceAll('_', '');
   if (integerPattern.test(digits)) return exactInteger(digits);
-  return floatPattern.test(digits) ? Number(digits) : text;
+  return floatPattern.test(digits) ? finiteOr(text, Number(digits)) : text;
 }
 
 function dottedScalar(text: string): JsonValue {
   if (notNumbers.has(text)) return Number.NaN;
   if (infinities.test(text)) return Infinity;
-  return floatPattern.test(text) ? Number(text) : text;
+  return floatPattern.test(text) ? finiteOr(text, Number(text)) : text;
+}
+
+/** A number beyond the range of a double is a string, such as the abbreviated hash `12e4567`. */
+function finiteOr(text: string, value: number): JsonValue {
+  return Number.isFinite(value) ? value : text;
 }
 
 /**

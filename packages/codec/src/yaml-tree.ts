@@ -167,6 +167,10 @@ class TreeReader {
 
   #scalar(node: Scalar): JsonValue {
     const text = String(node.value);
+    if (node.type === 'QUOTE_DOUBLE' && /\p{Surrogate}/u.test(text)) {
+      const line = this.#lineOf(node);
+      throw new YamlError(`yaml: line ${line}: found invalid Unicode character escape code`);
+    }
     const tag = node.tag?.startsWith(tagPrefix) ? node.tag.slice(tagPrefix.length) : undefined;
     if (tag === 'binary') return this.#binary(text);
     const isPlain = node.type === 'PLAIN' && node.tag === undefined;
