@@ -26,13 +26,15 @@ export function writeRecorded(name: string, recorded: unknown): void {
 interface Entry {
   readonly line: string;
   readonly stdin?: string;
+  /** The `sed` script that its editor applies. */
+  readonly script?: string;
   readonly code: number;
   readonly out: readonly string[];
   readonly err: readonly string[];
 }
 
-/** A line for kubectl and its standard input. */
-type Call = Pick<Entry, 'line' | 'stdin'>;
+/** A line for kubectl, its standard input, and its editor. */
+type Call = Pick<Entry, 'line' | 'stdin' | 'script'>;
 
 /** The outcomes of one comparison, in a file with its name. */
 export class KubectlOutcomes {
@@ -80,7 +82,7 @@ export class KubectlOutcomes {
 
 /** Finds the entry of each call: of equal calls, the first has the first entry. */
 function matching(calls: readonly Call[], entries: readonly Entry[]): (Entry | undefined)[] {
-  const keyOf = ({ line, stdin = '' }: Call) => JSON.stringify([line, stdin]);
+  const keyOf = ({ line, stdin = '', script = '' }: Call) => JSON.stringify([line, stdin, script]);
   const left = new Map<string, Entry[]>();
   for (const entry of entries) left.set(keyOf(entry), [...(left.get(keyOf(entry)) ?? []), entry]);
   return calls.map((call) => left.get(keyOf(call))?.shift());

@@ -2,40 +2,47 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isRecording, KubectlOutcomes } from '../clients/kubectl-outcomes.ts';
 import { untilEnd } from '../support/cleanup.ts';
 import { freshNamespace } from '../support/harness.ts';
-import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { kubectlOf } from '../support/kubectl.ts';
 import { withServer } from '../support/with-server.ts';
-import { replaceIn, svcctlFor } from './svcctl-run.ts';
+import { type Outcome, replaceIn, svcctlFor } from './svcctl-run.ts';
 
 const server = await withServer({ dialect: 'kubernetes' });
 
 const home = untilEnd(svcctlFor(server));
 const client = untilEnd(kubectlOf(server));
 
-const objects = [
-  { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' }, data: { a: '1', b: 'two' } },
-  {
-    apiVersion: 'v1',
-    kind: 'Service',
-    metadata: { name: 's' },
-    spec: {
-      ports: [
-        { name: 'p', port: 1 },
-        { name: 'q', port: 2 },
-      ],
-    },
-  },
-]
-  .map((object) => JSON.stringify(object))
-  .join('\n---\n');
-
-const second = JSON.stringify({
+const configMap = { apiVersion: 'v1', kind: 'ConfigMap' };
+const first = { ...configMap, metadata: { name: 'x' }, data: { a: '1', b: 'two' } };
+const second = { ...configMap, metadata: { name: 'y' }, data: { b: 'two' } };
+const service = {
   apiVersion: 'v1',
-  kind: 'ConfigMap',
-  metadata: { name: 'y' },
-  data: { b: 'two' },
-});
+  kind: 'Service',
+  metadata: { name: 's' },
+  spec: {
+    ports: [
+      { name: 'p', port: 1 },
+      { name: 'q', port: 2 },
+    ],
+  },
+};
+const objects = [first, service].map((object) => JSON.stringify(object)).join('\n---\n');
+
+/** Creates the objects of a comparison, two of which have been applied. */
+async function createIn(namespace: string): Promise<void> {
+  const applied = (object: typeof second, data: object) => {
+    const { name } = object.metadata;
+    const text = JSON.stringify({ ...configMap, data, metadata: { name, namespace } });
+    const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': `${text}\n` };
+    return { ...object, metadata: { name, annotations } };
+  };
+  const maps = [applied(first, { ...first.data, a: '9' }), applied(second, second.data)];
+  const path = `/api/v1/namespaces/${namespace}`;
+  for (const map of maps) expect((await server.post(`${path}/configmaps`, map)).status).toBe(201);
+  expect((await server.post(`${path}/services`, service)).status).toBe(201);
+}
 
 /** A command line, and the sed script that serves as the editor. */
 const lines: readonly (readonly [line: string, script: string])[] = [
@@ -66,42 +73,35 @@ const lines: readonly (readonly [line: string, script: string])[] = [
   ['edit cm/x service/s', 's/nope/nope/'],
   ['edit cm/x service/s', 's/b: five/b: six/'],
   ['edit cm/x service/s --output-patch', 's/b: six/b: seven/;s/port: 1$/port: 3/'],
-  ['edit cm/x service/s -o json', 's/"seven"/"eight"/'],
-  ['edit cm/x service/s', 's/b: eight/b: nine/;s/port: 3$/port: 99999/'],
+  ['edit cm/x service/none -o json', 's/"seven"/"eight"/'],
+  ['edit cm/x service/s', 's/b: seven/b: nine/;s/port: 3$/port: 99999/'],
   ['edit cm/x service/s', 's/b: nine/b: ten/;s/resourceVersion: ".*"/resourceVersion: "1"/'],
-  ['edit cm/x service/s', 's/^  kind: Service/  kind: Secret/'],
+  ['edit cm/x service/none', 's/^  kind: Service/  kind: Secret/'],
   ['edit cm/x service/s', 's/^    namespace: .*/    namespace: other/'],
   ['edit cm/x cm/nope', 's/a/b/'],
   ['apply edit-last-applied cm/x cm/y', 's/zzz/zzz/'],
   ['apply edit-last-applied cm/x cm/y', 's/a: "7"/a: "6"/'],
-  ['apply edit-last-applied cm/x cm/y -o name', 's/^    b: .*/    b: last/'],
-  ['apply view-last-applied cm/x cm/y', ''],
+  ['apply edit-last-applied cm/x cm/none -o name', 's/^    b: .*/    b: last/'],
+  ['apply view-last-applied cm/x cm/none', ''],
   ['apply edit-last-applied cm/x service/s', 's/a: "6"/a: "5"/'],
   ['get cm x -o jsonpath={.data}', ''],
   ['get service s -o jsonpath={.spec.ports}', ''],
 ];
 
-describe.skipIf(!kubectlIsHere)('CLIENT-1: edits compared with kubectl', () => {
+describe('CLIENT-1: edits compared with kubectl', () => {
+  const outcomes = new KubectlOutcomes(
+    'edit',
+    lines.map(([line, script]) => ({ line, script })),
+  );
   const namespaces = { kubectl: '', svcctl: '' };
   beforeAll(async () => {
-    for (const tool of ['kubectl', 'svcctl'] as const) {
+    if (isRecording) {
+      expect((await client.run(['version', '--client'])).stdout).toContain(' v1.32.');
+    }
+    for (const tool of isRecording ? (['kubectl', 'svcctl'] as const) : (['svcctl'] as const)) {
       const namespace = await freshNamespace(server);
       namespaces[tool] = namespace;
-      await client.run(['create', '-n', namespace, '-f', '-'], {
-        stdin: `${objects}\n---\n${second}`,
-      });
-      const [first = ''] = objects.split('\n---\n');
-      const lastApplied = `${first.replace('"1"', '"9"')}\n---\n${second}`;
-      const words = [
-        'apply',
-        'set-last-applied',
-        '--create-annotation',
-        '-n',
-        namespace,
-        '-f',
-        '-',
-      ];
-      await client.run(words, { stdin: lastApplied });
+      await createIn(namespace);
     }
   });
 
@@ -116,26 +116,32 @@ describe.skipIf(!kubectlIsHere)('CLIENT-1: edits compared with kubectl', () => {
       .replace(/(syntax error: ).*/g, '$1')
       .trim();
 
+  const comparable = ({ code, out, err }: Outcome, namespace: string): Outcome => ({
+    code,
+    out: plain(out, namespace),
+    err: plain(err, namespace),
+  });
+
+  async function kubectl(words: readonly string[], script: string): Promise<Outcome> {
+    const outcome = await client.run(words, { editor: `sed -i '${script}'` });
+    return { code: outcome.code ?? 1, out: outcome.stdout, err: outcome.stderr };
+  }
+
   const folders = new Set<string>();
-  test.each(lines)('CLIENT-1: same output as kubectl: %s, edited by %s', async (line, script) => {
+  const cases = lines.map(([line, script], index) => ({ line, script, index }));
+  test.each(cases)('CLIENT-1: same output as kubectl: $line, edited by $script', async (named) => {
+    const { line, script, index } = named;
     const words = (namespace: string) => [...line.split(' '), `--namespace=${namespace}`];
     home.edit = (file) => {
       spawnSync('sed', ['-i', script, file]);
       folders.add(dirname(file));
     };
-    const theirs = await client.run(words(namespaces.kubectl), { editor: `sed -i '${script}'` });
+    if (isRecording) {
+      const theirs = await kubectl(words(namespaces.kubectl), script);
+      outcomes.record(index, comparable(theirs, namespaces.kubectl));
+    }
     const ours = await home.run(words(namespaces.svcctl));
-    expect({
-      code: ours.code,
-      out: plain(ours.out, namespaces.svcctl),
-      err: plain(ours.err, namespaces.svcctl),
-    }).toEqual({
-      code: theirs.code,
-      out: plain(theirs.stdout, namespaces.kubectl),
-      err: plain(theirs.stderr, namespaces.kubectl),
-    });
-    const savedFile = /"?(\/\S*kubectl-edit[^"'\s]*)/.exec(theirs.stderr)?.[1];
-    if (savedFile !== undefined) rmSync(savedFile, { force: true });
+    expect(comparable(ours, namespaces.svcctl)).toEqual(outcomes.outcomeOf(index));
   });
   test('CLIENT-1: the edits of an object that is deleted meanwhile are kept', async () => {
     const namespace = await freshNamespace(server);
@@ -156,6 +162,7 @@ describe.skipIf(!kubectlIsHere)('CLIENT-1: edits compared with kubectl', () => {
     });
   });
   afterAll(() => {
+    outcomes.write();
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 });
