@@ -212,7 +212,12 @@ describe('ADM-2: webhook errors are 500, or ignored by failurePolicy', () => {
         'Kind=AdmissionReview, got admission.svc.io/v1beta1, Kind=AdmissionReview',
     ],
     ['no JSON', 'validating', () => notJson, "failed to call webhook: couldn't get version/kind"],
-    ['nothing', 'validating', () => ({ status: 200 }), 'failed to call webhook: 0-length response'],
+    [
+      'nothing',
+      'validating',
+      () => ({ status: 200 }),
+      'failed to call webhook: 0-length response with status code: 200 and content type: application/json',
+    ],
     [
       'a wrong type',
       'validating',

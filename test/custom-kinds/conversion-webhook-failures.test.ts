@@ -208,7 +208,10 @@ describe('invalid answers', () => {
       'failed: the server rejected our request for an unknown reason',
     );
     service.reply = () => ({ status: 200, text: '' });
-    expectFailure(await server.get(path), 'failed: 0-length response with status code: 200');
+    expectFailure(
+      await server.get(path),
+      'failed: 0-length response with status code: 200 and content type: application/json',
+    );
     service.reply = () => ({ status: 200, text: '{"kind":' });
     const cut = await server.get(path);
     expect(cut.body.message).toContain("failed: couldn't get version/kind; json parse error: ");

@@ -142,7 +142,6 @@ export async function readAnswer(
   bytes: Buffer,
   clock: Pick<Clock, 'monotonic'>,
 ): Promise<JsonObject> {
-  if (bytes.length === 0) throw new Error('0-length response with status code: 200');
   const { value } = await decodeJsonInSlices(bytes, { clock, limits: answerLimits });
   const review = decodeTyped(schemaOf('admission.v1.AdmissionReview'))(value);
   const raw = isObject(value) ? value['response'] : undefined;

@@ -232,7 +232,10 @@ async function sendWithRetries(context: CallContext, first: Attempt): Promise<Bu
     const call = { host, body };
     const answer = await context.meter.measure(call, () => send(attempt, context.clock));
     const { status, bytes, retryAfter } = answer;
-    if (status >= 200 && status < 300) return bytes;
+    if (status >= 200 && status < 300) {
+      if (bytes.length === 0) throw emptyAnswer(answer);
+      return bytes;
+    }
     const redirected = redirectedPath(attempt, answer);
     if (redirected !== undefined) {
       redirects += 1;
@@ -285,9 +288,16 @@ async function send(attempt: Attempt, clock: Clock) {
     body,
     signal,
   });
-  const isText = (headers['content-type'] ?? 'text/plain').startsWith('text/');
+  const { 'content-type': contentType } = headers;
   const tooLong = () => new WebhookCallError(`the answer is longer than ${answerBytesMax} bytes`);
   const bytes = await readWhole(stream, { bytesMax: answerBytesMax, tooLong, clock });
   const { location, 'retry-after': retryAfter } = headers;
-  return { status, bytes, location, retryAfter, isText };
+  const isText = (contentType ?? 'text/plain').startsWith('text/');
+  return { status, bytes, location, retryAfter, contentType, isText };
+}
+
+function emptyAnswer({ status, contentType }: Awaited<ReturnType<typeof send>>): WebhookCallError {
+  const type = contentType ?? 'application/json';
+  const message = `0-length response with status code: ${status} and content type: ${type}`;
+  return new WebhookCallError(message);
 }
