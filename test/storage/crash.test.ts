@@ -1,8 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { systemClock } from '@wheelhouse/machinery';
 import { openEmbeddedStore, type Store } from '@wheelhouse/store';
+import { build } from 'esbuild';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { temporaryFolder } from '../support/cleanup.ts';
+import { atEnd, temporaryFolder } from '../support/cleanup.ts';
 
 const rounds = Number(process.env['CRASH_ROUNDS'] ?? 6);
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
@@ -13,6 +17,34 @@ interface Acknowledged {
   readonly text: string;
 }
 
+/** Bundles the writer into one file: loading its sources takes most of a process that soon dies. */
+async function bundleWriter(): Promise<string> {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const cache = join(root, 'node_modules', '.cache');
+  mkdirSync(cache, { recursive: true });
+  const folder = mkdtempSync(join(cache, 'crash-writer-'));
+  atEnd(() => rmSync(folder, { recursive: true }));
+  const outfile = join(folder, 'writer.mjs');
+  await build({
+    absWorkingDir: root,
+    entryPoints: [join('test', 'storage', 'crash', 'writer.ts')],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    conditions: ['source'],
+    external: ['lmdb', 'fs-native-extensions'],
+    // Bundled code calls `require`, which an ES module does not have.
+    banner: {
+      js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+    },
+    logLevel: 'warning',
+  });
+  return outfile;
+}
+
+const writer = await bundleWriter();
 let directory: string;
 let child: ChildProcess | undefined;
 beforeEach(() => {
@@ -26,14 +58,9 @@ afterEach(() => {
  * Runs the writer, kills it after `acknowledgements` lines, and returns everything that it printed.
  */
 async function writeAndKill(round: number, acknowledgements: number): Promise<string[]> {
-  const program = new URL('./crash/writer.ts', import.meta.url).pathname;
-  const started = spawn(
-    process.execPath,
-    ['--conditions=source', '--import', 'tsx', program, directory, String(round)],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  );
+  const started = spawn(process.execPath, [writer, directory, String(round)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   child = started;
   let output = '';
   let lines = 0;
