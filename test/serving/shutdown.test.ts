@@ -16,6 +16,9 @@ async function start(...flags: string[]) {
   return { server, ...client.calls, as: { token: server.token } };
 }
 
+/** The server of the tests that neither stop nor damage it. */
+const common = await start();
+
 /** A create whose body is sent only when the test requests it. */
 function pausedCreate(server: ServerProcess, name: string) {
   const session = http2.connect(server.url, { rejectUnauthorized: false });
@@ -130,7 +133,7 @@ describe('SIGTERM', () => {
 
 describe('the data directory', () => {
   test('STORE-1: a second server on it exits with 1 and one line', async () => {
-    const { server, get, as } = await start();
+    const { server, get, as } = common;
     const second = await run(programs.wheelhouse, [
       'serve',
       '--secure-port=0',
@@ -178,8 +181,8 @@ describe('the data directory', () => {
     expect(stderr).toMatch(/^error: [^\n]*(damaged|corrupt)[^\n]*\n$/);
   });
 
-  test('STORE-1: secrets in it are readable by its owner only', async () => {
-    const { server } = await start();
+  test('STORE-1: secrets in it are readable by its owner only', () => {
+    const { server } = common;
     for (const name of ['admin.token', 'admin.kubeconfig', 'store/log/log.1']) {
       expect([name, statSync(join(server.dataDir, name)).mode & 0o077]).toEqual([name, 0]);
     }
@@ -198,7 +201,7 @@ describe('the data directory', () => {
   });
 
   test('OPS-4: a port in use is one line and exit code 1, and the store is released', async () => {
-    const { server } = await start();
+    const { server } = common;
     const port = new URL(server.url).port;
     const dataDir = `${server.dataDir}-other`;
     atEnd(() => rmSync(dataDir, { recursive: true, force: true }));
@@ -275,7 +278,7 @@ describe('the log', () => {
   });
 
   test('OPS-4: every answer has an Audit-Id, the client’s own if it is valid', async () => {
-    const { get, as } = await start();
+    const { get, as } = common;
     const answer = await get('/api/v1/nodes', as);
     const again = await get('/api/v1/nodes', as);
     expect(answer.headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/);
