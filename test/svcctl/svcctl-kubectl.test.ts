@@ -197,3 +197,31 @@ printsLikeKubectl('get', [
   ['delete pods --all --grace-period=0 --force'],
   ['delete -f - --ignore-not-found', podNamed('a')],
 ]);
+
+// Unlike most kinds, a Lease can be replaced only at its version.
+const lease = (holderIdentity: string) =>
+  JSON.stringify({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: 'l', labels: { holder: holderIdentity } },
+    spec: { holderIdentity },
+  });
+
+printsLikeKubectl('lists-and-versions', [
+  ['replace -f -', lease('nobody')],
+  ['create -f -', lease('one')],
+  ['replace -f - --dry-run=server -o jsonpath={.spec.holderIdentity}', lease('two')],
+  ['replace -f -', lease('three')],
+  ['get lease l -o jsonpath={.spec.holderIdentity}'],
+  ['label lease l --list'],
+  ['label lease --all --list'],
+  ['annotate lease --all --list'],
+  ['annotate lease,cm l kube-root-ca.crt --list'],
+  ['label -f - --list --local', lease('four')],
+  ['create cm c --from-literal=a=b --from-env-file=none'],
+  ['create secret generic s --from-file=none --from-env-file=none'],
+  ['api-resources -o name'],
+  ['api-resources --sort-by=name --no-headers'],
+  ['logs nope'],
+  ['logs deployment/nope'],
+]);

@@ -1,4 +1,10 @@
-import { type JsonObject, labelValue, member, setMember } from '@wheelhouse/machinery';
+import {
+  type JsonObject,
+  labelValue,
+  member,
+  parseApiVersion,
+  setMember,
+} from '@wheelhouse/machinery';
 import { changeCause, recorded, recordFlag } from '../apply/record.ts';
 import {
   dryRunFlag,
@@ -15,7 +21,7 @@ import type { Command } from '../command.ts';
 import { reportFailures, visitEach } from '../errors.ts';
 import { CliError, throwFirst } from '../io.ts';
 import { hasManifests, loadManifests } from '../manifests.ts';
-import { objectAt } from '../objects.ts';
+import { nameOf, objectAt, textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
   allConflicts,
@@ -113,6 +119,9 @@ async function run(session: Session, args: readonly string[], subject: Subject):
     throw new CliError(`at least one ${what} update is required`);
   }
   checkChanges(changes, subject);
+  // Standard input counts as several objects.
+  const isOnly = (list: readonly unknown[]) =>
+    list.length === 1 && !flags.commaSeparated('filename').includes('-');
   if (flags.boolean('local')) {
     if (resources.length > 0 || !hasManifests(session)) {
       throw new CliError(
@@ -120,8 +129,9 @@ async function run(session: Session, args: readonly string[], subject: Subject):
       );
     }
     if (dryRunOf(session) === 'server') throw new CliError(localDryRunError);
-    for (const { object } of await loadManifests(session)) {
-      if (listing) listPairs(session, objectAt(object, 'metadata', subject.map));
+    const manifests = await loadManifests(session);
+    for (const { object } of manifests) {
+      if (listing) listPairs(session, object, { ...subject, isSingle: isOnly(manifests) });
       else await changeOne(session, { object, path: '', changes, subject });
     }
     return 0;
@@ -136,7 +146,8 @@ async function run(session: Session, args: readonly string[], subject: Subject):
     for (const object of await fetchTarget(session, target)) {
       const name = String(objectAt(object, 'metadata')['name']);
       const path = targetPath({ ...target, ...namespaceMember(object), name });
-      if (listing) listPairs(session, objectAt(object, 'metadata', subject.map));
+      if (listing)
+        listPairs(session, object, { ...subject, isSingle: isOnly(targets) && isSingle });
       else await changeOne(session, { object, path, changes, subject });
     }
   });
@@ -200,8 +211,20 @@ function checkChanges({ set, remove }: Changes, { map }: Subject): void {
   );
 }
 
-function listPairs(session: Session, pairs: JsonObject): void {
-  for (const key of Object.keys(pairs).sort()) session.io.out(`${key}=${String(pairs[key])}\n`);
+/** Prints the labels or annotations of an object, indented below its name if there are others. */
+function listPairs(
+  { io }: Session,
+  object: JsonObject,
+  { map, isSingle }: { readonly map: Subject['map']; readonly isSingle: boolean },
+): void {
+  if (!isSingle) {
+    const group = parseApiVersion(textAt(object, 'apiVersion'))?.group ?? '';
+    io.out(`Listing ${map} for ${textAt(object, 'kind')}.${group}/${nameOf(object)}:\n`);
+  }
+  const pairs = objectAt(object, 'metadata', map);
+  for (const key of Object.keys(pairs).sort()) {
+    io.out(`${isSingle ? '' : ' '}${key}=${String(pairs[key])}\n`);
+  }
 }
 
 async function changeOne(

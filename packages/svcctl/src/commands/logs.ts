@@ -1,3 +1,4 @@
+import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
@@ -62,7 +63,13 @@ export const logsCommand: Command = {
   async run(session, args) {
     checkFlags(session, args);
     const query = queryOf(session);
-    const pods = await selectPods(session, args[0]);
+    const pods = await selectPods(session, args[0]).catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.code !== 404) throw error;
+      const namespace = JSON.stringify(session.namespace);
+      throw new CliError(
+        `error from server (NotFound): ${error.message} in namespace ${namespace}`,
+      );
+    });
     const logs: Log[] = [];
     for (const pod of pods) {
       for (const container of await containersToRead(session, pod, args[1])) {

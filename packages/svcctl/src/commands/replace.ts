@@ -18,7 +18,7 @@ import { deleteOptions, deletionFlags, waitForDeletion } from '../deletion.ts';
 import { ContextError } from '../errors.ts';
 import { throwFirst } from '../io.ts';
 import { eachManifest, hasManifests, type Manifest, manifestFlags } from '../manifests.ts';
-import { nameOf, namespaceOf, resourceLabel, textAt } from '../objects.ts';
+import { nameOf, namespaceOf, objectAt, resourceLabel, textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
@@ -116,9 +116,30 @@ async function replaceOne(
     method: 'PUT',
     path,
     query: writeQuery(session, 'svcctl-replace'),
-    body: object,
+    body: await withCurrentVersion(session, { object, path }),
   });
   return answer.object;
+}
+
+/**
+ * Sets the resourceVersion of an object that has none to that of the stored object, because the
+ * server replaces objects of many kinds only at a version. An object that cannot be read is
+ * returned unchanged, so that the server's answer to the replacement is reported.
+ */
+async function withCurrentVersion(
+  session: Session,
+  { object, path }: { readonly object: JsonObject; readonly path: string },
+): Promise<JsonObject> {
+  const metadata = objectAt(object, 'metadata');
+  if (textAt(metadata, 'resourceVersion') !== '') return object;
+  try {
+    const stored = await session.client.get(path);
+    const resourceVersion = textAt(stored, 'metadata', 'resourceVersion');
+    return { ...object, metadata: { ...metadata, resourceVersion } };
+  } catch (error) {
+    if (error instanceof ApiError) return object;
+    throw error;
+  }
 }
 
 /** Default time limit for the deletion of the old object. */

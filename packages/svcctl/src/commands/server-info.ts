@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { ApiError, toYaml } from '@wheelhouse/client';
-import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
+import { apiVersionOf, compareText, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { CliError, usageError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, withGroup } from '../objects.ts';
@@ -220,8 +220,11 @@ export const apiResourcesCommand: Command = {
     if (sortBy !== undefined && sortBy !== 'name' && sortBy !== 'kind') {
       throw new CliError('--sort-by accepts only name or kind');
     }
-    const key = sortBy === 'kind' ? 'kind' : 'resource';
-    if (sortBy !== undefined) resources.sort((left, right) => (left[key] < right[key] ? -1 : 1));
+    const key = sortBy === undefined ? 'group' : sortBy === 'kind' ? 'kind' : 'resource';
+    resources.sort(
+      (left, right) =>
+        compareText(left[key], right[key]) || compareText(left.resource, right.resource),
+    );
     if (flags.text('output') === 'name') {
       io.out(
         resources.map((resource) => `${withGroup(resource.resource, resource.group)}\n`).join(''),

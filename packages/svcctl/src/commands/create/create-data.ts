@@ -51,16 +51,22 @@ function readData(
     }
     data.set(key, value);
   };
-  for (const literal of session.flags.list('from-literal')) {
+  const literals = session.flags.list('from-literal');
+  const files = session.flags.list('from-file');
+  const environments = session.flags.list('from-env-file');
+  if (environments.length > 0 && literals.length + files.length > 0) {
+    throw new CliError('from-env-file cannot be combined with from-file or from-literal');
+  }
+  for (const literal of literals) {
     const equals = literal.indexOf('=');
     if (equals <= 0) throw new CliError(`invalid literal source ${literal}, expected key=value`);
     add(literal.slice(0, equals), Buffer.from(literal.slice(equals + 1)));
   }
-  for (const source of session.flags.list('from-file')) {
+  for (const source of files) {
     const whole = fileKey === undefined || source.includes('=') ? source : `${fileKey}=${source}`;
     for (const { key, file } of listFiles(session, whole)) add(key, readFileSync(file));
   }
-  for (const file of session.flags.list('from-env-file')) {
+  for (const file of environments) {
     for (const line of readFileSync(session.path(file), 'utf8').split(/\r?\n/)) {
       const trimmed = line.trimStart();
       if (trimmed === '' || trimmed.startsWith('#')) continue;
