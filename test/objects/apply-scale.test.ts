@@ -43,6 +43,19 @@ const scaleBody = (name: string, replicas: number) => ({
 });
 
 describe('of a workload', () => {
+  test('PATCH-1: a JSON patch replaces 0 replicas, which a Scale omits', async () => {
+    const name = fresh();
+    const path = `${deployments}/${name}/scale`;
+    await server.post(deployments, deployment(name, 0));
+    expect((await server.get(path)).body.spec).toEqual({});
+    const none = [{ op: 'replace', path: '/spec/replicas', value: 0 }];
+    const kept = await server.patch(path, none, 'json');
+    expect([kept.status, kept.body.spec], kept.text).toEqual([200, {}]);
+    const ops = [{ op: 'replace', path: '/spec/replicas', value: 3 }];
+    const scaled = await server.patch(path, ops, 'json');
+    expect([scaled.status, scaled.body.spec]).toEqual([200, { replicas: 3 }]);
+  });
+
   test('SSA-10: GET returns the Scale, and 404 for a missing object', async () => {
     const name = fresh();
     const { body } = await server.post(deployments, deployment(name, 2));

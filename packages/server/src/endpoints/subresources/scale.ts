@@ -197,6 +197,8 @@ function scaleView(
       const { scale, replicas } = scaleOf(object, paths);
       if (owners === 'omitted') return scale;
       if (replicas === undefined && requiresReplicas) scale['spec'] = { replicas: noneYet };
+      // A JSON patch replaces only what is present, and may scale up from 0.
+      else if (source === 'patched') scale['spec'] = { replicas: replicas ?? 0 };
       const shown = ownersForScale(object.metadata.managedFields, mapping);
       if (shown !== undefined) scale.metadata.managedFields = shown;
       return scale;
