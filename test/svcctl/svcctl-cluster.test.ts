@@ -140,7 +140,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     expect((await ctl('logs -l app=web --follow --max-log-requests=1')).err).toContain(
       'you are attempting to follow 2 log streams, but maximum allowed concurrency is 1',
     );
-    expect((await ctl('logs cm/x')).err).toContain('Error from server (NotFound)');
+    expect((await ctl('logs cm/x')).err).toContain('error from server (NotFound)');
   });
 
   test('CLIENT-1: errors of requests that need a kubelet are the server’s', async () => {
