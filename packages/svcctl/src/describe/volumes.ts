@@ -233,10 +233,12 @@ export function volumeBlock(list: readonly JsonObject[], indent: '' | '  '): str
  * @param volume an item of a Pod's `volumes`, or the `spec` of a PersistentVolume
  */
 export function sourceLines(volume: JsonObject, kind: VolumeKind): string[] {
-  const name = Object.keys(volume).find((key) => Object.hasOwn(sources, key) || key in composed);
+  const types = Object.keys(volume);
+  const composedType = types.find((key) => Object.hasOwn(composed, key));
+  if (composedType !== undefined) return composed[composedType]!(objectAt(volume, composedType));
+  const name = types.find((key) => Object.hasOwn(sources, key));
   if (name === undefined) return ['  <unknown>'];
   const values = objectAt(volume, name);
-  if (name in composed) return composed[name as keyof typeof composed](values);
   const { title, members, persistent } = sources[name]!;
   const lines = members.flatMap((shown) => {
     const more = kind === 'Pod' ? undefined : persistent?.[shown[1]];
@@ -291,12 +293,12 @@ function attributeLines(attributes: JsonObject): string[] {
 }
 
 /** The types of volumes that consist of others, or of items. */
-const composed = {
-  projected: (values: JsonObject): string[] => [
+const composed: Readonly<Record<string, (values: JsonObject) => string[]>> = {
+  projected: (values) => [
     '    Type:\tProjected (a volume that contains injected data from multiple sources)',
     ...listAt(values, 'sources').flatMap(projectionLines),
   ],
-  downwardAPI: (values: JsonObject): string[] => [
+  downwardAPI: (values) => [
     '    Type:\tDownwardAPI (a volume populated by information about the pod)',
     '    Items:',
     ...listAt(values, 'items').flatMap((item) =>
@@ -305,7 +307,7 @@ const composed = {
         .map((from) => `      ${from} -> ${textAt(item, 'path')}`),
     ),
   ],
-  ephemeral: (values: JsonObject): string[] => {
+  ephemeral: (values) => {
     const claim = objectAt(values, 'volumeClaimTemplate');
     const mode = textAt(claim, 'spec', 'volumeMode');
     const lines = [
@@ -323,7 +325,7 @@ const composed = {
       ...lines.map((line) => `    ${line}`),
     ];
   },
-} as const;
+};
 
 function projectionLines(source: JsonObject): string[] {
   const { secret, downwardAPI, configMap, serviceAccountToken } = source;
