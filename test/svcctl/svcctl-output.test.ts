@@ -130,3 +130,44 @@ describe.each(dialectNames)('CLIENT-1: printed values, dialect %s', (dialectName
     expect((await on.ctl(range)).out).toBe('x\n');
   });
 });
+
+/** Text that erases the screen and returns to the start of the line. */
+const control = 'red \u001b[2J\rtext';
+const event = {
+  apiVersion: 'v1',
+  kind: 'Event',
+  metadata: { name: 'e' },
+  involvedObject: { apiVersion: 'v1', kind: 'ConfigMap', name: 'c', namespace: '@ns' },
+  reason: 'Seen',
+  message: `${control}\nmore`,
+  type: 'Normal',
+};
+const annotated = {
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'c', annotations: { note: control } },
+  data: { k: control },
+};
+const job = {
+  apiVersion: 'batch/v1',
+  kind: 'Job',
+  metadata: { name: 'j', annotations: { note: control } },
+  spec: {
+    template: {
+      spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i', args: [control] }] },
+    },
+  },
+};
+
+// An object's author must not control the terminals of those who look at it.
+printsLikeKubectl('control-characters', [
+  [
+    'create -f -',
+    [event, annotated, job].map((object) => `---\n${JSON.stringify(object)}\n`).join(''),
+  ],
+  ['describe cm c --show-events=false'],
+  ['describe job j --show-events=false'],
+  ['get events'],
+  ['get cm -o custom-columns=NAME:.metadata.name,DATA:.data.k'],
+  ['get cm -o custom-columns=NOTE:.metadata.annotations.note --no-headers'],
+]);

@@ -40,6 +40,34 @@ describe('CLIENT-1: svcctl on a terminal', async () => {
     expect((await home.runIn(namespace, 'get cm nope')).err).not.toContain(start);
   });
 
+  test('CLIENT-1: explain does not send control characters of a definition', async () => {
+    const group = `${namespace}.example.com`;
+    const spec = { type: 'string', description: `${start}2J text` };
+    const definition = {
+      apiVersion: 'apiextensions.svc.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `things.${group}` },
+      spec: {
+        group,
+        scope: 'Namespaced',
+        names: { plural: 'things', kind: 'Thing' },
+        versions: [
+          {
+            name: 'v1',
+            served: true,
+            storage: true,
+            schema: { openAPIV3Schema: { type: 'object', properties: { spec } } },
+          },
+        ],
+      },
+    };
+    const path = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
+    expect(await server.post(path, definition)).toMatchObject({ status: 201 });
+    const explain = () => home.run(`explain things.spec --api-version=${group}/v1`);
+    await expect.poll(async () => (await explain()).out).toContain('^[[2J text');
+    expect((await explain()).out).not.toContain('\u001b');
+  });
+
   test('CLIENT-1: NO_COLOR and a dumb terminal disable colors', async () => {
     home.terminal = { outIsTerminal: true, errIsTerminal: true };
     for (const env of [{ NO_COLOR: '1' }, { TERM: 'dumb' }]) {

@@ -104,3 +104,19 @@ export function terminalIo(io: CliIo): CliIo {
     },
   };
 }
+
+/** Control characters except tabs and ends of lines. */
+const controls = /(?![\t\n])\p{Cc}/gu;
+
+/**
+ * Replaces the control characters of a text by visible ones, so that an object's author cannot send
+ * commands to the terminals of others: `^[` for Escape, and escape sequences of strings for the
+ * others.
+ */
+export function withoutControls(text: string): string {
+  return text.replace(controls, (character) => {
+    if (character === '\u001b') return '^[';
+    if (character === '\r') return '\\r';
+    return `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`;
+  });
+}

@@ -136,16 +136,12 @@ function cellsOf(event: JsonObject, nowMs: number): string[] {
   const object = isObject(involvedObject) ? involvedObject : {};
   return [
     lastSeen(event, nowMs),
-    escapeControls(textAt(event, 'type')),
-    escapeControls(textAt(event, 'reason')),
-    escapeControls(`${textAt(object, 'kind')}/${textAt(object, 'name')}`),
-    escapeControls(textAt(event, 'message').trim()),
+    textAt(event, 'type'),
+    textAt(event, 'reason'),
+    `${textAt(object, 'kind')}/${textAt(object, 'name')}`,
+    textAt(event, 'message').trim(),
   ];
 }
-
-/** Escapes characters that control the terminal. */
-const escapeControls = (text: string): string =>
-  text.replaceAll('\u001b', '^[').replaceAll('\r', '\\r');
 
 function lastSeen(event: JsonObject, nowMs: number): string {
   const age = (time: string) =>

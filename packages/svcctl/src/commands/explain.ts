@@ -5,6 +5,7 @@ import { NoResourceError } from '../errors.ts';
 import type { ExplainedKind } from '../explain/explain-text.ts';
 import { CliError } from '../io.ts';
 import type { Session } from '../session.ts';
+import { withoutControls } from '../terminal.ts';
 
 export const explainCommand: Command = {
   name: 'explain',
@@ -40,14 +41,16 @@ export const explainCommand: Command = {
       const { explainTextOfV2 } = await import('../explain/explain-text.ts');
       const { definitions } = await session.client.get('/openapi/v2');
       const schemas = isObject(definitions) ? definitions : {};
-      io.out(explainTextOfV2(explainedKind({ group, version, kind, schemas }), options));
+      const text = explainTextOfV2(explainedKind({ group, version, kind, schemas }), options);
+      io.out(withoutControls(text));
       return 0;
     }
     if (output !== 'plaintext') throw new CliError(`unrecognized format: ${output}`);
     const { explainText } = await import('../explain/explain-text.ts');
     const root = group === '' ? `api/${version}` : `apis/${group}/${version}`;
     const schemas = await readSchemas(session, root);
-    io.out(explainText(explainedKind({ group, version, kind, schemas }), options));
+    const text = explainText(explainedKind({ group, version, kind, schemas }), options);
+    io.out(withoutControls(text));
     return 0;
   },
 };

@@ -10,6 +10,7 @@ import {
 } from '@wheelhouse/machinery';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { ruleHeads, ruleRows } from '../rbac/rule-table.ts';
+import { withoutControls } from '../terminal.ts';
 import { certificateDescribers } from './certificates.ts';
 import { clusterDescribers } from './cluster.ts';
 import { jobDescribers } from './jobs.ts';
@@ -26,7 +27,7 @@ export type DescriptionLine = readonly [text: string, value?: string];
 
 /**
  * Formats lines like kubectl, aligning the values of consecutive titles. A text without a value, or
- * a value of several lines, ends a block.
+ * a value of several lines, ends a block. Control characters are shown, not sent to the terminal.
  */
 export function writeDescription(lines: readonly DescriptionLine[]): string {
   let text = '';
@@ -42,7 +43,7 @@ export function writeDescription(lines: readonly DescriptionLine[]): string {
     if (value === undefined) text += `${title}\n`;
   }
   flush();
-  return text;
+  return withoutControls(text);
 }
 
 /** Describes an object without its events. */

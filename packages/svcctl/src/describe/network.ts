@@ -195,8 +195,7 @@ const describeNetworkPolicy: RelatedDescriber = (policy) => {
     `Created on:\t${created.replace('T', ' ').replace('Z', ' +0000 UTC')}`,
     ...metadataLines(policy),
     'Spec:',
-    // kubectl indents the explanation, but not the selector, again.
-    `  PodSelector: ${pods === '' ? `    ${everyPod}` : `    ${pods}`}`,
+    `  PodSelector:     ${pods || everyPod}`,
     ...traffic('Ingress'),
     ...traffic('Egress'),
     `  Policy Types: ${types.join(', ') || '<none>'}`,

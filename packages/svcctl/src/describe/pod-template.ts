@@ -1,12 +1,13 @@
 import { compareText, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { listAt, objectAt, textAt } from '../objects.ts';
+import { withoutControls } from '../terminal.ts';
 import { valueLines, valuePairs } from './tabs.ts';
 import { volumeBlock } from './volumes.ts';
 
-/** Describes a Pod template in kubectl's format, with spaces and tabs. */
+/** Describes a Pod template in kubectl's format, with spaces and tabs, without other controls. */
 export const podTemplateText = (template: JsonObject): string =>
   podTemplateLines(template)
-    .map((line) => `${line}\n`)
+    .map((line) => `${withoutControls(line)}\n`)
     .join('');
 
 /** The lines of a Pod template's description, with tabs between columns. */

@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
-import type { Color, Paint } from '../terminal.ts';
+import { type Color, type Paint, withoutControls } from '../terminal.ts';
 
 /** A table from the server, or one that svcctl builds from objects. */
 export interface ObjectTable {
@@ -101,8 +101,9 @@ export function tableLines(table: ObjectTable, options: TableOptions): string[][
 
 function cellText(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return '<none>';
-  const text = typeof value === 'string' ? value : encodeJson(value).toString();
-  return text.replace(/[\n\r\f]+/g, ' ');
+  if (typeof value !== 'string') return encodeJson(value).toString();
+  const end = value.search(/[\n\r\f]/);
+  return end < 0 ? value : `${value.slice(0, end)}...`;
 }
 
 /** `a=b,c=d`, or `<none>`. */
@@ -144,14 +145,16 @@ function statusColor(status: string): Color | undefined {
 }
 
 /**
- * Aligns columns three spaces apart.
+ * Aligns columns three spaces apart. Control characters in cells are shown, not sent to the
+ * terminal.
  * @param widths the widths so far, updated to align the later rows of a watch
  */
 export function alignLines(
-  lines: readonly (readonly string[])[],
+  unsafe: readonly (readonly string[])[],
   widths: number[] = [],
   style: CellStyle = (cell) => cell,
 ): string {
+  const lines = unsafe.map((line) => line.map(withoutControls));
   for (const line of lines) {
     line.forEach((cell, column) => {
       widths[column] = Math.max(widths[column] ?? 6, cell.length + 3);
