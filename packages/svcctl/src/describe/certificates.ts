@@ -1,4 +1,3 @@
-import { isIPv4 } from 'node:net';
 import {
   childrenOf,
   DerError,
@@ -8,7 +7,12 @@ import {
   readRequest,
   readSequence,
 } from '@wheelhouse/codec';
-import { humanDuration, type JsonObject } from '@wheelhouse/machinery';
+import {
+  formatIpAddress,
+  humanDuration,
+  type JsonObject,
+  parseIpAddress,
+} from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
 import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
 import { pairsText } from './metadata.ts';
@@ -84,11 +88,11 @@ function contentsOf(encoded: string): {
 }
 
 function addressText(bytes: Buffer): string {
-  const dotted = [...bytes].join('.');
-  if (isIPv4(dotted)) return dotted;
-  const words = bytes.toString('hex').match(/.{4}/g) ?? [];
-  // A URL's host has the canonical form of an IPv6 address.
-  return new URL(`http://[${words.join(':')}]`).hostname.slice(1, -1);
+  const text =
+    bytes.length === 4 ? [...bytes].join('.') : bytes.toString('hex').match(/.{4}/g)?.join(':');
+  const address = parseIpAddress(text ?? '');
+  if (address !== undefined) return formatIpAddress(address);
+  throw new DerError(`x509: cannot parse IP address of length ${bytes.length}`);
 }
 
 function statusText(request: JsonObject): string {

@@ -14,7 +14,7 @@ const shortModes = {
   ReadWriteOncePod: 'RWOP',
 } as const;
 
-/** `RWO,RWX` */
+/** The short names of access modes: `RWO,RWX`. */
 const modesText = (modes: readonly string[]): string =>
   Object.entries(shortModes)
     .flatMap(([mode, short]) => (modes.includes(mode) ? [short] : []))

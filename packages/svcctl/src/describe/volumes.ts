@@ -5,11 +5,11 @@ import { annotationLengthMax, metadataLines } from './metadata.ts';
 /** A member of a volume's source: its title, its name, and the text if it is missing. */
 type Member = readonly [title: string, name: string, missing: string];
 
-/** A type of volumes: its title with an explanation, and its members. */
+/** A type of volume: its title with an explanation, and its members. */
 interface Source {
   readonly title: string;
   readonly members: readonly Member[];
-  /** The members of a PersistentVolume's source that a Pod's has not, by what they follow. */
+  /** Members that only a PersistentVolume's source has, by the name of the member they follow. */
   readonly persistent?: Readonly<Record<string, Member>>;
 }
 
@@ -270,7 +270,7 @@ function goText(value: JsonValue | undefined): string | undefined {
   return `map[${pairs.join(' ')}]`;
 }
 
-/** Whose volume it is. */
+/** The kind of object that a volume belongs to. */
 type VolumeKind = 'Pod' | 'PersistentVolume';
 
 function referenceText(reference: JsonObject, kind: VolumeKind): string {
