@@ -3,7 +3,7 @@ import { type Amounts, amountsOf, podAmounts, sumAmounts } from '@wheelhouse/kin
 import { type Dialect, humanDuration, type JsonObject, type Quantity } from '@wheelhouse/machinery';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
 import { metadataLines } from './metadata.ts';
-import { conditionRows, longTime } from './pod-template.ts';
+import { conditionRows, conditionTable, longTime } from './pod-template.ts';
 import type { RelatedDescriber, RelatedObjects } from './related.ts';
 import { headLines, valueLines } from './tabs.ts';
 
@@ -178,19 +178,13 @@ function totalLines(
 
 const describeNamespace: RelatedDescriber = async (object, related) => {
   const namespace = nameOf(object);
-  const conditions = listAt(object, 'status', 'conditions').map((condition) => {
-    const text = (name: string) => textAt(condition, name);
-    const time = longTime(text('lastTransitionTime'));
-    return `  ${text('type')}\t${text('status')}\t${time}\t${text('reason')}\t${text('message')}`;
-  });
-  const heads = ['Type', 'Status', 'LastTransitionTime', 'Reason', 'Message'];
   const quotas = await related.list('ResourceQuota', { namespace });
   const ranges = await related.list('LimitRange', { namespace });
   return [
     `Name:\t${namespace}`,
     ...metadataLines(object),
     `Status:\t${textAt(object, 'status', 'phase')}`,
-    ...(conditions.length === 0 ? [] : ['Conditions:', ...headLines(heads, '  '), ...conditions]),
+    ...conditionTable(listAt(object, 'status', 'conditions')),
     '',
     ...quotaLines(quotas),
     '',

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, member } from '@wheelhouse/machinery';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, textsAt } from '../objects.ts';
 import { selectorText } from '../rollout/workloads.ts';
 import { annotationLines, labelLines, metadataLines } from './metadata.ts';
-import { longTime } from './pod-template.ts';
+import { conditionTable } from './pod-template.ts';
 import type { RelatedDescriber, RelatedObjects } from './related.ts';
 import { endpointsText } from './services.ts';
 import { headLines } from './tabs.ts';
@@ -88,21 +88,12 @@ const describeIngressClass: RelatedDescriber = (object) => {
 };
 
 const describeServiceRange: RelatedDescriber = (range) => {
-  const conditions = listAt(range, 'status', 'conditions').map((condition) => {
-    const time = longTime(textAt(condition, 'lastTransitionTime'));
-    const [type, status, reason, message] = ['type', 'status', 'reason', 'message'].map((name) =>
-      textAt(condition, name),
-    );
-    return `  ${type}\t${status}\t${time}\t${reason}\t${message}`;
-  });
-  const heads = ['Type', 'Status', 'LastTransitionTime', 'Reason', 'Message'];
+  const conditions = conditionTable(listAt(range, 'status', 'conditions'));
   return [
     `Name:\t${nameOf(range)}`,
     ...metadataLines(range),
     `CIDRs:\t${textsAt(range, 'spec', 'cidrs').join(', ')}`,
-    ...(conditions.length === 0
-      ? []
-      : ['Status:', 'Conditions:', ...headLines(heads, '  '), ...conditions]),
+    ...(conditions.length === 0 ? [] : ['Status:', ...conditions]),
   ];
 };
 

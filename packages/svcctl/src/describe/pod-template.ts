@@ -1,7 +1,7 @@
 import { compareText, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { listAt, objectAt, textAt } from '../objects.ts';
 import { withoutControls } from '../terminal.ts';
-import { valueLines, valuePairs } from './tabs.ts';
+import { headLines, valueLines, valuePairs } from './tabs.ts';
 import { volumeBlock } from './volumes.ts';
 
 /** Describes a Pod template in kubectl's format, with spaces and tabs, without other controls. */
@@ -160,6 +160,18 @@ export function longTime(text: string): string {
   const minutes = Math.abs(offset);
   const zone = `${twoDigits(Math.floor(minutes / 60))}${twoDigits(minutes % 60)}`;
   return `${local} ${offset < 0 ? '-' : '+'}${zone}`;
+}
+
+/** A table of conditions with the times of their last transitions; empty if there are none. */
+export function conditionTable(conditions: readonly JsonObject[]): string[] {
+  if (conditions.length === 0) return [];
+  const heads = ['Type', 'Status', 'LastTransitionTime', 'Reason', 'Message'];
+  const rows = conditions.map((condition) => {
+    const text = (name: string) => textAt(condition, name);
+    const time = longTime(text('lastTransitionTime'));
+    return `  ${text('type')}\t${text('status')}\t${time}\t${text('reason')}\t${text('message')}`;
+  });
+  return ['Conditions:', ...headLines(heads, '  '), ...rows];
 }
 
 /**
