@@ -290,10 +290,21 @@ describe('media types of bodies', () => {
       'a: "\\ud800"',
       'yaml: line 1: found invalid Unicode character escape code (613a20225c756438303022)',
     ],
+    ['a: \x01', 'yaml: control characters are not allowed (613a2001)'],
+    ['# \x7f', 'yaml: control characters are not allowed (23207f)'],
+    ['a: \u0080', 'yaml: control characters are not allowed (613a20c280)'],
   ])('CODEC-2: YAML %j is 400', async (text, message) => {
     const answer = await server.post(maps, text, { type: 'application/yaml' });
     expect(answer.status).toBe(400);
     expect(answer.body.message).toBe(unread + message);
+  });
+
+  test.each(['\r', '\x85'])('CODEC-2: %j ends a line of YAML', async (end) => {
+    const lines = ['metadata: {name: lines} # a comment', 'data:', '  a: "b', '    c"', ''];
+    const answer = await server.post(`${maps}?dryRun=All`, lines.join(end), {
+      type: 'application/yaml',
+    });
+    expect([answer.status, answer.body.data]).toEqual([201, { a: 'b c' }]);
   });
 
   test('CODEC-2: a plain scalar beyond the range of numbers is a string', async () => {
