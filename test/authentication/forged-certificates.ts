@@ -52,11 +52,18 @@ export function keyOf(role: string): KeyObject {
 const publicDer = (key: KeyObject) => createPublicKey(key).export({ type: 'spki', format: 'der' });
 
 /** Creates a PKCS#10 request in DER for a name of arbitrary bytes. */
-export function forgeRequest(options: { readonly name: Buffer; readonly more?: Buffer }): Buffer {
+export function forgeRequest(options: {
+  readonly name: Buffer;
+  /** The encoded attributes. */
+  readonly more?: Buffer;
+  /** Replaces the public key (SubjectPublicKeyInfo) of the role `client`. */
+  readonly publicKey?: Buffer;
+}): Buffer {
   const key = keyOf('client');
   const attributes = der(0xa0, options.more ?? Buffer.alloc(0));
   const version = der(0x02, Buffer.from([0]));
-  return signed(der(0x30, version, options.name, publicDer(key), attributes), key);
+  const publicKey = options.publicKey ?? publicDer(key);
+  return signed(der(0x30, version, options.name, publicKey, attributes), key);
 }
 
 let serial = 1;
@@ -72,6 +79,8 @@ export function forgeCertificate(options: {
   readonly extensions?: readonly Buffer[];
   /** Defaults to 3. */
   readonly version?: 1 | 2 | 3;
+  /** Replaces the public key (SubjectPublicKeyInfo) of the role. */
+  readonly publicKey?: Buffer;
   /** Replaces the validity, 2020 to 2049. */
   readonly validity?: Buffer;
 }): Buffer {
@@ -87,10 +96,16 @@ export function forgeCertificate(options: {
     options.issuer,
     validity,
     options.subject,
-    publicDer(keyOf(options.key)),
+    options.publicKey ?? publicDer(keyOf(options.key)),
     ...(extensions.length === 0 ? [] : [der(0xa3, der(0x30, ...extensions))]),
   );
   return signed(tbs, keyOf(options.signer));
+}
+
+/** The attribute of a request that asks for extensions. */
+export function extensionRequest(...extensions: readonly Buffer[]): Buffer {
+  const type = der(0x06, Buffer.from('2a864886f70d01090e', 'hex'));
+  return der(0x30, type, der(0x31, der(0x30, ...extensions)));
 }
 
 /** Encodes an extension; `id` is the content of its identifier in hexadecimal. */

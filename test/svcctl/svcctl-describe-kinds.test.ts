@@ -291,25 +291,6 @@ const request = object('certificates.k8s.io/v1', 'CertificateSigningRequest', 'r
   },
 });
 
-/** A request with an alternative name that is an IP address of five bytes. */
-const malformed = [
-  '-----BEGIN CERTIFICATE REQUEST-----',
-  'MIHqMIGRAgEAMAwxCjAIBgNVBAMMAXUwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC',
-  'AATA7uveUXDNMfbOKIn3r4oAHtBQB9D0L3ECvZP54mgQ/a+Q83v/cYTTwGKMU7NR',
-  'qanDHIdiWbLninBWh+vkZgWGoCMwIQYJKoZIhvcNAQkOMRQwEjAQBgNVHREECTAH',
-  'hwUBAgMEBTAKBggqhkjOPQQDAgNIADBFAiEApvGajQ7zo28XkNLUHJsmc2CUc0A5',
-  'dI5JCuvOfrRyN4cCIGC62QLeGwe8OEpgmnMSxKcXVSGtgJfG+PsXJXxhv8AA',
-  '-----END CERTIFICATE REQUEST-----',
-  '',
-].join('\n');
-const malformedRequest = object('certificates.k8s.io/v1', 'CertificateSigningRequest', 'm-@ns', {
-  spec: {
-    request: Buffer.from(malformed).toString('base64'),
-    signerName: 'example.com/signer',
-    usages: ['client auth'],
-  },
-});
-
 /** A definition with names that are not in camel case. */
 const definition = {
   apiVersion: 'apiextensions.k8s.io/v1',
@@ -344,8 +325,6 @@ printsLikeKubectl('describe-others', [
   ['describe csr r-@ns'],
   ['certificate approve r-@ns'],
   ['describe csr r-@ns --show-events=false'],
-  ['create -f -', documents(malformedRequest)],
-  ['describe csr m-@ns'],
   ['create -f -', documents(definition)],
   ['describe crd things.@ns.example.com'],
   ['apply --server-side=false -f -', documents(secret, map)],

@@ -80,18 +80,15 @@ export {
   wireFixed64,
   wireVarint,
 } from './protobuf/wire.ts';
-export type { Subject } from './x509/certificate.ts';
 export {
   type CertificateParts,
-  extensionOids,
   type RequestParts,
-  readBasicConstraints,
   readCertificate,
-  readExtendedKeyUsages,
   readRequest,
-  readSequence,
+  type Subject,
 } from './x509/certificate.ts';
 export { childrenOf, type DerElement, DerError, elementsMax, oidText } from './x509/der.ts';
+export { type AlternativeName, constraintProblem } from './x509/name-constraints.ts';
 export { onlyPemBlock, type PemBlock, pemBlocks, pemBytes } from './x509/pem.ts';
 export { decodeYaml } from './yaml.ts';
 export { YamlError } from './yaml-error.ts';

@@ -1,9 +1,19 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { WorkBudget } from '@wheelhouse/machinery';
-import { childrenOf, type DerElement, DerError, derTag, oidText, readDer } from './der.ts';
+import { childrenOf, type DerElement, DerError, derTag, oidText, readSequence } from './der.ts';
+import {
+  type CertificateExtensions,
+  type Extension,
+  evaluateExtensions,
+  hasAlternativeNames,
+  readAlternativeNames,
+  readExtensions,
+} from './extensions.ts';
+import type { AlternativeName } from './name-constraints.ts';
+import { checkPublicKey, readAlgorithm } from './public-key.ts';
 
 /** The parts of an X.509 certificate, whose signature is not verified. */
-export interface CertificateParts {
+export interface CertificateParts extends CertificateExtensions {
   /** Only version 3 has extensions. */
   readonly version: 1 | 2 | 3;
   readonly subject: Subject;
@@ -13,12 +23,12 @@ export interface CertificateParts {
   /** Milliseconds since the epoch, both inclusive. */
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** Extensions by dotted identifier. */
-  readonly extensions: ReadonlyMap<string, Extension>;
 }
 
 /** Maximum size of a certificate in bytes; most have a few thousand. */
 export const certificateBytesMax = 64 * 1024;
+
+const noExtensions: ReadonlyMap<string, Extension> = new Map();
 
 const tbsShape = /^(a0 )?02 30 30 30 30 30( 81)?( 82)?( a3)?$/;
 
@@ -44,7 +54,7 @@ export function readCertificate(der: Buffer, budget?: WorkBudget): CertificatePa
   if (algorithm === undefined || outerAlgorithm?.whole.equals(algorithm.whole) !== true) {
     throw new DerError("inner and outer signature algorithm identifiers don't match");
   }
-  checkAlgorithm(algorithm);
+  readAlgorithm(algorithm);
   checkPublicKey(key);
   const wrapped = rest.find(({ tag }) => tag === 0xa3);
   if (rest.length > 0 && version === 1) throw new DerError('malformed tbs certificate');
@@ -53,13 +63,14 @@ export function readCertificate(der: Buffer, budget?: WorkBudget): CertificatePa
     wrapped === undefined ? [] : childrenOf(wrapped, { shape: /^30$/, what: 'extensions' });
   // The issuer is checked too, so that no chain contains an authority with an ambiguous name.
   readName(issuer);
+  const extensions = list === undefined ? noExtensions : readExtensions(list);
   return {
     version,
     subject: readName(subject),
     subjectDer: subject.whole,
     issuerDer: issuer.whole,
     ...readValidity(validity),
-    extensions: list === undefined ? new Map() : readExtensions(list),
+    ...evaluateExtensions(extensions, budget),
   };
 }
 
@@ -72,17 +83,6 @@ function versionOf(field: DerElement | undefined): 1 | 2 | 3 {
     throw new DerError('invalid version');
   }
   return value[0] === 1 ? 2 : 3;
-}
-
-/** Checks an algorithm identifier with its parameters. Throws DerError. */
-function checkAlgorithm(element: DerElement | undefined): void {
-  childrenOf(element, { shape: /^06( [0-9a-f]{2})?$/, what: 'algorithm identifier' });
-}
-
-/** Checks a public key with its algorithm. Throws DerError. */
-function checkPublicKey(element: DerElement | undefined): void {
-  const [algorithm] = childrenOf(element, { shape: /^30 03$/, what: 'public key' });
-  checkAlgorithm(algorithm);
 }
 
 function readValidity(element: DerElement | undefined) {
@@ -116,8 +116,9 @@ function timeOf(element: DerElement | undefined): number {
 /** The parts of a PKCS#10 certificate request. The signature is not verified. */
 export interface RequestParts {
   readonly subject: Subject;
-  /** Requested extensions by dotted identifier. */
-  readonly extensions: ReadonlyMap<string, Extension>;
+  /** Whether it requests alternative names, which `alternativeNames` lists only of some kinds. */
+  readonly hasAlternatives: boolean;
+  readonly alternativeNames: readonly AlternativeName[];
   /** The signed bytes. */
   readonly signedDer: Buffer;
   /** The public key as SubjectPublicKeyInfo. */
@@ -154,11 +155,13 @@ export function readRequest(der: Buffer): RequestParts {
     throw new DerError('malformed signature');
   }
   if (!version?.content.equals(Buffer.from([0]))) throw new DerError('invalid version');
-  checkAlgorithm(algorithm);
+  readAlgorithm(algorithm);
   checkPublicKey(key);
+  const extensions = requestedExtensions(attributes);
   return {
     subject: readName(subject),
-    extensions: requestedExtensions(attributes),
+    hasAlternatives: hasAlternativeNames(extensions),
+    alternativeNames: readAlternativeNames(extensions),
     signedDer: info.whole,
     publicKeyDer: key.whole,
     algorithm,
@@ -179,84 +182,7 @@ function requestedExtensions(attributes: DerElement | undefined): ReadonlyMap<st
     if (extensions !== undefined) throw new DerError('several extension requests');
     extensions = readExtensions(list);
   }
-  return extensions ?? new Map();
-}
-
-/** An extension of a certificate or certificate request. */
-interface Extension {
-  /** Dotted identifier. */
-  readonly oid: string;
-  readonly isCritical: boolean;
-  /** The DER value. */
-  readonly value: Buffer;
-}
-
-/** The identifiers of extensions. */
-export const extensionOids = {
-  keyUsage: '2.5.29.15',
-  alternativeNames: '2.5.29.17',
-  basicConstraints: '2.5.29.19',
-  nameConstraints: '2.5.29.30',
-  extendedKeyUsage: '2.5.29.37',
-} as const;
-
-/** Parses a list of extensions. Throws DerError, also for duplicates. */
-function readExtensions(list: DerElement | undefined): ReadonlyMap<string, Extension> {
-  const extensions = new Map<string, Extension>();
-  for (const element of childrenOf(list, { shape: /^(30( 30)*)?$/, what: 'extensions' })) {
-    const parts = childrenOf(element, { shape: /^06 (01 )?04$/, what: 'extension' });
-    const [id, flag] = parts;
-    const value = parts.at(-1)?.content;
-    if (id === undefined || value === undefined) throw new DerError('malformed extension');
-    const oid = oidText(id);
-    if (extensions.has(oid)) throw new DerError(`extension given twice: ${oid}`);
-    const isCritical = flag?.tag === derTag.boolean && flag.content[0] !== 0;
-    extensions.set(oid, { oid, isCritical, value });
-  }
-  return extensions;
-}
-
-interface BasicConstraints {
-  readonly isAuthority: boolean;
-  /** Maximum number of intermediates below this authority; undefined for no limit. */
-  readonly pathLength: number | undefined;
-}
-
-/**
- * Parses the extension `basicConstraints`.
- * @throws DerError
- */
-export function readBasicConstraints(value: Buffer): BasicConstraints {
-  const parts = childrenOf(readSequence(value), {
-    shape: /^(01)?( ?02)?$/,
-    what: 'basic constraints',
-  });
-  const flag = parts.find(({ tag }) => tag === derTag.boolean);
-  const length = parts.find(({ tag }) => tag === derTag.integer)?.content;
-  const isAuthority = flag !== undefined && flag.content[0] !== 0;
-  if (length === undefined) return { isAuthority, pathLength: undefined };
-  const [pathLength = 0x80] = length;
-  if (length.length !== 1 || pathLength >= 0x80) throw new DerError('path length out of range');
-  return { isAuthority, pathLength };
-}
-
-/**
- * Parses the extension `extendedKeyUsage`, and returns the dotted identifiers of the usages.
- * @throws DerError
- */
-export function readExtendedKeyUsages(value: Buffer): readonly string[] {
-  const shape = /^06( 06)*$/;
-  return childrenOf(readSequence(value), { shape, what: 'extended key usage' }).map(oidText);
-}
-
-/**
- * Parses DER that must be a sequence.
- * @throws DerError, or WorkExceeded if the budget is exceeded
- */
-export function readSequence(bytes: Buffer, budget?: WorkBudget): DerElement {
-  const element = readDer(bytes, budget);
-  if (element.tag !== derTag.sequence) throw new DerError('not a sequence');
-  return element;
+  return extensions ?? noExtensions;
 }
 
 /**
@@ -286,6 +212,7 @@ function readName(name: DerElement): Subject {
     for (const pair of childrenOf(set, { shape: /^30( 30)*$/, what: 'relative name' })) {
       const [type, value] = childrenOf(pair, { shape: /^06 [0-9a-f]{2}$/, what: 'attribute' });
       if (type === undefined || value === undefined) throw new DerError('malformed attribute');
+      oidText(type);
       const text = directoryText(value);
       if (type.content.equals(commonNameOid)) commonNames.push(text);
       else if (type.content.equals(organizationOid)) organizations.push(text);

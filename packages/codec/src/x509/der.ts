@@ -73,6 +73,16 @@ export function readDer(bytes: Buffer, budget?: WorkBudget): DerElement {
   return elementOf(result, budget);
 }
 
+/**
+ * Parses DER that must be a sequence.
+ * @throws DerError, or WorkExceeded if the budget is exceeded
+ */
+export function readSequence(bytes: Buffer, budget?: WorkBudget): DerElement {
+  const element = readDer(bytes, budget);
+  if (element.tag !== derTag.sequence) throw new DerError('not a sequence');
+  return element;
+}
+
 function parseBer(view: Uint8Array): ReturnType<typeof import('asn1js').fromBER> {
   const { fromBER } = asn1();
   try {
@@ -133,7 +143,8 @@ const canonicalForms: ReadonlyMap<number, (content: Buffer) => boolean> = new Ma
   [derTag.oid, isMinimalOid],
 ]);
 
-function isMinimalInteger(content: Buffer): boolean {
+/** Whether the content of an integer is its shortest encoding. */
+export function isMinimalInteger(content: Buffer): boolean {
   const [first, second] = content;
   if (first === undefined || second === undefined) return first !== undefined;
   return !(first === 0 && second < 0x80) && !(first === 0xff && second >= 0x80);

@@ -2,7 +2,7 @@ import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto'
 import {
   childrenOf,
   type DerElement,
-  extensionOids,
+  DerError,
   oidText,
   onlyPemBlock,
   pemBytes,
@@ -60,8 +60,9 @@ export function certificateRequestProblem(pem: Buffer): string | undefined {
   }
   try {
     return signatureProblem(readRequest(bytesOf(block)));
-  } catch {
-    return malformed;
+  } catch (error) {
+    const isSpecific = error instanceof DerError && error.message.startsWith('x509: ');
+    return isSpecific ? error.message : malformed;
   }
 }
 
@@ -129,8 +130,8 @@ export function requestedNames(pem: Buffer): RequestedNames | undefined {
   const block = onlyPemBlock(pem.toString('latin1'));
   if (block?.type !== requestType) return undefined;
   try {
-    const { subject, extensions } = readRequest(bytesOf(block));
-    return { ...subject, hasAlternatives: extensions.has(extensionOids.alternativeNames) };
+    const { subject, hasAlternatives } = readRequest(bytesOf(block));
+    return { ...subject, hasAlternatives };
   } catch {
     return undefined;
   }

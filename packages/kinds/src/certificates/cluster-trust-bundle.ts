@@ -130,23 +130,17 @@ function validateBundle(bundle: string): FieldError[] {
     .map((repeats) => fault(`duplicate trust anchor (indices [${repeats.join(' ')}])`));
 }
 
-const basicConstraints = '2.5.29.19';
-
 /** Returns the error of a PEM block that is not a certificate of an authority. */
 function blockProblem(block: ReturnType<typeof pemBlocks>[number]): string | undefined {
   if (block.type !== 'CERTIFICATE') return `has bad block type: ${block.type}`;
   if (/\n[^\n]*:/.test(block.text)) return 'has PEM block headers';
   const der = pemBytes(block);
-  let constraints: Buffer | undefined;
   try {
     if (der === undefined) return 'does not parse as X.509';
-    constraints = readCertificate(der).extensions.get(basicConstraints)?.value;
+    return readCertificate(der).isAuthority === true ? undefined : 'does not have the CA bit set';
   } catch {
     return 'does not parse as X.509';
   }
-  // A sequence that starts with the boolean TRUE.
-  const isAuthority = constraints?.subarray(2, 5).equals(Buffer.from([0x01, 0x01, 0xff])) === true;
-  return isAuthority ? undefined : 'does not have the CA bit set';
 }
 
 const bundleOf = (object: Stored<ClusterTrustBundle>) => object.spec?.trustBundle ?? '';

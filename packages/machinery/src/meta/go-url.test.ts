@@ -45,6 +45,7 @@ describe('a URL is parsed as Go parses it', () => {
     ['http://[fe80::1%25e%2Fn]/', 'invalid URL escape "%2F"'],
     ['http://a^b/', 'invalid character "^" in host name'],
     ['http://a/%zz', 'invalid URL escape "%zz"'],
+    ['http://a/#%zz', 'invalid URL escape "%zz"'],
     ['http://u p@h/', 'net/url: invalid userinfo'],
   ])('%j is malformed: %s', (text, why) => {
     expect(parseGoUrl(text)).toBe(`parse ${JSON.stringify(text)}: ${why}`);

@@ -19,7 +19,10 @@ export function parseGoUrl(text: string): GoUrl | string {
   const hash = text.indexOf('#');
   if (hash < 0) return parseLocation(text, 'reference');
   const url = parseLocation(text.slice(0, hash), 'reference');
-  return typeof url === 'string' ? url : { ...url, fragment: text.slice(hash + 1) };
+  if (typeof url === 'string') return url;
+  const fragment = text.slice(hash + 1);
+  const why = escapeProblem(fragment);
+  return why === undefined ? { ...url, fragment } : `parse ${showValue(text)}: ${why}`;
 }
 
 /**

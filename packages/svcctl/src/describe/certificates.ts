@@ -1,11 +1,9 @@
 import {
-  childrenOf,
+  type AlternativeName,
   DerError,
-  extensionOids,
   onlyPemBlock,
   pemBytes,
   readRequest,
-  readSequence,
 } from '@wheelhouse/codec';
 import {
   formatIpAddress,
@@ -40,7 +38,9 @@ const describeRequest: RelatedDescriber = (request) => {
     '\tSerial Number:\t',
     ...nameLines('Organization', subject.organizations),
     ...(names.size === 0 ? [] : ['Subject Alternative Names:']),
-    ...alternativeTitles.flatMap((title) => nameLines(title, names.get(title) ?? [])),
+    ...Object.values(alternativeTitles).flatMap((title) =>
+      nameLines(title, names.get(title) ?? []),
+    ),
   ].flatMap((line) => line.split('\n'));
 };
 
@@ -48,36 +48,27 @@ const nameLines = (title: string, names: readonly string[]): string[] =>
   names.map((name, at) => `\t${at === 0 ? `${title}:` : ''}\t${name}`);
 
 /** The titles of alternative names, in kubectl's order. */
-const alternativeTitles = ['DNS Names', 'Email Addresses', 'URIs', 'IP Addresses'] as const;
-type AlternativeTitle = (typeof alternativeTitles)[number];
-
-/** The context tags of alternative names in DER. */
-const alternativeTags: Readonly<Record<number, AlternativeTitle>> = {
-  129: 'Email Addresses',
-  130: 'DNS Names',
-  134: 'URIs',
-  135: 'IP Addresses',
+const alternativeTitles: Readonly<Record<AlternativeName['kind'], string>> = {
+  dns: 'DNS Names',
+  email: 'Email Addresses',
+  uri: 'URIs',
+  ip: 'IP Addresses',
 };
 
 /** The names in a PKCS#10 request, encoded as PEM in base64. Throws CliError if it is malformed. */
 function contentsOf(encoded: string): {
   readonly subject: ReturnType<typeof readRequest>['subject'];
-  readonly names: ReadonlyMap<AlternativeTitle, readonly string[]>;
+  readonly names: ReadonlyMap<string, readonly string[]>;
 } {
   try {
     const block = onlyPemBlock(Buffer.from(encoded, 'base64').toString('latin1'));
     const der = block === undefined ? undefined : pemBytes(block);
     if (der === undefined) throw new DerError('PEM block type must be CERTIFICATE REQUEST');
-    const { subject, extensions } = readRequest(der);
-    const list = extensions.get(extensionOids.alternativeNames);
-    const names = new Map<AlternativeTitle, string[]>();
-    if (list === undefined) return { subject, names };
-    const shape = /^[0-9a-f]{2}( [0-9a-f]{2})*$/;
-    for (const name of childrenOf(readSequence(list.value), { shape, what: 'alternative names' })) {
-      const title = alternativeTags[name.tag];
-      if (title === undefined) continue;
-      const text =
-        title === 'IP Addresses' ? addressText(name.content) : name.content.toString('latin1');
+    const { subject, alternativeNames } = readRequest(der);
+    const names = new Map<string, string[]>();
+    for (const { kind, content } of alternativeNames) {
+      const title = alternativeTitles[kind];
+      const text = kind === 'ip' ? addressText(content) : content.toString('latin1');
       names.set(title, [...(names.get(title) ?? []), text]);
     }
     return { subject, names };
@@ -90,9 +81,7 @@ function contentsOf(encoded: string): {
 function addressText(bytes: Buffer): string {
   const text =
     bytes.length === 4 ? [...bytes].join('.') : bytes.toString('hex').match(/.{4}/g)?.join(':');
-  const address = parseIpAddress(text ?? '');
-  if (address !== undefined) return formatIpAddress(address);
-  throw new DerError(`x509: cannot parse IP address of length ${bytes.length}`);
+  return formatIpAddress(parseIpAddress(text ?? '')!);
 }
 
 function statusText(request: JsonObject): string {

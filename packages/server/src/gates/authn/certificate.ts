@@ -2,36 +2,16 @@ import { createHash, X509Certificate } from 'node:crypto';
 import {
   type CertificateParts,
   elementsMax,
-  extensionOids,
   pemBlocks,
   pemBytes,
-  readBasicConstraints,
   readCertificate,
-  readExtendedKeyUsages,
 } from '@wheelhouse/codec';
 import { WorkBudget } from '@wheelhouse/machinery';
-import {
-  type AlternativeName,
-  type NameConstraints,
-  parseAlternativeNames,
-  parseNameConstraints,
-} from './name-constraints.ts';
 
 /** The parts of an X.509 certificate that authentication uses. */
 export interface Certificate extends CertificateParts {
   /** Used only to verify signatures. */
   readonly x509: X509Certificate;
-  /** Undefined: no basic constraints. */
-  readonly isAuthority: boolean | undefined;
-  /** Maximum number of intermediates below this authority; undefined: any number. */
-  readonly pathLength: number | undefined;
-  /** Dotted identifiers; undefined: no restriction. */
-  readonly extendedKeyUsages: readonly string[] | undefined;
-  readonly alternativeNames: readonly AlternativeName[];
-  /** The names that an authority may sign for; undefined: any. */
-  readonly nameConstraints: NameConstraints | undefined;
-  /** Critical extensions that this code does not evaluate; a chain with one must be rejected. */
-  readonly unknownCritical: readonly string[];
   readonly sha256: string;
 }
 
@@ -44,47 +24,10 @@ export const readingBudget = (): WorkBudget =>
  * than the budget allows.
  */
 export function parseCertificate(der: Buffer, budget = readingBudget()): Certificate {
-  const parts = readCertificate(der, budget);
   return {
+    ...readCertificate(der, budget),
     x509: new X509Certificate(der),
-    ...parts,
-    ...evaluatedExtensions(parts, budget),
     sha256: createHash('sha256').update(der).digest('hex'),
-  };
-}
-
-type Evaluated = Pick<
-  Certificate,
-  | 'isAuthority'
-  | 'pathLength'
-  | 'extendedKeyUsages'
-  | 'alternativeNames'
-  | 'nameConstraints'
-  | 'unknownCritical'
->;
-
-function evaluatedExtensions({ extensions }: CertificateParts, budget: WorkBudget): Evaluated {
-  const contentOf = (oid: string) => extensions.get(oid)?.value;
-  const basic = contentOf(extensionOids.basicConstraints);
-  const usages = contentOf(extensionOids.extendedKeyUsage);
-  const names = contentOf(extensionOids.alternativeNames);
-  const constraints = contentOf(extensionOids.nameConstraints);
-  const alternativeNames = names === undefined ? [] : parseAlternativeNames(names, budget);
-  const parsed = constraints === undefined ? undefined : parseNameConstraints(constraints, budget);
-  const handled = new Set<string>(Object.values(extensionOids));
-  // Names and subtrees of kinds that are never compared are dropped.
-  if (alternativeNames.length === 0) handled.delete(extensionOids.alternativeNames);
-  if (parsed?.unhandled === true) handled.delete(extensionOids.nameConstraints);
-  return {
-    isAuthority: undefined,
-    pathLength: undefined,
-    ...(basic === undefined ? {} : readBasicConstraints(basic)),
-    extendedKeyUsages: usages === undefined ? undefined : readExtendedKeyUsages(usages),
-    alternativeNames,
-    nameConstraints: parsed?.constraints,
-    unknownCritical: [...extensions.values()]
-      .filter(({ oid, isCritical }) => isCritical && !handled.has(oid))
-      .map(({ oid }) => oid),
   };
 }
 

@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import { constraintProblem } from '@wheelhouse/codec';
 import {
   type Clock,
   type Connection,
@@ -16,7 +17,6 @@ import {
   readingBudget,
 } from './certificate.ts';
 import type { Authenticator } from './contract.ts';
-import { constraintProblem } from './name-constraints.ts';
 
 /** The parts of a request that identify the site that sent it. */
 type Request = Pick<Exchange, 'method' | 'header'>;

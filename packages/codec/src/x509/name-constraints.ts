@@ -1,10 +1,9 @@
 import { isAscii } from 'node:buffer';
-import { childrenOf, type DerElement, DerError, readSequence } from '@wheelhouse/codec';
-import type { WorkBudget } from '@wheelhouse/machinery';
-import { ipVersion } from '@wheelhouse/machinery';
+import { ipVersion, parseGoUrl, showValue, type WorkBudget } from '@wheelhouse/machinery';
+import { childrenOf, type DerElement, DerError, readSequence } from './der.ts';
 
 /** The kinds of names for which constraints are evaluated, as in Go's verifier. */
-type NameKind = 'email' | 'dns' | 'uri' | 'ip';
+export type NameKind = 'email' | 'dns' | 'uri' | 'ip';
 
 /** One alternative name: the bytes of an address, or ASCII text. */
 export interface AlternativeName {
@@ -32,7 +31,7 @@ const kinds: ReadonlyMap<number, NameKind> = new Map([
  */
 export function parseAlternativeNames(
   value: Buffer,
-  budget: WorkBudget,
+  budget?: WorkBudget,
 ): readonly AlternativeName[] {
   const names: AlternativeName[] = [];
   const shape = /^([89a][0-9a-f]( |$))*$/;
@@ -40,12 +39,35 @@ export function parseAlternativeNames(
   for (const { tag, content } of childrenOf(readSequence(value, budget), { shape, what })) {
     const kind = kinds.get(tag);
     if (kind === undefined) continue;
-    if (kind === 'ip' ? content.length !== 4 && content.length !== 16 : !isAscii(content)) {
-      throw new DerError('malformed alternative name');
-    }
+    const problem = kind === 'ip' ? addressProblem(content) : textProblem(kind, content);
+    if (problem !== undefined) throw new DerError(problem);
     names.push({ kind, content });
   }
   return names;
+}
+
+/** The error in an address of an alternative name. */
+function addressProblem({ length }: Buffer): string | undefined {
+  return length === 4 || length === 16
+    ? undefined
+    : `x509: cannot parse IP address of length ${length}`;
+}
+
+const textNames = { email: 'rfc822Name', dns: 'dNSName', uri: 'uniformResourceIdentifier' };
+
+/** The error in the text of an alternative name. */
+function textProblem(kind: keyof typeof textNames, content: Buffer): string | undefined {
+  if (!isAscii(content)) return `x509: SAN ${textNames[kind]} is malformed`;
+  if (kind !== 'uri') return undefined;
+  const text = content.toString('latin1');
+  const url = parseGoUrl(text);
+  if (typeof url === 'string') return `x509: cannot parse URI ${showValue(text)}: ${url}`;
+  const host = url.host.replaceAll(/%([0-9a-f]{2})/gi, (_, hex) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return host === '' || isDomain(host)
+    ? undefined
+    : `x509: cannot parse URI ${showValue(text)}: invalid domain`;
 }
 
 /**
@@ -54,7 +76,7 @@ export function parseAlternativeNames(
  */
 export function parseNameConstraints(
   value: Buffer,
-  budget: WorkBudget,
+  budget?: WorkBudget,
 ): {
   readonly constraints: NameConstraints;
   readonly unhandled: boolean;
