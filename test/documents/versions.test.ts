@@ -152,6 +152,14 @@ describe('VER-1: --runtime-config', () => {
       expect(answer.warnings).toEqual([
         `${identity}/v1beta1 SelfSubjectReview is deprecated in v1.30+, unavailable in v1.33+`,
       ]);
+      const unserved = [
+        ['application/json;as=Other', answer.warnings],
+        ['application/xml', []],
+      ] as const;
+      for (const [accept, warnings] of unserved) {
+        const refused = await server.post(reviews('v1beta1'), review('v1beta1'), { accept });
+        expect([refused.status, refused.warnings]).toEqual([406, warnings]);
+      }
       const names = (await served(server)).filter((name) => name.startsWith(identity));
       expect(names).toEqual([`${identity}/v1`, `${identity}/v1beta1`]);
       const group = (await server.get(`/apis/${identity}`)).body;

@@ -47,6 +47,9 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
   if (deprecationWarning === 'every path') reportDeprecation(context, request, found.version);
   const run = verbEndpoint({ info, method: exchange.method }, found);
   if (run === undefined) throw refusedMethod(info, found.def);
+  const reportServed = () => {
+    if (deprecationWarning === 'served paths') reportDeprecation(context, request, found.version);
+  };
   const rendering = negotiate(exchange, info, {
     served: context.encodings.of(found.def),
     tables: hasTables(info, found.def) ? 'some' : 'none',
@@ -54,11 +57,12 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
     listsByWatch: info.verb === 'watch' ? listsByWatch(context) : undefined,
     beforeRefusal: (refused) => {
       if (info.verb === 'patch') patchFormOf(exchange, found.def, context.encodings);
-      if (refused === 'form' && acrossNamespaces.has(info.verb))
-        checkListQuery(context, info.query);
+      if (refused === 'types') return;
+      reportServed();
+      if (acrossNamespaces.has(info.verb)) checkListQuery(context, info.query);
     },
   });
-  if (deprecationWarning === 'served paths') reportDeprecation(context, request, found.version);
+  reportServed();
   // No spread: V8 would create a dictionary-mode object for every request.
   const target = {
     def: found.def,
