@@ -293,6 +293,69 @@ describe('protobuf', () => {
     }
   });
 
+  /** A ConfigMap with a name and one entry, followed by other fields, in its envelope. */
+  const mapWith = (hex: string) => {
+    const metadata = Buffer.from('0a040a026d31', 'hex');
+    const data = Buffer.from('12060a016112016212060a016312016412060a016512017a', 'hex');
+    const type = { apiVersion: 'v1', kind: 'ConfigMap' };
+    return seal(type, Buffer.concat([metadata, data, Buffer.from(hex, 'hex')]));
+  };
+
+  test.each([
+    ['a group', '93039403'],
+    ['groups in a group', '93039b0308029c039403'],
+    ['the highest field number', 'faffffff0f0161'],
+    ['a field number beyond 29 bits', '82808080100161'],
+  ])('CODEC-3: %s of an unknown field is skipped', async (_, hex) => {
+    const path = '/api/v1/namespaces/default/configmaps?dryRun=All';
+    const answer = await server.request('POST', path, { body: mapWith(hex), type: protobuf });
+    expect([answer.status, answer.body.data]).toEqual([201, { a: 'b', c: 'd', e: 'z' }]);
+  });
+
+  test.each([
+    ['an open group', '9303', 'unexpected EOF'],
+    ['the end of a group', '9403', 'proto: illegal wireType 4'],
+    ['a length beyond the end', '12808080808020', 'unexpected EOF'],
+    ['a negative field number', '92ffffffffffffffff01', 'proto: illegal tag -14'],
+  ])('CODEC-3: %s is 400', async (_, hex, message) => {
+    const path = '/api/v1/namespaces/default/configmaps?dryRun=All';
+    const answer = await server.request('POST', path, { body: mapWith(hex), type: protobuf });
+    const unfit = 'ConfigMap in version "v1" cannot be handled as a ConfigMap: ';
+    expect([answer.status, answer.body.message]).toEqual([400, unfit + message]);
+  });
+
+  test('CODEC-3: a message that occurs twice adds to its first occurrence', async () => {
+    const path = '/api/v1/namespaces/default/configmaps?dryRun=All';
+    const labels = ['0a085a060a016112016c', '0a085a060a016212016d'];
+    const body = mapWith(labels.join(''));
+    const answer = await server.request('POST', path, { body, type: protobuf });
+    expect(answer.status, answer.text).toBe(201);
+    expect(answer.body.metadata).toMatchObject({ name: 'm1', labels: { a: 'l', b: 'm' } });
+  });
+
+  test.each([
+    ['0805', 'TypeMeta'],
+    ['0a020805', 'APIVersion'],
+    ['1001', 'Raw'],
+  ])('CODEC-3: an envelope with an integer for a text (%s) is 400', async (hex, field) => {
+    const body = Buffer.from(`6b387300${hex}`, 'hex');
+    const path = '/api/v1/namespaces/default/configmaps';
+    const answer = await server.request('POST', path, { body, type: protobuf });
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toContain(`: proto: wrong wireType = 0 for field ${field} (`);
+  });
+
+  test('CODEC-3: nanoseconds of a time may exceed a second', async () => {
+    const path = '/apis/coordination.svc.io/v1/namespaces/default/leases?dryRun=All';
+    // spec.renewTime: 1,700,000,000 seconds and 2,000,005,000 nanoseconds
+    const time = '0880e2cfaa061088cfd6b907';
+    const raw = Buffer.from(`0a030a016c120e220c${time}`, 'hex');
+    const body = seal({ apiVersion: 'coordination.svc.io/v1', kind: 'Lease' }, raw);
+    const answer = await server.request('POST', path, { body, type: protobuf });
+    expect(answer.status, answer.text).toBe(201);
+    expect(answer.body.spec.renewTime).toBe('2023-11-14T22:13:22.000005Z');
+  });
+
   test('CODEC-8: 64-bit integers and microseconds survive every encoding', async () => {
     const namespace = await freshNamespace(server);
     const path = `/apis/coordination.svc.io/v1/namespaces/${namespace}/leases`;

@@ -39,32 +39,43 @@ export function openEnvelope(body: Buffer): Envelope {
     );
   }
   if (body.length === magic.length) throw new ProtobufError('empty body');
-  let apiVersion = '';
-  let kind = '';
-  let raw: Buffer = Buffer.alloc(0);
-  let contentEncoding = '';
-  forEachBytes(body.subarray(magic.length), (number, bytes) => {
-    if (number === 1) {
-      forEachBytes(bytes, (inner, text) => {
-        if (inner === 1) apiVersion = text.toString('utf8');
-        if (inner === 2) kind = text.toString('utf8');
-      });
-    } else if (number === 2) raw = bytes;
-    else if (number === 3) contentEncoding = bytes.toString('utf8');
-  });
+  const unknown = lengthDelimited(body.subarray(magic.length), unknownFields);
+  const type = lengthDelimited(unknown[0] ?? noBytes, typeFields);
+  const contentEncoding = textIn(unknown[2]);
   if (contentEncoding !== '') {
     throw new ProtobufError(`content encoding ${JSON.stringify(contentEncoding)} is not supported`);
   }
-  return { apiVersion, kind, raw };
+  return { apiVersion: textIn(type[0]), kind: textIn(type[1]), raw: unknown[1] ?? noBytes };
 }
 
-function forEachBytes(bytes: Buffer, visit: (number: number, bytes: Buffer) => void): void {
+const noBytes: Buffer = Buffer.alloc(0);
+/** The fields of an `Unknown` message by number, from 1, as kube-apiserver names them. */
+const unknownFields = ['TypeMeta', 'Raw', 'ContentEncoding', 'ContentType'];
+/** The fields of a `TypeMeta` message. */
+const typeFields = ['APIVersion', 'Kind'];
+
+const textIn = (bytes: Buffer = noBytes): string => bytes.toString('utf8');
+
+/**
+ * The values of the named fields, which are length-delimited, of a message. An embedded message
+ * that occurs repeatedly continues itself.
+ */
+function lengthDelimited(bytes: Buffer, names: readonly string[]): readonly (Buffer | undefined)[] {
+  const values: (Buffer | undefined)[] = names.map(() => undefined);
   const reader = new WireReader(bytes);
   while (!reader.isDone) {
     const { number, wireType } = reader.key();
-    if (wireType === wireBytes) visit(number, reader.bytes());
-    else reader.skip(wireType);
+    const name = names[number - 1];
+    if (name === undefined) countingValues(messageValuesMax, () => reader.skip(wireType));
+    else if (wireType !== wireBytes) {
+      throw new ProtobufError(`proto: wrong wireType = ${wireType} for field ${name}`);
+    } else {
+      const before = name === 'TypeMeta' ? values[number - 1] : undefined;
+      const value = reader.bytes();
+      values[number - 1] = before === undefined ? value : Buffer.concat([before, value]);
+    }
   }
+  return values;
 }
 
 /**

@@ -117,15 +117,15 @@ function structMessage(schema: Schema): ValueCodec {
     write(writer, value) {
       writeLayout(writer, layout, isObject(value) ? value : {});
     },
-    read(reader, depth) {
-      const target: JsonObject = {};
+    read(reader, depth, before) {
+      const target: JsonObject = isObject(before) ? before : {};
       readLayout(reader.bytes(), { layout, target, depth });
       return target;
     },
     writeSteps: (writer, value, stride) =>
       writeLayoutSteps(writer, { layout, value: isObject(value) ? value : {}, stride }),
-    *readSteps(reader, { depth, stride }) {
-      const target: JsonObject = {};
+    *readSteps(reader, { depth, stride, before }) {
+      const target: JsonObject = isObject(before) ? before : {};
       yield* readLayoutSteps(reader.bytes(), { layout, target, depth, stride });
       return target;
     },
@@ -342,7 +342,7 @@ function singleField(property: Property, number: number): FieldCodec {
     },
     read({ target, name }, reader, { wireType, depth }) {
       expectWire(wireType, get().wireType);
-      setMerged(target, name, get().read(reader, depth + 1));
+      setMember(target, name, get().read(reader, depth + 1, member(target, name)));
     },
     *writeSteps(writer, value, stride) {
       const { writeSteps, wireType } = get();
@@ -356,19 +356,14 @@ function singleField(property: Property, number: number): FieldCodec {
     *readSteps({ target, name }, reader, { depth, stride }) {
       const { read, readSteps, wireType } = get();
       expectWire(wireBytes, wireType);
+      const before = member(target, name);
       const value =
         readSteps === undefined
-          ? read(reader, depth + 1)
-          : yield* readSteps(reader, { depth: depth + 1, stride });
-      setMerged(target, name, value);
+          ? read(reader, depth + 1, before)
+          : yield* readSteps(reader, { depth: depth + 1, stride, before });
+      setMember(target, name, value);
     },
   };
-}
-
-/** Sets a member; a message that occurs repeatedly is merged. */
-function setMerged(target: JsonObject, name: string, value: JsonValue): void {
-  const before = member(target, name);
-  setMember(target, name, isObject(before) && isObject(value) ? { ...before, ...value } : value);
 }
 
 /** Whether an absent value is nil without a pointer: bytes, lists, and maps are. */

@@ -132,7 +132,8 @@ describe('malformed messages', () => {
     ['a length past the end', envelope('12ff01'), 'unexpected EOF'],
     ['a negative length', envelope('12ffffffffffffffffff01'), 'negative length'],
     ['field number 0', envelope('0200'), 'illegal tag 0'],
-    ['a group', envelope('2b'), 'illegal wireType 3'],
+    ['an open group', envelope('2b'), 'unexpected EOF'],
+    ['an unknown wire type', envelope('2e'), 'illegal wireType 6'],
   ])('%s is rejected', (_, body, message) => {
     expect(() => read(body)).toThrow(message);
   });

@@ -28,6 +28,8 @@ import {
 export interface SteppedRead {
   readonly depth: number;
   readonly stride: Stride;
+  /** See `ValueCodec.read`. */
+  readonly before?: JsonValue | undefined;
 }
 
 /** Writes and reads values of one schema; cached per schema. */
@@ -35,8 +37,11 @@ export interface ValueCodec {
   readonly wireType: number;
   /** Writes a value without its key; undefined stands for the zero value. */
   write(writer: WireWriter, value: JsonValue | undefined): void;
-  /** Reads a value at a depth of nesting. */
-  read(reader: WireReader, depth: number): JsonValue;
+  /**
+   * Reads a value at a depth of nesting.
+   * @param before the value of an earlier occurrence of the field; a message adds to it
+   */
+  read(reader: WireReader, depth: number, before?: JsonValue): JsonValue;
   /** Does the work of `write` in steps, for values that contain others. */
   writeSteps?(
     writer: WireWriter,
@@ -181,15 +186,19 @@ function instantOf(value: string): { seconds: number; nanos: number } {
 
 const secondsMax = 253_402_300_799;
 const secondsMin = -62_135_596_800;
+const nanosPerSecond = 1_000_000_000;
 
+/** Formats an instant; nanoseconds outside of a second count as whole seconds, too. */
 function formatInstant(at: { seconds: number; nanos: number; digits: 0 | 6 }): string {
-  const isInRange = at.seconds >= secondsMin && at.seconds <= secondsMax;
-  if (!isInRange || at.nanos < 0 || at.nanos > 999_999_999) {
+  const overflow = Math.floor(at.nanos / nanosPerSecond);
+  const seconds = at.seconds + overflow;
+  if (!(seconds >= secondsMin && seconds <= secondsMax)) {
     throw new ProtobufError('a time is out of range');
   }
-  const whole = new Date(at.seconds * 1000).toISOString().slice(0, 19);
+  const whole = new Date(seconds * 1000).toISOString().slice(0, 19);
   if (at.digits === 0) return `${whole}Z`;
-  return `${whole}.${String(Math.floor(at.nanos / 1000)).padStart(6, '0')}Z`;
+  const micros = Math.floor((at.nanos - overflow * nanosPerSecond) / 1000);
+  return `${whole}.${String(micros).padStart(6, '0')}Z`;
 }
 
 const duration = message({

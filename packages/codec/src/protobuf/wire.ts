@@ -14,6 +14,8 @@ export const wireVarint = 0;
 export const wireFixed64 = 1;
 /** The wire type of bytes with a length: texts and messages. */
 export const wireBytes = 2;
+const wireStartGroup = 3;
+const wireEndGroup = 4;
 const wireFixed32 = 5;
 
 /** The key of a field: its number and wire type. */
@@ -44,10 +46,13 @@ export class WireReader {
 
   /** Reads the key of a field. */
   key(): FieldKey {
-    const value = this.#varint32();
-    const number = value >>> 3;
-    if (number === 0) throw new ProtobufError('proto: illegal tag 0');
-    return { number, wireType: value & 7 };
+    const value = this.int64();
+    const isSmall = typeof value === 'number' && value >= 0 && value <= 0x7fffffff;
+    const wide = isSmall ? 0n : BigInt.asUintN(64, BigInt(value));
+    const number = isSmall ? value >>> 3 : Number(BigInt.asIntN(32, wide >> 3n));
+    const wireType = isSmall ? value & 7 : Number(wide & 7n);
+    if (number <= 0) throw new ProtobufError(`proto: illegal tag ${number}`);
+    return { number, wireType };
   }
 
   /** Reads a signed 64-bit integer: a number if that is exact, and otherwise a bigint. */
@@ -97,7 +102,7 @@ export class WireReader {
 
   /** Reads a length-delimited value, which shares memory with the input. */
   bytes(): Buffer {
-    const length = this.#varint32();
+    const length = this.#length();
     if (length > this.#end - this.#at) throw truncated();
     const start = this.#at;
     this.#at += length;
@@ -107,18 +112,29 @@ export class WireReader {
   /** The length of the next length-delimited value, which is not read. */
   get nextLength(): number {
     const start = this.#at;
-    const length = this.#varint32();
+    const length = this.#length();
     this.#at = start;
     return length;
   }
 
-  /** Skips the value of a field. */
+  /** Skips the value of a field. The fields in a group count as values. */
   skip(wireType: number): void {
     if (wireType === wireVarint) this.int64();
     else if (wireType === wireFixed64) this.#advance(8);
     else if (wireType === wireBytes) this.bytes();
     else if (wireType === wireFixed32) this.#advance(4);
+    else if (wireType === wireStartGroup) this.#skipGroup();
     else throw new ProtobufError(`proto: illegal wireType ${wireType}`);
+  }
+
+  #skipGroup(): void {
+    for (let depth = 1; depth > 0; ) {
+      countValues();
+      const { wireType } = this.key();
+      if (wireType === wireStartGroup) depth += 1;
+      else if (wireType === wireEndGroup) depth -= 1;
+      else this.skip(wireType);
+    }
   }
 
   #advance(count: number): void {
@@ -131,11 +147,10 @@ export class WireReader {
     return this.#bytes[this.#at++] ?? 0;
   }
 
-  #varint32(): number {
+  #length(): number {
     const value = this.int64();
-    if (typeof value === 'bigint' || value < 0 || value > 0x7fffffff) {
-      throw new ProtobufError('proto: negative length found during unmarshaling');
-    }
+    if (value < 0) throw new ProtobufError('proto: negative length found during unmarshaling');
+    if (typeof value === 'bigint') throw truncated();
     return value;
   }
 }
