@@ -17,6 +17,9 @@ import {
 } from './forged-certificates.ts';
 import { mutatedDer, mutatedPem } from './mutated-certificates.ts';
 
+/** The names of a subject that authentication uses. */
+type Names = Pick<Subject, 'commonName' | 'organizations'>;
+
 /**
  * OpenSSL must read the same subject from every certificate or request that this server accepts.
  * The inputs are mutated from a seed, which failures print.
@@ -48,7 +51,7 @@ async function subjectByOpenssl(
   kind: Kind,
   input: Buffer,
   form: 'DER' | 'PEM',
-): Promise<Subject | undefined> {
+): Promise<Names | undefined> {
   const options = ['-noout', '-subject', '-nameopt', 'utf8,esc_2253,esc_ctrl,sep_multiline,oid'];
   const openssl = spawn('openssl', [kind, '-inform', form, ...options], {
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -78,10 +81,7 @@ const unescaped = (text: string) =>
     code.length === 2 ? String.fromCharCode(Number.parseInt(code, 16)) : code,
   );
 
-const sorted = ({ commonName: name, organizations }: Subject) => [
-  name,
-  ...organizations.toSorted(),
-];
+const sorted = ({ commonName: name, organizations }: Names) => [name, ...organizations.toSorted()];
 
 /** Reads mutated inputs, and compares the accepted ones with OpenSSL. */
 async function compare(options: {

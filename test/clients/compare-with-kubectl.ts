@@ -24,6 +24,8 @@ interface Setting {
   readonly prepare?: (server: TestServer, namespace: string) => Promise<void>;
   /** JSON files by name. */
   readonly files?: Readonly<Record<string, unknown>>;
+  /** What differs from the usual configuration of the server. */
+  readonly config?: Parameters<typeof withServer>[0];
 }
 
 /**
@@ -34,10 +36,10 @@ interface Setting {
 export function printsLikeKubectl(
   name: string,
   lines: readonly Line[],
-  { prepare = async () => {}, files = {} }: Setting = {},
+  { prepare = async () => {}, files = {}, config = {} }: Setting = {},
 ): void {
   describe('compared with kubectl', async () => {
-    const server = await withServer({ dialect: 'kubernetes' });
+    const server = await withServer({ dialect: 'kubernetes', ...config });
     const home = untilEnd(svcctlFor(server));
     const client = untilEnd(kubectlOf(server));
     for (const [file, content] of Object.entries(files)) home.write(file, JSON.stringify(content));

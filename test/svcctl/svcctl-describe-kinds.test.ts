@@ -160,6 +160,14 @@ const volumes = [
     persistentVolumeReclaimPolicy: 'Delete',
   }),
   volume('azure', { azureFile: { secretName: 's', secretNamespace: 'n', shareName: 'h' } }),
+  volume('scale', {
+    scaleIO: {
+      gateway: 'g',
+      system: 's',
+      volumeName: 'v',
+      secretRef: { name: 'k', namespace: 'n' },
+    },
+  }),
   volume('flex', { flexVolume: { driver: 'a/b', secretRef: { name: 's', namespace: 'n' } } }),
 ];
 const topology = [
@@ -182,7 +190,7 @@ const csiNode = object('storage.k8s.io/v1', 'CSINode', 'n-@ns', { spec: { driver
 printsLikeKubectl('describe-storage', [
   ['create -f -', documents(pod, ...volumes, ...classes, csiNode)],
   ['describe pod volumes'],
-  ...['nfs', 'csi', 'azure', 'flex'].map((name) => [`describe pv ${name}-@ns`] as const),
+  ...['nfs', 'csi', 'azure', 'scale', 'flex'].map((name) => [`describe pv ${name}-@ns`] as const),
   ['describe sc full-@ns'],
   ['describe sc bare-@ns'],
   ['describe csinode n-@ns'],
@@ -291,6 +299,28 @@ const request = object('certificates.k8s.io/v1', 'CertificateSigningRequest', 'r
   },
 });
 
+/** A request whose subject has every kind of name, some of them twice. */
+const named = [
+  '-----BEGIN CERTIFICATE REQUEST-----',
+  'MIIBajCCARECAQAwga4xCzAJBgNVBAYTAlVTMQswCQYDVQQGEwJERTEKMAgGA1UE',
+  'CAwBUDEKMAgGA1UEBwwBTDELMAkGA1UECgwCbzExCzAJBgNVBAoMAm8yMQswCQYD',
+  'VQQLDAJ1MTELMAkGA1UECwwCdTIxCjAIBgNVBAMMAW4xCzAJBgNVBAUTAjc3MQww',
+  'CgYDVQQJDANTIDExDDAKBgNVBBEMAzEyMzERMA8GCgmSJomT8ixkARkWAWQwWTAT',
+  'BgcqhkjOPQIBBggqhkjOPQMBBwNCAATWqn4IUz3t71IdXQn9JP7TAmBrojrPLU1A',
+  '7H3gbWC8v1KVaCPAjbVNfiilhKkTZooE+MmexutnoD/g/kYbmCUNoAAwCgYIKoZI',
+  'zj0EAwIDRwAwRAIgd5t9pmEHGU96Drp+SJ7s2s3aOiNmzfAIShFCxMOxKkMCIDH7',
+  'PJgGLjMazJMfzK1MHlOMwOYRZfdK6uzSRDO6+5PE',
+  '-----END CERTIFICATE REQUEST-----',
+  '',
+].join('\n');
+const namedRequest = object('certificates.k8s.io/v1', 'CertificateSigningRequest', 'n-@ns', {
+  spec: {
+    request: Buffer.from(named).toString('base64'),
+    signerName: 'example.com/signer',
+    usages: ['client auth'],
+  },
+});
+
 /** A definition with names that are not in camel case. */
 const definition = {
   apiVersion: 'apiextensions.k8s.io/v1',
@@ -325,6 +355,8 @@ printsLikeKubectl('describe-others', [
   ['describe csr r-@ns'],
   ['certificate approve r-@ns'],
   ['describe csr r-@ns --show-events=false'],
+  ['create -f -', documents(namedRequest)],
+  ['describe csr n-@ns'],
   ['create -f -', documents(definition)],
   ['describe crd things.@ns.example.com'],
   ['apply --server-side=false -f -', documents(secret, map)],

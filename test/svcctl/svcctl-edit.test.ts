@@ -17,6 +17,7 @@ const client = untilEnd(kubectlOf(server));
 const configMap = { apiVersion: 'v1', kind: 'ConfigMap' };
 const first = { ...configMap, metadata: { name: 'x' }, data: { a: '1', b: 'two' } };
 const second = { ...configMap, metadata: { name: 'y' }, data: { b: 'two' } };
+const third = { ...configMap, metadata: { name: 'w' } };
 const service = {
   apiVersion: 'v1',
   kind: 'Service',
@@ -38,7 +39,7 @@ async function createIn(namespace: string): Promise<void> {
     const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': `${text}\n` };
     return { ...object, metadata: { name, annotations } };
   };
-  const maps = [applied(first, { ...first.data, a: '9' }), applied(second, second.data)];
+  const maps = [applied(first, { ...first.data, a: '9' }), applied(second, second.data), third];
   const path = `/api/v1/namespaces/${namespace}`;
   for (const map of maps) expect((await server.post(`${path}/configmaps`, map)).status).toBe(201);
   expect((await server.post(`${path}/services`, service)).status).toBe(201);
@@ -81,11 +82,22 @@ const lines: readonly (readonly [line: string, script: string])[] = [
   ['edit cm/x cm/nope', 's/a/b/'],
   ['apply edit-last-applied cm/x cm/y', 's/zzz/zzz/'],
   ['apply edit-last-applied cm/x cm/y', 's/a: "7"/a: "6"/'],
-  ['apply edit-last-applied cm/x cm/none -o name', 's/^    b: .*/    b: last/'],
+  ['apply edit-last-applied cm/x cm/none', 's/^    b: .*/    b: last/'],
   ['apply view-last-applied cm/x cm/none', ''],
   ['apply edit-last-applied cm/x service/s', 's/a: "6"/a: "5"/'],
   ['get cm x -o jsonpath={.data}', ''],
   ['get service s -o jsonpath={.spec.ports}', ''],
+  // A failure of the last object; the others are sent.
+  ['edit cm/y cm/x', 's/two/three/;s/^    name: x/    name: z/'],
+  ['edit cm/y cm/w', 's/three/four/;/^    name: w/,$s/uid: .*/uid: other/'],
+  ['edit cm y', '/^  namespace: /d'],
+  ['edit cm y --save-config', 's/three/five/'],
+  ['apply view-last-applied cm/y', ''],
+  ['edit cm y --show-managed-fields', 's/manager: /manager: x/'],
+  ['apply edit-last-applied cm/y', 's/manager: /manager: x/'],
+  ['edit cm y -o name', 's/five/six/'],
+  ['edit cm y -o wide', 's/five/six/'],
+  ['apply edit-last-applied cm y -o name', 's/five/six/'],
 ];
 
 describe('CLIENT-1: edits compared with kubectl', () => {
@@ -187,6 +199,42 @@ describe('CLIENT-1: edits', () => {
       err: 'Edit cancelled, saved file was empty.\n',
     });
     expect((await home.runIn(namespace, 'get cm x y -o name')).out).toBe('configmap/x\n');
+  });
+
+  test('CLIENT-1: an object that cannot be sent is reported, and the others are sent', async () => {
+    const namespace = await freshNamespace(server);
+    await home.runIn(namespace, 'create -f -', objects);
+    const files: string[] = [];
+    home.edit = (file) => {
+      files.push(file);
+      replaceIn(file, 'name: x', 'name: z');
+      replaceIn(file, 'port: 1\n', 'port: 3\n');
+    };
+    const { code, out, err } = await home.runIn(namespace, 'edit cm/x service/s');
+    expect({ code, out, err: err.replace(/"\/.*"/, 'FILE') }).toEqual({
+      code: 1,
+      out: 'service/s edited\n',
+      err:
+        'A copy of your changes has been stored to FILE\n' +
+        'error: At least one of apiVersion, kind and name was changed\n',
+    });
+    for (const file of files) rmSync(dirname(file), { recursive: true });
+  });
+
+  test('CLIENT-1: an editor that fails or is absent is named', async () => {
+    const namespace = await freshNamespace(server);
+    await home.runIn(namespace, 'create -f -', objects);
+    const errors: string[] = [];
+    for (const editor of ['false', 'no-such-editor -w', "sh -c 'exit 3' --"]) {
+      home.env = { EDITOR: editor, SHELL: '/bin/sh' };
+      errors.push((await home.runIn(namespace, 'edit cm x')).err);
+    }
+    home.env = {};
+    expect(errors).toEqual([
+      'error: there was a problem with the editor "false"\n',
+      'error: unable to launch the editor "no-such-editor -w"\n',
+      `error: there was a problem with the editor "/bin/sh -c sh -c 'exit 3' --"\n`,
+    ]);
   });
 
   test('CLIENT-1: an invalid edit reopens with its errors until it is valid', async () => {

@@ -19,6 +19,9 @@ export interface Outcome {
   readonly err: string;
 }
 
+/** The name of the editor that `home.edit` plays. */
+const editor = 'edit';
+
 type Line = string | readonly string[];
 const wordsOf = (line: Line) => (typeof line === 'string' ? line.split(' ') : line);
 
@@ -33,6 +36,8 @@ export interface SvcctlHome {
   start(line: string): { out(): string; err(): string; stop(): Promise<number> };
   /** Edits the file in place of the user's editor. */
   edit: (file: string) => void | Promise<void>;
+  /** Called with each text of either stream. */
+  onOutput: (chunk: string) => void;
   /** The clock for delays and timeouts; the host's if undefined. */
   clock: Clock | undefined;
   /** Additional environment variables. */
@@ -60,7 +65,7 @@ export function svcctlFor(server: TestServer): SvcctlHome {
     const stopping = new AbortController();
     const text = { out: '', err: '' };
     const io = {
-      env: { KUBECONFIG: join(folder, 'config'), EDITOR: 'edit', ...home.env },
+      env: { KUBECONFIG: join(folder, 'config'), EDITOR: editor, ...home.env },
       cwd: folder,
       home: folder,
       stdinIsTerminal: false,
@@ -68,9 +73,11 @@ export function svcctlFor(server: TestServer): SvcctlHome {
       stdin: async () => stdin,
       out: (chunk: string) => {
         text.out += chunk;
+        home.onOutput(chunk);
       },
       err: (chunk: string) => {
         text.err += chunk;
+        home.onOutput(chunk);
       },
       run: async (command: string, args: readonly string[]) =>
         runProgram(home, { command, args, text }),
@@ -82,6 +89,7 @@ export function svcctlFor(server: TestServer): SvcctlHome {
   const home: SvcctlHome = {
     folder,
     edit: () => {},
+    onOutput: () => {},
     clock: undefined,
     env: {},
     terminal: {},
@@ -116,13 +124,13 @@ async function runProgram(
   call: { command: string; args: readonly string[]; text: { out: string; err: string } },
 ): Promise<number> {
   const { command, args, text } = call;
-  const isEditor = command === '/bin/sh' && !args.includes('diff');
-  if (isEditor) {
+  if (command === editor) {
     await home.edit(args.at(-1) as string);
     return 0;
   }
   const { spawnSync } = await import('node:child_process');
   const result = spawnSync(command, [...args], { encoding: 'utf8' });
+  if (result.error !== undefined) throw result.error;
   text.out += result.stdout;
   text.err += result.stderr;
   return result.status ?? 1;

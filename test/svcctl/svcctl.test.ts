@@ -68,7 +68,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       await ctl('create -f -', map('x'));
       await ctl('create secret generic s --from-literal=pw=hunter2');
       const both = await ctl('get cm,secrets --no-headers');
-      expect(both.out).toMatch(/^configmap\/x .*\n\nsecret\/s +Opaque +1 +\d+s\n$/);
+      expect(both.out).toMatch(/^configmap\/x .*\nsecret\/s +Opaque +1 +\d+s\n$/);
       const all = await on.home.run('get cm -A --no-headers');
       expect(all.out).toContain(`${on.namespace}   x`);
       expect(JSON.parse((await on.home.run('get --raw /version')).out).major).toBe('1');

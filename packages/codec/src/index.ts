@@ -81,6 +81,7 @@ export {
   wireVarint,
 } from './protobuf/wire.ts';
 export {
+  attributeOids,
   type CertificateParts,
   type RequestParts,
   readCertificate,

@@ -40,16 +40,28 @@ export interface Creation {
   readonly manager?: string;
   /** The verb of the report; `created` if absent. */
   readonly verb?: string;
-  /** Suppresses the report, for commands that continue with the object. */
-  readonly isQuiet?: boolean;
 }
 
 /** Creates an object and reports it; with `--dry-run=client`, only reports it. */
 export async function createObject(
   session: Session,
   input: JsonObject,
-  { errorPrefix, manager = 'svcctl-create', verb = 'created', isQuiet = false }: Creation = {},
+  { verb = 'created', ...creation }: Creation = {},
 ): Promise<number> {
+  const created = await createUnreported(session, input, creation);
+  reportObject(session, created, `${verb}${dryRunSuffix(session)}`);
+  return 0;
+}
+
+/**
+ * Creates an object. Resolves with it as the server stored it, or with the object to create in a
+ * client dry run.
+ */
+export async function createUnreported(
+  session: Session,
+  input: JsonObject,
+  { errorPrefix, manager = 'svcctl-create' }: Omit<Creation, 'verb'>,
+): Promise<JsonObject> {
   const savesConfig = session.flags.boolean('save-config');
   const configured = savesConfig
     ? withLastApplied(
@@ -58,20 +70,14 @@ export async function createObject(
       )
     : input;
   const object = await recorded(session, configured);
-  const suffix = dryRunSuffix(session);
-  if (dryRunOf(session) === 'client') {
-    reportObject(session, object, `${verb}${suffix}`);
-    return 0;
-  }
+  if (dryRunOf(session) === 'client') return object;
   const resource = await resourceOfObject(session, object);
-  const created = await postObject(session, {
+  return postObject(session, {
     path: objectPath(session, { resource, object, name: '' }),
     query: writeQuery(session, manager),
     body: object,
-    errorPrefix,
+    ...(errorPrefix === undefined ? {} : { errorPrefix }),
   });
-  if (!isQuiet) reportObject(session, created, `${verb}${suffix}`);
-  return 0;
 }
 
 /**

@@ -58,7 +58,8 @@ export class NoResourceError extends CliError {
 /** Returns the text of a failure, in kubectl's wording, and the exit code. */
 export function describeError(error: unknown): { text: string; exitCode: number } {
   const exitCode = error instanceof CliError ? error.exitCode : 1;
-  return { text: `${fullText(error, '')}\n`, exitCode };
+  const text = fullText(error, '');
+  return { text: text.endsWith('\n') ? text : `${text}\n`, exitCode };
 }
 
 /**
@@ -80,6 +81,12 @@ export async function visitEach<Item>(
     }
   }
   return failures;
+}
+
+/** Throws a single failure as it is, and several as an AggregateError. */
+export function throwTogether(failures: readonly unknown[]): void {
+  if (failures.length === 1) throw failures[0];
+  if (failures.length > 1) throw new AggregateError(failures);
 }
 
 /** Prints failures, if any. Returns the exit code. */

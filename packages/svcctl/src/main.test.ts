@@ -80,7 +80,7 @@ describe('CLIENT-1: svcctl', () => {
     await ctl('create cm x --from-literal=a=1');
     await ctl('create secret generic s --from-literal=pw=hunter2');
     expect((await ctl('get cm,secrets --no-headers')).out).toBe(
-      'configmap/x   <unknown>\n\nsecret/s   <unknown>\n',
+      'configmap/x   <unknown>\nsecret/s   <unknown>\n',
     );
     const described = (await ctl('describe secret s')).out;
     expect(described).toContain('7 bytes');

@@ -23,6 +23,13 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
   }
   try {
     const words = expandHelp(args);
+    if (await isUnknownTopic(args)) {
+      const topic = args.slice(1).map((word) => ` \`${word}\``);
+      io.err(
+        `Unknown help topic [${topic.join('').trimStart()}]\n${await helpText([], undefined)}`,
+      );
+      return 0;
+    }
     const pluginExitCode = await runPluginFor(io, words);
     if (pluginExitCode !== undefined) return pluginExitCode;
     const { path, command, rest } = await findCommand(words);
@@ -105,6 +112,13 @@ async function runGroup(
 /** Rewrites `help get` to `get --help`. */
 const expandHelp = (args: readonly string[]): readonly string[] =>
   args[0] === 'help' ? [...args.slice(1), '--help'] : args;
+
+/** Whether a line is `help` with words, of which the first names no command. */
+async function isUnknownTopic([name, ...topic]: readonly string[]): Promise<boolean> {
+  if (name !== 'help') return false;
+  const [word] = topic.filter((candidate) => !candidate.startsWith('-'));
+  return word !== undefined && (await loadCommand(word)).length === 0;
+}
 
 /**
  * Runs the plugin for a line that names no command, or that names no subcommand of `create`.

@@ -83,6 +83,14 @@ export const chunkSizeFlag: FlagSpec = {
 /** Where to find the types of resources. */
 export const typesHint = 'Use "svcctl api-resources" for a complete list of supported resources.';
 
+/** The error for a command line that names neither resources nor files. */
+export const noResourcesNamed = (): CliError =>
+  new CliError(
+    'You must provide one or more resources by argument or filename.\n' +
+      "Example resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'\n" +
+      "   '<resource> <name>'\n   '<resource>'",
+  );
+
 /** How objects are selected: by names or selectors, or by names alone. */
 export type SelectedBy = 'selectors' | 'names';
 
@@ -90,6 +98,8 @@ interface SelectionOptions {
   readonly selectedBy?: SelectedBy;
   /** Which labels the selector tests for the objects of files: those of `fetchTarget`'s object. */
   readonly filesMatch?: 'live' | 'file';
+  /** Whether `--all` applies to all objects, so that it excludes names, or only allows a type alone. */
+  readonly all?: 'excludes names' | 'allows types';
 }
 
 /**
@@ -99,9 +109,11 @@ interface SelectionOptions {
  */
 export async function selectTargets(
   session: Session,
-  args: readonly string[],
-  { selectedBy = 'selectors', filesMatch = 'live' }: SelectionOptions = {},
+  words: readonly string[],
+  options: SelectionOptions = {},
 ): Promise<readonly Target[]> {
+  const { selectedBy = 'selectors', filesMatch = 'live', all = 'allows types' } = options;
+  const args = asPairs(words);
   if (hasManifests(session)) {
     if (args.length === 0) return targetsFromFiles(session, filesMatch);
     throw new CliError(
@@ -109,27 +121,38 @@ export async function selectTargets(
     );
   }
   const [first, ...names] = args;
-  if (first === undefined) {
-    throw new CliError(
-      'You must provide one or more resources by argument or filename.\n' +
-        "Example resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'\n" +
-        "   '<resource> <name>'\n   '<resource>'",
-    );
-  }
+  if (first === undefined) throw noResourcesNamed();
   const isPairs = args.some((arg) => arg.includes('/'));
   if (selectedBy === 'selectors' && (isPairs || names.length > 0)) {
-    checkNoSelector(session, isPairs);
+    checkNoSelector(session, { isPairs, all });
   }
   if (isPairs) return targetsFromPairs(session, args);
   const resources = await resolveResources(session, first);
   return resources.flatMap((resource): Target[] => {
     const namespace = namespaceFor(session, resource);
     if (names.length === 0) return [{ resource, namespace, name: undefined }];
-    if (session.flags.boolean('all-namespaces') && resource.namespaced) {
-      throw new CliError('a resource cannot be retrieved by name across all namespaces');
-    }
+    if (resources.length > 1) throw new CliError('you must specify only one resource');
+    checkNamespaceOfNames(session, resource);
+    if (names.includes('')) throw new CliError('resource name may not be empty');
     return names.map((name) => ({ resource, namespace, name }));
   });
+}
+
+/** The types of an argument, `a,b`, without repetitions. */
+const typesOf = (argument: string): string[] => [...new Set(argument.split(','))];
+
+/** Returns the arguments with each of several types joined to each name: `a,b x` as `a/x b/x`. */
+function asPairs(args: readonly string[]): readonly string[] {
+  const [first = '', ...names] = args;
+  const types = typesOf(first);
+  if (types.length === 1 || names.length === 0) return args;
+  return types.flatMap((type) => names.map((name) => `${type}/${name}`));
+}
+
+/** Throws CliError for names of namespaced objects with `--all-namespaces`. */
+function checkNamespaceOfNames({ flags }: Session, { namespaced }: ApiResource): void {
+  if (!flags.boolean('all-namespaces') || !namespaced) return;
+  throw new CliError('a resource cannot be retrieved by name across all namespaces');
 }
 
 /** Reads the object that `TYPE/NAME` names. Rejects with CliError or ApiError. */
@@ -156,10 +179,13 @@ export function checkSelected(
   }
 }
 
-/** Throws CliError if the command line has a selector or `--all` in addition to names. */
-function checkNoSelector({ flags }: Session, isPairs: boolean): void {
-  const all = flags.boolean('all');
-  if (!all && !flags.has('selector') && !flags.has('field-selector')) return;
+/** Throws CliError if the command line has a selector or an excluding `--all` beside names. */
+function checkNoSelector(
+  { flags }: Session,
+  { isPairs, all }: { readonly isPairs: boolean; readonly all: SelectionOptions['all'] },
+): void {
+  const isAll = all === 'excludes names' && flags.boolean('all');
+  if (!isAll && !flags.has('selector') && !flags.has('field-selector')) return;
   throw new CliError(
     isPairs
       ? 'selectors and the all flag cannot be used when passing resource/name arguments'
@@ -200,6 +226,7 @@ async function targetsFromPairs(session: Session, args: readonly string[]): Prom
       throw new CliError('arguments in resource/name form must have a single resource and name');
     }
     const resource = await session.resource(type);
+    checkNamespaceOfNames(session, resource);
     targets.push({ resource, namespace: namespaceFor(session, resource), name });
   }
   return targets;
@@ -208,12 +235,13 @@ async function targetsFromPairs(session: Session, args: readonly string[]): Prom
 async function resolveResources(session: Session, words: string): Promise<ApiResource[]> {
   const mapper = await session.mapper();
   const resources: ApiResource[] = [];
-  for (const word of words.split(',').filter((part) => part !== '')) {
+  for (const word of typesOf(words)) {
     const category = mapper.byName(word) === undefined ? mapper.byCategory(word) : [];
     if (category.length > 0) resources.push(...category);
     else resources.push(await session.resource(word));
   }
-  return resources;
+  // Different words may name the same resource.
+  return [...new Set(resources)];
 }
 
 function namespaceFor(session: Session, resource: ApiResource): string {

@@ -106,6 +106,7 @@ export class Session {
   #discovery: Promise<Discovery> | undefined;
   readonly #deferred: unknown[] = [];
   readonly #ambiguities = new Set<string>();
+  #documents = 0;
   #warnings = 0;
 
   /** @param options.timeoutMs default time limit of a request; 0 for none */
@@ -221,6 +222,12 @@ export class Session {
   /** Removes and returns the deferred failures. */
   takeDeferred(): unknown[] {
     return this.#deferred.splice(0);
+  }
+
+  /** Counts a document of YAML output; returns its number, from 1. */
+  countDocument(): number {
+    this.#documents += 1;
+    return this.#documents;
   }
 
   /** Throws the first deferred failure, for commands that change all objects or none. */

@@ -194,11 +194,22 @@ export interface Subject {
   /** Empty if the name has none. */
   readonly commonName: string;
   readonly organizations: readonly string[];
+  /** The values of all attributes, those above included, by dotted identifier. */
+  readonly attributes: ReadonlyMap<string, readonly string[]>;
 }
 
-/** The encoded identifiers `2.5.4.3` and `2.5.4.10`. */
-const commonNameOid = Buffer.from('550403', 'hex');
-const organizationOid = Buffer.from('55040a', 'hex');
+/** The identifiers of attributes of names. */
+export const attributeOids = {
+  commonName: '2.5.4.3',
+  serialNumber: '2.5.4.5',
+  country: '2.5.4.6',
+  locality: '2.5.4.7',
+  province: '2.5.4.8',
+  streetAddress: '2.5.4.9',
+  organization: '2.5.4.10',
+  organizationalUnit: '2.5.4.11',
+  postalCode: '2.5.4.17',
+} as const;
 
 /**
  * Parses a distinguished name. Throws DerError for a name that Go and OpenSSL interpret
@@ -206,20 +217,24 @@ const organizationOid = Buffer.from('55040a', 'hex');
  * names, of which one takes the first and the other the last.
  */
 function readName(name: DerElement): Subject {
-  const commonNames: string[] = [];
-  const organizations: string[] = [];
+  const attributes = new Map<string, string[]>();
   for (const set of childrenOf(name, { shape: /^(31( 31)*)?$/, what: 'name' })) {
     for (const pair of childrenOf(set, { shape: /^30( 30)*$/, what: 'relative name' })) {
       const [type, value] = childrenOf(pair, { shape: /^06 [0-9a-f]{2}$/, what: 'attribute' });
       if (type === undefined || value === undefined) throw new DerError('malformed attribute');
-      oidText(type);
-      const text = directoryText(value);
-      if (type.content.equals(commonNameOid)) commonNames.push(text);
-      else if (type.content.equals(organizationOid)) organizations.push(text);
+      const [oid, text] = [oidText(type), directoryText(value)];
+      const values = attributes.get(oid);
+      if (values === undefined) attributes.set(oid, [text]);
+      else values.push(text);
     }
   }
-  if (commonNames.length > 1) throw new DerError('the name has several common names');
-  return { commonName: commonNames[0] ?? '', organizations };
+  const [commonName = '', ...others] = attributes.get(attributeOids.commonName) ?? [];
+  if (others.length > 0) throw new DerError('the name has several common names');
+  return {
+    commonName,
+    organizations: attributes.get(attributeOids.organization) ?? [],
+    attributes,
+  };
 }
 
 const printable = /^[A-Za-z0-9 '()+,\-./:=?*&]*$/;

@@ -12,8 +12,9 @@ import {
 } from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
-import { textAt } from '../objects.ts';
+import { objectAt, textAt } from '../objects.ts';
 import { goSyntax, printJson } from '../output/go-json.ts';
+import { withoutManagedFields } from '../output/output.ts';
 import type { Session } from '../session.ts';
 
 /** Flags of commands that open the editor. */
@@ -24,6 +25,16 @@ export const editorFlags: readonly FlagSpec[] = [
     help: 'End the lines of the edited file with a carriage return and a newline',
   },
 ];
+
+/** Throws CliError if the editor cannot show objects in the format of `-o`. */
+export function checkEditFormat({ flags }: Session): void {
+  const format = flags.text('output') || 'yaml';
+  if (format === 'json' || format === 'yaml') return;
+  throw new CliError(
+    `unable to match a printer suitable for the output format ${JSON.stringify(format)}, ` +
+      'allowed formats are: json,yaml',
+  );
+}
 
 /** A reason to edit again, shown at the top of the file. */
 export interface EditReason {
@@ -40,11 +51,20 @@ export type EditOutcome =
   | { readonly type: 'again'; readonly reasons: readonly EditReason[] }
   | { readonly type: 'kept'; messageFor(file: string): string };
 
-/** Returns what the editor shows of objects: the only one, or a List. */
+/** Returns an object with the managed fields of its original, which users never edit. */
+export function withFieldsOf(original: JsonObject, object: JsonObject): JsonObject {
+  const { managedFields } = objectAt(original, 'metadata');
+  if (managedFields === undefined) return object;
+  return { ...object, metadata: { ...objectAt(object, 'metadata'), managedFields } };
+}
+
+/** Returns what the editor shows of objects, without managed fields: the only one, or a List. */
 export const shownObjects = (objects: readonly JsonObject[]): JsonObject =>
-  objects.length === 1
-    ? objects[0]!
-    : { apiVersion: 'v1', kind: 'List', metadata: {}, items: [...objects] };
+  withoutManagedFields(
+    objects.length === 1
+      ? objects[0]!
+      : { apiVersion: 'v1', kind: 'List', metadata: {}, items: [...objects] },
+  );
 
 /** Returns the objects of an edited file. Throws CliError if it is not an object. */
 export function editedObjects(edited: JsonValue): JsonObject[] {
@@ -171,11 +191,24 @@ async function parseAndApply(session: Session, edit: Edit, text: string): Promis
   return edit.apply(edited);
 }
 
+/** Opens a file in the user's editor. Rejects with CliError if the editor fails. */
 async function runEditor(session: Session, file: string): Promise<void> {
   const { env } = session.io;
   const editor = env['SVC_EDITOR'] || env['KUBE_EDITOR'] || env['EDITOR'] || 'vi';
-  const code = await session.io.run('/bin/sh', ['-c', `${editor} "$1"`, 'edit', file]);
-  if (code !== 0) throw new CliError(`the editor exited with code ${code}`);
+  // A shell interprets quotes.
+  const needsShell = editor.includes(' ') && /["'\\]/.test(editor);
+  const words = needsShell ? [env['SHELL'] || '/bin/bash', '-c', editor] : editor.split(' ');
+  const [program = '', ...args] = words;
+  const name = JSON.stringify(words.join(' '));
+  if (needsShell) args.splice(-1, 1, `${editor} ${JSON.stringify(file)}`);
+  else args.push(file);
+  let code: number;
+  try {
+    code = await session.io.run(program, args);
+  } catch {
+    throw new CliError(`unable to launch the editor ${name}`);
+  }
+  if (code !== 0) throw new CliError(`there was a problem with the editor ${name}`);
 }
 
 const withoutComments = (text: string): string =>

@@ -2,11 +2,13 @@ import { type ApiResource, parseYaml, toYaml } from '@wheelhouse/client';
 import { isObject, type JsonObject, jsonEqual } from '@wheelhouse/machinery';
 import { applyByAnnotation } from '../apply/client-side-apply.ts';
 import {
+  checkEditFormat,
   editedObjects,
   editInEditor,
   editorFlags,
   originalFinder,
   shownObjects,
+  withFieldsOf,
 } from '../apply/edit-session.ts';
 import { allowedKinds, findLeftovers, pruneFlags, pruneOne } from '../apply/prune.ts';
 import { recorded, recordFlag } from '../apply/record.ts';
@@ -30,15 +32,23 @@ import {
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { deletionFlags } from '../deletion.ts';
+import { throwTogether, visitEach } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError, throwFirst, usageError } from '../io.ts';
-import { eachManifest, type Manifest, manifestFlags } from '../manifests.ts';
+import {
+  eachManifest,
+  hasManifests,
+  loadManifests,
+  type Manifest,
+  manifestFlags,
+} from '../manifests.ts';
 import { nameOf, quotedLabel, textAt } from '../objects.ts';
 import { printJson } from '../output/go-json.ts';
 import { outputFlags, printerOf, printList, reportObject } from '../output/output.ts';
 import {
   allFlag,
   fetchTarget,
+  noResourcesNamed,
   resourceOfObject,
   selectorFlag,
   selectTargets,
@@ -63,12 +73,13 @@ const viewCommand: Command = {
     }
     const annotation = await lastAppliedName(session);
     const texts: string[] = [];
-    for (const target of await selectTargets(session, args)) {
+    for (const target of await selectTargets(session, args, { all: 'excludes names' })) {
       for (const object of await fetchTarget(session, target)) {
         const text = textAt(object, 'metadata', 'annotations', annotation);
-        if (text === '' && session.flags.has('filename')) {
+        if (text === '' && target.source !== undefined) {
           throw new CliError(
-            `no last-applied-configuration annotation found on resource: ${nameOf(object)}`,
+            'error when no last-applied-configuration annotation found on resource: ' +
+              `${nameOf(object)}\n ${JSON.stringify(target.source)}: <nil>`,
           );
         }
         if (text !== '') texts.push(text);
@@ -96,12 +107,31 @@ const setCommand: Command = {
       help: 'Create the annotation if the object has none',
     },
   ],
-  run: (session) =>
-    eachManifest(session, 'set-last-applied', ({ object }) => setLastApplied(session, object)),
+  async run(session) {
+    if (!hasManifests(session)) throw noResourcesNamed();
+    const annotation = await lastAppliedName(session);
+    const changes: AppliedChange[] = [];
+    // No object changes if one lacks the annotation.
+    for (const { object } of await loadManifests(session)) {
+      changes.push(await readApplied(session, { annotation, object }));
+    }
+    for (const change of changes) await setLastApplied(session, annotation, change);
+    return 0;
+  },
 };
 
-async function setLastApplied(session: Session, object: JsonObject): Promise<void> {
-  const annotation = await lastAppliedName(session);
+/** A new last applied configuration, and the object that it belongs to. */
+interface AppliedChange {
+  readonly path: string;
+  readonly live: JsonObject;
+  readonly value: string;
+}
+
+/** Reads the object of a configuration. Rejects with CliError if it lacks the annotation. */
+async function readApplied(
+  session: Session,
+  { annotation, object }: { readonly annotation: string; readonly object: JsonObject },
+): Promise<AppliedChange> {
   const resource = await resourceOfObject(session, object);
   const path = objectPath(session, { resource, object });
   const live = await session.client.get(path);
@@ -112,9 +142,17 @@ async function setLastApplied(session: Session, object: JsonObject): Promise<voi
         'to create the annotation, run the command with --create-annotation',
     );
   }
-  const value = lastAppliedText(withNamespace(session, { resource, object }));
+  return { path, live, value: lastAppliedText(withNamespace(session, { resource, object })) };
+}
+
+async function setLastApplied(
+  session: Session,
+  annotation: string,
+  { path, live, value }: AppliedChange,
+): Promise<void> {
+  const before = textAt(live, 'metadata', 'annotations', annotation);
   if (before.trimEnd() === value.trimEnd()) {
-    session.io.out(`set-last-applied ${nameOf(object)}: no changes required.\n`);
+    session.io.out(`set-last-applied ${nameOf(live)}: no changes required.\n`);
     return;
   }
   if (dryRunOf(session) === 'client') {
@@ -144,6 +182,7 @@ const editCommand: Command = {
   usage: '(TYPE NAME | TYPE/NAME | -f FILENAME)',
   flags: [...manifestFlags, managerFlag, validateFlag, ...outputFlags, ...editorFlags],
   async run(session, args) {
+    checkEditFormat(session);
     const annotation = await lastAppliedName(session);
     const edits: AppliedEdit[] = [];
     for (const target of await selectTargets(session, args)) {
@@ -166,9 +205,10 @@ const editCommand: Command = {
       shown: shownObjects(edits.map(({ object }) => object)),
       apply: async (edited) => {
         const originalOf = originalFinder(edits);
-        for (const item of editedObjects(edited)) {
-          await setApplied(session, { annotation, item, original: originalOf(item) });
-        }
+        const failures = await visitEach(session.io, editedObjects(edited), (item) =>
+          setApplied(session, { annotation, item, original: originalOf(item) }),
+        );
+        throwTogether(failures);
         return { type: 'done' };
       },
     });
@@ -190,7 +230,8 @@ async function setApplied(
     readonly original: AppliedEdit;
   },
 ): Promise<void> {
-  const { annotation, item, original } = edit;
+  const { annotation, original } = edit;
+  const item = withFieldsOf(original.object, edit.item);
   if (jsonEqual(item, original.object)) {
     reportObject(session, item, 'skipped');
     return;

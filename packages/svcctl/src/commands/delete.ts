@@ -55,7 +55,10 @@ export const deleteCommand: Command = {
     if (flags.boolean('all') && selects) {
       throw new CliError("setting 'all' parameter but found a non empty selector. ");
     }
-    const targets = await selectTargets(session, args, { filesMatch: 'file' });
+    const targets = await selectTargets(session, args, {
+      filesMatch: 'file',
+      all: 'excludes names',
+    });
     checkSelected(session, targets);
     checkFlags(session);
     const expanded = await expandTargets(session, targets);

@@ -1,5 +1,6 @@
 import { apiVersionOf, humanDuration, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
+import { isNotFound } from '../deletion.ts';
 import {
   type DescriptionLine,
   describeObject,
@@ -22,6 +23,7 @@ import {
   pageLimit,
   selectorFlag,
   selectTargets,
+  type Target,
   typesHint,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
@@ -30,7 +32,7 @@ export const describeCommand: Command = {
   name: 'describe',
   completes: 'objects',
   summary: 'Show details of a specific resource or group of resources',
-  usage: '(TYPE [NAME | -l label] | TYPE/NAME ... | -f FILENAME)',
+  usage: '(TYPE [NAME_PREFIX | -l label] | TYPE/NAME ... | -f FILENAME)',
   flags: [
     selectorFlag,
     allNamespacesFlag,
@@ -39,18 +41,18 @@ export const describeCommand: Command = {
     { name: 'show-events', type: 'boolean', help: 'Show the events of the objects (default)' },
   ],
   async run(session, args) {
-    const texts: string[] = [];
     if (args.length === 0 && !hasManifests(session)) {
       throw new CliError(`You must specify the type of resource to describe. ${typesHint}`);
     }
     const targets = await selectTargets(session, args, { filesMatch: 'file' });
+    const texts: string[] = [];
     const failures = await visitEach(session.io, targets, async (target) => {
-      for (const object of await fetchTarget(session, target)) {
-        const { resource } = target;
-        const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
-        texts.push(await describe(session, { ...type, ...object }));
-      }
+      texts.push(...(await describeTarget(session, target)));
     });
+    const [failure, ...others] = failures;
+    if (args.length === 2 && others.length === 0 && isNotFound(failure)) {
+      return describeByPrefix(session, args, failure);
+    }
     session.io.out(texts.join('\n\n'));
     if (texts.length === 0 && failures.length === 0) {
       const everywhere = session.flags.boolean('all-namespaces');
@@ -60,6 +62,40 @@ export const describeCommand: Command = {
     return reportFailures(session.io, failures);
   },
 };
+
+/** Describes the objects of a target. */
+async function describeTarget(session: Session, target: Target): Promise<string[]> {
+  const type = { apiVersion: apiVersionOf(target.resource), kind: target.resource.kind };
+  const texts: string[] = [];
+  for (const object of await fetchTarget(session, target)) {
+    texts.push(await describe(session, { ...type, ...object }));
+  }
+  return texts;
+}
+
+/**
+ * Describes the objects whose names begin with the second argument. Resolves with the exit code.
+ * Rejects with `notFound`, the failure to read the object of that name, if there are none.
+ */
+async function describeByPrefix(
+  session: Session,
+  [type = '', prefix = '']: readonly string[],
+  notFound: unknown,
+): Promise<number> {
+  const [target, ...others] = await selectTargets(session, [type]);
+  if (others.length > 0) throw new CliError('you may only specify a single resource type');
+  if (target === undefined) throw notFound;
+  const { resource } = target;
+  const listed = await fetchTarget(session, target);
+  const matches = listed.filter((object) => nameOf(object).startsWith(prefix));
+  if (matches.length === 0) throw notFound;
+  for (const object of matches) {
+    const named = { resource, namespace: namespaceOf(object), name: nameOf(object) };
+    const texts = await describeTarget(session, named);
+    session.io.out(texts.map((text) => `${text}\n`).join(''));
+  }
+  return 0;
+}
 
 async function describe(session: Session, object: JsonObject): Promise<string> {
   const dialect = await session.dialect();

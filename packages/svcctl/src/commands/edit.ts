@@ -1,6 +1,7 @@
 import { ApiError } from '@wheelhouse/client';
 import { type JsonObject, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import {
+  checkEditFormat,
   type EditOutcome,
   type EditReason,
   editedObjects,
@@ -9,6 +10,7 @@ import {
   editorFlags,
   originalFinder,
   shownObjects,
+  withFieldsOf,
 } from '../apply/edit-session.ts';
 import { twoWayPatch } from '../apply/patches.ts';
 import {
@@ -18,12 +20,14 @@ import {
   saveConfigFlag,
   validateFlag,
   withLastApplied,
+  withNamespace,
   writeQuery,
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
+import { reportFailures, throwTogether, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { manifestFlags } from '../manifests.ts';
-import { nameOf, namespaceOf, objectAt, quotedLabel } from '../objects.ts';
+import { nameOf, namespaceOf, quotedLabel } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import { fetchTarget, selectTargets, type Target, targetPath } from '../selection.ts';
@@ -38,26 +42,27 @@ export const editCommand: Command = {
     ...manifestFlags,
     managerFlag,
     validateFlag,
-    ...outputFlags,
     saveConfigFlag,
+    ...outputFlags,
     ...editorFlags,
     { name: 'output-patch', type: 'boolean', help: 'Print the patch as well' },
     { name: 'subresource', type: 'text', help: 'Subresource to edit: status, scale' },
   ],
   async run(session, args) {
+    checkEditFormat(session);
     const edits: ObjectEdit[] = [];
     const targets = await selectTargets(session, args);
     session.throwDeferred();
-    for (const target of targets) {
+    const failures = await visitEach(session.io, targets, async (target) => {
       for (const object of await fetchTarget(session, target)) edits.push({ target, object });
-    }
+    });
+    if (failures.length > 0) return reportFailures(session.io, failures);
     const [first] = edits;
     if (first === undefined) throw new CliError('edit cancelled, no objects found');
-    const shown = edits.map(({ object }) => shownObject(session, object));
     return editInEditor(session, {
       heading: editHeading,
       subject: subjectOf(first),
-      shown: shownObjects(shown),
+      shown: shownObjects(edits.map(({ object }) => object)),
       apply: (edited) => sendEdits(session, edits, edited),
     });
   },
@@ -72,19 +77,6 @@ interface ObjectEdit {
 const subjectOf = ({ target, object }: ObjectEdit): string =>
   quotedLabel(target.resource, nameOf(object));
 
-const showsManagedFields = ({ flags }: Session): boolean => flags.boolean('show-managed-fields');
-
-function shownObject(session: Session, object: JsonObject): JsonObject {
-  if (showsManagedFields(session)) return object;
-  const { managedFields: _, ...metadata } = objectAt(object, 'metadata');
-  return { ...object, metadata };
-}
-
-const withManagedFields = (edited: JsonObject, managedFields: JsonValue): JsonObject => ({
-  ...edited,
-  metadata: { ...objectAt(edited, 'metadata'), managedFields },
-});
-
 /** The refusals of one round of edits. */
 interface Refusals {
   /** Reasons to edit invalid objects again. */
@@ -97,7 +89,8 @@ interface Refusals {
 
 /**
  * Sends each edited object that differs from its original. Continues after a refusal, and reports
- * what becomes of the file afterward: a refusal that a new attempt may overcome comes first.
+ * what becomes of the file afterward: an object that cannot be sent comes first, then a refusal that
+ * a new attempt may overcome. Rejects with CliError if objects cannot be sent.
  */
 async function sendEdits(
   session: Session,
@@ -105,10 +98,13 @@ async function sendEdits(
   edited: JsonValue,
 ): Promise<EditOutcome> {
   const originalOf = originalFinder(edits);
-  const pairs = editedObjects(edited).map((item) => ({ edit: originalOf(item), item }));
-  for (const { edit, item } of pairs) checkNamespace(session, edit, item);
+  const items = editedObjects(edited);
+  for (const item of items) checkNamespace(session, edits, item);
   const refusals: Refusals = { reasons: [], isGone: false, isRefused: false };
-  for (const { edit, item } of pairs) await sendEdit(session, { edit, item, refusals });
+  const failures = await visitEach(session.io, items, (item) =>
+    sendEdit(session, { edit: originalOf(item), item, refusals }),
+  );
+  throwTogether(failures);
   const { reasons, isGone, isRefused } = refusals;
   if (isRefused) {
     const messageFor = (file: string) =>
@@ -123,9 +119,9 @@ async function sendEdits(
   return reasons.length > 0 ? { type: 'again', reasons } : { type: 'done' };
 }
 
-function checkNamespace(session: Session, { object }: ObjectEdit, item: JsonObject): void {
+function checkNamespace(session: Session, edits: readonly ObjectEdit[], item: JsonObject): void {
   const namespace = namespaceOf(item);
-  if (namespace === namespaceOf(object)) return;
+  if (namespace === '' || edits.some(({ object }) => namespaceOf(object) === namespace)) return;
   throw new CliError(
     `the namespace from the provided object ${JSON.stringify(namespace)} does not match the ` +
       `namespace ${JSON.stringify(session.namespace)}. You must pass '--namespace=${namespace}' ` +
@@ -138,19 +134,15 @@ async function sendEdit(
   sent: { readonly edit: ObjectEdit; readonly item: JsonObject; readonly refusals: Refusals },
 ): Promise<void> {
   const { target, object } = sent.edit;
-  const managedFields = objectAt(object, 'metadata')['managedFields'];
-  const whole =
-    showsManagedFields(session) || managedFields === undefined
-      ? sent.item
-      : withManagedFields(sent.item, managedFields);
+  const { resource } = target;
+  const whole = withFieldsOf(object, withNamespace(session, { resource, object: sent.item }));
   const after = session.flags.boolean('save-config')
-    ? await withSavedConfig(session, whole)
+    ? withLastApplied(whole, await lastAppliedName(session))
     : whole;
   if (jsonEqual(object, after)) {
     reportObject(session, after, 'skipped');
     return;
   }
-  const { resource } = target;
   const { patch, contentType } = await twoWayPatch(session, { resource, before: object, after });
   if (session.flags.boolean('output-patch')) session.io.out(`Patch: ${compactJson(patch)}\n`);
   try {
@@ -194,12 +186,4 @@ function recordRefusal(
     session.io.err(`error: ${subject} could not be patched: ${error.message}\n`);
     refusals.isRefused = true;
   }
-}
-
-/** Adds the last-applied annotation, whose value omits `managedFields`. */
-async function withSavedConfig(session: Session, edited: JsonObject): Promise<JsonObject> {
-  const annotation = await lastAppliedName(session);
-  const { managedFields, ...metadata } = objectAt(edited, 'metadata');
-  const annotated = withLastApplied({ ...edited, metadata }, annotation);
-  return { ...annotated, metadata: { ...objectAt(annotated, 'metadata'), managedFields } };
 }

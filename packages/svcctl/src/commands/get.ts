@@ -1,8 +1,8 @@
 import { ApiError, type ApiRequest, statusError, toYaml, watchEvents } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
-import { describeError } from '../errors.ts';
-import { CliError, usageError } from '../io.ts';
+import { reportFailures, visitEach } from '../errors.ts';
+import { CliError, throwFirst, usageError } from '../io.ts';
 import { hasManifests } from '../manifests.ts';
 import { namespaceOf, objectAt, objectLabel, resourceLabel, textAt } from '../objects.ts';
 import { lineDiff } from '../output/line-diff.ts';
@@ -125,12 +125,16 @@ export const getCommand: Command = {
     { name: 'subresource', type: 'text', help: 'Subresource to show: status, scale' },
   ],
   async run(session, args) {
-    const raw = session.flags.text('raw');
-    if (raw !== undefined) {
+    const raw = session.flags.text('raw') ?? '';
+    if (raw !== '' && args.length > 0) {
+      throw new CliError('arguments may not be passed when --raw is specified');
+    }
+    if (raw === '') checkTyped(session, args);
+    checkFlags(session, raw);
+    if (raw !== '') {
       session.io.out(await session.client.raw(raw));
       return 0;
     }
-    checkTyped(session, args);
     const targets = await selectTargets(session, args);
     if (session.flags.has('subresource') && targets.some((target) => target.name === undefined)) {
       throw new CliError('subresource cannot be used when bulk resources are specified');
@@ -142,6 +146,30 @@ export const getCommand: Command = {
     return printTargets(session, targets);
   },
 };
+
+/** Throws CliError for conflicting flags. */
+function checkFlags({ flags }: Session, raw: string): void {
+  const output = flags.text('output') ?? '';
+  const watches = flags.boolean('watch') || flags.boolean('watch-only');
+  const filters = watches || (flags.text('selector') ?? '') !== '';
+  throwFirst([
+    raw !== '' &&
+      filters &&
+      '--raw may not be specified with other flags that filter the server request or alter the output',
+    raw !== '' && output !== '' && '--raw and --output are mutually exclusive',
+    raw !== '' &&
+      !raw.startsWith('/') &&
+      !/^[a-z][a-z\d+.-]*:/i.test(raw) &&
+      `--raw must be a valid URL path: parse ${JSON.stringify(raw)}: invalid URI for request`,
+    flags.boolean('show-labels') &&
+      output !== '' &&
+      output !== 'wide' &&
+      `--show-labels option cannot be used with ${output} printer`,
+    flags.boolean('output-watch-events') &&
+      !watches &&
+      '--output-watch-events option can only be used with --watch or --watch-only',
+  ]);
+}
 
 /** Throws a CliError that refers to help if the command line names neither a type nor a file. */
 function checkTyped(session: Session, args: readonly string[]): void {
@@ -174,16 +202,9 @@ async function printObjects(
   { targets, printer }: { targets: readonly Target[]; printer: Printer },
 ): Promise<number> {
   const objects: JsonObject[] = [];
-  let exitCode = 0;
-  for (const target of targets) {
-    try {
-      objects.push(...(await fetchTarget(session, target)));
-    } catch (error) {
-      if (isIgnoredNotFound(session, error)) continue;
-      session.io.err(describeError(error).text);
-      exitCode = 1;
-    }
-  }
+  const failures = await visitFound(session, targets, async (target) => {
+    objects.push(...(await fetchTarget(session, target)));
+  });
   const [only] = objects;
   const [target] = targets;
   const isSingle =
@@ -192,12 +213,22 @@ async function printObjects(
     (only !== undefined || !target.liveSelector);
   if (isSingle) {
     if (only !== undefined) session.io.out(printer(only));
-  } else if (objects.length > 0 || exitCode === 0) {
+  } else if (objects.length > 0 || !session.flags.boolean('ignore-not-found')) {
     const metadata = { resourceVersion: '' };
     const items = [...applySortBy(session, objects, (object) => object)];
     session.io.out(printer({ apiVersion: 'v1', items, kind: 'List', metadata }));
   }
-  return exitCode;
+  return reportFailures(session.io, failures);
+}
+
+/** Visits each target. Resolves with the failures, without objects that `--ignore-not-found` skips. */
+async function visitFound(
+  session: Session,
+  targets: readonly Target[],
+  visit: (target: Target) => Promise<void>,
+): Promise<unknown[]> {
+  const failures = await visitEach(session.io, targets, visit);
+  return failures.filter((error) => !isIgnoredNotFound(session, error));
 }
 
 /** Sorts rows by `--sort-by`, if set. */
@@ -223,37 +254,34 @@ interface Block {
 
 /** Prints a table for each sequence of targets in the same collection. */
 async function printTables(session: Session, targets: readonly Target[]): Promise<number> {
+  const read: Block[] = [];
+  const failures = await visitFound(session, targets, async (target) => {
+    read.push({ target, table: await fetchTable(session, target) });
+  });
   const blocks: Block[] = [];
-  let exitCode = 0;
-  for (const target of targets) {
-    try {
-      const table = await fetchTable(session, target);
-      const last = blocks.at(-1);
-      if (last !== undefined && last.target.resource === target.resource) {
-        const rows = [...last.table.rows, ...table.rows];
-        blocks[blocks.length - 1] = { target, table: { columns: last.table.columns, rows } };
-      } else if (table.rows.length > 0) {
-        blocks.push({ target, table });
-      }
-    } catch (error) {
-      if (isIgnoredNotFound(session, error)) continue;
-      session.io.err(describeError(error).text);
-      exitCode = 1;
+  for (const { target, table } of read) {
+    const last = blocks.at(-1);
+    if (last !== undefined && last.target.resource === target.resource) {
+      const rows = [...last.table.rows, ...table.rows];
+      blocks[blocks.length - 1] = { target, table: { columns: last.table.columns, rows } };
+    } else if (table.rows.length > 0) {
+      blocks.push({ target, table });
     }
   }
-  if (blocks.length === 0 && exitCode === 0 && !session.flags.boolean('ignore-not-found')) {
+  if (blocks.length === 0 && failures.length === 0 && !session.flags.boolean('ignore-not-found')) {
     session.io.err(noResourcesText(session, targets));
   }
-  const kinds = new Set(targets.map((target) => target.resource));
+  const kinds = new Set(read.map(({ target }) => target.resource));
   const withKind = kinds.size > 1 || session.flags.boolean('show-kind');
   blocks.forEach(({ target, table }, index) => {
     const options = tableOptions(session, target);
     const labeledTable = withKind ? withKindPrefix(table, target) : table;
     const lines = tableLines(sortedTable(session, labeledTable), options);
     const style = styleOf(session, { ...options, columns: labeledTable.columns, rows: [] });
-    session.io.out((index > 0 ? '\n' : '') + alignLines(lines, [], style));
+    const separator = index > 0 && options.headers ? '\n' : '';
+    session.io.out(separator + alignLines(lines, [], style));
   });
-  return exitCode;
+  return reportFailures(session.io, failures);
 }
 
 /** The colors of a table, by its column titles. */
@@ -279,7 +307,7 @@ function withKindPrefix(table: ObjectTable, target: Target): ObjectTable {
 }
 
 function noResourcesText(session: Session, targets: readonly Target[]): string {
-  const namespaced = targets.some((target) => target.resource.namespaced);
+  const namespaced = targets.every((target) => target.resource.namespaced);
   const where =
     namespaced && !session.flags.boolean('all-namespaces')
       ? ` in ${session.namespace} namespace`

@@ -1,11 +1,13 @@
 import { type JsonObject, problemText } from '@wheelhouse/machinery';
 import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
-import { dryRunOf } from '../apply/writes.ts';
+import { dryRunOf, dryRunSuffix } from '../apply/writes.ts';
 import { isImageReference, parsePairs } from '../argument-values.ts';
 import type { Command } from '../command.ts';
-import { createObject, generatorFlags, newMetadata } from '../create-object.ts';
+import { createObject, createUnreported, generatorFlags, newMetadata } from '../create-object.ts';
+import { reportFailures, visitEach } from '../errors.ts';
 import { CliError, usageError } from '../io.ts';
 import { nameOf, namespaceOf } from '../objects.ts';
+import { reportObject } from '../output/output.ts';
 import { resourceOfObject, type Target, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
@@ -57,16 +59,24 @@ export const runCommand: Command = {
     const pod = await withOverrides(session, createPod(session, name, command));
     const manager = 'svcctl-run';
 
-    const attaches = flags.boolean('attach', flags.boolean('stdin'));
-    await createObject(session, pod, { manager, isQuiet: attaches });
-    const created = [await resolveTarget(session, pod)];
+    const created = await createUnreported(session, pod, { manager });
+    const targets = [await resolveTarget(session, pod)];
+    const failures: unknown[] = [];
     if (flags.boolean('expose')) {
-      const service = createService(session, name);
-      await createObject(session, service, { manager, isQuiet: attaches });
-      created.push(await resolveTarget(session, service));
+      await visitEach(
+        session.io,
+        [createService(session, name)],
+        async (service) => {
+          await createObject(session, service, { manager });
+          targets.push(await resolveTarget(session, service));
+        },
+        failures,
+      );
+      if (flags.text('output') === 'yaml') session.io.out('---\n');
     }
-    if (attaches) await attachAndCleanUp(session, created);
-    return 0;
+    if (flags.boolean('attach', flags.boolean('stdin'))) await attachAndCleanUp(session, targets);
+    else reportObject(session, created, `created${dryRunSuffix(session)}`);
+    return reportFailures(session.io, failures);
   },
 };
 

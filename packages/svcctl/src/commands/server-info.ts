@@ -5,9 +5,9 @@ import { apiVersionOf, compareText, type JsonObject } from '@wheelhouse/machiner
 import type { Command } from '../command.ts';
 import { CliError, usageError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, withGroup } from '../objects.ts';
-import { outputFlags, type Printer, printerOr } from '../output/output.ts';
+import { orderedJson, outputFlags, printerOr } from '../output/output.ts';
 import { alignLines, noHeadersFlag } from '../output/table.ts';
-import { listObjects, type Target, targetPath } from '../selection.ts';
+import { itemsWithType, listObjects, type Target, targetPath } from '../selection.ts';
 import { clientVersion, type Session } from '../session.ts';
 
 export const clusterInfoCommand: Command = {
@@ -83,16 +83,16 @@ const dumpedKinds: readonly (readonly [kind: string, apiVersion: string, file: s
 
 async function dump(session: Session): Promise<number> {
   const format = session.flags.text('output') || 'json';
-  const printer = printerOr(session, 'json');
+  const printer = format === 'json' ? orderedJson(session) : printerOr(session, 'json');
   const write = createWriter(session, format);
-  await dumpList(session, { kind: 'Node', apiVersion: 'v1', namespace: '' }, (items) =>
-    write('nodes', listText(printer, 'Node', items)),
+  await dumpList(session, { kind: 'Node', apiVersion: 'v1', namespace: '' }, (list) =>
+    write('nodes', printer(list)),
   );
   for (const namespace of await namespacesOf(session)) {
     for (const [kind, apiVersion, file] of dumpedKinds) {
-      await dumpList(session, { kind, apiVersion, namespace }, async (items, target) => {
-        write(path.join(namespace, file), listText(printer, kind, items));
-        if (kind === 'Pod') await dumpLogs(session, { target, pods: items, write });
+      await dumpList(session, { kind, apiVersion, namespace }, async (list, target) => {
+        write(path.join(namespace, file), printer(list));
+        if (kind === 'Pod') await dumpLogs(session, { target, pods: itemsWithType(list), write });
       });
     }
   }
@@ -114,20 +114,20 @@ function createWriter(session: Session, format: string): WriteFile {
   };
 }
 
-/** Lists the objects of a kind and passes them to `use`, if the server serves the kind. */
+/**
+ * Lists the objects of a kind and passes the list to `use`, if the server serves the kind. An empty
+ * list has null for its items, as kubectl prints it.
+ */
 async function dumpList(
   session: Session,
-  list: { readonly kind: string; readonly apiVersion: string; readonly namespace: string },
-  use: (items: readonly JsonObject[], target: Target) => void | Promise<void>,
+  listed: { readonly kind: string; readonly apiVersion: string; readonly namespace: string },
+  use: (list: JsonObject, target: Target) => void | Promise<void>,
 ): Promise<void> {
-  const resource = (await session.mapper()).byKind(list.apiVersion, list.kind);
+  const resource = (await session.mapper()).byKind(listed.apiVersion, listed.kind);
   if (resource === undefined) return;
-  const target = { resource, namespace: list.namespace, name: undefined };
-  await use(await listObjects(session.client, target, {}), target);
-}
-
-function listText(printer: Printer, kind: string, items: readonly JsonObject[]): string {
-  return printer({ apiVersion: 'v1', items: [...items], kind: `${kind}List`, metadata: {} });
+  const target = { resource, namespace: listed.namespace, name: undefined };
+  const list = await session.client.get(targetPath(target));
+  await use(listAt(list, 'items').length === 0 ? { ...list, items: null } : list, target);
 }
 
 async function namespacesOf(session: Session): Promise<readonly string[]> {
@@ -138,8 +138,7 @@ async function namespacesOf(session: Session): Promise<readonly string[]> {
   }
   const requested = session.flags.commaSeparated('namespaces');
   if (requested.length > 0) return requested;
-  const system = (await session.dialect()).systemNamespace('system');
-  return [...new Set([system, session.namespace])];
+  return [(await session.dialect()).systemNamespace('system'), session.namespace];
 }
 
 async function dumpLogs(

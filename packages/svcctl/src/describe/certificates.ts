@@ -1,5 +1,6 @@
 import {
   type AlternativeName,
+  attributeOids,
   DerError,
   onlyPemBlock,
   pemBytes,
@@ -35,8 +36,8 @@ const describeRequest: RelatedDescriber = (request) => {
     `Status:\t${statusText(request)}`,
     'Subject:',
     `\tCommon Name:\t${subject.commonName}`,
-    '\tSerial Number:\t',
-    ...nameLines('Organization', subject.organizations),
+    `\tSerial Number:\t${subject.attributes.get(attributeOids.serialNumber)?.at(-1) ?? ''}`,
+    ...subjectTitles.flatMap(([title, oid]) => nameLines(title, subject.attributes.get(oid) ?? [])),
     ...(names.size === 0 ? [] : ['Subject Alternative Names:']),
     ...Object.values(alternativeTitles).flatMap((title) =>
       nameLines(title, names.get(title) ?? []),
@@ -46,6 +47,17 @@ const describeRequest: RelatedDescriber = (request) => {
 
 const nameLines = (title: string, names: readonly string[]): string[] =>
   names.map((name, at) => `\t${at === 0 ? `${title}:` : ''}\t${name}`);
+
+/** The titles and identifiers of a subject's attributes with several values, in kubectl's order. */
+const subjectTitles: readonly (readonly [title: string, oid: string])[] = [
+  ['Organization', attributeOids.organization],
+  ['Organizational Unit', attributeOids.organizationalUnit],
+  ['Country', attributeOids.country],
+  ['Locality', attributeOids.locality],
+  ['Province', attributeOids.province],
+  ['StreetAddress', attributeOids.streetAddress],
+  ['PostalCode', attributeOids.postalCode],
+];
 
 /** The titles of alternative names, in kubectl's order. */
 const alternativeTitles: Readonly<Record<AlternativeName['kind'], string>> = {

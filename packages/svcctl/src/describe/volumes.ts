@@ -2,7 +2,7 @@ import { isObject, type JsonObject, type JsonValue, member } from '@wheelhouse/m
 import { listAt, objectAt, textAt } from '../objects.ts';
 import { annotationLengthMax, metadataLines } from './metadata.ts';
 
-/** A member of a volume's source: its title, its name, and the text if it is missing. */
+/** A member of a volume's source: its title, its path, and the text if it is missing. */
 type Member = readonly [title: string, name: string, missing: string];
 
 /** A type of volume: its title with an explanation, and its members. */
@@ -10,7 +10,7 @@ interface Source {
   readonly title: string;
   readonly members: readonly Member[];
   /** Members that only a PersistentVolume's source has, by the name of the member they follow. */
-  readonly persistent?: Readonly<Record<string, Member>>;
+  readonly persistent?: Readonly<Record<string, readonly Member[]>>;
 }
 
 const fsType: Member = ['FSType', 'fsType', ''];
@@ -19,6 +19,7 @@ const optional: Member = ['Optional', 'optional', 'false'];
 const partition: Member = ['Partition', 'partition', '0'];
 const secretRef: Member = ['SecretRef', 'secretRef', 'nil'];
 const path: Member = ['Path', 'path', ''];
+const volumeName: Member = ['VolumeName', 'volumeName', ''];
 const volumeId: Member = ['VolumeID', 'volumeID', ''];
 
 /** The types of volumes with kubectl's titles, by their members in a Pod or a PersistentVolume. */
@@ -82,7 +83,7 @@ const sources: Readonly<Record<string, Source>> = {
   glusterfs: {
     title: "Glusterfs (a Glusterfs mount on the host that shares a pod's lifetime)",
     members: [['EndpointsName', 'endpoints', ''], path, readOnly],
-    persistent: { endpoints: ['EndpointsNamespace', 'endpointsNamespace', '<unset>'] },
+    persistent: { endpoints: [['EndpointsNamespace', 'endpointsNamespace', '<unset>']] },
   },
   persistentVolumeClaim: {
     title: 'PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)',
@@ -144,10 +145,16 @@ const sources: Readonly<Record<string, Source>> = {
       ['Protection Domain', 'protectionDomain', ''],
       ['Storage Pool', 'storagePool', ''],
       ['Storage Mode', 'storageMode', ''],
-      ['VolumeName', 'volumeName', ''],
+      volumeName,
       fsType,
       readOnly,
     ],
+    persistent: {
+      volumeName: [
+        ['SecretName', 'secretRef.name', ''],
+        ['SecretNamespace', 'secretRef.namespace', ''],
+      ],
+    },
   },
   local: {
     title: 'LocalVolume (a persistent volume backed by local storage on a node)',
@@ -166,12 +173,7 @@ const sources: Readonly<Record<string, Source>> = {
   },
   storageos: {
     title: 'StorageOS (a StorageOS Persistent Disk resource)',
-    members: [
-      ['VolumeName', 'volumeName', ''],
-      ['VolumeNamespace', 'volumeNamespace', ''],
-      fsType,
-      readOnly,
-    ],
+    members: [volumeName, ['VolumeNamespace', 'volumeNamespace', ''], fsType, readOnly],
   },
   fc: {
     title: 'FC (a Fibre Channel disk)',
@@ -180,7 +182,7 @@ const sources: Readonly<Record<string, Source>> = {
   azureFile: {
     title: 'AzureFile (an Azure File Service mount on the host and bind mount to the pod)',
     members: [['SecretName', 'secretName', ''], ['ShareName', 'shareName', ''], readOnly],
-    persistent: { secretName: ['SecretNamespace', 'secretNamespace', ''] },
+    persistent: { secretName: [['SecretNamespace', 'secretNamespace', '']] },
   },
   flexVolume: {
     title:
@@ -204,7 +206,7 @@ const sources: Readonly<Record<string, Source>> = {
   csi: {
     title: 'CSI (a Container Storage Interface (CSI) volume source)',
     members: [['Driver', 'driver', ''], fsType, readOnly],
-    persistent: { fsType: ['VolumeHandle', 'volumeHandle', ''] },
+    persistent: { fsType: [['VolumeHandle', 'volumeHandle', '']] },
   },
   image: {
     title: 'Image (a container image or OCI artifact)',
@@ -241,22 +243,28 @@ export function sourceLines(volume: JsonObject, kind: VolumeKind): string[] {
   const values = objectAt(volume, name);
   const { title, members, persistent } = sources[name]!;
   const lines = members.flatMap((shown) => {
-    const more = kind === 'Pod' ? undefined : persistent?.[shown[1]];
-    return [shown, ...(more === undefined ? [] : [more])].map((one) =>
-      memberLine(one, values, kind),
-    );
+    const more = kind === 'Pod' ? [] : (persistent?.[shown[1]] ?? []);
+    return [shown, ...more].map((one) => memberLine(one, values, kind));
   });
   const attributes = name === 'csi' ? attributeLines(objectAt(values, 'volumeAttributes')) : [];
   return [`    Type:\t${title}`, ...lines, ...attributes];
 }
 
 function memberLine([title, name, missing]: Member, values: JsonObject, kind: VolumeKind): string {
-  const value = member(values, name);
+  const value = valueAt(values, name);
   // kubectl has no colon after this title.
   const separator = name === 'iscsiInterface' ? '\t' : ':\t';
   if (name === 'targetWWNs' && Array.isArray(value)) return `    ${title}:\t${value.join(', ')}`;
   const text = name === 'secretRef' && isObject(value) ? referenceText(value, kind) : goText(value);
   return `    ${title}${separator}${text ?? missing}`;
+}
+
+/** The value at a path of names; undefined if it is missing. */
+function valueAt(values: JsonObject, path: string): JsonValue | undefined {
+  const [first = '', ...rest] = path.split('.');
+  const value = member(values, first);
+  if (rest.length === 0) return value;
+  return isObject(value) ? valueAt(value, rest.join('.')) : undefined;
 }
 
 /** A value as Go prints it; undefined if it is missing. */

@@ -84,7 +84,9 @@ function printerFor(
   const keep = session.flags.boolean('show-managed-fields');
   const clean = (object: JsonObject) => (keep ? object : withoutManagedFields(object));
   if (format === 'json') return (object) => jsonText(clean(object));
-  if (format === 'yaml') return (object) => toYaml(clean(object));
+  if (format === 'yaml') {
+    return (object) => `${session.countDocument() > 1 ? '---\n' : ''}${toYaml(clean(object))}`;
+  }
   if (format === 'name') return namePrinter;
   return templatePrinter(session, { format, rows, template });
 }
@@ -92,6 +94,14 @@ function printerFor(
 /** Formats JSON like kubectl: sorted members, and an indent of four. */
 function jsonText(object: JsonObject): string {
   return `${printJson(object, { step: '    ', order: 'sorted' })}\n`;
+}
+
+/** Returns the printer of JSON with the server's order of members. */
+export function orderedJson({ flags }: Session): Printer {
+  const clean = flags.boolean('show-managed-fields')
+    ? (same: JsonObject) => same
+    : withoutManagedFields;
+  return (object) => `${printJson(clean(object), { step: '    ' })}\n`;
 }
 
 /** Prints objects as a List, whose own members are in kubectl's order. */
@@ -260,7 +270,8 @@ function itemsOf(object: JsonObject): JsonObject[] {
   return isList && Array.isArray(items) ? items.filter(isObject) : [object];
 }
 
-function withoutManagedFields(object: JsonObject): JsonObject {
+/** Returns an object, or a list of objects, without managed fields. */
+export function withoutManagedFields(object: JsonObject): JsonObject {
   if (Array.isArray(object.items)) {
     const items = object.items.map((item) => (isObject(item) ? withoutManagedFields(item) : item));
     return { ...object, items };

@@ -67,7 +67,11 @@ export const createCommand: Command = {
     if (session.flags.boolean('edit')) return createEdited(session);
     return eachManifest(session, 'create', async ({ object, source }) => {
       try {
-        await createObject(session, withoutVersion(object));
+        const resource = await resourceOfObject(session, object);
+        await createObject(
+          session,
+          withNamespace(session, { resource, object: withoutVersion(object) }),
+        );
       } catch (error) {
         throw new ContextError(`error when creating ${JSON.stringify(source)}`, error);
       }

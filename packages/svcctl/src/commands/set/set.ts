@@ -44,23 +44,25 @@ const selectorCommand: Command = {
   async run(session, args) {
     const text = args.at(-1);
     if (text === undefined) throw new CliError('one selector is required');
-    const selector = labelsOfSelector(text);
     const resourceVersion = session.flags.text('resource-version') ?? '';
-    return setEach(session, args.slice(0, -1), () => ({
-      report: 'selector updated',
-      reportsUnchanged: true,
-      change({ object }) {
-        if (object['apiVersion'] !== 'v1' || object['kind'] !== 'Service') {
-          throw new CliError('setting a selector is only supported for Services');
-        }
-        const metadata = objectAt(object, 'metadata');
-        return {
-          ...object,
-          metadata: resourceVersion === '' ? metadata : { ...metadata, resourceVersion },
-          spec: { ...objectAt(object, 'spec'), selector },
-        };
-      },
-    }));
+    return setEach(session, args.slice(0, -1), () => {
+      const selector = labelsOfSelector(text);
+      return {
+        report: 'selector updated',
+        reportsUnchanged: true,
+        change({ object }) {
+          if (object['apiVersion'] !== 'v1' || object['kind'] !== 'Service') {
+            throw new CliError('setting a selector is only supported for Services');
+          }
+          const metadata = objectAt(object, 'metadata');
+          return {
+            ...object,
+            metadata: resourceVersion === '' ? metadata : { ...metadata, resourceVersion },
+            spec: { ...objectAt(object, 'spec'), selector },
+          };
+        },
+      };
+    });
   },
 };
 
