@@ -183,6 +183,25 @@ const whole = (make: (request: { uid: string }) => object, more: object = {}) =>
 const patch = (text: string) => Buffer.from(text).toString('base64');
 const notJson = { status: 200, text: 'no json' };
 
+test('ADM-2: an answer may be YAML, whatever its type', async () => {
+  for (const headers of [{}, { 'content-type': 'application/yaml' }]) {
+    service.reply('/w', ({ body }) => ({
+      status: 200,
+      text: [
+        `apiVersion: ${body.apiVersion}`,
+        `kind: ${body.kind}`,
+        `response: {uid: ${body.request.uid}, allowed: false, status: {message: not today}}`,
+      ].join('\n'),
+      headers,
+    }));
+    await hooked('validating', { path: '/w' });
+    const denied = await create();
+    expect(denied.status, denied.text).toBe(400);
+    expect(denied.body.message).toBe(`${deniedBy}: not today`);
+    await unhook();
+  }
+});
+
 describe('ADM-2: webhook errors are 500, or ignored by failurePolicy', () => {
   test.each<[string, 'mutating' | 'validating', Parameters<AdmissionService['reply']>[1], string]>([
     [

@@ -11,13 +11,11 @@ import {
   resolveContext,
   textMember,
 } from '@wheelhouse/client';
-import { answerLimits, decodeJsonInSlices } from '@wheelhouse/codec';
 import {
   type Clock,
   concatSteps,
   type Dialect,
   errorText,
-  isObject,
   type JsonObject,
   normalizeUrlPath,
   parseGoUrl,
@@ -35,6 +33,7 @@ import { printGoDuration } from '@wheelhouse/schema';
 import { hostRoots } from '../files/followed-files.ts';
 import { apiRelease } from '../views/version.ts';
 import type { ClientMeter } from './client-metrics.ts';
+import { decodeReviewAnswer } from './review-answer.ts';
 
 /**
  * Reads a whole stream, in slices if it is long (TRUST-2). Destroys it and rejects with the error
@@ -331,9 +330,7 @@ async function decodeAnswer<T>(
   { read, clock }: { readonly read: (answer: JsonObject) => T; readonly clock: Clock },
 ): Promise<T> {
   try {
-    const { value } = await decodeJsonInSlices(answer, { clock, limits: answerLimits });
-    if (!isObject(value)) throw new Error('it is not an object');
-    return read(value);
+    return read(await decodeReviewAnswer(answer, { clock }));
   } catch (error) {
     const why = errorText(error);
     const message = `the webhook's answer is invalid: ${why}`;

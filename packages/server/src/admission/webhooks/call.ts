@@ -1,4 +1,3 @@
-import { JsonError } from '@wheelhouse/codec';
 import {
   badRequest,
   type Dialect,
@@ -8,7 +7,6 @@ import {
   isObject,
   type JsonObject,
   type MaybePromise,
-  problemText,
   qualifiedName,
   StatusError,
   type StatusReason,
@@ -69,7 +67,7 @@ export async function callHook(invocation: Invocation, asking: CallContext): Pro
   try {
     verdict = verdictOf(answer, review, { phase: asking.phase, dialect });
   } catch (error) {
-    const why = `received invalid webhook response: ${messageOf(error)}`;
+    const why = `received invalid webhook response: ${errorText(error)}`;
     throw new HookFailure(hook.name, { why, code: 503 });
   }
   for (const [name, value] of verdict.auditAnnotations) {
@@ -112,18 +110,11 @@ async function post(
   } catch (error) {
     const isCall = error instanceof WebhookCallError;
     throw new HookFailure(hook.name, {
-      why: `failed to call webhook: ${messageOf(error)}`,
+      why: `failed to call webhook: ${errorText(error)}`,
       code: isCall ? error.code : 400,
       isCanceled: isCall && error.isCanceled,
     });
   }
-}
-
-function messageOf(error: unknown): string {
-  if (error instanceof JsonError) {
-    return problemText({ code: 'no type', why: error.message });
-  }
-  return errorText(error);
 }
 
 /** The metrics of an outcome; undefined means that the hook admitted the call. */
@@ -188,7 +179,7 @@ export function recordFailOpen(
 
 /** The error that a client receives for an unexpected one. */
 function unforeseen(error: unknown): StatusError {
-  return error instanceof StatusError ? error : internalError(messageOf(error), error);
+  return error instanceof StatusError ? error : internalError(errorText(error), error);
 }
 
 /** The webhook could not be called or its answer is unusable; the failure policy decides. */

@@ -1,4 +1,4 @@
-import { answerLimits, decodeJsonInSlices, encodeJson } from '@wheelhouse/codec';
+import { encodeJson } from '@wheelhouse/codec';
 import { schemaOf } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -15,6 +15,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import type { AdmissionCall } from '../../registry/contract.ts';
+import { decodeReviewAnswer } from '../../webhooks/review-answer.ts';
 import {
   type KindFact,
   type RequestFacts,
@@ -142,9 +143,9 @@ export async function readAnswer(
   bytes: Buffer,
   clock: Pick<Clock, 'monotonic'>,
 ): Promise<JsonObject> {
-  const { value } = await decodeJsonInSlices(bytes, { clock, limits: answerLimits });
+  const value = await decodeReviewAnswer(bytes, { clock });
   const review = decodeTyped(schemaOf('admission.v1.AdmissionReview'))(value);
-  const raw = isObject(value) ? value['response'] : undefined;
+  const raw = value['response'];
   // The typed form does not distinguish an empty patchType from an absent one.
   const patchType = isObject(raw) && typeof raw['patchType'] === 'string' ? raw['patchType'] : null;
   return { ...review, patchTypeGiven: patchType };

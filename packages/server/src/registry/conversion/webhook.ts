@@ -1,10 +1,4 @@
-import {
-  decodeJsonInSlices,
-  encodeJson,
-  JsonError,
-  type JsonLimits,
-  jsonText,
-} from '@wheelhouse/codec';
+import { encodeJson, type JsonLimits, jsonText } from '@wheelhouse/codec';
 import type { ObjectConverter } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -14,7 +8,6 @@ import {
   errorText,
   type FieldError,
   fieldErrorsText,
-  goValue,
   isObject,
   itemAt,
   type JsonObject,
@@ -22,15 +15,14 @@ import {
   jsonObject,
   member,
   parseApiVersion,
-  problemText,
   randomUuid,
   setMember,
   textOf,
-  typeMetaStruct,
   validateAnnotations,
   validateLabels,
 } from '@wheelhouse/machinery';
 import { maxDepth } from '@wheelhouse/schema';
+import { decodeReviewAnswer } from '../../webhooks/review-answer.ts';
 import type { ConversionFault, ConversionMetrics } from './metrics.ts';
 import { ConversionFailure } from './views.ts';
 
@@ -70,25 +62,8 @@ function conversionReviewOf(
   return { version: target.version, apiVersion, uid, body };
 }
 
-/** Parses the JSON of an answer. Rejects with an Error in kube-apiserver's wording. */
-async function readConversionAnswer(bytes: Buffer, clock: Clock): Promise<JsonObject> {
-  const value = await parsed(bytes, clock);
-  if (isObject(value)) return value;
-  const why = problemText({ code: 'misfit', what: goValue(value), type: typeMetaStruct });
-  throw new Error(problemText({ code: 'no type', why }));
-}
-
 /** Limits of an answer: each object in it may nest as deep as one in a request. */
 const answerLimits: JsonLimits = { depthMax: maxDepth + 3, valuesMax: 20_000_000 };
-
-async function parsed(bytes: Buffer, clock: Clock): Promise<JsonValue> {
-  try {
-    return (await decodeJsonInSlices(bytes, { clock, limits: answerLimits })).value;
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-    throw new Error(problemText({ code: 'no type', why: error.message }));
-  }
-}
 
 /**
  * The converted objects of an answer, not yet validated. Throws an Error in kube-apiserver's
@@ -266,7 +241,7 @@ async function postReview(
 ): Promise<readonly JsonValue[]> {
   let answer: JsonObject;
   try {
-    answer = await readConversionAnswer(await post(review.body), clock);
+    answer = await decodeReviewAnswer(await post(review.body), { clock, limits: answerLimits });
   } catch (error) {
     throw new Fault('conversion_webhook_call_failure', `failed: ${errorText(error)}`, error);
   }
