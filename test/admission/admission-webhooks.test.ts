@@ -97,6 +97,67 @@ describe('ADM-2: the review that a webhook receives', () => {
     });
   });
 
+  test('ADM-2: a Namespace is its own namespace unless its name is generated', async () => {
+    const resources = ['namespaces'];
+    const rules = [{ operations: ['*'], apiGroups: [''], apiVersions: ['*'], resources }];
+    const all = { namespaceSelector: {}, rules };
+    await hooked('mutating', { path: '/m', ...all });
+    await hooked('validating', { path: '/v', ...all });
+    const create = (metadata: object) =>
+      server.post('/api/v1/namespaces?dryRun=All', {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata,
+      });
+    await create({ name: 'named' });
+    const { body } = await create({ generateName: 'gen-' });
+    const namesOf = (path: string) =>
+      service.at(path).map(({ request }) => [request.name, request.namespace]);
+    expect(namesOf('/m')).toEqual([
+      ['named', 'named'],
+      [undefined, undefined],
+    ]);
+    expect(namesOf('/v')).toEqual([
+      ['named', 'named'],
+      [body.metadata.name, undefined],
+    ]);
+  });
+
+  test('ADM-2: a Namespace is deleted by its uid, and reviewed only once', async () => {
+    const resources = ['namespaces'];
+    const rules = [{ operations: ['DELETE'], apiGroups: [''], apiVersions: ['*'], resources }];
+    const path = '/api/v1/namespaces/held';
+    const metadata = { name: 'held' };
+    const { body } = await server.post('/api/v1/namespaces', {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata,
+      spec: { finalizers: ['svc', 'example.com/hold'] },
+    });
+    await hooked('validating', { path: '/v', namespaceSelector: {}, rules });
+    const preconditions = { uid: body.metadata.uid };
+    await server.remove(path);
+    await server.remove(path);
+    expect(service.at('/v').map(({ request }) => request.options)).toEqual([
+      { kind: 'DeleteOptions', apiVersion: 'meta.svc.io/v1', preconditions },
+    ]);
+    await server.put(`${path}/finalize`, { metadata, spec: { finalizers: [] } });
+  });
+
+  test('ADM-2: a webhook can name an object, also one whose name would be generated', async () => {
+    const named = [{ op: 'add', path: '/metadata/name', value: 'renamed' }];
+    await hooked('mutating', { path: '/m' });
+    await hooked('validating', { path: '/v' });
+    service.answer('/m', () => patching(named));
+    const first = await server.post(maps, configMap('a'));
+    expect(first.body.metadata.name).toBe('renamed');
+    expect(requestAt('/v')).toMatchObject({ name: 'a', object: { metadata: { name: 'renamed' } } });
+    const generated = { ...configMap(''), metadata: { generateName: 'gen-' } };
+    const second = await server.post(maps, generated);
+    expect([second.status, second.body.reason]).toEqual([409, 'AlreadyExists']);
+    expect(second.body.message).toContain('"renamed" already exists');
+  });
+
   test('ADM-2: updates, patches, applies, and deletions carry the old object', async () => {
     await hooked('validating', { path: '/v' });
     await server.post(maps, configMap('a'));

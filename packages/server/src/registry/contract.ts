@@ -73,14 +73,16 @@ export interface AdmissionCall {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
   readonly target: Target;
   readonly context: WriteContext;
-  /** Final name of the object; empty if it will be generated. */
+  /** Name of the object; empty if it will be generated. */
   readonly name: string;
+  /** Whether the server generated the name, between mutating and validating admission. */
+  readonly hasGeneratedName?: boolean;
   readonly object: ApiObject | undefined;
   readonly old: ApiObject | undefined;
   /** 1 for the first run; higher after a conflict repeated the update loop. */
   readonly attempt: number;
-  /** The grace period that a deletion starts, in seconds; replaces the one of the options. */
-  readonly graceSeconds?: number | undefined;
+  /** What the deletion of this object replaces in the client's options. */
+  readonly deletion?: JsonObject | undefined;
   /**
    * Set by a mutating plugin whose change other plugins may need to see; all of them then run again
    * (ADM-2).

@@ -3,6 +3,7 @@ import {
   conflict,
   foregroundFinalizer,
   formatTime,
+  type JsonObject,
   orphanFinalizer,
 } from '@wheelhouse/machinery';
 import type { Entry } from '../watchcache/entry.ts';
@@ -58,13 +59,15 @@ function mismatch(
 }
 
 /**
- * Whether the grace period of an earlier deletion has not ended and the request does not shorten
- * it, so that nothing changes and no admission runs.
+ * Whether an earlier deletion has not ended and the request does not hasten it, so that nothing
+ * changes and no admission runs: its grace period is not over, or its kind holds the object.
  */
-export function isPending({ options }: DeletePlan, { metadata }: ApiObject): boolean {
-  const { deletionTimestamp, deletionGracePeriodSeconds: left = 0 } = metadata;
+export function isPending({ target, options }: DeletePlan, object: ApiObject): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds: left = 0 } = object.metadata;
+  if (deletionTimestamp === undefined) return false;
   const requested = options.gracePeriodSeconds ?? left;
-  return deletionTimestamp !== undefined && left > 0 && requested >= left;
+  const isHeld = target.def.strategy.mayRemove?.(object) === false;
+  return isHeld || (left > 0 && requested >= left);
 }
 
 /**
@@ -96,13 +99,25 @@ export function markForDeletion(
 }
 
 /**
+ * What a deletion replaces in its options before admission sees them: the grace period that it
+ * starts, and, for kinds with their own deletion, the uid as a precondition.
+ */
+export function deletionOverrides(plan: DeletePlan, object: ApiObject): JsonObject {
+  const { target, options } = plan;
+  const seconds = graceSeconds(plan, object);
+  const { uid = '' } = object.metadata;
+  const hasUid = target.def.strategy.beforeDelete !== undefined;
+  return {
+    ...(seconds === undefined ? {} : { gracePeriodSeconds: seconds }),
+    ...(hasUid ? { preconditions: { ...options.preconditions, uid } } : {}),
+  };
+}
+
+/**
  * The grace period in seconds that the first deletion of an object starts; undefined for a kind
  * without one, and for an object that is already marked.
  */
-export function graceSeconds(
-  { target, options }: DeletePlan,
-  object: ApiObject,
-): number | undefined {
+function graceSeconds({ target, options }: DeletePlan, object: ApiObject): number | undefined {
   if (object.metadata.deletionTimestamp !== undefined) return undefined;
   return target.def.strategy.gracePeriod?.(object, options.gracePeriodSeconds);
 }

@@ -47,7 +47,7 @@ import type {
 import { apiVersionOfEntry, needsConversion, shownObject, targetOn } from './conversion/views.ts';
 import {
   checkPreconditions,
-  graceSeconds,
+  deletionOverrides,
   isPending,
   markForDeletion,
   warnOfPropagation,
@@ -200,16 +200,14 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const mutation = admissionOf(registry, plan).mutate(call);
   if (mutation !== undefined) await mutation;
   const whole = before === undefined ? object : behindView(plan, target, { object, before });
-  if (before === undefined) {
-    checkPathAgreement(target, object);
-    fillSystemFields(object, nowMs);
-  }
+  const isNameless = before === undefined && settleName(target, object, nowMs);
   dropDuplicateOwners(whole, { warn: context.warn, after: 'admission' });
 
   // Prepare, in the version that the strategy works on.
   const stored = validatedForm(plan, target, { whole, before });
   const strategyContext = strategyContextOf(target, context, nowMs);
-  const step = { plan, target, call, whole, stored, before, strategyContext, pace, isVersioned };
+  const fresh = { isVersioned, isNameless };
+  const step = { plan, target, call, whole, stored, before, strategyContext, pace, fresh };
   // Most kinds allocate nothing and need no await.
   const allocation = target.def.strategy.allocate?.(strategyContext, stored, before?.old);
   if (allocation === undefined) return prepareAndStore(registry, step);
@@ -229,8 +227,24 @@ interface Step {
   readonly before: Before | undefined;
   readonly strategyContext: StrategyContext;
   readonly pace: Pace | undefined;
-  /** Whether the body of a create names a resourceVersion (META-2). */
-  readonly isVersioned: boolean;
+  /** Facts about a new object. */
+  readonly fresh: {
+    /** Whether the body of a create names a resourceVersion (META-2). */
+    readonly isVersioned: boolean;
+    /** Whether the server has generated the name, which it may replace while it is taken. */
+    readonly isNameless: boolean;
+  };
+}
+
+/**
+ * Sets the fields of a new object that the server owns.
+ * @returns whether it generated the name
+ */
+function settleName(target: Target, object: ApiObject, nowMs: number): boolean {
+  checkPathAgreement(target, object);
+  const isNameless = (object.metadata.name ?? '') === '';
+  fillSystemFields(object, nowMs);
+  return isNameless;
 }
 
 /** Warnings that one step adds to the answer of a large object. */
@@ -326,7 +340,7 @@ async function attemptDeletion(
     object: undefined,
     old: live,
     attempt: number,
-    graceSeconds: plan.of === 'collection' ? undefined : graceSeconds(plan, old),
+    deletion: plan.of === 'collection' ? undefined : deletionOverrides(plan, old),
   } as const;
   const admission = isPending(plan, old) ? noAdmission : admissionOf(registry, plan);
   await admission.mutate(call);
@@ -522,9 +536,10 @@ function validatingCall({ plan, call, whole, stored, before }: Step): AdmissionC
   if (view !== undefined && before !== undefined) {
     return { ...call, object: view.show(whole), old: view.show(before.live) };
   }
-  // The name of a new object may have been generated since.
-  const name = before === undefined ? (stored.metadata.name ?? '') : call.name;
-  return stored === call.object && name === call.name ? call : { ...call, object: stored, name };
+  // A name that a webhook has set since counts only if the request has none, as in kube-apiserver.
+  if (call.name !== '') return stored === call.object ? call : { ...call, object: stored };
+  const { name = '' } = stored.metadata;
+  return { ...call, object: stored, name, hasGeneratedName: true };
 }
 
 /**
@@ -536,10 +551,10 @@ async function storeNew(
   step: Step,
   owners: 'needed' | 'spare',
 ): Promise<Outcome> {
-  const { plan, target, call, stored, pace } = step;
+  const { plan, target, stored, pace } = step;
   const { context } = plan;
-  if (step.isVersioned && !context.dryRun) throw versionOnCreate();
-  const mayRename = plan.operation === 'create' && call.name === '';
+  if (step.fresh.isVersioned && !context.dryRun) throw versionOnCreate();
+  const mayRename = plan.operation === 'create' && step.fresh.isNameless;
   const outcome = await commitNew(registry, { target, context, stored, owners, mayRename, pace });
   if (outcome.type !== 'lost') return outcome;
   if (plan.operation === 'create') throw nameTaken(target, stored, outcome.current);

@@ -24,13 +24,13 @@ export interface RequestFacts {
   readonly kind: KindFact;
   readonly subresource: string;
   readonly name: string;
-  /** A Namespace counts as its own namespace, as in kube-apiserver. */
+  /** A Namespace counts as its own namespace unless its name is generated, as in kube-apiserver. */
   readonly namespace: string;
 }
 
 /** Derives the facts from a call. */
 export function factsOf(call: AdmissionCall): RequestFacts {
-  const { target, operation, name } = call;
+  const { target, operation, name, hasGeneratedName } = call;
   const { def, version, subresource } = target;
   return {
     operation,
@@ -38,7 +38,7 @@ export function factsOf(call: AdmissionCall): RequestFacts {
     kind: kindFor(def, version, subresource),
     subresource,
     name,
-    namespace: isNamespaces(target) ? name : target.namespace,
+    namespace: isNamespaces(target) ? (hasGeneratedName ? '' : name) : target.namespace,
   };
 }
 

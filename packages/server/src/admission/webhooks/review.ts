@@ -120,7 +120,7 @@ const optionKinds: Readonly<Record<string, string>> = {
 };
 
 function optionsOf(
-  { context, graceSeconds }: AdmissionCall,
+  { context, deletion }: AdmissionCall,
   operation: RequestFacts['operation'],
   dialect: Dialect,
 ): JsonValue {
@@ -131,7 +131,7 @@ function optionsOf(
     kind,
     apiVersion: `${dialect.group('meta')}/v1`,
     ...options,
-    ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
+    ...deletion,
   };
 }
 
