@@ -261,6 +261,33 @@ describe('objects', () => {
     ]);
   });
 
+  test('CRD-4: an object whose replicas are unreadable cannot be scaled', async () => {
+    const names = { group: 'scaled.example.com', plural: 'efts', kind: 'Eft' };
+    const properties = { spec: { 'x-kubernetes-preserve-unknown-fields': true } };
+    const plain = versionOf('v1', { type: 'object', properties }, { storage: true });
+    await establish(server, { ...names, versions: [plain] });
+    const efts = `/apis/${names.group}/v1/namespaces/default/efts`;
+    const eft = { apiVersion: `${names.group}/v1`, kind: 'Eft', metadata: { name: 'a' } };
+    expect((await server.post(efts, { ...eft, spec: 'x' })).status).toBe(201);
+    const definition = `${definitions}/efts.${names.group}`;
+    const scale = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
+    const versions = [{ ...plain, subresources: { scale } }];
+    const changed = await server.patch(definition, { spec: { versions } }, 'merge');
+    expect(changed.status, changed.text).toBe(200);
+    const message =
+      'Internal error occurred: .spec.replicas accessor error: x is of the type string, ' +
+      'expected map[string]interface{}';
+    const body = {
+      apiVersion: 'autoscaling/v1',
+      kind: 'Scale',
+      metadata: { name: 'a', namespace: 'default' },
+      spec: { replicas: 3 },
+    };
+    await expect.poll(async () => (await server.get(`${efts}/a/scale`)).body.message).toBe(message);
+    expect((await server.put(`${efts}/a/scale`, body)).body.message).toBe(message);
+    expect((await server.get(`${efts}/a`)).body.spec).toBe('x');
+  });
+
   test('CRD-4: replicas beyond 2^53 are too many', async () => {
     expect(causesOf(await create({ spec: { replicas: 2 ** 60 } }))).toEqual([
       `.spec.replicas: Invalid value: ${2 ** 60}: should be less than or equal to ${2 ** 31 - 1}`,

@@ -73,7 +73,7 @@ export {
   compareVersions,
   fromCrd,
 } from './custom/from-definition.ts';
-export type { RuleCompiler } from './custom/strategy.ts';
+export { integerProblem, type RuleCompiler } from './custom/strategy.ts';
 export { defineKind } from './define.ts';
 export {
   type Descriptions,

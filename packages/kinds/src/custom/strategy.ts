@@ -258,18 +258,27 @@ function statusScaleErrors(scale: CrdScale | undefined, object: ApiObject): Fiel
 }
 
 function replicaErrors(path: string, object: ApiObject): FieldError[] {
-  const problem = parentProblem(object, path);
+  const problem = integerProblem(object, path);
   if (problem !== undefined) return [invalid(path, 0, problem)];
   const replicas = valueAt(object, path);
-  if (replicas === undefined) return [];
-  if (typeof replicas !== 'bigint' && (typeof replicas !== 'number' || replicas % 1 !== 0)) {
-    return [invalid(path, 0, accessorError(path, replicas, 'int64'))];
-  }
+  if (typeof replicas !== 'bigint' && typeof replicas !== 'number') return [];
   if (replicas < 0) return [invalid(path, replicas, 'should be a non-negative integer')];
   if (replicas > replicasMax) {
     return [invalid(path, replicas, `should be less than or equal to ${replicasMax}`)];
   }
   return [];
+}
+
+/**
+ * Why no integer can be read at a simple path (`.spec.replicas`): the value is not an integer, or
+ * one on the way to it is not an object; undefined if there is an integer or no value.
+ */
+export function integerProblem(object: JsonObject, path: string): string | undefined {
+  const problem = parentProblem(object, path);
+  if (problem !== undefined) return problem;
+  const value = valueAt(object, path);
+  const isInteger = typeof value === 'bigint' || (typeof value === 'number' && value % 1 === 0);
+  return value === undefined || isInteger ? undefined : accessorError(path, value, 'int64');
 }
 
 /** The error for a value on the path that is present but not an object. */

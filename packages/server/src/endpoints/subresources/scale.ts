@@ -1,5 +1,6 @@
 import {
   at,
+  integerProblem,
   type ResourceDef,
   type ScaleBehavior,
   type ScalePaths,
@@ -59,9 +60,10 @@ const valueAt = (object: JsonObject, path: string) => at(object, ...stepsOf(path
 
 function integerAt(object: JsonObject, path: string): number | undefined {
   const value = valueAt(object, path);
-  if (value === undefined || value === null) return undefined;
-  if (typeof value === 'number' && Number.isInteger(value)) return value;
-  throw internalError(`${path} accessor error: the value is not an integer`);
+  if (value === null) return undefined;
+  const problem = integerProblem(object, path);
+  if (problem !== undefined) throw internalError(problem);
+  return value === undefined ? undefined : Number(value);
 }
 
 /** The Scale of an object; `replicas` is undefined if the object does not state them. */
