@@ -231,7 +231,8 @@ export function createTokenReviewer(options: {
   return async (token, requestedAudiences) => {
     const audiences = requestedAudiences.length === 0 ? options.audiences : requestedAudiences;
     const own = options.audiences.filter((audience) => audiences.includes(audience));
-    const errors: string[] = [];
+    // kube-apiserver asks for its own token first.
+    const errors = [new InvalidBearerToken().message];
     let result: 'ok' | 'error' = 'ok';
     const credentials = credentialsOfToken(token);
     for (const authenticator of authenticators) {
@@ -246,10 +247,7 @@ export function createTokenReviewer(options: {
       }
     }
     tokens?.countMiss(result);
-    return {
-      verdict: undefined,
-      error: errors.length === 0 ? 'invalid bearer token' : aggregateText(errors),
-    };
+    return { verdict: undefined, error: aggregateText(errors) };
   };
 }
 
