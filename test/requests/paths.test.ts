@@ -170,6 +170,17 @@ describe('API-1: shapes of paths', () => {
     }
   });
 
+  test.each(['%zz', 'a%00b', '..', 'a%25b', 'x'.repeat(9000), '/one', 'one//status'])(
+    'API-1, AUTHN-1: what is wrong with the path %s is only for authenticated users',
+    async (rest) => {
+      const path = `${maps}/${rest}`;
+      const unknown = await server.get(path, { token: 'none' });
+      expect([unknown.status, unknown.body.reason]).toEqual([401, 'Unauthorized']);
+      const anonymous = await server.get(path, { token: '' });
+      expect([anonymous.status, anonymous.body.reason]).toEqual([403, 'Forbidden']);
+    },
+  );
+
   test('API-1: an invalid timeout is 400, also for unauthenticated users', async () => {
     const prefix = 'invalid timeout specified in the request URL - time: ';
     for (const [given, why] of [

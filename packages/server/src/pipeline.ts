@@ -109,6 +109,7 @@ async function serve(exchange: Exchange, pipeline: Pipeline): Promise<void> {
       const admitted = request.admit(authenticated, seat);
       const decided = authorize(request, admitted, gates);
       const authorized = decided instanceof Promise ? await decided : decided;
+      if (info.refusal !== undefined) throw info.refusal;
       await dispatch(context, authorized);
       // Producing the answer is work too: the request holds its seat until the answer is sent.
       const delivered = isLongRunning(info) ? undefined : exchange.delivered?.();

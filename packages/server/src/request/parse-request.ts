@@ -6,6 +6,7 @@ import {
   pathNotFound,
   pathSegment,
   type RequestSubject,
+  StatusError,
   type UserInfo,
   type WaitingClient,
 } from '@wheelhouse/machinery';
@@ -23,6 +24,8 @@ export interface RequestInfo extends RequestSubject {
   /** Path segments after the version (and after `namespaces/<ns>` for namespaced resources). */
   readonly parts: readonly string[];
   readonly query: URLSearchParams;
+  /** The error of a malformed request, for a client that may send it. */
+  readonly refusal?: StatusError;
 }
 
 const verbs: ReadonlyMap<string, string> = new Map([
@@ -76,10 +79,10 @@ const requestsMax = 1024;
 const keptUrlMax = 256;
 
 /**
- * Parses a method and URL (API-1, API-4); results for short URLs are cached. Throws 400 for an
- * invalid path (bad escapes, NUL, `.` and `..`, too long), 404 for an API path with an empty
+ * Parses a method and URL (API-1, API-4); results for short URLs are cached. The refusal is 400 for
+ * an invalid path (bad escapes, NUL, `.` and `..`, too long), 404 for an API path with an empty
  * segment (unless it follows a `proxy`), and 405 for a method other than GET on the old `/watch/`
- * paths.
+ * paths. Only authenticated clients learn it, and gates see such a request as one for its raw path.
  */
 export function parseRequest(method: string, url: string): RequestInfo {
   const byUrl = requests.get(method);
@@ -93,6 +96,17 @@ export function parseRequest(method: string, url: string): RequestInfo {
 }
 
 function readRequest(method: string, url: string): RequestInfo {
+  try {
+    return readSoundRequest(method, url);
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    const [path = ''] = url.slice(0, pathBytesMax).split('?', 1);
+    return { ...otherRequest(method, { path, query: noQuery }), refusal: error };
+  }
+}
+
+/** Throws a StatusError for a malformed request. */
+function readSoundRequest(method: string, url: string): RequestInfo {
   const target = url.startsWith('/') ? url : originForm(url);
   const at = target.indexOf('?');
   const path = decodePath(at < 0 ? target : target.slice(0, at));
@@ -162,7 +176,7 @@ function segmentsOf(path: string): string[] {
   return segments;
 }
 
-function invalidName(name: string): Error {
+function invalidName(name: string): StatusError {
   return badRequest(
     `Name parameter invalid: ${JSON.stringify(name)}: ${pathSegment(name).join(';')}`,
   );
@@ -221,8 +235,9 @@ function resourceRequest(method: string, apiPath: ApiPath): RequestInfo {
   if (isCollection && verb === 'get') verb = 'list';
   if (isCollection && (verb === 'list' || verb === 'watch')) name = nameInSelector(query);
   else if (isCollection && verb === 'delete') verb = 'deletecollection';
-  else if (name.includes('%') && verb !== 'create') throw invalidName(name);
+  const isInvalid = !isCollection && name.includes('%') && verb !== 'create';
   return {
+    ...(isInvalid ? { refusal: invalidName(name) } : {}),
     verb,
     path,
     isResourceRequest: true,
