@@ -167,6 +167,50 @@ describe('several versions', () => {
     ]);
   });
 
+  test('CRD-4: objects of an earlier storage version keep members that only it has', async () => {
+    const group = 'kept.example.com';
+    const text = { type: 'string' };
+    const withSpec = (properties: object) => ({
+      type: 'object',
+      properties: { spec: { type: 'object', properties } },
+    });
+    const fill = (value: string) => ({ ...text, default: value });
+    const v1 = versionOf('v1', withSpec({ old: text, both: text, d1: fill('one') }));
+    const v2 = versionOf('v2', withSpec({ new: text, both: text, d2: fill('two') }));
+    const names = { group, plural: 'jars', kind: 'Jar' };
+    await establish(server, { ...names, versions: [{ ...v1, storage: true }, v2] });
+    const at = (version: string) => `/apis/${group}/${version}/namespaces/default/jars`;
+    const spec = { old: 'a', both: 'b' };
+    for (const name of ['kept', 'moved']) {
+      const jar = { apiVersion: `${group}/v1`, kind: 'Jar', metadata: { name }, spec };
+      expect((await server.post(at('v1'), jar)).status).toBe(201);
+    }
+    await redefine(server, `jars.${group}`, (changed) => {
+      changed.versions = [v1, { ...v2, storage: true }];
+    });
+    const inV1 = { ...spec, d1: 'one' };
+    const merge = { metadata: { labels: { a: 'b' } } };
+    const move = await eventually(async () => {
+      const moved = await server.patch(`${at('v1')}/moved`, merge, 'merge');
+      const { spec: now } = (await server.get(`${at('v2')}/moved`)).body;
+      return moved.status === 200 && now.d2 === 'two' ? now : undefined;
+    }, 'objects to be stored in v2');
+    expect(move).toEqual({ both: 'b', d2: 'two' });
+    expect((await server.get(`${at('v1')}/kept`)).body.spec).toEqual(inV1);
+    expect((await server.get(`${at('v2')}/kept`)).body.spec).toEqual({ both: 'b' });
+    const specsOf = (items: readonly ApiObject[]) => items.map((item) => item['spec']);
+    for (const [version, specs] of [
+      ['v1', [inV1, { both: 'b' }]],
+      ['v2', [{ both: 'b' }, { both: 'b', d2: 'two' }]],
+    ] as const) {
+      expect(specsOf((await server.get(at(version))).body.items)).toEqual(specs);
+      const watch = await server.watch(`${at(version)}?watch=1`);
+      await watch.until((events) => events.length === 2);
+      expect(specsOf(watch.events.map(({ object }) => object))).toEqual(specs);
+      watch.close();
+    }
+  });
+
   test('CRD-4: an unchanged write moves an object to the current version and encoding', async () => {
     const group = 'comes.example.com';
     const versions = [versionOf('v1', open, { storage: true }), versionOf('v2', open)];

@@ -72,6 +72,7 @@ export {
   type CustomResourceDef,
   compareVersions,
   fromCrd,
+  hasOlderForms,
 } from './custom/from-definition.ts';
 export { integerProblem, type RuleCompiler } from './custom/strategy.ts';
 export { defineKind } from './define.ts';

@@ -68,6 +68,8 @@ interface KindNames {
 
 /** Converts objects between versions by means outside the server. */
 export interface ObjectConverter {
+  /** What a conversion changes: any members, as a webhook does, or the apiVersion alone. */
+  readonly changes: 'members' | 'apiVersion';
   /**
    * Returns the objects in another version, in order; objects that have it already are returned as
    * they are. Does not change its inputs. Rejects with a StatusError when one cannot be converted.

@@ -1,4 +1,4 @@
-import { type ApiObject, apiVersionOf } from '@wheelhouse/machinery';
+import { type ApiObject, apiVersionOf, cloneJson, jsonEqual } from '@wheelhouse/machinery';
 import {
   type CustomDecoder,
   decodeCustom,
@@ -81,7 +81,21 @@ export interface CustomResourceDef extends ResourceDef {
   readonly versions: readonly CustomVersionDef[];
 }
 
+/** Changes only the apiVersion of objects; the caller prunes them by the schema of the version. */
+const renaming: ObjectConverter = {
+  changes: 'apiVersion',
+  convert: (objects, apiVersion) =>
+    Promise.resolve(
+      objects.map((object) =>
+        object.apiVersion === apiVersion ? object : { ...cloneJson(object), apiVersion },
+      ),
+    ),
+  // The results never age.
+  nowMs: () => 0,
+};
+
 const noConverter: ObjectConverter = {
+  changes: 'members',
   convert: () => Promise.reject(new Error('this program does not call conversion webhooks')),
   nowMs: () => 0,
 };
@@ -106,7 +120,8 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
   const stored = storedVersion?.name ?? '';
   // If versions differ only in their names, clients may select by the fields of each.
   const storedForms = storedVersion === undefined ? [] : [storedVersion];
-  const indexed = isConverted(crd) ? storedForms : crd.spec.versions;
+  const converter = converterOf(crd, deps);
+  const indexed = converter === undefined ? crd.spec.versions : storedForms;
   const storage = storageOf(crd, { names, version: stored, indexed });
   const storedRules = rules.get(stored);
   const hasStatus = versions.some((version) => version.hasStatus);
@@ -120,19 +135,20 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
     categories: names.categories ?? [],
     scope: crd.spec.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
     verbs: standardVerbs,
-    versions: isConverted(crd)
-      ? versions.map((version, index) => ({
-          ...version,
-          form:
-            version.version === stored
-              ? storage
-              : storageOf(crd, {
-                  names,
-                  version: version.version,
-                  indexed: ordered.slice(index, index + 1),
-                }),
-        }))
-      : versions.map((version) => version),
+    versions:
+      converter === undefined
+        ? versions.map((version) => version)
+        : versions.map((version, index) => ({
+            ...version,
+            form:
+              version.version === stored
+                ? storage
+                : storageOf(crd, {
+                    names,
+                    version: version.version,
+                    indexed: ordered.slice(index, index + 1),
+                  }),
+          })),
     storage,
     strategy: {
       ...customStrategy(
@@ -146,10 +162,7 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
       ...fieldLabelsOf(crd),
     },
     subresources: customSubresources(versions),
-    behavior: customBehavior(
-      crd.metadata.name ?? '',
-      isConverted(crd) ? (deps.converterFor?.(crd) ?? noConverter) : undefined,
-    ),
+    behavior: customBehavior(crd.metadata.name ?? '', converter),
   };
 }
 
@@ -270,9 +283,25 @@ function hasRules(schema: Schema): boolean {
   );
 }
 
-/** Whether conversion between the kind's versions changes more than apiVersion. */
-function isConverted(crd: Crd): boolean {
-  return crd.spec.conversion?.strategy === 'Webhook';
+/**
+ * The converter of a kind; undefined if its objects can be read in any version as soon as their
+ * apiVersion is changed to the storage version.
+ */
+function converterOf(crd: Crd, deps: CustomKindDeps): ObjectConverter | undefined {
+  if (crd.spec.conversion?.strategy === 'Webhook') return deps.converterFor?.(crd) ?? noConverter;
+  return hasOlderForms(crd) ? renaming : undefined;
+}
+
+/**
+ * Whether objects may be stored in a version whose schema differs from the storage version's. They
+ * keep their version until they are written again, because the other schema would prune them.
+ */
+export function hasOlderForms({ spec, status }: Crd): boolean {
+  const storage = spec.versions.find((version) => version.storage);
+  const stored = new Set(status?.storedVersions ?? []);
+  return spec.versions.some(
+    ({ name, schema }) => stored.has(name) && !jsonEqual(schema ?? {}, storage?.schema ?? {}),
+  );
 }
 
 const paths: KindBehavior['paths'] = {
@@ -372,7 +401,7 @@ const documents: KindBehavior['documents'] = {
   subresourceKind: 'of the object',
 };
 
-/** The behavior of a custom kind; `converter` is undefined unless a webhook converts it. */
+/** The behavior of a custom kind with a converter, if it needs one. */
 function customBehavior(
   definitionName: string,
   converter: ObjectConverter | undefined,

@@ -9,6 +9,7 @@ import {
   crdOf,
   customPrefix,
   fromCrd,
+  hasOlderForms,
   type NumberClaims,
   type ReconcileOptions,
   type ResourceDef,
@@ -290,7 +291,8 @@ function isSameKind(left: Crd, right: Crd): boolean {
   return (
     left.metadata.uid === right.metadata.uid &&
     jsonEqual(left.spec, right.spec) &&
-    jsonEqual(namesOf(left), namesOf(right))
+    jsonEqual(namesOf(left), namesOf(right)) &&
+    hasOlderForms(left) === hasOlderForms(right)
   );
 }
 

@@ -225,7 +225,7 @@ class WebhookConversions {
 
   /** Whether a webhook converts objects of the target's kind. */
   areNeeded({ def }: Target): boolean {
-    return def.behavior.converter !== undefined;
+    return def.behavior.converter?.changes === 'members';
   }
 
   /** An object in another version; only to be called within `during`. */

@@ -144,6 +144,7 @@ function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
   return (crd) => {
     let converter: ReturnType<typeof load> | undefined;
     return {
+      changes: 'members',
       nowMs: () => config.clock.monotonic(),
       async convert(objects, apiVersion) {
         converter ??= load(crd);
