@@ -22,7 +22,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
  */
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-const packed = ['machinery', 'schema', 'codec', 'store'];
+const packed = ['machinery', 'schema', 'codec', 'http2', 'store'];
 const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-packages-'));
 const modules = join(folder, 'node_modules');
 

@@ -58,7 +58,7 @@ const forbidden: Readonly<Record<string, readonly string[]>> = {
   console: ['schema', 'structured-merge', 'cel', 'http2', 'store', 'kinds', 'client', 'svcctl'],
   svcctl: ['cel', 'http2', 'store'],
   http2: ['schema', 'codec', 'structured-merge', 'cel'],
-  store: ['structured-merge', 'cel', 'http2'],
+  store: ['structured-merge', 'cel'],
 };
 
 interface Import {

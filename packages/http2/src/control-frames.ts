@@ -1,6 +1,6 @@
 import type { Clock } from '@wheelhouse/machinery';
-import { type Frame, uint32 } from './frame-reader.ts';
-import type { Output } from './output.ts';
+import { type Frame, uint31, uint32 } from './frame-reader.ts';
+import type { ControlOutput } from './output.ts';
 import {
   ConnectionError,
   errorCode,
@@ -11,11 +11,12 @@ import {
   windowBytesMax,
 } from './protocol.ts';
 
-/** The settings in a client's SETTINGS frame; undefined if absent. */
+/** The settings in a peer's SETTINGS frame; undefined if absent. */
 interface PeerSettings {
   headerTableBytes: number | undefined;
   initialWindow: number | undefined;
   frameBytesMax: number | undefined;
+  streamsMax: number | undefined;
 }
 
 const entryBytes = 6;
@@ -30,6 +31,7 @@ export function readSettings({ bytes, start, end }: Frame): PeerSettings {
     headerTableBytes: undefined,
     initialWindow: undefined,
     frameBytesMax: undefined,
+    streamsMax: undefined,
   };
   for (let at = start; at < end; at += entryBytes) {
     const name = ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
@@ -46,10 +48,40 @@ export function readSettings({ bytes, start, end }: Frame): PeerSettings {
     } else if (name === setting.maxFrameSize) {
       if (value < frameBytesMax || value > frameBytesCeiling) throw outOfRange('MAX_FRAME_SIZE');
       read.frameBytesMax = value;
-    }
+    } else if (name === setting.maxConcurrentStreams) read.streamsMax = value;
   }
   return read;
 }
+
+/** The error of a peer that breaks a rule of the protocol. */
+export function violation(what: string): ConnectionError {
+  return new ConnectionError(errorCode.protocolError, what);
+}
+
+/** The error for a frame whose length its type does not allow. */
+export function wrongSize(what: string): ConnectionError {
+  return new ConnectionError(errorCode.frameSizeError, `${what} with invalid length`);
+}
+
+/** The error for an update that makes a flow control window too large. */
+export function windowOutOfRange(): ConnectionError {
+  return new ConnectionError(errorCode.flowControlError, 'window out of range');
+}
+
+/** Reads the only word of a frame, such as the increment of a WINDOW_UPDATE. */
+export function onlyWord({ bytes, start, end }: Frame, what: string): number {
+  if (end - start !== 4) throw wrongSize(what);
+  return uint31(bytes, start);
+}
+
+/** Returns the payload of a PING. Throws ConnectionError for an invalid one. */
+export function readPing({ bytes, start, end, stream }: Frame): Buffer {
+  if (stream !== 0) throw violation('PING on a stream');
+  if (end - start !== pingBytes) throw wrongSize('PING');
+  return bytes.subarray(start, end);
+}
+
+const pingBytes = 8;
 
 function outOfRange(name: string): ConnectionError {
   return new ConnectionError(errorCode.protocolError, `${name} out of range`);
@@ -60,7 +92,7 @@ function outOfRange(name: string): ConnectionError {
  * @param settings pairs of identifiers and values
  */
 export function sendSettings(
-  output: Output,
+  output: ControlOutput,
   settings: readonly (readonly [name: number, value: number])[],
 ): void {
   const bytes = 6 * settings.length;
@@ -73,23 +105,29 @@ export function sendSettings(
 }
 
 /** Queues the acknowledgment of a client's SETTINGS. */
-export function acknowledgeSettings(output: Output): void {
+export function acknowledgeSettings(output: ControlOutput): void {
   output.frame({ type: frameType.settings, flags: flag.ack, stream: 0, bytes: 0 });
 }
 
 /** Queues a WINDOW_UPDATE frame of a stream, or of the connection for stream 0. */
-export function sendWindowUpdate(output: Output, { stream, by }: { stream: number; by: number }) {
+export function sendWindowUpdate(
+  output: ControlOutput,
+  { stream, by }: { stream: number; by: number },
+) {
   sendWords(output, { type: frameType.windowUpdate, stream, words: [by] });
 }
 
 /** Queues a RST_STREAM frame. */
-export function sendReset(output: Output, { stream, code }: { stream: number; code: number }) {
+export function sendReset(
+  output: ControlOutput,
+  { stream, code }: { stream: number; code: number },
+) {
   sendWords(output, { type: frameType.resetStream, stream, words: [code] });
 }
 
 /** Queues a GOAWAY frame. */
 export function sendGoAway(
-  output: Output,
+  output: ControlOutput,
   { lastStream, code }: { lastStream: number; code: number },
 ): void {
   sendWords(output, { type: frameType.goAway, stream: 0, words: [lastStream, code] });
@@ -97,7 +135,7 @@ export function sendGoAway(
 
 /** Queues a PING frame; `flags` is `flag.ack` for the response to a client's ping. */
 export function sendPing(
-  output: Output,
+  output: ControlOutput,
   { payload, flags }: { payload: Buffer; flags: number },
 ): void {
   output.frame({ type: frameType.ping, flags, stream: 0, bytes: payload.length });
@@ -106,7 +144,7 @@ export function sendPing(
 }
 
 function sendWords(
-  output: Output,
+  output: ControlOutput,
   frame: { type: number; stream: number; words: readonly number[] },
 ): void {
   const { type, stream, words } = frame;

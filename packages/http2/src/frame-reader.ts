@@ -26,7 +26,7 @@ export interface FrameSink {
 }
 
 /**
- * Splits a client's bytes into frames, without copying those within one chunk. Throws
+ * Splits a peer's bytes into frames, without copying those within one chunk. Throws
  * ConnectionError for an invalid preface or an oversized frame.
  */
 export class FrameReader {
@@ -38,8 +38,10 @@ export class FrameReader {
   #partial: Buffer = none;
   #partialBytes = 0;
 
-  constructor(sink: FrameSink) {
+  /** @param from the peer; only a client begins with a preface */
+  constructor(sink: FrameSink, from: 'client' | 'server') {
     this.#sink = sink;
+    if (from === 'server') this.#prefaceBytes = preface.length;
   }
 
   read(chunk: Buffer): void {

@@ -3,12 +3,17 @@ import { type Clock, listen, reportFault, type Timer } from '@wheelhouse/machine
 import {
   acknowledgeSettings,
   FloodGuard,
+  onlyWord,
+  readPing,
   readSettings,
   sendGoAway,
   sendPing,
   sendReset,
   sendSettings,
   sendWindowUpdate,
+  violation,
+  windowOutOfRange,
+  wrongSize,
 } from './control-frames.ts';
 import {
   type Frame,
@@ -75,16 +80,19 @@ export interface Http2Host extends ConnectionHost {
  * streams, and passes every request to `onRequest`. An error of the client ends the stream if
  * possible, otherwise the connection. No exception leaves this class.
  */
-export class Http2Connection extends PeerConnection implements FrameSink, StreamHost, OutputOwner {
+export class Http2Connection
+  extends PeerConnection
+  implements FrameSink, StreamHost, OutputOwner<Http2Stream>
+{
   /** Whether frames are no longer accepted. */
   closed = false;
   readonly #core: Http2Host;
   readonly #onRequest: (stream: Http2Stream, connection: Http2Connection) => void;
-  readonly #reader = new FrameReader(this);
+  readonly #reader = new FrameReader(this, 'client');
   readonly #decoder = new HpackDecoder(headerTableBytes);
-  readonly #output: Output;
+  readonly #output: Output<Http2Stream>;
   readonly #guard: FloodGuard;
-  readonly #streams = new StreamTable();
+  readonly #streams = new StreamTable<Http2Stream>();
   readonly #closedStreams = new ClosedStreams();
   readonly #window = new ReceiveWindow(connectionWindowBytes);
   /** ID of the last stream that the server opened or rejected. */
@@ -400,7 +408,7 @@ export class Http2Connection extends PeerConnection implements FrameSink, Stream
   }
 
   #handleReset(frame: Frame): void {
-    if (frame.end - frame.start !== 4) throw wrongSize('RST_STREAM');
+    onlyWord(frame, 'RST_STREAM');
     if (frame.stream === 0 || frame.stream > this.#newestStream)
       throw violation('RST_STREAM on an idle stream');
     const stream = this.#streams.get(frame.stream);
@@ -432,16 +440,14 @@ export class Http2Connection extends PeerConnection implements FrameSink, Stream
     const by = initialWindow - this.#peerStreamWindow;
     this.#peerStreamWindow = initialWindow;
     for (const stream of this.#streams.all()) {
-      if (stream.sendWindow + by > windowBytesMax) throw outOfRange();
+      if (stream.sendWindow + by > windowBytesMax) throw windowOutOfRange();
       stream.sendWindow += by;
       this.#output.wake(stream);
     }
   }
 
   #handlePing(frame: Frame): void {
-    if (frame.stream !== 0) throw violation('PING on a stream');
-    if (frame.end - frame.start !== goAwayPing.length) throw wrongSize('PING');
-    const payload = frame.bytes.subarray(frame.start, frame.end);
+    const payload = readPing(frame);
     if ((frame.flags & flag.ack) === 0) {
       sendPing(this.#output, { payload, flags: flag.ack });
       this.#limitControl();
@@ -451,13 +457,12 @@ export class Http2Connection extends PeerConnection implements FrameSink, Stream
 
   #handleWindowUpdate(frame: Frame): void {
     const id = frame.stream;
-    if (frame.end - frame.start !== 4) throw wrongSize('WINDOW_UPDATE');
+    const by = onlyWord(frame, 'WINDOW_UPDATE');
     if (id > this.#newestStream) throw violation('WINDOW_UPDATE on an idle stream');
-    const by = uint31(frame.bytes, frame.start);
     const output = this.#output;
     if (id === 0) {
       if (by === 0) throw violation('WINDOW_UPDATE by 0');
-      if (output.sendWindow + by > windowBytesMax) throw outOfRange();
+      if (output.sendWindow + by > windowBytesMax) throw windowOutOfRange();
       output.sendWindow += by;
       output.schedule();
       return;
@@ -577,16 +582,4 @@ function dataError(
   const declaredBytes = stream.head.contentLength;
   const isTooMuch = declaredBytes !== undefined && stream.receivedBytes + bytes > declaredBytes;
   return isTooMuch ? errorCode.protocolError : errorCode.noError;
-}
-
-function violation(what: string): ConnectionError {
-  return new ConnectionError(errorCode.protocolError, what);
-}
-
-function wrongSize(what: string): ConnectionError {
-  return new ConnectionError(errorCode.frameSizeError, `${what} with invalid length`);
-}
-
-function outOfRange(): ConnectionError {
-  return new ConnectionError(errorCode.flowControlError, 'window out of range');
 }

@@ -1,8 +1,11 @@
-/** The server side of HTTP/2 over a socket (RFC 9113, RFC 7541). */
+/** HTTP/2 over a socket (RFC 9113, RFC 7541): the server side, and a client for calls. */
 
 export { ByteCollector } from './byte-buffers.ts';
+export { ClientConnection, type ClientConnectionHost, requestHead } from './client-connection.ts';
+export type { AnswerReceiver, ClientStream } from './client-stream.ts';
 export { Http2Connection } from './http2-connection.ts';
 export { queueBytesMin } from './output.ts';
 export { type ConnectionHost, PeerConnection } from './peer-connection.ts';
+export { errorCode } from './protocol.ts';
 export type { BodySink, BodySource, ResponseHead } from './stream.ts';
 export { Http2Stream, type StreamOwner } from './stream.ts';

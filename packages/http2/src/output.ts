@@ -9,17 +9,44 @@ import {
   frameHeadBytes,
   frameType,
 } from './protocol.ts';
-import type { Http2Stream } from './stream.ts';
+
+/** What the output of a connection sends for a stream, and notes about it. */
+export interface OutputStream {
+  readonly id: number;
+  /** The send window; negative if the peer has reduced its initial window. */
+  readonly sendWindow: number;
+  readonly pendingBytes: number;
+  /** Whether nothing follows the pending bytes. */
+  readonly ending: boolean;
+  /** Whether this stream's window allows a frame now. */
+  readonly canSend: boolean;
+  readonly aborted: boolean;
+  /** Whether a reset follows the last frame, because the rest of the peer's body is not needed. */
+  readonly resetsAtEnd: boolean;
+  /** Whether the writer must be notified when nothing is pending. */
+  readonly mustNotify: boolean;
+  /** Whether it is in the output's list of ready streams. */
+  isReady: boolean;
+  endSent: boolean;
+  finished: boolean;
+  /** Moves `bytes` pending bytes to `target` at `at`. */
+  take(target: Buffer, at: number, bytes: number): void;
+  notifyDrained(): void;
+}
 
 /** Receives the progress of a connection's streams from its output. */
-export interface OutputOwner {
-  /**
-   * Called when the last frame of the response has been written, followed by a reset if the client
-   * is still sending.
-   */
-  streamEnded(stream: Http2Stream): void;
+export interface OutputOwner<Stream> {
+  /** Called when the last frame of the stream has been written, followed by any reset. */
+  streamEnded(stream: Stream): void;
   /** Called when the operating system has accepted everything that the stream sent. */
-  streamFinished(stream: Http2Stream): void;
+  streamFinished(stream: Stream): void;
+}
+
+/** The part of an output to which frames other than DATA are added. */
+export interface ControlOutput {
+  readonly control: ByteQueue;
+  /** Adds a frame header to `control` and makes room for its payload. */
+  frame(head: { type: number; flags: number; stream: number; bytes: number }): void;
 }
 
 /**
@@ -37,13 +64,13 @@ const resetFrameBytes = frameHeadBytes + 4;
 const turnOverheadBytes = frameHeadBytes + resetFrameBytes;
 
 /** The content of one write to the socket. */
-interface Write {
-  readonly ended: readonly Http2Stream[];
+interface Write<Stream> {
+  readonly ended: readonly Stream[];
   /** A block to reuse after the write; undefined for a part of the slab. */
   readonly block: Buffer | undefined;
 }
 
-const noStreams: readonly Http2Stream[] = [];
+const noStreams: readonly never[] = [];
 
 /**
  * The sending half of a connection. Control frames wait in `control`, bodies in their streams. At
@@ -51,7 +78,7 @@ const noStreams: readonly Http2Stream[] = [];
  * round-robin between streams. The next write waits until the previous one is complete, so a client
  * that does not read holds at most one write.
  */
-export class Output {
+export class Output<Stream extends OutputStream> implements ControlOutput {
   readonly control = new ByteQueue();
   /** The connection's flow control window. */
   sendWindow = defaultWindowBytes;
@@ -60,22 +87,22 @@ export class Output {
   /** DATA frames written since the owner last reset this. */
   dataFrames = 0;
   readonly #socket: Socket;
-  readonly #owner: OutputOwner;
+  readonly #owner: OutputOwner<Stream>;
   readonly #memory: Pick<MemoryAccount, 'charge'>;
   #chargedControl = 0;
-  #ready: Http2Stream[] = [];
+  #ready: Stream[] = [];
   /** Streams whose last frame is in the next write. */
-  #endedStreams: Http2Stream[] = [];
+  #endedStreams: Stream[] = [];
   /** Streams whose writers wait and whose data has been sent. */
-  #waiting: Http2Stream[] = [];
-  readonly #writes: Write[] = [];
+  #waiting: Stream[] = [];
+  readonly #writes: Write<Stream>[] = [];
   #isScheduled = false;
   #isWriting = false;
   readonly #onWritten: (error?: Error | null) => void;
 
   constructor(options: {
     socket: Socket;
-    owner: OutputOwner;
+    owner: OutputOwner<Stream>;
     memory: Pick<MemoryAccount, 'charge'>;
   }) {
     this.#socket = options.socket;
@@ -86,24 +113,23 @@ export class Output {
   }
 
   /** Streams whose last frames the operating system has not accepted. */
-  get unwritten(): readonly Http2Stream[] {
+  get unwritten(): readonly Stream[] {
     return [...this.#writes.flatMap(({ ended }) => ended), ...this.#endedStreams];
   }
 
   /** Adds a stream whose last frame is in `control`. */
-  addEnded(stream: Http2Stream): void {
+  addEnded(stream: Stream): void {
     this.#endedStreams.push(stream);
   }
 
   /** Marks a stream as having something to send. */
-  wake(stream: Http2Stream): void {
+  wake(stream: Stream): void {
     if (stream.isReady || !stream.canSend) return;
     stream.isReady = true;
     this.#ready.push(stream);
     this.schedule();
   }
 
-  /** Adds a frame header to `control` and makes room for its payload. */
   frame(head: { type: number; flags: number; stream: number; bytes: number }): void {
     const { control } = this;
     control.reserve(frameHeadBytes + head.bytes);
@@ -208,7 +234,7 @@ export class Output {
       const before = at;
       const turn = this.#ready;
       // A new list is cheaper than emptying and reusing the old one.
-      const later: Http2Stream[] = [];
+      const later: Stream[] = [];
       for (const stream of turn) {
         for (let frames = 0; frames < turnFrames && stream.canSend; frames += 1) {
           const bytes = this.#allowed(stream, to.end - at);
@@ -230,7 +256,7 @@ export class Output {
   }
 
   /** Bytes of the stream's body that may be sent in a frame now; -1 if no frame may be sent. */
-  #allowed(stream: Http2Stream, room: number): number {
+  #allowed(stream: Stream, room: number): number {
     const left = room - turnOverheadBytes;
     if (left < 0) return -1;
     if (stream.pendingBytes === 0) return 0;
@@ -244,7 +270,7 @@ export class Output {
     return bytes > 0 ? bytes : -1;
   }
 
-  #data(frame: { stream: Http2Stream; bytes: number; target: Buffer; at: number }): number {
+  #data(frame: { stream: Stream; bytes: number; target: Buffer; at: number }): number {
     const { stream, bytes, target } = frame;
     const isLast = stream.ending && stream.pendingBytes === bytes;
     const flags = isLast ? flag.endStream : 0;
@@ -255,8 +281,7 @@ export class Output {
     this.dataFrames += 1;
     if (!isLast) return at;
     stream.endSent = true;
-    if (stream.remoteEnded) return at;
-    // The response is complete, so the rest of the request is not needed (RFC 9113, 8.1).
+    if (!stream.resetsAtEnd) return at;
     const reset = { type: frameType.resetStream, flags: 0, stream: stream.id, bytes: 4 };
     return target.writeUInt32BE(errorCode.noError, writeHead(target, at, reset));
   }
@@ -309,19 +334,24 @@ function releaseBlock(block: Buffer): void {
   if (block.length === blockBytes && freeBlocks.length < freeBlocksMax) freeBlocks.push(block);
 }
 
-let dirty: Output[] = [];
+/** An output that has something to send. */
+interface Flushable {
+  flush(): void;
+}
+
+let dirty: Flushable[] = [];
 
 /**
  * Responses often depend on settled promises, so the flush runs after all microtasks: a `nextTick`
  * that a microtask requests runs when no microtask is left.
  */
-function scheduleFlush(output: Output): void {
+function scheduleFlush(output: Flushable): void {
   dirty.push(output);
   if (dirty.length === 1) queueMicrotask(afterMicrotasks);
 }
 
 const flushing = { where: 'http2' } as const;
-const flushOne = contained(flushing, (output: Output) => output.flush());
+const flushOne = contained(flushing, (output: Flushable) => output.flush());
 
 const flushAll = contained(flushing, () => {
   const turn = dirty;

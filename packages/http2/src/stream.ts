@@ -7,6 +7,7 @@ import {
   type ResponseHeaders,
 } from '@wheelhouse/machinery';
 import { ByteCollector } from './byte-buffers.ts';
+import type { OutputStream } from './output.ts';
 import { errorCode } from './protocol.ts';
 import type { RequestHead } from './request-head.ts';
 
@@ -110,7 +111,7 @@ const bufferedBytesHigh = 64 * 1024;
  * system has accepted it), or `aborted` at any point. A watch occupies a stream for hours, so a
  * stream holds little memory and emits no events.
  */
-export class Http2Stream implements BodySink, BodySource {
+export class Http2Stream implements BodySink, BodySource, OutputStream {
   readonly id: number;
   readonly head: RequestHead;
   readonly host: StreamHost;
@@ -182,10 +183,14 @@ export class Http2Stream implements BodySink, BodySource {
     return this.pendingBytes;
   }
 
-  /** Whether this stream's window allows a frame now. */
   get canSend(): boolean {
     if (this.aborted || this.endSent) return false;
     return this.pendingBytes > 0 ? this.sendWindow > 0 : this.ending;
+  }
+
+  /** A response that is complete needs no more of the request (RFC 9113, 8.1). */
+  get resetsAtEnd(): boolean {
+    return !this.remoteEnded;
   }
 
   respond(head: ResponseHead): void {
@@ -231,7 +236,6 @@ export class Http2Stream implements BodySink, BodySource {
     if (!this.aborted && !this.endSent) this.host.reset(this, errorCode.cancel);
   }
 
-  /** Moves `bytes` pending bytes to `target` at `at`. */
   take(target: Buffer, at: number, bytes: number): void {
     let to = at;
     let left = bytes;
@@ -360,36 +364,42 @@ const sentChunksMax = 64;
 
 const bucketsMin = 8;
 
+/** A stream that a table links to the next one of its bucket. */
+interface TableEntry<Stream> {
+  readonly id: number;
+  nextInTable: Stream | undefined;
+}
+
 /**
  * The open streams of a connection by ID. A Map that contains each stream only during its exchange
  * resizes its table with each one, which costs more than the rest of the bookkeeping. Buckets are
  * linked through the streams themselves.
  */
-export class StreamTable {
-  #buckets: (Http2Stream | undefined)[] = new Array<undefined>(bucketsMin).fill(undefined);
+export class StreamTable<Stream extends TableEntry<Stream>> {
+  #buckets: (Stream | undefined)[] = new Array<undefined>(bucketsMin).fill(undefined);
   #size = 0;
 
   get size(): number {
     return this.#size;
   }
 
-  get(id: number): Http2Stream | undefined {
+  get(id: number): Stream | undefined {
     let stream = this.#buckets[this.#bucketOf(id)];
     while (stream !== undefined && stream.id !== id) stream = stream.nextInTable;
     return stream;
   }
 
   /** Adds a stream whose ID is not in the table. */
-  add(stream: Http2Stream): void {
+  add(stream: Stream): void {
     if (this.#size >= 2 * this.#buckets.length) this.#grow();
     this.#put(stream);
     this.#size += 1;
   }
 
   /** Does nothing if the stream is not in the table. */
-  delete(stream: Http2Stream): void {
+  delete(stream: Stream): void {
     const bucket = this.#bucketOf(stream.id);
-    let before: Http2Stream | undefined;
+    let before: Stream | undefined;
     let at = this.#buckets[bucket];
     while (at !== undefined && at !== stream) {
       before = at;
@@ -403,15 +413,15 @@ export class StreamTable {
   }
 
   /** Returns a new list of all streams in arbitrary order. */
-  all(): Http2Stream[] {
-    const streams: Http2Stream[] = [];
+  all(): Stream[] {
+    const streams: Stream[] = [];
     for (const first of this.#buckets) {
       for (let at = first; at !== undefined; at = at.nextInTable) streams.push(at);
     }
     return streams;
   }
 
-  #put(stream: Http2Stream): void {
+  #put(stream: Stream): void {
     const bucket = this.#bucketOf(stream.id);
     stream.nextInTable = this.#buckets[bucket];
     this.#buckets[bucket] = stream;

@@ -1,13 +1,7 @@
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  connect,
-  constants,
-  type IncomingHttpHeaders,
-} from 'node:http2';
-import { connect as connectSocket } from 'node:net';
-import type { ConnectionOptions } from 'node:tls';
-import { type Clock, ignoreErrors, listen, type Timer } from '@wheelhouse/machinery';
+import { connect as connectSocket, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { type AnswerReceiver, ClientConnection, errorCode, requestHead } from '@wheelhouse/http2';
+import { type Clock, ipVersion, type Timer } from '@wheelhouse/machinery';
 import { CallError, notConnected, statusCode, wasNotSent } from './errors.ts';
 import type { Method } from './protocol.ts';
 
@@ -60,9 +54,7 @@ const connectTimeoutMs = 10_000;
 /** Period after a failed connection in which calls fail immediately, milliseconds; doubles. */
 const pauseMs = { first: 100, longest: 1000 };
 /** Flow-control windows for each call and for the connection. */
-const windowBytes = { call: 4 * 2 ** 20, connection: 16 * 2 ** 20 };
-/** Disables Node's own limit on the session's memory: a page of objects may be large. */
-const sessionMegabytesMax = 2 ** 20;
+const windows = { stream: 4 * 2 ** 20, connection: 16 * 2 ** 20 };
 
 /** The server of a channel and how to connect to it. */
 export interface ChannelOptions {
@@ -112,9 +104,12 @@ export interface Call {
  */
 export class GrpcChannel {
   readonly #options: ChannelOptions;
+  readonly #target: Target;
   readonly #calls = new Set<ChannelCall>();
-  #session: ClientHttp2Session | undefined;
-  #connecting: Promise<ClientHttp2Session> | undefined;
+  /** The encoded headers of the calls to each method. */
+  readonly #heads = new Map<string, Buffer>();
+  #connection: ClientConnection | undefined;
+  #connecting: Promise<ClientConnection> | undefined;
   /**
    * Monotonic milliseconds before which no connection is attempted, and the pause after the next
    * failure.
@@ -125,6 +120,7 @@ export class GrpcChannel {
 
   constructor(options: ChannelOptions) {
     this.#options = options;
+    this.#target = targetOf(options.origin);
   }
 
   /**
@@ -138,13 +134,17 @@ export class GrpcChannel {
   ): Call {
     const call = new ChannelCall(handlers, () => this.#calls.delete(call));
     this.#calls.add(call);
-    const session = this.#session;
-    const sent = { ...request, path, metadata: this.#options.metadata };
-    if (session !== undefined && isUsable(session)) call.begin(session, sent);
+    const sent = {
+      head: this.#headOf(path),
+      body: messageFrame(request.message),
+      ends: request.more === 'none',
+    };
+    const connection = this.#connection;
+    if (connection?.isUsable === true) call.begin(connection, sent);
     else {
       this.#connected().then(
-        (connection) => call.begin(connection, sent),
-        (error: unknown) => call.end(notConnected(error)),
+        (opened) => call.begin(opened, sent),
+        (error: unknown) => call.fail(notConnected(error)),
       );
     }
     return call;
@@ -152,8 +152,8 @@ export class GrpcChannel {
 
   /** Drops the connection: all calls fail, and the next one reconnects. */
   reset(): void {
-    this.#session?.destroy();
-    this.#session = undefined;
+    this.#connection?.destroy();
+    this.#connection = undefined;
   }
 
   /** Closes the channel; no handler is called afterwards. */
@@ -163,7 +163,25 @@ export class GrpcChannel {
     this.reset();
   }
 
-  #connected(): Promise<ClientHttp2Session> {
+  #headOf(path: string): Buffer {
+    let head = this.#heads.get(path);
+    if (head === undefined) {
+      const { scheme, authority } = this.#target;
+      head = requestHead({
+        ':method': 'POST',
+        ':scheme': scheme,
+        ':path': path,
+        ':authority': authority,
+        'content-type': 'application/grpc',
+        te: 'trailers',
+        ...this.#options.metadata,
+      });
+      this.#heads.set(path, head);
+    }
+    return head;
+  }
+
+  #connected(): Promise<ClientConnection> {
     if (this.#connecting !== undefined) return this.#connecting;
     const { clock } = this.#options;
     if (this.#closed) return Promise.reject(new Error('the client is closed'));
@@ -171,11 +189,11 @@ export class GrpcChannel {
       return Promise.reject(new Error('the last connection attempt failed'));
     }
     const connecting = this.#connect().then(
-      (session) => {
+      (connection) => {
         this.#connecting = undefined;
         this.#pauseMs = pauseMs.first;
-        this.#adopt(session);
-        return session;
+        this.#adopt(connection);
+        return connection;
       },
       (error: unknown) => {
         this.#connecting = undefined;
@@ -192,87 +210,98 @@ export class GrpcChannel {
    * Resolves when the server has sent its SETTINGS: accepting a connection does not prove that it
    * is alive.
    */
-  #connect(): Promise<ClientHttp2Session> {
-    const { origin, socketPath, tls, identity, clock } = this.#options;
+  #connect(): Promise<ClientConnection> {
+    const { clock } = this.#options;
     return new Promise((resolve, reject) => {
-      const certificate = identity?.();
-      const session = connect(origin, {
-        ...tls,
-        ...(socketPath === undefined ? {} : { createConnection: () => connectSocket(socketPath) }),
-        ...(certificate === undefined
-          ? {}
-          : { cert: certificate.certificate, key: certificate.key }),
-        settings: { enablePush: false, initialWindowSize: windowBytes.call },
-        maxSessionMemory: sessionMegabytesMax,
-      });
-      let problem = 'the connection was closed';
+      const socket = this.#openSocket();
+      let problem: string | undefined;
+      let stopKeepalive = () => {};
       const timer = clock.after(connectTimeoutMs, () => {
         problem = 'the server does not respond';
-        session.destroy();
+        connection.destroy();
       });
-      let isOpen = false;
-      listen(
-        session,
-        { where: 'store' },
-        {
-          error(error: Error) {
-            problem = error.message;
-          },
-          close() {
+      const connection = new ClientConnection({
+        socket,
+        windows,
+        host: {
+          ready: () => {
             timer.stop();
-            reject(new Error(problem));
+            stopKeepalive = this.#keepAlive(connection);
+            resolve(connection);
           },
-          remoteSettings() {
-            if (isOpen) return;
-            isOpen = true;
+          closed: (reason) => {
             timer.stop();
-            session.setLocalWindowSize(windowBytes.connection);
-            resolve(session);
+            stopKeepalive();
+            if (this.#connection === connection) this.#connection = undefined;
+            reject(new Error(problem ?? reason.message));
           },
         },
-      );
+      });
     });
   }
 
-  #adopt(session: ClientHttp2Session): void {
-    if (this.#closed) {
-      session.destroy();
-      return;
-    }
-    this.#session = session;
+  #openSocket(): Socket {
+    const { socketPath, tls, identity } = this.#options;
+    const { host, port, scheme } = this.#target;
+    if (socketPath !== undefined) return connectSocket(socketPath);
+    if (scheme === 'http') return connectSocket({ host, port, noDelay: true });
+    const own = identity?.();
+    const socket = connectTls({
+      host,
+      port,
+      ALPNProtocols: ['h2'],
+      // SNI cannot carry an address.
+      servername: ipVersion(host) === 0 ? host : '',
+      ...tls,
+      ...(own === undefined ? {} : { cert: own.certificate, key: own.key }),
+    });
+    return socket.setNoDelay(true);
+  }
+
+  #adopt(connection: ClientConnection): void {
+    if (this.#closed) connection.destroy();
+    else this.#connection = connection;
+  }
+
+  /** Destroys a connection with calls whose server does not answer pings; returns how to stop. */
+  #keepAlive(connection: ClientConnection): () => void {
     const { clock } = this.#options;
     let lastPingTimeout: Timer | undefined;
     const keepalive = clock.every(keepaliveMs, () => {
-      if (this.#calls.size === 0 || !isUsable(session)) return;
+      if (this.#calls.size === 0 || connection.closed) return;
       lastPingTimeout?.stop();
-      const pingTimeout = clock.after(keepaliveTimeoutMs, () => session.destroy());
+      const pingTimeout = clock.after(keepaliveTimeoutMs, () => connection.destroy());
       lastPingTimeout = pingTimeout;
-      session.ping(() => pingTimeout.stop());
+      connection.ping(() => pingTimeout.stop());
     });
-    const close = () => {
+    return () => {
       keepalive.stop();
       lastPingTimeout?.stop();
-      if (this.#session === session) this.#session = undefined;
     };
-    listen(session, { where: 'store' }, { close });
   }
 }
 
-function isUsable(session: ClientHttp2Session): boolean {
-  return !session.closed && !session.destroyed;
+/** The parts of a channel's origin. */
+interface Target {
+  readonly scheme: 'http' | 'https';
+  readonly host: string;
+  readonly port: number;
+  readonly authority: string;
 }
 
-const fixedHead = {
-  ':method': 'POST',
-  'content-type': 'application/grpc',
-  te: 'trailers',
-} as const;
+function targetOf(origin: string): Target {
+  const { protocol, hostname, port, host: authority } = new URL(origin);
+  const scheme = protocol === 'https:' ? 'https' : 'http';
+  const number = port === '' ? (scheme === 'https' ? 443 : 80) : Number(port);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  return { scheme, host, port: number, authority };
+}
 
-class ChannelCall implements Call {
+class ChannelCall implements Call, AnswerReceiver {
   readonly #handlers: CallHandlers;
   readonly #onEnded: () => void;
   readonly #messages = new MessageReader();
-  #stream: ClientHttp2Stream | undefined;
+  #cancelSent: (() => void) | undefined;
   #isEnded = false;
   #status: { readonly code: number; readonly details: string } | undefined;
 
@@ -282,105 +311,83 @@ class ChannelCall implements Call {
   }
 
   begin(
-    session: ClientHttp2Session,
-    request: {
-      readonly path: string;
-      readonly metadata: ChannelOptions['metadata'];
-      readonly message: Buffer;
-      readonly more: 'none' | 'open';
-    },
+    connection: ClientConnection,
+    request: { readonly head: Buffer; readonly body: Buffer; readonly ends: boolean },
   ): void {
     if (this.#isEnded) return;
-    let stream: ClientHttp2Stream;
-    try {
-      stream = session.request({ ...fixedHead, ...request.metadata, ':path': request.path });
-    } catch (error) {
-      this.end(notConnected(error));
+    if (!connection.isUsable) {
+      this.fail(notConnected('the connection was closed'));
       return;
     }
-    this.#stream = stream;
-    listen(
-      stream,
-      { where: 'store' },
-      {
-        response: (headers: IncomingHttpHeaders) => this.#receiveHeaders(headers),
-        trailers: (headers: IncomingHttpHeaders) => this.#receiveHeaders(headers),
-        data: (chunk: Buffer) => this.#receive(chunk),
-        end: () => this.#finish(),
-        close: () => this.#finish(stream.rstCode),
-      },
-    );
-    // The `close` event reports the failure.
-    ignoreErrors(stream);
-    const frame = messageFrame(request.message);
-    if (request.more === 'none') stream.end(frame);
-    else stream.write(frame);
+    const stream = connection.request(request, this);
+    this.#cancelSent = () => connection.cancel(stream);
   }
 
   cancel(): void {
     if (this.#isEnded) return;
     this.#markEnded();
-    this.#stream?.close(constants.NGHTTP2_CANCEL);
+    this.#cancelSent?.();
   }
 
-  end(error: CallError | undefined): void {
+  /** Ends the call, and its stream if that is open. */
+  fail(error: CallError): void {
     if (this.#isEnded) return;
     this.#markEnded();
-    // A stream that both sides have ended closes on its own.
-    const hasClosed = this.#stream?.writableEnded === true && this.#stream.readableEnded;
-    if (!hasClosed) this.#stream?.close(constants.NGHTTP2_CANCEL);
+    this.#cancelSent?.();
     this.#handlers.onEnd(error);
+  }
+
+  fields(fields: ReadonlyMap<string, string>): void {
+    const code = fields.get('grpc-status');
+    const http = fields.get(':status');
+    if (code !== undefined) {
+      this.#status = { code: Number(code), details: detailsIn(fields.get('grpc-message')) };
+    } else if (http !== undefined && http !== '200') {
+      const details = `the server returned HTTP status ${http}`;
+      this.#status = { code: statusCode.unavailable, details };
+    }
+  }
+
+  piece(bytes: Buffer): void {
+    if (this.#isEnded) return;
+    try {
+      for (const message of this.#messages.push(bytes)) {
+        if (!this.#isEnded) this.#handlers.onMessage(message);
+      }
+    } catch (error) {
+      this.fail(new CallError({ code: statusCode.internal, details: String(error) }));
+    }
+  }
+
+  end(): void {
+    if (this.#isEnded) return;
+    const status = this.#status ?? lostConnection;
+    this.#markEnded();
+    this.#handlers.onEnd(status.code === statusCode.ok ? undefined : new CallError(status));
+  }
+
+  cut(code: number): void {
+    if (this.#isEnded) return;
+    if (this.#status !== undefined) this.end();
+    else if (code === errorCode.refusedStream) {
+      this.fail(notConnected('the server refused the call without processing it'));
+    } else this.fail(new CallError(lostConnection));
   }
 
   #markEnded(): void {
     this.#isEnded = true;
     this.#onEnded();
   }
-
-  #receiveHeaders(headers: IncomingHttpHeaders): void {
-    const code = headers['grpc-status'];
-    const http = headers[':status'];
-    if (code !== undefined) {
-      this.#status = { code: Number(code), details: detailsIn(headers['grpc-message']) };
-    } else if (http !== undefined && Number(http) !== 200) {
-      const details = `the server returned HTTP status ${http}`;
-      this.#status = { code: statusCode.unavailable, details };
-    }
-  }
-
-  #receive(chunk: Buffer): void {
-    if (this.#isEnded) return;
-    try {
-      for (const message of this.#messages.push(chunk)) {
-        if (!this.#isEnded) this.#handlers.onMessage(message);
-      }
-    } catch (error) {
-      this.end(new CallError({ code: statusCode.internal, details: String(error) }));
-    }
-  }
-
-  /** @param rstCode why the stream was closed, if it was */
-  #finish(rstCode?: number): void {
-    if (this.#isEnded) return;
-    const status = this.#status;
-    if (status !== undefined) {
-      this.end(status.code === statusCode.ok ? undefined : new CallError(status));
-    } else if (rstCode === constants.NGHTTP2_REFUSED_STREAM) {
-      this.end(notConnected('the server refused the call without processing it'));
-    } else if (rstCode !== undefined) {
-      const details = 'the connection was lost';
-      this.end(new CallError({ code: statusCode.unavailable, details }));
-    }
-  }
 }
 
+const lostConnection = { code: statusCode.unavailable, details: 'the connection was lost' };
+
 /** Decodes the percent-encoded message of a status. */
-function detailsIn(message: string | string[] | undefined): string {
-  const text = Array.isArray(message) ? message.join() : (message ?? '');
+function detailsIn(message = ''): string {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(message);
   } catch {
-    return text;
+    return message;
   }
 }
 
