@@ -143,7 +143,27 @@ describe('an apply', () => {
     const answer = await apply('services', body);
     expect(answer.status, answer.text).toBe(201);
     expect(answer.body.spec.ports[0]).not.toHaveProperty('nodePort');
+    // The low bits of a number beyond the exact range of a double are ones.
+    const text = JSON.stringify(body).replace('80', '9223372036854775807');
+    const headers = { 'content-type': 'application/apply-patch+yaml' };
+    const path = `${at('services')}/x?dryRun=All&fieldManager=m`;
+    const refused = await server.request('PATCH', path, { body: text, headers });
+    expect(refused.status, refused.text).toBe(422);
+    expect(refused.text).toContain('Invalid value: -1: ');
   });
+});
+
+test('CODEC-2: infinite numbers are keys, and those beyond 64 bits are not', async () => {
+  const headers = { 'content-type': 'application/yaml' };
+  const path = `${at('configmaps')}?dryRun=All`;
+  const post = (key: string) =>
+    server.request('POST', path, { body: `metadata: {name: x}\ndata: {${key}: a}\n`, headers });
+  const answer = await post('.inf: a, -1.5e-7');
+  expect(answer.status, answer.text).toBe(201);
+  expect(answer.body.data).toEqual({ '.inf': 'a', '-1.5e-07': 'a' });
+  const refused = await post('18446744073709551615');
+  expect(refused.status).toBe(400);
+  expect(refused.text).toContain('unsupported map key of type: uint64');
 });
 
 test('FV-2: a duplicate key is reported with the line of its value', async () => {

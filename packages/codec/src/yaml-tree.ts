@@ -115,7 +115,11 @@ class TreeReader {
     if (node === null) return null;
     if (isAlias(node)) return yield* this.#alias(node.source);
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node);
-    if (isScalar(node)) return this.#scalar(node);
+    if (isScalar(node)) {
+      const value = this.#scalar(node);
+      if (typeof value !== 'number' || Number.isFinite(value)) return value;
+      throw new YamlError(`json: unsupported value: ${goFloat(value)}`);
+    }
     if (this.#depth === depthMax) throw tooDeep();
     this.#depth += 1;
     const value = isSeq(node) ? yield* this.#list(node) : yield* this.#map(node);
@@ -165,6 +169,7 @@ class TreeReader {
     }
   }
 
+  /** Returns the value of a scalar, which may be infinite or NaN. */
   #scalar(node: Scalar): JsonValue {
     const text = String(node.value);
     if (node.type === 'QUOTE_DOUBLE' && /\p{Surrogate}/u.test(text)) {
@@ -176,9 +181,6 @@ class TreeReader {
     const isPlain = node.type === 'PLAIN' && node.tag === undefined;
     if (!isPlain && (tag === undefined || tag === 'str' || tag === 'timestamp')) return text;
     const value = plainScalar(text);
-    if (typeof value === 'number' && !Number.isFinite(value)) {
-      throw new YamlError(`json: unsupported value: ${goFloat(value)}`);
-    }
     if (tag === undefined || fitsTag(tag, value)) return value;
     const shown = `!!${tagOf(value)} \`${text.slice(0, 64)}\``;
     throw new YamlError(`yaml: line ${this.#lineOf(node)}: cannot decode ${shown} as a !!${tag}`);
@@ -229,13 +231,11 @@ class TreeReader {
 
   /** Returns a key, converted to a string: `on:` becomes `true`, `1:` becomes `1`. */
   *#key(node: ParsedNode | null): Generator<void, string> {
-    const value = yield* this.#value(node);
-    if (typeof value === 'string') return value;
-    if (value === null || typeof value === 'object') {
-      const type = value === null ? '%!s(<nil>)' : Array.isArray(value) ? 'slice' : 'map';
-      throw new YamlError(`yaml: unsupported map key of type: ${type}`);
-    }
-    return String(value);
+    if (!isScalar(node)) return keyText(yield* this.#value(node));
+    this.#count();
+    if (this.#nodes % nodesPerStep === 0) yield;
+    if (node.anchor !== undefined) this.#anchors.set(node.anchor, node);
+    return keyText(this.#scalar(node), String(node.value));
   }
 
   /** Records a duplicate key with the line on which its value starts, as in kube-apiserver. */
@@ -268,6 +268,48 @@ function tagOf(value: JsonValue): string {
 function fitsTag(tag: string, value: JsonValue): boolean {
   if (!['null', 'bool', 'int', 'float'].includes(tag)) return true;
   return tagOf(value) === tag || (tag === 'float' && tagOf(value) === 'int');
+}
+
+const [int64Min, int64Max, uint64Max] = [-(2n ** 63n), 2n ** 63n - 1n, 2n ** 64n - 1n];
+
+const writtenAsFloat = /^(?![-+]?0x).*[.e]/i;
+
+/**
+ * Converts a key to a string as kube-apiserver's library does. Throws YamlError.
+ * @param text the key as written
+ */
+function keyText(value: JsonValue, text = ''): string {
+  if (typeof value === 'string') return value;
+  const isUnsigned = typeof value === 'bigint' && value > int64Max && value <= uint64Max;
+  if (value === null || typeof value === 'object' || isUnsigned) {
+    throw new YamlError(`yaml: unsupported map key of type: ${goKeyType(value)}`);
+  }
+  const isFloat =
+    typeof value === 'bigint'
+      ? value < int64Min || value > uint64Max
+      : typeof value === 'number' && (!Number.isInteger(value) || writtenAsFloat.test(text));
+  return isFloat ? floatKey(Number(value)) : String(value);
+}
+
+function goKeyType(value: JsonValue): string {
+  if (value === null) return '%!s(<nil>)';
+  if (typeof value === 'bigint') return 'uint64';
+  return Array.isArray(value) ? 'slice' : 'map';
+}
+
+/** Prints a float as a key: the shortest text that has the same value in single precision. */
+function floatKey(value: number): string {
+  const single = Math.fround(value);
+  if (Number.isNaN(single)) return '.nan';
+  if (!Number.isFinite(single)) return single > 0 ? '.inf' : '-.inf';
+  let digits = 0;
+  while (Math.fround(Number(single.toExponential(digits))) !== single) digits += 1;
+  const shortest = single.toExponential(digits);
+  const [mantissa = '', exponent = ''] = shortest.split('e');
+  const power = Number(exponent);
+  if (power >= -4 && power < 6) return String(Number(shortest));
+  const sign = power < 0 ? '-' : '+';
+  return `${mantissa}e${sign}${String(Math.abs(power)).padStart(2, '0')}`;
 }
 
 function goFloat(value: number): string {

@@ -59,6 +59,26 @@ describe('decoding YAML', () => {
     expect(({} as { a?: number }).a).toBeUndefined();
   });
 
+  test.each([
+    ['.inf', '.inf'],
+    ['-.Inf', '-.inf'],
+    ['.NaN', '.nan'],
+    ['1.50', '1.5'],
+    ['0.1', '0.1'],
+    ['1e-7', '1e-07'],
+    ['1e3', '1000'],
+    ['1e6', '1e+06'],
+    ['1000000', '1000000'],
+    ['33554433.5', '3.3554432e+07'],
+    ['1e39', '.inf'],
+    ['-9223372036854775808', '-9223372036854775808'],
+    ['-9223372036854775809', '-9.223372e+18'],
+    ['18446744073709551616', '1.8446744e+19'],
+  ])('the key %s is %j, as in kube-apiserver', async (key, text) => {
+    const { value } = await decoded(`${key}: 1`);
+    expect(value).toEqual({ [text]: 1 });
+  });
+
   test('reports duplicate keys, the last of which wins', async () => {
     expect(await decoded('a: 1\nb:\n  c: 1\n  c: 2\na: 3\n')).toEqual({
       value: { a: 3, b: { c: 2 } },
@@ -81,6 +101,7 @@ describe('decoding YAML', () => {
     ['<<: 1', 'yaml: map merge requires map or sequence of maps as the value'],
     ['a: !!int x', 'yaml: line 1: cannot decode !!str `x` as a !!int'],
     ['? [a]\n: 1', 'yaml: unsupported map key of type: slice'],
+    ['18446744073709551615: 1', 'yaml: unsupported map key of type: uint64'],
     ['['.repeat(20_000), 'yaml: exceeded max depth'],
   ])('rejects %.40j', async (text, message) => {
     await expect(decoded(text)).rejects.toEqual(new YamlError(message));

@@ -127,7 +127,9 @@ function integerDecoder(schema: Schema): Decoder {
   return (value, context) => {
     if (fits(value)) return value;
     // Go's map converter truncates numbers that are too large.
-    if (context.source === 'map' && isInt64(value)) return Number(value) | 0;
+    if (context.source === 'map' && isInt64(value)) {
+      return typeof value === 'bigint' ? Number(BigInt.asIntN(32, value)) : Number(value) | 0;
+    }
     const isNumber = typeof value === 'number' || typeof value === 'bigint';
     failType(context, value, { schema, ...(isNumber ? { what: numberText(context, value) } : {}) });
     return value;
