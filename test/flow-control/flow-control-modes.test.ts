@@ -2,6 +2,7 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { FlagError, readOptions } from '@wheelhouse/server/testing';
 import { afterEach, expect, test } from 'vitest';
 import { auditFolder } from '../audit/audit-run.ts';
+import { sample } from '../operations/metric-samples.ts';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import {
   type ConfigChange,
@@ -77,6 +78,9 @@ test('OPS-3: without priority and fairness, reads and writes have separate limit
   expect(watch.status).toBe(200);
   expect((await server.get(configMaps, as('bob'))).status).toBe(200);
   watch.close();
+  const { text } = await server.get('/metrics', { ...masters, accept: 'text/plain' });
+  const labels = { verb: 'POST', resource: 'configmaps', scope: 'resource', code: '429' };
+  expect(sample(text, 'apiserver_request_terminations_total', labels)).toBe(1);
   expect(await held.finish()).toBe(201);
   expect((await write('bob')).status).not.toBe(429);
   const page = '/debug/api_priority_and_fairness/dump_priority_levels';

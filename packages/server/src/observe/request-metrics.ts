@@ -72,7 +72,7 @@ interface PodLogMetrics {
 
 /** Counts requests that timed out or were terminated. */
 interface DeadlineMetrics {
-  /** Counts a request that the server answered because it took too long. */
+  /** Counts a request that took too long, or that flow control rejected, once it is answered. */
   countTermination(exchange: Exchange, info: RequestInfo): void;
   /** Counts a rejected request for the API of another server. */
   countAggregatorRejection(exchange: Exchange, info: RequestInfo, status: number): void;

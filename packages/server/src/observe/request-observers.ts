@@ -3,6 +3,7 @@ import type { EndpointContext } from '../endpoints/call.ts';
 import type { AuditGate } from '../gates/audit/gate.ts';
 import { anonymousUser } from '../gates/authn/authentication.ts';
 import { ForbiddenError } from '../gates/authz/authorization.ts';
+import { Overloaded } from '../gates/flowcontrol/contract.ts';
 import { requestTimeMs } from '../request/options.ts';
 import {
   type Answered,
@@ -168,7 +169,12 @@ function metricsObserver({ metrics, clock }: EndpointContext): RequestObserver {
       count(state);
     },
     finish(state) {
-      if (state.phase === 'answered') count(state);
+      if (state.phase !== 'answered') return;
+      const { last, failure } = state;
+      if (last.phase !== 'arrived' && failure?.error instanceof Overloaded) {
+        metrics.countTermination(last.exchange, last.info);
+      }
+      count(state);
     },
   };
 }
