@@ -156,6 +156,9 @@ describe('ADM-2: the review that a webhook receives', () => {
     const second = await server.post(maps, generated);
     expect([second.status, second.body.reason]).toEqual([409, 'AlreadyExists']);
     expect(second.body.message).toContain('"renamed" already exists');
+    const applied = await server.patch(`${maps}/n?fieldManager=me`, configMap('n'), 'apply');
+    expect([applied.status, applied.body.reason]).toEqual([400, 'BadRequest']);
+    expect((await server.get(`${maps}/n`)).status).toBe(404);
   });
 
   test('ADM-2: updates, patches, applies, and deletions carry the old object', async () => {
