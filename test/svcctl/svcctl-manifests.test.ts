@@ -1,5 +1,7 @@
-import { dialectNames } from '@wheelhouse/machinery';
-import { describe, expect, test } from 'vitest';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { dialectNames, systemClock } from '@wheelhouse/machinery';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
@@ -73,6 +75,59 @@ printsLikeKubectl('manifests', [
 
 const manifest = (name: string, data: object, more: object = {}) =>
   JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data, ...more });
+
+/** Serves objects, redirects to them, and an error that ends after two responses. */
+async function startFileServer(): Promise<{ readonly url: string; readonly paths: string[] }> {
+  const paths: string[] = [];
+  const server = createServer((request, response) => {
+    const path = request.url ?? '';
+    paths.push(path);
+    if (path === '/moved') response.writeHead(302, { location: '/maps' }).end();
+    else if (path === '/maps') response.end(documents(map('one', {}), map('two', {})));
+    else if (path === '/busy' && paths.length > 2) response.end(documents(map('three', {})));
+    else response.writeHead(path === '/busy' ? 503 : 404).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, paths };
+}
+
+describe('CLIENT-1: objects at URLs', () => {
+  const on = svcctlOn('kubernetes');
+
+  test('CLIENT-1: -f reads URLs, follows redirects, and reports those it cannot read', async () => {
+    const { url, paths } = await startFileServer();
+    expect(await on.ctl(`create -f ${url}/moved -f ${url}/none`)).toEqual({
+      code: 1,
+      out: 'configmap/one created\nconfigmap/two created\n',
+      err: `error: unable to read URL "${url}/none", server reported 404 Not Found, status code=404\n`,
+    });
+    expect(paths).toEqual(['/moved', '/maps', '/none']);
+    expect((await on.ctl(`get -f ${url}/maps -o name`)).out).toBe('configmap/one\nconfigmap/two\n');
+    expect((await on.ctl(`create -f ${url.replace(/:\d+$/, ':99999')}`)).err).toContain(
+      'the URL passed to filename "http://127.0.0.1:99999" is not valid',
+    );
+  });
+
+  test('CLIENT-1: a URL is requested again after an error of its server', async () => {
+    const { url, paths } = await startFileServer();
+    const delaysMs: number[] = [];
+    on.home.clock = {
+      ...systemClock,
+      after: (delayMs, task) => {
+        delaysMs.push(delayMs);
+        return systemClock.after(0, task);
+      },
+    };
+    try {
+      expect((await on.ctl(`create -f ${url}/busy`)).out).toBe('configmap/three created\n');
+    } finally {
+      on.home.clock = undefined;
+    }
+    expect(paths).toEqual(['/busy', '/busy', '/busy']);
+    expect(delaysMs.filter((delayMs) => delayMs === 1000)).toHaveLength(2);
+  });
+});
 
 describe.each(dialectNames)('CLIENT-1: manifests, dialect %s', (dialectName) => {
   const on = svcctlOn(dialectName);

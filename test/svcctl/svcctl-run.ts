@@ -43,7 +43,9 @@ export interface SvcctlHome {
   /** Additional environment variables. */
   env: Readonly<Record<string, string>>;
   /** Which streams are terminals, and the terminal on standard input. */
-  terminal: Pick<CliIo, 'outIsTerminal' | 'errIsTerminal' | 'terminal'>;
+  terminal: Partial<
+    Pick<CliIo, 'stdinIsTerminal' | 'outIsTerminal' | 'errIsTerminal' | 'terminal'>
+  >;
   /** Writes a file in `folder` and returns its path. */
   write(name: string, text: string): string;
   /** Removes `folder`. */

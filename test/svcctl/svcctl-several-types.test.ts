@@ -88,6 +88,18 @@ printsLikeKubectl('several-types', [
   ['run p --image=i --expose --port=80'],
   ['run q --image=i --expose --port=80 -o name'],
   ['run q --image=i --expose --port=81'],
+  // templates and columns
+  ['get cm one -o jsonpath={.data[0]}'],
+  ['get cm one -o jsonpath={.kind[0]}'],
+  ['get cm one -o jsonpath={.metadata.managedFields[9].manager}'],
+  ['get cm one -o jsonpath={.metadata.managedFields[-9].manager}'],
+  ['get cm one -o jsonpath={.metadata.managedFields[0:9].operation}'],
+  ['get cm one -o jsonpath={.nope[9]}'],
+  ['get cm one -o jsonpath={.nope} --allow-missing-template-keys=false'],
+  ['get cm one -o custom-columns=N:,M:.metadata.name'],
+  // the patch
+  ['patch cm one -p '],
+  ['patch cm one -p {} --patch-file nope'],
   ['cluster-info dump --namespaces=@ns -o jsonpath={.kind}{.items[*].metadata.name}'],
 ]);
 
@@ -110,6 +122,84 @@ test('CLIENT-1: cluster-info dump keeps the order of members, and has null for n
     '{\n    "kind": "NodeList",\n    "apiVersion": "v1",\n    "metadata": {\n' +
       '        "resourceVersion": "N"\n    },\n    "items": null',
   );
+});
+
+test('CLIENT-1: events of a watch have a column, or lines of JSON', async () => {
+  await dev.ctl('create -f -', documents(map('a')));
+  const watch = 'get cm a -w --output-watch-events --request-timeout=1s';
+  expect((await dev.ctl(watch)).out).toMatch(/^EVENT {6}NAME +DATA +AGE\nADDED {6}a +1 +\d+s\n/);
+  const [line = ''] = (await dev.ctl(`${watch} -o json`)).out.split('\n');
+  expect(line).toMatch(/^{"type":"ADDED","object":{"apiVersion":"v1","data":{"x":"1"},"kind":/);
+  expect((await dev.ctl(`${watch} -o name`)).out).toMatch(/^configmap\/a\n/);
+});
+
+test('CLIENT-1: the namespace of a context does not become part of new objects', async () => {
+  const { home } = dev;
+  await home.run('config set-context --current --namespace=other');
+  const line = 'create secret generic s --dry-run=client -o jsonpath={.metadata.namespace}';
+  expect((await home.run(line)).out).toBe('');
+  expect((await home.run(`${line} -n one`)).out).toBe('one');
+  await home.run('config unset contexts.admin.namespace');
+});
+
+test('CLIENT-1: set env - leaves no standard input to a credential plugin', async () => {
+  const { home } = dev;
+  const exec = {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    command: 'no-such-plugin',
+    interactiveMode: 'Always',
+  };
+  const config = {
+    clusters: [{ name: 'c', cluster: { server: dev.server.server.url } }],
+    users: [{ name: 'u', user: { exec } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  };
+  home.env = { KUBECONFIG: home.write('plugin.json', JSON.stringify(config)) };
+  home.terminal = { stdinIsTerminal: true };
+  const { err } = await home.run('set env deploy/d -', 'A=B');
+  home.env = {};
+  home.terminal = {};
+  expect(err).toContain('used by stdin resource manifest reader');
+});
+
+test('CLIENT-1: a certificate for other names is refused with the names it is for', async () => {
+  const { err } = await dev.ctl('get cm --tls-server-name=elsewhere');
+  expect(err).toMatch(
+    /^Unable to connect to the server: tls: failed to verify certificate: x509: /,
+  );
+  expect(err).toMatch(/: certificate is valid for .*localhost.*, not elsewhere\n$/);
+});
+
+test('CLIENT-1: a cell without a value is empty', async () => {
+  const name = `widgets.${dev.namespace}.com`;
+  const [plural, ...group] = name.split('.');
+  const definition = {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name },
+    spec: {
+      group: group.join('.'),
+      scope: 'Namespaced',
+      names: { plural, kind: 'Widget' },
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          additionalPrinterColumns: [{ name: 'Size', type: 'integer', jsonPath: '.size' }],
+          schema: {
+            openAPIV3Schema: { type: 'object', properties: { size: { type: 'integer' } } },
+          },
+        },
+      ],
+    },
+  };
+  await dev.ctl('create -f -', documents(definition));
+  await dev.ctl(`wait --for=condition=Established crd/${name}`);
+  const widget = { apiVersion: `${group.join('.')}/v1`, kind: 'Widget', metadata: { name: 'w' } };
+  await dev.ctl('create -f -', documents(widget));
+  expect((await dev.ctl(`get ${name} --no-headers`)).out).toMatch(/^w +\n$/);
 });
 
 test('CLIENT-1: help of an unknown topic succeeds and shows the commands', async () => {

@@ -21,6 +21,7 @@ export {
   RestMapper,
   resourcePath,
 } from './discovery.ts';
+export { environmentProxy } from './environment-proxy.ts';
 export { ConnectionError, createHttpClient, type HttpClient } from './http-client.ts';
 export type { ClientConfig } from './kubeconfig/client-config.ts';
 export {

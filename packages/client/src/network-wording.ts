@@ -1,4 +1,4 @@
-import { legacyNameCode, StatusError } from '@wheelhouse/machinery';
+import { ipVersion, legacyNameCode, StatusError } from '@wheelhouse/machinery';
 import { ConnectionError } from './http-client.ts';
 
 const untrusted =
@@ -44,12 +44,34 @@ export function goNetworkError(error: unknown): string {
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
     return `dial tcp: lookup ${host.replace(/:\d+$/, '')}: no such host`;
   }
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' && error instanceof Error) {
+    return nameProblem(error.message) ?? wordings[code] ?? code;
+  }
   if (Object.hasOwn(wordings, code)) return wordings[code] ?? code;
   if (code.startsWith('HPE_')) return 'net/http: HTTP/1.x transport connection broken';
   if (code.startsWith('ERR_OSSL_PEM') || code === 'ERR_OSSL_ASN1_NOT_ENOUGH_DATA') {
     return 'unable to load root certificates: unable to parse bytes as PEM block';
   }
   return code === '' ? 'the connection failed' : `the connection failed (${code})`;
+}
+
+/** Words Node's message about a certificate that is valid only for other names or addresses. */
+function nameProblem(message: string): string | undefined {
+  const { host, listed } =
+    /(?:Host|IP): (?<host>\S+?)\.? is not in the cert's (?:altnames|list): (?<listed>.*)$/.exec(
+      message,
+    )?.groups ?? {};
+  if (host === undefined || listed === undefined) return undefined;
+  const kind = ipVersion(host) === 0 ? 'DNS:' : 'IP Address:';
+  const names = listed
+    .split(', ')
+    .filter((name) => name.startsWith(kind))
+    .map((name) => name.slice(kind.length));
+  const valid =
+    names.length === 0
+      ? `not valid for any names, but wanted to match ${host}`
+      : `valid for ${names.join(', ')}, not ${host}`;
+  return `tls: failed to verify certificate: x509: certificate is ${valid}`;
 }
 
 function codeOf(error: unknown): string {

@@ -220,6 +220,7 @@ export {
   type JsonPath,
   JsonPathError,
   type JsonPathMode,
+  type JsonPathSlice,
   type JsonPathStep,
   parseJsonPath,
   valuesAtJsonPath,

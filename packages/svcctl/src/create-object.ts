@@ -116,10 +116,10 @@ function nameError({ words }: Session, args: readonly string[], count: number): 
   return usageError(command, `exactly one NAME is required, got ${count}`);
 }
 
-/** The metadata of a new object, with the namespace if the command line sets one. */
-export function newMetadata(session: Session, name: string): JsonObject {
-  const { namespace, isNamespaceSet } = session.context;
-  return isNamespaceSet ? { name, namespace } : { name };
+/** The metadata of a new object, with the namespace if a flag sets one. */
+export function newMetadata({ flags }: Session, name: string): JsonObject {
+  const namespace = flags.text('namespace') ?? '';
+  return namespace === '' ? { name } : { name, namespace };
 }
 
 /** Splits the arguments into a new object's name and the command after `--`. Throws CliError. */

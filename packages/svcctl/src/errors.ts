@@ -1,4 +1,10 @@
-import { ApiError, ConnectionError, CredentialError, KubeconfigError } from '@wheelhouse/client';
+import {
+  ApiError,
+  ConnectionError,
+  CredentialError,
+  goNetworkError,
+  KubeconfigError,
+} from '@wheelhouse/client';
 import { errorText, type JsonObject } from '@wheelhouse/machinery';
 import { CliError, type CliIo, CommandExit, CommandLineError, PlainCliError } from './io.ts';
 import { nameOf, namespaceOf } from './objects.ts';
@@ -190,5 +196,5 @@ function connectionText(error: ConnectionError): string {
       'did you specify the right host or port?'
     );
   }
-  return `Unable to connect to the server: ${error.message || error.code}`;
+  return `Unable to connect to the server: ${goNetworkError(error)}`;
 }

@@ -18,10 +18,16 @@ import { namespaceOf, objectAt } from './objects.ts';
 import { compactJson } from './output/go-json.ts';
 import type { Session } from './session.ts';
 import { showStep } from './terminal.ts';
+import { isUrl, readUrl } from './url-source.ts';
 
 /** Flags that name files of objects. */
 export const manifestFlags: readonly FlagSpec[] = [
-  { name: 'filename', short: 'f', type: 'list', help: 'File or folder of objects, - for stdin' },
+  {
+    name: 'filename',
+    short: 'f',
+    type: 'list',
+    help: 'File, folder, or URL of objects, - for stdin',
+  },
   { name: 'kustomize', short: 'k', type: 'text', help: 'Folder of a kustomization to build' },
   { name: 'recursive', short: 'R', type: 'boolean', help: 'Read folders recursively' },
 ];
@@ -176,6 +182,10 @@ async function readManifests(session: Session, incomplete = invalid): Promise<Re
       await addDocuments(reading, { text, source: 'STDIN', incomplete });
       continue;
     }
+    if (isUrl(name)) {
+      await addUrl(session, reading, { source: name, incomplete });
+      continue;
+    }
     for (const file of filesAt(session, name)) {
       const text = readFileSync(session.path(file), 'utf8');
       await addDocuments(reading, { text, source: file, incomplete });
@@ -183,6 +193,19 @@ async function readManifests(session: Session, incomplete = invalid): Promise<Re
   }
   for (const { object } of reading.manifests) checkNamespace(session, object);
   return reading;
+}
+
+/** Adds the objects at a URL, or the failure to read it. */
+async function addUrl(session: Session, reading: Reading, source: Source): Promise<void> {
+  let text: string;
+  try {
+    text = await readUrl(session, source.source);
+  } catch (error) {
+    if (session.io.signal.aborted) throw error;
+    reading.failures.push(error);
+    return;
+  }
+  await addDocuments(reading, { text, ...source });
 }
 
 async function addDocuments(

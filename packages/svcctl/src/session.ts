@@ -148,12 +148,13 @@ export class Session {
     if (this.#resolved === undefined) {
       if (this.#config === undefined) throw this.#configError;
       this.#resolved = resolveContext(this.#config, this.#overrides(), {
+        env: this.io.env,
         execHost: {
           ...processExecHost,
           env: this.io.env,
           stdinIsTerminal: () => this.io.stdinIsTerminal,
           stdinUnavailable: () =>
-            this.flags.list('filename').includes('-')
+            this.flags.list('filename').includes('-') || this.words.includes('-')
               ? 'used by stdin resource manifest reader'
               : undefined,
           stderr: (text) => this.io.err(text),
@@ -311,7 +312,8 @@ export class Session {
 
   /** Resolves a path of the command line against the working directory. */
   path(file: string): string {
-    return path.resolve(this.io.cwd, file);
+    // Relative paths of the process stay as they are, for messages.
+    return this.io.cwd === process.cwd() ? file : path.resolve(this.io.cwd, file);
   }
 
   /**

@@ -221,6 +221,10 @@ describe('resolving a context', () => {
     );
     const proxied = (await resolve({ cluster: { 'proxy-url': 'http://x' } })).client;
     expect(proxied.proxyUrl).toBe('http://x');
+    const config = await loadKubeconfig({ files: [] });
+    const env = { HTTPS_PROXY: 'http://y' };
+    const server = 'https://api.example.com';
+    expect(resolveContext(config, { server }, { env }).client.proxyUrl).toBe('http://y');
     await expect(resolve({ cluster: { 'proxy-url': 'socks5://x' } })).rejects.toThrow(
       'proxy-url supports only http and https, not socks5',
     );

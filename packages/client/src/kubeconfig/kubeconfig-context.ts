@@ -17,6 +17,7 @@ import {
 } from '../credentials/exec-config.ts';
 import { createExecSource, type ExecHost, processExecHost } from '../credentials/exec-source.ts';
 import { tokenFileSource } from '../credentials/token-file.ts';
+import { type Environment, environmentProxy } from '../environment-proxy.ts';
 import type { ClientConfig, Impersonation } from './client-config.ts';
 import { type Kubeconfig, KubeconfigError, type LocatedEntry, textMember } from './kubeconfig.ts';
 
@@ -149,8 +150,6 @@ export interface ResolvedContext {
   readonly client: ClientConfig;
   /** The override or the namespace of the context; `default` if neither is set. */
   readonly namespace: string;
-  /** Whether a flag or the context sets the namespace. */
-  readonly isNamespaceSet: boolean;
 }
 
 /** The server if neither a file nor a flag names one. */
@@ -159,12 +158,13 @@ const defaultServer = 'http://localhost:8080';
 /**
  * Selects a context and creates its client configuration by the rules of client-go: an override
  * replaces the entry's member, relative paths refer to the folder of the entry's file, and
- * credentials are only sent over TLS. Throws KubeconfigError.
+ * credentials are only sent over TLS. Without `proxy-url`, the environment names the proxy. Throws
+ * KubeconfigError.
  */
 export function resolveContext(
   config: Kubeconfig,
   overrides: KubeconfigOverrides = {},
-  options: { readonly execHost?: ExecHost } = {},
+  options: { readonly execHost?: ExecHost; readonly env?: Environment } = {},
 ): ResolvedContext {
   const names = selectNames(config, overrides);
   const cluster = withClusterFlags(resolveEntry(config.clusters, names.cluster), overrides);
@@ -180,11 +180,13 @@ export function resolveContext(
   return {
     client: {
       ...clusterSettings,
+      proxyUrl:
+        clusterSettings.proxyUrl ||
+        environmentProxy(new URL(clusterSettings.server), options.env ?? {}),
       ...(isSecure ? userConfig(user, { cluster, clusterSettings, host: options.execHost }) : {}),
       impersonate,
     },
     namespace: names.namespace ?? 'default',
-    isNamespaceSet: names.namespace !== undefined,
   };
 }
 

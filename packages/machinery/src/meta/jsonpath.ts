@@ -14,7 +14,7 @@ export type JsonPathMode = 'strict' | 'relaxed';
 /** One step of a path, which maps each value to others. */
 export type JsonPathStep =
   | { readonly kind: 'member'; readonly name: string }
-  | { readonly kind: 'slice'; readonly slice: Slice }
+  | { readonly kind: 'slice'; readonly slice: JsonPathSlice }
   | { readonly kind: 'all' }
   /** The value and all containers inside it. */
   | { readonly kind: 'descend' }
@@ -29,7 +29,7 @@ export interface JsonPath {
   readonly steps: Steps;
 }
 
-interface Slice {
+export interface JsonPathSlice {
   readonly start: number;
   /** Absent: to the end, or a single item if `isOne` is set. */
   readonly end: number | undefined;
@@ -161,7 +161,7 @@ function filterStep(inner: string, { mode, depth }: Position): FilterTest {
   return test;
 }
 
-function sliceOf([, first = '', second, third]: RegExpExecArray): Slice {
+function sliceOf([, first = '', second, third]: RegExpExecArray): JsonPathSlice {
   const number = (text: string | undefined) =>
     text === undefined || text === '' || text === ':' ? undefined : Number(text.replace(':', ''));
   return {
@@ -229,7 +229,7 @@ function descendants(value: JsonValue): JsonValue[] {
 
 function sliceList(
   list: readonly JsonValue[],
-  slice: Slice,
+  slice: JsonPathSlice,
   mode: JsonPathMode,
 ): readonly JsonValue[] | undefined {
   const { length } = list;

@@ -5,6 +5,7 @@ import { reportFailures, visitEach } from '../errors.ts';
 import { CliError, throwFirst, usageError } from '../io.ts';
 import { hasManifests } from '../manifests.ts';
 import { namespaceOf, objectAt, objectLabel, resourceLabel, textAt } from '../objects.ts';
+import { compactJson } from '../output/go-json.ts';
 import { lineDiff } from '../output/line-diff.ts';
 import { outputFlags, type Printer, printerOf } from '../output/output.ts';
 import { sortRows } from '../output/sort-by.ts';
@@ -447,6 +448,19 @@ async function followEvents(
   }
 }
 
+/** Formats an event of a watch: as a line of JSON, or by the name of its object. */
+function eventText(
+  { flags }: Session,
+  event: { readonly type: string; readonly object: JsonObject; readonly printer: Printer },
+): string {
+  const { type, object, printer } = event;
+  const format = flags.text('output');
+  if (format === 'json') {
+    return `{"type":${JSON.stringify(type)},"object":${compactJson(object)}}\n`;
+  }
+  return printer(format === 'name' ? object : { type, object });
+}
+
 interface WatchSink {
   readonly accept: string;
   list(body: JsonObject): void;
@@ -466,7 +480,7 @@ function watchSink(session: Session, target: Target): WatchSink {
   const withEvents = session.flags.boolean('output-watch-events');
   if (printer !== undefined) {
     const print = (type: string, object: JsonObject) =>
-      session.io.out(printer(withEvents ? { type, object } : object));
+      session.io.out(withEvents ? eventText(session, { type, object, printer }) : printer(object));
     return {
       accept: 'application/json',
       list(body) {
@@ -475,7 +489,8 @@ function watchSink(session: Session, target: Target): WatchSink {
       event: print,
     };
   }
-  const widths: number[] = [];
+  // The longest type of an event is known; three spaces follow it.
+  const widths: number[] = withEvents ? ['MODIFIED'.length + 3] : [];
   const base = tableOptions(session, target);
   let headers = base.headers;
   let columns: ObjectTable['columns'] = [];

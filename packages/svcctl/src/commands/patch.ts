@@ -13,7 +13,7 @@ import {
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { reportFailures, visitEach } from '../errors.ts';
-import { CliError } from '../io.ts';
+import { CliError, throwFirst } from '../io.ts';
 import { loadManifests, manifestFlags } from '../manifests.ts';
 import { textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
@@ -101,10 +101,15 @@ function checkLocal(session: Session, args: readonly string[]): boolean {
 }
 
 async function readPatch(session: Session): Promise<JsonValue> {
-  const file = session.flags.text('patch-file');
-  const text = file === undefined ? session.flags.text('patch') : patchFile(session, file);
-  if (text === undefined)
-    throw new CliError('must specify --patch or --patch-file containing the contents of the patch');
+  const file = session.flags.text('patch-file') ?? '';
+  const patch = session.flags.text('patch') ?? '';
+  throwFirst([
+    file !== '' && patch !== '' && 'cannot specify --patch and --patch-file together',
+    file === '' &&
+      patch === '' &&
+      'must specify --patch or --patch-file containing the contents of the patch',
+  ]);
+  const text = file === '' ? patch : patchFile(session, file);
   try {
     return await parseYaml(text);
   } catch (error) {

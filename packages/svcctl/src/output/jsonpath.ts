@@ -2,6 +2,8 @@ import {
   isObject,
   type JsonPath,
   JsonPathError,
+  type JsonPathSlice,
+  type JsonPathStep,
   type JsonValue,
   parseJsonPath,
   valuesAtJsonPath,
@@ -140,25 +142,73 @@ export function valuesOfTemplate(template: Template, value: JsonValue): JsonValu
   });
 }
 
-/** Finds the first member that a template's paths name and the value lacks. */
-export function missingKey(template: Template, value: JsonValue): string | undefined {
+/**
+ * Finds the first reason why client-go fails to evaluate a template: an index outside of a list, or
+ * of a value that is not a list.
+ * @param options.missing `is an error` if paths may not name members that the value lacks
+ */
+export function evaluationProblem(
+  template: Template,
+  value: JsonValue,
+  options: { readonly missing: 'is an error' | 'is empty' },
+): string | undefined {
   for (const node of template) {
     if (node.type === 'text') continue;
     let values: readonly JsonValue[] = [value];
     for (const [at, step] of node.path.steps.entries()) {
       const next = (item: JsonValue) => selectPath({ ...node.path, steps: [step] }, item);
-      const isMissing = values.some((item) => isObject(item) && next(item).length === 0);
       const isDescent = node.path.steps[at - 1]?.kind === 'descend';
-      if (step.kind === 'member' && isMissing && !isDescent) return step.name;
+      const problem = isDescent ? undefined : stepProblem(step, values, { ...options, next });
+      if (problem !== undefined) return problem;
       values = values.flatMap(next);
     }
     if (node.type !== 'range') continue;
-    const missing = values
-      .map((item) => missingKey(node.body, item))
-      .find((name) => name !== undefined);
-    if (missing !== undefined) return missing;
+    for (const item of values) {
+      const problem = evaluationProblem(node.body, item, options);
+      if (problem !== undefined) return problem;
+    }
   }
   return undefined;
+}
+
+function stepProblem(
+  step: JsonPathStep,
+  values: readonly JsonValue[],
+  options: {
+    readonly missing: 'is an error' | 'is empty';
+    readonly next: (item: JsonValue) => readonly JsonValue[];
+  },
+): string | undefined {
+  if (step.kind === 'slice') {
+    return values
+      .map((item) => sliceProblem(step.slice, item))
+      .find((found) => found !== undefined);
+  }
+  if (step.kind !== 'member' || options.missing === 'is empty') return undefined;
+  const isMissing = values.some((item) => isObject(item) && options.next(item).length === 0);
+  return isMissing ? `${step.name} is not found` : undefined;
+}
+
+/** The reason why client-go refuses a slice of a value. */
+function sliceProblem(slice: JsonPathSlice, value: JsonValue): string | undefined {
+  if (value === null) return undefined;
+  if (!Array.isArray(value)) return `${goType(value)} is not array or slice`;
+  const { length } = value;
+  const start = slice.start < 0 ? slice.start + length : slice.start;
+  const written = slice.isOne ? slice.start + 1 : (slice.end ?? length);
+  const end = written < 0 || (written === 0 && slice.isOne) ? written + length : written;
+  if (start === end) return undefined;
+  const outside = (index: number) => `array index out of bounds: index ${index}, length ${length}`;
+  if (start < 0 || start >= length) return outside(start);
+  if (end < 0 || end > length) return outside(end - 1);
+  if (start > end) return `starting index ${start} is greater than ending index ${end}`;
+  return undefined;
+}
+
+function goType(value: JsonValue): string {
+  if (isObject(value)) return 'map[string]interface {}';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  return typeof value === 'boolean' ? 'bool' : 'string';
 }
 
 /** Formats a value in the output of a template: strings unchanged, other values as Go's JSON. */

@@ -9,9 +9,9 @@ import { formatJson } from '../go-template/values.ts';
 import { CliError } from '../io.ts';
 import { objectLabel } from '../objects.ts';
 import type { Session } from '../session.ts';
-import { compactJson, printJson } from './go-json.ts';
+import { compactJson, goSyntax, printJson } from './go-json.ts';
 import {
-  missingKey,
+  evaluationProblem,
   parseColumnPath,
   parseTemplate,
   renderTemplate,
@@ -181,9 +181,7 @@ function renderGoTemplate(
     return runGoTemplate(template, object, { strict });
   } catch (error) {
     if (!(error instanceof TemplateRunError)) throw error;
-    // Do not print a Secret because of a faulty template.
-    const isSecret = itemsOf(object).some((item) => item.kind === 'Secret');
-    const data = isSecret
+    const data = hasSecrets(object)
       ? ''
       : `\traw data was:\n\t\t${compactJson(object)}\n` +
         `\tobject given to template engine was:\n\t\t${formatJson(object)}\n`;
@@ -206,17 +204,35 @@ function pathPrinter(
   const text = source.includes('{') ? source : `{${source}}`;
   const template = parsePathTemplate(text);
   return (object) => {
-    const missing = strict ? missingKey(template, object) : undefined;
-    if (missing !== undefined) {
-      throw new CliError(
-        `error executing jsonpath ${JSON.stringify(text)}: ${missing} is not found`,
-      );
-    }
+    const missing = strict ? 'is an error' : 'is empty';
+    const problem = evaluationProblem(template, object, { missing });
+    if (problem !== undefined) throw pathError({ text, problem, object });
     if (!asJson) return renderTemplate(template, object);
     const values = valuesOfTemplate(template, object);
     return `${printJson(values, { step: '    ', order: 'sorted' })}\n`;
   };
 }
+
+/** The error of a JSONPath template, with what explains it. Contains no Secret. */
+function pathError(failed: {
+  readonly text: string;
+  readonly problem: string;
+  readonly object: JsonObject;
+}): CliError {
+  const { text, problem, object } = failed;
+  const data = hasSecrets(object)
+    ? ''
+    : `\tobject given to jsonpath engine was:\n\t\t${goSyntax(object)}\n`;
+  return new CliError(
+    `error executing jsonpath ${JSON.stringify(text)}: Error executing template: ${problem}. ` +
+      'Printing more information for debugging the template:\n' +
+      `\ttemplate was:\n\t\t${text}\n${data}\n\n`,
+  );
+}
+
+/** Whether an object is a Secret or lists one, which no error message may show. */
+const hasSecrets = (object: JsonObject): boolean =>
+  itemsOf(object).some((item) => item.kind === 'Secret');
 
 function parsePathTemplate(source: string): Template {
   try {
@@ -249,12 +265,14 @@ function columnsPrinter(session: Session, spec: string): Printer {
         `unexpected custom-columns spec: ${column}, expected <header>:<json-path-expr>`,
       );
     }
-    return { header: column.slice(0, colon), ...parseColumnPath(column.slice(colon + 1)) };
+    const source = column.slice(colon + 1);
+    const path = source === '' ? undefined : parseColumnPath(source).path;
+    return { header: column.slice(0, colon), path };
   });
   return (object) => {
     const rows = itemsOf(object).map((item) =>
       columns.map(({ path }) => {
-        const values = selectPath(path, item);
+        const values = path === undefined ? [] : selectPath(path, item);
         return values.length === 0 ? '<none>' : values.map(formatJson).join(',');
       }),
     );

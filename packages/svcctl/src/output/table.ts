@@ -100,7 +100,7 @@ export function tableLines(table: ObjectTable, options: TableOptions): string[][
 }
 
 function cellText(value: JsonValue | undefined): string {
-  if (value === undefined || value === null) return '<none>';
+  if (value === undefined || value === null) return '';
   if (typeof value !== 'string') return encodeJson(value).toString();
   const end = value.search(/[\n\r\f]/);
   return end < 0 ? value : `${value.slice(0, end)}...`;
