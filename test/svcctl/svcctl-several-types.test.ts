@@ -202,6 +202,27 @@ test('CLIENT-1: a cell without a value is empty', async () => {
   expect((await dev.ctl(`get ${name} --no-headers`)).out).toMatch(/^w +\n$/);
 });
 
+test('CLIENT-1: incomplete objects are refused with everything that they lack', async () => {
+  const errorOf = async (text: string) => (await dev.ctl('create -f -', text)).err;
+  const refusal = (problem: string) =>
+    `error: error validating "STDIN": error validating data: ${problem}; ` +
+    'if you choose to ignore these errors, turn validation off with --validate=false\n';
+  expect(await errorOf('a: b')).toBe(refusal('[apiVersion not set, kind not set]'));
+  expect(await errorOf('apiVersion: v1')).toBe(refusal('kind not set'));
+  expect(await errorOf('[]')).toBe(refusal('invalid object to validate'));
+  expect(await errorOf('x')).toBe(refusal('invalid object to validate'));
+});
+
+test('CLIENT-1: wait names the group of an absent object, and create token its usage', async () => {
+  expect((await dev.ctl('wait deploy/nope --for=condition=x --timeout=1s')).err).toBe(
+    'Error from server (NotFound): deployments.apps "nope" not found\n',
+  );
+  expect((await dev.ctl('create token x --duration=y')).err).toBe(
+    'Error: invalid argument "y" for "--duration" flag: time: invalid duration "y"\n' +
+      "See 'svcctl create token --help' for usage.\n",
+  );
+});
+
 test('CLIENT-1: help of an unknown topic succeeds and shows the commands', async () => {
   const { code, err } = await dev.home.run('help nope more');
   expect(code).toBe(0);

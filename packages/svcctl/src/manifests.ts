@@ -137,15 +137,20 @@ interface Reading {
 }
 
 /** Creates the error for an object without its kind or apiVersion. */
-type IncompleteError = (manifest: Manifest, absent: string) => CliError;
+type IncompleteError = (manifest: Manifest, absent: readonly string[]) => CliError;
 
-const invalid: IncompleteError = ({ source }, absent) =>
+const invalid: IncompleteError = ({ source }, absent) => {
+  const [only = '', ...others] = absent.map((name) => `${name} not set`);
+  return invalidData(source, others.length === 0 ? only : `[${[only, ...others].join(', ')}]`);
+};
+
+const invalidData = (source: string, problem: string): CliError =>
   new CliError(
-    `error validating ${JSON.stringify(source)}: error validating data: ${absent} not set; ` +
+    `error validating ${JSON.stringify(source)}: error validating data: ${problem}; ` +
       'if you choose to ignore these errors, turn validation off with --validate=false',
   );
 
-const undecodable: IncompleteError = ({ object, source }, absent) => {
+const undecodable: IncompleteError = ({ object, source }, [absent = '']) => {
   const name = absent === 'kind' ? 'Kind' : absent;
   return new CliError(
     `unable to decode ${JSON.stringify(source)}: ` +
@@ -261,7 +266,7 @@ function filesAt(session: Session, name: string): string[] {
 
 function manifestsOf(document: JsonValue, input: Source): Manifest[] {
   if (isObject(document)) return expandList(document, input);
-  throw new CliError(`error parsing ${input.source}: not an object`);
+  throw invalidData(input.source, 'invalid object to validate');
 }
 
 function expandList(object: JsonObject, input: Source): Manifest[] {
@@ -270,10 +275,9 @@ function expandList(object: JsonObject, input: Source): Manifest[] {
     return items.filter(isObject).flatMap((item) => expandList(item, input));
   }
   const manifest = { object, source: input.source };
-  for (const name of ['apiVersion', 'kind']) {
-    if (typeof object[name] !== 'string' || object[name] === '') {
-      throw input.incomplete(manifest, name);
-    }
-  }
+  const absent = ['apiVersion', 'kind'].filter(
+    (name) => typeof object[name] !== 'string' || object[name] === '',
+  );
+  if (absent.length > 0) throw input.incomplete(manifest, absent);
   return [manifest];
 }

@@ -4,7 +4,7 @@ import { getOrUndefined } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { waitForDeletion } from '../deletion.ts';
 import { CliError } from '../io.ts';
-import { listAt, textAt } from '../objects.ts';
+import { listAt, quotedLabel, textAt } from '../objects.ts';
 import { parsePath, selectPath, valueText } from '../output/jsonpath.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
@@ -149,7 +149,7 @@ async function waitForMatch(
         : { apiVersion: list.apiVersion, kind: target.resource.kind, ...item };
     if (current === undefined && condition.type !== 'create') {
       const details = { kind: target.resource.resource, name: target.name ?? '' };
-      const message = `${target.resource.resource} ${JSON.stringify(target.name)} not found`;
+      const message = `${quotedLabel(target.resource, target.name ?? '')} not found`;
       throw new ApiError({ code: 404, reason: 'NotFound', message, details });
     }
     if (current !== undefined && test(current)) return current;

@@ -40,7 +40,7 @@ const tokenCommand: Command = {
   flags: [
     ...outputFlags,
     { name: 'audience', type: 'list', help: 'Audience of the token; repeatable' },
-    { name: 'duration', type: 'text', help: 'Lifetime of the token, such as 1h' },
+    { name: 'duration', type: 'duration', help: 'Lifetime of the token, such as 1h' },
     { name: 'bound-object-kind', type: 'text', help: 'Kind of the object to bind the token to' },
     { name: 'bound-object-name', type: 'text', help: 'Name of the object to bind the token to' },
     { name: 'bound-object-uid', type: 'text', help: 'UID of the object to bind the token to' },
