@@ -213,6 +213,17 @@ test('CLIENT-1: incomplete objects are refused with everything that they lack', 
   expect(await errorOf('x')).toBe(refusal('invalid object to validate'));
 });
 
+test('CLIENT-1: autoscale takes the objects of files, which need not exist', async () => {
+  const [first = ''] = deployments.split('---\n').slice(1);
+  const line = 'autoscale -f - --max=3 --dry-run=client';
+  expect(await dev.ctl(line, first)).toEqual({
+    code: 0,
+    out: 'horizontalpodautoscaler.autoscaling/d1 created (dry run)\n',
+    err: '',
+  });
+  expect((await dev.ctl('autoscale -f - --max=3', first)).code).toBe(0);
+});
+
 test('CLIENT-1: wait names the group of an absent object, and create token its usage', async () => {
   expect((await dev.ctl('wait deploy/nope --for=condition=x --timeout=1s')).err).toBe(
     'Error from server (NotFound): deployments.apps "nope" not found\n',

@@ -52,11 +52,11 @@ export const autoscaleCommand: Command = {
   ],
   async run(session, args) {
     const range = parseRange(session);
-    const targets = await selectTargets(session, args);
+    const targets = await selectTargets(session, args, { filesMatch: 'file' });
     checkSelected(session, targets);
     let count = 0;
     const failures = await visitEach(session.io, targets, async (target) => {
-      for (const object of await fetchTarget(session, target)) {
+      for (const object of await objectsOf(session, target)) {
         await autoscale(session, { target, object, range });
         count += 1;
       }
@@ -65,6 +65,14 @@ export const autoscaleCommand: Command = {
     return reportFailures(session.io, failures);
   },
 };
+
+/** The objects of a target. Those of files are not read from the server, as in kubectl. */
+async function objectsOf(session: Session, target: Target): Promise<JsonObject[]> {
+  const { resource, object } = target;
+  return object === undefined
+    ? fetchTarget(session, target)
+    : [withNamespace(session, { resource, object })];
+}
 
 interface Range {
   readonly min: number;
@@ -212,13 +220,8 @@ async function objectsToScale(session: Session, args: readonly string[]): Promis
   checkSelected(session, targets);
   const scaled: { readonly object: JsonObject; readonly path: string }[] = [];
   const failures = await visitEach(session.io, targets, async (target) => {
-    const { resource, object: written } = target;
-    const objects =
-      written === undefined
-        ? await fetchTarget(session, target)
-        : [withNamespace(session, { resource, object: written })];
-    for (const object of objects) {
-      scaled.push({ object, path: targetPath(targetOf(resource, object), 'scale') });
+    for (const object of await objectsOf(session, target)) {
+      scaled.push({ object, path: targetPath(targetOf(target.resource, object), 'scale') });
     }
   });
   if (scaled.length > 0) return { scaled, failures };
