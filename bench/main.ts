@@ -14,7 +14,7 @@ import { fanOut, fanOutLatency } from './watch.ts';
 
 const usage = `npm run bench -- [options]
   --url URL --token TOKEN   drive this server; without them one of our own is started
-  --pid PID                 the server's process, for CPU and memory
+  --pid PID,PID             the server's processes, for CPU and memory
   --only NAME,NAME          start documents create get list chunked update patch apply delete
                             encodings watch latency planes
   --seconds N               time for each scenario (3)
@@ -28,7 +28,7 @@ const usage = `npm run bench -- [options]
 interface Options {
   readonly url: string | undefined;
   readonly token: string;
-  readonly pid: number | undefined;
+  readonly pids: readonly number[];
   readonly only: ReadonlySet<string>;
   readonly seconds: number;
   readonly objects: number;
@@ -47,7 +47,7 @@ function readOptions(): Options {
     options: {
       url: { type: 'string' },
       token: text(process.env.BENCH_TOKEN ?? ''),
-      pid: { type: 'string' },
+      pid: text(''),
       only: text(everything),
       seconds: text('3'),
       objects: text('10000'),
@@ -66,7 +66,7 @@ function readOptions(): Options {
   return {
     url: values.url,
     token: values.token,
-    pid: values.pid === undefined ? undefined : Number(values.pid),
+    pids: values.pid === '' ? [] : numbers(values.pid),
     only: new Set(values.only.split(',')),
     seconds: Number(values.seconds),
     objects: Number(values.objects),
@@ -80,7 +80,7 @@ function readOptions(): Options {
 interface Running {
   readonly url: string;
   readonly token: string;
-  readonly pid: number | undefined;
+  readonly pids: readonly number[];
   readonly readyMs: number | undefined;
   stop(): Promise<void>;
 }
@@ -125,7 +125,7 @@ async function startOwn(): Promise<Running> {
   return {
     url,
     token,
-    pid: child.pid,
+    pids: child.pid === undefined ? [] : [child.pid],
     readyMs,
     stop: () =>
       new Promise((resolve) => {
@@ -213,7 +213,7 @@ function reportStart(running: Running, report: (figure: Figure) => void): void {
     p99Ms: ms,
     cpuMsPerOperation: undefined,
     megabytesPerSecond: undefined,
-    rssMegabytes: running.pid === undefined ? undefined : rssMegabytes(running.pid),
+    rssMegabytes: rssMegabytes(running.pids),
   });
 }
 
@@ -228,7 +228,7 @@ async function runProtocol(
   const bench: Bench = {
     clientsOf: pool.clientsOf,
     protocol,
-    pid: running.pid,
+    pids: running.pids,
     seconds: options.seconds,
     namespace,
     path: `/api/v1/namespaces/${namespace}/configmaps`,

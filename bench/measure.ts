@@ -12,7 +12,7 @@ export interface Figure {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** The server's CPU time per operation in milliseconds; undefined if its pid is unknown. */
+  /** The server's CPU time per operation in milliseconds; undefined if no pid is known. */
   readonly cpuMsPerOperation: number | undefined;
   readonly megabytesPerSecond: number | undefined;
   readonly rssMegabytes: number | undefined;
@@ -21,17 +21,36 @@ export interface Figure {
 
 const ticksPerSecond = 100;
 
-/** User and system CPU time of a process in seconds (Linux). */
-export function cpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+/** User and system CPU time of processes in seconds (Linux); undefined if there are none. */
+export function cpuSeconds(pids: readonly number[]): number | undefined {
+  return sumOver(pids, (pid) => {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+  });
 }
 
-/** Resident memory of a process in megabytes (Linux). */
-export function rssMegabytes(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1024);
+/** Resident memory of processes in megabytes (Linux); undefined if there are none. */
+export function rssMegabytes(pids: readonly number[]): number | undefined {
+  return sumOver(pids, (pid) => {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    return Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1024);
+  });
+}
+
+/** The CPU time per operation since an earlier reading of `cpuSeconds`, in milliseconds. */
+export function cpuMsPerOperation(
+  pids: readonly number[],
+  since: { readonly seconds: number | undefined; readonly operations: number },
+): number | undefined {
+  const now = cpuSeconds(pids);
+  if (now === undefined || since.seconds === undefined) return undefined;
+  return ((now - since.seconds) * 1000) / since.operations;
+}
+
+function sumOver(pids: readonly number[], figure: (pid: number) => number): number | undefined {
+  if (pids.length === 0) return undefined;
+  return pids.reduce((sum, pid) => sum + figure(pid), 0);
 }
 
 /** Runs `operation` in `clients` concurrent loops until the time or the count is used up. */
@@ -39,7 +58,8 @@ export async function measure(options: {
   readonly name: string;
   readonly protocol: string;
   readonly clients: number;
-  readonly pid: number | undefined;
+  /** The server's processes. */
+  readonly pids: readonly number[];
   readonly seconds: number;
   readonly operationsMax?: number;
   /**
@@ -51,7 +71,7 @@ export async function measure(options: {
   /** Performs the n-th operation; returns the number of bytes received. */
   readonly operation: (n: number, client: number) => Promise<number>;
 }): Promise<Figure> {
-  const { clients, pid, operation } = options;
+  const { clients, pids, operation } = options;
   let latencies: number[] = [];
   let next = 0;
   let bytes = 0;
@@ -72,12 +92,12 @@ export async function measure(options: {
   await run(options.warmUpSeconds ?? warmUp);
   latencies = [];
   bytes = 0;
-  const cpuBefore = pid === undefined ? 0 : cpuSeconds(pid);
+  const cpuBefore = cpuSeconds(pids);
   const start = performance.now();
   await run(options.seconds);
   const seconds = (performance.now() - start) / 1000;
   const count = latencies.length;
-  const cpu = pid === undefined ? undefined : (cpuSeconds(pid) - cpuBefore) * 1000;
+  const cpu = cpuMsPerOperation(pids, { seconds: cpuBefore, operations: count });
   const sorted = Float64Array.from(latencies).sort();
   return {
     name: options.name,
@@ -88,9 +108,9 @@ export async function measure(options: {
     perSecond: count / seconds,
     p50Ms: quantile(sorted, 0.5),
     p99Ms: quantile(sorted, 0.99),
-    cpuMsPerOperation: cpu === undefined ? undefined : cpu / count,
+    cpuMsPerOperation: cpu,
     megabytesPerSecond: bytes / seconds / 1e6,
-    rssMegabytes: pid === undefined ? undefined : rssMegabytes(pid),
+    rssMegabytes: rssMegabytes(pids),
   };
 }
 

@@ -5,7 +5,8 @@ import { type Figure, measure } from './measure.ts';
 export interface Bench {
   readonly clientsOf: (count: number) => readonly LoadClient[];
   readonly protocol: string;
-  readonly pid: number | undefined;
+  /** The server's processes, for their CPU time and memory. */
+  readonly pids: readonly number[];
   readonly seconds: number;
   readonly namespace: string;
   /** API prefix of a namespaced kind for writes and reads: ConfigMaps. */

@@ -1,5 +1,5 @@
 import type { LoadClient } from './client.ts';
-import { cpuSeconds, type Figure, quantile, rssMegabytes } from './measure.ts';
+import { cpuMsPerOperation, cpuSeconds, type Figure, quantile, rssMegabytes } from './measure.ts';
 import { type Bench, configMap } from './scenarios.ts';
 
 /** Polls `done` every few milliseconds until it holds or the timeout passes. */
@@ -33,7 +33,7 @@ export async function fanOut(
     received += countLines(chunk);
   });
   const clients = bench.clientsOf(writers);
-  const before = bench.pid === undefined ? 0 : cpuSeconds(bench.pid);
+  const before = cpuSeconds(bench.pids);
   const start = performance.now();
   const end = start + bench.seconds * 1000;
   let written = 0;
@@ -49,7 +49,7 @@ export async function fanOut(
   await Promise.all(clients.map(writer));
   await until(() => received >= written * watchers, 120_000);
   const seconds = (performance.now() - start) / 1000;
-  const cpu = bench.pid === undefined ? undefined : (cpuSeconds(bench.pid) - before) * 1000;
+  const cpu = cpuMsPerOperation(bench.pids, { seconds: before, operations: received });
   for (const stream of streams) stream.close();
   return {
     name: `watch, ${watchers} watchers, full speed`,
@@ -60,9 +60,9 @@ export async function fanOut(
     perSecond: received / seconds,
     p50Ms: 0,
     p99Ms: 0,
-    cpuMsPerOperation: cpu === undefined ? undefined : cpu / received,
+    cpuMsPerOperation: cpu,
     megabytesPerSecond: undefined,
-    rssMegabytes: bench.pid === undefined ? undefined : rssMegabytes(bench.pid),
+    rssMegabytes: rssMegabytes(bench.pids),
     note: `${written} writes`,
   };
 }

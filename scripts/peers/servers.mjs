@@ -179,7 +179,7 @@ async function ready(server, { programs, log }) {
     const answer = await call(server, { path: '/readyz' }).catch(() => undefined);
     return answer?.status === 200;
   };
-  const isUp = await eventually(isReady, { withinMs: startWithinMs });
+  const isUp = await eventually(isReady, { withinMs: startWithinMs, everyMs: 20 });
   if (!isUp) throw new Error(`${server.name} was not ready within ${startWithinMs} ms; see ${log}`);
 }
 
@@ -189,6 +189,7 @@ async function startServer({ name, flags, start }) {
   const port = await freePort();
   const url = `https://127.0.0.1:${port}`;
   const log = join(directory, 'server.log');
+  const before = performance.now();
   const programs = await start({ directory, log, flags: commonFlags({ directory, port, flags }) });
   const kubeconfig = join(directory, 'kubeconfig');
   writeKubeconfig({ path: kubeconfig, url, directory });
@@ -206,8 +207,10 @@ async function startServer({ name, flags, start }) {
   };
   try {
     await ready(server, { programs, log });
+    const readyMs = performance.now() - before;
     const { body } = await call(server, { path: '/version' });
-    return { ...server, version: body.gitVersion };
+    const pids = programs.map(({ child }) => child.pid);
+    return { ...server, version: body.gitVersion, pids, readyMs };
   } catch (error) {
     for (const program of programs) await program.stop();
     throw error;
@@ -253,18 +256,29 @@ export async function startReference({ flags = [] } = {}) {
 }
 
 /**
- * Starts the built server of this repository on the embedded store, with only the controllers of an
- * API server.
+ * Starts the built server of this repository, with only the controllers of an API server.
+ *
+ * @param options.flags additional flags
+ * @param options.store `embedded`, or `etcd` for an etcd of its own
+ * @returns the running server; undefined, after a message, if etcd is needed and missing
  */
-export async function startWheelhouse({ flags = [] } = {}) {
-  const start = ({ directory, log, flags: all }) => {
+export async function startWheelhouse({ flags = [], store = 'embedded' } = {}) {
+  const etcd = store === 'etcd' ? programPath({ variable: 'ETCD', name: 'etcd' }) : undefined;
+  if (store === 'etcd' && etcd === undefined) {
+    console.log('skipped: Wheelhouse on etcd needs ETCD (see README.md)');
+    return undefined;
+  }
+  const start = async ({ directory, log, flags: all }) => {
+    const peer = etcd === undefined ? undefined : await startEtcd({ directory, etcd });
     const own = [
       '--dialect=kubernetes',
       '--controllers=api-server',
       `--data-dir=${join(directory, 'data')}`,
+      ...(peer === undefined ? [] : [`--etcd-servers=${peer.url}`]),
     ];
     const args = [join(root, 'bin', 'wheelhouse.js'), 'serve', ...own, ...all];
-    return [startProgram({ command: process.execPath, args, log })];
+    const server = startProgram({ command: process.execPath, args, log });
+    return peer === undefined ? [server] : [peer.program, server];
   };
   return startServer({ name: 'wheelhouse', flags, start });
 }
