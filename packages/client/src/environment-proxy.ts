@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net';
+import { blockContains, ipVersion, parseIpAddress, parseIpBlock } from '@wheelhouse/machinery';
 
 /** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -24,7 +24,9 @@ export function environmentProxy(url: URL, env: Environment): string | undefined
 }
 
 function isLocal(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+  return (
+    host === 'localhost' || host === '::1' || (ipVersion(host) === 4 && host.startsWith('127.'))
+  );
 }
 
 /** Whether an entry of NO_PROXY covers a host: an address, a range, a domain, or `*`. */
@@ -34,23 +36,18 @@ function isExempt(
 ): boolean {
   const { host, port } = target;
   if (entry === '*') return true;
-  const range = /^(.+)\/(\d+)$/.exec(entry);
-  if (range !== null) return isInRange(host, { base: range[1] ?? '', bits: Number(range[2]) });
+  if (entry.includes('/')) return isInRange(host, entry);
   const [, name = entry, onlyPort] = /^(\[.*\]|[^:]*):(\d+)$/.exec(entry) ?? [];
   if (onlyPort !== undefined && onlyPort !== port) return false;
   const bare = name.replace(/^\[|\]$/g, '').replace(/^\*(?=\.)/, '');
   if (bare.startsWith('.')) return host.endsWith(bare);
-  return host === bare || (isIP(host) === 0 && host.endsWith(`.${bare}`));
+  return host === bare || (ipVersion(host) === 0 && host.endsWith(`.${bare}`));
 }
 
-function isInRange(
-  host: string,
-  { base, bits }: { readonly base: string; readonly bits: number },
-): boolean {
-  const family = isIP(base);
-  if (family === 0 || isIP(host) !== family || bits > (family === 4 ? 32 : 128)) return false;
-  const type = family === 4 ? 'ipv4' : 'ipv6';
-  const range = new BlockList();
-  range.addSubnet(base, bits, type);
-  return range.check(host, type);
+function isInRange(host: string, range: string): boolean {
+  const block = parseIpBlock(range);
+  const address = parseIpAddress(host);
+  if (block === undefined || address === undefined) return false;
+  const prefixBits = address.family === 4 ? 32 : 128;
+  return blockContains(block, { address, base: address, prefixBits });
 }
