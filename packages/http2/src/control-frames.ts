@@ -1,5 +1,5 @@
 import type { Clock } from '@wheelhouse/machinery';
-import { type Frame, uint31, uint32 } from './frame-reader.ts';
+import { type Frame, uint31, uint32, violation } from './frame-reader.ts';
 import type { ControlOutput } from './output.ts';
 import {
   ConnectionError,
@@ -51,11 +51,6 @@ export function readSettings({ bytes, start, end }: Frame): PeerSettings {
     } else if (name === setting.maxConcurrentStreams) read.streamsMax = value;
   }
   return read;
-}
-
-/** The error of a peer that breaks a rule of the protocol. */
-export function violation(what: string): ConnectionError {
-  return new ConnectionError(errorCode.protocolError, what);
 }
 
 /** The error for a frame whose length its type does not allow. */

@@ -151,6 +151,27 @@ export function uint32(bytes: Buffer, at: number): number {
 /** Maximum number of frames of one header block; real clients send fewer. */
 const continuationsMax = 64;
 
+/**
+ * Checks that a frame may come now.
+ * @throws ConnectionError for a frame within a header block, and for any before the first SETTINGS
+ */
+export function checkOrder(
+  { type, stream }: Frame,
+  so: { readonly block: HeaderBlock | undefined; readonly hasSettings: boolean },
+): void {
+  const isContinuation = type === frameType.continuation;
+  if (so.block !== undefined && !isContinuation) throw violation('frame within a header block');
+  if (!so.hasSettings && type !== frameType.settings) {
+    throw violation('connection does not begin with SETTINGS');
+  }
+  if (isContinuation && so.block?.stream !== stream) throw violation('unexpected CONTINUATION');
+}
+
+/** The error of a peer that breaks a rule of the protocol. */
+export function violation(what: string): ConnectionError {
+  return new ConnectionError(errorCode.protocolError, what);
+}
+
 /** A header block that is being received in several frames. */
 export class HeaderBlock {
   readonly stream: number;

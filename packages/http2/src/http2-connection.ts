@@ -11,11 +11,11 @@ import {
   sendReset,
   sendSettings,
   sendWindowUpdate,
-  violation,
   windowOutOfRange,
   wrongSize,
 } from './control-frames.ts';
 import {
+  checkOrder,
   type Frame,
   FrameReader,
   type FrameSink,
@@ -23,6 +23,7 @@ import {
   priorityBytes,
   trimPayload,
   uint31,
+  violation,
 } from './frame-reader.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
 import { Output, type OutputOwner } from './output.ts';
@@ -239,12 +240,7 @@ export class Http2Connection
 
   handleFrame(frame: Frame): void {
     const { type } = frame;
-    if (this.#block !== undefined && type !== frameType.continuation) {
-      throw violation('frame within a header block');
-    }
-    if (!this.#hasSettings && type !== frameType.settings) {
-      throw violation('connection does not begin with SETTINGS');
-    }
+    checkOrder(frame, { block: this.#block, hasSettings: this.#hasSettings });
     if (type === frameType.data) this.#handleData(frame);
     else if (type === frameType.headers) this.#handleHeaders(frame);
     else if (type === frameType.continuation) this.#handleContinuation(frame);
@@ -295,8 +291,7 @@ export class Http2Connection
 
   #handleContinuation(frame: Frame): void {
     const block = this.#block;
-    if (block === undefined || block.stream !== frame.stream)
-      throw violation('unexpected CONTINUATION');
+    if (block === undefined) return;
     block.add(frame);
     if ((frame.flags & flag.endHeaders) === 0) return;
     this.#block = undefined;
