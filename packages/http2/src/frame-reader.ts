@@ -157,14 +157,16 @@ const continuationsMax = 64;
  */
 export function checkOrder(
   { type, stream }: Frame,
-  so: { readonly block: HeaderBlock | undefined; readonly hasSettings: boolean },
+  reading: { readonly block: HeaderBlock | undefined; readonly hasSettings: boolean },
 ): void {
   const isContinuation = type === frameType.continuation;
-  if (so.block !== undefined && !isContinuation) throw violation('frame within a header block');
-  if (!so.hasSettings && type !== frameType.settings) {
+  if (reading.block !== undefined && !isContinuation)
+    throw violation('frame within a header block');
+  if (!reading.hasSettings && type !== frameType.settings) {
     throw violation('connection does not begin with SETTINGS');
   }
-  if (isContinuation && so.block?.stream !== stream) throw violation('unexpected CONTINUATION');
+  if (isContinuation && reading.block?.stream !== stream)
+    throw violation('unexpected CONTINUATION');
 }
 
 /** The error of a peer that breaks a rule of the protocol. */
