@@ -196,5 +196,7 @@ function connectionText(error: ConnectionError): string {
       'did you specify the right host or port?'
     );
   }
-  return `Unable to connect to the server: ${goNetworkError(error)}`;
+  // Only errors of the network have codes.
+  const why = error.code === '' ? error.message : goNetworkError(error);
+  return `Unable to connect to the server: ${why}`;
 }
