@@ -80,6 +80,7 @@ export {
   wireFixed64,
   wireVarint,
 } from './protobuf/wire.ts';
+export { decodeReviewAnswer } from './review-answer.ts';
 export {
   attributeOids,
   type CertificateParts,

@@ -1,11 +1,4 @@
 import {
-  answerLimits,
-  decodeJsonInSlices,
-  decodeYaml,
-  JsonError,
-  type JsonLimits,
-} from '@wheelhouse/codec';
-import {
   type Clock,
   goValue,
   isObject,
@@ -14,6 +7,8 @@ import {
   problemText,
   typeMetaStruct,
 } from '@wheelhouse/machinery';
+import { answerLimits, decodeJsonInSlices, JsonError, type JsonLimits } from './json.ts';
+import { decodeYaml } from './yaml.ts';
 
 /**
  * Decodes the answer to a review. As in kube-apiserver, its Content-Type does not matter: a text

@@ -11,6 +11,7 @@ import {
   resolveContext,
   textMember,
 } from '@wheelhouse/client';
+import { decodeReviewAnswer } from '@wheelhouse/codec';
 import {
   type Clock,
   concatSteps,
@@ -33,7 +34,6 @@ import { printGoDuration } from '@wheelhouse/schema';
 import { hostRoots } from '../files/followed-files.ts';
 import { apiRelease } from '../views/version.ts';
 import type { ClientMeter } from './client-metrics.ts';
-import { decodeReviewAnswer } from './review-answer.ts';
 
 /**
  * Reads a whole stream, in slices if it is long (TRUST-2). Destroys it and rejects with the error

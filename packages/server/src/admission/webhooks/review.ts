@@ -1,4 +1,4 @@
-import { encodeJson } from '@wheelhouse/codec';
+import { decodeReviewAnswer, encodeJson } from '@wheelhouse/codec';
 import { schemaOf } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -15,7 +15,6 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import type { AdmissionCall } from '../../registry/contract.ts';
-import { decodeReviewAnswer } from '../../webhooks/review-answer.ts';
 import {
   type KindFact,
   type RequestFacts,

@@ -1,4 +1,4 @@
-import { encodeJson, type JsonLimits, jsonText } from '@wheelhouse/codec';
+import { decodeReviewAnswer, encodeJson, type JsonLimits, jsonText } from '@wheelhouse/codec';
 import type { ObjectConverter } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -22,7 +22,6 @@ import {
   validateLabels,
 } from '@wheelhouse/machinery';
 import { maxDepth } from '@wheelhouse/schema';
-import { decodeReviewAnswer } from '../../webhooks/review-answer.ts';
 import type { ConversionFault, ConversionMetrics } from './metrics.ts';
 import { ConversionFailure } from './views.ts';
 
