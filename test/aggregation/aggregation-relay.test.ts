@@ -471,7 +471,9 @@ test('ADM-4: identity headers go only to the server that the APIService trusts',
   const service = { namespace: 'default', name: 'misnamed', port: extension.port };
   await handOver(server, extension, { group: 'misnamed.example.com', spec: { service } });
   const misnamed = await server.get('/apis/misnamed.example.com/v1/things');
-  expect(misnamed.text).toContain('x509: certificate is not valid for that name');
+  expect(misnamed.text).toContain(
+    'x509: certificate is valid for ext.default.svc, not misnamed.default.svc',
+  );
 });
 
 test('ADM-4: a request that returns to its proxy is not forwarded again', async () => {
