@@ -9,12 +9,13 @@ const { keptCode } = require('./kept-code.js');
  * it (`<path>.cache`) or that an earlier start has kept: reading that is several times quicker than
  * compiling the source. V8 itself refuses the code of another version; then, and without the files,
  * the source is compiled.
- * @returns what the bundle exports, the script, and, if it was compiled, `keepCode`, which keeps the
- *   machine code that there is when it is called
+ * @returns what the bundle exports, the script except in a sandbox, and, if the script was compiled,
+ *   `keepCode`, which keeps the machine code that there is when it is called
  */
 exports.loadBundle = function loadBundle(path) {
   const bytes = readFileSync(path);
   const bundle = { source: bytes.latin1Slice(), path, require: createRequire(path) };
+  if (isInSandbox()) return { exports: evaluated(bundle) };
   const kept = keptCode({ path, bytes });
   const script = compile({ ...bundle, code: kept.read() ?? builtCode(path) });
   if (script.cachedDataRejected === false) return run(script, bundle);
@@ -33,10 +34,28 @@ function compile({ source, code, path }) {
   return new vm.Script(source, { filename: path, cachedData: code });
 }
 
-function run(script, { path, require }) {
+function run(script, bundle) {
+  return { exports: exportsOf(script.runInThisContext(), bundle), script };
+}
+
+/**
+ * Whether a test runner such as jest runs this in a context with globals of its own. Scripts run in
+ * the main context, whose errors and lists are no instances of the classes that the tests know.
+ */
+function isInSandbox() {
+  return vm.runInThisContext('Object') !== Object;
+}
+
+function evaluated(bundle) {
+  // biome-ignore lint/security/noGlobalEval: nothing else runs code in the context of its caller
+  const wrapper = globalThis.eval(`${bundle.source}\n//# sourceURL=${bundle.path}`);
+  return exportsOf(wrapper, bundle);
+}
+
+function exportsOf(wrapper, { path, require }) {
   const module = { exports: {} };
-  script.runInThisContext()(module.exports, require, module, path, dirname(path));
-  return { exports: module.exports, script };
+  wrapper(module.exports, require, module, path, dirname(path));
+  return module.exports;
 }
 
 function builtCode(path) {

@@ -1,6 +1,6 @@
 // Bundles the programs into dist/, because opening few files makes a start quick.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildConsole } from './build-console.mjs';
@@ -15,19 +15,15 @@ import { packedDescriptions } from './pack-descriptions.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const keeper = join(root, 'scripts', 'keep-code.mjs');
+const svcctlEntry = 'packages/svcctl/src/main.ts';
 /** The entries that test runners import, such as `wheelhouse/vitest`. */
 const presets = ['vitest', 'node-test', 'jest'];
-const entryPoints = Object.fromEntries(
-  [
-    ['svcctl', 'packages/svcctl/src/main.ts'],
-    ['library', 'packages/server/src/library.ts'],
-    ...presets.map((name) => [name, `packages/server/src/plane/presets/${name}.ts`]),
-  ].filter(([, path]) => existsSync(join(root, path))),
-);
-
-/** Lets bundled CommonJS packages call `require`, which an ES module does not have. */
-const banner = {
-  js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
+/** The ES modules that users import, by their names in `dist/`. */
+const libraryEntries = {
+  library: 'packages/server/src/library.ts',
+  ...Object.fromEntries(
+    presets.map((name) => [name, `packages/server/src/plane/presets/${name}.ts`]),
+  ),
 };
 
 const shared = {
@@ -60,6 +56,40 @@ const asFunction = {
   footer: { js: '})' },
 };
 
+/** Programs whose parts are loaded by need. */
+const asModules = {
+  external: ['lmdb'],
+  splitting: true,
+  format: 'esm',
+  chunkNames: 'chunks/[name]-[hash]',
+  minifySyntax: true,
+  minifyWhitespace: true,
+  // Bundled CommonJS packages call `require`, which an ES module does not have.
+  banner: {
+    js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
+  },
+};
+
+/**
+ * A plugin of esbuild: what the library's modules import from the server comes from the server's
+ * bundle, so that the package contains the server once and a plane starts with its machine code.
+ */
+const overBundle = {
+  name: 'over-bundle',
+  setup({ onLoad, onResolve }) {
+    const entries = Object.values(libraryEntries).map((path) => join(root, path));
+    onResolve({ filter: /^\.\.?\/|^@wheelhouse\/client$/ }, ({ importer }) =>
+      entries.includes(importer) ? { path: 'bundle', namespace: 'over-bundle' } : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: 'over-bundle' }, () => ({
+      contents: `module.exports = require(${JSON.stringify(loader)});`,
+    }));
+    onResolve({ filter: /.*/, namespace: 'over-bundle' }, ({ path }) => ({ path, external: true }));
+  },
+};
+/** Relative to `dist/`. */
+const loader = '../bin/load-library.js';
+
 /** Bundles a program into one function in an ASCII file. */
 async function bundleFunction(entryPoint, outfile, options = {}) {
   const { build: bundle } = await import('esbuild');
@@ -71,14 +101,14 @@ async function bundleFunction(entryPoint, outfile, options = {}) {
 const leftOut = { external: ['ws'] };
 
 const bundleServer = (outfile, options = {}) =>
-  bundleFunction('packages/server/src/main.ts', outfile, { ...leftOut, ...options });
+  bundleFunction('packages/server/src/bundle.ts', outfile, { ...leftOut, ...options });
 
 /** Bundles the server with white space and with comments that name the file of each part. */
 export const bundleServerWithComments = (outfile) =>
   bundleServer(outfile, { minifyWhitespace: false, minifySyntax: false });
 
 /** Bundles svcctl into one file for the executable. */
-export const bundleSvcctl = (outfile) => bundleFunction('packages/svcctl/src/main.ts', outfile);
+export const bundleSvcctl = (outfile) => bundleFunction(svcctlEntry, outfile);
 
 /**
  * Builds `dist/`, or another folder, from scratch: the server as one CommonJS file, for which
@@ -92,21 +122,18 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
   try {
     await Promise.all([
       bundleServer(server),
+      bundle({ ...shared, ...asModules, entryPoints: { svcctl: svcctlEntry }, outdir }),
       bundle({
         ...shared,
-        external: ['lmdb', 'vitest'],
-        entryPoints,
+        ...asModules,
+        splitting: false,
+        external: ['vitest'],
+        entryPoints: libraryEntries,
         outdir,
-        splitting: true,
-        format: 'esm',
-        chunkNames: 'chunks/[name]-[hash]',
-        minifySyntax: true,
-        minifyWhitespace: true,
-        banner,
+        plugins: [overBundle],
       }),
       buildConsole(join(outdir, 'console')),
     ]);
-    loadInTurn(outdir);
     // The server also starts without it, only slower.
     if (keepCode) spawnSync(process.execPath, [keeper, server], { stdio: 'ignore' });
     replaceBuild(finished, outdir);
@@ -124,26 +151,6 @@ export function replaceBuild(finished, outdir) {
   if (existsSync(executable)) renameSync(executable, join(outdir, 'wheelhouse'));
   rmSync(finished, { recursive: true, force: true });
   renameSync(outdir, finished);
-}
-
-/**
- * Serializes the loading of modules that are loaded on demand: jest before release 30 fails if two
- * of them that share a third are loaded at the same time ("request for … is not in cache").
- */
-function loadInTurn(outdir) {
-  const turns = 'let last = Promise.resolve();\n';
-  // No source declares a name with a dollar sign.
-  const inTurn = 'export const $inTurn = (load) => (last = last.then(load, load));\n';
-  writeFileSync(join(outdir, 'chunks', 'in-turn.js'), turns + inTurn);
-  for (const path of readdirSync(outdir, { recursive: true })) {
-    if (!path.endsWith('.js') || path.startsWith('console')) continue;
-    const file = join(outdir, path);
-    const text = readFileSync(file, 'utf8');
-    const loaded = text.replaceAll(/\bimport\(("[^"]+")\)/g, '$$inTurn(()=>import($1))');
-    if (loaded === text) continue;
-    const from = path.startsWith('chunks') ? './in-turn.js' : './chunks/in-turn.js';
-    writeFileSync(file, `import{$inTurn}from${JSON.stringify(from)};${loaded}`);
-  }
 }
 
 /** An ASCII file is read without decoding and permanently takes half the memory. */

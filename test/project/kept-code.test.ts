@@ -101,6 +101,15 @@ const serve = (installed: Installed, env?: Readonly<Record<string, string>>) =>
     env,
   );
 
+/** Imports the library, and ends after the timers that it has set. */
+const importLibrary = (installed: Installed, env?: Readonly<Record<string, string>>) => {
+  const loader = join(installed.folder, 'bin', 'load-library.js');
+  const script = `const { main } = require(${JSON.stringify(loader)});
+    main([]).then(() => setTimeout(() => process.exit(0)));`;
+  const args = ['--require', join(installed.folder, 'without-wait.cjs'), '-e', script];
+  return node(installed, args, env);
+};
+
 /** Whether a start finds code that V8 accepts. */
 async function isTaken(installed: Installed): Promise<boolean> {
   const script = `const { loadBundle } = require(${JSON.stringify(join(installed.folder, 'bin', 'load-bundle.js'))});
@@ -178,6 +187,19 @@ test('a server without a cache works as usual', async () => {
   expect(await serve(installed)).toBe('one 0');
   const launcher = join(installed.folder, 'bin', 'wheelhouse.js');
   expect(await node(installed, [launcher, 'version'])).toBe('one 0');
+});
+
+test('a program that imports the library stores a code cache for servers and planes', async () => {
+  const installed = install();
+  expect(await importLibrary(installed, { NODE_DISABLE_COMPILE_CACHE: '1' })).toBe('one 0');
+  expect(installed.kept()).toEqual([]);
+  expect(await importLibrary(installed)).toBe('one 0');
+  const [file = '', ...others] = installed.kept();
+  expect(others).toEqual([]);
+  expect(await isTaken(installed)).toBe(true);
+  const { mtimeMs } = statSync(file);
+  expect(await importLibrary(installed)).toBe('one 0');
+  expect(statSync(file).mtimeMs).toBe(mtimeMs);
 });
 
 test('few caches of other releases and V8 flags are kept', async () => {

@@ -45,7 +45,7 @@ const layers = [
   ['pipeline.ts', 'pipeline.test.ts'],
   ['compose'],
   ['plane'],
-  ['library.ts', 'main.ts', 'backup-command.ts'],
+  ['library.ts', 'main.ts', 'backup-command.ts', 'bundle.ts'],
   ['index.ts', 'testing.ts'],
 ];
 

@@ -73,6 +73,8 @@ export function fixtureTests({
       await plane.apply(sized('small', 1));
       const refusal = await plane.apply(sized('large', 9)).catch((error: unknown) => error);
       equal(String(refusal).includes('at most 5'), true);
+      // The globals of a runner that gives each test file its own are also those of the package.
+      equal(refusal instanceof Error, true);
       await plane.restore(before);
       const gone = await plane.apply(sized('small', 1)).catch((error: unknown) => error);
       equal(String(gone).includes('serves no kind Widget'), true);
