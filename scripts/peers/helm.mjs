@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { haveControllers, startControllers } from './controllers.mjs';
 import { playNodes } from './played-nodes.mjs';
 import { call, onBoth, programPath } from './servers.mjs';
-import { compareSession, plain, sessionLines, wordsOf } from './sessions.mjs';
+import { compareSession, ordered, plain, sessionLines, wordsOf } from './sessions.mjs';
 
 const chart = join(dirname(fileURLToPath(import.meta.url)), 'chart');
 const helm = programPath({ variable: 'HELM', name: 'helm' });
@@ -25,21 +25,6 @@ function runHelm(args, { home }) {
       resolve({ status: child.exitCode, stdout, stderr }),
     );
   });
-}
-
-/** An object as text, with sorted members and manager entries. */
-function ordered(value) {
-  const managers = (entries) =>
-    entries.map(ordered).sort((left, right) => (left.manager < right.manager ? -1 : 1));
-  if (Array.isArray(value)) return value.map(ordered);
-  if (typeof value !== 'object' || value === null) return value;
-  const members = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1));
-  return Object.fromEntries(
-    members.map(([name, member]) => [
-      name,
-      name === 'managedFields' ? managers(member) : ordered(member),
-    ]),
-  );
 }
 
 async function runCommand(line, { server, home }) {

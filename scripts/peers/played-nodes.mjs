@@ -35,9 +35,7 @@ function containerStatus(container, { state, isReady }) {
 }
 
 /** The outcome that a Pod asks for with the annotation `peers/outcome`: run, succeed, or fail. */
-function outcomeOf(pod) {
-  return pod.metadata.annotations?.['peers/outcome'] ?? 'run';
-}
+const outcomeInPod = (pod) => pod.metadata.annotations?.['peers/outcome'] ?? 'run';
 
 function podStatus(pod, { phase, address }) {
   const stamp = now();
@@ -77,10 +75,11 @@ const noProcesses = {
  *
  * @param options.names names of the nodes
  * @param options.processes the result of `playProcesses`; by default no Pod has a process
+ * @param options.outcomeOf returns `run`, `succeed`, or `fail` for a Pod
  * @returns `stop`, which resolves when no more requests are sent, and `errors`: the answers other
  * than 2xx, 404, and 409
  */
-export function playNodes(server, { names, processes = noProcesses }) {
+export function playNodes(server, { names, processes = noProcesses, outcomeOf = outcomeInPod }) {
   let isOver = false;
   const addresses = new Map();
   const errors = [];

@@ -82,7 +82,7 @@ const withAccount = [
 ].join(' && ');
 
 /** Writes the credentials of a Pod's service account, as its kubelet does. */
-async function writeAccount(server, { pod, folder }) {
+export async function writeAccount(server, { pod, folder }) {
   const { namespace } = pod.metadata;
   const account = pod.spec.serviceAccountName ?? 'default';
   const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;

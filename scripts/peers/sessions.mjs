@@ -29,14 +29,14 @@ const sorted = (text, start) => {
  * the reference iterates the fields of a schema in random order, and the data that `describe`
  * prints.
  */
-const ordered = (output) =>
+const withOrderedParts = (output) =>
   output
     .replace(/(?:^\* .*\n){2,}/gm, (causes) => sorted(causes, /^(?=\* )/m))
     .replace(/(?:^\S+:\n----\n.*\n\n?){2,}/gm, (data) => sorted(data, /^(?=\S+:\n----\n)/m));
 
 /** Removes names, times, addresses, and numbers that differ from run to run from the output. */
 export function plain(output, server) {
-  return ordered(output)
+  return withOrderedParts(output)
     .replaceAll(server.directory, 'DIR')
     .replace(/127\.0\.0\.1:\d+/g, 'HOST')
     .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, 'UID')
@@ -57,6 +57,21 @@ export function plain(output, server) {
     .replace(/[IWE]\d{4} [\d:.]+\s+\d+ /g, 'LOG ')
     .replace(/ +/g, ' ')
     .replace(/ \t/g, '\t');
+}
+
+/** A value with the members of its objects sorted, and the entries of managers by their names. */
+export function ordered(value) {
+  const managers = (entries) =>
+    entries.map(ordered).sort((left, right) => (left.manager < right.manager ? -1 : 1));
+  if (Array.isArray(value)) return value.map(ordered);
+  if (typeof value !== 'object' || value === null) return value;
+  const members = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1));
+  return Object.fromEntries(
+    members.map(([name, member]) => [
+      name,
+      name === 'managedFields' ? managers(member) : ordered(member),
+    ]),
+  );
 }
 
 function lineDifferences(there, here) {
