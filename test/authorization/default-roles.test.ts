@@ -191,7 +191,7 @@ describe('user-facing roles', () => {
       roleOf('ClusterRole', 'whole', { aggregationRule: { clusterRoleSelectors }, rules: [] }),
     );
     const resources = async () =>
-      (await server.get(path)).body.rules.flatMap((rule) => rule.resources);
+      ((await server.get(path)).body.rules ?? []).flatMap((rule) => rule.resources);
     await eventually(async () => (await resources()).join() === 'three,two,one');
     await server.patch(path, { rules: [] }, 'merge');
     await eventually(async () => (await resources()).join() === 'three,two,one');

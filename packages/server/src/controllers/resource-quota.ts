@@ -4,22 +4,28 @@ import {
   largerAmounts,
   objectAt,
   type ResourceDef,
-  type Stored,
   sumAmounts,
 } from '@wheelhouse/kinds';
-import type { ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   type Clock,
   type Dialect,
   type JsonObject,
   jsonEqual,
+  runInSlices,
   type Timer,
 } from '@wheelhouse/machinery';
 import type { QuotaLedger } from '../admission/quota/quota-ledger.ts';
-import { type QuotaEvaluator, quotaEvaluator, scopesOf } from '../admission/quota/quota-usage.ts';
+import {
+  countName,
+  type QuotaEvaluator,
+  quotaEvaluator,
+  type ScopeRequirement,
+  scopesOf,
+} from '../admission/quota/quota-usage.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, listEntries } from './tools.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -142,17 +148,17 @@ async function recount(
 ): Promise<void> {
   const entries = await listEntries(tools.caches, { def: tools.quotas, namespace });
   const quotas = entries.filter(({ index }) => index.deleting !== true).map(decodeEntry);
-  const counters = countersOf(tools, quotas);
+  const counters = await runInSlices(countersOf(tools, quotas), tools.clock);
   for (const { def } of counters) follow(def);
-  const filledCounters = await Promise.all(
-    counters.map(async (counter) => ({
-      ...counter,
-      objects: await objectsOf(tools, counter, namespace),
-    })),
+  const counts = await Promise.all(
+    counters.map((counter) => countObjects(tools, { counter, namespace, quotas })),
   );
-  for (const quota of quotas) {
+  for (const [index, quota] of quotas.entries()) {
+    const used: JsonObject = {};
+    for (const { names, totals } of counts.map((count) => count[index] as Count)) {
+      for (const name of names) used[name] = totals.get(name)?.text ?? '0';
+    }
     const hard = objectAt(quota, 'spec', 'hard') ?? {};
-    const used = usedOf(quota, { filledCounters, nowMs: tools.clock.now() });
     const at = { def: tools.quotas, namespace, name: quota.metadata.name ?? '' };
     await tools.writer.change({ ...at, subresource: 'status' }, (current) => ({
       ...current,
@@ -166,9 +172,12 @@ interface Counter {
   readonly evaluator: QuotaEvaluator;
 }
 
-/** An object with its possible future states. */
-interface Counted {
-  readonly forms: readonly ApiObject[];
+/** What one quota counts of one kind. */
+interface Count {
+  /** The quota's names that the kind counts against. */
+  readonly names: readonly string[];
+  readonly scopes: readonly ScopeRequirement[];
+  totals: Amounts;
 }
 
 const coreResources = [
@@ -181,71 +190,107 @@ const coreResources = [
   'secrets',
 ];
 
-function countersOf(tools: QuotaTools, quotas: readonly ApiObject[]): readonly Counter[] {
+function* countersOf(
+  tools: QuotaTools,
+  quotas: readonly ApiObject[],
+): Generator<void, readonly Counter[]> {
   const names = new Set(
     quotas.flatMap((quota) => Object.keys(objectAt(quota, 'spec', 'hard') ?? {})),
   );
-  const { defs } = tools.snapshot();
-  const counted = [...names].filter((name) => name.startsWith('count/'));
-  const resources = [
-    ...coreResources.map((resource) => ({ group: '', resource })),
-    ...counted.map((name) => {
-      const [resource = '', ...group] = name.slice('count/'.length).split('.');
-      return { group: group.join('.'), resource };
-    }),
-  ];
-  const evaluators = new Map<ResourceDef, QuotaEvaluator>();
-  for (const { group, resource } of resources) {
-    const def = defs.find(
-      (candidate) => candidate.group === group && candidate.resource === resource,
-    );
-    if (def === undefined || def.scope !== 'Namespaced' || def.isVirtual === true) continue;
-    const evaluator = quotaEvaluator(def, tools.dialect);
-    if (evaluator.matching([...names]).length > 0) evaluators.set(def, evaluator);
+  const all = [...names];
+  const counted = new Set(all.filter((name) => name.startsWith('count/')));
+  const counters: Counter[] = [];
+  for (const def of tools.snapshot().defs) {
+    if (def.scope !== 'Namespaced' || def.isVirtual === true) continue;
+    const { group, resource } = def;
+    const isCore = group === '' && coreResources.includes(resource);
+    if (!isCore && !counted.has(countName(def))) continue;
+    const evaluator = quotaEvaluator({ group, resource }, tools.dialect);
+    if (evaluator.matching(all).length > 0) counters.push({ def, evaluator });
+    yield;
   }
-  return [...evaluators].map(([def, evaluator]) => ({ def, evaluator }));
+  return counters;
 }
 
-async function objectsOf(
+/** Counts the objects of a kind for each quota, in slices (TRUST-2). */
+async function countObjects(
   tools: QuotaTools,
-  { def }: Counter,
-  namespace: string,
-): Promise<readonly Counted[]> {
+  options: {
+    readonly counter: Counter;
+    readonly namespace: string;
+    readonly quotas: readonly ApiObject[];
+  },
+): Promise<readonly Count[]> {
+  const { counter, namespace, quotas } = options;
+  const { def, evaluator } = counter;
   const resource = def.group === '' ? def.resource : `${def.resource}.${def.group}`;
   // Read before the objects: a reservation that is missing here was either stored or dropped.
-  const reserved = new Map(await tools.ledger.reserved(namespace, resource));
+  const reserved = await tools.ledger.reserved(namespace, resource);
   const entries = await listEntries(tools.caches, { def, namespace });
-  const stored = entries.map((entry) => {
-    const reservedObject = reserved.get(entry.index.uid);
-    reserved.delete(entry.index.uid);
-    return {
-      forms: [decodeEntry(entry), ...(reservedObject === undefined ? [] : [reservedObject])],
-    };
-  });
-  return [...stored, ...[...reserved.values()].map((object) => ({ forms: [object] }))];
+  const nowMs = tools.clock.now();
+  const work = countsOf(quotas, { evaluator, entries, reserved, nowMs });
+  return runInSlices(work, tools.clock);
 }
 
-function usedOf(
-  quota: Stored<ResourceQuota>,
-  counted: {
-    readonly filledCounters: readonly (Counter & { readonly objects: readonly Counted[] })[];
+/**
+ * Counts stored and reserved objects, in the order of the quotas. A namespace may have many
+ * thousands, so they are decoded one after the other, and only if their content counts.
+ * @param objects.reserved objects that admission has charged for, by uid
+ */
+export function* countsOf(
+  quotas: readonly ApiObject[],
+  objects: {
+    readonly evaluator: QuotaEvaluator;
+    readonly entries: readonly Entry[];
+    readonly reserved: ReadonlyMap<string, ApiObject>;
     readonly nowMs: number;
   },
-): JsonObject {
-  const names = Object.keys(quota.spec?.hard ?? {});
-  const scopes = scopesOf(quota);
-  const used: JsonObject = {};
-  for (const { evaluator, objects } of counted.filledCounters) {
-    const matching = evaluator.matching(names);
-    let total: Amounts = new Map();
-    for (const { forms } of objects) {
-      const [first] = forms;
-      if (first === undefined) continue;
-      if (!scopes.every((scope) => evaluator.matchesScope(first, scope))) continue;
-      const usages = forms.map((form) => evaluator.usage(form, counted.nowMs));
-      total = sumAmounts(total, usages.reduce(largerAmounts));
-    }
-    for (const name of matching) used[name] = total.get(name)?.text ?? '0';
+): Generator<void, readonly Count[]> {
+  const { evaluator, entries, reserved, nowMs } = objects;
+  const counts: Count[] = [];
+  for (const quota of quotas) {
+    const names = evaluator.matching(Object.keys(objectAt(quota, 'spec', 'hard') ?? {}));
+    counts.push({ names, scopes: scopesOf(quota), totals: new Map() });
+    yield;
   }
-  return used;
+  const stored = new Set(entries.map(({ index }) => index.uid));
+  const unstored = [...reserved].filter(([uid]) => !stored.has(uid)).map(([, object]) => object);
+  const { usageOfNumber } = evaluator;
+  if (usageOfNumber !== undefined) {
+    const totals = usageOfNumber(entries.length + unstored.length);
+    for (const count of counts) if (count.scopes.length === 0) count.totals = totals;
+    return counts;
+  }
+  const concerned = counts.filter(({ names }) => names.length > 0);
+  for (const entry of entries) {
+    yield;
+    const next = reserved.get(entry.index.uid);
+    const forms = [decodeEntry(entry), ...(next === undefined ? [] : [next])];
+    addUsage(concerned, { evaluator, forms, nowMs });
+  }
+  for (const object of unstored) {
+    yield;
+    addUsage(concerned, { evaluator, forms: [object], nowMs });
+  }
+  return counts;
+}
+
+/** Adds the usage of an object to the counts whose scopes it is in. */
+function addUsage(
+  counts: readonly Count[],
+  object: {
+    readonly evaluator: QuotaEvaluator;
+    /** The object and its possible future state. */
+    readonly forms: readonly ApiObject[];
+    readonly nowMs: number;
+  },
+): void {
+  const { evaluator, forms, nowMs } = object;
+  const [current] = forms;
+  if (current === undefined) return;
+  const usage = forms.map((form) => evaluator.usage(form, nowMs)).reduce(largerAmounts);
+  for (const count of counts) {
+    const isIn = count.scopes.every((scope) => evaluator.matchesScope(current, scope));
+    if (isIn) count.totals = sumAmounts(count.totals, usage);
+  }
 }

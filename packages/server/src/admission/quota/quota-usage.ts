@@ -34,6 +34,8 @@ export interface QuotaEvaluator {
   /** The quota's names that such objects count against. */
   matching(names: readonly string[]): readonly string[];
   usage(object: ApiObject, nowMs: number): Amounts;
+  /** The usage of so many objects, if it does not depend on their content. */
+  readonly usageOfNumber?: (number: number) => Amounts;
   matchesScope(object: ApiObject, requirement: ScopeRequirement): boolean;
   /** Fields that an object must set if a quota counts it; undefined if all are set. */
   missing(object: ApiObject, names: readonly string[]): string | undefined;
@@ -61,7 +63,7 @@ export function quotaEvaluator(
   at: { readonly group: string; readonly resource: string },
   dialect: Dialect,
 ): QuotaEvaluator {
-  const counted = `count/${at.resource}${at.group === '' ? '' : `.${at.group}`}`;
+  const counted = countName(at);
   if (at.group === '') {
     if (at.resource === 'pods') return podEvaluator(counted, dialect);
     if (at.resource === 'services') return serviceEvaluator(counted);
@@ -69,11 +71,13 @@ export function quotaEvaluator(
   }
   const alias = at.group === '' ? aliases[at.resource] : undefined;
   const names = alias === undefined ? [counted] : [counted, alias];
-  return {
-    ...plain(names),
-    grows: false,
-    usage: () => new Map(names.map((name) => [name, count(1)])),
-  };
+  const usageOfNumber = (number: number) => new Map(names.map((name) => [name, count(number)]));
+  return { ...plain(names), grows: false, usage: () => usageOfNumber(1), usageOfNumber };
+}
+
+/** A quota's name for the number of a resource's objects. */
+export function countName(at: { readonly group: string; readonly resource: string }): string {
+  return `count/${at.resource}${at.group === '' ? '' : `.${at.group}`}`;
 }
 
 function plain(names: readonly string[]): Omit<QuotaEvaluator, 'grows' | 'usage'> {

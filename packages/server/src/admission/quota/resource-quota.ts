@@ -206,9 +206,15 @@ function increase(usage: Amounts, before: Amounts): Amounts {
   return delta;
 }
 
+/** Those of a quota's amounts that a charge names: a quota may have thousands of others. */
+function amountsAmong(list: JsonObject | undefined, charged: Amounts): Amounts {
+  const names = [...charged.keys()].filter((name) => Object.hasOwn(list ?? {}, name));
+  return amountsOf(Object.fromEntries(names.map((name) => [name, list?.[name]])));
+}
+
 function checkRoom(call: AdmissionCall, quota: Stored<ResourceQuota>, amounts: Amounts): void {
-  const hard = amountsOf(quota.status?.hard);
-  const used = amountsOf(quota.status?.used);
+  const hard = amountsAmong(quota.status?.hard, amounts);
+  const used = amountsAmong(quota.status?.used, amounts);
   const exceeded = [...amounts.keys()]
     .filter((name) => {
       const limit = hard.get(name)?.nano ?? 0n;
@@ -265,7 +271,7 @@ async function changeUsed(
       if (sign > 0n) checkRoom(call, quota, charge.amounts);
       const status: JsonObject = objectAt(quota, 'status') ?? {};
       const used = objectAt(status, 'used') ?? {};
-      const changed = changedAmounts(amountsOf(used), charge.amounts, sign);
+      const changed = changedAmounts(amountsAmong(used, charge.amounts), charge.amounts, sign);
       return { ...quota, status: { ...status, used: { ...used, ...changed } } };
     },
     source: 'patched',

@@ -1,6 +1,10 @@
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { aggregatedRules } from './cluster-role-aggregation.ts';
+import {
+  aggregatedLengthMax,
+  aggregatedRules,
+  SelectableRole,
+} from './cluster-role-aggregation.ts';
 
 function role(
   name: string,
@@ -11,6 +15,9 @@ function role(
   return { apiVersion: 'rbac/v1', kind: 'ClusterRole', metadata, ...rest };
 }
 
+const selectable = (all: readonly ApiObject[]) => all.map((each) => new SelectableRole(each));
+const rulesOf = (whole: ApiObject, all: readonly ApiObject[]) =>
+  runInOnePiece(aggregatedRules(whole, selectable(all)));
 const rule = (resource: string) => ({ verbs: ['get'], apiGroups: [''], resources: [resource] });
 const gathering = (...clusterRoleSelectors: JsonObject[]) =>
   role('whole', { aggregationRule: { clusterRoleSelectors }, labels: { part: 'x' } });
@@ -23,12 +30,31 @@ test('rules are aggregated by selector, without duplicates or the role’s own r
   ];
   const whole = gathering({ matchLabels: { part: 'y' } }, { matchLabels: { part: 'x' } });
   const expected = ['two', 'three', 'one'].map(rule);
-  expect(aggregatedRules(whole, [...all, { ...whole, rules: [rule('own')] }])).toEqual(expected);
+  expect(rulesOf(whole, [...all, { ...whole, rules: [rule('own')] }])).toEqual(expected);
 });
 
 test('an empty selector selects all roles, and a role without an aggregationRule is unchanged', () => {
   const all = [role('a', { rules: [rule('one')] }), role('b')];
-  expect(aggregatedRules(gathering({}), all)).toEqual([rule('one')]);
-  expect(aggregatedRules(role('plain', { rules: [rule('one')] }), all)).toBeUndefined();
-  expect(aggregatedRules(gathering(), all)).toEqual([]);
+  expect(rulesOf(gathering({}), all)).toEqual([rule('one')]);
+  expect(rulesOf(role('plain', { rules: [rule('one')] }), all)).toBeUndefined();
+  expect(rulesOf(gathering(), all)).toEqual([]);
+});
+
+test('TRUST-2: many selectors and rules are aggregated in short steps', () => {
+  const many = Array.from({ length: 2000 }, (_, at) => rule(`r${at}`));
+  const all = [role('a', { labels: { part: 'x' }, rules: many }), role('b', { rules: many })];
+  const selectors = Array.from({ length: 500 }, (_, at) => ({ matchLabels: { [`l${at}`]: 'v' } }));
+  const work = aggregatedRules(gathering(...selectors, {}), selectable(all));
+  let steps = 0;
+  let last = work.next();
+  for (; last.done !== true; last = work.next()) steps += 1;
+  expect(last.value).toEqual(many);
+  expect(steps).toBeGreaterThanOrEqual(2 * 500 + 2 * 2000);
+});
+
+test('TRUST-2: rules that make an object too large are not aggregated', () => {
+  const long = 'x'.repeat(aggregatedLengthMax / 2);
+  const parts = ['a', 'b', 'c'].map((name) => role(name, { rules: [rule(`${name}${long}`)] }));
+  expect(rulesOf(gathering({}), parts.slice(0, 1))).toHaveLength(1);
+  expect(rulesOf(gathering({}), parts)).toBe('too large');
 });

@@ -1,37 +1,54 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  compileLabelSelector,
   isObject,
   type JsonValue,
-  jsonEqual,
+  jsonEqualSteps,
   type LabelSelector,
-  selects,
+  runInSlices,
+  Slices,
 } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import { type ControllerTools, listEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /**
+ * Maximum length of the JSON of aggregated rules, in characters. An object above this size is one
+ * that etcd refuses, and that no client could send.
+ */
+export const aggregatedLengthMax = 1.5 * 1024 * 1024;
+
+/**
  * Keeps the rules of aggregated ClusterRoles equal to those of the roles that they select
  * (AUTHZ-6). Any change of a ClusterRole recomputes all aggregated ones, because they are few and
- * may select each other. They share one queue key, so that many changes cause one pass.
+ * may select each other. They share one queue key, so that many changes cause one pass, which works
+ * in slices (TRUST-2). A role whose rules would be too large keeps those that it has.
  */
 export function startClusterRoleAggregation(
   options: ControllerTools & {
     readonly clusterRoles: ResourceDef;
   },
 ): { close(): Promise<void> } {
-  const { clusterRoles, caches, writer } = options;
+  const { clusterRoles, caches, writer, clock, logger } = options;
   const cache = caches.of(clusterRoles);
   const run = async () => {
-    const entries = await listEntries(caches, { def: clusterRoles, namespace: '' });
-    const roles = entries.map(decodeEntry);
-    for (const role of roles) {
-      const rules = aggregatedRules(role, roles);
-      if (rules === undefined || jsonEqual([...rules], role.rules ?? [])) continue;
-      const name = role.metadata.name ?? '';
+    const slices = new Slices(clock);
+    const roles: SelectableRole[] = [];
+    for (const entry of await listEntries(caches, { def: clusterRoles, namespace: '' })) {
+      if (slices.over) await slices.pause();
+      roles.push(new SelectableRole(decodeEntry(entry)));
+    }
+    for (const { name, role } of roles) {
+      const rules = await runInSlices(aggregatedRules(role, roles), clock);
+      if (rules === undefined) continue;
+      if (rules === 'too large') {
+        logger.error('the rules of an aggregated role are too large', { role: name });
+        continue;
+      }
+      if (await runInSlices(jsonEqualSteps(rules, role.rules ?? []), clock)) continue;
       await writer.change({ def: clusterRoles, namespace: '', name }, (current) =>
-        current.aggregationRule === undefined ? current : { ...current, rules: [...rules] },
+        current.aggregationRule === undefined ? current : { ...current, rules },
       );
     }
   };
@@ -46,24 +63,54 @@ export function startClusterRoleAggregation(
   };
 }
 
+/** A role that others may select, and the texts of its rules, which the first of them creates. */
+export class SelectableRole {
+  readonly role: ApiObject;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  #rules: (readonly [text: string, rule: JsonValue])[] | undefined;
+
+  constructor(role: ApiObject) {
+    this.role = role;
+    this.name = role.metadata.name ?? '';
+    this.labels = role.metadata.labels ?? {};
+  }
+
+  /** The rules, each with the text that identifies it. */
+  *rules(): Generator<void, readonly (readonly [text: string, rule: JsonValue])[]> {
+    if (this.#rules !== undefined) return this.#rules;
+    const rules: (readonly [string, JsonValue])[] = [];
+    for (const rule of listOf(this.role.rules)) {
+      rules.push([canonical(rule), rule]);
+      yield;
+    }
+    this.#rules = rules;
+    return rules;
+  }
+}
+
 /**
  * The rules that an aggregated role should have, without duplicates, in the order of its selectors
- * and of `all`; undefined for a role without aggregation.
+ * and of `all`; undefined for a role without aggregation. Yields where it may pause.
  */
-export function aggregatedRules(
-  role: ApiObject,
-  all: readonly ApiObject[],
-): readonly JsonValue[] | undefined {
-  const { aggregationRule } = role;
+export function* aggregatedRules(
+  { aggregationRule, metadata }: ApiObject,
+  all: readonly SelectableRole[],
+): Generator<void, JsonValue[] | 'too large' | undefined> {
   if (!isObject(aggregationRule)) return undefined;
   const aggregated = new Map<string, JsonValue>();
+  let length = 0;
   for (const selector of listOf(aggregationRule.clusterRoleSelectors)) {
+    const selection = compileLabelSelector(selector as LabelSelector);
     for (const candidate of all) {
-      if (candidate.metadata.name === role.metadata.name) continue;
-      if (!selects(selector as LabelSelector, candidate.metadata.labels ?? {})) continue;
-      for (const rule of listOf(candidate.rules)) {
-        const key = canonical(rule);
-        if (!aggregated.has(key)) aggregated.set(key, rule);
+      yield;
+      if (candidate.name === metadata.name || !selection.matches(candidate.labels)) continue;
+      for (const [text, rule] of yield* candidate.rules()) {
+        yield;
+        if (aggregated.has(text)) continue;
+        length += text.length;
+        if (length > aggregatedLengthMax) return 'too large';
+        aggregated.set(text, rule);
       }
     }
   }

@@ -4,6 +4,7 @@ import {
   cloneJson,
   type Dialect,
   type Logger,
+  runInOnePiece,
   StatusError,
 } from '@wheelhouse/machinery';
 import { requiredKind } from '../../catalogue/catalogue.ts';
@@ -14,7 +15,7 @@ import { type Registry, serverContext } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
 import { storedVersion } from '../tools.ts';
-import { aggregatedRules } from './cluster-role-aggregation.ts';
+import { aggregatedRules, SelectableRole } from './cluster-role-aggregation.ts';
 
 /** Maximum number of attempts to reconcile an object that others write concurrently. */
 const attemptsMax = 5;
@@ -71,10 +72,10 @@ export function withAggregatedRules(roles: readonly ApiObject[]): readonly ApiOb
   const nameOf = ({ metadata: { name = '' } }: ApiObject) => name;
   let current = [...roles].sort((left, right) => (nameOf(left) < nameOf(right) ? -1 : 1));
   for (let round = 0; round < aggregationDepth; round += 1) {
-    const sources = current;
-    current = sources.map((role) => {
-      const rules = aggregatedRules(role, sources);
-      return rules === undefined ? role : { ...role, rules: [...rules] };
+    const sources = current.map((role) => new SelectableRole(role));
+    current = current.map((role) => {
+      const rules = runInOnePiece(aggregatedRules(role, sources));
+      return Array.isArray(rules) ? { ...role, rules } : role;
     });
   }
   return current;
