@@ -22,6 +22,7 @@ export {
   type EmbeddedRules,
   validateEmbedded,
 } from './decode/embedded.ts';
+export { isOmittedEmpty, removeOmitted, restoreOmitted } from './decode/omitted-empty.ts';
 export { childPath, FoundPaths, indexPath, keyPath } from './field-paths.ts';
 export { schemaFromOpenApi } from './from-openapi.ts';
 export {

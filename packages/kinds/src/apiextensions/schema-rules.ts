@@ -8,7 +8,7 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { childPath, indexPath, keyPath } from '@wheelhouse/schema';
-import { goStrings } from '../rules/checks.ts';
+import { goStrings, sortedKeys } from '../rules/checks.ts';
 import {
   additionalOf,
   entriesOf,
@@ -107,8 +107,8 @@ function unsupported(props: SchemaProps, place: Place, options: SchemaRuleOption
   const refused: readonly (readonly [string, boolean])[] = [
     ['id', props.id !== undefined],
     ['additionalItems', props.additionalItems !== undefined],
-    ['patternProperties', props.patternProperties !== undefined],
-    ['definitions', props.definitions !== undefined],
+    ['patternProperties', sortedKeys(props.patternProperties).length > 0],
+    ['definitions', sortedKeys(props.definitions).length > 0],
     ['dependencies', props.dependencies !== undefined],
     ['$ref', props.$ref !== undefined],
   ];

@@ -13,7 +13,7 @@ import { textAt } from '../cells.ts';
 import type { NodeSelectorTerm } from '../gen/types/core/v1.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import { goStrings, sortedKeys } from '../rules/checks.ts';
-import { objectsAt } from '../rules/fill.ts';
+import { isList, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { textsAt } from './fields.ts';
 
@@ -154,7 +154,7 @@ const requirement = (type: string) => (expression: JsonObject) =>
   `Operator:${goQuoted(textAt(expression, 'operator'))}, Values:${goTexts(expression, 'values')}}`;
 
 const goTexts = (object: JsonObject, name: string) =>
-  textsAt(object, name).length === 0 ? '[]string(nil)' : goStrings(textsAt(object, name));
+  isList(object, name) ? goStrings(textsAt(object, name)) : '[]string(nil)';
 
 /** Prints a term of a node selector like Go's `%#v`. */
 export function goNodeSelectorTerm(term: Stored<NodeSelectorTerm>): string {

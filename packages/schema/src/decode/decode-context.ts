@@ -2,6 +2,7 @@ import { goValue, type JsonValue, problemText } from '@wheelhouse/machinery';
 import { FoundPaths } from '../field-paths.ts';
 import { cannotConvert, goType } from '../go-wording.ts';
 import type { Schema } from '../schema.ts';
+import type { OmittedMember } from './omitted-empty.ts';
 
 /**
  * Maximum nesting depth of objects and lists. Deeper input is rejected, because walkers are
@@ -65,6 +66,8 @@ export interface DecodeContext {
   readonly unknown: FoundPaths;
   /** Whether an empty list or map occurs in a field that is always serialized. */
   hasEmpty: boolean;
+  /** The empty lists and maps that are omitted. */
+  readonly omitted: OmittedMember[];
   /** Whether members are visited in the order of the input, so that errors have that order. */
   readonly inputOrder: boolean;
   readonly source: DecodeSource;
@@ -91,6 +94,7 @@ export function newContext(options: {
     isFinal: false,
     unknown: new FoundPaths(),
     hasEmpty: false,
+    omitted: [],
     inputOrder: options.inputOrder,
     source: options.source,
     spellings: options.spellings,

@@ -27,6 +27,7 @@ import {
   type Spellings,
 } from './decode-context.ts';
 import { type StepDecoder, scalarWalker, type TypedWalker } from './decode-scalars.ts';
+import { copyOmitted, isEmptyCollection, noteOmitted, rememberOmitted } from './omitted-empty.ts';
 
 /**
  * Decodes an object and does not modify it. Adds the paths of unknown members, such as
@@ -60,7 +61,7 @@ export function decodeTyped(schema: Schema): TypedDecoder {
       const { error = '' } = source === 'map' ? context : decodeInInputOrder(walker, value, source);
       throw new DecodeError(error);
     }
-    if (context.hasEmpty) withEmpty.add(object as JsonObject);
+    rememberEmpty(object as JsonObject, context);
     if (context.unknown.count > 0 && unknown !== undefined) {
       const found = needsSecondPass(context) ? decodeInInputOrder(walker, value, source) : context;
       addUnknown(unknown, found);
@@ -103,7 +104,7 @@ export function* decodeTypedSteps(
     const { error = '' } = source === 'map' ? context : yield* decodeAgain();
     throw new DecodeError(error);
   }
-  if (context.hasEmpty) withEmpty.add(object as JsonObject);
+  rememberEmpty(object as JsonObject, context);
   if (context.unknown.count > 0 && unknown !== undefined) {
     addUnknown(unknown, needsSecondPass(context) ? yield* decodeAgain() : context);
   }
@@ -113,10 +114,19 @@ export function* decodeTypedSteps(
 /** Objects that were decoded with empty but present lists or maps. */
 const withEmpty = new WeakSet<JsonObject>();
 
-/** Returns a copy of a decoded object for which `settleEmpty` works as for the object. */
+function rememberEmpty(object: JsonObject, { hasEmpty, omitted }: DecodeContext): void {
+  if (hasEmpty) withEmpty.add(object);
+  rememberOmitted(object, omitted);
+}
+
+/**
+ * Returns a copy of a decoded object for which `settleEmpty` and `restoreOmitted` work as for the
+ * object.
+ */
 export function copyDecoded<T extends JsonObject>(object: T): T {
   const copy = cloneJson(object);
   if (withEmpty.has(object)) withEmpty.add(copy);
+  copyOmitted(object, copy);
   return copy;
 }
 
@@ -124,6 +134,7 @@ export function copyDecoded<T extends JsonObject>(object: T): T {
 export function* copyDecodedSteps(object: JsonObject): Generator<void, JsonObject> {
   const copy = yield* cloneJsonSteps(object);
   if (withEmpty.has(object)) withEmpty.add(copy);
+  copyOmitted(object, copy);
   return copy;
 }
 
@@ -215,11 +226,6 @@ function build(schema: Schema): TypedWalker {
   if (schema.properties !== undefined) return structWalker(schema);
   if (schema.additionalProperties !== undefined) return mapWalker(schema);
   return opaqueWalker;
-}
-
-function isEmptyCollection(value: JsonValue): boolean {
-  if (value === null || Array.isArray(value)) return value === null || value.length === 0;
-  return typeof value === 'object' && Object.keys(value).length === 0;
 }
 
 /** The walker of raw JSON, which is not changed. */
@@ -454,7 +460,12 @@ function setField(
 ): void {
   const { field, decoded, context } = of;
   const isEmpty = decoded === null || (!field.pointer && field.walker.isEmpty(decoded));
-  if (field.omitEmpty && isEmpty) return;
+  if (field.omitEmpty && isEmpty) {
+    if (decoded !== null && typeof decoded === 'object') {
+      noteOmitted(context.omitted, { steps: context.steps, name: field.name, value: decoded });
+    }
+    return;
+  }
   object[field.name] = decoded;
   if (field.emptyIsNull && isEmptyCollection(decoded)) context.hasEmpty = true;
 }

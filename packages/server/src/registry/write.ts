@@ -23,7 +23,14 @@ import {
   runAtPace,
   StatusError,
 } from '@wheelhouse/machinery';
-import { DecodeError, decodeTyped, decodeTypedSteps, settleEmpty } from '@wheelhouse/schema';
+import {
+  DecodeError,
+  decodeTyped,
+  decodeTypedSteps,
+  removeOmitted,
+  restoreOmitted,
+  settleEmpty,
+} from '@wheelhouse/schema';
 import type { Entry } from '../watchcache/entry.ts';
 import {
   commitChange,
@@ -271,10 +278,13 @@ async function prepareAndStore(registry: Registry, step: Step): Promise<Outcome>
   if (prepared instanceof Promise) await prepared;
   if (pace !== undefined) await pace.pause();
 
-  // Validate.
+  // Validate. Rules see the empty lists and maps of a new object, which are neither stored nor
+  // shown. In a change, they would be differences where kube-apiserver sees none.
+  if (before === undefined) restoreOmitted(stored);
   const change = { object: stored, old: before?.old, pace, clock: registry.clock };
   const validated = validateObject(target, strategyContext, change);
   if (validated instanceof Promise) await validated;
+  if (before === undefined) removeOmitted(stored);
   if (pace !== undefined) await pace.pause();
 
   // Warn. A status update did not write the fields that warnings concern.

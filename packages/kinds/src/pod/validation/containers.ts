@@ -443,9 +443,8 @@ function refuseForEphemeral(container: Stored<EphemeralContainer>, path: string)
   ];
 }
 
-/** Whether a member is present; empty lists and `resources` count as absent. */
+/** Whether a member is present, also an empty list; empty `resources` count as absent. */
 function isPresent(container: Stored<EphemeralContainer>, name: string): boolean {
-  if (Array.isArray(at(container, name))) return listAt(container, name).length > 0;
   if (name !== 'resources') return isSet(container, name);
   return Object.keys(objectAt(container, name) ?? {}).length > 0;
 }

@@ -7,6 +7,7 @@ import {
   type JsonValue,
   parseQuantity,
 } from '@wheelhouse/machinery';
+import { isOmittedEmpty } from '@wheelhouse/schema';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import { mergeTolerations, nodeSelectorOf, specOf, writtenPod } from '../pods.ts';
@@ -33,7 +34,8 @@ export function runtimeClass(tools: AdmissionTools): AdmissionPlugin {
       const overhead = overheadOf(await classOf(tools, call, pod));
       const own = specOf(pod)['overhead'];
       if (overhead === undefined) {
-        if (own === undefined || own === null) return;
+        const isOmitted = isOmittedEmpty(pod, { parent: 'spec', name: 'overhead' });
+        if ((own === undefined || own === null) && !isOmitted) return;
         const why =
           'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead';
         throw refusal(call, why);
