@@ -231,6 +231,37 @@ describe('ADM-2: the review that a webhook receives', () => {
     ]);
   });
 
+  test('ADM-2: a Pod that is removed at once is reviewed again once it is marked', async () => {
+    const operations = ['DELETE'];
+    const rule = { operations, apiGroups: [''], apiVersions: ['*'], resources: ['pods'] };
+    await hooked('validating', { path: '/v', rules: [rule] });
+    const path = `/api/v1/namespaces/${namespace}/pods/p`;
+    const spec = { nodeName: 'n', containers: [{ name: 'c', image: 'i' }] };
+    await server.post(`/api/v1/namespaces/${namespace}/pods`, { metadata: { name: 'p' }, spec });
+    await server.remove(path);
+    const removal = { gracePeriodSeconds: 0 };
+    service.answer('/v', ({ oldObject }) => ({
+      allowed: oldObject?.metadata.deletionGracePeriodSeconds !== 0,
+    }));
+    expect((await server.remove(path, removal)).status).toBe(400);
+    expect((await server.get<Pod>(path)).body.metadata.deletionGracePeriodSeconds).toBe(0);
+    service.answer('/v', () => ({ allowed: true }));
+    expect((await server.remove(path, removal)).status).toBe(200);
+    const reviewed = service
+      .at('/v')
+      .map(({ request: { oldObject, options } }) => [
+        oldObject?.metadata.deletionGracePeriodSeconds,
+        options.gracePeriodSeconds,
+      ]);
+    expect(reviewed).toEqual([
+      [undefined, 30],
+      [30, 0],
+      [0, 0],
+      [0, 0],
+    ]);
+    expect((await server.get(path)).status).toBe(404);
+  });
+
   test('ADM-2: deletecollection sends a review for each object', async () => {
     await hooked('validating', {
       path: '/v',

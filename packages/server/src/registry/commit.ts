@@ -182,7 +182,11 @@ export async function commitChange(registry: Registry, commit: ChangeCommit): Pr
 /** Stores an object marked for deletion, or removes it if nothing keeps it (DEL-1). */
 export async function commitDeletion(
   registry: Registry,
-  commit: Omit<ChangeCommit, 'owners' | 'stored'> & { readonly object: ApiObject },
+  commit: Omit<ChangeCommit, 'owners' | 'stored'> & {
+    readonly object: ApiObject;
+    /** Runs admission before an object that has just been marked is removed. */
+    readonly reviewRemoval: (marked: Entry) => Promise<void>;
+  },
 ): Promise<Outcome> {
   const { target, context, current, object, old, pace } = commit;
   const { strategy } = target.def;
@@ -201,6 +205,7 @@ export async function commitDeletion(
   if (marking.type !== 'written') return marking;
   const { entry } = marking.written;
   if (context.dryRun) return written(entry, 'removed');
+  if (isMarkedFirst) await commit.reviewRemoval(entry);
   requireTime(context);
   const removal = await remove(registry, { target, current: entry });
   const isGone = removal.type === 'lost' && removal.current === undefined;

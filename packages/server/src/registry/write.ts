@@ -353,8 +353,11 @@ async function attemptDeletion(
     deletion: plan.of === 'collection' ? undefined : deletionOverrides(plan, old),
   } as const;
   const admission = isPending(plan, old) ? noAdmission : admissionOf(registry, plan);
-  await admission.mutate(call);
-  await admission.validate(call);
+  const review = async (shown: ApiObject) => {
+    await admission.mutate({ ...call, old: shown });
+    await admission.validate({ ...call, old: shown });
+  };
+  await review(live);
 
   // Transform.
   const nowMs = registry.clock.now();
@@ -364,8 +367,12 @@ async function attemptDeletion(
   const isGraceful = way !== 'finalize';
   if (way !== 'marked') markForDeletion(object, { plan, nowMs, isGraceful });
 
-  // Store.
-  return commitDeletion(registry, { target, context, current, object, old, pace });
+  // Store. The removal of an object that is marked first is another deletion to admission.
+  const reviewRemoval = async (marked: Entry) => {
+    if (pace !== undefined) await runAtPace(parseAhead(marked.json), pace);
+    await review(await shownObject(target, marked, 'recent'));
+  };
+  return commitDeletion(registry, { target, context, current, object, old, pace, reviewRemoval });
 }
 
 const noAdmission: AdmissionPort = { mutate: () => undefined, validate: () => undefined };

@@ -129,6 +129,8 @@ function optionsOf(
   return {
     kind,
     apiVersion: `${dialect.group('meta')}/v1`,
+    // The members of a deletion precede others in the order of the type.
+    ...deletion,
     ...options,
     ...deletion,
   };
