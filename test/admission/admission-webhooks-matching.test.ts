@@ -61,7 +61,8 @@ describe('ADM-2: rules', () => {
       ['', 1],
       ['?gracePeriodSeconds=60', 1],
       ['?gracePeriodSeconds=5', 2],
-      ['?gracePeriodSeconds=0', 3],
+      // One review before the Pod is marked, and one before it is removed.
+      ['?gracePeriodSeconds=0', 4],
     ] as const) {
       const { status } = await server.remove(`${pods}/a${query}`);
       expect([status, asked()], query).toEqual([200, wanted]);
