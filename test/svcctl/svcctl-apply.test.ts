@@ -362,8 +362,7 @@ describe.each(dialectNames)('CLIENT-1: earlier client-side applies, dialect %s',
 
   test('CLIENT-1: apply takes over fields of earlier client-side applies', async () => {
     const { tool } = dialectOf(dialectName);
-    const apply = (data: object) =>
-      on.ctl(`apply --field-manager=${tool} -f -`, manifest('x', data));
+    const apply = (data: object) => on.ctl('apply -f -', manifest('x', data));
     const owners = async () => {
       const { managedFields } = (
         await on.server.get(`/api/v1/namespaces/${on.namespace}/configmaps/x`)
@@ -371,7 +370,7 @@ describe.each(dialectNames)('CLIENT-1: earlier client-side applies, dialect %s',
       return managedFields.map(({ manager, operation }) => `${manager} ${operation}`).sort();
     };
     await on.ctl('apply --client-side -f -', manifest('x', { a: '1', b: '2' }));
-    expect(await owners()).toEqual(['svcctl-client-side-apply Update']);
+    expect(await owners()).toEqual([`${tool}-client-side-apply Update`]);
     // The fields that client-side apply recorded belong to the applier now, so b is removed.
     const expected = { code: 0, out: 'configmap/x serverside-applied\n', err: '' };
     expect(await apply({ a: '3' })).toEqual(expected);
@@ -388,7 +387,7 @@ describe.each(dialectNames)('CLIENT-1: earlier client-side applies, dialect %s',
     const { tool, label } = dialectOf(dialectName);
     await on.ctl('apply --client-side -f -', manifest('x', { a: '1', b: '2' }));
     const { code, out, err } = await on.ctl(
-      `apply --field-manager=${tool} --dry-run=server -f -`,
+      'apply --dry-run=server -f -',
       manifest('x', { a: '1' }),
     );
     expect({ code, out }).toEqual({
@@ -401,6 +400,21 @@ describe.each(dialectNames)('CLIENT-1: earlier client-side applies, dialect %s',
         'retried next time you apply. Error: Apply failed with 1 conflict: ',
     );
     expect((await on.ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"1","b":"2"}');
+  });
+
+  test('CLIENT-1: apply conflicts with what others changed after a client-side apply', async () => {
+    const { tool } = dialectOf(dialectName);
+    await on.ctl('apply --client-side -f -', manifest('x', { a: '1' }));
+    await on.ctl(['patch', 'cm', 'x', '--type=merge', '-p', '{"data":{"a":"theirs"}}']);
+    const refused = await on.ctl('apply -f -', manifest('x', { a: '2' }));
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toContain('Apply failed with 1 conflict: conflict with "svcctl-patch"');
+    const taken = await on.ctl('apply --force-conflicts -f -', manifest('x', { a: '2' }));
+    expect(taken).toEqual({ code: 0, out: 'configmap/x serverside-applied\n', err: '' });
+    // Only the default manager takes over from client-side apply without a conflict.
+    await on.ctl('apply --client-side -f -', manifest('x', { a: '3' }));
+    const other = await on.ctl('apply --field-manager=other -f -', manifest('x', { a: '4' }));
+    expect(other.err).toContain(`conflict with "${tool}-client-side-apply"`);
   });
 
   test('CLIENT-1: create --save-config records the object for a later apply', async () => {
@@ -416,5 +430,72 @@ describe.each(dialectNames)('CLIENT-1: earlier client-side applies, dialect %s',
     const account = `/api/v1/namespaces/${on.namespace}/serviceaccounts/robot`;
     const { annotations } = (await on.server.get(account)).body.metadata;
     expect(JSON.parse(annotations[name] ?? '').kind).toBe('ServiceAccount');
+  });
+});
+
+describe('CLIENT-1: svcctl and kubectl apply the same object', () => {
+  const on = svcctlOn('kubernetes');
+  const annotation = 'kubectl.kubernetes.io/last-applied-configuration';
+  const maps = () => `/api/v1/namespaces/${on.namespace}/configmaps`;
+  const map = (data: object, metadata: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'x', ...metadata },
+    data,
+  });
+  const live = async () => {
+    const { data, metadata } = (await on.server.get(`${maps()}/x`)).body;
+    const owners = metadata.managedFields.map((entry) => `${entry.manager} ${entry.operation}`);
+    const last = JSON.parse(metadata.annotations?.[annotation] ?? '{}').data;
+    return { data, last, owners: owners.sort() };
+  };
+  const applied = { code: 0, out: 'configmap/x serverside-applied\n', err: '' };
+
+  test('CLIENT-1: svcctl apply takes over what kubectl apply wrote, without a conflict', async () => {
+    // What kubectl apply sends for a new object.
+    const last = `${JSON.stringify(map({ a: '1', b: '2' }))}\n`;
+    const created = await on.server.post(
+      `${maps()}?fieldManager=kubectl-client-side-apply`,
+      map({ a: '1', b: '2' }, { annotations: { [annotation]: last } }),
+    );
+    expect(created.status).toBe(201);
+    expect(await on.ctl('apply -f -', manifest('x', { a: '3' }))).toEqual(applied);
+    const owners = ['kubectl Apply', 'kubectl-last-applied Apply'];
+    expect(await live()).toEqual({ data: { a: '3' }, last: { a: '3' }, owners });
+  });
+
+  test('CLIENT-1: server-side applies of both programs have one manager', async () => {
+    await on.ctl('apply -f -', manifest('x', { a: '1', b: '2' }));
+    // What kubectl apply --server-side sends.
+    const byKubectl = await on.server.patch(
+      `${maps()}/x?fieldManager=kubectl&force=false`,
+      map({ a: '2', c: '1' }),
+      'apply',
+    );
+    expect(byKubectl.body.data).toEqual({ a: '2', c: '1' });
+    expect(await on.ctl('apply -f -', manifest('x', { a: '3' }))).toEqual(applied);
+    const owners = ['kubectl Apply'];
+    expect(await live()).toEqual({ data: { a: '3' }, last: undefined, owners });
+  });
+
+  test('CLIENT-1: the first client-side apply after server-side applies removes nothing', async () => {
+    await on.ctl('apply -f -', manifest('x', { a: '1', b: '2' }));
+    const clientSide = await on.ctl('apply --client-side -f -', manifest('x', { a: '3' }));
+    expect(clientSide).toMatchObject({ code: 0, out: 'configmap/x configured\n' });
+    expect(clientSide.err).toContain(`missing the ${annotation} annotation`);
+    const both = ['kubectl Apply', 'kubectl-client-side-apply Update'];
+    expect(await live()).toEqual({ data: { a: '3', b: '2' }, last: { a: '3' }, owners: both });
+    expect(await on.ctl('apply -f -', manifest('x', { a: '4' }))).toEqual(applied);
+    const owners = ['kubectl Apply', 'kubectl-last-applied Apply'];
+    expect(await live()).toEqual({ data: { a: '4' }, last: { a: '4' }, owners });
+  });
+
+  test('CLIENT-1: svcctl diff --server-side shows what such an apply changes', async () => {
+    await on.ctl('apply --client-side -f -', manifest('x', { a: '1' }));
+    const before = await live();
+    const { code, out, err } = await on.ctl('diff -f -', manifest('x', { a: '2' }));
+    expect({ code, err }).toEqual({ code: 1, err: '' });
+    expect(out).toContain('-  a: "1"\n+  a: "2"\n');
+    expect(await live()).toEqual(before);
   });
 });

@@ -167,7 +167,9 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl(`apply -f ${file}`)).out).toBe('configmap/x serverside-applied\n');
       const conflict = await ctl('apply --field-manager=other -f -', map('x', { a: '2', b: '2' }));
       expect(conflict.code).toBe(1);
-      expect(conflict.err).toContain('Apply failed with 2 conflicts: conflict with "svcctl"');
+      expect(conflict.err).toContain(
+        `Apply failed with 2 conflicts: conflict with "${dialect.tool}"`,
+      );
       expect(conflict.err).toContain('  - .data.a\n  - .data.b\n');
       const forced = await ctl(
         'apply --field-manager=other --force-conflicts -f -',

@@ -56,7 +56,7 @@ export async function* findLeftovers(
     readonly kinds: readonly ApiResource[] | undefined;
   },
 ): AsyncGenerator<Leftover> {
-  const manager = managerOf(session);
+  const manager = await managerOf(session);
   const appliedUids = new Set(options.applied.map((object) => textAt(object, 'metadata', 'uid')));
   const flagNamespace = session.flags.text('namespace') ?? '';
   const visited = [flagNamespace, ...options.applied.map(namespaceOf)].filter(

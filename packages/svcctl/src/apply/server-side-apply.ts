@@ -13,7 +13,14 @@ import { nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { checkNamed } from './client-side-apply.ts';
-import { lastAppliedName, objectPath, withNamespace, writeFlags, writeQuery } from './writes.ts';
+import {
+  clientSideManager,
+  lastAppliedName,
+  objectPath,
+  withNamespace,
+  writeFlags,
+  writeQuery,
+} from './writes.ts';
 
 /** Flags of commands that apply objects, or show what an apply would change. */
 export const applyFlags: readonly FlagSpec[] = [
@@ -28,10 +35,15 @@ export const applyFlags: readonly FlagSpec[] = [
 export const isClientSide = (session: Session): boolean =>
   session.flags.boolean('client-side') || !session.flags.boolean('server-side', true);
 
-/** The field manager of the command line, or the default for its way of applying. */
-export function managerOf(session: Session): string {
-  const defaultManager = isClientSide(session) ? 'svcctl-client-side-apply' : 'svcctl';
-  return session.flags.text('field-manager') ?? defaultManager;
+/**
+ * The field manager of `--field-manager`, or the default for the way of applying: the manager for
+ * which the server maintains the last-applied annotation, so that svcctl and kubectl share objects
+ * on servers of the Kubernetes dialect.
+ */
+export async function managerOf(session: Session): Promise<string> {
+  const manager = session.flags.text('field-manager');
+  if (manager !== undefined) return manager;
+  return isClientSide(session) ? clientSideManager(session) : (await session.dialect()).tool;
 }
 
 /**
@@ -42,7 +54,7 @@ export async function applyAndMigrate(session: Session, { object }: Manifest) {
   checkNamed(object);
   try {
     const reapply = () => applyOnServer(session, { object, dryRun: false });
-    const applied = { object: await reapply(), manager: managerOf(session), reapply };
+    const applied = { object: await reapply(), manager: await managerOf(session), reapply };
     const path = objectPath(session, { resource: await resourceOfObject(session, object), object });
     const migrated = await migrateToServerSide(session, { ...applied, path });
     return { object: migrated, done: 'serverside-applied' };
@@ -61,7 +73,7 @@ export async function applyOnServer(
     method: 'PATCH',
     path: objectPath(session, { resource, object, ...subresourceOf(session) }),
     query: {
-      ...writeQuery(session, managerOf(session)),
+      ...writeQuery(session, await managerOf(session)),
       force: String(session.flags.boolean('force-conflicts')),
       ...(dryRun ? { dryRun: 'All' } : {}),
     },

@@ -21,6 +21,12 @@ export async function lastAppliedName(session: Session): Promise<string> {
   return dialect.label('last-applied-configuration', dialect.tool);
 }
 
+/** The field manager of client-side applies in the server's dialect. */
+export async function clientSideManager(session: Session): Promise<string> {
+  const { tool } = await session.dialect();
+  return `${tool}-client-side-apply`;
+}
+
 /** Sets the namespace of a namespaced object that has none. */
 export function withNamespace(
   session: Session,

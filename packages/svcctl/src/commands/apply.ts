@@ -19,6 +19,7 @@ import {
   managerOf,
 } from '../apply/server-side-apply.ts';
 import {
+  clientSideManager,
   dryRunOf,
   dryRunSuffix,
   lastAppliedName,
@@ -240,7 +241,7 @@ async function setApplied(
   await session.client.send({
     method: 'PATCH',
     path: objectPath(session, { resource, object: item }),
-    query: writeQuery(session, 'svcctl-client-side-apply'),
+    query: writeQuery(session, await clientSideManager(session)),
     contentType: 'application/merge-patch+json',
     body: { metadata: { annotations: { [annotation]: lastAppliedText(item) } } },
   });
@@ -328,7 +329,7 @@ function checkFlags(session: Session, args: readonly string[]): void {
 async function applyOne(session: Session, manifest: Manifest): Promise<JsonObject> {
   const input = { ...manifest, object: await recorded(session, manifest.object) };
   const { object, done } = isClientSide(session)
-    ? await applyByAnnotation(session, input, managerOf(session))
+    ? await applyByAnnotation(session, input, await managerOf(session))
     : await applyAndMigrate(session, input);
   if (!printsObjects(session)) reportObject(session, object, `${done}${dryRunSuffix(session)}`);
   return object;

@@ -45,7 +45,7 @@ export const diffCommand: Command = {
         const resource = await resourceOfObject(session, object);
         const current = await getOrUndefined(session, objectPath(session, { resource, object }));
         const after = isClientSide(session)
-          ? await previewApply(session, manifest, managerOf(session))
+          ? await previewApply(session, manifest, await managerOf(session))
           : await applyOnServer(session, { object, dryRun: true });
         const file = fileName(resource, after);
         applied.push(current ?? after);
