@@ -1,27 +1,11 @@
 // `npm run siege`: attacks servers in seeded, bounded ways. `npm run siege -- --help` lists the
 // parts.
 import { spawn } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build as bundle } from 'esbuild';
+import { fileURLToPath } from 'node:url';
+import { bundleSources } from './bundle-sources.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-
-/**
- * Sets `import.meta.url` to the address of the source file, from which sources find their
- * neighbors.
- */
-const sourceLocations = {
-  name: 'source-locations',
-  setup({ onLoad }) {
-    onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-      const text = await readFile(path, 'utf8');
-      const location = JSON.stringify(pathToFileURL(path).href);
-      return { contents: text.replaceAll('import.meta.url', location), loader: 'ts' };
-    });
-  },
-};
 
 /**
  * Replaces the files and locks of the embedded store by the simulation's. `kernel-lock.ts` is a
@@ -46,23 +30,7 @@ const simulatedFiles = {
  * @param outfile path of the bundle, inside `node_modules`, so that it finds native packages
  */
 export async function bundleSiege(outfile) {
-  await bundle({
-    absWorkingDir: root,
-    entryPoints: ['test/siege/main.ts'],
-    outfile,
-    bundle: true,
-    platform: 'node',
-    target: 'node20',
-    format: 'esm',
-    conditions: ['source'],
-    external: ['lmdb', 'fs-native-extensions', 'esbuild'],
-    plugins: [sourceLocations, simulatedFiles],
-    sourcemap: 'linked',
-    logLevel: 'warning',
-    banner: {
-      js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
-    },
-  });
+  await bundleSources({ entry: 'test/siege/main.ts', outfile, plugins: [simulatedFiles] });
 }
 
 async function main() {

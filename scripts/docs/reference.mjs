@@ -1,5 +1,5 @@
 // Writes the tables of the reference pages to docs/reference/generated/, each from the code that
-// defines it. Run by scripts/docs.mjs with `--conditions=source --import tsx`.
+// defines it. Run by scripts/docs.mjs, as a bundle.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
