@@ -1,14 +1,24 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
-import { type ApiObject, type Dialect, type JsonObject, jsonEqual } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  type Clock,
+  type Dialect,
+  type JsonObject,
+  jsonEqual,
+} from '@wheelhouse/machinery';
 import type { CachePool } from '../registry/caches.ts';
-import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import { decodedEntries, decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import type { ObjectReader } from './tools.ts';
 
-/** Reads objects for plugins from the watch caches, decoding each entry once. */
+/**
+ * Reads objects for plugins from the watch caches. `get` and `list` decode each entry once, and keep
+ * what they return.
+ */
 export function createObjectReader(options: {
   readonly dialect: Dialect;
   readonly caches: CachePool;
+  readonly clock: Clock;
   readonly snapshot: () => CatalogueSnapshot;
   /** `any` for callers that follow changes and thus accept cached state. */
   readonly freshness?: 'newest' | 'any';
@@ -36,6 +46,12 @@ export function createObjectReader(options: {
       if (def === undefined) return [];
       const list = await caches.of(def).list({ namespace, resourceVersion });
       return list.count === 0 ? [] : Array.from(list.entries(), decode);
+    },
+    async *each(resource, namespace) {
+      const def = find(resource);
+      if (def === undefined) return;
+      const list = await caches.of(def).list({ namespace, resourceVersion });
+      yield* decodedEntries(list.entries(), options.clock);
     },
   };
 }

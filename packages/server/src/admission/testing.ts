@@ -79,6 +79,10 @@ export function admissionTools(
   const absent = (part: string): never => {
     throw new Error(`this test has no ${part}`);
   };
+  const listed = (resource: string, namespace: string) =>
+    (stored[resource] ?? []).filter(
+      ({ metadata }) => namespace === '' || metadata.namespace === namespace,
+    );
   const tools: AdmissionTools = {
     dialect,
     clock,
@@ -87,10 +91,10 @@ export function admissionTools(
         (stored[resource] ?? []).find(
           ({ metadata }) => metadata.name === name && (metadata.namespace ?? '') === namespace,
         ),
-      list: async (resource, namespace) =>
-        (stored[resource] ?? []).filter(
-          ({ metadata }) => namespace === '' || metadata.namespace === namespace,
-        ),
+      list: async (resource, namespace) => listed(resource, namespace),
+      async *each(resource, namespace) {
+        yield* listed(resource, namespace);
+      },
     },
     settings: { notReadyTolerationSeconds: 300, unreachableTolerationSeconds: 300 },
     configurations: {},

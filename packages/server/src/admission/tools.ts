@@ -34,6 +34,8 @@ export interface ObjectReader {
   get(resource: string, at: Place): Promise<ApiObject | undefined>;
   /** All objects of a namespace; of all namespaces when it is empty. */
   list(resource: string, namespace: string): Promise<readonly ApiObject[]>;
+  /** The objects that `list` returns, one after the other: for kinds of which there are many. */
+  each(resource: string, namespace: string): AsyncIterable<ApiObject>;
 }
 
 /** An access that a plugin checks. */

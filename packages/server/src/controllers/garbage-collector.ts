@@ -1,5 +1,5 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
-import { type OwnerReference, parseApiVersion } from '@wheelhouse/machinery';
+import { type OwnerReference, parseApiVersion, Slices } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/caches.ts';
 import { decodeEntry, decodeMetadata, objectKey } from '../registry/object-codec.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
@@ -197,14 +197,16 @@ async function deleteDependents(
 ): Promise<boolean> {
   const { uid } = owner.entry.index;
   let blocking = 0;
+  const slices = new Slices(collector.clock);
   for (const id of collector.graph.dependentsOf(uid)) {
+    if (slices.over) await slices.pause();
     const dependent = locateObject(collector, id);
     if (dependent === undefined) continue;
     const entry = collector.caches
       .of(dependent.def)
       .peek(objectKey(dependent.namespace, dependent.name));
     if (entry === undefined) continue;
-    const references = decodeEntry(entry).metadata.ownerReferences ?? [];
+    const references = decodeMetadata(entry).ownerReferences ?? [];
     if (
       references.some((reference) => reference.uid === uid && reference.blockOwnerDeletion === true)
     )

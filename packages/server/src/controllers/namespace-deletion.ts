@@ -7,7 +7,7 @@ import {
   type JsonObject,
 } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/caches.ts';
-import { decodeEntry } from '../registry/object-codec.ts';
+import { decodedEntries } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, listEntries, removeEntries } from './tools.ts';
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';
@@ -119,11 +119,11 @@ async function removeContent(options: Options, namespace: string): Promise<Remai
     } catch (error) {
       failures.push(errorText(error));
     }
-    for (const entry of await listEntries(options.caches, { def, namespace })) {
-      // The dot is present even if the group is empty, as in kube-controller-manager.
-      const label = `${def.resource}.${def.group}`;
-      resources.set(label, (resources.get(label) ?? 0) + 1);
-      for (const finalizer of decodeEntry(entry).metadata.finalizers ?? []) {
+    const entries = await listEntries(options.caches, { def, namespace });
+    // The dot is present even if the group is empty, as in kube-controller-manager.
+    if (entries.length > 0) resources.set(`${def.resource}.${def.group}`, entries.length);
+    for await (const { metadata } of decodedEntries(entries, options.clock)) {
+      for (const finalizer of metadata.finalizers ?? []) {
         finalizers.set(finalizer, (finalizers.get(finalizer) ?? 0) + 1);
       }
     }

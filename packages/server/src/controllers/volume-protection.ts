@@ -1,6 +1,6 @@
 import { claimNames, type ResourceDef, textAt } from '@wheelhouse/kinds';
 import type { ApiObject } from '@wheelhouse/machinery';
-import { decodeEntry } from '../registry/object-codec.ts';
+import { decodedEntries, decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, listEntries, visitEntries, withoutFinalizer } from './tools.ts';
 import { createWorkQueue } from './work-queue.ts';
@@ -28,10 +28,11 @@ export function startClaimProtection(
     def: options.claims,
     async isUsed(claim) {
       const { namespace = '', name = '' } = claim.metadata;
-      const podEntries = await listEntries(caches, { def: pods, namespace });
-      return podEntries.some(
-        (entry) => usesClaims(entry) && claimNames(decodeEntry(entry)).includes(name),
-      );
+      const entries = (await listEntries(caches, { def: pods, namespace })).filter(usesClaims);
+      for await (const pod of decodedEntries(entries, options.clock)) {
+        if (claimNames(pod).includes(name)) return true;
+      }
+      return false;
     },
     onUsed: (key, namespace) => waiting.set(key, namespace),
   });

@@ -1,7 +1,7 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { makeEntry } from '../watchcache/entry.ts';
-import { createDecodedObjects, encodeStored, indexOf } from './object-codec.ts';
+import { createDecodedObjects, decodedEntries, encodeStored, indexOf } from './object-codec.ts';
 
 const storage = { prefix: '/registry/things/', apiVersion: 'v1', kind: 'Thing' };
 
@@ -46,4 +46,31 @@ test('a frozen object is immutable at any depth', () => {
   expect(() => {
     frozen.object.metadata.name = 'b';
   }).toThrow(TypeError);
+});
+
+test('TRUST-2: many entries are decoded over several turns of the event loop', async () => {
+  let nowMs = 0;
+  // Every look at the clock finds that the slice of this turn is over.
+  const clock = { monotonic: () => (nowMs += 10) };
+  const all = Array.from({ length: 20 }, (_, at) => written(`a${at}`, at + 1));
+  let turns = 0;
+  let waiting: NodeJS.Immediate | undefined;
+  const next = () => {
+    turns += 1;
+    waiting = setImmediate(next);
+  };
+  next();
+  const names: (string | undefined)[] = [];
+  try {
+    for await (const { metadata } of decodedEntries(
+      all.map(({ entry }) => entry),
+      clock,
+    )) {
+      names.push(metadata.name);
+    }
+  } finally {
+    clearImmediate(waiting);
+  }
+  expect(names).toEqual(all.map(({ object }) => object.metadata.name));
+  expect(turns).toBeGreaterThanOrEqual(all.length);
 });

@@ -17,12 +17,14 @@ import {
 import {
   type ApiObject,
   asApiObject,
+  type Clock,
   isObject,
   type JsonObject,
   type JsonValue,
   type MaybePromise,
   type Pace,
   runAtPace,
+  Slices,
   textOf,
 } from '@wheelhouse/machinery';
 import type { StoredRecord } from '@wheelhouse/store';
@@ -39,6 +41,18 @@ import { corruptObject } from '../watchcache/store-errors.ts';
 /** Decodes an entry into an object that shares nothing with it. */
 export function decodeEntry(entry: Entry): ApiObject {
   return asApiObject(parseWrittenJson(entry.json));
+}
+
+/** Decodes entries one after the other, in slices (TRUST-2): a namespace may have thousands. */
+export async function* decodedEntries(
+  entries: Iterable<Entry>,
+  clock: Pick<Clock, 'monotonic'>,
+): AsyncGenerator<ApiObject, void> {
+  const slices = new Slices(clock);
+  for (const entry of entries) {
+    if (slices.over) await slices.pause();
+    yield decodeEntry(entry);
+  }
 }
 
 /** Decodes only an entry's metadata, without managed fields. */

@@ -34,7 +34,7 @@ export type ResolveService = (service: ServiceReference) => Promise<ServiceEndpo
  */
 export function createServiceResolver(options: {
   readonly dialect: Dialect;
-  readonly objects: ObjectReader;
+  readonly objects: Pick<ObjectReader, 'get' | 'list'>;
   /** `endpoints` never uses the cluster IP and rejects ExternalName Services. */
   readonly routing?: 'any' | 'endpoints';
 }): ResolveService {

@@ -345,27 +345,26 @@ async function podWarnings(
   enforce: Standard,
 ): Promise<readonly string[]> {
   const { runtimeClasses } = settings.exemptions;
-  const pods = (await tools.objects.list('pods', namespace)).filter(
-    (pod) => !runtimeClasses.has(textAt(pod, 'spec', 'runtimeClassName')),
-  );
-  const checked = pods.slice(0, podsMax);
   const byReason = new Map<string, string[]>();
-  for (const pod of checked) {
+  let pods = 0;
+  for await (const pod of tools.objects.each('pods', namespace)) {
+    if (runtimeClasses.has(textAt(pod, 'spec', 'runtimeClassName'))) continue;
+    pods += 1;
+    if (pods > podsMax) continue;
     const violationList = violations(enforce, checkedPodOf(pod), tools.dialect);
     if (violationList.length === 0) continue;
     const reason = violationList.map((violation) => violation.reason).join(', ');
-    byReason.set(reason, [...(byReason.get(reason) ?? []), pod.metadata.name ?? '']);
+    const names = byReason.get(reason) ?? [];
+    names.push(pod.metadata.name ?? '');
+    byReason.set(reason, names);
   }
   const lines = [...byReason]
     .map(([reason, names]) => `${namedPods(names.sort())}: ${reason}`)
     .sort();
   const standard = JSON.stringify(standardText(enforce));
   const head = `existing pods in namespace ${JSON.stringify(namespace)} violate the new PodSecurity enforce level ${standard}`;
-  const partly = `new PodSecurity enforce level only checked against the first ${checked.length} of ${pods.length} existing pods`;
-  return [
-    ...(checked.length < pods.length ? [partly] : []),
-    ...(lines.length === 0 ? [] : [head, ...lines]),
-  ];
+  const partly = `new PodSecurity enforce level only checked against the first ${podsMax} of ${pods} existing pods`;
+  return [...(podsMax < pods ? [partly] : []), ...(lines.length === 0 ? [] : [head, ...lines])];
 }
 
 /** Names the first pod and the number of others. */

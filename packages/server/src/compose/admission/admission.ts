@@ -77,9 +77,9 @@ export function createAdmission(
   const { config, dialect, catalogue, caches, authorization } = options;
   const { admission = {} } = config;
   const { snapshot } = catalogue;
-  const objects = createObjectReader({ dialect, caches, snapshot });
   const { tracing, metrics } = options;
   const { clock } = config;
+  const objects = createObjectReader({ dialect, caches, clock, snapshot });
   const reaching = { clock, dialect, objects, registry: metrics.registry, tracing };
   const tools: AdmissionTools = {
     dialect,

@@ -35,7 +35,8 @@ export function openAggregation(sources: AggregationSources): {
   const { config, dialect, catalogue, registry, apiServices } = sources;
   const { caches } = registry;
   const { snapshot } = catalogue;
-  const objects = createObjectReader({ dialect, caches, snapshot, freshness: 'any' });
+  const { clock } = config;
+  const objects = createObjectReader({ dialect, caches, clock, snapshot, freshness: 'any' });
   const label = dialect.label('service-name');
   const routing = config.aggregation?.routing ?? 'any';
   const writer = createObjectWriter({
@@ -45,7 +46,7 @@ export function openAggregation(sources: AggregationSources): {
   });
   const aggregation = new Aggregation({
     dialect,
-    clock: config.clock,
+    clock,
     logger: config.logger,
     queues: sources.queues,
     snapshot,

@@ -116,9 +116,10 @@ const answerBytesMax = 64 * 1024 * 1024;
  */
 function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
   const { config, dialect, catalogue, caches, tracing } = parts;
-  const objects = createObjectReader({ dialect, caches, snapshot: catalogue.snapshot });
+  const { clock } = config;
+  const objects = createObjectReader({ dialect, caches, clock, snapshot: catalogue.snapshot });
   const { registry } = parts.metrics;
-  const webhooks = lazyWebhooks({ clock: config.clock, dialect, objects, registry, tracing });
+  const webhooks = lazyWebhooks({ clock, dialect, objects, registry, tracing });
   let metrics: Promise<ConversionMetrics> | undefined;
   const load = async (crd: Crd): Promise<Pick<ObjectConverter, 'convert'>> => {
     metrics ??= import('../../registry/conversion/metrics.ts').then((module) =>
