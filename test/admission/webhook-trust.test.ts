@@ -3,6 +3,17 @@ import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v
 import { issueCertificate } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
+  authorityExtension,
+  commonName,
+  der,
+  extensionOf,
+  forgeCertificate,
+  keyOf,
+  nameOf,
+  organization,
+  pemOf,
+} from '../authentication/forged-certificates.ts';
+import {
   conversionBy,
   establishMulti,
   startConversionService,
@@ -128,4 +139,86 @@ test('ADM-2: a certificate that names its host only in the common name is refuse
   } finally {
     service.close();
   }
+});
+
+describe('a certificate with the name of its issuer, as those of Knative’s webhooks', () => {
+  const name = nameOf(
+    { type: organization, value: 'knative.dev' },
+    { type: commonName, value: 'webhook.operators.svc' },
+  );
+  const self = { subject: name, issuer: name, key: 'operator', signer: 'operator' };
+  const root = forgeCertificate({ ...self, extensions: [authorityExtension] });
+  const localhost = der(0x82, Buffer.from('localhost'));
+  const usage = (last: number) => {
+    const id = der(0x06, Buffer.from([0x2b, 6, 1, 5, 5, 7, 3, last]));
+    return extensionOf('551d25', der(0x30, id));
+  };
+  const leafOf = (change: Partial<Parameters<typeof forgeCertificate>[0]> = {}) => {
+    const extensions = [extensionOf('551d11', der(0x30, localhost)), usage(1)];
+    return forgeCertificate({ ...self, key: 'serving', extensions, ...change });
+  };
+
+  /** Answers every review with leave, and returns the answer to a create that it reviews. */
+  async function reviewedBy(leaf: Buffer, { host = 'localhost' } = {}) {
+    let calls = 0;
+    const service = https.createServer(
+      {
+        cert: pemOf('CERTIFICATE', leaf),
+        key: keyOf('serving').export({ type: 'pkcs8', format: 'pem' }),
+      },
+      (request, response) => {
+        calls += 1;
+        const chunks: Buffer[] = [];
+        request.on('data', (chunk: Buffer) => chunks.push(chunk));
+        request.on('end', () => {
+          const { apiVersion, kind, request: review } = JSON.parse(`${Buffer.concat(chunks)}`);
+          const answer = { uid: review.uid, allowed: true };
+          response.setHeader('content-type', 'application/json');
+          response.end(JSON.stringify({ apiVersion, kind, response: answer }));
+        });
+      },
+    );
+    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+    try {
+      const address = service.address();
+      const port = typeof address === 'object' ? address?.port : undefined;
+      const caBundle = Buffer.from(pemOf('CERTIFICATE', root)).toString('base64');
+      const clientConfig = { url: `https://${host}:${port}/v`, caBundle };
+      await hooked('validating', { path: '/v', clientConfig });
+      const before = calls;
+      const answers = [await create(), await create()];
+      return { answer: answers[1]!, calls: calls - before };
+    } finally {
+      service.closeAllConnections();
+      service.close();
+      await unhook();
+    }
+  }
+
+  test('ADM-2: is verified with the bundle', async () => {
+    const { answer, calls } = await reviewedBy(leafOf());
+    expect(answer.body.message ?? '').toContain('already exists');
+    expect(calls).toBeGreaterThan(0);
+  });
+
+  const past = der(
+    0x30,
+    ...['200101000000Z', '210101000000Z'].map((text) => der(0x17, Buffer.from(text))),
+  );
+  test.each([
+    ['signed by another key', leafOf({ signer: 'stranger' }), 'signed by unknown authority'],
+    ['self-signed', leafOf({ signer: 'serving' }), 'signed by unknown authority'],
+    ['expired', leafOf({ validity: past }), /expired|unknown authority/],
+    ['for clients', leafOf({ extensions: [usage(2)] }), 'specifies an incompatible key usage'],
+    [
+      'for another host',
+      leafOf({ extensions: [extensionOf('551d11', der(0x30, der(0x82, Buffer.from('other'))))] }),
+      'x509: certificate is valid for other, not localhost',
+    ],
+  ])('ADM-2, TRUST-5: %s, is refused, and receives nothing', async (_, leaf, message) => {
+    const { answer, calls } = await reviewedBy(leaf);
+    expect(answer.status).toBe(500);
+    expect(answer.body.message).toMatch(message);
+    expect(calls).toBe(0);
+  });
 });

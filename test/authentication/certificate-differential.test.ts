@@ -1,8 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { DerError, onlyPemBlock, pemBytes, readRequest, type Subject } from '@wheelhouse/codec';
-import { parseCertificate } from '@wheelhouse/server/testing';
+import {
+  DerError,
+  onlyPemBlock,
+  parseCertificate,
+  pemBytes,
+  readRequest,
+  type Subject,
+} from '@wheelhouse/codec';
 import { expect, test } from 'vitest';
 import { type Random, randomOf } from '../fuzz/random.ts';
 import {

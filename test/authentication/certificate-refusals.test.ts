@@ -1,6 +1,5 @@
 import { createPublicKey } from 'node:crypto';
-import { DerError } from '@wheelhouse/codec';
-import { parseCertificate } from '@wheelhouse/server/testing';
+import { DerError, parseCertificate } from '@wheelhouse/codec';
 import { describe, expect, test } from 'vitest';
 import { withServer } from '../support/with-server.ts';
 import {

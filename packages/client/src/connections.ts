@@ -9,8 +9,9 @@ import {
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
-import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { contained, ipVersion, listen, whenAborted } from '@wheelhouse/machinery';
+import { connectVerified, VerifyingAgent } from './server-certificate.ts';
 
 /** Time without incoming data after which a connection with active calls is probed. */
 const probeDelayMs = 30_000;
@@ -89,7 +90,7 @@ export class SharedConnection {
   }
 
   #dial(): Dialing {
-    const socket = connectTls(this.#tls);
+    const socket = connectVerified(this.#tls);
     const done = new Promise<SharedSession | undefined>((resolve, reject) => {
       const clearDialing = () => {
         this.#dialing = undefined;
@@ -99,6 +100,7 @@ export class SharedConnection {
         { where: 'client' },
         {
           secureConnect: () => {
+            if (socket.destroyed) return;
             clearDialing();
             stop();
             resolve(this.#connected(socket));
@@ -269,7 +271,7 @@ const abortError = (signal: AbortSignal) =>
   });
 
 /** An agent that first uses a connection that already exists. */
-class SpareAgent extends https.Agent {
+class SpareAgent extends VerifyingAgent {
   readonly #spare: () => TLSSocket | undefined;
 
   constructor(options: https.AgentOptions, spare: () => TLSSocket | undefined) {
@@ -333,7 +335,7 @@ export class SecureTunnelAgent extends https.Agent {
     const trust = { ca, allowPartialTrustChain, rejectUnauthorized };
     openTunnel({ proxyUrl: this.#proxyUrl, to: options, trust }, (error, socket) => {
       if (error !== null || socket === undefined) return connected(error, socket);
-      const secured = connectTls({ ...(options as ConnectionOptions), socket });
+      const secured = connectVerified({ ...(options as ConnectionOptions), socket });
       const failed = (fault: Error): void => connected(fault);
       const stop = listen(
         secured,
@@ -341,6 +343,7 @@ export class SecureTunnelAgent extends https.Agent {
         {
           error: failed,
           secureConnect() {
+            if (secured.destroyed) return;
             stop();
             connected(null, secured);
           },

@@ -21,6 +21,7 @@ import {
 } from './connections.ts';
 import type { Credential } from './credentials/credential.ts';
 import type { ClientConfig, Impersonation } from './kubeconfig/client-config.ts';
+import { VerifyingAgent } from './server-certificate.ts';
 import type { MessageConnection } from './web-socket.ts';
 
 /** How requests reach a server. */
@@ -93,7 +94,7 @@ function secureRoute(
     return { agent: shared.agent, shared, close: () => shared.close() };
   }
   const agent =
-    proxyUrl === undefined ? new https.Agent(options) : new SecureTunnelAgent(proxyUrl, options);
+    proxyUrl === undefined ? new VerifyingAgent(options) : new SecureTunnelAgent(proxyUrl, options);
   return { agent, close: () => agent.destroy() };
 }
 

@@ -20,6 +20,8 @@ const wordings: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
   CERT_HAS_EXPIRED: expired,
   CERT_NOT_YET_VALID: expired,
+  INVALID_PURPOSE:
+    'tls: failed to verify certificate: x509: certificate specifies an incompatible key usage',
   [legacyNameCode]:
     'tls: failed to verify certificate: x509: certificate relies on legacy Common Name field, use SANs instead',
   ERR_TLS_CERT_ALTNAME_INVALID:

@@ -89,6 +89,17 @@ export {
   readRequest,
   type Subject,
 } from './x509/certificate.ts';
+export {
+  bundleCertificates,
+  type Certificate,
+  CertificateError,
+  type CertificateUsage,
+  indexRoots,
+  parseCertificate,
+  parseChain,
+  type TrustedRoots,
+  verifyChain,
+} from './x509/chain.ts';
 export { childrenOf, type DerElement, DerError, elementsMax, oidText } from './x509/der.ts';
 export { type AlternativeName, constraintProblem } from './x509/name-constraints.ts';
 export { onlyPemBlock, type PemBlock, pemBlocks, pemBytes } from './x509/pem.ts';

@@ -42,7 +42,6 @@ export {
   readFeatureGates,
 } from './flags/feature-gates.ts';
 export { describeFlags, FlagError, parseFlags } from './flags/flags.ts';
-export { parseCertificate } from './gates/authn/certificate.ts';
 export { readAuthenticationConfiguration } from './gates/authn/jwt/configuration.ts';
 export { FetchError, fetchText } from './gates/authn/jwt/fetch.ts';
 export { Provider } from './gates/authn/jwt/provider.ts';

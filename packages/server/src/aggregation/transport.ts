@@ -4,7 +4,8 @@ import http from 'node:http';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { ConnectionError } from '@wheelhouse/client';
+import { ConnectionError, VerifyingAgent } from '@wheelhouse/client';
+import { bundleCertificates } from '@wheelhouse/codec';
 import {
   checkServerNames,
   ignoreErrors,
@@ -14,7 +15,6 @@ import {
   trustOptions,
 } from '@wheelhouse/machinery';
 import type { ClientCertificate } from '../files/followed-files.ts';
-import { bundleCertificates } from '../gates/authn/certificate.ts';
 import { type RemoteServer, serverNameOf } from './api-service.ts';
 import type { OutgoingHeaders } from './proxy-headers.ts';
 
@@ -89,7 +89,7 @@ function createExpiringAgent(settings: TransportSettings): ExpiringAgent {
   const agent =
     settings.scheme === 'http'
       ? new http.Agent(options)
-      : new https.Agent({ ...tlsOptions(settings), ...options });
+      : new VerifyingAgent({ ...tlsOptions(settings), ...options });
   const keepSocketAlive = agent.keepSocketAlive.bind(agent);
   agent.keepSocketAlive = (socket: Duplex) => {
     const keptMs = Math.min(idleMs, idleLimitMs.get(socket) ?? idleMs);
@@ -115,7 +115,7 @@ export function createTransport(settings: TransportSettings): Transport {
   // A protocol switch uses a new connection, as in kube-apiserver.
   const single = isPlain
     ? new http.Agent({ keepAlive: false })
-    : new https.Agent({ ...tlsOptions(settings), keepAlive: false });
+    : new VerifyingAgent({ ...tlsOptions(settings), keepAlive: false });
   const send = isPlain ? http.request : https.request;
   return {
     fault: faultOf(settings),

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { bundleCertificates } from '@wheelhouse/codec';
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
 import { type Clock, dialectOf, dnsSubdomain, ipVersion } from '@wheelhouse/machinery';
 import {
@@ -12,7 +13,6 @@ import {
   readKeyPair,
   writeFileAtomically,
 } from '../../files/followed-files.ts';
-import { bundleCertificates } from '../../gates/authn/certificate.ts';
 import { type IssuedCertificate, issueCertificate } from '../../serving/generated-certificates.ts';
 import type { CertificatePair, ServingTls } from '../../serving/node-servers.ts';
 import type { HttpServer } from '../../serving/server.ts';

@@ -1,49 +1,5 @@
-import { createHash, X509Certificate } from 'node:crypto';
-import {
-  type CertificateParts,
-  elementsMax,
-  pemBlocks,
-  pemBytes,
-  readCertificate,
-} from '@wheelhouse/codec';
-import { WorkBudget } from '@wheelhouse/machinery';
-
-/** The parts of an X.509 certificate that authentication uses. */
-export interface Certificate extends CertificateParts {
-  /** Used only to verify signatures. */
-  readonly x509: X509Certificate;
-  readonly sha256: string;
-}
-
-/** The work budget for reading the certificates that one client presents. */
-export const readingBudget = (): WorkBudget =>
-  new WorkBudget({ what: 'the certificate chain', steps: elementsMax });
-
-/**
- * Parses a DER certificate. Throws for malformed input, and WorkExceeded if it has more elements
- * than the budget allows.
- */
-export function parseCertificate(der: Buffer, budget = readingBudget()): Certificate {
-  return {
-    ...readCertificate(der, budget),
-    x509: new X509Certificate(der),
-    sha256: createHash('sha256').update(der).digest('hex'),
-  };
-}
-
-/**
- * The DER of each certificate of a PEM bundle; other blocks and text between them are skipped.
- * Throws if a certificate is not base64.
- */
-export function bundleCertificates(pem: string): readonly Buffer[] {
-  return pemBlocks(pem)
-    .filter(({ type }) => type === 'CERTIFICATE')
-    .map((block) => {
-      const der = pemBytes(block);
-      if (der === undefined) throw new Error('malformed certificate in PEM bundle');
-      return der;
-    });
-}
+import { X509Certificate } from 'node:crypto';
+import { pemBlocks } from '@wheelhouse/codec';
 
 /**
  * Errors in the CA bundle of a webhook (PEM in base64); none if it is empty, or if at least one of

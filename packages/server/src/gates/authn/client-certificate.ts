@@ -1,5 +1,14 @@
 import { X509Certificate } from 'node:crypto';
-import { constraintProblem } from '@wheelhouse/codec';
+import {
+  bundleCertificates,
+  type Certificate,
+  CertificateError,
+  indexRoots,
+  parseCertificate,
+  parseChain,
+  type TrustedRoots,
+  verifyChain,
+} from '@wheelhouse/codec';
 import {
   type Clock,
   type Connection,
@@ -8,14 +17,7 @@ import {
   largest,
   smallest,
   type UserInfo,
-  WorkBudget,
 } from '@wheelhouse/machinery';
-import {
-  bundleCertificates,
-  type Certificate,
-  parseCertificate,
-  readingBudget,
-} from './certificate.ts';
 import type { Authenticator } from './contract.ts';
 
 /** The parts of a request that identify the site that sent it. */
@@ -161,21 +163,12 @@ function verify(
     if (leaf === undefined) throw new CertificateError('no certificate');
     const all = [leaf, ...intermediates, ...certificates];
     span = { ...unchangedPeriod(all, nowMs), endMs: leaf.notAfterMs };
-    verifyChain({ leaf, intermediates, roots, nowMs });
+    verifyChain({ leaf, intermediates, roots, nowMs, usage: 'client' });
     user = userOf(leaf, dialect);
   } catch (failure) {
     error = failure instanceof Error ? failure : new Error(String(failure));
   }
   return { authorities: authorities, user, error, ...always, ...span };
-}
-
-/** Maximum number of certificates that a client may present. */
-const chainLengthMax = 10;
-
-function parseChain(encoded: readonly Buffer[]): readonly Certificate[] {
-  if (encoded.length > chainLengthMax) throw new CertificateError('too many certificates');
-  const budget = readingBudget();
-  return encoded.map((der) => parseCertificate(der, budget));
 }
 
 /**
@@ -212,179 +205,4 @@ function userOf({ subject, sha256 }: Certificate, dialect: Dialect): UserInfo | 
     groups: subject.organizations,
     extra: { [dialect.label('credential-id', 'authentication')]: [`X509SHA256=${sha256}`] },
   };
-}
-
-/** A chain that cannot be trusted; the message is for the log. */
-class CertificateError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'CertificateError';
-  }
-}
-
-/** The root authorities by name. */
-interface TrustedRoots {
-  readonly digests: ReadonlySet<string>;
-  readonly bySubject: ReadonlyMap<string, readonly Certificate[]>;
-}
-
-function indexRoots(roots: readonly Certificate[]): TrustedRoots {
-  return {
-    digests: new Set(roots.map(({ sha256 }) => sha256)),
-    bySubject: grouped(roots, subjectOf),
-  };
-}
-
-const clientAuth = '1.3.6.1.5.5.7.3.2';
-const anyUsage = '2.5.29.37.0';
-
-/**
- * Maximum number of signature and name checks for one chain. The search descends from the roots and
- * follows only certificates with valid signatures, so a client without an authority's signature
- * costs at most one check for each pair of a presented certificate and a root of its issuer.
- */
-const signatureChecksMax = 32;
-const nameChecksMax = 20_000;
-
-interface Search {
-  readonly leaf: Certificate;
-  /** The presented certificates by the name of their issuer. */
-  readonly presented: ReadonlyMap<string, readonly Certificate[]>;
-  readonly nowMs: number;
-  readonly signatures: WorkBudget;
-  readonly names: WorkBudget;
-  /** Whether one certificate signed another, by their digests. */
-  readonly signed: Map<string, boolean>;
-  /** The most specific reason why a candidate failed. */
-  problem: string;
-}
-
-/**
- * Finds a chain from `leaf` to one of `roots` that is valid at `nowMs` for client authentication.
- * Throws CertificateError if there is none, and WorkExceeded if the search takes too many checks.
- */
-function verifyChain(options: {
-  readonly leaf: Certificate;
-  readonly intermediates: readonly Certificate[];
-  readonly roots: TrustedRoots;
-  readonly nowMs: number;
-}): void {
-  const { leaf, intermediates, roots, nowMs } = options;
-  const why = usageProblem(leaf, nowMs);
-  if (why !== undefined) throw new CertificateError(why);
-  if (roots.digests.has(leaf.sha256)) return;
-  const above = certificatesAbove(leaf, intermediates);
-  const search: Search = {
-    leaf,
-    presented: grouped([leaf, ...above], issuerOf),
-    nowMs,
-    signatures: new WorkBudget({ what: 'the certificate chain', steps: signatureChecksMax }),
-    names: new WorkBudget({ what: 'the certificate chain', steps: nameChecksMax }),
-    signed: new Map(),
-    problem: 'certificate signed by unknown authority',
-  };
-  for (const issuer of search.presented.keys()) {
-    for (const root of roots.bySubject.get(issuer) ?? []) {
-      if (leadsToLeaf([root], search)) return;
-    }
-  }
-  throw new CertificateError(search.problem);
-}
-
-const subjectOf = ({ subjectDer }: Certificate) => subjectDer.toString('latin1');
-const issuerOf = ({ issuerDer }: Certificate) => issuerDer.toString('latin1');
-
-function grouped(
-  certificates: readonly Certificate[],
-  keyOf: (certificate: Certificate) => string,
-): Map<string, Certificate[]> {
-  const groups = new Map<string, Certificate[]>();
-  for (const certificate of certificates) {
-    const group = groups.get(keyOf(certificate));
-    if (group === undefined) groups.set(keyOf(certificate), [certificate]);
-    else group.push(certificate);
-  }
-  return groups;
-}
-
-/** The possible intermediates by issuer, each once. */
-function certificatesAbove(
-  leaf: Certificate,
-  intermediates: readonly Certificate[],
-): readonly Certificate[] {
-  const bySubject = grouped(intermediates, subjectOf);
-  const certificates = new Map<string, Certificate>();
-  const waiting = [leaf];
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    for (const issuer of bySubject.get(issuerOf(next)) ?? []) {
-      if (certificates.has(issuer.sha256) || issuer.sha256 === leaf.sha256) continue;
-      certificates.set(issuer.sha256, issuer);
-      waiting.push(issuer);
-    }
-  }
-  return [...certificates.values()];
-}
-
-/**
- * Whether a chain from a root, whose last certificate is an issuer, can be extended to the leaf.
- */
-function leadsToLeaf(chain: readonly Certificate[], search: Search): boolean {
-  const issuer = chain.at(-1)!;
-  for (const next of search.presented.get(subjectOf(issuer)) ?? []) {
-    if (chain.some(({ sha256 }) => sha256 === next.sha256)) continue;
-    if (!hasSigned({ issuer, next }, search)) continue;
-    const problem = linkProblem(chain, { next, search });
-    if (problem !== undefined) search.problem = problem;
-    else if (next === search.leaf || leadsToLeaf([...chain, next], search)) return true;
-  }
-  return false;
-}
-
-function hasSigned(
-  { issuer, next }: { readonly issuer: Certificate; readonly next: Certificate },
-  { signed, signatures }: Search,
-): boolean {
-  const pair = `${issuer.sha256} ${next.sha256}`;
-  let verdict = signed.get(pair);
-  if (verdict === undefined) {
-    signatures.spend();
-    verdict = next.x509.checkIssued(issuer.x509) && next.x509.verify(issuer.x509.publicKey);
-    signed.set(pair, verdict);
-  }
-  return verdict;
-}
-
-/** Why a certificate that the chain's last one signed cannot extend the chain. */
-function linkProblem(
-  chain: readonly Certificate[],
-  { next, search }: { readonly next: Certificate; readonly search: Search },
-): string | undefined {
-  const issuer = chain.at(-1)!;
-  const why = usageProblem(issuer, search.nowMs);
-  if (why !== undefined) return why;
-  // A root of a version without basic constraints is an authority because it is trusted.
-  const { isAuthority = chain.length === 1 && issuer.version < 3 } = issuer;
-  if (!isAuthority) return 'parent certificate cannot sign this kind of certificate';
-  const position = next === search.leaf ? chain.length : chain.length + 1;
-  for (const [index, { pathLength, nameConstraints }] of chain.entries()) {
-    const intermediatesBelow = position - 1 - index;
-    if (pathLength !== undefined && intermediatesBelow > pathLength) {
-      return 'too many intermediates for path length constraint';
-    }
-    const problem =
-      nameConstraints && constraintProblem(nameConstraints, next.alternativeNames, search.names);
-    if (problem !== undefined) return problem;
-  }
-  return undefined;
-}
-
-function usageProblem(certificate: Certificate, nowMs: number): string | undefined {
-  if (nowMs < certificate.notBeforeMs) return 'certificate is not yet valid';
-  if (nowMs > certificate.notAfterMs) return 'certificate has expired';
-  const usages = certificate.extendedKeyUsages;
-  if (usages !== undefined && !usages.includes(clientAuth) && !usages.includes(anyUsage)) {
-    return 'certificate specifies an incompatible key usage';
-  }
-  const [unknown] = certificate.unknownCritical;
-  return unknown === undefined ? undefined : `unhandled critical extension ${unknown}`;
 }
