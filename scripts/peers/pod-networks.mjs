@@ -81,7 +81,7 @@ function connectNamespace({ pid, address, link }) {
   const steps = [
     ['link', 'add', link, ...peer],
     ['link', 'set', link, 'up'],
-    ['route', 'replace', `${address}/32`, 'dev', link],
+    ['route', 'replace', `${address}/32`, 'dev', link, 'src', serverAddress],
   ];
   for (const step of steps) {
     const { status, stderr } = ip(...step);
