@@ -359,11 +359,11 @@ describe('ADM-2: matchConditions', () => {
     });
     await create();
     const { text } = await server.get('/metrics');
-    const labels = 'kind="webhook",name="counted.example.com",operation="CREATE",type="validate"';
-    expect(text).toContain(`apiserver_admission_match_condition_exclusions_total{${labels}} 1`);
-    expect(text).toContain(
-      `apiserver_admission_match_condition_evaluation_seconds_count{${labels}} 1`,
-    );
+    const labels = 'kind="webhook",name="counted.example.com",operation="CREATE"';
+    const metric = (name: string, type: string) =>
+      `apiserver_admission_match_condition_${name}{${labels},type="${type}"} 1`;
+    expect(text).toContain(metric('exclusions_total', 'validate'));
+    expect(text).toContain(metric('evaluation_seconds_count', 'validating'));
   });
 
   test('ADM-2: a condition that does not compile refuses the configuration', async () => {

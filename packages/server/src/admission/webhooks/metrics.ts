@@ -131,8 +131,10 @@ export function conditionMetrics(registry: MetricRegistry): ConditionMetrics {
   });
   const metrics: ConditionMetrics = {
     evaluated({ name, kind, type }, { operation, durationMs, failed }) {
-      durations.of(name, kind, type, operation).observe(durationMs / 1000);
-      if (failed > 0) errors.of(name, kind, type, operation).add(failed);
+      // kube-apiserver has another name for this type in these two metrics.
+      const shown = kind === 'webhook' && type === 'validate' ? 'validating' : type;
+      durations.of(name, kind, shown, operation).observe(durationMs / 1000);
+      if (failed > 0) errors.of(name, kind, shown, operation).add(failed);
     },
     excluded: ({ name, kind, type }, operation) =>
       exclusions.of(name, kind, type, operation).add(1),
