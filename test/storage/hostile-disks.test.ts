@@ -212,15 +212,21 @@ describe('a failing disk', () => {
         const { status } = await session.call('POST', maps, configMap(name));
         if (status === 201) acknowledged.push(name);
         else expect(status).toBe(503);
+        return status === 201;
       };
       for (let round = 0; round < 8; round++) {
         const many = (kind: string) => Array.from({ length: 8 }, (_, i) => `${kind}-${round}-${i}`);
         disk.fail(fault);
         await Promise.all(many('failing').map(write));
         disk.heal();
-        await Promise.all(many('sound').map(write));
+        // A reserve that could not be created is tried again after half a second.
+        let tries = 0;
+        await eventually(() => {
+          tries += 1;
+          return write(`healed-${round}-${tries}`);
+        }, 'a write to the healed disk');
+        expect(await Promise.all(many('sound').map(write))).not.toContain(false);
       }
-      expect(acknowledged.length).toBeGreaterThan(20);
       disk.fail(fault);
       await expectReadOnly(session, /the disk of the store (failed|has no space left)/);
       // If the reserve runs short of space before a record does, the store refuses writes ahead.
