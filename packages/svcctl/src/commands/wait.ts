@@ -1,11 +1,11 @@
 import { ApiError, watchEvents } from '@wheelhouse/client';
-import { isObject, type JsonObject, jsonObject } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, type JsonValue, jsonObject } from '@wheelhouse/machinery';
 import { getOrUndefined } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { waitForDeletion } from '../deletion.ts';
 import { CliError } from '../io.ts';
 import { listAt, quotedLabel, textAt } from '../objects.ts';
-import { parsePath, selectPath, valueText } from '../output/jsonpath.ts';
+import { parseColumnPath, selectPath, valueText } from '../output/jsonpath.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
   allFlag,
@@ -86,23 +86,49 @@ function hasCondition(object: JsonObject, expected: { name: string; status: stri
   return textAt(condition, 'status').toLowerCase() === expected.status.toLowerCase();
 }
 
+/** Parses `{PATH}` or `{PATH}=VALUE`. Throws CliError. */
 function jsonpathCondition(text: string): Condition {
-  const quoted = text.replace(/^'(.*)'$/, '$1');
-  const close = quoted.lastIndexOf('}');
-  const end = close < 0 ? quoted.lastIndexOf('=') : close + 1;
-  const path = (end < 0 ? quoted : quoted.slice(0, end)).replace(/^\{(.*)\}$/, '$1');
-  const rest = end < 0 ? '' : quoted.slice(end);
-  const value = rest.startsWith('=') ? rest.slice(1).replace(/^['"](.*)['"]$/, '$1') : undefined;
-  const parsed = parsePath(path);
-  return {
-    type: 'test',
-    test: (object) => {
-      const values = selectPath(parsed, object);
-      return value === undefined
-        ? values.length > 0
-        : values.some((candidate) => valueText(candidate) === value);
-    },
-  };
+  const [expression = '', quoted, ...more] = splitAtSingleEquals(text);
+  if (more.length > 0) {
+    throw new CliError(
+      "jsonpath wait format must be --for=jsonpath='{.status.readyReplicas}'=3 or " +
+        "--for=jsonpath='{.status.readyReplicas}'",
+    );
+  }
+  if (expression === '') throw new CliError('jsonpath expression cannot be empty');
+  const { path } = parseColumnPath(expression);
+  const wanted = quoted?.replace(/^['"]+|['"]+$/g, '');
+  if (wanted === '') {
+    throw new CliError(
+      'jsonpath wait has to have a value after equal sign, like ' +
+        "--for=jsonpath='{.status.readyReplicas}'=3",
+    );
+  }
+  return { type: 'test', test: (object) => isMatch(selectPath(path, object), wanted) };
+}
+
+/** Splits at `=`, but not at the `==` of a filter. */
+const splitAtSingleEquals = (text: string): readonly string[] =>
+  text
+    .replaceAll('==', '\0')
+    .split('=')
+    .map((part) => part.replaceAll('\0', '=='));
+
+/**
+ * Whether a path has one value, which is the wanted one if that is given. Throws CliError for
+ * values that cannot be compared.
+ */
+function isMatch(values: readonly JsonValue[], wanted: string | undefined): boolean {
+  const [value] = values;
+  if (value === undefined) return false;
+  if (values.length > 1) {
+    throw new CliError('given jsonpath expression matches more than one value');
+  }
+  if (wanted === undefined) return true;
+  if (typeof value === 'object' && value !== null) {
+    throw new CliError('jsonpath leads to a nested object or list which is not supported');
+  }
+  return valueText(value).trim() === wanted.trim();
 }
 
 async function waitFor(
