@@ -34,6 +34,8 @@ export interface Command {
    * default on standard error, or it succeeds.
    */
   readonly alone?: 'fails' | 'fails on stdout' | 'succeeds';
+  /** The exit code for an invalid flag of a command whose code 1 is no failure; 1 if absent. */
+  readonly flagErrorCode?: number;
   /** How the arguments are completed; absent if they are not. */
   readonly completes?: CompletionKind;
   /** Resolves with the exit code. Rejects with CliError, ApiError, and the client's errors. */

@@ -80,6 +80,6 @@ export function throwFirst(problems: readonly (string | false)[]): void {
 }
 
 /** Creates an error for invalid arguments, which refers to the help of `command`. */
-export function usageError(command: string, message: string): CliError {
-  return new CliError(`${message}\nSee 'svcctl ${command} -h' for help and examples`);
+export function usageError(command: string, message: string, exitCode = 1): CliError {
+  return new CliError(`${message}\nSee 'svcctl ${command} -h' for help and examples`, exitCode);
 }

@@ -34,7 +34,7 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
     if (pluginExitCode !== undefined) return pluginExitCode;
     const { path, command, rest } = await findCommand(words);
     const specs: readonly FlagSpec[] = [...globalFlags, ...(command?.flags ?? [])];
-    const parsed = parseCommandFlags(path, rest, specs);
+    const parsed = parseCommandFlags(rest, specs, { path, command });
     const help = () => helpText(path, command);
     if (command === undefined || parsed.flags.boolean('help')) {
       io.out(await help());
@@ -73,16 +73,18 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
   }
 }
 
-/** Separates the flags of a command. Throws a CommandLineError that refers to its help. */
+/** Separates the flags of a command. Throws a CliError that refers to its help. */
 function parseCommandFlags(
-  path: readonly string[],
   args: readonly string[],
   specs: readonly FlagSpec[],
+  { path, command }: { readonly path: readonly string[]; readonly command: Command | undefined },
 ): ReturnType<typeof parseFlags> {
   try {
     return parseFlags(args, specs);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
+    const code = command?.flagErrorCode;
+    if (code !== undefined) throw usageError(path.join(' '), error.message, code);
     const name = ['svcctl', ...path].join(' ');
     throw new CommandLineError(`${error.message}\nSee '${name} --help' for usage.`);
   }

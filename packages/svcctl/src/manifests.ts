@@ -56,12 +56,26 @@ export interface Manifest {
 
 const extensions = new Set(['.json', '.yaml', '.yml']);
 
+const noFilesText = (folder: string): string =>
+  `error reading [${folder}]: recognized file extensions are [${[...extensions].join(' ')}]`;
+
 /** Reads the objects of `-f` and `-k` in order, with lists expanded. Rejects with CliError. */
 export async function loadManifests(session: Session): Promise<Manifest[]> {
   const { manifests, failures } = await readManifests(session);
   if (failures.length > 0) throw failures[0];
   if (manifests.length === 0) throw new CliError('no objects passed to apply');
   return manifests;
+}
+
+/**
+ * Reads the objects of `-f` and `-k` that `--selector` matches, of which there may be none. Rejects
+ * with CliError.
+ */
+export async function loadSelected(session: Session): Promise<Manifest[]> {
+  const isSelected = manifestFilter(session);
+  const { manifests, failures } = await readManifests(session);
+  if (failures.length > 0) throw failures[0];
+  return manifests.filter(isSelected);
 }
 
 /**
@@ -116,15 +130,23 @@ export async function eachManifest(
   return reportFailures(session.io, failures);
 }
 
-/** Returns the test of a label selector; an empty one matches every object. */
+/**
+ * Returns the test of a label selector for objects of files; an empty one matches every object.
+ * Throws CliError for an invalid selector.
+ */
 export function labelFilter(selector: string): (object: JsonObject) => boolean {
   if (selector === '') return () => true;
-  const { matches } = parseLabelSelector(selector);
-  return (object) => matches(textMembers(objectAt(object, 'metadata', 'labels')));
+  try {
+    const { matches } = parseLabelSelector(selector);
+    return (object) => matches(textMembers(objectAt(object, 'metadata', 'labels')));
+  } catch (error) {
+    const why = errorText(error);
+    throw new CliError(`the provided selector ${JSON.stringify(selector)} is not valid: ${why}`);
+  }
 }
 
 /** Returns the test of `--selector` for the objects of files. */
-export function manifestFilter({ flags }: Session): (manifest: Manifest) => boolean {
+function manifestFilter({ flags }: Session): (manifest: Manifest) => boolean {
   const filter = labelFilter(flags.text('selector') ?? '');
   return ({ object }) => filter(object);
 }
@@ -191,7 +213,9 @@ async function readManifests(session: Session, incomplete = invalid): Promise<Re
       await addUrl(session, reading, { source: name, incomplete });
       continue;
     }
-    for (const file of filesAt(session, name)) {
+    const files = filesAt(session, name);
+    if (files.length === 0) throw new CliError(noFilesText(name));
+    for (const file of files) {
       const text = readFileSync(session.path(file), 'utf8');
       await addDocuments(reading, { text, source: file, incomplete });
     }

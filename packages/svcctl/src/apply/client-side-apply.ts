@@ -6,7 +6,7 @@ import { deleteOptions, waitForDeletion } from '../deletion.ts';
 import { ContextError, describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
 import type { Manifest } from '../manifests.ts';
-import { nameOf, namespaceOf, textAt, valueAt } from '../objects.ts';
+import { nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import { resourceOfObject, targetOf } from '../selection.ts';
 import type { Session } from '../session.ts';
@@ -17,6 +17,7 @@ import {
   lastAppliedName,
   lastAppliedText,
   objectPath,
+  warnIfDeleting,
   withLastApplied,
   withNamespace,
   withoutLastApplied,
@@ -64,24 +65,41 @@ export async function applyByAnnotation(
     session.io.err(missingAnnotation(context));
   }
   const { object, patch } = await patchWithRetries(context, live);
-  if (valueAt(object, 'metadata', 'deletionTimestamp') !== undefined) {
-    session.io.err(
-      `Warning: Detected changes to resource ${nameOf(object)} which is currently being deleted.\n`,
-    );
-  }
+  warnIfDeleting(session, object);
   return { object, done: Object.keys(patch).length === 0 ? 'unchanged' : 'configured' };
 }
 
-/** Returns the object that `applyByAnnotation` would store, without the annotation. */
+/**
+ * Resolves with the object that `applyByAnnotation` would store, without the annotation. Rejects
+ * with ContextError, and with ApiError for an object that cannot be created.
+ */
 export async function previewApply(
   session: Session,
   manifest: Manifest,
-  manager: string,
+  options: {
+    readonly manager: string;
+    /** The object on the server; undefined if it does not exist. */
+    readonly live: JsonObject | undefined;
+    /** Whether the preview conflicts if the object changes. */
+    readonly isLocked: boolean;
+  },
 ): Promise<JsonObject> {
-  const applied = await applyContext(session, manifest, { manager, annotated: false });
-  const context = { ...applied, query: { ...applied.query, dryRun: 'All' } };
-  const live = await readLive(context);
-  return live === undefined ? createLive(context) : (await patchWithRetries(context, live)).object;
+  const { manager, live, isLocked } = options;
+  const context = await applyContext(session, manifest, { manager, annotated: false });
+  const query = { ...context.query, dryRun: 'All' };
+  if (live === undefined) return postDesired({ ...context, query });
+  try {
+    const { patch, request } = await computePatch(context, live);
+    if (Object.keys(patch).length === 0) return live;
+    const metadata: JsonObject = { ...objectAt(patch, 'metadata') };
+    if (isLocked) metadata['resourceVersion'] = textAt(live, 'metadata', 'resourceVersion');
+    const body = { ...patch, metadata };
+    const { path } = context;
+    const answer = await session.client.send({ method: 'PATCH', path, query, ...request, body });
+    return answer.object;
+  } catch (error) {
+    throw actionError(context, 'patching', error);
+  }
 }
 
 async function applyContext(
@@ -124,16 +142,25 @@ async function readLive(context: ApplyContext): Promise<JsonObject | undefined> 
 }
 
 async function createLive(context: ApplyContext): Promise<JsonObject> {
-  const { session, resource, query, desired } = context;
-  // Drop nulls, which mark fields to remove, as a later apply of the same file would.
-  const body = jsonObject(withoutNulls(desired));
-  if (dryRunOf(session) === 'client' && query['dryRun'] === undefined) return body;
-  const path = objectPath(session, { resource, object: desired, name: '' });
+  const { session, query } = context;
+  if (dryRunOf(session) === 'client' && query['dryRun'] === undefined) {
+    return createdObject(context);
+  }
   try {
-    return (await session.client.send({ method: 'POST', path, query, body })).object;
+    return await postDesired(context);
   } catch (error) {
     throw actionError(context, 'creating', error);
   }
+}
+
+/** The desired object without nulls, which mark fields to remove, as a later apply would leave it. */
+const createdObject = ({ desired }: ApplyContext): JsonObject => jsonObject(withoutNulls(desired));
+
+async function postDesired(context: ApplyContext): Promise<JsonObject> {
+  const { session, resource, query, desired } = context;
+  const path = objectPath(session, { resource, object: desired, name: '' });
+  const body = createdObject(context);
+  return (await session.client.send({ method: 'POST', path, query, body })).object;
 }
 
 interface Patched {

@@ -17,6 +17,7 @@ import {
   clientSideManager,
   lastAppliedName,
   objectPath,
+  warnIfDeleting,
   withNamespace,
   writeFlags,
   writeQuery,
@@ -57,6 +58,7 @@ export async function applyAndMigrate(session: Session, { object }: Manifest) {
     const applied = { object: await reapply(), manager: await managerOf(session), reapply };
     const path = objectPath(session, { resource: await resourceOfObject(session, object), object });
     const migrated = await migrateToServerSide(session, { ...applied, path });
+    warnIfDeleting(session, migrated);
     return { object: migrated, done: 'serverside-applied' };
   } catch (error) {
     throw conflictReport(error) ?? error;

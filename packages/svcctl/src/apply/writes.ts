@@ -4,7 +4,7 @@ import { encodeJson } from '@wheelhouse/codec';
 import { booleanOf, type JsonObject, setMember } from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
 import { PlainCliError } from '../io.ts';
-import { nameOf, namespaceOf, objectAt } from '../objects.ts';
+import { nameOf, namespaceOf, objectAt, valueAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import type { Session } from '../session.ts';
 
@@ -25,6 +25,14 @@ export async function lastAppliedName(session: Session): Promise<string> {
 export async function clientSideManager(session: Session): Promise<string> {
   const { tool } = await session.dialect();
   return `${tool}-client-side-apply`;
+}
+
+/** Warns about changes to an object that is being deleted. */
+export function warnIfDeleting(session: Session, object: JsonObject): void {
+  if (valueAt(object, 'metadata', 'deletionTimestamp') === undefined) return;
+  session.io.err(
+    `Warning: Detected changes to resource ${nameOf(object)} which is currently being deleted.\n`,
+  );
 }
 
 /** Sets the namespace of a namespaced object that has none. */

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
+import { svcctlOn } from './svcctl-run.ts';
+
+const map = (data: object, metadata: object = {}) =>
+  JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'c', ...metadata },
+    data,
+  });
+const secret = (stringData: object) =>
+  JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData });
+const clientSide = 'diff --server-side=false -f -';
+const serverSide = 'diff --server-side -f -';
+
+printsLikeKubectl('diff', [
+  ['apply --server-side=false -f -', map({ a: '1', b: '2' })],
+  // The manager of apply takes over from client-side apply; another one conflicts.
+  [clientSide, map({ a: '3' })],
+  [serverSide, map({ a: '3' })],
+  [`${serverSide} --field-manager=other`, map({ a: '3' })],
+  [`${serverSide} --field-manager=other --force-conflicts`, map({ a: '3' })],
+  ['patch cm c --type=merge -p {"data":{"a":"9"}}'],
+  [serverSide, map({ a: '3' })],
+  [`${serverSide} --force-conflicts`, map({ a: '3' })],
+  // A resourceVersion in the file does not matter to a comparison.
+  [clientSide, map({ a: '3' }, { resourceVersion: '1' })],
+  // New objects.
+  [clientSide, map({ a: '3' }, { name: 'new' })],
+  [serverSide, map({ a: '3' }, { name: 'new' })],
+  // A Secret shows which values change, but not the values.
+  ['apply --server-side=false -f -', secret({ a: '1', b: '2', d: '5' })],
+  [clientSide, secret({ a: '1', b: '3', c: '4' })],
+  [serverSide, secret({ a: '1', b: '3', c: '4' })],
+  // Refusals.
+  ['diff extra'],
+  [`${clientSide} extra more`, map({ a: '3' })],
+  [`${clientSide} --force-conflicts`, map({ a: '3' })],
+  [`${clientSide} --bogus`, map({ a: '3' })],
+  ['diff --server-side=maybe -f -', map({ a: '3' })],
+  [`${clientSide} -l a=b=c`, map({ a: '3' })],
+  [`${clientSide} -l a=b`, map({ a: '3' })],
+  [clientSide, map({}, { name: '', generateName: 'c-' })],
+  [clientSide, map(['a'])],
+  [clientSide, map({}).replace('ConfigMap', 'ConfigMapp')],
+
+  ['diff -f @files/missing.json'],
+]);
+
+const on = svcctlOn('kubernetes');
+
+test('CLIENT-1: diff runs the program of KUBECTL_EXTERNAL_DIFF without a shell', async () => {
+  on.home.env = { KUBECTL_EXTERNAL_DIFF: 'diff -N -u;ls' };
+  const changed = await on.ctl('diff -f -', map({ a: '1' }));
+  expect(changed).toMatchObject({ code: 1, err: '' });
+  expect(changed.out).toContain('> data:\n>   a: "1"\n');
+  on.home.env = { KUBECTL_EXTERNAL_DIFF: 'no-such-diff' };
+  expect(await on.ctl('diff -f -', map({ a: '1' }))).toEqual({
+    code: 2,
+    out: '',
+    err: 'error: failed to run "no-such-diff": executable file not found in $PATH\n',
+  });
+  on.home.env = {};
+});
+
+test('CLIENT-1: a folder without manifests is refused by its name', async () => {
+  for (const command of ['apply', 'create', 'delete', 'diff']) {
+    const { code, err } = await on.ctl(`${command} -f .`);
+    expect({ code, err }).toEqual({
+      code: command === 'diff' ? 2 : 1,
+      err: 'error: error reading [.]: recognized file extensions are [.json .yaml .yml]\n',
+    });
+  }
+});
