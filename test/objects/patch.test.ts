@@ -94,6 +94,46 @@ describe('JSON Patch', () => {
     expect((await server.get(path)).body).toEqual(before.body);
   });
 
+  describe('of a client of kube-apiserver', () => {
+    const tekton = [
+      { op: 'replace', path: '/metadata/annotations/tekton.dev~1ready', value: 'READY' },
+    ];
+    test.each([
+      [
+        'replaces an absent value',
+        tekton,
+        ['metadata', 'annotations', 'tekton.dev/ready'],
+        'READY',
+      ],
+      [
+        'copies an absent value',
+        [{ op: 'copy', from: '/data/none', path: '/data/c' }],
+        ['data', 'c'],
+        '',
+      ],
+      ['adds nothing', [{ op: 'add', path: '/data/c' }], ['data', 'c'], ''],
+      [
+        'counts from the end',
+        [
+          { op: 'add', path: '/metadata/finalizers', value: ['x.io/a', 'x.io/c'] },
+          { op: 'add', path: '/metadata/finalizers/-1', value: 'x.io/b' },
+        ],
+        ['metadata', 'finalizers', '2'],
+        'x.io/b',
+      ],
+    ])('PATCH-1, CLIENT-2: %s', async (_, operations, place, expected) => {
+      const compatible = await withServer({ dialect: 'kubernetes' });
+      const metadata = { name: 'patched', annotations: { 'x.io/y': '3' } };
+      const collection = '/api/v1/namespaces/default/configmaps';
+      await compatible.post(collection, configMap('patched', { metadata }));
+      const answer = await compatible.patch(`${collection}/patched`, operations, 'json');
+      expect(answer.status, answer.text).toBe(200);
+      let value: unknown = answer.body;
+      for (const step of place) value = Reflect.get(Object(value), step);
+      expect(value).toBe(expected);
+    });
+  });
+
   test('PATCH-1: 10,000 operations are accepted, one more is 413', async () => {
     const operations = (length: number) =>
       Array.from({ length }, () => ({ op: 'test', path: '/data/a', value: '1' }));

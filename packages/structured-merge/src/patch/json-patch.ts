@@ -50,9 +50,9 @@ export interface JsonPatchOperation {
 }
 
 /**
- * How a patch is interpreted. `exact` follows RFC 6902 and applies to clients. `lenient` applies to
- * patches of admission webhooks, for which kube-apiserver's library accepts more: it replaces and
- * copies absent values, treats a missing `value` as null, and counts negative indexes from the end.
+ * How a patch is interpreted. `exact` follows RFC 6902. `lenient` accepts what kube-apiserver's
+ * library does: it replaces and copies absent values, treats a missing `value` as null, and counts
+ * negative indexes from the end.
  */
 export type JsonPatchRules = 'exact' | 'lenient';
 

@@ -219,11 +219,18 @@ function complainOfPatch(
   complaints.inTypedOrder(patch.bytes);
 }
 
+/**
+ * The specification names RFC 6902. The clients of kube-apiserver rely on more: Tekton replaces an
+ * annotation that is not there.
+ */
+const jsonPatchRules = { svc: 'exact', kubernetes: 'lenient' } as const;
+
 function changeFor(call: ApiCall, type: Exclude<PatchType, 'apply'>, value: JsonValue): Change {
   if (type !== 'json') return changeOf(call, { type, value });
   const operations = thrownAsStatus(() => parseJsonPatch(value));
+  const rules = jsonPatchRules[call.context.dialect.name];
   return function* (current) {
-    const patched = yield* jsonPatchWork(current, operations, { rules: 'exact' });
+    const patched = yield* jsonPatchWork(current, operations, { rules });
     // The only patch whose result can nest more deeply than both the object and the patch.
     if (exceedsDepth(patched)) throw unprocessable();
     return patched;
