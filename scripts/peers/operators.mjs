@@ -7,7 +7,7 @@
 // folder with the programs that its folder `cmd` makes.
 import { execFile } from 'node:child_process';
 import { readdirSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { haveControllers, startControllers } from './controllers.mjs';
 import { inOwnNetwork } from './own-network.mjs';
 import { playNodes } from './played-nodes.mjs';
@@ -24,16 +24,32 @@ const quietMs = 10_000;
 const operators = {
   tekton: {
     program: 'Tekton Pipelines',
-    namespaces: ['tekton-pipelines', 'tekton-pipelines-resolvers'],
     /** Folders of manifests, in the order in which they are applied. */
     install: [
       ...['config/100-namespace', 'config/300-crds', 'config'],
       ...['config/resolvers/100-namespace.yaml', 'config/resolvers'],
     ],
     examples: ['examples/v1/taskruns', 'examples/v1/pipelineruns'],
-    outcomeOf: (pod) => (pod.metadata.labels?.['tekton.dev/taskRun'] ? 'succeed' : 'run'),
+    /** The first step of a task waits until the controller marks its Pod as ready. */
+    outcomeOf: ({ metadata: { labels, annotations } }) =>
+      labels?.['tekton.dev/taskRun'] && annotations?.['tekton.dev/ready'] ? 'succeed' : 'run',
     kinds: ['pods', 'persistentvolumeclaims', 'configmaps', 'secrets', 'serviceaccounts'],
     groups: ['tekton.dev', 'resolution.tekton.dev'],
+  },
+  knative: {
+    program: 'Knative Serving',
+    install: [
+      ...['100-namespace.yaml', '200-roles', '200-serviceaccount.yaml', '300-resources'],
+      ...['300-imagecache.yaml', '300-knativecertificate.yaml', 'configmaps', 'deployments'],
+      ...['webhooks', '999-cache.yaml'],
+    ].map((name) => `config/core/${name}`),
+    examples: [join(import.meta.dirname, 'operator-examples', 'knative')],
+    outcomeOf: () => 'run',
+    kinds: ['pods', 'services', 'configmaps'],
+    groups: [
+      ...['apps', 'serving.knative.dev'],
+      ...['networking.internal.knative.dev', 'autoscaling.internal.knative.dev'],
+    ],
   },
 };
 
@@ -91,10 +107,13 @@ async function install(server) {
 
 const examples = () =>
   operator.examples.flatMap((folder) =>
-    readdirSync(join(source, folder))
+    readdirSync(resolve(source, folder))
       .filter((name) => name.endsWith('.yaml'))
       .sort()
-      .map((name) => ({ name: `${basename(folder)}/${name}`, path: join(source, folder, name) })),
+      .map((name) => ({
+        name: `${basename(folder)}/${name}`,
+        path: resolve(source, folder, name),
+      })),
   );
 
 /** The paths of the collections that are compared, without their namespaces. */
@@ -207,7 +226,7 @@ if (operator === undefined) {
     program: operator.program,
     version: process.env.OPERATOR_VERSION ?? 'unknown',
     script: 'operators.mjs',
-    what: 'With controllers and played kubelets, its controllers and webhooks as local processes, installed from its manifests, and its examples: a session',
+    what: 'With controllers and played kubelets, its controllers and webhooks as local processes, installed from its manifests, and examples: a session',
     step: 'manifests and examples',
     sides,
   });
