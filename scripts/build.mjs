@@ -56,7 +56,7 @@ const asFunction = {
   footer: { js: '})' },
 };
 
-/** Programs whose parts are loaded by need. */
+/** Programs whose parts are loaded on demand. */
 const asModules = {
   external: ['lmdb'],
   splitting: true,

@@ -23,32 +23,44 @@ function readinessPort(container) {
   return container.readinessProbe?.httpGet?.port ?? container.ports?.[0]?.containerPort;
 }
 
-function forward({ address, port, to }) {
+/**
+ * Forwards connections to an address.
+ *
+ * @param options.target returns where a connection leads; undefined closes it
+ */
+export function forward({ address, port, target }) {
   const server = createServer((socket) => {
-    const target = connect(to, '127.0.0.1');
+    const to = target();
+    if (to === undefined) return socket.destroy();
+    const other = connect(to);
     for (const [side, peer] of [
-      [socket, target],
-      [target, socket],
+      [socket, other],
+      [other, socket],
     ]) {
       side.on('error', () => peer.destroy());
       side.on('close', () => peer.destroy());
     }
-    socket.pipe(target).pipe(socket);
+    socket.pipe(other).pipe(socket);
   });
   server.on('error', (error) => console.log(`no forwarder on ${address}:${port}: ${error}`));
   server.listen(port, address);
   return server;
 }
 
-function isListening(port) {
+/** Whether a program listens at an address. */
+export function isListening({ port, host }) {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    socket.on('connect', () => resolve(true));
-    socket.on('error', () => resolve(false));
-    socket.on('close', () => socket.destroy());
-    socket.on('connect', () => socket.destroy());
+    const socket = connect({ port, host, timeout: 1000 });
+    const end = (answer) => {
+      resolve(answer);
+      socket.destroy();
+    };
+    socket.on('connect', () => end(true));
+    for (const event of ['error', 'timeout']) socket.on(event, () => end(false));
   });
 }
+
+const local = (port) => ({ port, host: '127.0.0.1' });
 
 /** Writes the Secrets that a Pod mounts to files; resolves with their folders by mount path. */
 async function writeVolumes(server, { pod, folder }) {
@@ -106,7 +118,7 @@ export function playProcesses(server, { binaries }) {
   const startContainer = async (container, { folder, folders }) => {
     const program = programOf(container, binaries);
     if (program === undefined) return undefined;
-    const local = await freePort();
+    const own = await freePort();
     const written = [...(container.command ?? []).slice(1), ...(container.args ?? [])];
     const args = written.map((arg) => {
       const mounted = [...folders].find(([path]) => arg.includes(path));
@@ -117,7 +129,7 @@ export function playProcesses(server, { binaries }) {
         command: 'unshare',
         args: [
           ...['--mount', 'sh', '-c', withAccount, 'sh', join(folder, accountFolder)],
-          ...[program.command, ...args, ...program.port(local)],
+          ...[program.command, ...args, ...program.port(own)],
         ],
         log: join(folder, `${container.name}.log`),
         cwd: folder,
@@ -126,7 +138,7 @@ export function playProcesses(server, { binaries }) {
           KUBERNETES_SERVICE_PORT: new URL(server.url).port,
         },
       });
-    return { run, running: run(), container: readinessPort(container), local };
+    return { run, running: run(), container: readinessPort(container), local: own };
   };
 
   const start = async (pod, { address }) => {
@@ -143,14 +155,15 @@ export function playProcesses(server, { binaries }) {
         if (program !== undefined) programs.push(program);
       }
       const forwarders = new Map();
-      for (const { container: port, local } of programs) {
-        if (port !== undefined) forwarders.set(`${port}`, forward({ address, port, to: local }));
+      for (const { container: port, local: own } of programs) {
+        const target = () => local(own);
+        if (port !== undefined) forwarders.set(`${port}`, forward({ address, port, target }));
       }
       pods.set(pod.metadata.uid, { pod, programs, forwarders });
       return false;
     }
     const probed = known.programs.filter(({ container }) => container !== undefined);
-    const answers = await Promise.all(probed.map(({ local }) => isListening(local)));
+    const answers = await Promise.all(probed.map((program) => isListening(local(program.local))));
     return answers.every((answer) => answer);
   };
 
@@ -173,7 +186,8 @@ export function playProcesses(server, { binaries }) {
       const key = `${spec.clusterIP} ${port}`;
       const program = programs.find(({ container }) => container === targetPort);
       if (program === undefined || forwarders.has(key)) continue;
-      forwarders.set(key, forward({ address: spec.clusterIP, port, to: program.local }));
+      const target = () => local(program.local);
+      forwarders.set(key, forward({ address: spec.clusterIP, port, target }));
     }
   };
 

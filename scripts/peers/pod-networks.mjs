@@ -3,9 +3,8 @@
 // addresses of Services. Needs `inOwnNetwork` with the range of Services.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { writeAccount } from './played-processes.mjs';
+import { forward, isListening, writeAccount } from './played-processes.mjs';
 import { call, startProgram } from './servers.mjs';
 
 /** The address at which the server is reached from Pods; its certificate names it. */
@@ -89,36 +88,6 @@ function connectNamespace({ pid, address, link }) {
   }
 }
 
-const isOpen = ({ port, host }) =>
-  new Promise((resolve) => {
-    const socket = connect({ port, host, timeout: 1000 });
-    for (const event of ['error', 'timeout']) socket.on(event, () => resolve(false));
-    socket.on('connect', () => resolve(true));
-    socket.on('close', () => socket.destroy());
-    socket.on('connect', () => socket.destroy());
-    socket.on('timeout', () => socket.destroy());
-  });
-
-/** Forwards connections to a Service to the address that `target` returns. */
-function forward({ address, port, target }) {
-  const server = createServer((socket) => {
-    const to = target();
-    if (to === undefined) return socket.destroy();
-    const other = connect(to);
-    for (const [side, peer] of [
-      [socket, other],
-      [other, socket],
-    ]) {
-      side.on('error', () => peer.destroy());
-      side.on('close', () => peer.destroy());
-    }
-    socket.pipe(other).pipe(socket);
-  });
-  server.on('error', (error) => console.log(`no forwarder on ${address}:${port}: ${error}`));
-  server.listen(port, address);
-  return server;
-}
-
 const portNumber = (container, port) =>
   typeof port === 'number'
     ? port
@@ -172,7 +141,7 @@ export function podNetworks(server, { programs }) {
     const { container } = pods.get(uid);
     const { readinessProbe: probe } = container;
     const port = portNumber(container, probe?.httpGet?.port ?? probe?.tcpSocket?.port);
-    return port === undefined || isOpen({ port, host: address });
+    return port === undefined || isListening({ port, host: address });
   };
 
   const end = async (uid) => {

@@ -443,7 +443,7 @@ function refuseForEphemeral(container: Stored<EphemeralContainer>, path: string)
   ];
 }
 
-/** Whether a member is present, also an empty list; empty `resources` count as absent. */
+/** Whether a member is present. An empty list is, and empty `resources` are not. */
 function isPresent(container: Stored<EphemeralContainer>, name: string): boolean {
   if (name !== 'resources') return isSet(container, name);
   return Object.keys(objectAt(container, name) ?? {}).length > 0;

@@ -129,7 +129,7 @@ function optionsOf(
   return {
     kind,
     apiVersion: `${dialect.group('meta')}/v1`,
-    // The members of a deletion precede others in the order of the type.
+    // Twice: its members precede others in the order of the type, and replace those of the request.
     ...deletion,
     ...options,
     ...deletion,

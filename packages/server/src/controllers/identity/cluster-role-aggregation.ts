@@ -14,8 +14,8 @@ import { type ControllerTools, listEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /**
- * Maximum length of the JSON of aggregated rules, in characters. An object above this size is one
- * that etcd refuses, and that no client could send.
+ * Maximum length of the JSON of aggregated rules, in characters. etcd refuses larger objects by
+ * default, so kube-apiserver stores none.
  */
 export const aggregatedLengthMax = 1.5 * 1024 * 1024;
 
