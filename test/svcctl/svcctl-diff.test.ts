@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { tmpdir } from 'node:os';
+import { describe, expect, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
@@ -50,18 +51,52 @@ printsLikeKubectl('diff', [
 
 const on = svcctlOn('kubernetes');
 
-test('CLIENT-1: diff runs the program of KUBECTL_EXTERNAL_DIFF without a shell', async () => {
-  on.home.env = { KUBECTL_EXTERNAL_DIFF: 'diff -N -u;ls' };
-  const changed = await on.ctl('diff -f -', map({ a: '1' }));
-  expect(changed).toMatchObject({ code: 1, err: '' });
-  expect(changed.out).toContain('> data:\n>   a: "1"\n');
-  on.home.env = { KUBECTL_EXTERNAL_DIFF: 'no-such-diff' };
-  expect(await on.ctl('diff -f -', map({ a: '1' }))).toEqual({
-    code: 2,
-    out: '',
-    err: 'error: failed to run "no-such-diff": executable file not found in $PATH\n',
+describe('the program of KUBECTL_EXTERNAL_DIFF', () => {
+  const diffWith = async (program: string, line = 'diff -f -') => {
+    on.home.env = { KUBECTL_EXTERNAL_DIFF: program };
+    try {
+      return await on.ctl(line, map({ a: '1' }));
+    } finally {
+      on.home.env = {};
+    }
+  };
+
+  test('CLIENT-1: diff runs it without a shell', async () => {
+    const changed = await diffWith('diff -N -u;ls');
+    expect(changed).toMatchObject({ code: 1, err: '' });
+    expect(changed.out).toContain('> data:\n>   a: "1"\n');
   });
-  on.home.env = {};
+
+  test('CLIENT-1: diff passes it the folders and then the plain arguments', async () => {
+    const { code, out } = await diffWith('echo -x  --y=1 a.b ../c a_b z');
+    expect(code).toBe(0);
+    const form = /^(\S+)\/LIVE-\d+ (\S+)\/MERGED-\d+ -x --y=1 z\n$/;
+    expect(form.exec(out)?.slice(1)).toEqual([tmpdir(), tmpdir()]);
+  });
+
+  test.each([
+    ['false', 1, ''],
+    ['true', 0, ''],
+    ['no-such-diff', 2, 'failed to run "no-such-diff": executable file not found in $PATH'],
+    ['/etc/passwd -u', 2, 'failed to run "/etc/passwd": executable file not found in $PATH'],
+    [' diff', 2, 'failed to run "": exec: no command'],
+    ['test one two', 2, 'failed to run "test": exit status 2'],
+  ])('CLIENT-1: diff with %j exits with %i', async (program, code, reason) => {
+    const { code: actual, err } = await diffWith(program);
+    expect(actual).toBe(code);
+    expect(err.endsWith(reason === '' ? '' : `error: ${reason}\n`)).toBe(true);
+    if (reason === '') expect(err).toBe('');
+  });
+
+  test('CLIENT-1: diff --concurrency compares all objects', async () => {
+    on.home.env = { KUBECTL_EXTERNAL_DIFF: 'ls' };
+    const many = ['x', 'y', 'z'].map((name) => map({ a: '1' }, { name })).join('\n---\n');
+    const { code, out } = await on.ctl('diff --concurrency=2 -f -', many);
+    on.home.env = {};
+    expect(code).toBe(0);
+    for (const name of ['x', 'y', 'z'])
+      expect(out).toContain(`v1.ConfigMap.${on.namespace}.${name}`);
+  });
 });
 
 test('CLIENT-1: a folder without manifests is refused by its name', async () => {

@@ -29,7 +29,6 @@ const omittedFlags: Readonly<Record<string, readonly string[]>> = {
   'top node': ['use-protocol-buffers'],
   'top pod': ['use-protocol-buffers'],
   proxy: ['append-server-path'],
-  diff: ['concurrency'],
   wait: ['local'],
 };
 

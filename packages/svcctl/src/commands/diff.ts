@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { randomInt } from 'node:crypto';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ApiError, type ApiResource, toYaml } from '@wheelhouse/client';
-import { errorText, type JsonObject, setMember, systemErrorCode } from '@wheelhouse/machinery';
+import { type JsonObject, setMember, systemErrorCode } from '@wheelhouse/machinery';
 import { previewApply } from '../apply/client-side-apply.ts';
 import { allowedKinds, findLeftovers, pruneFlags } from '../apply/prune.ts';
 import { applyFlags, applyOnServer, isClientSide, managerOf } from '../apply/server-side-apply.ts';
@@ -27,15 +28,13 @@ export const diffCommand: Command = {
     ...pruneFlags,
     { name: 'prune', type: 'boolean', help: 'Include objects that apply --prune would delete' },
     { name: 'show-managed-fields', type: 'boolean', help: 'Compare managedFields as well' },
+    { name: 'concurrency', type: 'integer', help: 'How many objects to compare at a time (1)' },
   ],
   flagErrorCode: failureCode,
   async run(session, args) {
-    const folder = mkdtempSync(path.join(tmpdir(), 'svcctl-diff-'));
+    const compared = { live: createFolder('LIVE'), merged: createFolder('MERGED') };
     try {
       checkArguments(session, args);
-      const compared = { live: path.join(folder, 'LIVE'), merged: path.join(folder, 'MERGED') };
-      mkdirSync(compared.live, { mode: 0o700 });
-      mkdirSync(compared.merged, { mode: 0o700 });
       await writeVersions(session, compared);
       return await runDiff(session, compared);
     } catch (error) {
@@ -43,10 +42,25 @@ export const diffCommand: Command = {
       session.io.err(describeError(error).text);
       return failureCode;
     } finally {
-      rmSync(folder, { recursive: true, force: true });
+      for (const folder of Object.values(compared)) {
+        rmSync(folder, { recursive: true, force: true });
+      }
     }
   },
 };
+
+/** Creates a folder for temporary files with the name that kubectl gives it, as in `LIVE-123`. */
+function createFolder(prefix: string): string {
+  for (;;) {
+    const folder = path.join(tmpdir(), `${prefix}-${randomInt(2 ** 32)}`);
+    try {
+      mkdirSync(folder, { mode: 0o700 });
+      return folder;
+    } catch (error) {
+      if (systemErrorCode(error) !== 'EEXIST') throw error;
+    }
+  }
+}
 
 /** The folders whose files are compared. */
 interface Compared {
@@ -64,24 +78,45 @@ function checkArguments(session: Session, args: readonly string[]): void {
 }
 
 /** Writes each object of the input as it is and as an apply would leave it. */
-async function writeVersions(session: Session, { live, merged }: Compared): Promise<void> {
+async function writeVersions(session: Session, compared: Compared): Promise<void> {
   const prunes = session.flags.boolean('prune');
   const kinds = prunes ? await allowedKinds(session) : undefined;
   const applied: JsonObject[] = [];
-  for (const manifest of await loadSelected(session)) {
-    const { resource, current, after } = await applyVersions(session, manifest);
-    const file = fileName(resource, after);
-    applied.push(current ?? after);
-    const shown = preparedForDiff(session, { current, after });
-    // An object that does not exist yet is an empty file.
-    writeFileSync(path.join(live, file), shown.current === undefined ? '' : toYaml(shown.current));
-    writeFileSync(path.join(merged, file), toYaml(shown.after));
-  }
+  // Workers share the iterator, so each manifest is compared once.
+  const manifests = await loadSelected(session);
+  const left = manifests.values();
+  const work = async () => {
+    for (const manifest of left) applied.push(await writeComparison(session, manifest, compared));
+  };
+  const workers = Math.min(
+    manifests.length,
+    Math.max(1, session.flags.integer('concurrency') ?? 1),
+  );
+  await Promise.all(Array.from({ length: workers }, work));
   if (!prunes) return;
   for await (const { resource, object } of findLeftovers(session, { applied, kinds })) {
     const { after } = preparedForDiff(session, { current: undefined, after: object });
-    writeFileSync(path.join(live, fileName(resource, object)), toYaml(after));
+    writeVersion(path.join(compared.live, fileName(resource, object)), after);
   }
+}
+
+/** Writes both versions of one object. Resolves with the object that exists afterwards. */
+async function writeComparison(
+  session: Session,
+  manifest: Manifest,
+  compared: Compared,
+): Promise<JsonObject> {
+  const { resource, current, after } = await applyVersions(session, manifest);
+  const file = fileName(resource, after);
+  const shown = preparedForDiff(session, { current, after });
+  // An object that does not exist yet is an empty file.
+  writeVersion(path.join(compared.live, file), shown.current);
+  writeVersion(path.join(compared.merged, file), shown.after);
+  return current ?? after;
+}
+
+function writeVersion(file: string, object: JsonObject | undefined): void {
+  writeFileSync(file, object === undefined ? '' : toYaml(object), { mode: 0o700 });
 }
 
 interface Versions {
@@ -128,19 +163,35 @@ async function applyVersions(
 /** Characters of arguments in KUBECTL_EXTERNAL_DIFF; others are ignored, as in kubectl. */
 const argumentForm = /^[a-zA-Z0-9=-]+$/;
 
-/** Runs the diff program. Resolves with its exit code. */
+/**
+ * Runs the diff program. Resolves with 0 if it finds no difference, and with 1 if it finds some.
+ * Rejects with CliError if it fails.
+ */
 async function runDiff(session: Session, { live, merged }: Compared): Promise<number> {
-  const external = session.io.env['KUBECTL_EXTERNAL_DIFF'] || 'diff -u -N';
-  const [program = '', ...words] = external.split(' ');
+  const [program = '', ...words] = (session.io.env['KUBECTL_EXTERNAL_DIFF'] || 'diff').split(' ');
+  const isDefault = !session.io.env['KUBECTL_EXTERNAL_DIFF'];
   const options = words.filter((word) => argumentForm.test(word));
+  const args = isDefault ? ['-u', '-N', live, merged] : [live, merged, ...options];
+  const code = await startDiff(session, program, args);
+  if (code > 1) throw diffError(program, `exit status ${code}`);
+  return code;
+}
+
+async function startDiff(
+  session: Session,
+  program: string,
+  args: readonly string[],
+): Promise<number> {
+  if (program === '') throw diffError(program, 'exec: no command');
   try {
-    return await session.io.run(program, [...options, live, merged]);
-  } catch (error) {
-    const why =
-      systemErrorCode(error) === 'ENOENT' ? 'executable file not found in $PATH' : errorText(error);
-    throw new CliError(`failed to run ${JSON.stringify(program)}: ${why}`);
+    return await session.io.run(program, args);
+  } catch {
+    throw diffError(program, 'executable file not found in $PATH');
   }
 }
+
+const diffError = (program: string, reason: string): CliError =>
+  new CliError(`failed to run ${JSON.stringify(program)}: ${reason}`);
 
 const fileName = ({ group, version, kind }: ApiResource, object: JsonObject): string =>
   [...(group === '' ? [] : [group]), version, kind, namespaceOf(object), nameOf(object)].join('.');
