@@ -179,6 +179,30 @@ test('ADM-2: a call that is refused unprocessed is retried; an interrupted one i
   await forget();
 });
 
+test('ADM-2: a body that a reset or a lost connection interrupts is no answer', async () => {
+  const { create, forget } = await hooked(http2);
+  const failed =
+    'Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: ';
+  http2.handle = ({ stream }, response) => {
+    response.write('{}', () => stream.close(2));
+  };
+  const reset = await create('reset');
+  expect(reset.body.message).toMatch(
+    new RegExp(
+      `^${failed}stream error when reading response body, may be caused by closed connection. ` +
+        'Please retry. Original error: stream error: stream ID \\d+; INTERNAL_ERROR; received from peer$',
+    ),
+  );
+  http2.handle = (_request, response) => {
+    response.write('{}', () => http2.sessions.at(-1)?.destroy());
+  };
+  const lost = await create('lost');
+  expect(lost.body.message).toBe(
+    `${failed}unexpected error when reading response body. Please retry. Original error: unexpected EOF`,
+  );
+  await forget();
+});
+
 test('ADM-2: a timeout ends one call and keeps the connection', async () => {
   const { create, forget } = await hooked(http2, 1);
   const before = http2.connections.length;

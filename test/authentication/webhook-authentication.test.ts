@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { silentLogger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -94,6 +95,17 @@ describe('AUTHN-9: a token', () => {
     expect((await whoAmI(v1, fresh())).status).toBe(201);
   });
 
+  test('AUTHN-9: may be redirected within the server, and its answer compressed', async () => {
+    service.answer = ({ path }) =>
+      path === '/there'
+        ? { status: 200, headers: { 'content-encoding': 'gzip' }, text: gzipSync(accepted) }
+        : { status: 307, headers: { location: '/there' } };
+    const accepted = JSON.stringify(review(isAmy));
+    expect((await whoAmI(v1, fresh())).status).toBe(201);
+    expect(service.received.map(({ method }) => method)).toEqual(['POST', 'POST']);
+    expect(service.received[1]?.text).toBe(service.received[0]?.text);
+  });
+
   test('AUTHN-9: that the webhook refuses is 401, even with anonymous requests on', async () => {
     service.answer = () => review({ authenticated: false });
     const answer = await whoAmI(v1, fresh());
@@ -150,6 +162,7 @@ describe('AUTHN-9: a faulty webhook refuses the token', () => {
     ['groups as text', review({ ...isAmy, user: { ...amy, groups: 'system:masters' } })],
     ['extra of numbers', review({ ...isAmy, user: { ...amy, extra: { a: [1] } } })],
     ['an error', { status: 403 }],
+    ['a status that is no success', { status: 226, text: JSON.stringify(review(isAmy)) }],
     ['a redirect', { status: 302, headers: { location: 'https://127.0.0.1:1/' } }],
     ['a Status', { kind: 'Status', apiVersion: 'v1', status: 'Failure' }],
     ['a reset connection', 'reset'],

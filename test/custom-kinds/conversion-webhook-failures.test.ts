@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { configure, startAdmissionService, webhook } from '../admission/admission-service.ts';
@@ -89,6 +90,21 @@ describe('invalid answers', () => {
     expect(silent.body.message).toContain("failed: response.result.status was '', not 'Success'");
   });
 
+  test('CRD-4: an answer may be compressed, but must be a success with a type', async () => {
+    const replyWith = async (status: number, headers: Record<string, string>) =>
+      answerTo(
+        (_, whole) => ({ status, headers, text: gzipSync(JSON.stringify(whole)) }),
+        await another(),
+      );
+    const zip = { 'content-encoding': 'gzip' };
+    expect((await replyWith(200, { ...zip, 'content-type': 'text/html' })).status).toBe(200);
+    const odd = await replyWith(299, zip);
+    expect(odd.status).toBe(500);
+    expect(odd.body.message).toContain('failed: the server responded with the status code 299');
+    const untyped = await replyWith(200, { ...zip, 'content-type': ';' });
+    expect(untyped.body.message).toContain('failed: Internal error occurred: mime: no media type');
+  });
+
   test('CRD-4: an answer must have the uid of its review', async () => {
     const uid = await answerTo((response) => {
       response.uid = 'other';
@@ -102,8 +118,7 @@ describe('invalid answers', () => {
       await another(),
     );
     expect(kind.body.message).toContain(
-      'failed: expected webhook response of apiextensions.svc.io/v1, Kind=ConversionReview, ' +
-        'got apiextensions.svc.io/v1, Kind=Other',
+      'failed: no kind "Other" is registered for version "apiextensions.svc.io/v1" in scheme',
     );
     const none = await answerTo(
       (_, whole) => {

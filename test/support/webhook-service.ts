@@ -51,7 +51,9 @@ export type Reply = object | PlainReply | 'stall' | 'reset';
 interface PlainReply {
   readonly status: number;
   readonly headers?: Record<string, string>;
-  readonly text?: string;
+  readonly text?: string | Buffer;
+  /** How the body ends after the text instead of normally: not at all, or with the connection. */
+  readonly end?: 'stall' | 'reset';
 }
 
 const isPlain = (reply: object): reply is PlainReply =>
@@ -107,7 +109,7 @@ export async function startWebhookService(
           path: request.url ?? '',
           headers: request.headers,
           text,
-          body: JSON.parse(text),
+          body: text === '' ? {} : JSON.parse(text),
         };
         received.push(call);
         void Promise.resolve(service.answer(call)).then((answer) =>
@@ -173,8 +175,11 @@ function reply(answer: Reply, response: ServerResponse, stalled: Set<ServerRespo
   if (answer === 'reset') response.socket?.destroy();
   else if (answer === 'stall') stalled.add(response);
   else if (isPlain(answer)) {
-    response.writeHead(answer.status, answer.headers ?? {});
-    response.end(answer.text ?? '');
+    const { status, headers = {}, text = '', end } = answer;
+    response.writeHead(status, headers);
+    if (end === undefined) response.end(text);
+    else response.write(text, () => end === 'reset' && response.socket?.destroy());
+    if (end === 'stall') stalled.add(response);
   } else {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(answer));

@@ -1,6 +1,7 @@
 import http, { type IncomingMessage } from 'node:http';
 import {
   type ClientHttp2Session,
+  type ClientHttp2Stream,
   connect as connectHttp2,
   constants,
   type IncomingHttpHeaders,
@@ -8,7 +9,7 @@ import {
 } from 'node:http2';
 import https from 'node:https';
 import type { Socket } from 'node:net';
-import type { Duplex, Readable } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { contained, ipVersion, listen, whenAborted } from '@wheelhouse/machinery';
 import { connectVerified, VerifyingAgent } from './server-certificate.ts';
@@ -178,9 +179,9 @@ export class SharedSession {
             resolve({
               status: Number(received[':status']),
               headers: received,
-              body: stream as Readable,
+              body: bodyOf(stream),
             }),
-          error: (error: NodeJS.ErrnoException) => reject(callError(error, stream.rstCode)),
+          error: (error: NodeJS.ErrnoException) => reject(callError(error, stream)),
           close: () => {
             this.#callEnded();
             reject(connectionReset());
@@ -233,12 +234,38 @@ export class SharedSession {
 
 const connectionReset = () => Object.assign(new Error('connection reset'), { code: 'ECONNRESET' });
 
+/** The body of a response. Fails if the server ends it early, which Node reports as its end. */
+function bodyOf(stream: ClientHttp2Stream): Readable {
+  const body = Readable.from(chunksOf(stream), { objectMode: false });
+  listen(body, { where: 'client' }, { close: () => stream.destroy() });
+  return body;
+}
+
+async function* chunksOf(stream: ClientHttp2Stream): AsyncGenerator<Buffer> {
+  const { id } = stream;
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) yield chunk;
+  } catch (error) {
+    const { rstCode } = stream;
+    throw error instanceof Error ? callError(error, { rstCode, id }) : error;
+  }
+  if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) throw connectionReset();
+}
+
 /** The error of a failed call, with Node's HTTP/2 errors replaced by network errors. */
-function callError(error: NodeJS.ErrnoException, rstCode: number | undefined): Error {
+function callError(
+  error: NodeJS.ErrnoException,
+  { rstCode, id }: Pick<ClientHttp2Stream, 'rstCode' | 'id'>,
+): Error {
   if (error.name === 'AbortError') return error;
   const { code = '' } = error;
   if (rstCode === constants.NGHTTP2_REFUSED_STREAM || code === 'ERR_HTTP2_GOAWAY_SESSION') {
     return new NotProcessed('the server did not process the call', { cause: error });
+  }
+  const resetCode = /NGHTTP2_(\w+)$/.exec(error.message)?.[1];
+  if (code === 'ERR_HTTP2_STREAM_ERROR' && resetCode !== undefined) {
+    const message = `stream error: stream ID ${id}; ${resetCode}; received from peer`;
+    return Object.assign(new Error(message, { cause: error }), { code });
   }
   return code.startsWith('ERR_HTTP2_') ? Object.assign(connectionReset(), { cause: error }) : error;
 }

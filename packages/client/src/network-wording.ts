@@ -46,6 +46,7 @@ export function goNetworkError(error: unknown): string {
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
     return `dial tcp: lookup ${host.replace(/:\d+$/, '')}: no such host`;
   }
+  if (code === 'ERR_HTTP2_STREAM_ERROR' && error instanceof Error) return error.message;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' && error instanceof Error) {
     return nameProblem(error.message) ?? wordings[code] ?? code;
   }

@@ -1,28 +1,84 @@
 import {
   type Clock,
+  type Dialect,
+  goQuoted,
   goValue,
   isObject,
   type JsonObject,
   type JsonValue,
+  parseApiVersion,
   problemText,
+  textOf,
   typeMetaStruct,
 } from '@wheelhouse/machinery';
 import { answerLimits, decodeJsonInSlices, JsonError, type JsonLimits } from './json.ts';
 import { decodeYaml } from './yaml.ts';
 
+/** The kind of a review, and the other kinds that a decoder of its answers knows. */
+export interface ReviewType {
+  readonly dialect: Pick<Dialect, 'groupSuffix'>;
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  /** All versions of the kind. */
+  readonly versions: readonly string[];
+}
+
 /**
  * Decodes the answer to a review. As in kube-apiserver, its Content-Type does not matter: a text
  * that starts with a brace is JSON, any other is YAML. Rejects with an Error in kube-apiserver's
- * wording for a malformed answer.
+ * wording for a malformed answer, and for one that states another type than `type`.
  */
 export async function decodeReviewAnswer(
   bytes: Buffer,
-  options: { readonly clock: Pick<Clock, 'monotonic'>; readonly limits?: JsonLimits },
+  options: {
+    readonly clock: Pick<Clock, 'monotonic'>;
+    readonly limits?: JsonLimits;
+    readonly type?: ReviewType;
+  },
 ): Promise<JsonObject> {
-  const value = await decode(bytes, { limits: answerLimits, ...options });
-  if (isObject(value)) return value;
-  const why = problemText({ code: 'misfit', what: goValue(value), type: typeMetaStruct });
-  throw new Error(problemText({ code: 'no type', why }));
+  const value = (await decode(bytes, { limits: answerLimits, ...options })) ?? {};
+  if (!isObject(value)) {
+    const why = problemText({ code: 'misfit', what: goValue(value), type: typeMetaStruct });
+    throw new Error(problemText({ code: 'no type', why }));
+  }
+  const fault = options.type === undefined ? undefined : typeFault(value, options.type);
+  if (fault !== undefined) throw new Error(fault);
+  return value;
+}
+
+/** Kinds that every decoder knows in every version. */
+const commonKinds: ReadonlySet<string> = new Set([
+  'Status',
+  'APIVersions',
+  'APIGroup',
+  'APIGroupList',
+  'APIResourceList',
+]);
+
+/** Why an answer that states its type is not of the expected type. */
+function typeFault(answer: JsonObject, type: ReviewType): string | undefined {
+  for (const name of ['apiVersion', 'kind']) {
+    const stated = answer[name] ?? '';
+    if (typeof stated === 'string') continue;
+    const misfit = { what: goValue(stated), type: 'string', field: `.${name}` };
+    return problemText({ code: 'no type', why: problemText({ code: 'misfit', ...misfit }) });
+  }
+  const apiVersion = textOf(answer['apiVersion']) || `${type.group}/${type.version}`;
+  const kind = textOf(answer['kind']) || type.kind;
+  const parsed = parseApiVersion(apiVersion);
+  if (parsed === undefined) return `unexpected GroupVersion string: ${apiVersion}`;
+  const { group, version } = parsed;
+  const isVersion = group === type.group && kind === type.kind && type.versions.includes(version);
+  if (isVersion && version === type.version) return undefined;
+  const expected = `${type.version}.${type.kind}`;
+  if (isVersion || commonKinds.has(kind)) {
+    const stated = isVersion ? `${version}.${kind}` : `v1.${kind}`;
+    return `converting (${stated}) to (${expected}): unknown conversion`;
+  }
+  const scheme = `${type.dialect.groupSuffix}/apiserver/pkg/util/webhook/client.go:71`;
+  const stated = `no kind ${goQuoted(kind)} is registered for version ${goQuoted(apiVersion)}`;
+  return `${stated} in scheme ${goQuoted(scheme)}`;
 }
 
 async function decode(

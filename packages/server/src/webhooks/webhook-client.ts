@@ -14,7 +14,6 @@ import {
 import { decodeReviewAnswer } from '@wheelhouse/codec';
 import {
   type Clock,
-  concatSteps,
   type Dialect,
   errorText,
   type JsonObject,
@@ -22,7 +21,6 @@ import {
   parseGoUrl,
   pause,
   random,
-  runInSlices,
   systemErrorCode,
   type WaitingClient,
   type Webhook,
@@ -33,31 +31,8 @@ import {
 import { printGoDuration } from '@wheelhouse/schema';
 import { hostRoots } from '../files/followed-files.ts';
 import { apiRelease } from '../views/version.ts';
+import { exchange, isSuccess, UnusableAnswer } from './answer.ts';
 import type { ClientMeter } from './client-metrics.ts';
-
-/**
- * Reads a whole stream, in slices if it is long (TRUST-2). Destroys it and rejects with the error
- * of `tooLong` if it exceeds `bytesMax`.
- */
-export async function readWhole(
-  stream: AsyncIterable<Buffer>,
-  options: {
-    readonly bytesMax: number;
-    readonly tooLong: () => Error;
-    readonly clock: Pick<Clock, 'monotonic'>;
-  },
-): Promise<Buffer> {
-  const { bytesMax, tooLong, clock } = options;
-  const chunks: Buffer[] = [];
-  let length = 0;
-  // The iterator destroys the stream when the loop exits early.
-  for await (const chunk of stream) {
-    length += chunk.length;
-    if (length > bytesMax) throw tooLong();
-    chunks.push(chunk);
-  }
-  return runInSlices(concatSteps(chunks), clock);
-}
 
 /** A webhook and its connections. */
 export interface ConnectedWebhook extends Webhook {
@@ -116,9 +91,10 @@ export function createWebhook(options: {
   const { timeoutMs, callsMax = defaultCallsMax } = options;
   const { major, minor, patch } = apiRelease;
   const server = normalizedUrl(options.client.server);
+  const { origin, host } = new URL(server);
   const http = createHttpClient({
     ...options.client,
-    server,
+    server: origin,
     protocol: 'negotiated',
     userAgent: `kube-apiserver/v${major}.${minor}.${patch}`,
   });
@@ -126,8 +102,7 @@ export function createWebhook(options: {
   // Each call in flight adds a listener.
   setMaxListeners(0, closed.signal);
   const path = pathOf(server, timeoutMs);
-  const { host } = new URL(server);
-  const context = { ...options, http, path, host, closed: closed.signal };
+  const context = { ...options, http, path, origin, host, closed: closed.signal };
   let calls = 0;
   let retired = false;
   const closeWhenIdle = (): void => {
@@ -173,6 +148,7 @@ interface CallContext {
   readonly closed: AbortSignal;
   readonly onAttempt?: (attempt: WebhookAttempt) => void;
   readonly meter?: ClientMeter | undefined;
+  readonly origin: string;
   readonly host: string;
   readonly firstPauseMs?: number;
 }
@@ -243,12 +219,12 @@ function normalizedUrl(server: string): string {
 
 /** The path of a request, which includes the timeout as in kube-apiserver. */
 function pathOf(server: string, timeoutMs: number): string {
-  const root = new URL(server).pathname === '/' ? '/' : '';
-  return `${root}?timeout=${printGoDuration(BigInt(Math.round(timeoutMs * 1e6)))}`;
+  const timeout = printGoDuration(BigInt(Math.round(timeoutMs * 1e6)));
+  return `${new URL(server).pathname}?timeout=${timeout}`;
 }
 
 async function post(context: CallContext, body: string): Promise<Buffer> {
-  const { http, path, timeoutMs, clock, closed } = context;
+  const { http, path, origin, timeoutMs, clock, closed } = context;
   const ended = new AbortController();
   let hasTimedOut = false;
   const timer = clock.after(timeoutMs, () => {
@@ -258,10 +234,12 @@ async function post(context: CallContext, body: string): Promise<Buffer> {
   // Some Node.js releases leak the signals that AbortSignal.any derives from a long-lived one.
   const release = whenAborted(closed, { where: 'webhook' }, () => ended.abort());
   try {
-    const run = () => send(http, { path, body, signal: ended.signal, clock });
+    const { signal } = ended;
+    const limits = { bytesMax: answerBytesMax, tooLong: tooLongError, clock };
+    const run = () => exchange(http, { origin, path, body, signal, ...limits });
     const answer = context.meter?.measure({ host: context.host, body }, run) ?? run();
     const { status, bytes, headers } = await answer;
-    if (status >= 200 && status < 300) return bytes;
+    if (isSuccess(status)) return bytes;
     throw statusError(status, headers['retry-after']);
   } catch (error) {
     if (error instanceof WebhookError) throw error;
@@ -272,31 +250,11 @@ async function post(context: CallContext, body: string): Promise<Buffer> {
     if (closed.aborted) {
       throw new AttemptError('the call was canceled', { outcome: 'canceled', cause: error });
     }
-    throw connectionError(error);
+    throw error instanceof UnusableAnswer ? unusable(error) : connectionError(error);
   } finally {
     release();
     timer.stop();
   }
-}
-
-async function send(
-  http: HttpClient,
-  request: {
-    readonly path: string;
-    readonly body: string;
-    readonly signal: AbortSignal;
-    readonly clock: Clock;
-  },
-) {
-  const { clock, ...posted } = request;
-  const headers = { accept: 'application/json, */*', 'content-type': 'application/json' };
-  const answer = await http.stream({ method: 'POST', headers, ...posted });
-  const bytes = await readWhole(answer.body, {
-    bytesMax: answerBytesMax,
-    tooLong: tooLongError,
-    clock,
-  });
-  return { status: answer.status, headers: answer.headers, bytes };
 }
 
 const tooLongError = () =>
@@ -315,6 +273,13 @@ function statusError(status: number, retryAfter: string | undefined): AttemptErr
     outcome,
     retryAfterMs: Math.min(seconds * 1000, retryAfterMaxMs),
   });
+}
+
+function unusable(error: UnusableAnswer): AttemptError {
+  const isReset = error.cause instanceof Error && systemErrorCode(error.cause) === 'ECONNRESET';
+  const retry = isReset ? { retryAfterMs: 0 } : {};
+  const message = `the webhook's answer cannot be read: ${error.why}`;
+  return new AttemptError(message, { outcome: 'error', cause: error, ...retry });
 }
 
 function connectionError(error: unknown): AttemptError {

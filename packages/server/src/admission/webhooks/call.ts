@@ -106,7 +106,8 @@ async function post(
       },
       signal: request?.left(),
     });
-    return await readAnswer(bytes, tools.clock);
+    const { version } = review;
+    return await readAnswer(bytes, { version, dialect: tools.dialect, clock: tools.clock });
   } catch (error) {
     const isCall = error instanceof WebhookCallError;
     throw new HookFailure(hook.name, {

@@ -32,7 +32,8 @@ export interface ConvertedCall {
   readonly old: ApiObject | undefined;
 }
 
-type ReviewVersion = 'v1' | 'v1beta1';
+const reviewVersions = ['v1', 'v1beta1'] as const;
+type ReviewVersion = (typeof reviewVersions)[number];
 
 /** A review to post, with what its answer must match. */
 export interface Review {
@@ -54,7 +55,9 @@ export interface Verdict {
 
 /** The first version of AdmissionReview that both sides support; undefined if there is none. */
 export function reviewVersion(accepted: readonly string[]): ReviewVersion | undefined {
-  return accepted.find((name) => name === 'v1' || name === 'v1beta1') as ReviewVersion | undefined;
+  return accepted.find((name) => reviewVersions.some((version) => version === name)) as
+    | ReviewVersion
+    | undefined;
 }
 
 /** Builds the AdmissionReview of a request. */
@@ -142,9 +145,19 @@ function optionsOf(
  */
 export async function readAnswer(
   bytes: Buffer,
-  clock: Pick<Clock, 'monotonic'>,
+  {
+    version,
+    dialect,
+    clock,
+  }: {
+    readonly version: ReviewVersion;
+    readonly dialect: Dialect;
+    readonly clock: Pick<Clock, 'monotonic'>;
+  },
 ): Promise<JsonObject> {
-  const value = await decodeReviewAnswer(bytes, { clock });
+  const group = dialect.group('admission');
+  const type = { dialect, group, version, kind: 'AdmissionReview', versions: reviewVersions };
+  const value = await decodeReviewAnswer(bytes, { clock, type });
   const review = decodeTyped(schemaOf('admission.v1.AdmissionReview'))(value);
   const raw = value['response'];
   // The typed form does not distinguish an empty patchType from an absent one.

@@ -5,10 +5,10 @@ import {
   goNetworkError,
   type HttpClient,
 } from '@wheelhouse/client';
-import { decodeJsonInSlices } from '@wheelhouse/codec';
+import { decodeReviewAnswer } from '@wheelhouse/codec';
 import {
   type Clock,
-  isObject,
+  goQuoted,
   normalizePath,
   normalizeUrlPath,
   parseGoUrl,
@@ -21,9 +21,16 @@ import {
   type WebhookPort,
 } from '../../admission/webhooks/port.ts';
 import { hostRoots } from '../../files/followed-files.ts';
+import {
+  exchange,
+  isSuccess,
+  UnreadableBody,
+  UnusableAnswer,
+  type WebhookAnswer,
+} from '../../webhooks/answer.ts';
 import type { ClientMeter } from '../../webhooks/client-metrics.ts';
 import type { ResolveService } from '../../webhooks/service-address.ts';
-import { readWhole, type WebhookCredentials } from '../../webhooks/webhook-client.ts';
+import type { WebhookCredentials } from '../../webhooks/webhook-client.ts';
 
 const byStatus: Readonly<Record<number, string>> = {
   400: 'the server rejected our request for an unknown reason',
@@ -31,7 +38,6 @@ const byStatus: Readonly<Record<number, string>> = {
   404: 'the server could not find the requested resource',
   405: 'the server does not allow this method on the requested resource',
   409: 'the server reported a conflict',
-  415: 'the server was unable to process the request due to unsupported media type',
   422: 'the server rejected our request due to an error in our request',
   429: 'the server has received too many requests and has asked us to try again later',
   503: 'the server is currently unable to handle the request',
@@ -39,33 +45,33 @@ const byStatus: Readonly<Record<number, string>> = {
 };
 
 /** Maximum number of bytes of an error response that the message repeats. */
-const shownBytesMax = 64 * 1024;
+const shownBytesMax = 2048;
 
 /** The message for an error response: that of its Status, or kube-apiserver's text for its code. */
-async function serverResponseError(
-  { status, bytes, isText }: Awaited<ReturnType<typeof send>>,
-  clock: Clock,
-): Promise<string> {
+async function serverResponseError(answer: WebhookAnswer, clock: Clock): Promise<string> {
+  const { status, bytes } = answer;
   const message = await statusMessage(bytes, clock);
   if (message !== undefined) return message;
   if (Object.hasOwn(byStatus, status)) return byStatus[status] ?? '';
+  const isText = (answer.headers['content-type'] ?? 'text/').toLowerCase().startsWith('text/');
   const text = isText ? bytes.toString('utf8', 0, shownBytesMax).trim() : 'unknown';
-  if (status === 403) return text === '' ? 'unknown' : text;
+  if (status === 403 || status === 415) return text;
+  if (status === 406) {
+    return text === '' || text === 'unknown'
+      ? 'the server was unable to respond with a content type that the client supports'
+      : text;
+  }
   if (status >= 500) {
-    const why = JSON.stringify(text === '' ? 'unknown' : text.slice(0, 2048));
-    return `an error on the server (${why}) has prevented the request from succeeding`;
+    return `an error on the server (${goQuoted(text)}) has prevented the request from succeeding`;
   }
   return `the server responded with the status code ${status} but did not return more information`;
 }
 
 async function statusMessage(body: Buffer, clock: Clock): Promise<string | undefined> {
   try {
-    const { value } = await decodeJsonInSlices(body, { clock });
-    if (!isObject(value) || value['kind'] !== 'Status' || value['status'] !== 'Failure') {
-      return undefined;
-    }
-    const { message } = value;
-    return typeof message === 'string' && message !== '' ? message : undefined;
+    const { kind, status, message } = await decodeReviewAnswer(body, { clock });
+    if (kind !== 'Status' || status !== 'Failure') return undefined;
+    return typeof message === 'string' ? message : '';
   } catch {
     return undefined;
   }
@@ -79,9 +85,6 @@ const clientsMax = 200;
  */
 const usualAnswerBytesMax = 8 * 1024 * 1024;
 const retriesMax = 10;
-const redirectsMax = 10;
-/** Redirect codes that keep the method and the body. */
-const repeatedRedirects: ReadonlySet<number> = new Set([307, 308]);
 
 /** The dependencies of all calls. */
 interface CallContext {
@@ -107,7 +110,7 @@ interface Attempt {
 
 /**
  * Calls admission webhooks (ADM-2): one attempt per call, within its timeout. Another attempt
- * follows only a response with Retry-After or a redirect to another path on the same server.
+ * follows only a response with Retry-After.
  */
 export function createAdmissionWebhooks(options: {
   readonly clock: Clock;
@@ -139,16 +142,28 @@ export function createAdmissionWebhooks(options: {
         if (error instanceof WebhookCallError) throw error;
         const abortReason = isLate ? 'context deadline exceeded' : 'context canceled';
         const reason = ended.signal.aborted ? abortReason : undefined;
-        throw new WebhookCallError(`Post "${url}": ${reason ?? goNetworkError(error)}`, {
-          cause: error,
-          isCanceled: reason === 'context canceled',
-        });
+        throw callError(error, { url, reason });
       } finally {
         release?.();
         timer.stop();
       }
     },
   };
+}
+
+/** The error of a call without a usable answer; `reason` is that of an abort. */
+function callError(
+  error: unknown,
+  { url, reason }: { readonly url: string; readonly reason: string | undefined },
+): WebhookCallError {
+  const isCanceled = reason === 'context canceled';
+  if (error instanceof UnusableAnswer) {
+    const isAborted = reason !== undefined && error instanceof UnreadableBody;
+    const { message } = isAborted ? new UnreadableBody(reason, { cause: undefined }) : error;
+    return new WebhookCallError(message, { cause: error, code: error.code, isCanceled });
+  }
+  const message = `Post "${url}": ${reason ?? goNetworkError(error)}`;
+  return new WebhookCallError(message, { cause: error, isCanceled });
 }
 
 /** The address as the configuration spells it, for messages. */
@@ -223,81 +238,43 @@ function clientFor(
   return client;
 }
 
-async function sendWithRetries(context: CallContext, first: Attempt): Promise<Buffer> {
-  let attempt = first;
-  let retries = 0;
-  let redirects = 0;
-  for (;;) {
+async function sendWithRetries(context: CallContext, attempt: Attempt): Promise<Buffer> {
+  const { clock, meter } = context;
+  for (let retries = 0; ; retries += 1) {
     const { named: host, body } = attempt;
-    const call = { host, body };
-    const answer = await context.meter.measure(call, () => send(attempt, context.clock));
-    const { status, bytes, retryAfter } = answer;
-    if (status >= 200 && status < 300) {
+    const answer = await meter.measure({ host, body }, () => send(attempt, clock));
+    const { status, bytes } = answer;
+    if (isSuccess(status)) {
       if (bytes.length === 0) throw emptyAnswer(answer);
       return bytes;
     }
-    const redirected = redirectedPath(attempt, answer);
-    if (redirected !== undefined) {
-      redirects += 1;
-      if (redirects > redirectsMax) {
-        const url = `https://${host}${redirected}`;
-        throw new WebhookCallError(`Post "${url}": stopped after ${redirectsMax} redirects`);
-      }
-      attempt = { ...attempt, path: redirected };
-      continue;
-    }
-    const seconds = /^\d{1,9}$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
+    const { 'retry-after': retryAfter = '' } = answer.headers;
+    const seconds = /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : undefined;
     const isTemporary = status === 429 || status >= 500;
     if (seconds === undefined || !isTemporary || retries === retriesMax) {
-      const message = await serverResponseError(answer, context.clock);
+      const message = await serverResponseError(answer, clock);
       throw new WebhookCallError(message, { code: status });
     }
-    context.meter.countRetry(host, status);
-    retries += 1;
-    await pause(context.clock, { ms: seconds * 1000, signal: attempt.signal, where: 'webhook' });
+    meter.countRetry(host, status);
+    await pause(clock, { ms: seconds * 1000, signal: attempt.signal, where: 'webhook' });
   }
 }
 
-/** The path that a redirect leads to, if it keeps the body and stays on the configured server. */
-function redirectedPath(
-  { named, path }: Attempt,
-  { status, location }: { readonly status: number; readonly location: string | undefined },
-): string | undefined {
-  const base = `https://${named}`;
-  if (!repeatedRedirects.has(status) || location === undefined) return undefined;
-  if (!URL.canParse(location, base + path)) return undefined;
-  const url = new URL(location, base + path);
-  return url.origin === new URL(base).origin ? url.pathname + url.search : undefined;
-}
-
-async function send(attempt: Attempt, clock: Clock) {
-  const { client, path, host, body, headers: more, signal, answerBytesMax } = attempt;
-  const {
-    status,
-    headers,
-    body: stream,
-  } = await client.stream({
-    method: 'POST',
-    path,
-    headers: {
-      accept: 'application/json, */*',
-      'content-type': 'application/json',
-      ...more,
-      ...(host === undefined ? {} : { host }),
-    },
-    body,
-    signal,
-  });
-  const { 'content-type': contentType } = headers;
+function send(attempt: Attempt, clock: Clock): Promise<WebhookAnswer> {
+  const { client, host, named, headers, answerBytesMax, ...call } = attempt;
   const tooLong = () => new WebhookCallError(`the answer is longer than ${answerBytesMax} bytes`);
-  const bytes = await readWhole(stream, { bytesMax: answerBytesMax, tooLong, clock });
-  const { location, 'retry-after': retryAfter } = headers;
-  const isText = (contentType ?? 'text/plain').startsWith('text/');
-  return { status, bytes, location, retryAfter, contentType, isText };
+  return exchange(client, {
+    ...call,
+    origin: `https://${named}`,
+    headers: { ...headers, ...(host === undefined ? {} : { host }) },
+    bytesMax: answerBytesMax,
+    tooLong,
+    clock,
+  });
 }
 
-function emptyAnswer({ status, contentType }: Awaited<ReturnType<typeof send>>): WebhookCallError {
-  const type = contentType ?? 'application/json';
+function emptyAnswer({ status, headers }: WebhookAnswer): WebhookCallError {
+  const type = headers['content-type'] ?? 'application/json';
   const message = `0-length response with status code: ${status} and content type: ${type}`;
   return new WebhookCallError(message);
 }

@@ -135,7 +135,7 @@ function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
       crdName: crd.metadata.name ?? '',
       reviewVersions: conversion?.webhook?.conversionReviewVersions ?? [],
       apiVersions: new Set(versions.map(({ name }) => apiVersionOf({ group, version: name }))),
-      group: dialect.group('apiextensions'),
+      dialect,
       clock: config.clock,
       metrics: await metrics,
       post: (body) =>

@@ -1,5 +1,6 @@
 import {
   type ApiObject,
+  dialectOf,
   type JsonObject,
   type JsonValue,
   systemClock,
@@ -29,7 +30,7 @@ function renaming(reviewVersions: readonly string[] = ['v1']) {
     crdName: 'widgets.foo',
     reviewVersions,
     apiVersions: new Set(['foo/v1', 'foo/v2', 'foo/v3']),
-    group: 'apiextensions.test',
+    dialect: dialectOf('svc'),
     clock: systemClock,
     metrics: (conversion) => measured.push(conversion),
     async post(body) {
@@ -109,7 +110,7 @@ describe('objects that return', () => {
       crdName: 'widgets.foo',
       reviewVersions: ['v1'],
       apiVersions: new Set(['foo/v1', 'foo/v2']),
-      group: 'apiextensions.test',
+      dialect: dialectOf('svc'),
       clock: systemClock,
       metrics: () => {},
       async post(body) {
@@ -118,7 +119,7 @@ describe('objects that return', () => {
       },
     });
   const answer = (uid: string, spec: string) =>
-    '{"apiVersion":"apiextensions.test/v1","kind":"ConversionReview","response":{' +
+    '{"apiVersion":"apiextensions.svc.io/v1","kind":"ConversionReview","response":{' +
     `"uid":"${uid}","result":{"status":"Success"},"convertedObjects":[` +
     `{"apiVersion":"foo/v1","kind":"Widget","metadata":{"name":"a"},"spec":${spec}}]}}`;
 

@@ -5,6 +5,7 @@ import {
   asApiObject,
   type Clock,
   cloneJson,
+  type Dialect,
   errorText,
   type FieldError,
   fieldErrorsText,
@@ -25,7 +26,8 @@ import { maxDepth } from '@wheelhouse/schema';
 import type { ConversionFault, ConversionMetrics } from './metrics.ts';
 import { ConversionFailure } from './views.ts';
 
-type ReviewVersion = 'v1' | 'v1beta1';
+const conversionReviewVersions = ['v1', 'v1beta1'] as const;
+type ReviewVersion = (typeof conversionReviewVersions)[number];
 
 /** A review to post, and the values that its answer must repeat. */
 interface ConversionReview {
@@ -40,8 +42,8 @@ const kind = 'ConversionReview';
 
 /** The first version of ConversionReview that both sides support; undefined if there is none. */
 function conversionReviewVersion(accepted: readonly string[]): ReviewVersion | undefined {
-  return accepted.find(
-    (version): version is ReviewVersion => version === 'v1' || version === 'v1beta1',
+  return accepted.find((name): name is ReviewVersion =>
+    conversionReviewVersions.some((version) => version === name),
   );
 }
 
@@ -112,8 +114,7 @@ export interface WebhookConversion {
   readonly reviewVersions: readonly string[];
   /** The apiVersions of the kind, between which objects are converted. */
   readonly apiVersions: ReadonlySet<string>;
-  /** The group of ConversionReview. */
-  readonly group: string;
+  readonly dialect: Dialect;
   readonly clock: Clock;
   readonly metrics: ConversionMetrics;
   /** Posts a review's JSON and resolves with the answer; rejects in kube-apiserver's wording. */
@@ -199,10 +200,11 @@ async function convertOnce(
   },
 ): Promise<readonly ApiObject[]> {
   const { objects, texts, apiVersion } = request;
-  const { reviewVersions, group, clock } = conversion;
+  const { reviewVersions, dialect, clock } = conversion;
   const version = conversionReviewVersion(reviewVersions);
   if (version === undefined) throw new ConversionFailure('no supported conversion review versions');
   const startMs = clock.monotonic();
+  const group = dialect.group('apiextensions');
   const review = conversionReviewOf(texts, { version, group, desired: apiVersion });
   const [first] = objects as [ApiObject];
   try {
@@ -235,12 +237,16 @@ function measure(
 }
 
 async function postReview(
-  { post, clock }: WebhookConversion,
+  { post, clock, dialect }: WebhookConversion,
   review: ConversionReview,
 ): Promise<readonly JsonValue[]> {
+  const { version } = review;
+  const group = dialect.group('apiextensions');
+  const type = { dialect, group, version, kind, versions: conversionReviewVersions };
   let answer: JsonObject;
   try {
-    answer = await decodeReviewAnswer(await post(review.body), { clock, limits: answerLimits });
+    const bytes = await post(review.body);
+    answer = await decodeReviewAnswer(bytes, { clock, limits: answerLimits, type });
   } catch (error) {
     throw new Fault('conversion_webhook_call_failure', `failed: ${errorText(error)}`, error);
   }
