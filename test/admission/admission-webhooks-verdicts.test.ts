@@ -114,6 +114,14 @@ describe('ADM-2: warnings and audit annotations', () => {
     expect(denied.warnings).toEqual(['one', 'two "2"', 'three']);
   });
 
+  test('ADM-2: warnings have no control characters, and are dropped without any others', async () => {
+    await hooked('validating', { path: '/v' });
+    service.answer('/v', () => ({ warnings: ['\n\u0085\u0007'] }));
+    expect((await create('a', '?dryRun=All')).headers['warning']).toBeUndefined();
+    service.answer('/v', () => ({ warnings: ['\u0000', 'a\nb\u009f'] }));
+    expect((await create()).warnings).toEqual(['ab']);
+  });
+
   test('ADM-2, TRUST-3: excess warnings are dropped and counted', async () => {
     await hooked('validating', { path: '/v' });
     const texts = Array.from({ length: 30 }, (_, index) => `${index} ${'x'.repeat(400)}`);

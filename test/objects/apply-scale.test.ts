@@ -70,7 +70,19 @@ describe('of a workload', () => {
     });
     const absent = await server.get(`${deployments}/nobody/scale`);
     expect(absent.status).toBe(404);
-    expect(absent.body.message).toBe('deployments.apps "nobody" not found');
+    expect(absent.body.message).toBe('deployments/scale.apps "nobody" not found');
+    const details = { name: 'nobody', group: 'apps', kind: 'deployments/scale' };
+    expect(absent.body.details).toEqual(details);
+    const controllers = `/api/v1/namespaces/${namespace}/replicationcontrollers`;
+    expect((await server.get(`${controllers}/nobody/scale`)).body.message).toBe(
+      'replicationcontrollers/scale.autoscaling "nobody" not found',
+    );
+    expect(
+      (await server.get(`${deployments.replace('deployments', 'statefulsets')}/nobody/scale`)).body
+        .message,
+    ).toBe('statefulsets.apps "nobody" not found');
+    const written = await server.patch(`${deployments}/nobody/scale`, {}, 'merge');
+    expect(written.body.message).toBe('deployments.apps "nobody" not found');
   });
 
   test('SSA-10, LIST-4: GET reads the Scale at the requested resourceVersion', async () => {

@@ -3,6 +3,7 @@ import {
   apiVersionOf,
   type Dialect,
   foregroundFinalizer,
+  type GroupResource,
   type JsonObject,
   jsonObject,
   orphanFinalizer,
@@ -270,6 +271,12 @@ export const scaleSubresource: SubresourceDef = {
   verbs: ['get', 'patch', 'update'],
   kind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
 };
+
+/** A scale subresource whose reads report a missing object as `missing`. */
+export const scaleSubresourceOf = (missing: GroupResource): SubresourceDef => ({
+  ...scaleSubresource,
+  missing,
+});
 
 /**
  * A kind that only answers queries: POST is its one verb, the response is the object with its

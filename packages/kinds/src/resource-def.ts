@@ -1,6 +1,7 @@
 import type {
   ApiObject,
   FieldError,
+  GroupResource,
   JsonObject,
   MaybePromise,
   MetadataPass,
@@ -130,6 +131,8 @@ export interface SubresourceDef {
   readonly kind?: { readonly group: string; readonly version: string; readonly kind: string };
   /** Versions that have the subresource; absent: all. */
   readonly versions?: readonly string[];
+  /** The resource that a read reports as missing, if it is not the kind's own. */
+  readonly missing?: GroupResource;
 }
 
 /** The subresources of one version of a kind. */

@@ -10,7 +10,7 @@ import {
   problemText,
 } from '@wheelhouse/machinery';
 import { ageColumn, asStringColumn, nameColumn } from '../cells.ts';
-import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defineKind, scaleSubresourceOf, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Deployment, DeploymentSpec, RollingUpdateDeployment } from '../gen/types/apps/v1.ts';
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
@@ -91,7 +91,10 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
         controllerWarnings(object, old, { path: ['spec', 'template'], dialect }),
       resetFields: { '': ['status'], status: ['spec', 'metadata.labels'] },
     },
-    subresources: [scaleSubresource, statusSubresource],
+    subresources: [
+      scaleSubresourceOf({ group: 'apps', resource: 'deployments/scale' }),
+      statusSubresource,
+    ],
     example: () => ({
       apiVersion: 'apps/v1',
       kind: 'Deployment',

@@ -1,5 +1,5 @@
 import type { Dialect, FieldError } from '@wheelhouse/machinery';
-import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defineKind, scaleSubresourceOf, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { ReplicaSet } from '../gen/types/apps/v1.ts';
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
@@ -34,7 +34,10 @@ export function replicaSet(dialect: Dialect, features: Features = defaultFeature
       { dialect, features },
       { validate, changed: validateSelectorUnchanged },
     ),
-    subresources: [scaleSubresource, statusSubresource],
+    subresources: [
+      scaleSubresourceOf({ group: 'apps', resource: 'replicasets/scale' }),
+      statusSubresource,
+    ],
     example: () => ({
       apiVersion: 'apps/v1',
       kind: 'ReplicaSet',

@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { exampleTemplate, replicaColumns, replicaStrategy, wideColumns } from '../apps/workload.ts';
 import { column, labelsText } from '../cells.ts';
-import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defineKind, scaleSubresourceOf, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { ReplicationController } from '../gen/types/core/v1.ts';
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
@@ -61,7 +61,10 @@ export function replicationController(
       ),
       defaultPropagation: 'Orphan',
     },
-    subresources: [scaleSubresource, statusSubresource],
+    subresources: [
+      scaleSubresourceOf({ group: 'autoscaling', resource: 'replicationcontrollers/scale' }),
+      statusSubresource,
+    ],
     example: () => ({
       apiVersion: 'v1',
       kind: 'ReplicationController',

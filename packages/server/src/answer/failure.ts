@@ -155,11 +155,11 @@ async function sendFailure(
 ): Promise<void> {
   call.audit?.setResponseStatus(error.status);
   const body = await encodeValue(call.rendering, jsonObject(error.status));
-  const { warnings } = call;
+  const warning = warningHeaders(call.warnings);
   const headers: Record<string, string | readonly string[]> = {
     ...call.baseHeaders,
     'content-type': call.rendering.encoding.mediaType,
-    ...(warnings?.isEmpty === false ? { warning: warningHeaders(warnings) } : {}),
+    ...(warning === undefined ? {} : { warning }),
   };
   const retryAfter = error.status.details?.retryAfterSeconds;
   if (retryAfter !== undefined) headers['retry-after'] = String(retryAfter);

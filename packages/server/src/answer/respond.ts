@@ -163,8 +163,8 @@ export function answerHeaders(
   if (flowSchema !== undefined) headers[flowSchemaHeader] = flowSchema;
   const priorityLevel = baseHeaders[priorityLevelHeader];
   if (priorityLevel !== undefined) headers[priorityLevelHeader] = priorityLevel;
-  const { warnings } = call;
-  if (warnings?.isEmpty === false) headers.warning = warningHeaders(warnings);
+  const warning = warningHeaders(call.warnings);
+  if (warning !== undefined) headers.warning = warning;
   return headers;
 }
 
@@ -174,7 +174,8 @@ export function documentHeaders(
   own: Readonly<Record<string, string>>,
 ): Record<string, string | readonly string[]> {
   const headers = { ...baseHeaders, ...own };
-  return warnings.isEmpty ? headers : { ...headers, warning: warningHeaders(warnings) };
+  const warning = warningHeaders(warnings);
+  return warning === undefined ? headers : { ...headers, warning };
 }
 
 /** Maximum total length of all warnings; above it, each one is truncated to `warningLengthMax`. */
@@ -184,31 +185,33 @@ const warningLengthMax = 256;
 
 /**
  * Creates `Warning` headers for as many texts as may be sent; the last one counts the omitted
- * texts.
+ * texts. Texts of control characters alone are dropped. Returns undefined if there are none.
  */
-export function warningHeaders(warnings: BoundedTexts): string[] {
-  const texts = warnings.texts.map((text) => Array.from(text));
+export function warningHeaders(warnings: BoundedTexts | undefined): string[] | undefined {
+  if (warnings?.isEmpty !== false) return undefined;
+  const texts = warnings.texts.map(printable).filter((text) => text.length > 0);
   const whole = texts.reduce((sum, text) => sum + text.length, 0);
-  if (whole <= warningsLengthMax) return warnings.list.map(warningHeader);
   const headers: string[] = [];
+  const isWhole = whole <= warningsLengthMax;
   let written = 0;
   for (const text of texts) {
     if (written >= warningsLengthMax) break;
-    const cut = text.slice(0, warningLengthMax);
+    const cut = isWhole ? text : text.slice(0, warningLengthMax);
     written += cut.length;
     headers.push(warningHeader(cut.join('')));
   }
   const omitted = texts.length - headers.length + warnings.omitted;
   if (omitted > 0) headers.push(warningHeader(omittedText(omitted, 'warning')));
-  return headers;
+  return headers.length === 0 ? undefined : headers;
 }
 
-/** `299 - "text"`, quoted as in RFC 7234, without control characters. */
+/** The characters of a text that a header may contain. */
+const printable = (text: string): readonly string[] =>
+  Array.from(text).filter((character) => !/\p{Cc}/u.test(character));
+
+/** `299 - "text"`, quoted as in RFC 7234. */
 function warningHeader(text: string): string {
-  const clean = Array.from(text)
-    .filter((character) => character >= ' ' && character !== '\u007f')
-    .join('');
-  const quoted = clean.replaceAll('\\', '\\\\').replaceAll('"', '\\"');
+  const quoted = text.replaceAll('\\', '\\\\').replaceAll('"', '\\"');
   return `299 - "${Buffer.from(quoted, 'utf8').toString('latin1')}"`;
 }
 

@@ -265,7 +265,10 @@ async function getScale(call: ApiCall, paths: ScaleForm): Promise<void> {
   const { resourceVersion } = parseGetOptions(call.info.query, context.dialect);
   const key = objectKey(target.namespace, target.name);
   const entry = await context.registry.caches.of(target.def).get(key, resourceVersion);
-  if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
+  if (entry === undefined) {
+    const { missing } = target.def.subresources.find(({ name }) => name === 'scale') ?? {};
+    throw notFound(missing ?? groupResourceOf(target.def), target.name);
+  }
   const { scale, replicas } = scaleOf(await shownObject(target, entry), paths);
   if (replicas === undefined && target.def.behavior.scale.requiresReplicas) throw noReplicas(paths);
   await sendScale(call, scale);
