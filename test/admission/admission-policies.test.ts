@@ -179,6 +179,15 @@ describe('ADM-3: validations', () => {
     );
   });
 
+  test('ADM-3: a variable may be null or, in the other branch, of any type', async () => {
+    await kit.bound({
+      variables: [{ name: 'a', expression: '!has(object.data) ? null : object.data' }],
+      validations: [{ expression: 'variables.a.a != "2"', message: 'not two' }],
+    });
+    expect((await create('a')).status).toBe(201);
+    expect((await create('b', two)).body.message).toContain('not two');
+  });
+
   test('ADM-3: expressions have a cost limit', async () => {
     const list = `[${Array.from({ length: 100 }, (_, index) => index).join(',')}]`;
     const dear = { expression: `${list}.all(a, ${list}.all(b, ${list}.all(c, a + b + c >= 0)))` };

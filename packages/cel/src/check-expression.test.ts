@@ -105,6 +105,21 @@ describe('variables of expressions about a request', () => {
     );
   });
 
+  test.each([
+    // The type of a conditional is that of the more general branch, whichever comes first.
+    ['has(object.a) ? null : object.b', 'dyn'],
+    ['has(object.a) ? 1 : object.b', 'dyn'],
+    ['has(object.a) ? object.b : 1', 'dyn'],
+    ["has(object.a) ? ['a'] : [object.b]", 'list(dyn)'],
+    ["has(object.a) ? [object.b] : ['a']", 'list(dyn)'],
+    ["has(object.a) ? {'a': 1} : {'a': object.b}", 'map(string, dyn)'],
+    ["has(object.a) ? null : timestamp('2020-01-01T00:00:00Z')", 'null_type'],
+    ['has(object.a) ? 1 : (has(object.b) ? 2 : object.c)', 'dyn'],
+    ['has(object.a) ? optional.of(1) : optional.of(object.b)', 'optional_type(dyn)'],
+  ])('%s is %s', (source, type) => {
+    expect(problemOf(source)).toBe(`must evaluate to bool but got ${type}`);
+  });
+
   test('an expression that cannot become a program is a server error', () => {
     expect(runInOnePiece(expressionProblem("object.a.find('(') == ''", bool))).toEqual({
       detail: expect.stringMatching(/^program instantiation failed: error parsing regexp/),

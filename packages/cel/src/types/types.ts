@@ -86,8 +86,8 @@ const allTypesMax = 20_000_000;
  */
 export class Substitution {
   readonly #types = new Map<string, Type>();
-  /** Bound parameters in the order of their binding. */
-  readonly #names: string[] = [];
+  /** Bound parameters in the order of their binding, and what they were bound to before. */
+  readonly #bindings: { readonly name: string; readonly before: Type | undefined }[] = [];
   #visited = 0;
   #visitedMax = 0;
 
@@ -95,20 +95,24 @@ export class Substitution {
     return this.#types.get(name);
   }
 
-  /** Binds a free parameter. */
+  /** Binds a parameter, which may be bound already. */
   bind(name: string, type: Type): void {
+    this.#bindings.push({ name, before: this.#types.get(name) });
     this.#types.set(name, type);
-    this.#names.push(name);
   }
 
   /** Number of bindings, to which `undo` returns. */
   get size(): number {
-    return this.#names.length;
+    return this.#bindings.length;
   }
 
   /** Removes the bindings that were made since there were `size` of them. */
   undo(size: number): void {
-    while (this.#names.length > size) this.#types.delete(this.#names.pop() ?? '');
+    while (this.#bindings.length > size) {
+      const { name, before } = this.#bindings.pop() ?? { name: '', before: undefined };
+      if (before === undefined) this.#types.delete(name);
+      else this.#types.set(name, before);
+    }
   }
 
   /** Number of types that were visited. */
@@ -170,6 +174,13 @@ function assign(candidate: Type, target: Type, substitution: Substitution): bool
   const from = bound(candidate, substitution);
   const to = bound(target, substitution);
   if (to.isParameter || from.isParameter) return bind(from, to, substitution);
+  if (!areCompatible(from, to, substitution)) return false;
+  widen(target, from, substitution);
+  widen(candidate, to, substitution);
+  return true;
+}
+
+function areCompatible(from: Type, to: Type, substitution: Substitution): boolean {
   if (isDynamic(from) || isDynamic(to)) return true;
   if (from.name === 'null') return to.name === 'null' || mayBeNull(to);
   if (to.name === 'null') return mayBeNull(from);
@@ -197,6 +208,33 @@ function bound(type: Type, substitution: Substitution): Type {
     at = next;
   }
   return at;
+}
+
+/** Binds a bound parameter to a type that it unifies with, if that is more general. */
+function widen(type: Type, other: Type, substitution: Substitution): void {
+  if (!type.isParameter || isDyn(bound(type, substitution))) return;
+  let { name } = type;
+  for (;;) {
+    const next = substitution.get(name);
+    if (next === undefined) return;
+    if (!next.isParameter) break;
+    name = next.name;
+  }
+  const isMoreGeneral =
+    isAsGeneral(other, type, substitution) && !isAsGeneral(type, other, substitution);
+  if (isMoreGeneral && !occurs(name, other, substitution)) substitution.bind(name, other);
+}
+
+/** Whether a type is the same as another, or has dyn where the other has a type. */
+function isAsGeneral(type: Type, other: Type, substitution: Substitution): boolean {
+  substitution.visit();
+  const [left, right] = [bound(type, substitution), bound(other, substitution)];
+  if (isDyn(left) || left.isParameter) return true;
+  if (isDyn(right) || right.isParameter) return false;
+  if (left.name !== right.name || left.args.length !== right.args.length) return false;
+  return left.args.every((arg, index) => {
+    return isAsGeneral(arg, itemAt(right.args, index), substitution);
+  });
 }
 
 function bind(from: Type, to: Type, substitution: Substitution): boolean {
