@@ -267,8 +267,12 @@ test('ADM-4: OpenAPI includes the other server’s kinds', async () => {
   const document = await front.get(serverRelativeURL);
   expect(document.status).toBe(200);
   expect(document.text).toBe((await back.get(serverRelativeURL)).text);
-  const whole = await front.get<OpenApiV2>('/openapi/v2');
   const named = `com.example.widgets.v1.Widget`;
+  // The server fetches the documents of the two versions separately.
+  const whole = await eventually(async () => {
+    const answer = await front.get<OpenApiV2>('/openapi/v2');
+    return answer.body.definitions[named] === undefined ? undefined : answer;
+  }, 'the kind in the document');
   expect(whole.body.definitions[named]?.properties.spec?.description).toBe(
     'What the widget should be.',
   );
