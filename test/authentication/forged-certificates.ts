@@ -144,3 +144,24 @@ export const authority = {
     return { cert: pemOf('CERTIFICATE', made), key };
   },
 };
+
+/**
+ * A root and a certificate for loopback that it issued, which has its name and does not identify
+ * its key, so that OpenSSL takes it for self-signed.
+ */
+export function forgeNamesake(): {
+  readonly caPem: string;
+  readonly certificatePem: string;
+  readonly keyPem: string;
+} {
+  const name = nameOf({ type: commonName, value: 'namesake' });
+  const self = { subject: name, issuer: name, key: 'namesake', signer: 'namesake' };
+  const names = [der(0x82, Buffer.from('localhost')), der(0x87, Buffer.from([127, 0, 0, 1]))];
+  const extensions = [extensionOf('551d11', der(0x30, ...names))];
+  const root = forgeCertificate({ ...self, extensions: [authorityExtension] });
+  return {
+    caPem: pemOf('CERTIFICATE', root),
+    certificatePem: pemOf('CERTIFICATE', forgeCertificate({ ...self, key: 'served', extensions })),
+    keyPem: keyOf('served').export({ type: 'pkcs8', format: 'pem' }).toString(),
+  };
+}

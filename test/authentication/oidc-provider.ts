@@ -70,7 +70,7 @@ export async function startProvider(
   options: {
     readonly keys?: readonly SigningPair[];
     readonly port?: number;
-    readonly certificateOf?: TestProvider;
+    readonly certificateOf?: Pick<TestProvider, 'certificate'>;
   } = {},
 ): Promise<TestProvider> {
   const made = options.certificateOf?.certificate ?? makeCertificate();

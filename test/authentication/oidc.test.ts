@@ -6,6 +6,7 @@ import { temporaryFile, untilEnd } from '../support/cleanup.ts';
 import { eventually, type ResponseOf, type TestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
+import { forgeNamesake } from './forged-certificates.ts';
 import {
   clientId,
   forAlgorithm,
@@ -394,6 +395,20 @@ test('AUTHN-7: is verified with the system’s authorities unless a file is give
     if (before === undefined) delete process.env['SSL_CERT_FILE'];
     else process.env['SSL_CERT_FILE'] = before;
   }
+});
+
+test('AUTHN-7, TRUST-5: a provider’s certificate with the name of its issuer is verified', async () => {
+  const certificate = forgeNamesake();
+  const named = await untilEnd(startProvider({ certificateOf: { certificate } }));
+  const file = temporaryFile('ca.crt', certificate.caPem);
+  const server = await start([], { from: { url: named.url, caFile: file } });
+  expect((await userOf(server, await named.token({ sub: 'x' }))).groups).toEqual([authenticated]);
+  const otherFile = temporaryFile('ca.crt', provider.caPem);
+  const lines: string[] = [];
+  const from = { url: named.url, caFile: otherFile };
+  await start([], { from, logger: collecting(lines) });
+  const untrusted = () => lines.some((line) => line.includes('is not trusted'));
+  await eventually(async () => untrusted(), 'a refusal of the certificate');
 });
 
 /** A logger at the highest verbosity that collects its lines. */

@@ -7,6 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { forgeNamesake } from '../authentication/forged-certificates.ts';
 import { atEnd, temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { type Issued, issue } from '../support/issued-certificate.ts';
@@ -224,6 +225,25 @@ describe.skipIf(!hasEtcd)('etcd over TLS', () => {
     // A member's own certificate is trusted without its authority.
     const trusting = await withServer(onEtcd(etcd, { caFile: memberCa, certFile, keyFile }));
     expect((await trusting.post(maps, configMap('b'))).status).toBe(201);
+  });
+});
+
+describe.skipIf(!hasEtcd)('a certificate of etcd with the name of its issuer', () => {
+  test('STORE-2, TRUST-5: is verified with the authority', async () => {
+    const directory = temporaryFolder();
+    const authority = await issue({ subject: 'CN=clients', authority: true, ...anyTime });
+    const client = await issue({ subject: 'CN=root', issuer: authority, ...anyTime });
+    const clients = written(directory, 'clients.pem', authority.certificate.toString('pem'));
+    const [certFile, keyFile] = await pair(directory, 'client', client);
+    const { caPem, certificatePem, keyPem } = forgeNamesake();
+    const caFile = written(directory, 'ca.pem', caPem);
+    const cert = written(directory, 'member.pem', certificatePem);
+    const key = written(directory, 'member.key', keyPem);
+    const etcd = await untilEnd(startTestEtcd({ tls: { ca: clients, cert, key } }));
+    const server = await withServer(onEtcd(etcd, { caFile, certFile, keyFile }));
+    expect((await server.post(maps, configMap('a'))).status).toBe(201);
+    const refused = startTestServer(onEtcd(etcd, { caFile: clients, certFile, keyFile }));
+    await expect(refused).rejects.toThrow(/is not available/);
   });
 });
 

@@ -43,6 +43,6 @@ export {
 export { loadYaml } from './lazy.ts';
 export { listPages, watchEvents } from './list-and-watch.ts';
 export { goNetworkError } from './network-wording.ts';
-export { VerifyingAgent } from './server-certificate.ts';
+export { connectVerified, VerifyingAgent } from './server-certificate.ts';
 export type { MessageConnection } from './web-socket.ts';
 export { parseYaml, parseYamlDocuments, toYaml } from './yaml.ts';

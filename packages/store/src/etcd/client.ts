@@ -16,7 +16,7 @@ import {
   timedOut,
   wasNotSent,
 } from './errors.ts';
-import { type ClientIdentity, GrpcChannel } from './grpc-channel.ts';
+import { type ClientIdentity, type ConnectTls, GrpcChannel } from './grpc-channel.ts';
 import type { Method } from './protocol.ts';
 
 /**
@@ -51,6 +51,8 @@ export interface EtcdConnection {
   readonly ca?: Buffer;
   /** Called for each connection, so that a certificate can be renewed. */
   readonly identity?: () => ClientIdentity;
+  /** Opens a TLS connection; Node's function by default. */
+  readonly connectTls?: ConnectTls;
 }
 
 /** A call that stays open until it is closed or ends. */
@@ -209,7 +211,7 @@ function memberOf(
   options: { readonly connection: EtcdConnection; readonly clock: Clock },
 ): GrpcChannel {
   const { connection, clock } = options;
-  const { ca, identity } = connection;
+  const { ca, identity, connectTls } = connection;
   const hasCertificates = ca !== undefined || identity !== undefined;
   const { host, address, secure } = addressOf(server, { hasCertificates });
   const tls: ConnectionOptions = {
@@ -221,7 +223,7 @@ function memberOf(
     ),
   };
   const origin = `${secure ? 'https' : 'http'}://${address}`;
-  return new GrpcChannel({ origin, metadata, tls, identity, clock });
+  return new GrpcChannel({ origin, metadata, tls, connectTls, identity, clock });
 }
 
 /** Decodes a response. Throws if it is absent or malformed. */

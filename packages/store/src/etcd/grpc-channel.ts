@@ -1,5 +1,5 @@
 import { connect as connectSocket, type Socket } from 'node:net';
-import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { type AnswerReceiver, ClientConnection, errorCode, requestHead } from '@wheelhouse/http2';
 import { type Clock, ipVersion, type Timer } from '@wheelhouse/machinery';
 import { CallError, notConnected, statusCode, wasNotSent } from './errors.ts';
@@ -69,6 +69,8 @@ export interface ChannelOptions {
   readonly metadata?: Readonly<Record<string, string>> | undefined;
   /** Options of an https connection. */
   readonly tls?: ConnectionOptions | undefined;
+  /** Opens an https connection; Node's function by default. */
+  readonly connectTls?: ConnectTls | undefined;
   /**
    * Called for each connection; returns the client's certificate. An error that it throws fails the
    * connection.
@@ -76,6 +78,9 @@ export interface ChannelOptions {
   readonly identity?: (() => ClientIdentity) | undefined;
   readonly clock: Clock;
 }
+
+/** Opens a TLS connection, which is destroyed if its server is not trusted. */
+export type ConnectTls = (options: ConnectionOptions) => TLSSocket;
 
 /** A client's certificate and its key as PEM. */
 export interface ClientIdentity {
@@ -241,7 +246,7 @@ export class GrpcChannel {
   }
 
   #openSocket(): Socket {
-    const { socketPath, tls, identity } = this.#options;
+    const { socketPath, tls, connectTls = connect, identity } = this.#options;
     const { host, port, scheme } = this.#target;
     if (socketPath !== undefined) return connectSocket(socketPath);
     if (scheme === 'http') return connectSocket({ host, port, noDelay: true });

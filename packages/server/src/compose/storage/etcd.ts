@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { connectVerified } from '@wheelhouse/client';
 import { encodeEnvelope } from '@wheelhouse/codec';
 import { type NumberClaims, type ResourceDef, schemaOf, unknownOutcomeMs } from '@wheelhouse/kinds';
 import { background, type Clock, type Logger } from '@wheelhouse/machinery';
@@ -228,6 +229,7 @@ function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<Etcd
   return openEtcdStore({
     connection: {
       servers,
+      connectTls: connectVerified,
       ...(caFile === undefined ? {} : { ca: readFileSync(caFile) }),
       ...(certFile === undefined || keyFile === undefined
         ? {}

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
+import { VerifyingAgent } from '@wheelhouse/client';
 import { type Clock, listen, trustOptions } from '@wheelhouse/machinery';
 
 /** Options to reach a provider: its authorities, and the clock for timeouts. */
@@ -69,12 +70,11 @@ function get(
 ): Promise<{ status: number; headers: IncomingMessage['headers']; text: string }> {
   return new Promise((resolve, reject) => {
     const request = https.request(url, {
-      agent: false,
+      agent: new VerifyingAgent(trustOptions(authorities)),
       headers: {
         accept: 'application/json',
         ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
       },
-      ...trustOptions(authorities),
     });
     const timer = clock.after(fetchTimeoutMs, () =>
       fail(new FetchError(`no complete answer within ${fetchTimeoutMs} ms`)),
