@@ -67,8 +67,11 @@ function unquoted(value: string): string {
   return value.slice(1, -1).replace(/\\(.)/g, '$1');
 }
 
+/** The quality of a clause whose own is malformed: preferred last, but not refused. */
+const unknownQuality = 1e-7;
+
 function qualityOf(text: string): number {
-  if (!/^(?:[01](?:\.[0-9]{0,6})?|\.[0-9]{1,6})$/.test(text)) return 0;
+  if (!/^(?:\d{1,6}(?:\.\d{0,6})?|\.\d{1,6})$/.test(text)) return unknownQuality;
   return Math.min(1, Number(text));
 }
 
