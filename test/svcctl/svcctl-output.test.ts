@@ -6,6 +6,8 @@ import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { replaceIn, svcctlFor, svcctlOn } from './svcctl-run.ts';
 
+const on = svcctlOn('kubernetes');
+
 const map = (name: string, data: object, labels = {}) => {
   const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, labels }, data };
   return `---\n${JSON.stringify(object)}\n`;
@@ -48,6 +50,76 @@ printsLikeKubectl('output', [
   ['apply --server-side=false -f - -o go-template={{.data.x}}', map('c', { x: '8' })],
   ['apply --server-side=false -f - -o jsonpath={.items[*].data.x}', map('c', {}) + map('d', {})],
 ]);
+
+const items = '{range.items[*]}{.metadata.name}';
+
+printsLikeKubectl('jsonpath', [
+  ['create -f -', map('a', { x: '1', y: '2' }, { tier: 'gold' }) + map('b', { x: '2' })],
+  // Text without braces is not a path.
+  ['get cm a -o jsonpath=.metadata.name'],
+  ['get cm a -o jsonpath=.metadata.name}'],
+  ['get cm a -o jsonpath={.}'],
+  ['get cm a -o jsonpath={.data.x}{"\\n"}{1.50}{true}'],
+  ["get cm a -o jsonpath={.data['x','y']}"],
+  ['get cm -l tier -o jsonpath={.items[].data.x}'],
+  [`get cm -l tier!=none -o jsonpath=${items}{","}{end}`],
+  [`get cm -l tier!=none -o jsonpath=${items}`],
+  ['get cm a -o jsonpath-as-json=a{.data.x}'],
+  ['get cm -o jsonpath={.items[?(@.data.x=="2")].metadata.name}'],
+  ['get cm a -o custom-columns=ALL:.data[*]'],
+  ['get cm a -o custom-columns=A:.metadata.name,B:.data[?(@.x)]'],
+  ['get cm a -o custom-columns=A:.data['],
+  ['get cm a -o JSONPATH={.data}'],
+  ['get cm a -o NAME'],
+  ['get cm a -o YAML'],
+  ['api-resources -o nope'],
+  // Malformed templates.
+  ['get cm a -o jsonpath={.data.x'],
+  ['get cm a -o jsonpath={{.data.x}}'],
+  ['get cm a -o jsonpath={.data.x,.data.y}'],
+  ['get cm a -o jsonpath={.data]}'],
+  ['get cm a -o jsonpath={.data[x]}'],
+  ['get cm a -o jsonpath={"a}'],
+  ['get cm a -o jsonpath={"\\q"}'],
+  ['get cm a -o jsonpath={.data[?(@.x=="1"]}'],
+  ['get cm a -o jsonpath={.data[?(@.x~"1")]}'],
+  ['get cm a -o jsonpath-file=@files'],
+  // Failures, without the object in the message.
+  ['create secret generic s --from-literal=a=1'],
+  ['get cm a --sort-by=.data[0]'],
+  ['wait cm/a --for=jsonpath={.data[0]}=1 --timeout=1s'],
+  ['wait cm/a --for=jsonpath={.data[*]} --timeout=1s'],
+  ['wait cm/a --for=jsonpath={.data[ --timeout=1s'],
+]);
+
+test('CLIENT-1: templates that fail name the reason, but no values of Secrets', async () => {
+  const { home, namespace } = on;
+  const ctl = (line: string) => home.runIn(namespace, line);
+  await ctl('create secret generic s --from-literal=pw=hunter2');
+  await ctl('create cm c --from-literal=pw=public');
+  const failures = [
+    ['{end}', 'not in range, nothing to end'],
+    ['{nope}', 'unrecognized identifier nope'],
+    ['{.data[*]}', 'map[string]interface {} is not array or slice'],
+    ['{.data.pw[0]}', 'string is not array or slice'],
+  ];
+  for (const [path = '', reason = ''] of failures) {
+    const { code, err } = await ctl(`get cm c -o jsonpath=${path}`);
+    expect(code).toBe(1);
+    expect(err).toContain(
+      `error executing jsonpath "${path}": Error executing template: ${reason}. `,
+    );
+    expect(err).toContain('"pw":"public"');
+  }
+  const filter = '{.data[?(@.pw)]}';
+  const reason = 'is not array or slice and cannot be filtered';
+  const shown = await ctl(`get cm c -o jsonpath=${filter}`);
+  expect(shown.err).toContain(`Error executing template: map[pw:public] ${reason}. `);
+  const hidden = await ctl(`get secret s -o jsonpath=${filter}`);
+  expect(hidden.err).toContain(`Error executing template: *** ${reason}. `);
+  const columns = await ctl('get secret s -o custom-columns=A:.data[?(@.pw)]');
+  expect(columns).toEqual({ code: 1, out: 'A\n', err: `error: *** ${reason}\n` });
+});
 
 test('CLIENT-1: templates come from files, and errors never show Secrets', async () => {
   const server = await withServer();

@@ -216,15 +216,13 @@ export {
   specialRanges,
   strictAddressProblem,
 } from './meta/ip-address.ts';
+export { evaluateJsonPath, type JsonPathOptions } from './meta/jsonpath.ts';
 export {
   type JsonPath,
   JsonPathError,
-  type JsonPathMode,
-  type JsonPathSlice,
-  type JsonPathStep,
+  type JsonPathNode,
   parseJsonPath,
-  valuesAtJsonPath,
-} from './meta/jsonpath.ts';
+} from './meta/jsonpath-parser.ts';
 export type { LabelOperator, LabelRequirement, LabelSelection } from './meta/label-selector.ts';
 export {
   compileLabelSelector,

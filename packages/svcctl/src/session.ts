@@ -325,7 +325,9 @@ export class Session {
       return readFileSync(this.path(file));
     } catch (error) {
       const code = systemErrorCode(error) ?? '';
-      throw new CliError(failure(`open ${file}: ${fileProblems[code] ?? code}`));
+      // A folder can be opened, but not read.
+      const action = code === 'EISDIR' ? 'read' : 'open';
+      throw new CliError(failure(`${action} ${file}: ${fileProblems[code] ?? code}`));
     }
   }
 

@@ -1,14 +1,15 @@
 import {
   canonicalJson,
+  evaluateJsonPath,
   goEscaped,
   goFloat,
   type JsonObject,
+  type JsonPath,
   JsonPathError,
-  type JsonPathStep,
+  type JsonPathNode,
   type JsonValue,
   parseGoTime,
   parseJsonPath,
-  valuesAtJsonPath,
 } from '@wheelhouse/machinery';
 import type { ColumnDef } from '../resource-def.ts';
 import type { CrdColumn } from './definition.ts';
@@ -49,6 +50,9 @@ export function columnsOf(
   return [nameColumn, ...shown.map((column) => columnOf(column, printAge))];
 }
 
+/** The largest number of steps and values of one path, because repeated steps multiply them. */
+const valuesMax = 20_000;
+
 /**
  * Returns a reader of the first value at a JSONPath of a printer column or selectable field
  * (`.spec.a`, `.items[-1:]`, `.conditions[?(@.type=="Ready")].status`, `..name`); undefined for an
@@ -57,13 +61,16 @@ export function columnsOf(
 export function pathReader(
   path: string,
 ): ((value: JsonValue) => JsonValue | undefined) | undefined {
-  const parsed = parsedPath(path);
-  return parsed && ((value) => valuesAtJsonPath(parsed, value)?.[0]);
+  const parsed = unlessRefused(() => parsePath(path));
+  if (parsed === undefined) return undefined;
+  return (value) => unlessRefused(() => evaluateJsonPath(parsed, value, { valuesMax })[0]?.[0]);
 }
 
-function parsedPath(path: string) {
+const parsePath = (path: string): JsonPath => parseJsonPath(`{${path}}`);
+
+function unlessRefused<Result>(run: () => Result): Result | undefined {
   try {
-    return parseJsonPath(path);
+    return run();
   } catch (error) {
     if (error instanceof JsonPathError) return undefined;
     throw error;
@@ -132,20 +139,20 @@ export function showsManagedFields(declared: readonly CrdColumn[] | undefined): 
 
 /** Whether a path may read the member at `names`, or an object that contains it. */
 export function mayRead(path: string, names: readonly string[]): boolean {
-  const parsed = parsedPath(path);
-  return parsed !== undefined && mayReach(parsed.steps, names);
+  const parsed = unlessRefused(() => parsePath(path));
+  return parsed?.some((part) => typeof part !== 'string' && mayReach(part, names)) ?? false;
 }
 
-function mayReach(steps: readonly JsonPathStep[], names: readonly string[]): boolean {
+function mayReach(nodes: readonly JsonPathNode[], names: readonly string[]): boolean {
   for (const [at, name] of names.entries()) {
-    const step = steps[at];
-    if (step === undefined || step.kind === 'descend') return true;
-    if (step.kind === 'union') {
-      return step.paths.some((path) =>
-        mayReach([...path, ...steps.slice(at + 1)], names.slice(at)),
+    const node = nodes[at];
+    if (node === undefined || node.kind === 'descend' || node.kind === 'word') return true;
+    if (node.kind === 'union') {
+      return node.paths.some((path) =>
+        mayReach([...path, ...nodes.slice(at + 1)], names.slice(at)),
       );
     }
-    if (step.kind !== 'all' && !(step.kind === 'member' && step.name === name)) return false;
+    if (node.kind !== 'all' && !(node.kind === 'field' && node.name === name)) return false;
   }
   return true;
 }

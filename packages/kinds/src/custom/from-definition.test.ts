@@ -262,6 +262,9 @@ describe('column paths', () => {
     ['.list[?(@.none)].v', undefined],
     ['.list[?(@.none=="x")].v', undefined],
     ['.list[?(@["t"]=="y")].v', undefined],
+    ['.list[?(@.t="y")].v', undefined],
+    ['.', undefined],
+    ['x', undefined],
   ];
   test.each(rows)('%s', (path, expected) => {
     expect(pathReader(path)?.(value)).toEqual(expected);
@@ -273,8 +276,9 @@ describe('column paths', () => {
     ['.metadata', true],
     ['.metadata.*', true],
     ['.metadata.*.x', true],
-    ['[*].managedFields', true],
-    ['.', true],
+    ['[*].managedFields', false],
+    ['', true],
+    ['.', false],
     ['.metadata.name', false],
     ['.metadata[0].managedFields', false],
     ['.spec.managedFields', false],
@@ -287,7 +291,7 @@ describe('column paths', () => {
     expect(mayRead(path, ['metadata', 'managedFields'])).toBe(expected);
   });
 
-  test.each(['x', '.a[', '.a[b]', '.a[?(@.b]', '.a[?(@.b=1)]', '.a[1:b]', `${'.a..'.repeat(9)}[`])(
+  test.each(['#', '.a[', '.a[b]', '.a[?(@.b]', '.a[?(@.b)', '.a[1:b]', `${'.a..'.repeat(9)}[`])(
     'invalid path: %s',
     (path) => {
       expect(pathReader(path)).toBeUndefined();

@@ -203,6 +203,10 @@ export const apiResourcesCommand: Command = {
   async run(session, args) {
     checkNoArguments('api-resources', args);
     const { flags, io } = session;
+    const output = flags.text('output') ?? '';
+    if (!['', 'wide', 'name'].includes(output)) {
+      throw new CliError(`--output ${output} is not available`);
+    }
     const group = flags.text('api-group');
     const verbs = flags.commaSeparated('verbs');
     const categories = flags.commaSeparated('categories');
@@ -224,13 +228,13 @@ export const apiResourcesCommand: Command = {
       (left, right) =>
         compareText(left[key], right[key]) || compareText(left.resource, right.resource),
     );
-    if (flags.text('output') === 'name') {
+    if (output === 'name') {
       io.out(
         resources.map((resource) => `${withGroup(resource.resource, resource.group)}\n`).join(''),
       );
       return 0;
     }
-    const wide = flags.text('output') === 'wide';
+    const wide = output === 'wide';
     const head = ['NAME', 'SHORTNAMES', 'APIVERSION', 'NAMESPACED', 'KIND'];
     const lines = resources.map((resource) => [
       resource.resource,

@@ -1,11 +1,17 @@
 import { ApiError, watchEvents } from '@wheelhouse/client';
-import { isObject, type JsonObject, type JsonValue, jsonObject } from '@wheelhouse/machinery';
+import {
+  goPlain,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonObject,
+} from '@wheelhouse/machinery';
 import { getOrUndefined } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { waitForDeletion } from '../deletion.ts';
-import { CliError } from '../io.ts';
+import { CliError, throwFirst } from '../io.ts';
 import { listAt, quotedLabel, textAt } from '../objects.ts';
-import { parseColumnPath, selectPath, valueText } from '../output/jsonpath.ts';
+import { completePath, evaluateTemplate, parseTemplate } from '../output/jsonpath.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
   allFlag,
@@ -96,7 +102,7 @@ function jsonpathCondition(text: string): Condition {
     );
   }
   if (expression === '') throw new CliError('jsonpath expression cannot be empty');
-  const { path } = parseColumnPath(expression);
+  const path = parseTemplate(completePath(expression));
   const wanted = quoted?.replace(/^['"]+|['"]+$/g, '');
   if (wanted === '') {
     throw new CliError(
@@ -104,7 +110,7 @@ function jsonpathCondition(text: string): Condition {
         "--for=jsonpath='{.status.readyReplicas}'=3",
     );
   }
-  return { type: 'test', test: (object) => isMatch(selectPath(path, object), wanted) };
+  return { type: 'test', test: (object) => isMatch(evaluateTemplate(path, object), wanted) };
 }
 
 /** Splits at `=`, but not at the `==` of a filter. */
@@ -118,17 +124,21 @@ const splitAtSingleEquals = (text: string): readonly string[] =>
  * Whether a path has one value, which is the wanted one if that is given. Throws CliError for
  * values that cannot be compared.
  */
-function isMatch(values: readonly JsonValue[], wanted: string | undefined): boolean {
+function isMatch(
+  [values = [], ...more]: readonly (readonly JsonValue[])[],
+  wanted: string | undefined,
+): boolean {
   const [value] = values;
   if (value === undefined) return false;
-  if (values.length > 1) {
-    throw new CliError('given jsonpath expression matches more than one value');
-  }
+  throwFirst([
+    more.length > 0 && 'given jsonpath expression matches more than one list',
+    values.length > 1 && 'given jsonpath expression matches more than one value',
+  ]);
   if (wanted === undefined) return true;
   if (typeof value === 'object' && value !== null) {
     throw new CliError('jsonpath leads to a nested object or list which is not supported');
   }
-  return valueText(value).trim() === wanted.trim();
+  return goPlain(value).trim() === wanted.trim();
 }
 
 async function waitFor(

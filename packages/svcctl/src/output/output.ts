@@ -1,5 +1,5 @@
 import { toYaml } from '@wheelhouse/client';
-import { isObject, type JsonObject } from '@wheelhouse/machinery';
+import { goPlain, isObject, type JsonObject, type JsonPath } from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
 import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
 import { functionNames } from '../go-template/functions.ts';
@@ -11,13 +11,11 @@ import { objectLabel } from '../objects.ts';
 import type { Session } from '../session.ts';
 import { compactJson, goSyntax, printJson } from './go-json.ts';
 import {
-  evaluationProblem,
-  parseColumnPath,
+  completePath,
+  evaluateTemplate,
   parseTemplate,
-  renderTemplate,
-  selectPath,
-  type Template,
-  valuesOfTemplate,
+  printValues,
+  printValuesAsJson,
 } from './jsonpath.ts';
 import { alignLines } from './table.ts';
 
@@ -50,6 +48,8 @@ const objectFormats = [
   'templatefile',
   'yaml',
 ];
+/** Formats whose names may be written in upper case. */
+const plainFormats = ['json', 'yaml', 'name'];
 const rowFormats = ['custom-columns', 'custom-columns-file', 'wide'];
 
 /** Formats an object or a List. */
@@ -79,7 +79,8 @@ function printerFor(
   { rows = false, format: givenFormat }: { readonly rows?: boolean; readonly format: string },
 ): Printer | undefined {
   const template = session.flags.text('template') ?? '';
-  const format = givenFormat === '' && template !== '' ? 'go-template' : givenFormat;
+  const written = givenFormat === '' && template !== '' ? 'go-template' : givenFormat;
+  const format = plainFormats.find((name) => name === written.toLowerCase()) ?? written;
   if (format === '' || (format === 'wide' && rows)) return undefined;
   const keep = session.flags.boolean('show-managed-fields');
   const clean = (object: JsonObject) => (keep ? object : withoutManagedFields(object));
@@ -146,7 +147,9 @@ function templatePrinter(
   }
   const isFile = name.endsWith('file');
   const source = isFile ? templateFile(session, { file: value, isColumns }) : value;
-  if (isColumns) return columnsPrinter(session, isFile ? columnSpecFromFile(source) : source);
+  if (isColumns) {
+    return columnsPrinter(session, isFile ? columnsFromFile(source) : columnsFromText(source));
+  }
   if (!name.startsWith('jsonpath')) return goTemplatePrinter(session, source);
   return pathPrinter(session, { source, asJson: name === 'jsonpath-as-json' });
 }
@@ -200,16 +203,19 @@ function pathPrinter(
   session: Session,
   { source, asJson }: { readonly source: string; readonly asJson: boolean },
 ): Printer {
-  const strict = !session.flags.boolean('allow-missing-template-keys', true);
-  const text = source.includes('{') ? source : `{${source}}`;
-  const template = parsePathTemplate(text);
+  const isStrict = !session.flags.boolean('allow-missing-template-keys', true);
+  const template = parsePathTemplate(source);
+  const print = asJson ? printValuesAsJson : printValues;
   return (object) => {
-    const missing = strict ? 'is an error' : 'is empty';
-    const problem = evaluationProblem(template, object, { missing });
-    if (problem !== undefined) throw pathError({ text, problem, object });
-    if (!asJson) return renderTemplate(template, object);
-    const values = valuesOfTemplate(template, object);
-    return `${printJson(values, { step: '    ', order: 'sorted' })}\n`;
+    try {
+      const missing = isStrict ? 'is an error' : 'is empty';
+      return print(
+        evaluateTemplate(template, object, { missing, hidesValues: hasSecrets(object) }),
+      );
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error;
+      throw pathError({ text: source, problem: error.message, object });
+    }
   };
 }
 
@@ -234,7 +240,7 @@ function pathError(failed: {
 const hasSecrets = (object: JsonObject): boolean =>
   itemsOf(object).some((item) => item.kind === 'Secret');
 
-function parsePathTemplate(source: string): Template {
+function parsePathTemplate(source: string): JsonPath {
   try {
     return parseTemplate(source);
   } catch (error) {
@@ -243,42 +249,68 @@ function parsePathTemplate(source: string): Template {
   }
 }
 
-/** Converts a file with a line of headings and a line of paths to a `custom-columns` spec. */
-function columnSpecFromFile(text: string): string {
-  const [heads = [], paths = [], ...more] = text
-    .split('\n')
-    .map((line) => line.split(/[ \t\r]+/).filter((word) => word !== ''))
-    .filter((words) => words.length > 0);
-  if (heads.length === 0 || heads.length !== paths.length || more.length > 0) {
-    throw new CliError(
-      `number of headers (${heads.length}) and field specifications (${paths.length}) don't match`,
-    );
-  }
-  return heads.map((head, index) => `${head}:${paths[index]}`).join(',');
+/** A column of `custom-columns`. */
+interface Column {
+  readonly header: string;
+  /** A complete path; empty for a column without values. */
+  readonly path: string;
 }
 
-function columnsPrinter(session: Session, spec: string): Printer {
-  const columns = spec.split(',').map((column) => {
+/** Parses a file with a line of headings and a line of paths. Throws CliError. */
+function columnsFromFile(text: string): Column[] {
+  const lines = text.replace(/\n$/, '').split('\n');
+  const missing = text === '' ? 'header' : lines[1] === undefined ? 'spec' : undefined;
+  if (missing !== undefined) {
+    throw new CliError(
+      `invalid template, missing ${missing} line. Expected format is one line of space ` +
+        'separated headers, one line of space separated column specs.',
+    );
+  }
+  const [headers = [], paths = []] = lines.map((line) =>
+    line.split(/\s+/).filter((word) => word !== ''),
+  );
+  if (headers.length !== paths.length) {
+    throw new CliError(
+      `number of headers (${headers.length}) and field specifications (${paths.length}) ` +
+        "don't match",
+    );
+  }
+  return headers.map((header, index) => ({ header, path: completePath(paths[index] ?? '') }));
+}
+
+/** Parses the value of `custom-columns`. Throws CliError. */
+function columnsFromText(text: string): Column[] {
+  return text.split(',').map((column) => {
     const colon = column.indexOf(':');
     if (colon < 0) {
       throw new CliError(
         `unexpected custom-columns spec: ${column}, expected <header>:<json-path-expr>`,
       );
     }
-    const source = column.slice(colon + 1);
-    const path = source === '' ? undefined : parseColumnPath(source).path;
-    return { header: column.slice(0, colon), path };
+    return { header: column.slice(0, colon), path: completePath(column.slice(colon + 1)) };
   });
+}
+
+/** Prints the rows before one whose values cannot be found, and throws a CliError for that. */
+function columnsPrinter(session: Session, columns: readonly Column[]): Printer {
   return (object) => {
-    const rows = itemsOf(object).map((item) =>
-      columns.map(({ path }) => {
-        const values = path === undefined ? [] : selectPath(path, item);
-        return values.length === 0 ? '<none>' : values.map(formatJson).join(',');
-      }),
-    );
-    const head = columns.map((column) => column.header);
-    return alignLines(session.flags.boolean('no-headers') ? rows : [head, ...rows]);
+    const lines: string[][] = [];
+    if (!session.flags.boolean('no-headers')) lines.push(columns.map(({ header }) => header));
+    try {
+      const paths = columns.map(({ path }) => parseTemplate(path));
+      for (const item of itemsOf(object)) lines.push(paths.map((path) => columnText(path, item)));
+      return alignLines(lines);
+    } catch (error) {
+      session.io.out(alignLines(lines));
+      throw error;
+    }
   };
+}
+
+function columnText(path: JsonPath, item: JsonObject): string {
+  const results = evaluateTemplate(path, item, { hidesValues: hasSecrets(item) });
+  const texts = results.flat().map(goPlain);
+  return ((results[0] ?? []).length === 0 ? ['<none>', ...texts] : texts).join(',');
 }
 
 /** Returns the items of a list, or the object itself. */

@@ -1,6 +1,6 @@
 import { compareText, type JsonObject, type JsonValue, parseQuantity } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
-import { parseColumnPath, selectPath } from './jsonpath.ts';
+import { completePath, evaluateTemplate, parseTemplate } from './jsonpath.ts';
 
 /** A value to sort by. */
 type Key =
@@ -22,11 +22,12 @@ export function sortRows<T>(
   options: { readonly path: string; readonly objectOf: (row: T) => JsonObject },
 ): readonly T[] {
   if (rows.length === 0) return rows;
-  const { text, path } = parseColumnPath(options.path);
+  const text = completePath(options.path);
+  const path = parseTemplate(text);
   const absent: T[] = [];
   const values: { readonly row: T; readonly value: JsonValue }[] = [];
   for (const row of rows) {
-    const [value] = selectPath(path, options.objectOf(row));
+    const value = evaluateTemplate(path, options.objectOf(row))[0]?.[0];
     if (value === undefined) absent.unshift(row);
     else values.push({ row, value });
   }
