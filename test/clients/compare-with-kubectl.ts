@@ -24,6 +24,8 @@ interface Setting {
   readonly prepare?: (server: TestServer, namespace: string) => Promise<void>;
   /** JSON files by name. */
   readonly files?: Readonly<Record<string, unknown>>;
+  /** Text files by name. */
+  readonly texts?: Readonly<Record<string, string>>;
   /** What differs from the usual configuration of the server. */
   readonly config?: Parameters<typeof withServer>[0];
 }
@@ -36,13 +38,14 @@ interface Setting {
 export function printsLikeKubectl(
   name: string,
   lines: readonly Line[],
-  { prepare = async () => {}, files = {}, config = {} }: Setting = {},
+  { prepare = async () => {}, files = {}, texts = {}, config = {} }: Setting = {},
 ): void {
   describe('compared with kubectl', async () => {
     const server = await withServer({ dialect: 'kubernetes', ...config });
     const home = untilEnd(svcctlFor(server));
     const client = untilEnd(kubectlOf(server));
     for (const [file, content] of Object.entries(files)) home.write(file, JSON.stringify(content));
+    for (const [file, text] of Object.entries(texts)) home.write(file, text);
     const outcomes = new KubectlOutcomes(
       name,
       lines.map(([line, stdin]) => (stdin ? { line, stdin } : { line })),

@@ -209,6 +209,8 @@ printsLikeKubectl('apply', [
   ['patch gadget g --type=merge -p {"spec":{"kept":1,"list":[{"name":"y"}]}}'],
   [`${clientSide} -f - -o jsonpath={.spec}`, documents(gadget({ a: { d: 2.5 }, list: [] }))],
   ['get gadget g -o jsonpath={.spec}'],
+  ['patch gadget g -p {"spec":{"kept":2}}'],
+  ['patch gadget g --type=strategic -p {"spec":{"kept":2}} --dry-run=server'],
   // Pruning.
   [
     `${clientSide} -f -`,

@@ -137,6 +137,11 @@ printsLikeKubectl('patch', [
   ['delete --raw=/api/v1/namespaces/@ns/configmaps/x -o name'],
   ['delete --raw=/api/v1/namespaces/@ns/configmaps/nope'],
   ['delete cm x'],
+  // What looks like JSON is sent as it is.
+  ['patch cm x --type=merge -p {'],
+  ['patch cm x --type=merge -p {"data":{"a":"1"'],
+  ['patch cm x --type=merge -p a:'],
+  ['patch cm x --type=merge -p abc'],
 ]);
 
 printsLikeKubectl('replace', [

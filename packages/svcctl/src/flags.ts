@@ -60,7 +60,7 @@ export class Flags {
 
   /** All values, in order, each split at its commas. */
   commaSeparated(name: string): string[] {
-    return this.list(name).flatMap((value) => value.split(','));
+    return this.list(name).flatMap((value) => (value === '' ? [] : value.split(',')));
   }
 
   /** An integer. Throws CliError for any other value. */

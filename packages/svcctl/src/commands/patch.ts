@@ -1,5 +1,11 @@
-import { parseYaml } from '@wheelhouse/client';
-import { errorText, type JsonObject, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
+import { ApiError, type ApiResource, parseYaml } from '@wheelhouse/client';
+import {
+  apiVersionOf,
+  errorText,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+} from '@wheelhouse/machinery';
 import { patchLocally } from '../apply/local-patch.ts';
 import { recordAt, recorded, recordFlag } from '../apply/record.ts';
 import {
@@ -49,11 +55,15 @@ export const patchCommand: Command = {
     const type = typeOf(session);
     const contentType = patchTypes[type];
     const isLocal = checkLocal(session, args);
-    const body = await readPatch(session);
-    const patch = { type, patch: body, errorPrefix: 'the patch cannot be applied' };
+    const text = readPatch(session);
+    const body = await bodyOf(text);
+    const patchedLocally = async (object: JsonObject) => {
+      const patch = await parsePatch(text);
+      return patchLocally(object, { type, patch, errorPrefix: 'the patch cannot be applied' });
+    };
     if (isLocal) {
       for (const { object } of await loadManifests(session)) {
-        reportObject(session, await patchLocally(object, patch), 'patched');
+        reportObject(session, await patchedLocally(object), 'patched');
       }
       return 0;
     }
@@ -69,13 +79,17 @@ export const patchCommand: Command = {
           ? (await fetchTarget(session, target))[0]!
           : withNamespace(session, { resource, object: written });
       if (dryRunOf(session) === 'client') {
-        const after = await recorded(session, await patchLocally(before, patch));
+        const after = await recorded(session, await patchedLocally(before));
         reportObject(session, after, `patched${isUnchanged(before, after) ? ' (no change)' : ''}`);
         return;
       }
       const path = targetPath(target, session.flags.text('subresource') ?? '');
       const query = patchQuery(session);
-      const answer = await session.client.send({ method: 'PATCH', path, query, contentType, body });
+      const answer = await session.client
+        .send({ method: 'PATCH', path, query, contentType, body })
+        .catch((error) => {
+          throw withType(error, { contentType, resource });
+        });
       const same = isUnchanged(before, answer.object) ? ' (no change)' : '';
       const object = await recordAt(session, { path, query, object: answer.object });
       // Like kubectl, do not mark a dry run in the report.
@@ -100,7 +114,17 @@ function checkLocal(session: Session, args: readonly string[]): boolean {
   return true;
 }
 
-async function readPatch(session: Session): Promise<JsonValue> {
+/** Names the type of a patch that the server does not support for a kind. */
+function withType(
+  error: unknown,
+  { contentType, resource }: { readonly contentType: string; readonly resource: ApiResource },
+): unknown {
+  if (!(error instanceof ApiError) || error.reason !== 'UnsupportedMediaType') return error;
+  const kind = `${apiVersionOf(resource)}, Kind=${resource.kind}`;
+  return new CliError(`${contentType} is not supported by ${kind}: ${error.message}`);
+}
+
+function readPatch(session: Session): string {
   const file = session.flags.text('patch-file') ?? '';
   const patch = session.flags.text('patch') ?? '';
   throwFirst([
@@ -109,7 +133,18 @@ async function readPatch(session: Session): Promise<JsonValue> {
       patch === '' &&
       'must specify --patch or --patch-file containing the contents of the patch',
   ]);
-  const text = file === '' ? patch : patchFile(session, file);
+  return file === '' ? patch : patchFile(session, file);
+}
+
+/** Returns the body of a patch. Rejects with CliError. */
+async function bodyOf(text: string): Promise<JsonValue> {
+  // Like kubectl, leave what looks like JSON to the server.
+  if (text.trimStart().startsWith('{')) return text;
+  const value = await parsePatch(text);
+  return typeof value === 'string' ? JSON.stringify(value) : value;
+}
+
+async function parsePatch(text: string): Promise<JsonValue> {
   try {
     return await parseYaml(text);
   } catch (error) {

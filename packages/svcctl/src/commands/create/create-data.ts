@@ -1,7 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import path from 'node:path';
 import { type JsonObject, setMember } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { createFlags, createObject, newMetadata, requireName } from '../../create-object.ts';
@@ -10,13 +8,7 @@ import { CliError } from '../../io.ts';
 import { objectAt, textAt } from '../../objects.ts';
 import { compactJson } from '../../output/go-json.ts';
 import type { Session } from '../../session.ts';
-
-/** Flags of commands that create objects with data. */
-const dataFlags: readonly FlagSpec[] = [
-  { name: 'from-literal', type: 'list', help: 'KEY=VALUE' },
-  { name: 'from-file', type: 'list', help: '[KEY=]FILE, or a folder' },
-  { name: 'from-env-file', type: 'list', help: 'A file of KEY=VALUE lines' },
-];
+import { dataFlags, readData } from './data-sources.ts';
 
 /** The flag that gives objects with different data different names. */
 const hashFlag: FlagSpec = {
@@ -24,74 +16,6 @@ const hashFlag: FlagSpec = {
   type: 'boolean',
   help: 'Append a hash of the data to the name',
 };
-
-/**
- * Reads the data of the flags. Throws CliError.
- * @param options.configMapName name of the ConfigMap that receives the data; absent for a Secret
- * @param options.fileKey default key of a file; the file's name if absent
- */
-function readData(
-  session: Session,
-  { configMapName, fileKey }: { readonly configMapName?: string; readonly fileKey?: string } = {},
-): Map<string, Buffer> {
-  const data = new Map<string, Buffer>();
-  const add = (key: string, value: Buffer) => {
-    if (!/^[-._a-zA-Z0-9]{1,253}$/.test(key)) {
-      throw new CliError(`${JSON.stringify(key)} is not a valid key name`);
-    }
-    if (data.has(key)) {
-      const keyLabel = configMapName === undefined ? key : JSON.stringify(key);
-      const where =
-        configMapName === undefined
-          ? ''
-          : ` in Data for ConfigMap ${JSON.stringify(configMapName)}`;
-      throw new CliError(
-        `cannot add key ${keyLabel}, another key by that name already exists${where}`,
-      );
-    }
-    data.set(key, value);
-  };
-  const literals = session.flags.list('from-literal');
-  const files = session.flags.list('from-file');
-  const environments = session.flags.list('from-env-file');
-  if (environments.length > 0 && literals.length + files.length > 0) {
-    throw new CliError('from-env-file cannot be combined with from-file or from-literal');
-  }
-  for (const literal of literals) {
-    const equals = literal.indexOf('=');
-    if (equals <= 0) throw new CliError(`invalid literal source ${literal}, expected key=value`);
-    add(literal.slice(0, equals), Buffer.from(literal.slice(equals + 1)));
-  }
-  for (const source of files) {
-    const whole = fileKey === undefined || source.includes('=') ? source : `${fileKey}=${source}`;
-    for (const { key, file } of listFiles(session, whole)) add(key, readFileSync(file));
-  }
-  for (const file of environments) {
-    for (const line of readFileSync(session.path(file), 'utf8').split(/\r?\n/)) {
-      const trimmed = line.trimStart();
-      if (trimmed === '' || trimmed.startsWith('#')) continue;
-      const equals = trimmed.indexOf('=');
-      const key = equals < 0 ? trimmed : trimmed.slice(0, equals);
-      const value = equals < 0 ? (session.io.env[key] ?? '') : trimmed.slice(equals + 1);
-      add(key, Buffer.from(value));
-    }
-  }
-  return data;
-}
-
-function listFiles(session: Session, source: string): { key: string; file: string }[] {
-  const equals = source.indexOf('=');
-  const file = session.path(equals < 0 ? source : source.slice(equals + 1));
-  const stat = statSync(file, { throwIfNoEntry: false });
-  if (stat === undefined) throw new CliError(`error reading ${file}: no such file or directory`);
-  if (!stat.isDirectory()) {
-    return [{ key: equals < 0 ? path.basename(file) : source.slice(0, equals), file }];
-  }
-  if (equals >= 0) throw new CliError('cannot give a key name for a directory path');
-  return readdirSync(file, { withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => ({ key: entry.name, file: path.join(file, entry.name) }));
-}
 
 /** With `--append-hash`, appends the hash of an object's data to its name, as kubectl does. */
 function withHash(session: Session, object: JsonObject): JsonObject {
@@ -115,7 +39,7 @@ function withHash(session: Session, object: JsonObject): JsonObject {
 function createConfigMap(session: Session, name: string): JsonObject {
   const data: JsonObject = {};
   const binaryData: JsonObject = {};
-  for (const [key, value] of readData(session, { configMapName: name })) {
+  for (const [key, value] of readData(session, { kind: 'ConfigMap', name })) {
     if (isUtf8(value)) setMember(data, key, value.toString());
     else setMember(binaryData, key, value.toString('base64'));
   }
@@ -175,7 +99,7 @@ const genericCommand: Command = {
   run(session, args) {
     const name = requireName(session, args);
     const type = session.flags.text('type');
-    const data = readData(session);
+    const data = readData(session, { kind: 'Secret', name });
     return createSecret(session, { name, data, ...(type === undefined ? {} : { type }) });
   },
 };
@@ -243,8 +167,8 @@ const dockerCommand: Command = {
     const name = requireName(session, args);
     const { label } = await session.dialect();
     const data =
-      session.flags.list('from-file').length > 0
-        ? readData(session, { fileKey: dockerKey })
+      session.flags.commaSeparated('from-file').length > 0
+        ? readData(session, { kind: 'Secret', name, fileKey: dockerKey })
         : new Map([[dockerKey, Buffer.from(JSON.stringify(dockerConfig(session)))]]);
     return createSecret(session, { name, data, type: label('dockerconfigjson') });
   },
