@@ -6,7 +6,12 @@ export type {
   AdmissionKindOptions,
   ExpressionChecker,
 } from './admissionregistration/expressions.ts';
-export { type ReconcileOptions, reconcileCrd, setCondition } from './apiextensions/crd-status.ts';
+export {
+  AcceptedNames,
+  type ReconcileOptions,
+  reconcileCrd,
+  setCondition,
+} from './apiextensions/crd-status.ts';
 export type { RuleChecker } from './apiextensions/crd-validation.ts';
 export {
   cleanupFinalizerName,

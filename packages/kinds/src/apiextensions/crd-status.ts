@@ -12,8 +12,49 @@ import { approvalCondition } from './api-approval.ts';
 import type { CrdRules } from './crd-validation.ts';
 import { notStructural, validateStructural } from './structural.ts';
 
-/** A definition of the same group, with its accepted names. */
-type OtherCrd = Pick<Crd, 'metadata' | 'spec' | 'status'>;
+/**
+ * The accepted names of a group's definitions, with how many definitions have each. A change of one
+ * definition takes the time of its own names, however many the group has.
+ */
+export class AcceptedNames {
+  readonly #resources = new Map<string, number>();
+  readonly #kinds = new Map<string, number>();
+
+  /** Replaces the names of one definition; either may be undefined. */
+  replace(before: CrdNames | undefined, after: CrdNames | undefined): void {
+    count(this.#resources, resourceNames(before), -1);
+    count(this.#kinds, kindNames(before), -1);
+    count(this.#resources, resourceNames(after), 1);
+    count(this.#kinds, kindNames(after), 1);
+  }
+
+  hasResource(name: string): boolean {
+    return this.#resources.has(name);
+  }
+
+  hasKind(name: string): boolean {
+    return this.#kinds.has(name);
+  }
+}
+
+function count(counts: Map<string, number>, names: readonly string[], by: 1 | -1): void {
+  for (const name of names) {
+    const next = (counts.get(name) ?? 0) + by;
+    if (next > 0) counts.set(name, next);
+    else counts.delete(name);
+  }
+}
+
+const isName = (name: string | undefined): name is string => name !== undefined && name !== '';
+
+function resourceNames(names: CrdNames | undefined): readonly string[] {
+  if (names === undefined) return [];
+  return [names.plural, names.singular, ...(names.shortNames ?? [])].filter(isName);
+}
+
+function kindNames(names: CrdNames | undefined): readonly string[] {
+  return names === undefined ? [] : [names.kind, names.listKind].filter(isName);
+}
 
 /** Inputs of `reconcileCrd`. */
 export interface ReconcileOptions {
@@ -28,14 +69,14 @@ export interface ReconcileOptions {
  * stay accepted; a name that a change or a deletion frees is available at the next call. A
  * definition is established as soon as all its names are accepted and the CA bundle of its
  * conversion webhook is valid; the caller adds it to the catalogue before writing the status.
- * @param others all definitions, which may include this one
+ * @param taken the accepted names of its group, which may include its own
  */
 export function reconcileCrd(
   crd: Crd,
-  others: readonly OtherCrd[],
+  taken: AcceptedNames,
   options: ReconcileOptions,
 ): CrdStatus | undefined {
-  const { acceptedNames, conditions } = crdConditions(crd, others, options);
+  const { acceptedNames, conditions } = crdConditions(crd, taken, options);
   const status: CrdStatus = {
     conditions,
     acceptedNames,
@@ -50,9 +91,9 @@ interface Outcome {
 }
 
 /** Computes the accepted names, and the conditions of names, serving, schemas, and approval. */
-function crdConditions(crd: Crd, others: readonly OtherCrd[], options: ReconcileOptions): Outcome {
+function crdConditions(crd: Crd, taken: AcceptedNames, options: ReconcileOptions): Outcome {
   const now = `${new Date(options.nowMs).toISOString().slice(0, 19)}Z`;
-  const { names, conflict } = acceptNames(crd, takenNames(crd, others));
+  const { names, conflict } = acceptNames(crd, taken);
   const accepted: CrdCondition =
     conflict === undefined
       ? {
@@ -173,27 +214,6 @@ export function setCondition(
     : list.map((existing, at) => (at === index ? set : existing));
 }
 
-interface Taken {
-  readonly resources: ReadonlySet<string>;
-  readonly kinds: ReadonlySet<string>;
-}
-
-function takenNames(crd: Crd, others: readonly OtherCrd[]): Taken {
-  const resources = new Set<string>();
-  const kinds = new Set<string>();
-  for (const otherCrd of others) {
-    const names = otherCrd.status?.acceptedNames;
-    if (otherCrd.spec.group !== crd.spec.group || names === undefined) continue;
-    for (const name of [names.plural, names.singular, ...(names.shortNames ?? [])]) {
-      if (name !== undefined && name !== '') resources.add(name);
-    }
-    for (const name of [names.kind, names.listKind]) {
-      if (name !== undefined && name !== '') kinds.add(name);
-    }
-  }
-  return { resources, kinds };
-}
-
 interface Conflict {
   readonly reason: string;
   readonly message: string;
@@ -202,7 +222,10 @@ interface Conflict {
 const inUse = (name: string) => `${JSON.stringify(name)} is already in use`;
 
 /** Accepts each name on its own; the last conflict is reported, as in kube-apiserver. */
-function acceptNames(crd: Crd, taken: Taken): { names: CrdNames; conflict: Conflict | undefined } {
+function acceptNames(
+  crd: Crd,
+  taken: AcceptedNames,
+): { names: CrdNames; conflict: Conflict | undefined } {
   const requested = crd.spec.names;
   const old: Partial<CrdNames> = crd.status?.acceptedNames ?? {};
   const names: CrdNames = { ...old, plural: old.plural ?? '', kind: old.kind ?? '' };
@@ -210,23 +233,25 @@ function acceptNames(crd: Crd, taken: Taken): { names: CrdNames; conflict: Confl
   const claim = (
     member: 'plural' | 'singular' | 'kind' | 'listKind',
     reason: string,
-    used: ReadonlySet<string>,
+    isTaken: (name: string) => boolean,
   ) => {
     const name = requested[member] ?? '';
-    if (name !== (old[member] ?? '') && used.has(name)) conflict = { reason, message: inUse(name) };
+    if (name !== (old[member] ?? '') && isTaken(name)) conflict = { reason, message: inUse(name) };
     else if (name !== '') names[member] = name;
   };
-  claim('plural', 'PluralConflict', taken.resources);
-  claim('singular', 'SingularConflict', taken.resources);
+  const isResource = (name: string) => taken.hasResource(name);
+  const isKind = (name: string) => taken.hasKind(name);
+  claim('plural', 'PluralConflict', isResource);
+  claim('singular', 'SingularConflict', isResource);
   const short = requested.shortNames ?? [];
   const oldShort = new Set(old.shortNames);
-  const clashes = short.filter((name) => !oldShort.has(name) && taken.resources.has(name));
+  const clashes = short.filter((name) => !oldShort.has(name) && isResource(name));
   if (clashes.length > 0) {
     conflict = { reason: 'ShortNamesConflict', message: aggregateText(clashes.map(inUse)) };
   } else if (short.length > 0) names.shortNames = [...short];
   else delete names.shortNames;
-  claim('kind', 'KindConflict', taken.kinds);
-  claim('listKind', 'ListKindConflict', taken.kinds);
+  claim('kind', 'KindConflict', isKind);
+  claim('listKind', 'ListKindConflict', isKind);
   if (requested.categories === undefined) delete names.categories;
   else names.categories = [...requested.categories];
   return { names, conflict };

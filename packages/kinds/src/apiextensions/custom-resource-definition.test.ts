@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Crd, CrdVersion } from '../custom/definition.ts';
 import type { Findings, StrategyContext } from '../resource-def.ts';
 import { errorSteps, foundErrors, runPreparation } from '../rules/checks.ts';
-import { reconcileCrd } from './crd-status.ts';
+import { AcceptedNames, reconcileCrd } from './crd-status.ts';
 import { customResourceDefinition } from './custom-resource-definition.ts';
 import { validateDefaults } from './default-rules.ts';
 import type { SchemaProps } from './schema-props.ts';
@@ -276,8 +276,13 @@ describe('its schema', () => {
 });
 
 describe('its status', () => {
-  const establish = (crd: Crd, others: Crd[] = []): Crd => {
-    const status = reconcileCrd(crd, others, { dialect: dialectOf('svc'), nowMs: 0 });
+  const namesOf = (others: readonly Crd[]) => {
+    const taken = new AcceptedNames();
+    for (const { status } of others) taken.replace(undefined, status?.acceptedNames);
+    return taken;
+  };
+  const establish = (crd: Crd, others: readonly Crd[] = []): Crd => {
+    const status = reconcileCrd(crd, namesOf(others), { dialect: dialectOf('svc'), nowMs: 0 });
     return status === undefined ? crd : { ...crd, status };
   };
 
@@ -298,7 +303,8 @@ describe('its status', () => {
       },
     ]);
     expect(crd.status?.acceptedNames).toEqual(crd.spec.names);
-    expect(reconcileCrd(crd, [crd], { dialect: dialectOf('svc'), nowMs: 5_000 })).toBeUndefined();
+    const later = { dialect: dialectOf('svc'), nowMs: 5_000 };
+    expect(reconcileCrd(crd, namesOf([crd]), later)).toBeUndefined();
   });
 
   test('reports a name that another definition of the group uses', () => {

@@ -20,7 +20,7 @@ import {
   validateDefault,
 } from '../../admission/rule-engine.ts';
 import { requiredKind } from '../../catalogue/catalogue.ts';
-import { startCustomKinds } from '../../controllers/custom-kinds.ts';
+import { startCustomKinds } from '../../controllers/custom-kinds/custom-kinds.ts';
 import { controllerTools } from '../../controllers/tools.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
 import { bundleProblems } from '../../gates/authn/certificate.ts';

@@ -1,29 +1,24 @@
 import { parseAhead } from '@wheelhouse/codec';
 import {
   type Crd,
-  type CrdNames,
   type CrdStatus,
   type CustomKindDeps,
-  type CustomResourceDef,
   crdIsEstablished,
   crdOf,
-  customPrefix,
-  fromCrd,
-  hasOlderForms,
   type NumberClaims,
   type ReconcileOptions,
   type ResourceDef,
-  reconcileCrd,
   setCondition,
 } from '@wheelhouse/kinds';
-import { type Dialect, formatTime, jsonEqual, runAtPace, Slices } from '@wheelhouse/machinery';
-import { type Catalogue, sharesKeys } from '../catalogue/catalogue.ts';
-import { decodeEntry } from '../registry/object-codec.ts';
-import type { EntryChange } from '../watchcache/contract.ts';
-import type { Entry } from '../watchcache/entry.ts';
-import { CorruptObjectError } from '../watchcache/store-errors.ts';
-import { type ControllerTools, listEntries, removeEntries, withoutFinalizer } from './tools.ts';
-import { createWorkQueue } from './work-queue.ts';
+import { type Dialect, formatTime, runAtPace, Slices } from '@wheelhouse/machinery';
+import type { Catalogue } from '../../catalogue/catalogue.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import type { EntryChange } from '../../watchcache/contract.ts';
+import type { Entry } from '../../watchcache/entry.ts';
+import { CorruptObjectError } from '../../watchcache/store-errors.ts';
+import { type ControllerTools, listEntries, removeEntries, withoutFinalizer } from '../tools.ts';
+import { createWorkQueue } from '../work-queue.ts';
+import { KindTable } from './kind-table.ts';
 
 /** Interval for rechecking custom objects that finalizers hold, in milliseconds. */
 const recheckMs = 200;
@@ -50,34 +45,32 @@ interface CustomKindsOptions extends ControllerTools {
 }
 
 /**
- * Follows the definitions. Every change rebuilds the set of kinds and reuses unchanged entries with
- * their compiled validation. A kind is served before its definition's status says so, and removed
+ * Follows the definitions. A kind is served before its definition's status says so, and removed
  * after its objects are gone.
  */
 export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const { definitions, caches, clock, logger } = options;
   const cache = caches.of(definitions);
-  const kinds = createKindTable(options);
-  const crds = new Map<string, Crd>();
+  const kinds = new KindTable(options);
   /** The current definition, including newly accepted names. */
   const current = async (name: string) => {
     await ready;
     await cache.get(name, undefined);
     await following.idle();
-    return crds.get(name);
+    return kinds.get(name);
   };
   const decideNames = async (name: string) => {
     const crd = await current(name);
     if (crd === undefined) return;
     if (crd.metadata.deletionTimestamp !== undefined) return removals.add(name);
-    if (newStatus(options, crd, [...crds.values()]) === undefined) return;
+    if (kinds.newStatus(crd) === undefined) return;
     const claim = await claimGroup(options, crd.spec.group);
     if (claim === undefined) return names.addAfter(name, claimRetryMs);
     try {
       // Includes the names that other servers have assigned; the claim excludes further ones.
       const now = await current(name);
       const isPresent = now !== undefined && now.metadata.deletionTimestamp === undefined;
-      if (isPresent) await writeStatus(options, now, [...crds.values()]);
+      if (isPresent) await writeStatus(options, kinds, now);
     } catch (error) {
       claim.letExpire();
       throw error;
@@ -95,17 +88,13 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const removals = createWorkQueue({ ...tools, name: 'crd_finalizer', run: remove, workers: 4 });
   const following = followInSteps(options, (change) => {
     const name = (change.current ?? change.previous)?.index.name ?? '';
-    if (change.current === undefined) crds.delete(name);
-    else crds.set(name, crdOf(decodeEntry(change.current)));
-    kinds.replace(crds);
-    for (const queued of [name, ...waitingForNames(crds)]) names.add(queued);
+    const crd = change.current === undefined ? undefined : crdOf(decodeEntry(change.current));
+    for (const queued of kinds.change(name, crd)) names.add(queued);
   });
   const subscription = cache.subscribe(following.receive);
   const ready = cache.ready().then(async () => {
     const stored = await storedDefinitions(options);
-    for (const [name, crd] of stored) if (!crds.has(name)) crds.set(name, crd);
-    kinds.replace(crds);
-    for (const name of crds.keys()) names.add(name);
+    for (const name of kinds.fill(stored)) names.add(name);
   });
   // A server whose start fails closes the caches before this promise is awaited.
   ready.catch(() => {});
@@ -172,15 +161,6 @@ async function claimGroup({ claims }: CustomKindsOptions, group: string) {
   return claims === undefined ? unsharedClaim : claims.take([`definitions/${group}`]);
 }
 
-/** Definitions with names that are not accepted; any change may free those names. */
-function waitingForNames(crds: ReadonlyMap<string, Crd>): readonly string[] {
-  const waits = (crd: Crd) =>
-    crd.status?.conditions?.some(
-      (condition) => condition.type === 'NamesAccepted' && condition.status === 'False',
-    );
-  return [...crds].flatMap(([name, crd]) => (waits(crd) === true ? [name] : []));
-}
-
 /**
  * The readable definitions. Unreadable ones are logged; their kinds are not served, and their
  * objects stay in the store.
@@ -201,126 +181,16 @@ async function storedDefinitions({
   return new Map(entries.map(decode));
 }
 
-interface KindTable {
-  replace(definitions: ReadonlyMap<string, Crd>): void;
-  /** The served entry of a definition, if any. */
-  find(name: string): CustomResourceDef | undefined;
-}
-
-interface ServedKind {
-  readonly crd: Crd;
-  readonly def: CustomResourceDef;
-}
-
-function createKindTable(options: CustomKindsOptions): KindTable {
-  const { catalogue, caches, deps, logger } = options;
-  let served = new Map<string, ServedKind>();
-  let closedKinds: ReadonlySet<string> = new Set();
-  const entryOf = (name: string, crd: Crd): ServedKind | undefined => {
-    const before = served.get(name);
-    if (before?.crd === crd) return before;
-    if (before !== undefined && isSameKind(before.crd, crd)) return { crd, def: before.def };
-    if (!hasOwnKeys(crd, catalogue)) return undefined;
-    try {
-      return { crd, def: fromCrd(crd, deps) };
-    } catch (error) {
-      logger.error('cannot serve a stored CustomResourceDefinition', {
-        name,
-        error: String(error),
-      });
-      return undefined;
-    }
-  };
-  return {
-    find: (name) => served.get(name)?.def,
-    replace(definitions) {
-      const next = new Map<string, ServedKind>();
-      for (const [name, crd] of definitions) {
-        const entry = isServed(crd, definitions, options) ? entryOf(name, crd) : undefined;
-        if (entry !== undefined) next.set(name, entry);
-      }
-      const changed = [...served].filter(([name, { def }]) => next.get(name)?.def !== def);
-      const closed = closedAmong(definitions);
-      const isSame =
-        changed.length === 0 && next.size === served.size && areSame(closed, closedKinds);
-      served = next;
-      closedKinds = closed;
-      if (isSame) return;
-      for (const [name, { def }] of changed) caches.drop(def, next.get(name)?.def);
-      const defs = [...next.values()].map(({ def }) => def);
-      catalogue.replaceCustom(defs, closedKinds);
-    },
-  };
-}
-
-/** The names of the definitions that are being deleted. */
-function closedAmong(definitions: ReadonlyMap<string, Crd>): ReadonlySet<string> {
-  const closed = new Set<string>();
-  for (const [name, { metadata }] of definitions) {
-    if (metadata.deletionTimestamp !== undefined) closed.add(name);
-  }
-  return closed;
-}
-
-const areSame = (left: ReadonlySet<string>, right: ReadonlySet<string>) =>
-  left.size === right.size && [...left].every((name) => right.has(name));
-
-/**
- * Whether the definition is established or about to be; a kind is served before it is established.
- */
-function isServed(crd: Crd, all: ReadonlyMap<string, Crd>, options: CustomKindsOptions): boolean {
-  if (crdIsEstablished(crd)) return true;
-  if (crd.metadata.deletionTimestamp !== undefined) return false;
-  const status = newStatus(options, crd, [...all.values()]);
-  return status !== undefined && crdIsEstablished({ ...crd, status });
-}
-
-/**
- * Whether only objects of this definition can be stored under its prefix. A definition with the
- * prefix of a built-in kind would otherwise take over the kind's objects.
- */
-function hasOwnKeys(crd: Crd, catalogue: Catalogue): boolean {
-  const { group, names } = crd.spec;
-  if (crd.metadata.name !== `${names.plural}.${group}`) return false;
-  const prefix = customPrefix(crd);
-  const { builtins } = catalogue.snapshot();
-  return builtins.every(({ storage }) => !sharesKeys(storage.prefix, prefix));
-}
-
-function isSameKind(left: Crd, right: Crd): boolean {
-  return (
-    left.metadata.uid === right.metadata.uid &&
-    jsonEqual(left.spec, right.spec) &&
-    jsonEqual(namesOf(left), namesOf(right)) &&
-    hasOlderForms(left) === hasOlderForms(right)
-  );
-}
-
-/** The accepted names, or the requested ones until names are accepted. */
-function namesOf({ spec, status }: Crd): CrdNames {
-  const accepted = status?.acceptedNames;
-  return accepted === undefined || accepted.plural === '' ? spec.names : accepted;
-}
-
-function newStatus(
-  { dialect, checkBundle, clock }: CustomKindsOptions,
-  crd: Crd,
-  all: readonly Crd[],
-): CrdStatus | undefined {
-  return reconcileCrd(crd, all, { dialect, checkBundle, nowMs: clock.now() });
-}
-
 async function writeStatus(
-  options: CustomKindsOptions,
+  { definitions, writer }: CustomKindsOptions,
+  kinds: KindTable,
   crd: Crd,
-  all: readonly Crd[],
 ): Promise<void> {
-  const { definitions, writer } = options;
-  if (newStatus(options, crd, all) === undefined) return;
+  if (kinds.newStatus(crd) === undefined) return;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   await writer.change({ ...at, subresource: 'status' }, (object) => {
     const current = crdOf(object);
-    const status = newStatus(options, current, all);
+    const status = kinds.newStatus(current);
     return status === undefined ? current : { ...current, status };
   });
 }
@@ -339,7 +209,7 @@ async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd):
     if (left.length > 0) return true;
   }
   // Visible only if another finalizer keeps the definition.
-  if (finalizers.length > 1) await markTerminating(options, crd, outcomeOf(crd, options.catalogue));
+  if (finalizers.length > 1) await markTerminating(options, crd, outcomeOf(crd, kinds));
   // A status write does not validate the spec, which newer rules may reject.
   await writer.change({ ...at, subresource: 'status' }, (object) =>
     withoutFinalizer(object, cleanupFinalizer),
@@ -392,8 +262,8 @@ const neverEstablished = {
 } as const;
 
 /** The outcome of a definition's cleanup. */
-function outcomeOf(crd: Crd, catalogue: Catalogue) {
-  if (!hasOwnKeys(crd, catalogue)) return overlapping;
+function outcomeOf(crd: Crd, kinds: KindTable) {
+  if (!kinds.hasOwnKeys(crd)) return overlapping;
   return crdIsEstablished(crd) ? completed : neverEstablished;
 }
 
