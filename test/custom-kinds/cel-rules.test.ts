@@ -399,6 +399,14 @@ describe('definitions', () => {
     );
   });
 
+  test('CRD-3: a rule with an invalid fieldPath refuses a default at its own place', async () => {
+    const invalid = object({ n: integer }, { rule: 'self.n > 1', fieldPath: '.m' });
+    const found = await refusal(object({ o: { ...invalid, default: { n: 1 } } }));
+    const at = `${root}.properties[o]`;
+    expect(found).toContain(`${at}.default: Invalid value: "object": failed rule: self.n > 1`);
+    expect(found).toContain(`${at}.x-kubernetes-validations[0].fieldPath: Invalid value: ".m"`);
+  });
+
   test.each([
     [object({ n: integer }, { rule: 'self.m' }), 'items.x-kubernetes-map-type', 'must be atomic'],
     [

@@ -356,7 +356,7 @@ function errorOf(
   }
 }
 
-/** The field of a rule's error: its own, or that of its `fieldPath`. */
+/** The field of a rule's error: its own, or that of its `fieldPath` if that is valid. */
 function fieldPathOf(path: string, fieldPath: string | undefined, from: Schema): string {
   let field = path;
   let schema: Schema | undefined = from;
@@ -366,6 +366,7 @@ function fieldPathOf(path: string, fieldPath: string | undefined, from: Schema):
     const name = dotted ?? (quoted ?? '').replace(/\\(.)/g, '$1');
     const property: Schema | undefined = schema?.properties?.get(name)?.schema;
     const isKey = property === undefined && schema?.additionalProperties !== undefined;
+    if (property === undefined && !isKey) return nameOf(path);
     // kube-apiserver appends the whole path with a dot, even if it begins with a key.
     const parent = isKey && field === path && path !== '' ? `${path}.` : field;
     field = isKey ? keyPath(parent, name) : childPath(field, name);
