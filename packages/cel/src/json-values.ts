@@ -1,4 +1,6 @@
 import {
+  type IntegralFloats,
+  isIntegralFloat,
   type JsonObject,
   type JsonValue,
   jsonEqual,
@@ -33,7 +35,11 @@ import {
  * Converts a JSON value to a CEL value by its schema: objects by their fields, formats to their
  * types. Members are converted lazily, so a rule pays only for what it reads.
  */
-export function jsonToValue(json: JsonValue, declaredSchema: Schema): Value {
+export function jsonToValue(
+  json: JsonValue,
+  declaredSchema: Schema,
+  floats?: IntegralFloats,
+): Value {
   const schema = visibleSchema(declaredSchema);
   if (schema.intOrString === true && !isIntOrString(json)) throw new CelError(noIntOrString);
   if (json === null || typeof json === 'boolean' || typeof json === 'bigint') return json;
@@ -41,13 +47,22 @@ export function jsonToValue(json: JsonValue, declaredSchema: Schema): Value {
   if (typeof json === 'string') return textOf(json, schema);
   if (Array.isArray(json)) {
     const { items } = schema;
-    if (items === undefined) return new List(json.map(plainValue));
-    return new List(
-      json.map((item) => jsonToValue(item, items)),
-      listKindOf(schema),
+    const values = json.map((item, index) =>
+      isIntegralFloat(floats, json, index)
+        ? floatToValue(Number(item), items ?? {})
+        : jsonToValue(item, items ?? {}, floats),
     );
+    return items === undefined ? new List(values) : new List(values, listKindOf(schema));
   }
-  return new JsonMap(json, schema);
+  return new JsonMap(json, schema, floats);
+}
+
+/** Converts a number that Go decodes as a float: as such, unless its schema requires an integer. */
+export function floatToValue(json: number, declaredSchema: Schema): Value {
+  const { type, intOrString } = visibleSchema(declaredSchema);
+  if (intOrString === true) throw new CelError(noIntOrString);
+  if (type === 'integer') throw new CelError('invalid data, expected int, got float64');
+  return json;
 }
 
 const isIntOrString = (json: JsonValue) =>
@@ -57,11 +72,6 @@ const isIntOrString = (json: JsonValue) =>
   (typeof json === 'number' && Number.isInteger(json));
 
 const noIntOrString = 'invalid data, expected XIntOrString value to be either a string or integer';
-
-/** Converts a value of unknown type. */
-function plainValue(json: JsonValue): Value {
-  return jsonToValue(json, {});
-}
 
 function numberOf(json: number, schema: Schema): Value {
   const isDouble = schema.type === 'number' || !Number.isInteger(json);
@@ -106,13 +116,15 @@ class JsonMap implements MapValue {
   readonly objectType = undefined;
   readonly #json: JsonObject;
   readonly #schema: Schema;
+  readonly #floats: IntegralFloats | undefined;
   readonly #values = new Map<string, Value>();
   #keys: readonly Value[] | undefined;
   #size: number | undefined;
 
-  constructor(json: JsonObject, schema: Schema) {
+  constructor(json: JsonObject, schema: Schema, floats: IntegralFloats | undefined) {
     this.#json = json;
     this.#schema = schema;
+    this.#floats = floats;
   }
 
   /** A null member counts as absent, except in a map. */
@@ -126,7 +138,7 @@ class JsonMap implements MapValue {
     if (json === undefined || name === undefined) return undefined;
     if (json === null && properties !== undefined) return undefined;
     const schema = properties?.get(name)?.schema ?? additionalProperties ?? {};
-    const value = jsonToValue(json, schema);
+    const value = this.#valueOf(name, json, schema);
     this.#values.set(key, value);
     return value;
   }
@@ -173,7 +185,13 @@ class JsonMap implements MapValue {
     const json = member(this.#json, name);
     if (schema === undefined || json === undefined) return undefined;
     const counts = json !== null || this.#schema.properties === undefined;
-    return counts ? jsonToValue(json, schema) : undefined;
+    return counts ? this.#valueOf(name, json, schema) : undefined;
+  }
+
+  #valueOf(name: string, json: JsonValue, schema: Schema): Value {
+    return isIntegralFloat(this.#floats, this.#json, name)
+      ? floatToValue(Number(json), schema)
+      : jsonToValue(json, schema, this.#floats);
   }
 
   /**
@@ -194,7 +212,7 @@ class JsonMap implements MapValue {
         continue;
       }
       const otherValue = memberOf(other, name);
-      yield otherValue === undefined ? undefined : [jsonToValue(json, schema), otherValue];
+      yield otherValue === undefined ? undefined : [this.#valueOf(name, json, schema), otherValue];
     }
   }
 

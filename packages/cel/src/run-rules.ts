@@ -3,7 +3,10 @@ import {
   type FieldError,
   forbiddenField,
   goQuoted,
+  type IntegralFloats,
+  integralFloatsOf,
   invalid,
+  isIntegralFloat,
   isObject,
   type JsonValue,
   member,
@@ -22,7 +25,7 @@ import {
   type Schema,
 } from '@wheelhouse/schema';
 import type { Program } from './evaluator.ts';
-import { jsonToValue, optionalValue } from './json-values.ts';
+import { floatToValue, jsonToValue, optionalValue } from './json-values.ts';
 import { type CompiledRule, type RuleNode, ruleNode } from './rule-nodes.ts';
 import { CelCostError, CelError, Optional, type Value } from './values.ts';
 
@@ -70,7 +73,8 @@ export function compileRules(schema: Schema, meter?: RuleMeter): RunRules {
     if (node === 'unknown') node = yield* compiled();
     if (node === undefined) return [];
     const startMs = meter?.now() ?? 0;
-    const run = new RuleRun(warn === 'unforgiving' ? {} : { warn });
+    const floats = isObject(object) ? integralFloatsOf(object) : undefined;
+    const run = new RuleRun({ floats, ...(warn === 'unforgiving' ? {} : { warn }) });
     const pair = old === undefined ? undefined : correlate({ old, value: object, schema });
     yield* run.validate(node, { value: object, path: '', pair });
     meter?.evaluated(meter.now() - startMs);
@@ -105,6 +109,8 @@ interface Place {
   readonly pair: Correlation | undefined;
   /** The nearest enclosing value that has a previous version. */
   readonly around?: Correlation | undefined;
+  /** Whether the value is an integral float. */
+  readonly isFloat?: boolean;
 }
 
 /** Whether a value, or the nearest enclosing value with a previous version, is unchanged. */
@@ -118,11 +124,18 @@ class RuleRun {
   readonly errors: FieldError[] = [];
   /** If absent, every violation is an error. */
   readonly #warn: Warn | undefined;
+  readonly #floats: IntegralFloats | undefined;
   #left: number;
 
-  constructor({ budget = objectCostMax, warn }: { budget?: number; warn?: Warn }) {
+  constructor(options: {
+    readonly budget?: number;
+    readonly warn?: Warn;
+    readonly floats?: IntegralFloats | undefined;
+  }) {
+    const { budget = objectCostMax, warn, floats } = options;
     this.#left = budget;
     this.#warn = warn;
+    this.#floats = floats;
   }
 
   /** Remaining budget; negative if rules were skipped. */
@@ -142,7 +155,8 @@ class RuleRun {
       for (const [index, item] of value.entries()) {
         const at = indexPath(path, index);
         const before = correlateItem(pair, index);
-        yield* this.validate(items, { value: item, path: at, pair: before, around });
+        const isFloat = isIntegralFloat(this.#floats, value, index);
+        yield* this.validate(items, { value: item, path: at, pair: before, around, isFloat });
         yield;
       }
       return;
@@ -158,6 +172,7 @@ class RuleRun {
         path: at,
         pair: correlateMember(pair, name),
         around,
+        isFloat: isIntegralFloat(this.#floats, value, name),
       });
       yield;
     }
@@ -175,7 +190,10 @@ class RuleRun {
     let self: Value | CelError;
     let old: Value | undefined;
     try {
-      self = jsonToValue(place.value, node.self);
+      self =
+        place.isFloat === true
+          ? floatToValue(Number(place.value), node.self)
+          : jsonToValue(place.value, node.self, this.#floats);
       old = hasOld ? jsonToValue(pair.old, node.self) : undefined;
     } catch (error) {
       if (!(error instanceof CelError)) throw error;

@@ -63,6 +63,13 @@ export {
 export { nextTurn, random, randomBelow, randomUuid } from './base/host.ts';
 export { acceptsCoding, parseWebSocketProtocols, redactSecrets } from './base/http-text.ts';
 export {
+  copyIntegralFloats,
+  type IntegralFloats,
+  integralFloatsOf,
+  isIntegralFloat,
+  recordIntegralFloats,
+} from './base/integral-floats.ts';
+export {
   cloneJson,
   cloneJsonSteps,
   isLight,

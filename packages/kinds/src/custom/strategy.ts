@@ -4,7 +4,9 @@ import {
   type FieldError,
   goPlain,
   goTypeName,
+  integralFloatsOf,
   invalid,
+  isIntegralFloat,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -277,8 +279,21 @@ export function integerProblem(object: JsonObject, path: string): string | undef
   const problem = parentProblem(object, path);
   if (problem !== undefined) return problem;
   const value = valueAt(object, path);
-  const isInteger = typeof value === 'bigint' || (typeof value === 'number' && value % 1 === 0);
-  return value === undefined || isInteger ? undefined : accessorError(path, value, 'int64');
+  if (value === undefined || typeof value === 'bigint') return undefined;
+  const isInteger = typeof value === 'number' && value % 1 === 0;
+  if (!isInteger) return accessorError(path, value, 'int64');
+  if (!isSpelledAsFloat(object, path)) return undefined;
+  return accessorText(path, { value, isOf: 'float64', expected: 'int64' });
+}
+
+/** Whether the integer at a path is one that a request spells like `1.0`. */
+function isSpelledAsFloat(object: JsonObject, path: string): boolean {
+  const floats = integralFloatsOf(object);
+  if (floats === undefined) return false;
+  const names = stepsOf(path);
+  const last = names.pop() ?? '';
+  const container = names.length === 0 ? object : at(object, ...names);
+  return isObject(container) && isIntegralFloat(floats, container, last);
 }
 
 /** The error for a value on the path that is present but not an object. */
@@ -302,7 +317,14 @@ const stepsOf = (path: string) => path.replace(/^\./, '').split('.');
 const valueAt = (object: JsonObject, path: string) => at(object, ...stepsOf(path));
 
 function accessorError(path: string, value: JsonValue, type: string): string {
-  return `${path} accessor error: ${goPlain(value)} is of the type ${goTypeName(value)}, expected ${type}`;
+  return accessorText(path, { value, isOf: goTypeName(value), expected: type });
+}
+
+function accessorText(
+  path: string,
+  { value, isOf, expected }: { value: JsonValue; isOf: string; expected: string },
+): string {
+  return `${path} accessor error: ${goPlain(value)} is of the type ${isOf}, expected ${expected}`;
 }
 
 function finalizerWarnings(

@@ -2,6 +2,8 @@ import {
   cloneJson,
   cloneJsonSteps,
   compareText,
+  copyIntegralFloats,
+  integralFloatsOf,
   isObject,
   type JsonArray,
   type JsonObject,
@@ -120,13 +122,14 @@ function rememberEmpty(object: JsonObject, { hasEmpty, omitted }: DecodeContext)
 }
 
 /**
- * Returns a copy of a decoded object for which `settleEmpty` and `restoreOmitted` work as for the
- * object.
+ * Returns a copy of a decoded object for which `settleEmpty`, `restoreOmitted`, and
+ * `integralFloatsOf` work as for the object.
  */
 export function copyDecoded<T extends JsonObject>(object: T): T {
   const copy = cloneJson(object);
   if (withEmpty.has(object)) withEmpty.add(copy);
   copyOmitted(object, copy);
+  if (integralFloatsOf(object) !== undefined) runInOnePiece(copyIntegralFloats(object, copy));
   return copy;
 }
 
@@ -135,6 +138,7 @@ export function* copyDecodedSteps(object: JsonObject): Generator<void, JsonObjec
   const copy = yield* cloneJsonSteps(object);
   if (withEmpty.has(object)) withEmpty.add(copy);
   copyOmitted(object, copy);
+  yield* copyIntegralFloats(object, copy);
   return copy;
 }
 

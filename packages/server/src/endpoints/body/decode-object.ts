@@ -169,8 +169,8 @@ export function* objectSteps(
   for (const path of body.duplicates) complaints.duplicate(path);
   const source = body.yaml === true ? 'patched' : 'text';
   const size = body.bytes.length < pacedBytesMin ? 'small' : 'large';
-  const isSpelled = isTyped && body.hasFraction === true;
-  const spelled = isSpelled ? yield* spelledJsonSteps(body.bytes, bodyLimits) : undefined;
+  const spelled =
+    body.hasFraction === true ? yield* spelledJsonSteps(body.bytes, bodyLimits) : undefined;
   const object = yield* shapeSteps(target, value, { complaints, fail, source, spelled, size });
   if (isTyped) complaints.inTypedOrder(body.bytes);
   object.apiVersion = expectedVersion(target);

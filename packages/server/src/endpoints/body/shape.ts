@@ -8,6 +8,7 @@ import {
   type JsonObject,
   type Pace,
   problemText,
+  recordIntegralFloats,
   shownPathMax,
   truncateText,
 } from '@wheelhouse/machinery';
@@ -45,7 +46,10 @@ export function* shapeSteps(
     readonly complaints: Complaints;
     readonly fail: (message: string) => Error;
     readonly source?: DecodeSource;
-    /** The value with placeholders for numbers with a fraction, which are no integers (FV-1). */
+    /**
+     * The value with placeholders for numbers with a fraction or an exponent, which are no integers
+     * (FV-1, CRD-3).
+     */
     readonly spelled?: SpelledJson | undefined;
     /**
      * `large`: work on the object pauses, and the result is checked against the limits of bodies.
@@ -57,6 +61,7 @@ export function* shapeSteps(
   const { complaints, fail, source, spelled } = options;
   try {
     if (version.decode !== undefined) {
+      if (spelled !== undefined) yield* recordIntegralFloats(value, spelled);
       // kube-apiserver drops nulls from decoded bodies, but not from the result of an apply.
       complaints.unknownIn(version.decode(value, { keepsNulls: source === 'map' }));
       return yield* checked(asApiObject(value), options);

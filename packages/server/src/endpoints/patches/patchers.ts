@@ -117,7 +117,7 @@ function* shapedSteps(
   // The decoder of a custom kind modifies its input.
   const isKept = decode === undefined || type === 'json';
   const kept = decode !== undefined && isKept ? yield* cloneJsonSteps(patched) : patched;
-  const isSpelled = hasFraction === true && decode === undefined && !isStrategic;
+  const isSpelled = hasFraction === true && !isStrategic;
   const spelled = isSpelled ? yield* spelledSteps(call, patch, live) : undefined;
   function* refusal({ message, isStrict }: Unfit): Generator<void, StatusError> {
     const refused = yield* isStrategic ? refusedPatch(message) : refusedDocument(message);
