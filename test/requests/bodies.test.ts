@@ -24,6 +24,21 @@ const noKind = 'pkg/api/legacyscheme/scheme.go:30';
 
 describe('invalid bodies', () => {
   test.each([
+    [
+      '/apis/apiextensions.svc.io/v1/customresourcedefinitions',
+      'svc.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:53',
+    ],
+    [
+      '/apis/apiregistration.svc.io/v1/apiservices',
+      'svc.io/kube-aggregator/pkg/apiserver/scheme/scheme.go:28',
+    ],
+  ])('API-9: another kind for %s is 400 with its own scheme', async (path, scheme) => {
+    const answer = await server.post(path, { kind: 'Nope', metadata: { name: 'a' } });
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toContain(`in scheme "${scheme}"`);
+  });
+
+  test.each([
     ['', `${notJson}unexpected end of JSON input (<empty>)`],
     ['{', `${notJson}unexpected end of JSON input ({)`],
     ['x', `${notJson}invalid character 'x' looking for beginning of value (78)`],

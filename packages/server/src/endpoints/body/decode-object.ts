@@ -294,8 +294,12 @@ function nameOf(value: JsonObject): string {
   return typeof name === 'string' ? name : '';
 }
 
-/** Part of kube-apiserver's message, which clients match. */
-const schemeName = '"pkg/api/legacyscheme/scheme.go:30"';
+/** The places of kube-apiserver's schemes by the groups that have their own; part of a message. */
+const schemeNames: Readonly<Record<string, string>> = {
+  '': 'pkg/api/legacyscheme/scheme.go:30',
+  apiextensions: 'apiextensions-apiserver/pkg/apiserver/apiserver.go:53',
+  apiregistration: 'kube-aggregator/pkg/apiserver/scheme/scheme.go:28',
+};
 
 /** Kinds that each version of each group has: options, and events of watches. */
 const kindsOfAllVersions = new Set([
@@ -343,7 +347,9 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
     (ofVersion.length > 0 && schemeOf(context.dialect, group) === scheme && isInVersion);
   if (!isKnown) {
     const gv = JSON.stringify(apiVersion);
-    return `no kind ${JSON.stringify(kind)} is registered for version ${gv} in scheme ${schemeName}`;
+    const place = schemeNames[scheme] ?? '';
+    const name = scheme === '' ? place : `${context.dialect.groupSuffix}/${place}`;
+    return `no kind ${JSON.stringify(kind)} is registered for version ${gv} in scheme "${name}"`;
   }
   const { goTypeName } = target.def.behavior;
   const into = goTypeName(target.def, 'object');
