@@ -24,6 +24,7 @@ export {
   encodeJson,
   encodeJsonBriefly,
   encodeJsonSteps,
+  encodeTextSteps,
   type JsonLimits,
   jsonText,
   parseAhead,

@@ -1,6 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import {
   type Clock,
+  concatSteps,
   isObject,
   type JsonArray,
   type JsonObject,
@@ -222,9 +223,14 @@ const encodedUnits = 64 * 1024;
 
 /** Does the work of `encodeJson` in steps (TRUST-2). */
 export function* encodeJsonSteps(value: JsonValue): Generator<void, Buffer> {
+  return yield* encodeTextSteps(textParts(value, new Stride()));
+}
+
+/** The UTF-8 of text that comes in parts, none of which ends within a character. In steps. */
+export function* encodeTextSteps(parts: Iterable<string>): Generator<void, Buffer> {
   const pieces: Buffer[] = [];
   let text = '';
-  for (const part of textParts(value, new Stride())) {
+  for (const part of parts) {
     text += part;
     if (text.length >= encodedUnits) {
       pieces.push(Buffer.from(text));
@@ -233,7 +239,7 @@ export function* encodeJsonSteps(value: JsonValue): Generator<void, Buffer> {
     yield;
   }
   pieces.push(Buffer.from(text));
-  return Buffer.concat(pieces);
+  return yield* concatSteps(pieces);
 }
 
 /** Yields the text of a value in parts of several hundred values. */

@@ -3,6 +3,7 @@ import {
   covers,
   decodeJsonInSlices,
   type EncodingDescriptor,
+  encodeTextSteps,
   jsonText,
   parseAccept,
 } from '@wheelhouse/codec';
@@ -272,12 +273,12 @@ export class CachedDocument {
   }
 }
 
-/** Creates a document from its JSON, in steps. */
+/** Creates a document from its JSON, which may be in pieces, in steps. */
 export function* documentSteps(
-  text: string | Buffer,
+  content: readonly string[] | Buffer,
   options: DocumentOptions,
 ): Generator<void, CachedDocument> {
-  const json = typeof text === 'string' ? Buffer.from(text) : text;
+  const json = Buffer.isBuffer(content) ? content : yield* encodeTextSteps(content);
   const digest = (yield* digestSteps('sha512', json)).toUpperCase();
   return new CachedDocument({ json, digest }, options);
 }
@@ -344,7 +345,7 @@ class OpenApiDocuments {
       parts.set(place.name, part);
       digests.set(place.name, (await part.document).digest);
     }
-    const document = await this.#cachedDocument(jsonText(openApiV3Index(digests)));
+    const document = await this.#cachedDocument([jsonText(openApiV3Index(digests))]);
     // A slower request with an older snapshot must not replace a newer index.
     if ((this.#index?.generation ?? 0) < snapshot.generation) {
       this.#parts = parts;
@@ -375,8 +376,8 @@ class OpenApiDocuments {
   }
 
   async #makeWhole(snapshot: CatalogueSnapshot): Promise<CachedDocument> {
-    const text = await runInSlices(openApiV2(this.#sourceAt(snapshot)), this.#source.clock);
-    return this.#cachedDocument(text, openApiV2Shapes);
+    const pieces = await runInSlices(openApiV2(this.#sourceAt(snapshot)), this.#source.clock);
+    return this.#cachedDocument(pieces, openApiV2Shapes);
   }
 
   #places(snapshot: CatalogueSnapshot): OpenApiV3Document[] {
@@ -398,15 +399,15 @@ class OpenApiDocuments {
     return cached !== undefined && isSame ? cached : { defs, document: this.#makePart(make()) };
   }
 
-  async #makePart(steps: Generator<void, string>): Promise<CachedDocument> {
+  async #makePart(steps: Generator<void, readonly string[]>): Promise<CachedDocument> {
     return this.#cachedDocument(await runInSlices(steps, this.#source.clock));
   }
 
   #cachedDocument(
-    text: string,
+    pieces: readonly string[],
     shapes: MessageShapes = openApiV3Shapes,
   ): MaybePromise<CachedDocument> {
     const { clock } = this.#source;
-    return runInSlices(documentSteps(text, { madeMs: clock.now(), shapes, clock }), clock);
+    return runInSlices(documentSteps(pieces, { madeMs: clock.now(), shapes, clock }), clock);
   }
 }

@@ -11,7 +11,7 @@ import {
 } from '@wheelhouse/kinds';
 import { type Dialect, type GroupVersion, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { resolved, type Schema } from '@wheelhouse/schema';
-import { objectText } from './json-text.ts';
+import { objectText, sortedPieces } from './json-text.ts';
 import {
   type DiscoveryPath,
   discoveryRoute,
@@ -81,10 +81,16 @@ export interface OpenApiBuilder {
   /** Adds a discovery path. */
   addDiscovery(path: DiscoveryPath): void;
   /**
-   * Returns the JSON of the paths that were added, and of all definitions that they refer to.
-   * Yields after each path and definition.
+   * Returns the JSON of the paths that were added, and of all definitions that they refer to, in
+   * pieces. Yields after each path and definition.
    */
-  finish(): Generator<void, { paths: string; definitions: string }>;
+  finish(): Generator<void, OpenApiMembers>;
+}
+
+/** The JSON of an object's members, in pieces; undefined without any. */
+interface OpenApiMembers {
+  readonly paths: readonly string[];
+  readonly definitions: readonly string[] | undefined;
 }
 
 /** Returns the JSON of a reference to a schema, or of the inline schema. */
@@ -120,7 +126,7 @@ export function openApiBuilder(
 ): OpenApiBuilder {
   const { form, operations, api } = options;
   const { dialect, snapshot, enums, descriptions } = source;
-  const paths = new Map<string, Record<string, string>>();
+  const paths = new Map<string, string>();
   const routes = new Map<string, { route: Route; parts: OperationParts }[]>();
   const types = new Map<string, Schema>();
   const definitions = new Map<string, string>();
@@ -142,7 +148,7 @@ export function openApiBuilder(
   };
   const addPath = (path: DiscoveryPath, parts: OperationParts) => {
     const route = discoveryRoute(dialect, path);
-    paths.set(route.path, { get: operationText(operations, route, parts) });
+    paths.set(route.path, objectText({ get: operationText(operations, route, parts) }));
   };
   return {
     add(at) {
@@ -160,7 +166,7 @@ export function openApiBuilder(
     },
     *finish() {
       for (const [path, ofPath] of routes) {
-        paths.set(path, pathItem(form, operations, ofPath));
+        paths.set(path, objectText(pathItem(form, operations, ofPath)));
         yield;
       }
       // The loop visits entries that are added during it: definitions that others refer to. A
@@ -171,7 +177,10 @@ export function openApiBuilder(
         definitions.set(name, definitionText(context, schema, more));
         yield;
       }
-      return { paths: pathsText(paths), definitions: textInOrder(definitions) };
+      return {
+        paths: yield* sortedPieces(paths),
+        definitions: definitions.size === 0 ? undefined : yield* sortedPieces(definitions),
+      };
     },
   };
 }
@@ -220,16 +229,6 @@ function responsesText(form: OperationForm, route: Route, schema: SchemaText): s
     return `"${status}":{"description":"${statusTexts[status]}",${responseMember}}`;
   });
   return `{${responses.join()},"401":{"description":"Unauthorized"}}`;
-}
-
-function pathsText(paths: ReadonlyMap<string, Record<string, string>>): string {
-  return textInOrder(new Map([...paths].map(([path, item]) => [path, objectText(item)])));
-}
-
-/** The JSON text of an object, with its members sorted by name. */
-function textInOrder(members: ReadonlyMap<string, string>): string {
-  const names = [...members.keys()].sort();
-  return objectText(Object.fromEntries(names.map((name) => [name, members.get(name)])));
 }
 
 /** The JSON texts of definitions by name. */

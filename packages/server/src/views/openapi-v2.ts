@@ -1,13 +1,16 @@
 import { jsonText } from '@wheelhouse/codec';
 import { isObject } from '@wheelhouse/machinery';
-import { objectText } from './json-text.ts';
+import { objectPieces, objectText } from './json-text.ts';
 import { rootDiscovery } from './openapi-discovery.ts';
 import { type OpenApiSource, type OperationForm, openApiBuilder } from './openapi-document.ts';
 import { queryParametersText } from './openapi-parameters.ts';
 import type { FieldType, MessageShape, MessageShapes } from './openapi-proto.ts';
 
-/** Creates the JSON of the OpenAPI 2 document of all served APIs (API-12), in steps. */
-export function* openApiV2(source: OpenApiSource): Generator<void, string> {
+/**
+ * Creates the JSON of the OpenAPI 2 document of all served APIs (API-12), in steps. The result is in
+ * pieces, since as one text it can have a hundred megabytes.
+ */
+export function* openApiV2(source: OpenApiSource): Generator<void, readonly string[]> {
   const { snapshot, dialect, release } = source;
   const builder = openApiBuilder(source, { form: 'v2', operations, api: 'own' });
   for (const path of rootDiscovery(source)) builder.addDiscovery(path);
@@ -22,11 +25,11 @@ export function* openApiV2(source: OpenApiSource): Generator<void, string> {
   const securityDefinitions = {
     BearerToken: { type: 'apiKey', name: 'authorization', in: 'header' },
   };
-  return objectText({
+  return objectPieces({
     swagger: '"2.0"',
     info: jsonText({ title: dialect.productName, version: release }),
     paths,
-    definitions,
+    definitions: definitions ?? '{}',
     securityDefinitions: jsonText(securityDefinitions),
     security: '[{"BearerToken":[]}]',
   });

@@ -1,7 +1,7 @@
 import { jsonText } from '@wheelhouse/codec';
 import type { ResourceDef } from '@wheelhouse/kinds';
 import { apiVersionOf, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import { objectText } from './json-text.ts';
+import { objectPieces, objectText } from './json-text.ts';
 import { isBuiltIn, rootDiscovery } from './openapi-discovery.ts';
 import {
   type DescribedApi,
@@ -19,8 +19,8 @@ export interface OpenApiV3Document {
   readonly name: string;
   /** The kinds in the document, which changes only if they do. */
   readonly defs: readonly ResourceDef[];
-  /** Creates the JSON of the document, in steps. */
-  make(): Generator<void, string>;
+  /** Creates the JSON of the document in steps; returns its pieces. */
+  make(): Generator<void, readonly string[]>;
 }
 
 /** The OpenAPI 3 documents of a snapshot (API-12). */
@@ -31,8 +31,11 @@ export function openApiV3Documents(source: OpenApiSource): OpenApiV3Document[] {
     defs: [],
     make: () => documentOf(source, { api: 'own', fill: (to) => to.addDiscovery(path) }),
   }));
-  const versions = snapshot.groups().flatMap((group) => {
-    const defs = snapshot.defs.filter((def) => def.group === group);
+  const defsByGroup = new Map(
+    snapshot.groups().map((group): [string, ResourceDef[]] => [group, []]),
+  );
+  for (const def of snapshot.defs) defsByGroup.get(def.group)?.push(def);
+  const versions = [...defsByGroup].flatMap(([group, defs]) => {
     const api = isBuiltIn(snapshot, group) ? 'own' : 'defined';
     return snapshot.groupVersions(group).map((version) => ({
       name: `${group === '' ? 'api' : 'apis'}/${apiVersionOf({ group, version })}`,
@@ -47,7 +50,7 @@ export function openApiV3Documents(source: OpenApiSource): OpenApiV3Document[] {
 function* documentOf(
   source: OpenApiSource,
   { api, fill }: { readonly api: DescribedApi; readonly fill: (to: OpenApiBuilder) => void },
-): Generator<void, string> {
+): Generator<void, readonly string[]> {
   const builder = openApiBuilder(source, { form: 'v3', operations, api });
   fill(builder);
   const { productName } = source.dialect;
@@ -58,7 +61,7 @@ function* documentOf(
     api === 'defined'
       ? undefined
       : { BearerToken: { type: 'apiKey', in: 'header', name: 'authorization' } };
-  return objectText({
+  return objectPieces({
     openapi: '"3.0.0"',
     info: jsonText(
       api === 'defined'
@@ -66,8 +69,8 @@ function* documentOf(
         : { title: productName, version: source.release },
     ),
     paths,
-    components: objectText({
-      schemas: definitions === '{}' ? undefined : definitions,
+    components: objectPieces({
+      schemas: definitions,
       securitySchemes: securitySchemes && jsonText(securitySchemes),
     }),
   });

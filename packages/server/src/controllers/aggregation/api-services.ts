@@ -1,7 +1,14 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
-import { type ApiObject, type Dialect, type JsonObject, jsonEqual } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  type Dialect,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+} from '@wheelhouse/machinery';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 import { type ControllerTools, createAbsent, listEntries, type ObjectAt } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
@@ -130,11 +137,20 @@ interface DesiredService {
   readonly management: Management;
 }
 
+/** What a reconciliation reads of a stored APIService. */
+interface StoredService {
+  readonly spec: JsonValue | undefined;
+  /** Undefined if it belongs to its author. */
+  readonly management: Management | undefined;
+}
+
 class Registrar {
   readonly #options: ApiServicesOptions;
   readonly #label: string;
   /** Names reconciled since startup; built-in ones are left alone from then on. */
   readonly #reconciled = new Set<string>();
+  /** Decoded once, since each change of a custom kind looks at all of them. */
+  readonly #stored = new WeakMap<Entry, StoredService>();
   /** Until a reconciliation succeeds. */
   #isFirst = true;
 
@@ -157,10 +173,10 @@ class Registrar {
     const desired = this.#desired();
     const all = { def: apiServices, namespace: '' };
     const entries = await listEntries(caches, all, { unreadable: 'omitted' });
-    const present = new Map(entries.map((entry) => [entry.key, decodeEntry(entry)]));
+    const present = new Map(entries.map((entry) => [entry.key, this.#storedService(entry)]));
     for (const [name, service] of desired) await this.#ensure(name, service, present.get(name));
-    for (const [name, object] of present) {
-      if (!desired.has(name)) await this.#removeStale(name, object);
+    for (const [name, { management }] of present) {
+      if (!desired.has(name)) await this.#removeStale(name, management);
     }
     this.#isFirst = false;
   }
@@ -201,28 +217,34 @@ class Registrar {
     return { at: { def: apiServices, namespace: '', name }, object };
   }
 
-  async #ensure(name: string, desired: DesiredService, found: ApiObject | undefined) {
+  async #ensure(name: string, desired: DesiredService, found: StoredService | undefined) {
     const { spec, management } = desired;
     const { writer } = this.#options;
     if (management === 'onstart' && this.#reconciled.has(name)) return;
     const { at, object } = this.#objectFor(name, desired);
     if (found === undefined) await writer.create(at, object);
-    else if (this.#managementOf(found) !== undefined && !jsonEqual(found['spec'], spec)) {
+    else if (found.management !== undefined && !jsonEqual(found.spec, spec)) {
       await writer.change(at, (current) => ({ ...current, spec }));
     }
     this.#reconciled.add(name);
   }
 
-  async #removeStale(name: string, current: ApiObject): Promise<void> {
+  async #removeStale(name: string, management: Management | undefined): Promise<void> {
     const { apiServices, writer } = this.#options;
-    const management = this.#managementOf(current);
     if (management === 'true' || (management === 'onstart' && this.#isFirst)) {
       await writer.remove({ def: apiServices, namespace: '', name });
     }
   }
 
-  #managementOf(object: ApiObject): Management | undefined {
-    const value = object.metadata.labels?.[this.#label];
-    return value === 'onstart' || value === 'true' ? value : undefined;
+  #storedService(entry: Entry): StoredService {
+    let stored = this.#stored.get(entry);
+    if (stored === undefined) {
+      const { spec, metadata } = decodeEntry(entry);
+      const label = metadata.labels?.[this.#label];
+      const management = label === 'onstart' || label === 'true' ? label : undefined;
+      stored = { spec, management };
+      this.#stored.set(entry, stored);
+    }
+    return stored;
   }
 }
