@@ -56,6 +56,50 @@ export function parseQuantities(text: string): ReadonlyMap<string, string> {
   return amounts;
 }
 
+/** Operators of selectors, and how the objects of the API spell them. */
+const selectorOperators: Readonly<Record<string, string>> = {
+  in: 'In',
+  notin: 'NotIn',
+  exists: 'Exists',
+  '!': 'DoesNotExist',
+};
+
+/** Returns a selector as objects contain it. Throws CliError. */
+export function labelSelectorOf(text: string): JsonObject {
+  const matchLabels: JsonObject = {};
+  const matchExpressions: JsonObject[] = [];
+  for (const { key, operator, values } of requirementsOf(text)) {
+    const [value = ''] = values;
+    const name = selectorOperators[operator];
+    if (operator === '=' || operator === '==') setMember(matchLabels, key, value);
+    else if (name === undefined) {
+      const problem =
+        operator === '!='
+          ? 'is not a valid label selector operator'
+          : "isn't supported in label selectors";
+      throw new CliError(`${JSON.stringify(operator)} ${problem}`);
+    } else {
+      matchExpressions.push({
+        key,
+        operator: name,
+        ...(values.length === 0 ? {} : { values: [...values] }),
+      });
+    }
+  }
+  return {
+    ...(Object.keys(matchLabels).length === 0 ? {} : { matchLabels }),
+    ...(matchExpressions.length === 0 ? {} : { matchExpressions }),
+  };
+}
+
+function requirementsOf(text: string): ReturnType<typeof parseLabelSelector>['requirements'] {
+  try {
+    return parseLabelSelector(text).requirements;
+  } catch (error) {
+    throw new CliError(`couldn't parse the selector string "${text}": ${errorText(error)}`);
+  }
+}
+
 /**
  * Returns the labels that an equality-based selector requires. Throws CliError for other selectors.
  */

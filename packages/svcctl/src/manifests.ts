@@ -14,6 +14,7 @@ import { NoMatchError, reportFailures, rootOf, visitEach } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError, throwFirst } from './io.ts';
 import { buildKustomization } from './kustomize.ts';
+import { metadataProblem } from './object-metadata.ts';
 import { namespaceOf, objectAt } from './objects.ts';
 import { compactJson } from './output/go-json.ts';
 import type { Session } from './session.ts';
@@ -246,15 +247,29 @@ async function addDocuments(
   try {
     documents = await parseYamlDocuments(text);
   } catch (error) {
-    reading.failures.push(new CliError(`error parsing ${source}: ${errorText(error)}`));
+    const reason = errorText(error).replace(/^yaml: /, 'error converting YAML to JSON: yaml: ');
+    reading.failures.push(new CliError(`error parsing ${source}: ${reason}`));
     return;
   }
   try {
-    for (const document of documents) reading.manifests.push(...manifestsOf(document, input));
+    for (const document of documents) {
+      for (const manifest of manifestsOf(document, input)) addManifest(reading, manifest);
+    }
   } catch (error) {
     // Like kubectl, keep the objects before a malformed one and skip the rest of its source.
     reading.failures.push(error);
   }
+}
+
+/** Adds an object, or the failure to decode its metadata. */
+function addManifest(reading: Reading, manifest: Manifest): void {
+  const problem = metadataProblem(manifest.object);
+  if (problem === undefined) {
+    reading.manifests.push(manifest);
+    return;
+  }
+  const source = JSON.stringify(manifest.source);
+  reading.failures.push(new CliError(`unable to decode ${source}: ${problem}`));
 }
 
 function checkNamespace(session: Session, object: JsonObject): void {

@@ -163,7 +163,9 @@ export async function getByLabel(session: Session, label: string): Promise<JsonO
   const namespace = resource.namespaced ? session.namespace : '';
   const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
   const name = label.slice(slash + 1);
-  return { ...type, ...(await session.client.get(targetPath({ resource, namespace, name }))) };
+  const target = { resource, namespace, name };
+  const read = () => session.client.get(targetPath(target));
+  return { ...type, ...(await readNamed(session, target, read)) };
 }
 
 /** Throws CliError if a target is a whole collection and there is no `--all` or selector. */
@@ -291,11 +293,34 @@ export const targetOf = (resource: ApiResource, object: JsonObject): Target & { 
 export async function fetchTarget(session: Session, target: Target): Promise<JsonObject[]> {
   const { client } = session;
   if (target.name !== undefined) {
-    const object = await client.get(targetPath(target, session.flags.text('subresource') ?? ''));
+    const path = targetPath(target, session.flags.text('subresource') ?? '');
+    const object = await readNamed(session, target, () => client.get(path));
     return isSelected(target, object) ? [object] : [];
   }
   const query = { ...selectorQuery(session), limit: pageLimit(session) };
   return explainingList(session, target, () => listObjects(client, target, query));
+}
+
+/**
+ * Runs a read of a named object. If the object is missing because its namespace is, rejects with
+ * the error that the server reports for the namespace.
+ */
+export async function readNamed<T>(
+  { client }: Session,
+  { namespace = '' }: Pick<Target, 'namespace'>,
+  read: () => Promise<T>,
+): Promise<T> {
+  const isMissing = (error: unknown) => error instanceof ApiError && error.code === 404;
+  try {
+    return await read();
+  } catch (error) {
+    if (!isMissing(error) || namespace === '' || namespace === 'default') throw error;
+    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+    await client.get(path).catch((cause) => {
+      if (isMissing(cause)) throw cause;
+    });
+    throw error;
+  }
 }
 
 /** Whether the live object of a target has the labels that the command line requires. */

@@ -43,13 +43,14 @@ import {
   type Manifest,
   manifestFlags,
 } from '../manifests.ts';
-import { nameOf, quotedLabel, textAt } from '../objects.ts';
+import { nameOf, namespaceOf, quotedLabel, textAt } from '../objects.ts';
 import { printJson } from '../output/go-json.ts';
 import { outputFlags, printerOf, printList, reportObject } from '../output/output.ts';
 import {
   allFlag,
   fetchTarget,
   noResourcesNamed,
+  readNamed,
   resourceOfObject,
   selectorFlag,
   selectTargets,
@@ -135,7 +136,8 @@ async function readApplied(
 ): Promise<AppliedChange> {
   const resource = await resourceOfObject(session, object);
   const path = objectPath(session, { resource, object });
-  const live = await session.client.get(path);
+  const target = { namespace: namespaceOf(object) || session.namespace };
+  const live = await readNamed(session, target, () => session.client.get(path));
   const before = textAt(live, 'metadata', 'annotations', annotation);
   if (before === '' && !session.flags.boolean('create-annotation')) {
     throw new CliError(

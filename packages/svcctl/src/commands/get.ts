@@ -27,6 +27,7 @@ import {
   isSelected,
   itemsWithType,
   pageLimit,
+  readNamed,
   selectionFlags,
   selectorQuery,
   selectTargets,
@@ -342,7 +343,8 @@ async function fetchTable(session: Session, target: Target): Promise<ObjectTable
   const path = targetPath(target, session.flags.text('subresource') ?? '');
   const accept = acceptOf(session);
   if (target.name !== undefined) {
-    const { object } = await session.client.send({ path, accept });
+    const read = () => session.client.send({ path, accept });
+    const { object } = await readNamed(session, target, read);
     const table = tableOf(object, session.clock.now());
     return { ...table, rows: table.rows.filter((row) => isSelected(target, row.object)) };
   }
@@ -382,7 +384,8 @@ async function watchTargets(session: Session, targets: readonly Target[]): Promi
     target.name === undefined
       ? { path: collection, query: { ...query, ...includeQuery(session) } }
       : { path: targetPath(target) };
-  const listed = await session.client.send({ ...listing, accept: sink.accept });
+  const read = () => session.client.send({ ...listing, accept: sink.accept });
+  const listed = await (target.name === undefined ? read() : readNamed(session, target, read));
   if (!session.flags.boolean('watch-only') || printsDiffs(session)) sink.list(listed.object);
   const resourceVersion = textAt(listed.object, 'metadata', 'resourceVersion');
   const request = { path: collection, query: { ...query, watch: 'true', resourceVersion } };

@@ -16,6 +16,7 @@ import { outputFlags, reportObject } from '../output/output.ts';
 import {
   allFlag,
   expandTargets,
+  readNamed,
   selectionFlags,
   selectTargets,
   type Target,
@@ -186,7 +187,8 @@ async function waitForMatch(
     if (current === undefined && condition.type !== 'create') {
       const details = { kind: target.resource.resource, name: target.name ?? '' };
       const message = `${quotedLabel(target.resource, target.name ?? '')} not found`;
-      throw new ApiError({ code: 404, reason: 'NotFound', message, details });
+      const missing = new ApiError({ code: 404, reason: 'NotFound', message, details });
+      await readNamed(session, target, () => Promise.reject(missing));
     }
     if (current !== undefined && test(current)) return current;
     const resourceVersion = textAt(list, 'metadata', 'resourceVersion');

@@ -68,7 +68,7 @@ const tokenCommand: Command = {
 };
 
 function tokenSpec(session: Session): JsonObject {
-  const audiences = session.flags.commaSeparated('audience');
+  const audiences = [...session.flags.list('audience')];
   if (audiences.includes('')) throw new CliError('--audience must not be an empty string');
   const durationMs = session.flags.durationMs('duration') ?? 0;
   if (durationMs < 0) throw new CliError('--duration must be greater than or equal to 0');

@@ -1,5 +1,5 @@
 import { generateName, type JsonObject } from '@wheelhouse/machinery';
-import { labelsOfSelector, parseQuantities } from '../../argument-values.ts';
+import { labelSelectorOf, parseQuantities } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import {
   createFlags,
@@ -56,7 +56,7 @@ const budgetCommand: Command = {
         ...(minimum === ''
           ? { maxUnavailable: amount(maximum) }
           : { minAvailable: amount(minimum) }),
-        selector: { matchLabels: labelsOfSelector(selector) },
+        selector: labelSelectorOf(selector),
       },
     };
     return createObject(session, budget, { errorPrefix: 'failed to create poddisruptionbudgets:' });
