@@ -5,22 +5,28 @@
 //
 // The argument names the operator. OPERATOR_SOURCE names its source folder, and OPERATOR_PROGRAMS a
 // folder with the programs that its folder `cmd` makes.
-import { execFile } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { haveControllers, startControllers } from './controllers.mjs';
+import {
+  available,
+  kubectl,
+  plainNames,
+  playSession,
+  runKubectl,
+  settle,
+  withoutVendorsTrust,
+} from './operator-session.mjs';
 import { inOwnNetwork } from './own-network.mjs';
 import { playNodes } from './played-nodes.mjs';
 import { podNetworks, serverAddress } from './pod-networks.mjs';
-import { call, eventually, onBoth, pause, programPath } from './servers.mjs';
-import { compareSession, ordered, plain } from './sessions.mjs';
+import { call, eventually, onBoth, pause } from './servers.mjs';
+import { compareSession, ordered } from './sessions.mjs';
 
 const clusterIps = '10.96.0.0/16';
 const installWithinMs = 240_000;
-const settleWithinMs = 300_000;
-/** Objects of which none has changed for this long are compared. */
-const quietMs = 10_000;
 
+/** Operators have manifests to apply and examples to create, or a session of commands. */
 const operators = {
   tekton: {
     program: 'Tekton Pipelines',
@@ -51,36 +57,12 @@ const operators = {
       ...['networking.internal.knative.dev', 'autoscaling.internal.knative.dev'],
     ],
   },
+  kueue: { program: 'Kueue' },
 };
 
 const source = process.env.OPERATOR_SOURCE;
 const programs = process.env.OPERATOR_PROGRAMS;
-const kubectl = programPath({ variable: 'KUBECTL', name: 'kubectl' });
 const operator = operators[process.argv[2]];
-
-/** Runs kubectl while this process continues to play kubelets. */
-function runKubectl(server, args) {
-  const all = [`--kubeconfig=${server.kubeconfig}`, ...args];
-  return new Promise((resolve) => {
-    execFile(kubectl, all, { maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) =>
-      resolve({ status: error?.code ?? 0, text: `${stdout}${stderr}` }),
-    );
-  });
-}
-
-/** Removes the random parts of names and the addresses of Services. */
-const plainNames = (text, server) =>
-  plain(text, server)
-    .replace(/\b10\.(96|244)\.\d+\.\d+\b/g, 'ADDRESS')
-    .replace(/-[a-z0-9]{6,10}-[a-z0-9]{5}\b/g, '-HASH')
-    .replace(/-[bcdfghjklmnpqrstvwxz2456789]{5}\b/g, '-RANDOM')
-    .replace(/\b[0-9a-f]{8,64}\b/g, 'HEX')
-    .replace(/(extra-params)[a-z0-9]{5}\b/g, '$1RANDOM')
-    .replace(/"value": "\d+(\.\d+)?m?s"/g, '"value": "DURATION"')
-    .replace(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g, 'CERTIFICATE')
-    .replace(/"nodeName": "peer-\d"/g, '"nodeName": "NODE"')
-    .replace(/read udp \S+->/g, 'read udp SOCKET->')
-    .replace(/\\n[A-Za-z0-9+/=]{60,}\\n/g, '\\nENCODED\\n');
 
 /** Applies every manifest until none fails: an operator's webhooks check its own configuration. */
 async function install(server) {
@@ -96,12 +78,7 @@ async function install(server) {
     return failures === 0;
   };
   await eventually(isApplied, { withinMs: installWithinMs, everyMs: 5000 });
-  const isAvailable = async () => {
-    const { body } = await call(server, { path: '/apis/apps/v1/deployments' });
-    return body.items.every(({ spec, status }) => status?.availableReplicas === spec.replicas);
-  };
-  const isInstalled = await eventually(isAvailable, { withinMs: installWithinMs, everyMs: 1000 });
-  if (!isInstalled) console.log(`${server.name}: the operator's Deployments are not available`);
+  await available(server);
   return steps;
 }
 
@@ -133,31 +110,6 @@ async function collections(server) {
   return found;
 }
 
-/** Resolves when no object of the collections has changed for a while. */
-async function settle(server, paths) {
-  let last = '';
-  let since = Date.now();
-  const isQuiet = async () => {
-    const versions = [];
-    for (const { base, plural } of paths) {
-      const { body } = await call(server, { path: `${base}/${plural}` });
-      versions.push(...(body.items ?? []).map(({ metadata }) => metadata.resourceVersion));
-    }
-    const now = versions.join();
-    if (now !== last) since = Date.now();
-    last = now;
-    return Date.now() - since > quietMs;
-  };
-  const isSettled = await eventually(isQuiet, { withinMs: settleWithinMs, everyMs: 1000 });
-  if (!isSettled) console.log(`${server.name}: the examples have not settled`);
-}
-
-/** Omits the volume that the vendor of the reference's tree adds to the credentials of Pods. */
-function withoutVendorsTrust(_, value) {
-  if (!Array.isArray(value)) return value;
-  return value.filter((item) => item?.configMap?.name !== 'openshift-service-ca.crt');
-}
-
 async function objectsIn(server, { namespace, paths }) {
   const texts = [];
   for (const { base, plural } of paths) {
@@ -187,16 +139,34 @@ async function runExamples(server) {
   return steps;
 }
 
+/** The path of a container's program, which its command names, or else its image. */
+function programOf({ image, command = [], args = [] }) {
+  const [, built] = /^ko:\/\/.*\/cmd\/([a-z-]+)$/.exec(image) ?? [];
+  const [first] = [...command, ...args];
+  const named = first?.startsWith('/') ? basename(first) : operator.images?.[image.split(':')[0]];
+  const path = resolve(programs, built ?? named ?? '');
+  return existsSync(path) && statSync(path).isFile() ? path : undefined;
+}
+
 async function play(server) {
   const controllers = startControllers(server, {
     flags: [`--service-cluster-ip-range=${clusterIps}`],
     election: 'off',
   });
-  const processes = podNetworks(server, { programs });
-  const { outcomeOf } = operator;
-  const nodes = playNodes(server, { names: ['peer-0', 'peer-1'], processes, outcomeOf });
+  const processes = podNetworks(server, { programOf });
+  const { outcomeOf = () => 'run' } = operator;
+  const nodes = playNodes(server, {
+    names: ['peer-0', 'peer-1'],
+    processes,
+    outcomeOf,
+    // Whatever an operator's examples request fits.
+    cpu: '16',
+  });
   try {
     await pause(1000);
+    if (operator.examples === undefined) {
+      return await playSession(server, { ...operator, name: process.argv[2], source });
+    }
     return { ...(await install(server)), ...(await runExamples(server)) };
   } finally {
     if (process.env.PEERS_KEEP) console.log(processes.logs().join('\n'));
@@ -227,7 +197,7 @@ if (operator === undefined) {
     version: process.env.OPERATOR_VERSION ?? 'unknown',
     script: 'operators.mjs',
     what: 'With controllers and played kubelets, its controllers and webhooks as local processes, installed from its manifests, and examples: a session',
-    step: 'manifests and examples',
+    step: operator.examples ? 'manifests and examples' : 'commands and collections',
     sides,
   });
 }

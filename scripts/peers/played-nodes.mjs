@@ -8,10 +8,10 @@ const heartbeatMs = 5_000;
 
 const now = () => new Date().toISOString().replace(/\.\d+Z$/, 'Z');
 
-function nodeStatus() {
+function nodeStatus(cpu) {
   const stamp = now();
   const condition = { lastHeartbeatTime: stamp, lastTransitionTime: stamp };
-  const resources = { cpu: '4', memory: '8Gi', pods: '40', 'ephemeral-storage': '100Gi' };
+  const resources = { cpu, memory: '8Gi', pods: '40', 'ephemeral-storage': '100Gi' };
   const kubelet = { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'ready' };
   return {
     capacity: resources,
@@ -75,11 +75,15 @@ const noProcesses = {
  *
  * @param options.names names of the nodes
  * @param options.processes the result of `playProcesses`; by default no Pod has a process
+ * @param options.cpu the processors of each node
  * @param options.outcomeOf returns `run`, `succeed`, or `fail` for a Pod
  * @returns `stop`, which resolves when no more requests are sent, and `errors`: the answers other
  * than 2xx, 404, and 409
  */
-export function playNodes(server, { names, processes = noProcesses, outcomeOf = outcomeInPod }) {
+export function playNodes(
+  server,
+  { names, processes = noProcesses, outcomeOf = outcomeInPod, cpu = '4' },
+) {
   let isOver = false;
   const addresses = new Map();
   const errors = [];
@@ -91,8 +95,9 @@ export function playNodes(server, { names, processes = noProcesses, outcomeOf = 
   };
 
   const register = async (name) => {
-    const metadata = { name, labels: { 'kubernetes.io/hostname': name } };
-    const node = { apiVersion: 'v1', kind: 'Node', metadata, status: nodeStatus() };
+    const platform = { 'kubernetes.io/os': 'linux', 'kubernetes.io/arch': 'amd64' };
+    const metadata = { name, labels: { 'kubernetes.io/hostname': name, ...platform } };
+    const node = { apiVersion: 'v1', kind: 'Node', metadata, status: nodeStatus(cpu) };
     await send({ method: 'POST', path: '/api/v1/nodes', body: node });
   };
   const beat = async (name) => {
@@ -103,7 +108,7 @@ export function playNodes(server, { names, processes = noProcesses, outcomeOf = 
     const { status } = await send({ method: 'PATCH', path: `${leases}/${name}`, body });
     if (status === 404) await send({ method: 'POST', path: leases, body });
     const path = `/api/v1/nodes/${name}/status`;
-    await send({ method: 'PATCH', path, body: { status: nodeStatus() } });
+    await send({ method: 'PATCH', path, body: { status: nodeStatus(cpu) } });
   };
   const addressOf = (uid) => {
     if (!addresses.has(uid)) addresses.set(uid, addresses.size + 1);

@@ -1,80 +1,50 @@
 // Runs the programs of Pods as local processes, each in a network namespace of its own that has the
-// address of the Pod, so that programs with fixed ports run side by side. Forwarders answer on the
-// addresses of Services. Needs `inOwnNetwork` with the range of Services.
+// address of the Pod, so that programs with fixed ports run side by side, and with the volumes of
+// the Pod in place of the host's files. Forwarders answer on the addresses of Services. Needs
+// `inOwnNetwork` with the range of Services, and statically linked programs.
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { forward, isListening, writeAccount } from './played-processes.mjs';
-import { call, startProgram } from './servers.mjs';
+import { forward, writeAccount } from './played-processes.mjs';
+import { environmentOf, expanded, isProbed, portNumber, writeRoot, writeVolumes } from './pods.mjs';
+import { call, eventually, startProgram } from './servers.mjs';
 
 /** The address at which the server is reached from Pods; its certificate names it. */
 export const serverAddress = '10.0.0.1';
 
-/** What a program finds in `/etc` besides mounted volumes. */
-const hostFiles = ['ssl', 'passwd', 'group', 'nsswitch.conf'];
-
 /**
  * Waits for the interface that connects the namespace, gives it the address of the Pod, and runs
- * the program with the folders of the Pod in place of the host's.
+ * the program with the root folder of the Pod.
  */
 const insidePod = `
-address=$1; folder=$2; shift 2
+address=$1; root=$2; program=$3; shift 3
 until ip link show eth0 >/dev/null 2>&1; do sleep 0.05; done
 ip link set lo up && ip addr add "$address/32" dev eth0 && ip link set eth0 up
 ip route add default dev eth0
-mount --bind "$folder/etc" /etc
-mount -t tmpfs none /run
-mkdir -p /run/secrets/kubernetes.io
-cp -r "$folder/account" /run/secrets/kubernetes.io/serviceaccount
-exec "$@"
+mount --rbind /dev "$root/dev" && mount --rbind /proc "$root/proc"
+mkdir -p "$root/$(dirname "$1")" && touch "$root/$1" && mount --bind "$program" "$root/$1"
+exec chroot "$root" "$@"
 `;
 
-/** The program of a container whose image names its source, such as `ko://module/cmd/webhook`. */
-function programOf(container, programs) {
-  const name = /^ko:\/\/.*\/cmd\/(?<name>[a-z-]+)$/.exec(container.image)?.groups.name;
-  const path = name && join(programs, name);
-  return path && existsSync(path) ? path : undefined;
+let links = 0;
+
+function readNamespace(pid) {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/net`);
+  } catch {
+    return undefined;
+  }
 }
 
-/** The environment of a container, as far as it is literal or about the Pod. */
-function environmentOf(container, { pod, address }) {
-  const fields = {
-    'metadata.name': pod.metadata.name,
-    'metadata.namespace': pod.metadata.namespace,
-    'status.podIP': address,
+/** Connects the namespace of a process as soon as the process has one of its own. */
+async function connectNamespace({ pid, address }) {
+  links += 1;
+  const link = `pod${links}`;
+  const isSeparate = () => {
+    const [own, other] = ['self', pid].map((one) => readNamespace(one));
+    return other !== undefined && other !== own;
   };
-  return Object.fromEntries(
-    (container.env ?? []).map(({ name, value, valueFrom }) => [
-      name,
-      value ?? fields[valueFrom?.fieldRef?.fieldPath] ?? '',
-    ]),
-  );
-}
-
-/** Writes the ConfigMaps and Secrets that a container mounts below `/etc`. */
-async function writeEtc(server, { pod, container, folder }) {
-  const etc = join(folder, 'etc');
-  mkdirSync(etc);
-  for (const name of hostFiles) {
-    if (existsSync(join('/etc', name))) {
-      cpSync(join('/etc', name), join(etc, name), { recursive: true, dereference: true });
-    }
-  }
-  const base = `/api/v1/namespaces/${pod.metadata.namespace}`;
-  for (const { name, mountPath } of container.volumeMounts ?? []) {
-    const { configMap, secret } = pod.spec.volumes.find((volume) => volume.name === name);
-    if (!mountPath.startsWith('/etc/') || !(configMap || secret)) continue;
-    const path = configMap ? `configmaps/${configMap.name}` : `secrets/${secret.secretName}`;
-    const { body } = await call(server, { path: `${base}/${path}` });
-    const to = join(folder, mountPath);
-    mkdirSync(to, { recursive: true });
-    for (const [key, text] of Object.entries(body.data ?? {})) {
-      writeFileSync(join(to, key), Buffer.from(text, configMap ? 'utf8' : 'base64'));
-    }
-  }
-}
-
-function connectNamespace({ pid, address, link }) {
+  if (!(await eventually(isSeparate, { withinMs: 30_000, everyMs: 20 }))) return;
   const ip = (...args) => spawnSync('ip', args, { encoding: 'utf8' });
   const peer = ['type', 'veth', 'peer', 'name', 'eth0', 'netns', `${pid}`];
   const steps = [
@@ -88,66 +58,87 @@ function connectNamespace({ pid, address, link }) {
   }
 }
 
-const portNumber = (container, port) =>
-  typeof port === 'number'
-    ? port
-    : container.ports?.find(({ name }) => name === port)?.containerPort;
+/** The words of a container's command; without one, its image names the program. */
+function wordsOf({ command = [], args = [] }) {
+  const words = [...command, ...args];
+  return words[0]?.startsWith('/') ? words : ['/program', ...words];
+}
+
+/** Makes the folder of a Pod, and returns how its program is started. */
+async function preparePod(server, { pod, container, address, path }) {
+  const folder = mkdtempSync(join(server.directory, 'pod-'));
+  const root = join(folder, 'root');
+  writeRoot(root);
+  await writeAccount(server, { pod, folder });
+  const secrets = join(root, 'var/run/secrets/kubernetes.io');
+  mkdirSync(secrets, { recursive: true });
+  renameSync(join(folder, 'account'), join(secrets, 'serviceaccount'));
+  const env = environmentOf(container, { pod, address });
+  const words = wordsOf(container);
+  const command = words.map((word) => expanded(word, env));
+  const run = () => {
+    const program = startProgram({
+      command: 'unshare',
+      args: ['--net', '--mount', 'sh', '-c', insidePod, 'sh', address, root, path, ...command],
+      log: join(folder, 'log'),
+      cwd: folder,
+      env: {
+        ...env,
+        KUBERNETES_SERVICE_HOST: serverAddress,
+        KUBERNETES_SERVICE_PORT: new URL(server.url).port,
+        HOME: '/',
+      },
+    });
+    connectNamespace({ pid: program.child.pid, address });
+    return program;
+  };
+  return { pod, container, address, run, folder, root, hosts: '' };
+}
+
+/** The names of Services, as DNS has them in a cluster. */
+function hostsOf(services) {
+  const lines = services
+    .filter(({ spec }) => /^\d/.test(spec.clusterIP ?? ''))
+    .map(({ metadata: { name, namespace }, spec }) => {
+      const full = `${name}.${namespace}.svc`;
+      return `${spec.clusterIP} ${full}.cluster.local ${full} ${name}.${namespace}`;
+    });
+  return ['127.0.0.1 localhost', ...lines, ''].join('\n');
+}
 
 /**
  * Starts and stops the processes of Pods, for `playNodes`.
  *
- * @param options.programs the folder of the programs
- * @returns `start` and `end` of one Pod, `tick`, which follows the Services, and `stop`
+ * @param options.programOf returns the path of a container's program, if it has one here
+ * @returns `start` and `end` of one Pod, `tick`, which follows the Services and what Pods mount,
+ * and `stop`
  */
-export function podNetworks(server, { programs }) {
+export function podNetworks(server, { programOf }) {
   const pods = new Map();
   const forwarders = new Map();
-  let links = 0;
 
-  const begin = async (pod, { address }) => {
-    const container = pod.spec.containers.find((one) => programOf(one, programs) !== undefined);
-    const folder = mkdtempSync(join(server.directory, 'pod-'));
-    await writeEtc(server, { pod, container, folder });
-    await writeAccount(server, { pod, folder });
-    links += 1;
-    const link = `pod${links}`;
-    const command = [programOf(container, programs), ...(container.args ?? [])];
-    const run = () => {
-      const program = startProgram({
-        command: 'unshare',
-        args: ['--net', '--mount', 'sh', '-c', insidePod, 'sh', address, folder, ...command],
-        log: join(folder, 'log'),
-        cwd: folder,
-        env: {
-          ...environmentOf(container, { pod, address }),
-          KUBERNETES_SERVICE_HOST: serverAddress,
-          KUBERNETES_SERVICE_PORT: new URL(server.url).port,
-          HOME: folder,
-        },
-      });
-      connectNamespace({ pid: program.child.pid, address, link });
-      return program;
-    };
-    return { pod, container, address, run, program: run(), folder };
+  const prepare = async (pod, { address }) => {
+    const container = pod.spec.containers.find((one) => programOf(one) !== undefined);
+    return preparePod(server, { pod, container, address, path: programOf(container) });
   };
 
   const start = async (pod, { address }) => {
-    if (!pod.spec.containers.some((one) => programOf(one, programs) !== undefined)) return true;
+    if (!pod.spec.containers.some((one) => programOf(one) !== undefined)) return true;
     const { uid } = pod.metadata;
-    if (!pods.has(uid)) {
-      pods.set(uid, await begin(pod, { address }));
+    if (!pods.has(uid)) pods.set(uid, await prepare(pod, { address }));
+    const known = pods.get(uid);
+    if (known.program === undefined) {
+      if (await writeVolumes(server, known)) known.program = known.run();
       return false;
     }
-    const { container } = pods.get(uid);
-    const { readinessProbe: probe } = container;
-    const port = portNumber(container, probe?.httpGet?.port ?? probe?.tcpSocket?.port);
-    return port === undefined || isListening({ port, host: address });
+    known.isReady = await isProbed(known);
+    return known.isReady;
   };
 
   const end = async (uid) => {
     const known = pods.get(uid);
     pods.delete(uid);
-    await known?.program.stop();
+    await known?.program?.stop();
   };
 
   const follow = ({ metadata, spec }) => {
@@ -158,7 +149,8 @@ export function podNetworks(server, { programs }) {
       if (forwarders.has(key)) continue;
       const target = () => {
         const found = [...pods.values()].find(
-          ({ pod }) =>
+          ({ pod, isReady }) =>
+            isReady &&
             pod.metadata.namespace === metadata.namespace &&
             selected.every(([name, value]) => pod.metadata.labels?.[name] === value),
         );
@@ -170,16 +162,23 @@ export function podNetworks(server, { programs }) {
   };
 
   const tick = async () => {
-    for (const known of pods.values()) {
-      if (known.program.child.exitCode !== null) known.program = known.run();
-    }
     const { body } = await call(server, { path: '/api/v1/services' });
     for (const service of body.items ?? []) follow(service);
+    const hosts = hostsOf(body.items ?? []);
+    for (const known of pods.values()) {
+      if (known.program === undefined) continue;
+      if (known.hosts !== hosts) writeFileSync(join(known.root, 'etc', 'hosts'), hosts);
+      known.hosts = hosts;
+      await writeVolumes(server, known);
+      if (known.program.child.exitCode !== null) known.program = known.run();
+    }
   };
 
   const stop = async () => {
     for (const uid of [...pods.keys()]) await end(uid);
     for (const forwarder of forwarders.values()) forwarder.close();
   };
-  return { start, end, tick, stop, logs: () => [...pods.values()].map(({ folder }) => folder) };
+  const logs = () =>
+    [...pods.values()].map(({ pod, folder }) => `${pod.metadata.name}: ${join(folder, 'log')}`);
+  return { start, end, tick, stop, logs };
 }

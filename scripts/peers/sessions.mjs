@@ -61,8 +61,9 @@ export function plain(output, server) {
 
 /** A value with the members of its objects sorted, and the entries of managers by their names. */
 export function ordered(value) {
+  const keyOf = ({ manager, subresource = '' }) => `${manager} ${subresource}`;
   const managers = (entries) =>
-    entries.map(ordered).sort((left, right) => (left.manager < right.manager ? -1 : 1));
+    entries.map(ordered).sort((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
   if (Array.isArray(value)) return value.map(ordered);
   if (typeof value !== 'object' || value === null) return value;
   const members = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1));
