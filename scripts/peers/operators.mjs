@@ -57,6 +57,7 @@ const operators = {
       ...['networking.internal.knative.dev', 'autoscaling.internal.knative.dev'],
     ],
   },
+  gatekeeper: { program: 'Gatekeeper' },
   kueue: { program: 'Kueue' },
 };
 
