@@ -37,7 +37,9 @@ export async function decodeReviewAnswer(
     readonly type?: ReviewType;
   },
 ): Promise<JsonObject> {
-  const value = (await decode(bytes, { limits: answerLimits, ...options })) ?? {};
+  const decoded = await decode(bytes, { limits: answerLimits, ...options });
+  // Go takes null for an object without members, whose type is the expected one.
+  const value = decoded === null && options.type !== undefined ? {} : decoded;
   if (!isObject(value)) {
     const why = problemText({ code: 'misfit', what: goValue(value), type: typeMetaStruct });
     throw new Error(problemText({ code: 'no type', why }));

@@ -71,7 +71,7 @@ function fillNamespace({ namespace }: Target, { metadata }: ApiObject): void {
 }
 
 /** Removes the metadata that only the server sets from an object that is never stored. */
-export function wipeMetadata({ metadata }: ApiObject): void {
+function wipeMetadata({ metadata }: ApiObject): void {
   if (metadata.creationTimestamp !== undefined) {
     setMember(jsonObject(metadata), 'creationTimestamp', null);
   }
@@ -87,10 +87,19 @@ export function wipeMetadata({ metadata }: ApiObject): void {
  */
 export async function recordFields(
   call: ApiCall,
-  { object, options, pace }: VirtualRequest & { readonly pace?: Pace | undefined },
+  request: VirtualRequest & { readonly pace?: Pace | undefined },
   target: Target = call.target,
 ): Promise<void> {
-  wipeMetadata(object);
+  wipeMetadata(request.object);
+  await recordManager(call, request, target);
+}
+
+/** Records the field manager of an object that is never stored, whose metadata is kept. */
+export async function recordManager(
+  call: ApiCall,
+  { object, options, pace }: VirtualRequest & { readonly pace?: Pace | undefined },
+  target: Target,
+): Promise<void> {
   delete object.metadata.managedFields;
   await call.context.registry.fieldManager.recordUpdate({
     target,

@@ -27,16 +27,20 @@ import { checkPathAgreement } from '../../registry/object-meta.ts';
 import { groupKindOf } from '../../registry/registry.ts';
 import { bodyPace } from '../../request/request-state.ts';
 import { objectSteps, readWrite } from '../body/decode-object.ts';
-import { admitVirtual, recordFields } from '../body/virtual-body.ts';
+import { recordFields, virtualAdmission } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
 import { reviewSelectors, validateReviewSelectors } from './review-selectors.ts';
 
-type Review = (call: ApiCall, object: ApiObject) => Promise<JsonObject> | JsonObject;
+/** Answers a review. Calls `admit`, for validating admission, when the review is valid. */
+type Review = (call: ApiCall, object: ApiObject, admit: () => Promise<void>) => Promise<JsonObject>;
 
 const reviews: Readonly<Record<string, Review>> = {
-  SelfSubjectAccessReview: (call, object) => accessReview(call, object, { user: call.user }),
-  SubjectAccessReview: (call, object) => accessReview(call, object, { user: 'named' }),
-  LocalSubjectAccessReview: (call, object) => accessReview(call, object, { user: 'named' }),
+  SelfSubjectAccessReview: (call, object, admit) =>
+    accessReview(call, object, { user: call.user, admit }),
+  SubjectAccessReview: (call, object, admit) =>
+    accessReview(call, object, { user: 'named', admit }),
+  LocalSubjectAccessReview: (call, object, admit) =>
+    accessReview(call, object, { user: 'named', admit }),
   SelfSubjectRulesReview: rulesReview,
   SelfSubjectReview: identityReview,
   TokenReview: tokenReview,
@@ -55,10 +59,14 @@ export async function reviewEndpoint(call: ApiCall): Promise<void> {
   checkPathAgreement(call.target, object);
   await recordFields(call, { object, options, pace });
   await pace?.pause();
-  await admitVirtual(call, { object, options });
+  const admission = virtualAdmission(call, { object, options });
+  await admission.mutate();
   await pace?.pause();
   const { version } = call.target;
-  const answer = await review(call, toStorage(def, version, object));
+  const answer = await review(call, toStorage(def, version, object), async () => {
+    await admission.validate();
+    await pace?.pause();
+  });
   const shown = fromStorage(def, version, asApiObject(answer));
   await pace?.pause();
   await sendUnstored(call, { status: 201, object: shown });
@@ -67,7 +75,7 @@ export async function reviewEndpoint(call: ApiCall): Promise<void> {
 async function accessReview(
   call: ApiCall,
   object: ApiObject,
-  { user }: { user: UserInfo | 'named' },
+  { user, admit }: { user: UserInfo | 'named'; admit: () => Promise<void> },
 ): Promise<JsonObject> {
   const spec = objectAt(object, 'spec');
   if (call.context.reviews.selectors === 'omitted') {
@@ -80,6 +88,7 @@ async function accessReview(
     ...validateReviewSelectors(objectAt(spec, 'resourceAttributes')),
     ...validatePlace(call, object, spec),
   ]);
+  await admit();
   const plain = attributesOf(spec, user === 'named' ? userOf(spec) : user);
   const selectors = reviewSelectors(objectAt(spec, 'resourceAttributes'));
   const attributes = { ...plain, ...selectors.attributes };
@@ -188,9 +197,14 @@ function userOf(spec: JsonObject): UserInfo {
 }
 
 /** The answer of a SelfSubjectRulesReview, whose spec is empty. */
-async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject> {
+async function rulesReview(
+  call: ApiCall,
+  object: ApiObject,
+  admit: () => Promise<void>,
+): Promise<JsonObject> {
   const namespace = textAt(objectAt(object, 'spec'), 'namespace');
   if (namespace === '') throw badRequest('no namespace on request');
+  await admit();
   const found = await call.context.reviews.rulesFor(call.user, namespace);
   const { rules, errors, extent } = boundedRules(found);
   const lists = (named: Record<string, readonly string[]>): JsonObject =>
@@ -246,10 +260,15 @@ function boundedRules({ rules, errors, extent }: RulesForUser): RulesForUser {
   };
 }
 
-async function tokenReview(call: ApiCall, object: ApiObject): Promise<JsonObject> {
+async function tokenReview(
+  call: ApiCall,
+  object: ApiObject,
+  admit: () => Promise<void>,
+): Promise<JsonObject> {
   const spec = objectAt(object, 'spec');
   const token = textAt(spec, 'token');
   if (token === '') throw badRequest('token is required for TokenReview in authentication');
+  await admit();
   const audiences = stringsAt(spec, 'audiences');
   const { verdict, error } = await call.context.reviews.reviewToken(token, audiences);
   const status: JsonObject =
@@ -259,7 +278,12 @@ async function tokenReview(call: ApiCall, object: ApiObject): Promise<JsonObject
   return { ...object, status };
 }
 
-function identityReview(call: ApiCall, object: ApiObject): JsonObject {
+async function identityReview(
+  call: ApiCall,
+  object: ApiObject,
+  admit: () => Promise<void>,
+): Promise<JsonObject> {
+  await admit();
   return {
     apiVersion: object.apiVersion,
     kind: object.kind,

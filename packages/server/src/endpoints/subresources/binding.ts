@@ -17,9 +17,10 @@ import { write } from '../../registry/write.ts';
 import { decodeObject, readWrite } from '../body/decode-object.ts';
 import {
   admitVirtual,
+  recordFields,
+  recordManager,
   type VirtualRequest,
   virtualRequest,
-  wipeMetadata,
 } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
 import { writeContext } from '../write.ts';
@@ -30,6 +31,7 @@ export async function bindingEndpoint(call: ApiCall): Promise<void> {
   if (request.object.metadata.name !== call.target.name) {
     throw badRequest('name in URL does not match name in Binding object');
   }
+  await recordManager(call, request, request.body);
   await bind(call, request, call);
 }
 
@@ -39,7 +41,7 @@ export async function bindingsEndpoint(call: ApiCall): Promise<void> {
   const { body, options } = await readWrite(call);
   const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
   checkPathAgreement(target, object);
-  wipeMetadata(object);
+  await recordFields(call, { object, options });
   const def = context.catalogue.snapshot().builtin('', 'pods');
   const [version] = def?.versions ?? [];
   if (def === undefined || version === undefined) throw new Error('the catalogue has no pods');

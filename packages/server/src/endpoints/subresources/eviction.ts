@@ -25,7 +25,7 @@ import { groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { parseDeleteOptions, type WriteOptions } from '../../request/options.ts';
 import type { Entry } from '../../watchcache/entry.ts';
-import { admitVirtual, virtualRequest } from '../body/virtual-body.ts';
+import { recordFields, virtualAdmission, virtualRequest } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
 import { writeContext } from '../write.ts';
 
@@ -43,20 +43,31 @@ interface Removal {
  */
 export async function evictionEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
-  const { object, options } = await virtualRequest(call, 'policy.v1.Eviction', 'policy/v1beta1');
+  const request = await virtualRequest(call, 'policy.v1.Eviction', 'policy/v1beta1');
+  const { object, options } = request;
   if (object.metadata.name !== target.name) {
     throw badRequest('name in URL does not match name in Eviction object');
   }
   const requestedOptions = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
   checkOptions(call, requestedOptions, options);
   parseDeleteOptions(new URLSearchParams(), context.dialect, requestedOptions);
-  await admitVirtual(call, { object, options });
+  await recordFields(call, request, request.body);
+  const admission = virtualAdmission(call, request);
+  await admission.mutate();
   // Admission may have changed the options.
   const admitted = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
+  if (admitted !== undefined && options.dryRun) propagateDryRun(admitted);
+  await admission.validate();
   const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, admitted);
   const writing = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
   await evict(call, { options: removal, context: writing });
   await sendValue(call, { status: 201, value: successStatus({ code: 201 }) });
+}
+
+/** Adds the dry run of the query to the delete options, which validating admission sees. */
+function propagateDryRun(deleteOptions: JsonObject): void {
+  const { dryRun } = deleteOptions;
+  if (!Array.isArray(dryRun) || dryRun.length === 0) deleteOptions.dryRun = ['All'];
 }
 
 /** Validates the delete options first, as kube-apiserver does. */

@@ -198,7 +198,9 @@ function streamOptions({ target, info }: ApiCall): ApiObject {
     const { type, items } = resolved(schema);
     const isPorts = items !== undefined && resolved(items).type === 'integer';
     if (type === 'array') parameters[name] = isPorts ? values.flatMap(portsOf) : values;
-    else parameters[name] = type === 'boolean' ? isTrue(first) : first;
+    else if (type !== 'boolean') parameters[name] = first;
+    // Webhooks see the typed form, which omits false.
+    else if (isTrue(first)) parameters[name] = true;
   }
   return { kind, apiVersion: 'v1', ...parameters } as ApiObject;
 }
