@@ -49,18 +49,18 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
         return err;
       };
       expect(await warning('get nope')).toBe(
-        "Warning: the server doesn't have a resource type 'nope'\n",
+        "Warning: the server doesn't have a resource type 'nope'\n\n",
       );
       expect(await warning('get nope.foo.io')).toBe(
-        "Warning: the server doesn't have a resource type 'nope' in group 'foo.io'\n",
+        "Warning: the server doesn't have a resource type 'nope' in group 'foo.io'\n\n",
       );
       expect(await warning('get nodes')).toBe(
-        "Warning: resource 'nodes' is not namespace scoped\n",
+        "Warning: resource 'nodes' is not namespace scoped\n\n",
       );
       expect(await warning('get clusterroles')).toBe(
-        `Warning: resource 'clusterroles' is not namespace scoped in group '${rbac}'\n`,
+        `Warning: resource 'clusterroles' is not namespace scoped in group '${rbac}'\n\n`,
       );
-      expect(await warning('frob pods')).toBe("Warning: verb 'frob' is not a known verb\n");
+      expect(await warning('frob pods')).toBe("Warning: verb 'frob' is not a known verb\n\n");
       const two =
         'you must specify two arguments: verb resource or verb resource/resourceName.\n' +
         "See 'svcctl auth can-i -h' for help and examples.";

@@ -5,6 +5,12 @@ import { svcctlOn } from './svcctl-run.ts';
 const map = (metadata: unknown) =>
   JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: {} });
 const good = map({ name: 'good' });
+const runtimeClass = JSON.stringify({
+  apiVersion: 'node.k8s.io/v1',
+  kind: 'RuntimeClass',
+  metadata: { name: 'mistakes-@ns' },
+  handler: 'h',
+});
 const malformed = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n  k: v: w\n';
 
 printsLikeKubectl('mistakes', [
@@ -28,6 +34,19 @@ printsLikeKubectl('mistakes', [
   // A namespace that does not exist.
   ['create cm c --from-literal=a=1'],
   ['get cm none'],
+  // Waits for several objects, and without waiting.
+  ['wait cm/c cm/none --for=jsonpath={.data.b} --timeout=1s'],
+  ['wait cm/c --for=jsonpath={.data.b} --timeout=0'],
+  ['wait cm/c --for=delete --timeout=0'],
+  // Flags without effect, and refused values.
+  ['get cm c --disable-compression --log-flush-frequency=1s -o name'],
+  ['apply --server-side=false --openapi-patch=false -f -', good],
+  ['top pod --use-protocol-buffers'],
+  ['get cm c --request-timeout=-1'],
+  ['events -o nope'],
+  // Members beside the metadata are sorted with it.
+  ['create -f -', runtimeClass],
+  ['describe runtimeclass mistakes-@ns'],
   // Selectors and audiences.
   ['create pdb p --selector=a,b!=c --min-available=1'],
   ['create pdb p --selector=a>1 --min-available=1'],

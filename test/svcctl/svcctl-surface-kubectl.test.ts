@@ -6,15 +6,7 @@ import { isRecording, readRecorded, writeRecorded } from '../clients/kubectl-out
 
 /** Flags that svcctl omits, by command; `docs/decisions/svcctl-commands.md` says why. */
 const omittedFlags: Readonly<Record<string, readonly string[]>> = {
-  'global options': [
-    'disable-compression',
-    'log-flush-frequency',
-    'match-server-version',
-    'profile',
-    'profile-output',
-    'vmodule',
-  ],
-  apply: ['openapi-patch'],
+  'global options': ['match-server-version', 'profile', 'profile-output', 'vmodule'],
   run: [
     'cascade',
     'filename',
@@ -26,8 +18,6 @@ const omittedFlags: Readonly<Record<string, readonly string[]>> = {
     'wait',
   ],
   'cluster-info dump': ['pod-running-timeout'],
-  'top node': ['use-protocol-buffers'],
-  'top pod': ['use-protocol-buffers'],
   proxy: ['append-server-path'],
   wait: ['local'],
 };

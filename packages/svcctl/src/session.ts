@@ -68,6 +68,12 @@ export const globalFlags: readonly FlagSpec[] = [
     help: 'How long to wait for a response; 0 for no limit',
   },
   { name: 'cache-dir', type: 'text', help: 'Ignored; svcctl keeps no cache' },
+  { name: 'disable-compression', type: 'boolean', help: 'Ignored; responses may be compressed' },
+  {
+    name: 'log-flush-frequency',
+    type: 'duration',
+    help: 'Ignored; svcctl does not buffer its log',
+  },
   { name: 'warnings-as-errors', type: 'boolean', help: 'Treat warnings from the server as errors' },
   {
     name: 'v',
@@ -203,7 +209,7 @@ export class Session {
   get requestTimeoutMs(): number | undefined {
     const text = this.flags.text('request-timeout');
     // Unlike other durations, this one may be plain seconds.
-    if (text !== undefined && /^-?\d+$/.test(text)) return Math.max(0, Number(text) * 1000);
+    if (text !== undefined && /^\d+$/.test(text)) return Number(text) * 1000;
     try {
       const timeoutMs = this.flags.durationMs('request-timeout');
       return timeoutMs === undefined ? undefined : Math.max(0, timeoutMs);

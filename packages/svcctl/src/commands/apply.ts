@@ -261,6 +261,7 @@ export const applyCommand: Command = {
     ...applyFlags,
     ...outputFlags,
     ...deletionFlags,
+    { name: 'openapi-patch', type: 'boolean', help: 'Ignored; svcctl contains the schemas' },
     { name: 'force', type: 'boolean', help: 'Delete and create objects that cannot be patched' },
     {
       name: 'overwrite',

@@ -39,6 +39,7 @@ export const eventsCommand: Command = {
     const target: Target = { resource, namespace, name: undefined };
     const matchesType = (event: JsonObject) =>
       types.size === 0 || types.has(textAt(event, 'type').toLowerCase());
+    const printer = printerOf(session);
     if (flags.boolean('watch')) {
       await followNewEvents(session, { target, fieldSelector, matchesType });
       return 0;
@@ -50,7 +51,6 @@ export const eventsCommand: Command = {
       io.err(everywhere ? 'No events found.\n' : `No events found in ${namespace} namespace.\n`);
       return 0;
     }
-    const printer = printerOf(session);
     const list = { apiVersion: 'v1', items, kind: 'EventList', metadata: {} };
     io.out(printer === undefined ? eventTable(session)(items) : printer(list));
     return 0;

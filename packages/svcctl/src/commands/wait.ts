@@ -9,6 +9,7 @@ import {
 import { getOrUndefined } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { waitForDeletion } from '../deletion.ts';
+import { reportFailures, visitEach } from '../errors.ts';
 import { CliError, throwFirst } from '../io.ts';
 import { listAt, quotedLabel, textAt } from '../objects.ts';
 import { completePath, evaluateTemplate, parseTemplate } from '../output/jsonpath.ts';
@@ -52,14 +53,15 @@ export const waitCommand: Command = {
     if (targets.length === 0 && condition.type !== 'delete') {
       throw new CliError('no matching resources found');
     }
-    for (const target of targets) {
-      const remainingMs = Math.max(1, Math.ceil(deadlineMs - clock.monotonic()));
+    const failures = await visitEach(session.io, targets, (target) => {
+      const remainingMs =
+        timeoutMs === 0 ? 0 : Math.max(1, Math.ceil(deadlineMs - clock.monotonic()));
       const text = `waiting for ${target.resource.resource}/${target.name ?? ''}`;
-      await withProgress(session, text, () =>
+      return withProgress(session, text, () =>
         waitFor(session, { target, condition, timeoutMs: remainingMs }),
       );
-    }
-    return 0;
+    });
+    return reportFailures(session.io, failures);
   },
 };
 
@@ -142,6 +144,7 @@ function isMatch(
   return goPlain(value).trim() === wanted.trim();
 }
 
+/** Waits for a condition. If `timeoutMs` is 0, checks it only once. */
 async function waitFor(
   session: Session,
   options: { target: Target; condition: Condition; timeoutMs: number },
@@ -151,18 +154,22 @@ async function waitFor(
   if (condition.type === 'delete') {
     // Report nothing for an object that is already gone.
     if ((await getOrUndefined(session, targetPath(target))) === undefined) return;
+    if (timeoutMs === 0) throw new CliError(`condition not met for ${label}`);
     await waitForDeletion(session, { target, uid: '', timeoutMs });
     const kind = target.resource.group === '' ? '' : `.${target.resource.group}`;
     session.io.out(`${target.resource.singular}${kind}/${target.name} condition met\n`);
     return;
   }
-  const deadline = session.deadline(timeoutMs);
+  const deadline = session.deadline(Math.max(1, timeoutMs));
   const { signal } = deadline;
   try {
     const object = await waitForMatch(session, { target, condition, signal });
     reportObject(session, object, 'condition met');
   } catch (error) {
     if (!deadline.isOver() || error instanceof ApiError) throw error;
+    if (timeoutMs === 0 && condition.type === 'test') {
+      throw new CliError(`condition not met for ${label}`);
+    }
     const on = condition.type === 'create' ? '' : ` on ${label}`;
     throw new CliError(`timed out waiting for the condition${on}`);
   }

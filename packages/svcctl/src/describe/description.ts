@@ -134,7 +134,7 @@ function titledLines(title: string, texts: readonly string[]): DescriptionLine[]
 
 /** Describes any object: the main metadata, then all fields as indented text. */
 function describeAny(object: JsonObject): DescriptionLine[] {
-  const { apiVersion, kind, metadata, ...rest } = object;
+  const { metadata, ...rest } = object;
   const {
     name: _,
     namespace: __,
@@ -143,13 +143,7 @@ function describeAny(object: JsonObject): DescriptionLine[] {
     managedFields: _____,
     ...meta
   } = isObject(metadata) ? metadata : {};
-  return [
-    ...head(object, { namespace: true }),
-    ['API Version:', String(apiVersion ?? '')],
-    ['Kind:', String(kind ?? '')],
-    ...fieldLines({ metadata: meta }, 0),
-    ...fieldLines(rest, 0),
-  ];
+  return [...head(object, { namespace: true }), ...fieldLines({ ...rest, metadata: meta }, 0)];
 }
 
 const depthMax = 100;

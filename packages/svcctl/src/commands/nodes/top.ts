@@ -18,6 +18,7 @@ const topFlags: readonly FlagSpec[] = [
   selectorFlag,
   { name: 'sort-by', type: 'text', help: 'cpu or memory' },
   noHeadersFlag,
+  { name: 'use-protocol-buffers', type: 'boolean', help: 'Ignored; svcctl reads JSON' },
 ];
 
 const nodeCommand: Command = {

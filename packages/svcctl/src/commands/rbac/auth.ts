@@ -92,7 +92,7 @@ const resourceVerbs = new Set([
 ]);
 
 function warnAboutVerb(session: Session, verb: string, standardVerbs: ReadonlySet<string>): void {
-  if (!standardVerbs.has(verb)) session.io.err(`Warning: verb '${verb}' is not a known verb\n`);
+  if (!standardVerbs.has(verb)) session.io.err(`Warning: verb '${verb}' is not a known verb\n\n`);
 }
 
 function pathAttributes(session: Session, request: { verb: string; path: string }): JsonObject {
@@ -115,7 +115,7 @@ async function resourceAttributes(
   const everywhere = session.flags.boolean('all-namespaces');
   if (resource !== undefined && !resource.namespaced && !everywhere) {
     const group = resource.group === '' ? '' : ` in group '${resource.group}'`;
-    session.io.err(`Warning: resource '${resource.resource}' is not namespace scoped${group}\n`);
+    session.io.err(`Warning: resource '${resource.resource}' is not namespace scoped${group}\n\n`);
   }
   if (!everywhere) warnAboutVerb(session, verb, resourceVerbs);
   const subresource = session.flags.text('subresource') ?? '';
@@ -135,7 +135,7 @@ async function findResource(session: Session, type: string): Promise<ApiResource
   if (found !== undefined) return found;
   const [resource = '', ...group] = type.toLowerCase().split('.');
   const where = group.length === 0 ? '' : ` in group '${group.join('.')}'`;
-  session.io.err(`Warning: the server doesn't have a resource type '${resource}'${where}\n`);
+  session.io.err(`Warning: the server doesn't have a resource type '${resource}'${where}\n\n`);
   return undefined;
 }
 
