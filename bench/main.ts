@@ -5,6 +5,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { http1Client, type LoadClient } from './client.ts';
+import { definitions } from './definitions.ts';
 import { documents, encodings } from './encodings.ts';
 import { leanHttp2Client } from './lean-http2.ts';
 import { type Figure, rssMegabytes } from './measure.ts';
@@ -16,12 +17,13 @@ const usage = `npm run bench -- [options]
   --url URL --token TOKEN   drive this server; without them one of our own is started
   --pid PID,PID             the server's processes, for CPU and memory
   --only NAME,NAME          start documents create get list chunked update patch apply delete
-                            encodings watch latency planes
+                            encodings watch latency definitions planes
   --seconds N               time for each scenario (3)
   --objects N               objects for lists (10000)
   --protocols LIST          h2,h1 (h2)
   --clients LIST            1,32
   --watchers LIST           1,100,1000
+  --definitions N           custom kinds that are defined together (200)
   --json FILE               write every figure there too
 `;
 
@@ -35,11 +37,12 @@ interface Options {
   readonly protocols: readonly ('h1' | 'h2')[];
   readonly clients: readonly number[];
   readonly watchers: readonly number[];
+  readonly definitions: number;
   readonly json: string | undefined;
 }
 
 const everything =
-  'start,documents,create,get,list,chunked,update,patch,apply,delete,encodings,watch,latency,planes';
+  'start,documents,create,get,list,chunked,update,patch,apply,delete,encodings,watch,latency,definitions,planes';
 
 function readOptions(): Options {
   const text = (value: string) => ({ type: 'string' as const, default: value });
@@ -54,6 +57,7 @@ function readOptions(): Options {
       protocols: text('h2'),
       clients: text('1,32'),
       watchers: text('1,100,1000'),
+      definitions: text('200'),
       json: { type: 'string' },
       help: { type: 'boolean' },
     },
@@ -73,6 +77,7 @@ function readOptions(): Options {
     protocols: values.protocols.split(',').map((protocol) => (protocol === 'h1' ? 'h1' : 'h2')),
     clients: numbers(values.clients),
     watchers: numbers(values.watchers),
+    definitions: Number(values.definitions),
     json: values.json,
   };
 }
@@ -190,7 +195,18 @@ async function main(): Promise<void> {
   process.stdout.write(`${machine()}\n${header}\n`);
   if (running.readyMs !== undefined && options.only.has('start')) reportStart(running, report);
   try {
-    for (const protocol of options.protocols) await runProtocol(running, protocol, options, report);
+    for (const protocol of options.protocols) {
+      await runProtocol(running, protocol, options, async (bench) => {
+        await runRequests(bench, options, report);
+        await runWatches(bench, options, report);
+      });
+    }
+    if (options.only.has('definitions')) {
+      // Definitions are larger than a frame that the client for HTTP/2 sends.
+      await runProtocol(running, 'h1', options, (bench) =>
+        definitions(bench, { count: options.definitions, report }),
+      );
+    }
   } finally {
     await running.stop();
   }
@@ -221,7 +237,7 @@ async function runProtocol(
   running: Running,
   protocol: 'h1' | 'h2',
   options: Options,
-  report: (figure: Figure) => void,
+  run: (bench: Bench) => Promise<void>,
 ): Promise<void> {
   const pool = clientPool(running, protocol);
   const namespace = `bench-${protocol}-${Date.now().toString(36)}`;
@@ -238,8 +254,7 @@ async function runProtocol(
   );
   try {
     await pool.clientsOf(1)[0]!.request({ method: 'POST', path: '/api/v1/namespaces', body });
-    await runRequests(bench, options, report);
-    await runWatches(bench, options, report);
+    await run(bench);
   } finally {
     pool.close();
   }

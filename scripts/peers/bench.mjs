@@ -12,7 +12,7 @@ import { startReference, startWheelhouse } from './servers.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const rounds = Number(process.env.BENCH_ROUNDS ?? '3');
-const scenarios = 'list,get,chunked,update,patch,apply,create,delete,watch';
+const scenarios = 'list,get,chunked,update,patch,apply,create,delete,watch,definitions';
 /** Later arguments win. */
 const usual = [
   '--only',
