@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
+import { establish } from '../custom-kinds/custom-kinds.ts';
 import { untilEnd } from '../support/cleanup.ts';
 import { freshNamespace } from '../support/harness.ts';
 import type { ReviewRequest } from '../support/webhook-service.ts';
@@ -17,6 +18,7 @@ const rules = [
 ];
 beforeEach(async () => {
   await unhook();
+  service.forget();
   namespace = await freshNamespace(server);
   pods = `/api/v1/namespaces/${namespace}/pods`;
   await hooked('mutating', { path: '/m', rules });
@@ -106,4 +108,24 @@ test('ADM-2: only valid reviews are sent to validating webhooks', async () => {
     spec: { user: 'u', resourceAttributes: { namespace, verb: 'get', resource: 'pods' } },
   });
   expect(denied.body.message).toContain('denied the request');
+});
+
+test('ADM-2: a new custom object has no creationTimestamp before the server sets it', async () => {
+  const group = 'stamps.example.com';
+  const schema = { type: 'object' };
+  await establish(server, { group, plural: 'stamps', kind: 'Stamp', schema });
+  service.forget();
+  const path = `/apis/${group}/v1/namespaces/${namespace}/stamps`;
+  const stamp = { apiVersion: `${group}/v1`, kind: 'Stamp' };
+  for (const creationTimestamp of [undefined, null, '2020-01-01T00:00:00Z']) {
+    const metadata = { generateName: 's-', creationTimestamp };
+    expect((await server.post(path, { ...stamp, metadata })).status).toBe(201);
+  }
+  for (const { object } of reviewed('/m')) {
+    expect(Object.keys(object.metadata)).not.toContain('creationTimestamp');
+  }
+  for (const { object } of reviewed('/v')) {
+    expect(object.metadata.creationTimestamp).toMatch(/^20/);
+  }
+  expect(reviewed('/v')).toHaveLength(3);
 });

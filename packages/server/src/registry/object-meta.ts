@@ -1,4 +1,4 @@
-import type { ResourceDef, StrategyContext } from '@wheelhouse/kinds';
+import type { KindBehavior, ResourceDef, StrategyContext } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   badRequest,
@@ -98,11 +98,15 @@ export function versionOnCreate(): StatusError {
 }
 
 /** Removes the fields that only the server sets from a new object. */
-export function wipeSystemFields(object: ApiObject): void {
+export function wipeSystemFields(
+  object: ApiObject,
+  { bodies }: Pick<KindBehavior, 'bodies'>,
+): void {
   const { metadata } = object;
   for (const name of serverFields) leaveOut(metadata, name);
-  // Typed clients send null, which webhooks see until the server fills in the time.
-  if (jsonObject(metadata)['creationTimestamp'] !== null) leaveOut(metadata, 'creationTimestamp');
+  // Null, which typed bodies have, is what webhooks see until the server fills in the time.
+  const isTyped = bodies === 'typed' && jsonObject(metadata)['creationTimestamp'] === null;
+  if (!isTyped) leaveOut(metadata, 'creationTimestamp');
 }
 
 // Includes `generation`, which kube-apiserver lets clients set on kinds that do not count changes.

@@ -471,7 +471,7 @@ function checkNew(plan: CreatePlan | UpdatePlan, object: ApiObject): void {
     checkNoUid(plan, object);
     checkReadable(plan.target, object);
   }
-  wipeSystemFields(object);
+  wipeSystemFields(object, plan.target.def.behavior);
 }
 
 /** The 409 for an update that states the uid of an object that does not exist. */
