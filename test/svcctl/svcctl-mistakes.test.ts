@@ -34,6 +34,14 @@ printsLikeKubectl('mistakes', [
   // A namespace that does not exist.
   ['create cm c --from-literal=a=1'],
   ['get cm none'],
+  // Files without objects.
+  ...['get', 'get -o name', 'describe', 'delete', 'label a=b', 'annotate a=b', 'replace'].map(
+    (line): [string, string] => [`${line} -f -`, '# nothing'],
+  ),
+  ...['patch -p {}', 'scale --replicas=1', 'edit', 'create', 'set image c=i', 'diff'].map(
+    (line): [string, string] => [`${line} -f -`, '# nothing'],
+  ),
+  ['logs none --since-time=yesterday'],
   // Waits for several objects, and without waiting.
   ['wait cm/c cm/none --for=jsonpath={.data.b} --timeout=1s'],
   ['wait cm/c --for=jsonpath={.data.b} --timeout=0'],

@@ -79,6 +79,15 @@ export async function loadSelected(session: Session): Promise<Manifest[]> {
   return manifests.filter(isSelected);
 }
 
+/** Commands that require an object in their files; others have nothing to do, as in kubectl. */
+const requiringObjects: ReadonlySet<string> = new Set([
+  'autoscale',
+  'convert',
+  'edit',
+  'patch',
+  'scale',
+]);
+
 /**
  * Reads the objects of `-f` and `-k` for commands that use only their names. Failures concern other
  * objects.
@@ -89,8 +98,11 @@ export async function loadTargets(
   filesMatch: 'live' | 'file' = 'live',
 ): Promise<Reading> {
   const { manifests, failures } = await readManifests(session, undecodable);
-  if (manifests.length + failures.length === 0) {
-    throw new CliError(`no objects passed to ${session.words[0] ?? ''}`);
+  const command = session.words[0] ?? '';
+  if (manifests.length + failures.length === 0 && requiringObjects.has(command)) {
+    throw new CliError(
+      command === 'edit' ? 'edit cancelled, no objects found' : `no objects passed to ${command}`,
+    );
   }
   return filesMatch === 'live'
     ? { manifests, failures }
@@ -110,7 +122,7 @@ export async function eachManifest(
 ): Promise<number> {
   const { manifests, failures } = await readManifests(session);
   const selected = manifests.filter(manifestFilter(session));
-  if (selected.length === 0 && failures.length === 0) {
+  if (selected.length === 0 && failures.length === 0 && verb !== 'replace') {
     throw new CliError(`no objects passed to ${verb}`);
   }
   const readFailures = failures.length;

@@ -1,5 +1,5 @@
 import { ApiError } from '@wheelhouse/client';
-import type { JsonObject } from '@wheelhouse/machinery';
+import { type JsonObject, parseGoTime } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
 import { CliError, throwFirst, usageError } from '../io.ts';
@@ -106,6 +106,8 @@ function checkFlags({ flags }: Session, args: readonly string[]): void {
     throw usageError('logs', 'only a selector (-l) or a POD name is allowed');
   }
   const container = flags.text('container') ?? args[1] ?? '';
+  const sinceTime = flags.text('since-time') ?? '';
+  const time = sinceTime === '' ? undefined : parseGoTime(sinceTime);
   throwFirst([
     flags.has('since') &&
       flags.has('since-time') &&
@@ -116,6 +118,7 @@ function checkFlags({ flags }: Session, args: readonly string[]): void {
     flags.has('container') &&
       args.length === 2 &&
       'only one of -c or an inline [CONTAINER] arg is allowed',
+    time !== undefined && 'error' in time && time.error,
     (flags.integer('limit-bytes') ?? 0) < 0 && '--limit-bytes must be greater than 0',
     (flags.durationMs('since') ?? 0) < 0 && '--since must be greater than 0',
     (flags.integer('tail') ?? 0) < -1 && '--tail must be greater than or equal to -1',
