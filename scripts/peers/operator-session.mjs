@@ -72,10 +72,20 @@ const plainManagers = (entries = []) =>
     .filter(({ manager }) => manager !== 'kube-scheduler')
     .map((entry) => (serverManager.test(entry.manager) ? { ...entry, manager: 'SERVER' } : entry));
 
+/** Controllers that work side by side add conditions in either order. */
+const sortedConditions = ({ conditions, ...status }) => ({
+  ...status,
+  conditions: [...conditions].sort((left, right) => (left.type < right.type ? -1 : 1)),
+});
+
 function objectText(item, server) {
-  const { metadata } = item;
+  const { metadata, status } = item;
   const managedFields = plainManagers(metadata.managedFields);
-  const plainItem = ordered({ ...item, metadata: { ...metadata, managedFields } });
+  const plainItem = ordered({
+    ...item,
+    metadata: { ...metadata, managedFields },
+    ...(Array.isArray(status?.conditions) ? { status: sortedConditions(status) } : {}),
+  });
   return plainNames(JSON.stringify(plainItem, withoutVendorsTrust, 1), server);
 }
 

@@ -59,6 +59,7 @@ const operators = {
   },
   gatekeeper: { program: 'Gatekeeper' },
   kueue: { program: 'Kueue' },
+  olm: { program: 'Operator Lifecycle Manager' },
 };
 
 const source = process.env.OPERATOR_SOURCE;

@@ -13,11 +13,12 @@ import { call, eventually, startProgram } from './servers.mjs';
 export const serverAddress = '10.0.0.1';
 
 /**
- * Waits for the interface that connects the namespace, gives it the address of the Pod, and runs
- * the program with the root folder of the Pod.
+ * Takes the name of the Pod, which leaders are elected by, waits for the interface that connects the
+ * namespace, gives it the address of the Pod, and runs the program with the root folder of the Pod.
  */
 const insidePod = `
-address=$1; root=$2; program=$3; shift 3
+name=$1; address=$2; root=$3; program=$4; shift 4
+echo "$name" > /proc/sys/kernel/hostname
 until ip link show eth0 >/dev/null 2>&1; do sleep 0.05; done
 ip link set lo up && ip addr add "$address/32" dev eth0 && ip link set eth0 up
 ip route add default dev eth0
@@ -79,7 +80,10 @@ async function preparePod(server, { pod, container, address, path }) {
   const run = () => {
     const program = startProgram({
       command: 'unshare',
-      args: ['--net', '--mount', 'sh', '-c', insidePod, 'sh', address, root, path, ...command],
+      args: [
+        ...['--net', '--mount', '--uts', 'sh', '-c', insidePod],
+        ...['sh', pod.metadata.name, address, root, path, ...command],
+      ],
       log: join(folder, 'log'),
       cwd: folder,
       env: {
