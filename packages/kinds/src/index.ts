@@ -8,6 +8,7 @@ export type {
 } from './admissionregistration/expressions.ts';
 export {
   AcceptedNames,
+  checkStructure,
   type ReconcileOptions,
   reconcileCrd,
   setCondition,

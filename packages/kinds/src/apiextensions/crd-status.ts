@@ -126,25 +126,33 @@ const violations = new WeakMap<Crd['spec'], CrdCondition | 'none'>();
 
 /** The `NonStructuralSchema` condition, for definitions from before `v1` required the form. */
 function structureCondition({ spec }: Crd): CrdCondition | undefined {
-  const condition = violations.get(spec) ?? findViolations(spec) ?? 'none';
-  violations.set(spec, condition);
+  runInOnePiece(checkStructure(spec));
+  const condition = violations.get(spec);
   return condition === 'none' ? undefined : condition;
 }
 
-function findViolations(spec: Crd['spec']): CrdCondition | undefined {
+/**
+ * Checks whether the schemas of a definition are structural, in steps, and remembers the result for
+ * `reconcileCrd`, which would otherwise check them in one piece (TRUST-2).
+ */
+export function* checkStructure(spec: Crd['spec']): Generator<void, void> {
+  if (!violations.has(spec)) violations.set(spec, (yield* findViolations(spec)) ?? 'none');
+}
+
+function* findViolations(spec: Crd['spec']): Generator<void, CrdCondition | undefined> {
   const type = 'NonStructuralSchema';
   const errors = spec.preserveUnknownFields === true ? [keepsUnknown] : [];
   for (const [index, { name, schema }] of spec.versions.entries()) {
     const props = schema?.openAPIV3Schema;
     if (props === undefined) continue;
-    const reason = runInOnePiece(notStructural(props));
+    const reason = yield* notStructural(props);
     if (reason !== undefined) {
       const message = `failed to check validation schema for version ${name}: ${reason}`;
       return { type, status: 'Unknown', reason: 'StructuralError', message };
     }
     appendAll(
       errors,
-      runInOnePiece(validateStructural(props, `spec.versions[${index}].schema.openAPIV3Schema`)),
+      yield* validateStructural(props, `spec.versions[${index}].schema.openAPIV3Schema`),
     );
   }
   if (errors.length === 0) return undefined;

@@ -86,9 +86,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const tools = { clock, logger, queues: options.queues };
   const names = createWorkQueue({ ...tools, name: namesQueue, run: decideNames, workers: 1 });
   const removals = createWorkQueue({ ...tools, name: 'crd_finalizer', run: remove, workers: 4 });
-  const following = followInSteps(options, (change) => {
-    const name = (change.current ?? change.previous)?.index.name ?? '';
-    const crd = change.current === undefined ? undefined : crdOf(decodeEntry(change.current));
+  const following = followInSteps(options, kinds, (name, crd) => {
     for (const queued of kinds.change(name, crd)) names.add(queued);
   });
   const subscription = cache.subscribe(following.receive);
@@ -107,31 +105,37 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   };
 }
 
-/** Definitions of at least this many bytes of JSON are parsed in steps. */
+/** Definitions of at least this many bytes of JSON are parsed and checked in steps. */
 const largeDefinitionBytes = 131_072;
 
 /**
  * Applies changes in order: a small definition at once, and a large one in its own turn of the
- * event loop after it has been parsed in steps (TRUST-2). Small definitions wait for a large one
- * ahead of them.
+ * event loop after it has been parsed and checked in steps (TRUST-2). Small definitions wait for a
+ * large one ahead of them.
  */
 function followInSteps(
   { clock, logger }: Pick<CustomKindsOptions, 'clock' | 'logger'>,
-  apply: (change: EntryChange) => void,
+  kinds: KindTable,
+  apply: (name: string, crd: Crd | undefined) => void,
 ) {
   let waiting = 0;
   let last: Promise<void> = Promise.resolve();
   const isLarge = (change: EntryChange): change is EntryChange & { readonly current: Entry } =>
     (change.current?.json.length ?? 0) >= largeDefinitionBytes;
+  const definitionOf = ({ current }: EntryChange) =>
+    current === undefined ? undefined : crdOf(decodeEntry(current));
   const applyInSteps = async (change: EntryChange) => {
     try {
-      if (isLarge(change)) {
-        const slices = new Slices(clock);
-        await slices.pause();
-        await runAtPace(parseAhead(change.current.json), slices);
-        await slices.pause();
-      }
-      apply(change);
+      const name = nameOf(change);
+      if (!isLarge(change)) return apply(name, definitionOf(change));
+      const slices = new Slices(clock);
+      await slices.pause();
+      await runAtPace(parseAhead(change.current.json), slices);
+      await slices.pause();
+      const crd = crdOf(decodeEntry(change.current));
+      await runAtPace(kinds.check(name, crd), slices);
+      await slices.pause();
+      apply(name, crd);
     } catch (error) {
       logger.error('cannot apply a changed CustomResourceDefinition', { error: String(error) });
     } finally {
@@ -141,7 +145,7 @@ function followInSteps(
   return {
     receive(change: EntryChange) {
       if (waiting === 0 && !isLarge(change)) {
-        apply(change);
+        apply(nameOf(change), definitionOf(change));
         return;
       }
       waiting += 1;
@@ -151,6 +155,8 @@ function followInSteps(
     idle: () => last,
   };
 }
+
+const nameOf = ({ current, previous }: EntryChange) => (current ?? previous)?.index.name ?? '';
 
 const namesQueue = 'crd_naming_condition_controller';
 

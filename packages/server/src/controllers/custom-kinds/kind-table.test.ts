@@ -105,3 +105,19 @@ describe('a change of one definition among many of its group', () => {
     expect(served()).toEqual(['things0', 'things1']);
   });
 });
+
+test('TRUST-2: a large schema is checked in steps, and once while the spec is the same', () => {
+  const { table, put } = newTable();
+  const crd = definition(0);
+  const name = crd.metadata.name ?? '';
+  const members = Array.from({ length: 3000 }, (_, index) => [`a${index}`, { type: 'string' }]);
+  const openAPIV3Schema = { type: 'object', properties: Object.fromEntries(members) };
+  crd.spec.versions = [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema } }];
+  const stepsOf = (checked: Crd) => [...table.check(name, checked)].length;
+  expect(stepsOf(crd)).toBeGreaterThan(10);
+  put(crd);
+  const later = structuredClone(crd);
+  expect(stepsOf(later)).toBe(0);
+  later.spec.scope = 'Namespaced';
+  expect(stepsOf(later)).toBeGreaterThan(10);
+});

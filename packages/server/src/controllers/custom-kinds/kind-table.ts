@@ -5,6 +5,7 @@ import {
   type CrdStatus,
   type CustomKindDeps,
   type CustomResourceDef,
+  checkStructure,
   crdIsEstablished,
   customPrefix,
   fromCrd,
@@ -87,11 +88,17 @@ export class KindTable {
     return [name, ...unsettled.filter(([, each]) => waitsForNames(each)).map(([each]) => each)];
   }
 
+  /** Checks the schemas of a definition in steps, ahead of the change that brings it. */
+  check(name: string, crd: Crd): Generator<void, void> {
+    return checkStructure(withSpecOf(this.get(name), crd).spec);
+  }
+
   /** The status that a definition should have; undefined if it is unchanged. */
   newStatus(crd: Crd): CrdStatus | undefined {
     const { dialect, checkBundle, clock } = this.#options;
     const taken = this.#groupOf(crd)?.names ?? new AcceptedNames();
-    return reconcileCrd(crd, taken, { dialect, checkBundle, nowMs: clock.now() });
+    const remembered = withSpecOf(this.get(crd.metadata.name ?? ''), crd);
+    return reconcileCrd(remembered, taken, { dialect, checkBundle, nowMs: clock.now() });
   }
 
   /**
@@ -115,8 +122,9 @@ export class KindTable {
     if (before !== undefined) this.#exchangeInGroup(name, before, undefined);
     if (crd === undefined) this.#definitions.delete(name);
     else {
-      this.#definitions.set(name, crd);
-      this.#exchangeInGroup(name, undefined, crd);
+      const next = withSpecOf(before, crd);
+      this.#definitions.set(name, next);
+      this.#exchangeInGroup(name, undefined, next);
     }
   }
 
@@ -178,6 +186,15 @@ export class KindTable {
   }
 }
 
+/**
+ * The definition with the spec of an earlier one if it is the same, since what is computed from a
+ * spec is remembered with it, and most changes are those of the status.
+ */
+function withSpecOf(before: Crd | undefined, crd: Crd): Crd {
+  const isSame = before !== undefined && jsonEqual(before.spec, crd.spec);
+  return isSame ? { ...crd, spec: before.spec } : crd;
+}
+
 /** Whether a change of other definitions' names cannot change this one. */
 function isSettled(crd: Crd): boolean {
   return crdIsEstablished(crd) && !waitsForNames(crd);
@@ -207,7 +224,7 @@ const areSame = (left: ReadonlySet<string>, right: ReadonlySet<string>) =>
 function isSameKind(left: Crd, right: Crd): boolean {
   return (
     left.metadata.uid === right.metadata.uid &&
-    jsonEqual(left.spec, right.spec) &&
+    left.spec === right.spec &&
     jsonEqual(namesOf(left), namesOf(right)) &&
     hasOlderForms(left) === hasOlderForms(right)
   );
