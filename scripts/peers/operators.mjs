@@ -60,6 +60,10 @@ const operators = {
   gatekeeper: { program: 'Gatekeeper' },
   kueue: { program: 'Kueue' },
   olm: { program: 'Operator Lifecycle Manager' },
+  snapshotter: {
+    program: 'CSI snapshot controller',
+    images: { 'registry.k8s.io/sig-storage/snapshot-controller': 'snapshot-controller' },
+  },
 };
 
 const source = process.env.OPERATOR_SOURCE;
