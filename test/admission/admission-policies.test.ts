@@ -188,6 +188,12 @@ describe('ADM-3: validations', () => {
     expect((await create('b', two)).body.message).toContain('not two');
   });
 
+  test('ADM-3: all problems of an expression are reported, also after an invalid element', async () => {
+    const expression = "[true ? 1 : 'a', duration('1s')].exists(x, x == [1])";
+    const refused = expect(kit.policy({ validations: [{ expression }] }));
+    await refused.rejects.toThrow(/'_==_' applied to '\(duration, list\(int\)\)'/);
+  });
+
   test('ADM-3: expressions have a cost limit', async () => {
     const list = `[${Array.from({ length: 100 }, (_, index) => index).join(',')}]`;
     const dear = { expression: `${list}.all(a, ${list}.all(b, ${list}.all(c, a + b + c >= 0)))` };

@@ -120,6 +120,12 @@ describe('variables of expressions about a request', () => {
     expect(problemOf(source)).toBe(`must evaluate to bool but got ${type}`);
   });
 
+  test('the elements after an invalid one are checked', () => {
+    const problem = problemOf("[true ? 1 : 'a', duration('1s')].exists(x, x == [1])");
+    expect(problem).toContain("'_?_:_' applied to '(bool, int, string)'");
+    expect(problem).toContain("'_==_' applied to '(duration, list(int))'");
+  });
+
   test('an expression that cannot become a program is a server error', () => {
     expect(runInOnePiece(expressionProblem("object.a.find('(') == ''", bool))).toEqual({
       detail: expect.stringMatching(/^program instantiation failed: error parsing regexp/),

@@ -262,6 +262,8 @@ const plain = new Set('bool int uint double string bytes list map type'.split(' 
 
 /** The more general of two compatible types. */
 export function moreGeneral(left: Type, right: Type): Type {
+  // A list with an invalid element has the type of the others, so that their use is checked too.
+  if (left.name === '!error!') return right;
   if (isDynamic(left) || left.isParameter) return left;
   if (isDynamic(right) || right.isParameter) return right;
   if (left.name === 'null') return right;
