@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseYamlDocuments } from '@wheelhouse/client';
-import { type ApiObject, itemAt, type JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, itemAt, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { runConvert } from '@wheelhouse/svcctl/testing';
 import { describe, expect, test } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
@@ -32,7 +32,13 @@ interface Printed extends ResponseBody {
 async function printedBy(line: string, stdin = ''): Promise<Printed[]> {
   const { code, out, err } = await home.run(line, stdin);
   expect({ code, err }, err).toEqual({ code: 0, err: '' });
-  return (await parseYamlDocuments(out)) as Printed[];
+  return (await documentsOf(out)) as Printed[];
+}
+
+async function documentsOf(text: string): Promise<JsonValue[]> {
+  const documents: JsonValue[] = [];
+  for await (const document of parseYamlDocuments(text)) documents.push(document);
+  return documents;
 }
 
 /** The first of them. */
@@ -147,7 +153,7 @@ describe('VER-8: svcctl convert', () => {
     expect(err).toBe(
       'batch.CronJob is not suitable for converting to "apps/v1" in scheme "builtin"\n',
     );
-    const [object] = (await parseYamlDocuments(out)) as ApiObject[];
+    const [object] = (await documentsOf(out)) as ApiObject[];
     expect(object).toMatchObject({ kind: 'Deployment', metadata: { name: 'a' } });
   });
 

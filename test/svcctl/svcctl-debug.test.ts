@@ -205,7 +205,7 @@ describe('arguments of debug', () => {
       [`--custom=${broken}`, `${broken} does not contain a valid container spec: `],
       [
         `--custom=${folder}`,
-        `must pass a container spec json file for custom profile: open ${folder}: `,
+        `must pass a container spec json file for custom profile: read ${folder}: is a directory`,
       ],
       ['--profile=', 'unknown profile: '],
     ] as const;

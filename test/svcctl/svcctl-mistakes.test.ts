@@ -31,6 +31,17 @@ printsLikeKubectl('mistakes', [
   // YAML.
   ['create -f -', malformed],
   ['apply --server-side -f -', malformed],
+  // JSON.
+  ['create -f -', '{"apiVersion": "v1",}'],
+  ['get -f -', '{"kind": '],
+  ['delete -f -', '{"kind": "ConfigMap'],
+  ['apply --server-side -f -', '{kind: ConfigMap}'],
+  ['create --dry-run=client -o name -f -', `${good} ${good} x`],
+  ['create --dry-run=client -o name -f -', `---\n${good}\n---x\n`],
+  ['create --dry-run=client -o name -f -', `--- # comment\n${good}\n---\nb: 1\nc: d: e\n`],
+  ...['get', 'describe', 'delete', 'label a=b', 'scale --replicas=1', 'diff'].map(
+    (line): [string, string] => [`${line} -f -`, '{"data":{}}'],
+  ),
   // A namespace that does not exist.
   ['create cm c --from-literal=a=1'],
   ['get cm none'],
@@ -41,6 +52,10 @@ printsLikeKubectl('mistakes', [
   ...['patch -p {}', 'scale --replicas=1', 'edit', 'create', 'set image c=i', 'diff'].map(
     (line): [string, string] => [`${line} -f -`, '# nothing'],
   ),
+  ...['certificate approve', 'certificate deny', 'auth reconcile'].map((line): [string, string] => [
+    `${line} -f -`,
+    '# nothing',
+  ]),
   ['logs none --since-time=yesterday'],
   // Waits for several objects, and without waiting.
   ['wait cm/c cm/none --for=jsonpath={.data.b} --timeout=1s'],

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import type { JsonValue } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { errorOf, warningTexts } from './api-client.ts';
 import { RestMapper, resourcePath } from './discovery.ts';
@@ -146,13 +147,56 @@ describe('mapping', () => {
 });
 
 describe('yaml', () => {
+  async function documentsOf(text: string): Promise<JsonValue[]> {
+    const documents: JsonValue[] = [];
+    for await (const document of parseYamlDocuments(text)) documents.push(document);
+    return documents;
+  }
+
   test('dates stay strings, YAML 1.1 booleans are booleans, output is quoted if needed', async () => {
-    expect(await parseYamlDocuments('a: 2020-01-01\nb: yes\n---\n---\n[1]')).toEqual([
+    expect(await documentsOf('a: 2020-01-01\nb: yes\n---\n---\n[1]')).toEqual([
       { a: '2020-01-01', b: true },
       [1],
     ]);
     const value = { z: ['yes', '1', 'a: b'], a: 'one\ntwo\n' };
-    expect(await parseYamlDocuments(toYaml(value))).toEqual([value]);
+    expect(await documentsOf(toYaml(value))).toEqual([value]);
     expect(toYaml(value).startsWith('a: |\n  one\n  two\nz:\n- ')).toBe(true);
+  });
+
+  test('a stream that begins with a brace consists of JSON values', async () => {
+    expect(await documentsOf('\uFEFF{"a":"}"} null {"b":[1]}\n5\n---\nc: 1')).toEqual([
+      { a: '}' },
+      { b: [1] },
+      5,
+      { c: 1 },
+    ]);
+    for (const [text, message] of [
+      [
+        '{"a": 1,}',
+        "json: offset 9: invalid character '}' looking for beginning of object key string",
+      ],
+      ['{"a": 1} x', "json: offset 10: invalid character 'x' looking for beginning of value"],
+      [
+        '{"a": 1}\n---\n{,}',
+        "json: offset 15: invalid character ',' looking for beginning of object key string",
+      ],
+      ['{"a": 1}]', "json: offset 9: invalid character ']' looking for beginning of value"],
+      ['{"é": é}', "json: offset 8: invalid character 'Ã' looking for beginning of value"],
+      [
+        `{"a": "${'x'.repeat(200_000)}", b}`,
+        "json: offset 200011: invalid character 'b' looking for beginning of object key string",
+      ],
+      ['{"a": tru}', "json: offset 10: invalid character '}' in literal true (expecting 'e')"],
+      ['{"a": "b', 'unexpected EOF'],
+      ['{"a": 1} {', 'unexpected EOF'],
+    ] as const) {
+      await expect(documentsOf(text)).rejects.toThrow(new Error(message));
+    }
+  });
+
+  test('YAML separators have no content but comments', async () => {
+    expect(await documentsOf('--- # one\n{a: 1,}\n---\r\nb: 2\n---')).toEqual([{ a: 1 }, { b: 2 }]);
+    const refused = documentsOf('---\na: 1\n---x\nb: 2\n');
+    await expect(refused).rejects.toThrow(new Error('invalid Yaml document separator: x'));
   });
 });

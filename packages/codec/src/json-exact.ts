@@ -149,6 +149,8 @@ class ExactParser {
   readonly #duplicates = new Set<string>();
   readonly #open: Frame[] = [];
   #at = 0;
+  /** The length of the text before `#text`. */
+  #before = 0;
   #pathCharactersLeft = pathCharactersMax;
 
   constructor(of: {
@@ -279,6 +281,7 @@ class ExactParser {
   #decodeMore(): void {
     const left = this.#text.slice(this.#at);
     this.#text = left + (this.#rest?.next(left.length) ?? '');
+    this.#before += this.#at;
     this.#at = 0;
   }
 
@@ -376,7 +379,8 @@ class ExactParser {
   #unexpected(place: string): JsonError {
     const code = this.#text.codePointAt(this.#at) ?? (readsBlank.test(place) ? 0x20 : undefined);
     if (code === undefined) return new JsonError('unexpected end of JSON input');
-    return new JsonError(`invalid character ${quotedCharacter(code)} ${place}`);
+    const message = `invalid character ${quotedCharacter(code)} ${place}`;
+    return new JsonError(message, this.#before + this.#at);
   }
 }
 

@@ -2,9 +2,13 @@ import type { JsonValue } from '@wheelhouse/machinery';
 
 /** Thrown for malformed or excessive JSON, with the message of kube-apiserver's decoder. */
 export class JsonError extends Error {
-  constructor(message: string) {
+  /** The index of the unexpected byte, if there is one and the text was read byte by byte. */
+  readonly at: number | undefined;
+
+  constructor(message: string, at?: number) {
     super(message);
     this.name = 'JsonError';
+    this.at = at;
   }
 }
 

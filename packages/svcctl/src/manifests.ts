@@ -74,7 +74,7 @@ export async function loadManifests(session: Session): Promise<Manifest[]> {
  */
 export async function loadSelected(session: Session): Promise<Manifest[]> {
   const isSelected = manifestFilter(session);
-  const { manifests, failures } = await readManifests(session);
+  const { manifests, failures } = await readManifests(session, undecodable);
   if (failures.length > 0) throw failures[0];
   return manifests.filter(isSelected);
 }
@@ -104,9 +104,17 @@ export async function loadTargets(
       command === 'edit' ? 'edit cancelled, no objects found' : `no objects passed to ${command}`,
     );
   }
+  if (manifests.length === 0 && failures.length > 0) throw failureOf(command, failures);
   return filesMatch === 'live'
     ? { manifests, failures }
     : { manifests: manifests.filter(manifestFilter(session)), failures };
+}
+
+/** Returns the error of a command without any objects, as kubectl's command of the name reports it. */
+function failureOf(command: string, failures: readonly unknown[]): unknown {
+  if (command === 'get' || command === 'describe') return new AggregateError(failures);
+  if (command !== 'scale') return failures[0];
+  return new CliError(`no objects passed to scale ${errorText(failures[0])}`);
 }
 
 /**
@@ -185,8 +193,8 @@ const invalidData = (source: string, problem: string): CliError =>
       'if you choose to ignore these errors, turn validation off with --validate=false',
   );
 
-const undecodable: IncompleteError = ({ object, source }, [absent = '']) => {
-  const name = absent === 'kind' ? 'Kind' : absent;
+const undecodable: IncompleteError = ({ object, source }, absent) => {
+  const name = absent.includes('kind') ? 'Kind' : 'apiVersion';
   return new CliError(
     `unable to decode ${JSON.stringify(source)}: ` +
       `Object '${name}' is missing in '${compactJson(object)}'`,
@@ -254,22 +262,29 @@ async function addDocuments(
   reading: Reading,
   input: Source & { readonly text: string },
 ): Promise<void> {
-  const { text, source } = input;
-  let documents: JsonValue[];
   try {
-    documents = await parseYamlDocuments(text);
-  } catch (error) {
-    const reason = errorText(error).replace(/^yaml: /, 'error converting YAML to JSON: yaml: ');
-    reading.failures.push(new CliError(`error parsing ${source}: ${reason}`));
-    return;
-  }
-  try {
-    for (const document of documents) {
+    for await (const document of documentsOf(input)) {
       for (const manifest of manifestsOf(document, input)) addManifest(reading, manifest);
     }
   } catch (error) {
     // Like kubectl, keep the objects before a malformed one and skip the rest of its source.
     reading.failures.push(error);
+  }
+}
+
+/** Parses the documents of a source. Throws CliError for a malformed one. */
+async function* documentsOf({
+  text,
+  source,
+}: {
+  readonly text: string;
+  readonly source: string;
+}): AsyncGenerator<JsonValue> {
+  try {
+    yield* parseYamlDocuments(text);
+  } catch (error) {
+    const reason = errorText(error).replace(/^yaml: /, 'error converting YAML to JSON: yaml: ');
+    throw new CliError(`error parsing ${source}: ${reason}`);
   }
 }
 

@@ -198,7 +198,6 @@ function checkNoSelector(
 async function targetsFromFiles(session: Session, filesMatch: 'live' | 'file'): Promise<Target[]> {
   const targets: Target[] = [];
   const { manifests, failures } = await loadTargets(session, filesMatch);
-  if (manifests.length === 0 && failures.length > 0) throw failures[0];
   session.defer(failures);
   const liveSelector = filesMatch === 'live' ? session.flags.text('selector') : undefined;
   for (const { object, source } of manifests) {

@@ -73,6 +73,7 @@ async function decide(
     reportObject(session, request, decision.type.toLowerCase());
   };
   const targets = await selectTargets(session, words);
+  if (targets.length === 0) session.io.out('No resources found\n');
   return reportFailures(session.io, await visitEach(session.io, targets, visit));
 }
 

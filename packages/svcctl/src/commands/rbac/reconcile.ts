@@ -13,7 +13,7 @@ import { dryRunOf, dryRunSuffix, getOrUndefined, objectPath } from '../../apply/
 import type { Command } from '../../command.ts';
 import { describeError } from '../../errors.ts';
 import { CliError } from '../../io.ts';
-import { hasManifests, loadManifests, manifestFlags } from '../../manifests.ts';
+import { hasManifests, loadSelected, manifestFlags } from '../../manifests.ts';
 import { listAt, namespaceOf, objectAt, textAt, valueAt } from '../../objects.ts';
 import { outputFlags, reportObject } from '../../output/output.ts';
 import { resourceOfObject } from '../../selection.ts';
@@ -186,7 +186,7 @@ export const reconcileCommand: Command = {
     }
     const dialect = await session.dialect();
     let exitCode = 0;
-    for (const { object } of await loadManifests(session)) {
+    for (const { object } of await loadSelected(session)) {
       try {
         await reconcileOne(session, { object, dialect });
       } catch (error) {
