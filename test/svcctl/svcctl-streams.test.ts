@@ -90,7 +90,10 @@ describe('exec and attach', () => {
     expect((await home.run('exec two -c b -q -- echo x')).err).toBe('');
     expect(kubelet.requests.at(-1)).toContain('/exec/default/two/b?');
     const { code, err } = await home.run('exec two -c c -- echo x');
-    expect({ code, err }).toEqual({ code: 1, err: 'error: container c not found in pod two\n' });
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: 'Error from server (BadRequest): container c is not valid for pod two\n',
+    });
   });
 
   test('CLIENT-1: the terminal is in raw mode meanwhile, and its size is forwarded', async () => {
@@ -361,7 +364,7 @@ describe('cp', () => {
       ['cp one: b', 'filepath can not be empty'],
       ['cp :a b', 'filespec must match the canonical format'],
       ['cp a/b/c:d e', 'filespec must match the canonical format'],
-      ['cp one:a b -c nope', 'container nope not found in pod one'],
+      ['cp one:a b -c nope', 'container nope is not valid for pod one'],
       ['cp single.txt one:no/such/place', 'command terminated with exit code 2'],
     ] as const) {
       const { code, err } = await home.run(line);

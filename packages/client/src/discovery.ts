@@ -173,21 +173,24 @@ export class RestMapper {
     this.#onAmbiguous = onAmbiguous;
   }
 
-  /** The resource that a word refers to; undefined if the server has none of that name. */
+  /**
+   * The resource that a word refers to: `RESOURCE`, `RESOURCE.GROUP`, of which the group may be
+   * abbreviated, or `RESOURCE.VERSION.GROUP`, of which the group may be empty for any. Undefined if
+   * the server has none of that name.
+   */
   byName(word: string): ApiResource | undefined {
-    const lower = word.toLowerCase();
-    const dot = lower.indexOf('.');
-    if (dot < 0) return this.#find(lower, () => true);
-    const name = lower.slice(0, dot);
-    const rest = lower.slice(dot + 1);
-    const exact = this.#find(name, (resource) => resource.group === rest);
-    if (exact !== undefined) return exact;
-    const versionDot = rest.indexOf('.');
-    const version = versionDot < 0 ? rest : rest.slice(0, versionDot);
-    const group = versionDot < 0 ? '' : rest.slice(versionDot + 1);
+    const [first = '', ...rest] = word.split('.');
+    const name = first.toLowerCase();
+    if (rest.length === 0) return this.#find(name, () => true);
+    const qualifier = rest.join('.');
+    const [version, ...groupParts] = rest;
+    const group = groupParts.join('.');
+    const isVersioned = (resource: ApiResource) =>
+      resource.version === version && (group === '' || resource.group === group);
     return (
-      this.#find(name, (resource) => resource.version === version && resource.group === group) ??
-      this.#find(name, (resource) => resource.group.startsWith(rest))
+      (groupParts.length === 0 ? undefined : this.#find(name, isVersioned)) ??
+      this.#find(name, (resource) => resource.group === qualifier) ??
+      this.#find(name, (resource) => resource.group.startsWith(qualifier))
     );
   }
 

@@ -1,6 +1,8 @@
 import {
   errorText,
   type JsonObject,
+  jsonObject,
+  objectsOf,
   parseLabelSelector,
   parseQuantity,
   setMember,
@@ -104,20 +106,13 @@ function requirementsOf(text: string): ReturnType<typeof parseLabelSelector>['re
  * Returns the labels that an equality-based selector requires. Throws CliError for other selectors.
  */
 export function labelsOfSelector(text: string): JsonObject {
-  try {
-    parseLabelSelector(text);
-  } catch (error) {
-    throw new CliError(errorText(error));
-  }
-  const labels: JsonObject = {};
-  for (const pair of text.split(',').filter((part) => part.trim() !== '')) {
-    const match = /^\s*([^=!\s]+)\s*==?\s*([^=\s]*)\s*$/.exec(pair);
-    if (match === null) {
-      throw new CliError(`match expression ${text} not supported on this object`);
-    }
-    setMember(labels, match[1] ?? '', match[2] ?? '');
-  }
-  return labels;
+  const { matchLabels, matchExpressions } = labelSelectorOf(text);
+  if (matchExpressions === undefined) return jsonObject(matchLabels ?? {});
+  const expressions = objectsOf(matchExpressions).map(({ key, operator, values }) => {
+    const texts = Array.isArray(values) ? values.join(' ') : '';
+    return `{${String(key)} ${String(operator)} [${texts}]}`;
+  });
+  throw new CliError(`match expression [${expressions.join(' ')}] not supported on this object`);
 }
 
 const pathPart = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*';

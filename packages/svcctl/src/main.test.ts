@@ -233,11 +233,13 @@ describe('CLIENT-1: svcctl', () => {
         null,
         2,
       );
-    expect(await ctl('create -f -', `${json('x')}\n${json('y')}{"kind"`)).toMatchObject({
+    expect(await ctl('create -f -', `${json('x')}\n${json('y')}{"kind"`)).toEqual({
       code: 1,
+      out: 'configmap/x created\nconfigmap/y created\n',
+      err: 'error: error parsing STDIN: unexpected EOF\n',
     });
-    expect((await ctl('create -f -', `${json('x')}\n${json('y')}${json('z')}`)).out).toBe(
-      'configmap/x created\nconfigmap/y created\nconfigmap/z created\n',
+    expect((await ctl('create -f -', `${json('a')}\n${json('b')}${json('c')}`)).out).toBe(
+      'configmap/a created\nconfigmap/b created\nconfigmap/c created\n',
     );
   });
 });

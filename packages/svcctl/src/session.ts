@@ -354,6 +354,7 @@ export class Session {
       cluster: text('cluster'),
       user: text('user'),
       namespace: text('namespace'),
+      needsNoNamespace: serverFirst.has(this.words[0] ?? ''),
       server: text('server'),
       token: text('token'),
       certificateAuthority: file('certificate-authority'),
@@ -371,6 +372,28 @@ export class Session {
     };
   }
 }
+
+/** Commands that, in kubectl, ask the server before they look for the namespace. */
+const serverFirst: ReadonlySet<string> = new Set([
+  'api-resources',
+  'api-versions',
+  'apply',
+  'auth',
+  'autoscale',
+  'certificate',
+  'cluster-info',
+  'cordon',
+  'create',
+  'diff',
+  'drain',
+  'explain',
+  'expose',
+  'replace',
+  'run',
+  'uncordon',
+  'version',
+  'wait',
+]);
 
 /** The headers of a request, with names as Go writes them: `Content-Type`. */
 function headersText(headers: Readonly<Record<string, string>>): string {

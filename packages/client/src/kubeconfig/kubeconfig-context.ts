@@ -131,6 +131,8 @@ export interface KubeconfigOverrides {
   readonly cluster?: string | undefined;
   readonly user?: string | undefined;
   readonly namespace?: string | undefined;
+  /** Whether the wording of errors is that of kubectl's commands that need no namespace first. */
+  readonly needsNoNamespace?: boolean | undefined;
   readonly server?: string | undefined;
   readonly token?: string | undefined;
   readonly username?: string | undefined;
@@ -193,18 +195,21 @@ export function resolveContext(
 function selectNames(config: Kubeconfig, overrides: KubeconfigOverrides) {
   const name = overrides.context || config.currentContext;
   const context = config.contexts.get(name)?.body;
+  // While kubectl looks for the namespace, it words these errors differently.
+  const looksForNamespace = !overrides.namespace && overrides.needsNoNamespace !== true;
   if (overrides.user && !config.users.has(overrides.user)) {
     throw new KubeconfigError(`auth info ${JSON.stringify(overrides.user)} does not exist`);
   }
   if (overrides.cluster && !config.clusters.has(overrides.cluster)) {
     const cluster = `cluster ${JSON.stringify(overrides.cluster)}`;
-    // kubectl finds this while it looks for the namespace, if no flag names one.
-    const isNamed = overrides.namespace !== undefined && overrides.namespace !== '';
     throw new KubeconfigError(
-      isNamed ? `${cluster} does not exist` : `no server found for ${cluster}`,
+      looksForNamespace ? `no server found for ${cluster}` : `${cluster} does not exist`,
     );
   }
   const isMissing = name !== '' && context === undefined;
+  if (isMissing && !looksForNamespace) {
+    throw new KubeconfigError(`context ${JSON.stringify(name)} does not exist`);
+  }
   const body = context ?? {};
   return {
     cluster: overrides.cluster || (textMember(body, 'cluster') ?? ''),

@@ -206,7 +206,8 @@ async function runEditor(session: Session, file: string): Promise<void> {
   try {
     code = await session.io.run(program, args);
   } catch {
-    throw new CliError(`unable to launch the editor ${name}`);
+    const problem = program.includes('/') ? 'there was a problem with' : 'unable to launch';
+    throw new CliError(`${problem} the editor ${name}`);
   }
   if (code !== 0) throw new CliError(`there was a problem with the editor ${name}`);
 }

@@ -1,3 +1,4 @@
+import { decodeJson } from '@wheelhouse/codec';
 import { loadKindSchema } from '@wheelhouse/kinds';
 import {
   dialectNames,
@@ -6,6 +7,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  problemText,
 } from '@wheelhouse/machinery';
 import {
   applyJsonPatch,
@@ -36,16 +38,28 @@ export async function withOverrides(session: Session, object: JsonObject): Promi
   if (type !== 'json' && type !== 'merge' && type !== 'strategic') {
     throw new CliError(`invalid override type: ${type}`);
   }
-  return patchLocally(object, { type, patch: parseOverrides(text), errorPrefix: '--overrides' });
+  const patch = parseOverrides(text, type);
+  if (patch === null) return object;
+  return patchLocally(object, { type, patch, errorPrefix: '--overrides' });
 }
 
-function parseOverrides(text: string): JsonValue {
+/** Parses a patch of a type; null changes nothing. Throws CliError. */
+function parseOverrides(text: string, type: LocalPatch['type']): JsonValue {
+  const malformed = type === 'merge' ? 'Invalid JSON Patch' : 'invalid JSON document';
+  let value: JsonValue;
   try {
-    const value: JsonValue = JSON.parse(text);
-    return value;
+    ({ value } = decodeJson(Buffer.from(text, 'utf8')));
   } catch (error) {
-    throw new CliError(`--overrides: ${errorText(error)}`);
+    throw new CliError(type === 'json' ? errorText(error) : malformed);
   }
+  if (value === null && type !== 'merge') return null;
+  if (type !== 'json') {
+    if (isObject(value)) return value;
+    throw new CliError(malformed);
+  }
+  if (Array.isArray(value)) return value;
+  const what = isObject(value) ? 'object' : typeof value === 'boolean' ? 'bool' : typeof value;
+  throw new CliError(problemText({ code: 'misfit', what, type: 'jsonpatch.Patch' }));
 }
 
 /** A patch and its type. */

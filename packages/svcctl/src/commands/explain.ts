@@ -69,7 +69,11 @@ async function splitWord(
   word: string,
 ): Promise<{ resource: ApiResource; path: readonly string[] }> {
   const mapper = await session.mapper();
-  const parts = word.split('.').filter((part) => part !== '');
+  const parts = word.replace(/\.$/, '').split('.');
+  if (parts.join('') === '') throw new CliError('a resource must be present, got: /, Resource=');
+  if (parts.includes('')) {
+    throw new CliError('invalid jsonpath syntax, first node must be field node');
+  }
   const { resources } = await session.discovery();
   const groups = new Set(resources.map(({ group }) => group));
   for (let prefixLength = parts.length; prefixLength > 1; prefixLength -= 1) {

@@ -266,6 +266,13 @@ export const apiVersionsCommand: Command = {
   },
 };
 
+/** Go's names of platforms that Node names differently. */
+const platformNames: Readonly<Record<string, string>> = { win32: 'windows', sunos: 'solaris' };
+
+/** Go's name of the processor's architecture. */
+const architecture = (): string =>
+  ({ x64: 'amd64', ia32: '386' })[process.arch as string] ?? process.arch;
+
 export const versionCommand: Command = {
   name: 'version',
   summary: 'Print the client and server versions',
@@ -280,23 +287,33 @@ export const versionCommand: Command = {
   async run(session, args) {
     if (args.length > 0) throw new CliError(`extra arguments: [${args.join(' ')}]`);
     const { flags, io } = session;
+    const output = flags.text('output') ?? '';
+    if (!['', 'json', 'yaml'].includes(output)) {
+      throw new CliError("--output must be 'yaml' or 'json'");
+    }
+    const [major = '', minor = ''] = clientVersion.split('.');
     const client = {
+      major,
+      minor,
       gitVersion: `v${clientVersion}`,
-      platform: `${process.platform}/${process.arch}`,
+      platform: `${platformNames[process.platform] ?? process.platform}/${architecture()}`,
     };
-    const server = flags.boolean('client') ? undefined : await session.client.get('/version');
-    const output = flags.text('output');
+    // The client's version helps to find out why the server does not answer.
+    const [answer] = await Promise.allSettled([
+      flags.boolean('client') ? undefined : session.client.get('/version'),
+    ]);
+    const server = answer.status === 'fulfilled' ? answer.value : undefined;
     const versions = {
       clientVersion: client,
       ...(server === undefined ? {} : { serverVersion: server }),
     };
     if (output === 'json') io.out(`${JSON.stringify(versions, null, 2)}\n`);
-    else if (output === 'yaml') io.out(toYaml(versions));
-    else if (output !== undefined) throw new CliError("--output must be 'yaml' or 'json'");
+    else if (output === 'yaml') io.out(`${toYaml(versions)}\n`);
     else {
       io.out(`Client Version: ${client.gitVersion}\n`);
       if (server !== undefined) io.out(`Server Version: ${String(server.gitVersion)}\n`);
     }
+    if (answer.status === 'rejected') throw answer.reason;
     return 0;
   },
 };

@@ -30,13 +30,22 @@ export async function selectPod(session: Session, word: string): Promise<JsonObj
   return pod;
 }
 
+/**
+ * The name in `--container`, which the Pod may lack, else the name of the Pod's default container.
+ */
+export async function containerName(session: Session, pod: JsonObject): Promise<string> {
+  const { flags } = session;
+  return (
+    flags.text('container') ||
+    defaultContainer(session, pod, { isReported: !flags.boolean('quiet') })
+  );
+}
+
 /** Selects the container of `--container`, else the Pod's default one. Rejects with CliError. */
 export async function selectContainer(session: Session, pod: JsonObject): Promise<string> {
-  const { flags } = session;
-  const flag = flags.text('container') ?? '';
-  if (flag === '') return defaultContainer(session, pod, { isReported: !flags.boolean('quiet') });
-  if (containerNames(pod).includes(flag)) return flag;
-  throw new CliError(`container ${flag} not found in pod ${nameOf(pod)}`);
+  const name = await containerName(session, pod);
+  if (containerNames(pod).includes(name)) return name;
+  throw new CliError(`container ${name} not found in pod ${nameOf(pod)}`);
 }
 
 /**

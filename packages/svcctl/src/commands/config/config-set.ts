@@ -80,7 +80,8 @@ function shapeAt(shape: Shape, path: readonly string[], text: string): Shape {
     } else if (typeof at === 'object' && 'mapOf' in at) {
       at = at.mapOf;
     } else {
-      throw new CliError(`unable to parse ${text}: there is no ${part}`);
+      const problem = at === kubeconfigShape ? ' after [] at api.Config' : `: there is no ${part}`;
+      throw new CliError(`unable to parse ${text}${problem}`);
     }
   }
   return at;

@@ -245,8 +245,10 @@ describe('CLIENT-1: config', () => {
     for (const name of ['users', 'users.u', 'users.u.nope', 'users.u.as-groups']) {
       expect(await errorOf(`set ${name} x`)).toBe("error: can't set a map to a value\n");
     }
-    expect(await errorOf('set nope x')).toBe('error: unable to parse nope: there is no nope\n');
-    expect(await errorOf('set __proto__.x y')).toContain('there is no __proto__');
+    expect(await errorOf('set nope x')).toBe(
+      'error: unable to parse nope after [] at api.Config\n',
+    );
+    expect(await errorOf('set __proto__.x y')).toContain(' after [] at api.Config');
     expect(await errorOf('set users.u')).toBe('error: Unexpected args: [users.u]\n');
     expect((await ctl(['set', 'users.u.token', ''])).err).toBe(
       'error: you cannot use set to unset a property\n',

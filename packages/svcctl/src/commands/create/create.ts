@@ -6,7 +6,12 @@ import type { Command } from '../../command.ts';
 import { createFlags, createObject, requireName } from '../../create-object.ts';
 import { ContextError } from '../../errors.ts';
 import { CliError, throwFirst, usageError } from '../../io.ts';
-import { eachManifest, manifestFlags, manifestSelectorFlag } from '../../manifests.ts';
+import {
+  eachManifest,
+  hasManifests,
+  manifestFlags,
+  manifestSelectorFlag,
+} from '../../manifests.ts';
 import { nameOf, quotedLabel } from '../../objects.ts';
 import { resourceOfObject } from '../../selection.ts';
 import type { Session } from '../../session.ts';
@@ -55,16 +60,21 @@ export const createCommand: Command = {
   ],
   async run(session, args) {
     if (args.length > 0) throw usageError('create', `Unexpected args: [${args.join(' ')}]`);
-    const raw = session.flags.text('raw');
-    if (raw !== undefined) {
+    const { flags } = session;
+    const raw = flags.text('raw') ?? '';
+    if (raw !== '') {
       throwFirst([
-        session.flags.boolean('edit') && '--raw and --edit are mutually exclusive',
-        session.flags.list('filename').length !== 1 &&
+        !hasManifests(session) && 'must specify one of -f and -k',
+        flags.boolean('edit') && '--raw and --edit are mutually exclusive',
+        flags.commaSeparated('filename').length !== 1 &&
           '--raw can only use a single local file or stdin',
+        flags.boolean('recursive') && '--raw and --recursive are mutually exclusive',
+        (flags.text('selector') ?? '') !== '' && '--raw and --selector (-l) are mutually exclusive',
+        (flags.text('output') ?? '') !== '' && '--raw and --output are mutually exclusive',
       ]);
       return sendRaw(session, 'POST', raw);
     }
-    if (session.flags.boolean('edit')) return createEdited(session);
+    if (flags.boolean('edit')) return createEdited(session);
     return eachManifest(session, 'create', async ({ object, source }) => {
       try {
         const resource = await resourceOfObject(session, object);

@@ -1,4 +1,4 @@
-import { ApiError } from '@wheelhouse/client';
+import { ApiError, type ApiResource } from '@wheelhouse/client';
 import { type JsonObject, jsonEqual, setMember } from '@wheelhouse/machinery';
 import { changeObject } from '../../apply/patches.ts';
 import {
@@ -179,12 +179,31 @@ const undoCommand: Command = {
   },
 };
 
+/** Kinds of workloads, by group, whose controllers keep no revisions. */
+const revisionless: Readonly<Record<string, readonly string[]>> = {
+  '': ['Pod', 'ReplicationController'],
+  apps: ['ReplicaSet'],
+  batch: ['CronJob', 'Job'],
+};
+
+/** Returns the error for a kind without revisions. */
+function withoutRevisions(resource: ApiResource, tool: 'history viewer' | 'rollbacker'): CliError {
+  const { group, kind } = resource;
+  const label = JSON.stringify(groupKind(resource));
+  if (revisionless[group]?.includes(kind) === true) {
+    return new CliError(`no ${tool} has been implemented for ${label}`);
+  }
+  const wanted = tool === 'rollbacker' ? tool : 'history';
+  return new CliError(
+    `error retrieving ${wanted} for ${label}, no visitor method exists for {${group} ${kind}}`,
+  );
+}
+
 /** Rolls back one workload. Resolves with the text of the report. Rejects with CliError. */
 async function undo(session: Session, { target }: Workload): Promise<string> {
   const { resource } = target;
   if (!isAppsKind(resource, revisionedKinds)) {
-    const kind = JSON.stringify(groupKind(resource));
-    throw new CliError(`no rollbacker has been implemented for ${kind}`);
+    throw withoutRevisions(resource, 'rollbacker');
   }
   const requested = session.flags.integer('to-revision') ?? 0;
   if (requested < 0) throw notFound(requested);
@@ -299,8 +318,7 @@ async function showHistory(
 ): Promise<void> {
   const { resource } = target;
   if (!isAppsKind(resource, revisionedKinds)) {
-    const kind = JSON.stringify(groupKind(resource));
-    throw new CliError(`no history viewer has been implemented for ${kind}`);
+    throw withoutRevisions(resource, 'history viewer');
   }
   const { revisions } = await readHistory(session, target);
   const printer = printerOf(session);

@@ -10,7 +10,7 @@ import { nameOf, namespaceOf } from '../../objects.ts';
 import { targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { connectStreams } from '../../streams/container-stream.ts';
-import { containerFlag, selectContainer, streamPath } from '../../streams/pods.ts';
+import { containerFlag, containerName, streamPath } from '../../streams/pods.ts';
 import { readTar, tarEnd, tarHeader, tarPadding } from '../../streams/tar.ts';
 import { createWriter } from './exec.ts';
 
@@ -40,7 +40,11 @@ export const cpCommand: Command = {
     if (from.pod !== '') {
       await copyFrom(await resolveContainer(session, from), session.path(to.file));
     } else if (to.pod !== '') {
-      await copyTo(await resolveContainer(session, to), from.file);
+      const local = session.path(from.file);
+      if ((await stat(local).catch(() => undefined)) === undefined) {
+        throw new CliError(`${from.file} doesn't exist in local filesystem`);
+      }
+      await copyTo(await resolveContainer(session, to), local);
     } else {
       throw new CliError('one of src or dest must be a remote file specification');
     }
@@ -80,7 +84,7 @@ async function resolveContainer(session: Session, place: FileSpec): Promise<Cont
   const namespace = place.namespace || session.namespace;
   const target = { resource, namespace, name: place.pod };
   const pod = await session.client.get(targetPath(target));
-  return { session, pod, container: await selectContainer(session, pod), file: place.file };
+  return { session, pod, container: await containerName(session, pod), file: place.file };
 }
 
 /** Runs a program in the container. Rejects like `connectStreams`. */
@@ -223,12 +227,8 @@ function isWithin(folder: string, place: string): boolean {
   return relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
 }
 
-async function copyTo(to: ContainerFile, source: string): Promise<void> {
+async function copyTo(to: ContainerFile, local: string): Promise<void> {
   const { session } = to;
-  const local = session.path(source);
-  if ((await stat(local).catch(() => undefined)) === undefined) {
-    throw new CliError(`${source} doesn't exist in local filesystem`);
-  }
   const destination = (await isRemoteFolder(to))
     ? path.posix.join(to.file, path.basename(local))
     : path.posix.normalize(to.file);

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
+import { ContextError } from '../../errors.ts';
 import { CliError, type CliIo, usageError } from '../../io.ts';
 import { hasManifests, loadManifests, manifestFlags } from '../../manifests.ts';
 import { listAt, nameOf, textAt, withGroup } from '../../objects.ts';
@@ -9,6 +10,7 @@ import type { Session } from '../../session.ts';
 import { connectStreams, writeAll } from '../../streams/container-stream.ts';
 import {
   containerFlag,
+  containerName,
   podTimeoutFlag,
   type QueryPairs,
   selectContainer,
@@ -48,7 +50,7 @@ export const execCommand: Command = {
     }
     const pod = await selectPod(session, word);
     checkRunning(pod, 'exec into');
-    const container = await selectContainer(session, pod);
+    const container = await containerName(session, pod);
     const words = command.map((argument) => ['command', argument] as const);
     await connect(session, {
       pod,
@@ -96,7 +98,7 @@ export const attachCommand: Command = {
 export async function attachTo(session: Session, pod: JsonObject, name?: string): Promise<void> {
   const { flags, io } = session;
   checkRunning(pod, 'attach');
-  const container = name ?? (await selectContainer(session, pod));
+  const container = name ?? (await containerToAttach(session, pod));
   const spec = ['containers', 'initContainers', 'ephemeralContainers']
     .flatMap((list) => listAt(pod, 'spec', list))
     .find((candidate) => candidate['name'] === container);
@@ -110,6 +112,14 @@ export async function attachTo(session: Session, pod: JsonObject, name?: string)
     io.err("If you don't see a command prompt, try pressing enter.\n");
   }
   await connect(session, { pod, container, subresource: 'attach', words: [], isTerminal });
+}
+
+async function containerToAttach(session: Session, pod: JsonObject): Promise<string> {
+  try {
+    return await selectContainer(session, pod);
+  } catch (error) {
+    throw new ContextError('cannot attach to the container', error);
+  }
 }
 
 function checkRunning(pod: JsonObject, action: 'attach' | 'exec into'): void {

@@ -44,16 +44,15 @@ export const portForwardCommand: Command = {
     if (word === undefined || ports.length === 0) {
       throw usageError('port-forward', 'TYPE/NAME and list of ports are required for port-forward');
     }
-    for (const port of ports) splitPort(port);
     const service = await readService(session, word);
     const pod = await selectPod(session, word);
+    const forwards = ports.map((port) => resolveForward(port, { pod, service }));
     const phase = textAt(pod, 'status', 'phase');
     if (phase !== 'Running') {
       throw new CliError(
         `unable to forward port because pod is not running. Current status=${phase}`,
       );
     }
-    const forwards = ports.map((port) => resolveForward(port, { pod, service }));
     const pathTo = (remote: number) =>
       streamPath(session, pod, { subresource: 'portforward', query: [['ports', `${remote}`]] });
     for (const { remote } of forwards) await checkStream(session, await pathTo(remote));
@@ -126,9 +125,9 @@ function servicePort(service: JsonObject, portText: string): JsonObject {
 }
 
 function containerPort(pod: JsonObject, name: string): number {
-  const ports = listAt(pod, 'spec', 'containers').flatMap((container) =>
-    listAt(container, 'ports'),
-  );
+  const ports = ['containers', 'initContainers']
+    .flatMap((list) => listAt(pod, 'spec', list))
+    .flatMap((container) => listAt(container, 'ports'));
   const port = ports.find((port) => port['name'] === name);
   if (port !== undefined) return Number(port['containerPort']);
   throw new CliError(`Pod '${nameOf(pod)}' does not have a named port '${name}'`);
