@@ -44,7 +44,8 @@ async function messageAfter(
 const unreadable = 'unexpected error when reading response body. Please retry. Original error: ';
 
 describe('ADM-2: compressed answers', () => {
-  const zipped = (bytes: Buffer, status = 200): Reply => ({
+  const zipped = (bytes: Buffer, status = 200, end?: 'stall'): Reply => ({
+    ...(end === undefined ? {} : { end }),
     status,
     headers: { 'content-encoding': 'GZIP', 'content-type': 'text/plain' },
     text: bytes,
@@ -74,6 +75,16 @@ describe('ADM-2: compressed answers', () => {
     ['nothing', () => zipped(Buffer.alloc(0)), '0-length response with status code: 200'],
   ])('ADM-2: of %s', async (_, reply, expected) => {
     expect((await messageAfter(reply)).slice(0, expected.length)).toBe(expected);
+  });
+
+  test.each([
+    ['is no gzip', Buffer.alloc(64, 'x')],
+    ['is followed by more', Buffer.concat([gzipSync('{}'), Buffer.alloc(64, 'x')])],
+    ['is too long', gzipSync(Buffer.alloc(16 * 1024 * 1024))],
+  ])('ADM-2, TRUST-4: end with the connection if what arrives %s', async (_, bytes) => {
+    const gone = new Promise<void>((resolve) => service.onGone(resolve));
+    await messageAfter(() => zipped(bytes, 200, 'stall'));
+    await gone;
   });
 
   test('ADM-2, TRUST-4: are limited by their length without compression', async () => {
@@ -109,6 +120,11 @@ describe('ADM-2: redirects', () => {
       expect(service.received.map(({ path }) => path)).toEqual(['/w?timeout=10s', '/get?a']);
     },
   );
+
+  test('ADM-2, TRUST-4: an address of another scheme on the same server is not followed', async () => {
+    await messageAfter(() => ({ status: 307, headers: { location: `blob:${service.url}/get` } }));
+    expect(service.received.map(({ path }) => path)).toEqual(['/w?timeout=10s']);
+  });
 
   test('ADM-2: a malformed one fails the call', async () => {
     const message = await messageAfter(() => ({

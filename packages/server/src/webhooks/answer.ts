@@ -100,7 +100,9 @@ function redirectedPath({ status, headers }: WebhookAnswer, url: string): string
     throw new UnusableAnswer(message, { why: 'its redirect is malformed' });
   }
   const target = new URL(location, url);
-  return target.origin === new URL(url).origin ? target.pathname + target.search : undefined;
+  const { protocol, host } = new URL(url);
+  const isSame = target.protocol === protocol && target.host === host;
+  return isSame ? target.pathname + target.search : undefined;
 }
 
 /** Throws for an answer whose content type client-go cannot parse. */
@@ -159,6 +161,9 @@ async function readBody(
       return Buffer.alloc(0);
     }
     throw new UnreadableBody(bodyFault(error), { cause: error });
+  } finally {
+    // Decompression can fail or end while the rest of the body is awaited, without a time limit.
+    body.destroy();
   }
 }
 
