@@ -64,6 +64,7 @@ export {
 } from './core/service/shared-numbers.ts';
 export { asService } from './core/service/spec.ts';
 export type { ServiceOptions } from './core/service.ts';
+export { parseColumns } from './custom/columns.ts';
 export {
   type Crd,
   type CrdNames,

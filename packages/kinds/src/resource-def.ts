@@ -3,6 +3,7 @@ import type {
   FieldError,
   GroupResource,
   JsonObject,
+  JsonPathBudget,
   MaybePromise,
   MetadataPass,
   UserInfo,
@@ -146,8 +147,12 @@ export interface ColumnDef<O = JsonObject> {
   readonly format: string;
   readonly description: string;
   readonly priority: number;
-  /** A method, so that the types of columns of different kinds are compatible. */
-  cell(object: O, nowMs: number): JsonObject[string];
+  /**
+   * The value in an object's row. A method, so that the types of columns of different kinds are
+   * compatible.
+   * @param budget what the columns of custom kinds may visit together; unlimited by default
+   */
+  cell(object: O, nowMs: number, budget?: JsonPathBudget): JsonObject[string];
 }
 
 /** The part of a request that a strategy's functions receive. */

@@ -223,7 +223,7 @@ export {
   specialRanges,
   strictAddressProblem,
 } from './meta/ip-address.ts';
-export { evaluateJsonPath, type JsonPathOptions } from './meta/jsonpath.ts';
+export { evaluateJsonPath, type JsonPathBudget, type JsonPathOptions } from './meta/jsonpath.ts';
 export {
   type JsonPath,
   JsonPathError,

@@ -5,6 +5,7 @@ import {
   goFloat,
   type JsonObject,
   type JsonPath,
+  type JsonPathBudget,
   JsonPathError,
   type JsonPathNode,
   type JsonValue,
@@ -45,13 +46,38 @@ export function columnsOf(
   printAge: PrintAge,
 ): readonly ColumnDef[] {
   const columns = declared === undefined || declared.length === 0 ? [ageColumn] : declared;
-  const wrong = columns.findIndex(({ jsonPath }) => pathReader(jsonPath) === undefined);
+  const wrong = columns.findIndex((column) => parsedPath(column) === undefined);
   const shown = wrong < 0 ? columns : columns.slice(0, wrong);
   return [nameColumn, ...shown.map((column) => columnOf(column, printAge))];
 }
 
 /** The largest number of steps and values of one path, because repeated steps multiply them. */
-const valuesMax = 20_000;
+const pathValuesMax = 20_000;
+const unlimited = (): JsonPathBudget => ({ left: Number.POSITIVE_INFINITY });
+/** How much text of a cell counts as one value. */
+const charactersPerValue = 16;
+/** Maximum length of a path, which is parsed in one piece. */
+const pathLengthMax = 16_384;
+
+const parsedPaths = new WeakMap<CrdColumn, JsonPath | 'invalid'>();
+
+/** The path of a column; undefined if it is invalid or too long. Parses it once. */
+function parsedPath(column: CrdColumn): JsonPath | undefined {
+  let parsed = parsedPaths.get(column);
+  if (parsed === undefined) {
+    parsed = unlessRefused(() => parsePath(column.jsonPath)) ?? 'invalid';
+    parsedPaths.set(column, parsed);
+  }
+  return parsed === 'invalid' ? undefined : parsed;
+}
+
+/** Parses the paths of columns in steps, ahead of `columnsOf` and `showsManagedFields` (TRUST-2). */
+export function* parseColumns(columns: readonly CrdColumn[] | undefined): Generator<void, void> {
+  for (const column of columns ?? []) {
+    parsedPath(column);
+    yield;
+  }
+}
 
 /**
  * Returns a reader of the first value at a JSONPath of a printer column or selectable field
@@ -63,10 +89,20 @@ export function pathReader(
 ): ((value: JsonValue) => JsonValue | undefined) | undefined {
   const parsed = unlessRefused(() => parsePath(path));
   if (parsed === undefined) return undefined;
-  return (value) => unlessRefused(() => evaluateJsonPath(parsed, value, { valuesMax })[0]?.[0]);
+  return (value) => firstValue(parsed, value);
 }
 
-const parsePath = (path: string): JsonPath => parseJsonPath(`{${path}}`);
+const firstValue = (
+  path: JsonPath,
+  value: JsonValue,
+  budget?: JsonPathBudget,
+): JsonValue | undefined =>
+  unlessRefused(() => evaluateJsonPath(path, value, { valuesMax: pathValuesMax, budget })[0]?.[0]);
+
+function parsePath(path: string): JsonPath {
+  if (path.length > pathLengthMax) throw new JsonPathError('the path is too long');
+  return parseJsonPath(`{${path}}`);
+}
 
 function unlessRefused<Result>(run: () => Result): Result | undefined {
   try {
@@ -79,7 +115,7 @@ function unlessRefused<Result>(run: () => Result): Result | undefined {
 
 function columnOf(column: CrdColumn, printAge: PrintAge): ColumnDef {
   const path = column.jsonPath;
-  const read = pathReader(path);
+  const parsed = parsedPath(column) ?? [];
   const standard = `Custom resource definition column (in JSONPath format): ${path}`;
   const description = column.description ?? '';
   return {
@@ -88,12 +124,14 @@ function columnOf(column: CrdColumn, printAge: PrintAge): ColumnDef {
     format: column.format ?? '',
     description: description === '' ? standard : description,
     priority: column.priority ?? 0,
-    cell: (object: JsonObject, nowMs: number) => {
-      const value = read?.(object);
+    cell: (object: JsonObject, nowMs: number, budget = unlimited()) => {
+      if (budget.left <= 0) return null;
+      const value = firstValue(parsed, object, budget);
       if (value === null && column.type === 'string') return '<no value>';
-      return value === undefined || value === null
-        ? null
-        : cellOf(column.type, value, (timestamp) => printAge(timestamp, nowMs));
+      if (value === undefined || value === null) return null;
+      const cell = cellOf(column.type, value, (timestamp) => printAge(timestamp, nowMs));
+      if (typeof cell === 'string') budget.left -= Math.ceil(cell.length / charactersPerValue);
+      return cell;
     },
   };
 }
@@ -134,24 +172,21 @@ function cellOf(
 
 /** Whether a column may show managed fields. */
 export function showsManagedFields(declared: readonly CrdColumn[] | undefined): boolean {
-  return (declared ?? []).some(({ jsonPath }) => mayRead(jsonPath, ['metadata', 'managedFields']));
+  const names = ['metadata', 'managedFields'];
+  return (declared ?? []).some((column) => {
+    const parsed = parsedPath(column) ?? [];
+    return parsed.some((part) => typeof part !== 'string' && mayReach(part, names));
+  });
 }
 
-/** Whether a path may read the member at `names`, or an object that contains it. */
-export function mayRead(path: string, names: readonly string[]): boolean {
-  const parsed = unlessRefused(() => parsePath(path));
-  return parsed?.some((part) => typeof part !== 'string' && mayReach(part, names)) ?? false;
-}
+/** Whether steps may read the member at `names`, or an object that contains it. */
 
 function mayReach(nodes: readonly JsonPathNode[], names: readonly string[]): boolean {
   for (const [at, name] of names.entries()) {
     const node = nodes[at];
     if (node === undefined || node.kind === 'descend' || node.kind === 'word') return true;
-    if (node.kind === 'union') {
-      return node.paths.some((path) =>
-        mayReach([...path, ...nodes.slice(at + 1)], names.slice(at)),
-      );
-    }
+    // The steps after a union would have to be followed once for each of its paths.
+    if (node.kind === 'union') return node.paths.some((path) => mayReach(path, names.slice(at)));
     if (node.kind !== 'all' && !(node.kind === 'field' && node.name === name)) return false;
   }
   return true;

@@ -2,7 +2,7 @@ import type { ApiObject, JsonObject, JsonValue, UserInfo } from '@wheelhouse/mac
 import type { Property, Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import { foundErrors, runPreparation } from '../rules/checks.ts';
-import { mayRead, pathReader } from './columns.ts';
+import { pathReader, showsManagedFields } from './columns.ts';
 import type { Crd } from './definition.ts';
 import { type CustomKindDeps, fromCrd } from './from-definition.ts';
 
@@ -288,7 +288,7 @@ describe('column paths', () => {
     ["['spec','metadata'].managedFields", true],
     ["['spec','status'].managedFields", false],
   ])('%s may read managed fields: %s', (path, expected) => {
-    expect(mayRead(path, ['metadata', 'managedFields'])).toBe(expected);
+    expect(showsManagedFields([{ name: 'A', type: 'string', jsonPath: path }])).toBe(expected);
   });
 
   test.each(['#', '.a[', '.a[b]', '.a[?(@.b]', '.a[?(@.b)', '.a[1:b]', `${'.a..'.repeat(9)}[`])(

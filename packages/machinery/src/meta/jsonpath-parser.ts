@@ -7,7 +7,7 @@ export class JsonPathError extends Error {
   /** A value that the message contains, if there is one. */
   readonly value: JsonValue | undefined;
 
-  constructor(message: string, value?: JsonValue) {
+  constructor(message?: string, value?: JsonValue) {
     super(message);
     this.value = value;
   }

@@ -1,5 +1,5 @@
 import { isObject, type JsonValue, member } from '../base/json.ts';
-import { appendAll } from '../base/lists.ts';
+import { appendAll, itemAt } from '../base/lists.ts';
 import { compareText, goPlain, goTypeName } from './go-values.ts';
 import {
   depthMax,
@@ -17,6 +17,13 @@ export interface JsonPathOptions {
   readonly missing?: 'is an error' | 'is empty';
   /** The largest number of steps and of their values; unlimited by default. */
   readonly valuesMax?: number;
+  /** What may be left of a number of values that several evaluations share; unlimited by default. */
+  readonly budget?: JsonPathBudget | undefined;
+}
+
+/** How many values evaluations may still visit together. Each reduces it, at last below zero. */
+export interface JsonPathBudget {
+  left: number;
 }
 
 /**
@@ -33,12 +40,25 @@ export function evaluateJsonPath(
 }
 
 class MissingFieldError extends JsonPathError {}
+class TooManyValuesError extends JsonPathError {}
+
+/** Its message contains the value, which may be large, and is only printed if it is read. */
+class UnfilterableError extends JsonPathError {
+  constructor(value: JsonValue) {
+    super(undefined, value);
+  }
+
+  override get message(): string {
+    return `${goPlain(this.value ?? null)} is not array or slice and cannot be filtered`;
+  }
+}
 
 /** Evaluates one template, as client-go does. */
 class Evaluation {
   readonly #path: JsonPath;
   readonly #isStrict: boolean;
   readonly #valuesMax: number;
+  readonly #budget: JsonPathBudget;
   #values = 0;
   /** How many ranges the current part is in. */
   #ranges = 0;
@@ -48,10 +68,11 @@ class Evaluation {
   /** The position of the last `end`. */
   #lastEnd = -1;
 
-  constructor(path: JsonPath, { missing, valuesMax }: JsonPathOptions) {
+  constructor(path: JsonPath, { missing, valuesMax, budget }: JsonPathOptions) {
     this.#path = path;
     this.#isStrict = missing === 'is an error';
     this.#valuesMax = valuesMax ?? Number.POSITIVE_INFINITY;
+    this.#budget = budget ?? { left: Number.POSITIVE_INFINITY };
   }
 
   /** Evaluates the parts from a position up to the `end` of their range. */
@@ -92,7 +113,13 @@ class Evaluation {
 
   #count(values: number): void {
     this.#values += values;
-    if (this.#values > this.#valuesMax) throw new JsonPathError('too many values');
+    this.#spend(values);
+    if (this.#values > this.#valuesMax) throw tooManyValues();
+  }
+
+  #spend(values: number): void {
+    this.#budget.left -= values;
+    if (this.#budget.left < 0) throw tooManyValues();
   }
 
   #step(node: JsonPathNode, values: readonly JsonValue[]): readonly JsonValue[] {
@@ -104,11 +131,11 @@ class Evaluation {
       case 'field':
         return this.#fields(node.name, values);
       case 'slice':
-        return sliceLists(node.slice, values);
+        return this.#sliced(node.slice, values);
       case 'all':
-        return values.flatMap(contents);
+        return this.#collected(values, (value) => this.#contents(value));
       case 'descend':
-        return values.flatMap(descendants);
+        return this.#collected(values, (value) => this.#descendants(value));
       case 'union':
         return node.paths.flatMap((path) => this.#action(path, values));
       case 'filter':
@@ -140,11 +167,76 @@ class Evaluation {
     return found;
   }
 
+  /** What each value yields, in order; stops as soon as that is too much. */
+  #collected(
+    values: readonly JsonValue[],
+    itemsOf: (value: JsonValue) => Iterable<JsonValue>,
+  ): readonly JsonValue[] {
+    const collected: JsonValue[] = [];
+    for (const value of values) this.#append(collected, itemsOf(value));
+    return collected;
+  }
+
+  #append(collected: JsonValue[], items: Iterable<JsonValue>): void {
+    for (const item of items) {
+      const { left } = this.#budget;
+      if (collected.length >= Math.min(left, this.#valuesMax - this.#values)) throw tooManyValues();
+      collected.push(item);
+    }
+  }
+
+  /** A value and all that it contains, each before its contents; not recursive. */
+  *#descendants(root: JsonValue): Generator<JsonValue> {
+    const open: Iterator<JsonValue>[] = [[root].values()];
+    for (let last = open.at(-1); last !== undefined; last = open.at(-1)) {
+      const next = last.next();
+      if (next.done === true) {
+        open.pop();
+        continue;
+      }
+      const { value } = next;
+      const inside = typeof value === 'object' ? this.#contents(value) : [];
+      if (inside.length > 0 || (typeof value === 'string' && value !== '')) yield value;
+      else this.#count(1);
+      if (inside.length > 0) open.push(inside.values());
+    }
+  }
+
+  /** A string counts as a list of its bytes. */
+  #contents(value: JsonValue): readonly JsonValue[] | Uint8Array {
+    if (Array.isArray(value)) return value;
+    if (typeof value === 'string') {
+      this.#spend(Math.ceil(value.length / charactersPerValue));
+      return new TextEncoder().encode(value);
+    }
+    if (!isObject(value)) return [];
+    const members = Object.values(value).filter((child) => child !== undefined);
+    this.#spend(members.length);
+    return members;
+  }
+
+  #sliced(slice: JsonPathSlice, values: readonly JsonValue[]): readonly JsonValue[] {
+    const selected: JsonValue[] = [];
+    for (const value of values) {
+      if (value === null) continue;
+      if (!Array.isArray(value)) {
+        throw new JsonPathError(`${goTypeName(value)} is not array or slice`);
+      }
+      const items = sliceList(slice, value);
+      // As in client-go, an empty slice ends the step.
+      if (items === undefined) break;
+      this.#append(selected, items);
+    }
+    return selected;
+  }
+
   #filtered(filter: JsonPathFilter, values: readonly JsonValue[]): readonly JsonValue[] {
-    return values.flatMap((value) => {
-      if (Array.isArray(value)) return value.filter((item) => this.#passes(filter, item));
-      const text = goPlain(value);
-      throw new JsonPathError(`${text} is not array or slice and cannot be filtered`, value);
+    return this.#collected(values, (value) => {
+      if (!Array.isArray(value)) throw new UnfilterableError(value);
+      return value.filter((item) => {
+        this.#count(1);
+        return this.#passes(filter, item);
+      });
     });
   }
 
@@ -164,11 +256,16 @@ class Evaluation {
     try {
       return this.#action(path, [item]).length > 0;
     } catch (error) {
-      if (!(error instanceof JsonPathError) || this.#values > this.#valuesMax) throw error;
+      if (!(error instanceof JsonPathError) || error instanceof TooManyValuesError) throw error;
       return !(error instanceof MissingFieldError);
     }
   }
 }
+
+/** A text of this length takes as long as one value. */
+const charactersPerValue = 64;
+
+const tooManyValues = () => new TooManyValuesError('too many values');
 
 /** Whether there is a value; several cannot be compared. */
 function hasOne(values: readonly JsonValue[]): boolean {
@@ -176,39 +273,11 @@ function hasOne(values: readonly JsonValue[]): boolean {
   return values.length === 1;
 }
 
-/** A string counts as a list of its bytes. */
-function contents(value: JsonValue): readonly JsonValue[] {
-  if (Array.isArray(value)) return value;
-  if (typeof value === 'string') return [...new TextEncoder().encode(value)];
-  return isObject(value) ? Object.values(value).filter((child) => child !== undefined) : [];
-}
-
-function descendants(value: JsonValue): readonly JsonValue[] {
-  if (typeof value === 'string') return value === '' ? [] : [value];
-  const inside = contents(value);
-  return inside.length === 0 ? [] : [value, ...inside.flatMap(descendants)];
-}
-
-function sliceLists(slice: JsonPathSlice, values: readonly JsonValue[]): readonly JsonValue[] {
-  const selected: JsonValue[] = [];
-  for (const value of values) {
-    if (value === null) continue;
-    if (!Array.isArray(value)) {
-      throw new JsonPathError(`${goTypeName(value)} is not array or slice`);
-    }
-    const items = sliceList(slice, value);
-    // As in client-go, an empty slice ends the step.
-    if (items === undefined) break;
-    appendAll(selected, items);
-  }
-  return selected;
-}
-
 /** Returns the selected items; undefined if the slice is empty whatever the list contains. */
 function sliceList(
   { start: first, end: last, isOne, step = 1 }: JsonPathSlice,
   list: readonly JsonValue[],
-): readonly JsonValue[] | undefined {
+): Iterable<JsonValue> | undefined {
   const { length } = list;
   const start = first < 0 ? first + length : first;
   const written = isOne ? first + 1 : (last ?? length);
@@ -222,7 +291,14 @@ function sliceList(
     throw new JsonPathError(`starting index ${start} is greater than ending index ${end}`);
   }
   if (step <= 0) throw new JsonPathError('step must be > 0');
-  return list.slice(start, end).filter((_, index) => index % step === 0);
+  return everyNth(list, { start, end, step });
+}
+
+function* everyNth(
+  list: readonly JsonValue[],
+  { start, end, step }: { readonly start: number; readonly end: number; readonly step: number },
+): Generator<JsonValue> {
+  for (let at = start; at < end; at += step) yield itemAt(list, at);
 }
 
 interface Scalar {

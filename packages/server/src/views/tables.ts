@@ -42,13 +42,17 @@ export function tableRow(
   };
 }
 
+/** How many values the columns of a row visit together (TRUST-2); further cells are empty. */
+const rowValuesMax = 200_000;
+
 /** The cells of a row, in column order; null where a column has no value. */
 export function tableCells(
   object: JsonObject,
   columns: readonly ColumnDef[],
   nowMs: number,
 ): JsonValue[] {
-  return columns.map((column): JsonValue => column.cell(object, nowMs) ?? null);
+  const budget = { left: rowValuesMax };
+  return columns.map((column): JsonValue => column.cell(object, nowMs, budget) ?? null);
 }
 
 function rowObject(object: JsonObject, include: IncludeObject, metaVersion: string): JsonValue {

@@ -96,6 +96,25 @@ describe('a change of one definition among many of its group', () => {
     expect(served()).toEqual(['things1', 'things2', 'things3']);
   });
 
+  test('a definition that is created again in an empty group has its names again', () => {
+    const { put, settle, served, table } = newTable();
+    const [first, again] = [
+      definition(0),
+      { ...definition(0), metadata: { name: 'things0.example.com', uid: 'b' } },
+    ];
+    put(first);
+    settle(first);
+    expect(table.change(first.metadata.name ?? '', undefined)).toEqual([first.metadata.name]);
+    expect(served()).toEqual([]);
+    put(again);
+    settle(again);
+    expect(served()).toEqual(['things0']);
+    const rival = definition(1, { kind: 'Kind0' });
+    put(rival);
+    settle(rival);
+    expect(served()).toEqual(['things0']);
+  });
+
   test('a name belongs to one group', () => {
     const { put, settle, served, evaluated } = newTable();
     const first = definition(0, { kind: 'Shared' });

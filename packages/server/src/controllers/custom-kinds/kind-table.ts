@@ -10,6 +10,7 @@ import {
   customPrefix,
   fromCrd,
   hasOlderForms,
+  parseColumns,
   type ReconcileOptions,
   reconcileCrd,
 } from '@wheelhouse/kinds';
@@ -36,6 +37,8 @@ interface ServedKind {
 /** The definitions of one API group. */
 interface Group {
   readonly names: AcceptedNames;
+  /** The names of all definitions; a group without any is forgotten. */
+  readonly definitions: Set<string>;
   /** Those that wait for names or are not established; few, except while many are created. */
   readonly unsettled: Map<string, Crd>;
 }
@@ -88,9 +91,13 @@ export class KindTable {
     return [name, ...unsettled.filter(([, each]) => waitsForNames(each)).map(([each]) => each)];
   }
 
-  /** Checks the schemas of a definition in steps, ahead of the change that brings it. */
-  check(name: string, crd: Crd): Generator<void, void> {
-    return checkStructure(withSpecOf(this.get(name), crd).spec);
+  /** Checks the schemas and columns of a definition in steps, ahead of the change to it. */
+  *check(name: string, crd: Crd): Generator<void, void> {
+    const { spec } = withSpecOf(this.get(name), crd);
+    yield* checkStructure(spec);
+    for (const { additionalPrinterColumns } of spec.versions) {
+      yield* parseColumns(additionalPrinterColumns);
+    }
   }
 
   /** The status that a definition should have; undefined if it is unchanged. */
@@ -130,11 +137,14 @@ export class KindTable {
 
   #exchangeInGroup(name: string, before: Crd | undefined, after: Crd | undefined): void {
     const key = (after ?? before)?.spec.group ?? '';
-    const group = this.#groups.get(key) ?? { names: new AcceptedNames(), unsettled: new Map() };
+    const group = this.#groups.get(key) ?? newGroup();
     this.#groups.set(key, group);
     group.names.replace(before?.status?.acceptedNames, after?.status?.acceptedNames);
     if (after !== undefined && !isSettled(after)) group.unsettled.set(name, after);
     else group.unsettled.delete(name);
+    if (after !== undefined) group.definitions.add(name);
+    else group.definitions.delete(name);
+    if (group.definitions.size === 0) this.#groups.delete(key);
   }
 
   /** Brings the catalogue up to date with these definitions. */
@@ -185,6 +195,12 @@ export class KindTable {
     return status !== undefined && crdIsEstablished({ ...crd, status });
   }
 }
+
+const newGroup = (): Group => ({
+  names: new AcceptedNames(),
+  definitions: new Set(),
+  unsettled: new Map(),
+});
 
 /**
  * The definition with the spec of an earlier one if it is the same, since what is computed from a
