@@ -190,6 +190,15 @@ describe('ADM-2: statuses and types of answers', () => {
   });
 });
 
+test('ADM-2, TRUST-2: an answer in YAML is decoded up to a length', async () => {
+  const long = (length: number) => (call: Received) => ({
+    status: 200,
+    text: `# ${'-'.repeat(length)}\n${denial(call)}`,
+  });
+  expect(await messageAfter(long(100_000))).toBe(denied);
+  expect(await messageAfter(long(131_072))).toBe('limit is 131072 bytes of an answer in YAML');
+});
+
 describe('ADM-2: kinds of answers', () => {
   const unregistered = (kind: string, version: string) =>
     `no kind "${kind}" is registered for version "${version}" in scheme ` +

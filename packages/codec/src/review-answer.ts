@@ -26,7 +26,7 @@ export interface ReviewType {
 
 /**
  * Decodes the answer to a review. As in kube-apiserver, its Content-Type does not matter: a text
- * that starts with a brace is JSON, any other is YAML. Rejects with an Error in kube-apiserver's
+ * that starts with a brace is JSON, any other is YAML, which is bounded. Rejects with an Error in kube-apiserver's
  * wording for a malformed answer, and for one that states another type than `type`.
  */
 export async function decodeReviewAnswer(
@@ -88,6 +88,9 @@ async function decode(
   { clock, limits }: { clock: Pick<Clock, 'monotonic'>; limits: JsonLimits },
 ): Promise<JsonValue> {
   if (!/^\s*\{/.test(bytes.toString('latin1', 0, spacesMax))) {
+    if (bytes.length > yamlBytesMax) {
+      throw new Error(`limit is ${yamlBytesMax} bytes of an answer in YAML`);
+    }
     return (await decodeYaml(bytes, { ...limits, documents: 'first' })).value;
   }
   try {
@@ -98,5 +101,7 @@ async function decode(
   }
 }
 
+/** Maximum number of bytes of an answer in YAML, whose texts are not decoded in steps (TRUST-2). */
+const yamlBytesMax = 131_072;
 /** Maximum number of spaces before the brace of a JSON text. */
 const spacesMax = 2048;
