@@ -66,3 +66,15 @@ test('OPS-3: the server’s own Service exists as soon as the server is ready', 
   expect(service.status).toBe(200);
   expect(service.body.spec.ports[0]).toMatchObject({ name: 'https', port: 443 });
 });
+
+test('OPS-3: the server owns the same fields of its Service as kube-apiserver', () => {
+  const [owner] = service.body.metadata.managedFields ?? [];
+  expect(Object.keys(owner?.fieldsV1?.['f:spec'] ?? {}).sort()).toEqual([
+    'f:clusterIP',
+    'f:internalTrafficPolicy',
+    'f:ipFamilyPolicy',
+    'f:ports',
+    'f:sessionAffinity',
+    'f:type',
+  ]);
+});

@@ -132,6 +132,7 @@ function maintainedObjects(
       spec: {
         clusterIP: place.clusterIp,
         internalTrafficPolicy: 'Cluster',
+        ipFamilyPolicy: 'SingleStack',
         ports: [{ ...port, ...onNodes, port: servicePort, targetPort: place.port }],
         sessionAffinity: 'None',
         ...(nodePort === undefined
