@@ -13,6 +13,13 @@ const pod = JSON.stringify({
   },
 });
 
+const serviceWithoutSelector = JSON.stringify({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: 'e' },
+  spec: { ports: [{ port: 80 }] },
+});
+
 printsLikeKubectl('checks', [
   ['create sa default'],
   ['create -f -', pod],
@@ -30,6 +37,13 @@ printsLikeKubectl('checks', [
   ['create --raw /none -f a -f b'],
   ['create --raw /none -f - --edit'],
   ['create --raw /none -f - -o name'],
+  // Objects without Pods.
+  ['create -f -', serviceWithoutSelector],
+  ...['exec cm/c -- ls', 'attach cm/c', 'port-forward cm/c 80', 'logs cm/c', 'logs svc/e'].map(
+    (line): [string] => [line],
+  ),
+  ['exec svc/e -- ls'],
+  ['create clusterrole r --aggregation-rule=a'],
   // Kinds without revisions.
   ...['history', 'undo', 'status'].flatMap((verb): [string][] => [
     [`rollout ${verb} cm/c`],

@@ -1,5 +1,5 @@
 import { ApiError } from '@wheelhouse/client';
-import type { JsonObject } from '@wheelhouse/machinery';
+import { type JsonObject, parseApiVersion } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
 import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
 import { selectorText } from '../rollout/workloads.ts';
@@ -141,7 +141,7 @@ export async function selectPods(
   }
   const object = await getByLabel(session, word.includes('/') ? word : `pods/${word}`);
   if (object['kind'] === 'Pod') return [object];
-  const pods = await listPods(session, podSelector(object));
+  const pods = await listPods(session, podSelector(session, object));
   const [first] = pods;
   if (first === undefined) {
     const label = `${textAt(object, 'kind').toLowerCase()}/${nameOf(object)}`;
@@ -153,12 +153,19 @@ export async function selectPods(
 }
 
 /** The label selector of an object's Pods. Throws CliError if it has none. */
-function podSelector(object: JsonObject): string {
+function podSelector({ words }: Session, object: JsonObject): string {
   const selector = objectAt(object, 'spec', 'selector');
-  const isMap = ['Service', 'ReplicationController'].includes(textAt(object, 'kind'));
+  const kind = textAt(object, 'kind');
+  const isMap = ['Service', 'ReplicationController'].includes(kind);
   const text = selectorText(isMap ? { matchLabels: selector } : selector);
   if (text !== '') return text;
-  throw new CliError(`${textAt(object, 'kind')} ${nameOf(object)} has no selector for pods`);
+  const type = `*${parseApiVersion(textAt(object, 'apiVersion'))?.version ?? ''}.${kind}`;
+  const action = words[0] === 'logs' ? 'get the logs from' : 'attach to';
+  const problem =
+    kind === 'Service'
+      ? `invalid service '${nameOf(object)}': Service is defined without a selector`
+      : `selector for ${type} not implemented`;
+  throw new CliError(`cannot ${action} ${type}: ${problem}`);
 }
 
 /** Lists Pods by label, running ones first. */

@@ -10,7 +10,7 @@ import {
 } from '../../create-object.ts';
 import { NoResourceError } from '../../errors.ts';
 import type { FlagSpec } from '../../flags.ts';
-import { CliError } from '../../io.ts';
+import { CliError, CommandLineError } from '../../io.ts';
 import { textAt, withGroup } from '../../objects.ts';
 import { outputFlags, printerOf } from '../../output/output.ts';
 import type { Session } from '../../session.ts';
@@ -302,9 +302,10 @@ async function createAggregatedRole(session: Session, metadata: JsonObject): Pro
   for (const pair of distinctWords(session, 'aggregation-rule')) {
     const equals = pair.indexOf('=');
     if (equals <= 0) {
-      throw new CliError(
+      throw new CommandLineError(
         `invalid argument ${JSON.stringify(pair)} for "--aggregation-rule" flag: ` +
-          'malformed pair, expect string=string',
+          'malformed pair, expect string=string\n' +
+          "See 'svcctl create clusterrole --help' for usage.",
       );
     }
     setMember(matchLabels, pair.slice(0, equals), pair.slice(equals + 1));
