@@ -10,17 +10,19 @@ const leadingToken = new RegExp(`^${token}`);
  * Returns why Go's parser refuses a media type, with its parameters, in Go's words; undefined if it
  * accepts it.
  */
-export function mediaTypeFault(text: string): string | undefined {
+export function mediaTypeFault(contentType: string): string | undefined {
+  // Otherwise each test for a remaining parameter would read all spaces at the end.
+  const text = contentType.trimEnd();
   const [base = ''] = text.split(';', 1);
   const fault = typeFault(base.trim());
   if (fault !== undefined) return `mime: ${fault}`;
   const values = new Map<string, string>();
   let at = base.length;
-  while (text.slice(at).trim() !== '') {
+  while (at < text.length) {
     parameter.lastIndex = at;
     const { name = '', value = '' } = parameter.exec(text)?.groups ?? {};
     if (name === '') {
-      return text.slice(at).trim() === ';' ? undefined : 'mime: invalid media parameter';
+      return text.slice(at).trimStart() === ';' ? undefined : 'mime: invalid media parameter';
     }
     const key = name.toLowerCase();
     if ((values.get(key) ?? value) !== value) return 'mime: duplicate parameter name';
