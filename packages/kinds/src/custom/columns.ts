@@ -54,7 +54,7 @@ export function columnsOf(
 /** The largest number of steps and values of one path, because repeated steps multiply them. */
 const pathValuesMax = 20_000;
 const unlimited = (): JsonPathBudget => ({ left: Number.POSITIVE_INFINITY });
-/** How much text of a cell counts as one value. */
+/** This many characters of a cell count as one value. */
 const charactersPerValue = 16;
 /** Maximum length of a path, which is parsed in one piece. */
 const pathLengthMax = 16_384;

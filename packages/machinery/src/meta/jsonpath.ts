@@ -17,12 +17,13 @@ export interface JsonPathOptions {
   readonly missing?: 'is an error' | 'is empty';
   /** The largest number of steps and of their values; unlimited by default. */
   readonly valuesMax?: number;
-  /** What may be left of a number of values that several evaluations share; unlimited by default. */
+  /** Bounds the values of several evaluations together; unlimited by default. */
   readonly budget?: JsonPathBudget | undefined;
 }
 
-/** How many values evaluations may still visit together. Each reduces it, at last below zero. */
+/** Bounds the values that several evaluations visit together. */
 export interface JsonPathBudget {
+  /** How many values they may still visit. Below zero, an evaluation fails. */
   left: number;
 }
 
@@ -262,7 +263,7 @@ class Evaluation {
   }
 }
 
-/** A text of this length takes as long as one value. */
+/** Encoding this many characters takes about as long as visiting one value. */
 const charactersPerValue = 64;
 
 const tooManyValues = () => new TooManyValuesError('too many values');
