@@ -2,7 +2,7 @@ import type { JsonValue } from '@wheelhouse/machinery';
 
 /** Thrown for malformed or excessive JSON, with the message of kube-apiserver's decoder. */
 export class JsonError extends Error {
-  /** The index of the unexpected byte, if there is one and the text was read byte by byte. */
+  /** The index of the unexpected character, or of the byte if the text was read byte by byte. */
   readonly at: number | undefined;
 
   constructor(message: string, at?: number) {
