@@ -53,6 +53,11 @@ describe('TRUST-2: printer columns', () => {
     expect(cells).toHaveLength(2002);
   });
 
+  test('TRUST-2: the columns of a row share a bound of printed text', async () => {
+    const cells = await cellsOf(await establishWith('texts', ['.list', '.list', '.list']));
+    expect(cells.map((cell) => typeof cell === 'string')).toEqual([true, true, false, false]);
+  });
+
   test('TRUST-2: paths of unions are read in linear time up to a length', async () => {
     const unions = `.[${'0,'.repeat(4000)}0]${'.a'.repeat(4000)}`;
     const long = `.[${'0,'.repeat(20_000)}0]${'.a'.repeat(20_000)}`;

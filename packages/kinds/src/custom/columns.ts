@@ -55,7 +55,7 @@ export function columnsOf(
 const pathValuesMax = 20_000;
 const unlimited = (): JsonPathBudget => ({ left: Number.POSITIVE_INFINITY });
 /** This many characters of a cell count as one value. */
-const charactersPerValue = 16;
+const charactersPerValue = 4;
 /** Maximum length of a path, which is parsed in one piece. */
 const pathLengthMax = 16_384;
 

@@ -43,7 +43,7 @@ export function tableRow(
 }
 
 /** How many values the columns of a row visit together (TRUST-2); further cells are empty. */
-const rowValuesMax = 200_000;
+const rowValuesMax = 100_000;
 
 /** The cells of a row, in column order; null where a column has no value. */
 export function tableCells(
