@@ -1,5 +1,5 @@
-// `npm run bench:table`: writes the figures of the newest files in bench/results/ and
-// bench/comparison/ into bench/RESULTS.md.
+// `npm run bench:table`: writes the figures of the newest files in bench/results/,
+// bench/comparison/, and bench/definitions/ into bench/RESULTS.md.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -54,6 +54,29 @@ function comparisonOf({ machine, rounds, servers }) {
   ].join('\n');
 }
 
+/** The table that compares servers with many definitions of custom kinds. */
+function definitionsOf({ machine, rounds, servers }) {
+  const { reference, wheelhouse, 'wheelhouse-on-etcd': onEtcd } = servers;
+  const columns = [reference, wheelhouse, onEtcd];
+  const rows = reference.figures.map(({ name, clients }, index) => {
+    const cells = columns.map(({ figures }) => {
+      const { p50Ms, cpuMsPerOperation } = figures[index];
+      return `${digits(p50Ms)} | ${digits(cpuMsPerOperation)}`;
+    });
+    return `| ${name} | ${clients} | ${cells.join(' | ')} |`;
+  });
+  const memory = columns.map(({ figures }) => `${digits(figures.at(-1).rssMegabytes)} MB | `);
+  return [
+    `Measured on ${machine}: medians of ${rounds} rounds against kube-apiserver ${reference.version}`,
+    'on etcd 3.5 (`node scripts/peers/bench.mjs definitions`). Times are medians in milliseconds.',
+    '',
+    '| what | clients | kube-apiserver, ms | CPU, ms | Wheelhouse, ms | CPU, ms | Wheelhouse on etcd, ms | CPU, ms |',
+    '|---|---:|---:|---:|---:|---:|---:|---:|',
+    ...rows,
+    `| resident memory at the end |  | ${memory.join(' | ')} |`,
+  ].join('\n');
+}
+
 /** Replaces what is between two markers of the page by a table of the newest file of a folder. */
 function withTable(text, { marker, folder, table }) {
   const path = join(root, 'bench', folder);
@@ -69,7 +92,8 @@ function withTable(text, { marker, folder, table }) {
 export function pageWithFigures(text) {
   const figures = withTable(text, { marker: 'figures', folder: 'results', table: tableOf });
   const comparison = { marker: 'comparison', folder: 'comparison', table: comparisonOf };
-  return withTable(figures, comparison);
+  const definitions = { marker: 'definitions', folder: 'definitions', table: definitionsOf };
+  return withTable(withTable(figures, comparison), definitions);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

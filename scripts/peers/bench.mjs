@@ -1,7 +1,8 @@
 // Runs `npm run bench` against kube-apiserver and against Wheelhouse, on the embedded store and on
 // etcd, in turn on one machine; writes the medians to bench/comparison/, from which
-// `npm run bench:table` makes the second table of bench/RESULTS.md. BENCH_ROUNDS sets the number of
-// rounds (3). Arguments go to the load generator.
+// `npm run bench:table` makes the second table of bench/RESULTS.md. With the argument `definitions`
+// it measures definitions of custom kinds instead, for bench/definitions/ and the third table.
+// BENCH_ROUNDS sets the number of rounds (3). Other arguments go to the load generator.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +13,11 @@ import { startReference, startWheelhouse } from './servers.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const rounds = Number(process.env.BENCH_ROUNDS ?? '3');
-const scenarios = 'list,get,chunked,update,patch,apply,create,delete,watch,definitions';
+const args = process.argv.slice(2);
+const [folderName, scenarios] =
+  args[0] === 'definitions'
+    ? ['definitions', args.shift()]
+    : ['comparison', 'list,get,chunked,update,patch,apply,create,delete,watch'];
 /** Later arguments win. */
 const usual = [
   '--only',
@@ -52,15 +57,15 @@ function mediansOf(runs) {
 /** Runs the load generator against a server; resolves with the machine and its figures. */
 async function drive(server, { file }) {
   const to = ['--url', server.url, '--token', server.token, '--pid', server.pids.join(',')];
-  const args = ['scripts/bench.mjs', ...to, ...usual, ...process.argv.slice(2), '--json', file];
-  const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' });
+  const all = ['scripts/bench.mjs', ...to, ...usual, ...args, '--json', file];
+  const child = spawn(process.execPath, all, { cwd: root, stdio: 'inherit' });
   const code = await new Promise((resolve) => child.on('exit', resolve));
   if (code !== 0) throw new Error(`the load generator failed against ${server.name}`);
   return JSON.parse(readFileSync(file, 'utf8'));
 }
 
 await build();
-const target = join(root, 'bench', 'comparison');
+const target = join(root, 'bench', folderName);
 mkdirSync(target, { recursive: true });
 const folder = mkdtempSync(join(tmpdir(), 'bench-peers-'));
 const results = {};
