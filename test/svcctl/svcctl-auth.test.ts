@@ -213,7 +213,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
         `error: aggregation rule ${mixed}\n`,
       );
       expect(await errorOf(`${create} --aggregation-rule=a`)).toBe(
-        'error: invalid argument "a" for "--aggregation-rule" flag: malformed pair, expect string=string\n',
+        'Error: invalid argument "a" for "--aggregation-rule" flag: malformed pair, expect string=string\n' +
+          "See 'svcctl create clusterrole --help' for usage.\n",
       );
       expect((await ctl(`${create} --aggregation-rule=a=b,c=d`)).code).toBe(0);
       const { body } = await on.server.get(`/apis/${rbac}/v1/clusterroles/${name}`);
