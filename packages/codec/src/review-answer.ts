@@ -26,8 +26,8 @@ export interface ReviewType {
 
 /**
  * Decodes the answer to a review. As in kube-apiserver, its Content-Type does not matter: a text
- * that starts with a brace is JSON, any other is YAML, which is bounded. Rejects with an Error in kube-apiserver's
- * wording for a malformed answer, and for one that states another type than `type`.
+ * that starts with a brace is JSON, any other is YAML, which is bounded. Rejects with an Error in
+ * kube-apiserver's wording for a malformed answer, and for one that states another type than `type`.
  */
 export async function decodeReviewAnswer(
   bytes: Buffer,

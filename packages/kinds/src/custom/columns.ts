@@ -180,7 +180,6 @@ export function showsManagedFields(declared: readonly CrdColumn[] | undefined): 
 }
 
 /** Whether steps may read the member at `names`, or an object that contains it. */
-
 function mayReach(nodes: readonly JsonPathNode[], names: readonly string[]): boolean {
   for (const [at, name] of names.entries()) {
     const node = nodes[at];
