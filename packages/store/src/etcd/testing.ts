@@ -53,11 +53,12 @@ function hasRoom(directory: string): boolean {
 
 /** Starts an etcd with one member. Rejects if etcd is not installed or does not start. */
 export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<TestEtcd> {
-  const [clientPort = 0, peerPort = 0] = await freePorts(2);
-  const peer = `http://127.0.0.1:${peerPort}`;
-  const member = { name: 'test', clientPort, peer, cluster: `test=${peer}`, options };
-  // A single member elects itself, so a short election timeout is safe.
-  const etcd = await startMember({ ...member, electionMs: 50 });
+  const etcd = await onFreePorts(2, ([clientPort = 0, peerPort = 0]) => {
+    const peer = `http://127.0.0.1:${peerPort}`;
+    const member = { name: 'test', clientPort, peer, cluster: `test=${peer}`, options };
+    // A single member elects itself, so a short election timeout is safe.
+    return startMember({ ...member, electionMs: 50 });
+  });
   // An etcd that is killed before it has stored its membership never elects a leader again.
   if (options.tls === undefined) await serving(etcd);
   return etcd;
@@ -90,16 +91,7 @@ export interface TestCluster {
 
 /** Starts three members, which elect a new leader within a second. */
 export async function startTestCluster(): Promise<TestCluster> {
-  const ports = await freePorts(6);
-  const peers = ports.slice(3).map((port) => `http://127.0.0.1:${port}`);
-  const cluster = peers.map((peer, i) => `m${i}=${peer}`).join(',');
-  const members = await Promise.all(
-    peers.map((peer, i) => {
-      const clientPort = ports[i] ?? 0;
-      const member = { name: `m${i}`, clientPort, peer, cluster, options: {} };
-      return startMember({ ...member, electionMs: 500 });
-    }),
-  );
+  const members = await onFreePorts(6, startMembers);
   return {
     members,
     async leader() {
@@ -114,6 +106,25 @@ export async function startTestCluster(): Promise<TestCluster> {
       await Promise.all(members.map((member) => member.dispose()));
     },
   };
+}
+
+async function startMembers(ports: readonly number[]): Promise<readonly TestEtcd[]> {
+  const peers = ports.slice(3).map((port) => `http://127.0.0.1:${port}`);
+  const cluster = peers.map((peer, i) => `m${i}=${peer}`).join(',');
+  const started = await Promise.allSettled(
+    peers.map((peer, i) => {
+      const clientPort = ports[i] ?? 0;
+      const member = { name: `m${i}`, clientPort, peer, cluster, options: {} };
+      return startMember({ ...member, electionMs: 500 });
+    }),
+  );
+  const members = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  for (const each of started) {
+    if (each.status === 'fulfilled') continue;
+    await Promise.all(members.map((member) => member.dispose()));
+    throw each.reason;
+  }
+  return members;
 }
 
 async function isLeader(member: TestEtcd): Promise<boolean> {
@@ -155,7 +166,16 @@ async function startMember(member: Member): Promise<TestEtcd> {
     child.kill('SIGKILL');
     await exited;
   };
-  await start();
+  const dispose = async () => {
+    await kill();
+    rmSync(directory, { recursive: true, force: true });
+  };
+  try {
+    await start();
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
   return {
     url,
     kill,
@@ -173,10 +193,7 @@ async function startMember(member: Member): Promise<TestEtcd> {
       if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(decoded)}`);
       return decoded;
     },
-    async dispose() {
-      await kill();
-      rmSync(directory, { recursive: true, force: true });
-    },
+    dispose,
   };
 }
 
@@ -212,6 +229,28 @@ function argumentsOf(
   ];
 }
 
+/** The process ended before it listened. */
+class EndedAtStart extends Error {}
+
+const startsMax = 3;
+
+/**
+ * Starts programs on free ports, and again on others if they end at once: another program can take
+ * a port between the search for it and the start.
+ */
+async function onFreePorts<Result>(
+  count: number,
+  start: (ports: readonly number[]) => Promise<Result>,
+): Promise<Result> {
+  for (let starts = 1; ; starts += 1) {
+    try {
+      return await start(await freePorts(count));
+    } catch (error) {
+      if (!(error instanceof EndedAtStart) || starts === startsMax) throw error;
+    }
+  }
+}
+
 async function freePorts(count: number): Promise<readonly number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   const ports = await Promise.all(
@@ -240,7 +279,7 @@ async function listening(child: ChildProcess, port: number): Promise<void> {
   });
   const end = systemClock.monotonic() + startTimeoutMs;
   while (!(await accepts(port))) {
-    if (failure !== undefined) throw new Error(`etcd did not start: ${failure}`);
+    if (failure !== undefined) throw new EndedAtStart(`etcd did not start: ${failure}`);
     if (systemClock.monotonic() > end) throw new Error('etcd did not listen in time');
     await pause(20);
   }
