@@ -29,52 +29,51 @@ function tableOf({ machine, figures }) {
   return [...head, ...rows].join('\n');
 }
 
-/** The table that compares servers, in the order of their columns. */
-function comparisonOf({ machine, rounds, servers }) {
+const rates = { unit: 'per second', of: ({ perSecond }) => perSecond };
+const medians = { unit: 'ms', of: ({ p50Ms }) => p50Ms };
+
+/** A table that compares servers by one figure and the CPU time of each scenario. */
+function comparedBy({ unit, of }, { servers, head, first = [] }) {
   const { reference, wheelhouse, 'wheelhouse-on-etcd': onEtcd } = servers;
   const columns = [reference, wheelhouse, onEtcd];
-  const starts = columns.map(({ readyMs }) => `${digits(readyMs)} ms | `);
   const rows = reference.figures.map(({ name, clients }, index) => {
     const cells = columns.map(({ figures }) => {
-      const { perSecond, cpuMsPerOperation } = figures[index];
-      return `${digits(perSecond)} | ${digits(cpuMsPerOperation)}`;
+      const figure = figures[index];
+      return `${digits(of(figure))} | ${digits(figure.cpuMsPerOperation)}`;
     });
     return `| ${name} | ${clients} | ${cells.join(' | ')} |`;
   });
   const memory = columns.map(({ figures }) => `${digits(figures.at(-1).rssMegabytes)} MB | `);
+  const names = ['kube-apiserver', 'Wheelhouse', 'Wheelhouse on etcd'];
   return [
-    `Measured on ${machine}: medians of ${rounds} rounds against kube-apiserver ${reference.version}`,
-    'on etcd 3.5 (`node scripts/peers/bench.mjs`). Each server starts on fresh data with the same flags.',
+    ...head,
     '',
-    '| what | clients | kube-apiserver, per second | CPU, ms | Wheelhouse, per second | CPU, ms | Wheelhouse on etcd, per second | CPU, ms |',
+    `| what | clients | ${names.map((name) => `${name}, ${unit} | CPU, ms`).join(' | ')} |`,
     '|---|---:|---:|---:|---:|---:|---:|---:|',
-    `| exec to readyz 200 | 1 | ${starts.join(' | ')} |`,
+    ...first.map((row) => row(columns)),
     ...rows,
     `| resident memory at the end |  | ${memory.join(' | ')} |`,
   ].join('\n');
 }
 
+const measuredOn = ({ machine, rounds, servers }) =>
+  `Measured on ${machine}: medians of ${rounds} rounds against kube-apiserver ${servers.reference.version}`;
+
+/** The table that compares servers in requests of single objects, lists, and watches. */
+function comparisonOf(results) {
+  const starts = (columns) =>
+    `| exec to readyz 200 | 1 | ${columns.map(({ readyMs }) => `${digits(readyMs)} ms | `).join(' | ')} |`;
+  const how =
+    'on etcd 3.5 (`node scripts/peers/bench.mjs`). Each server starts on fresh data with the same flags.';
+  const head = [measuredOn(results), how];
+  return comparedBy(rates, { servers: results.servers, head, first: [starts] });
+}
+
 /** The table that compares servers with many definitions of custom kinds. */
-function definitionsOf({ machine, rounds, servers }) {
-  const { reference, wheelhouse, 'wheelhouse-on-etcd': onEtcd } = servers;
-  const columns = [reference, wheelhouse, onEtcd];
-  const rows = reference.figures.map(({ name, clients }, index) => {
-    const cells = columns.map(({ figures }) => {
-      const { p50Ms, cpuMsPerOperation } = figures[index];
-      return `${digits(p50Ms)} | ${digits(cpuMsPerOperation)}`;
-    });
-    return `| ${name} | ${clients} | ${cells.join(' | ')} |`;
-  });
-  const memory = columns.map(({ figures }) => `${digits(figures.at(-1).rssMegabytes)} MB | `);
-  return [
-    `Measured on ${machine}: medians of ${rounds} rounds against kube-apiserver ${reference.version}`,
-    'on etcd 3.5 (`node scripts/peers/bench.mjs definitions`). Times are medians in milliseconds.',
-    '',
-    '| what | clients | kube-apiserver, ms | CPU, ms | Wheelhouse, ms | CPU, ms | Wheelhouse on etcd, ms | CPU, ms |',
-    '|---|---:|---:|---:|---:|---:|---:|---:|',
-    ...rows,
-    `| resident memory at the end |  | ${memory.join(' | ')} |`,
-  ].join('\n');
+function definitionsOf(results) {
+  const how =
+    'on etcd 3.5 (`node scripts/peers/bench.mjs definitions`). Times are medians in milliseconds.';
+  return comparedBy(medians, { servers: results.servers, head: [measuredOn(results), how] });
 }
 
 /** Replaces what is between two markers of the page by a table of the newest file of a folder. */
