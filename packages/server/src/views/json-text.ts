@@ -13,7 +13,7 @@ export function objectText(members: Readonly<Record<string, string | undefined>>
   return text === '' ? '{}' : `${text}}`;
 }
 
-/** `objectText` for large members: each is a text or its pieces, and the result is pieces. */
+/** Like `objectText`, but takes each member as a text or in pieces, and returns pieces. */
 export function objectPieces(
   members: Readonly<Record<string, string | readonly string[] | undefined>>,
 ): readonly string[] {

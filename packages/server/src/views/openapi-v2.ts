@@ -8,7 +8,7 @@ import type { FieldType, MessageShape, MessageShapes } from './openapi-proto.ts'
 
 /**
  * Creates the JSON of the OpenAPI 2 document of all served APIs (API-12), in steps. The result is in
- * pieces, since as one text it can have a hundred megabytes.
+ * pieces, because the whole document can exceed a hundred megabytes.
  */
 export function* openApiV2(source: OpenApiSource): Generator<void, readonly string[]> {
   const { snapshot, dialect, release } = source;

@@ -200,7 +200,7 @@ const zlibFaults: Readonly<Record<string, string>> = {
   'incorrect length check': 'gzip: invalid checksum',
 };
 
-/** Words the error of a body like Go. */
+/** Words an error about a body as Go does. */
 function bodyFault(error: unknown): string {
   const code = systemErrorCode(error);
   if (code === 'ECONNRESET' || code === 'Z_BUF_ERROR') return 'unexpected EOF';

@@ -236,7 +236,7 @@ const startsMax = 3;
 
 /**
  * Starts programs on free ports, and again on others if they end at once: another program can take
- * a port between the search for it and the start.
+ * a port after it was found and before the start.
  */
 async function onFreePorts<Result>(
   count: number,
