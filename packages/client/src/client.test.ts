@@ -194,6 +194,11 @@ describe('yaml', () => {
     }
   });
 
+  test('a JSON value may have a text of many megabytes', async () => {
+    const text = 'x'.repeat(10_000_000);
+    expect(await documentsOf(JSON.stringify({ text }))).toEqual([{ text }]);
+  });
+
   test('YAML separators have no content but comments', async () => {
     expect(await documentsOf('--- # one\n{a: 1,}\n---\r\nb: 2\n---')).toEqual([{ a: 1 }, { b: 2 }]);
     const refused = documentsOf('---\na: 1\n---x\nb: 2\n');

@@ -76,7 +76,7 @@ function* parseJsonStream(text: string, bytesBefore: () => number): Generator<Js
 function* jsonValuePlaces(bytes: Buffer): Generator<readonly [from: number, to: number]> {
   let depth = 0;
   let start = 0;
-  const tokens = /"(?:[^"\\]|\\.)*"|[{}[\]]|[^\s{}[\]"]+|"/gs;
+  const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]]|[^\s{}[\]"]+|"/gs;
   for (const { 0: token, index } of bytes.toString('latin1').matchAll(tokens)) {
     if (depth === 0) start = index;
     if (token === '"') break;
@@ -112,7 +112,7 @@ function splitJson(text: string): string[] {
   const parts: string[] = [];
   let depth = 0;
   let start = 0;
-  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}]|[^\s{}"]+/gs)) {
+  for (const { 0: token, index } of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}]|[^\s{}"]+/gs)) {
     // Text between two objects belongs to a YAML document.
     if (depth === 0 && token !== '{') return [text];
     if (token === '{') depth += 1;
