@@ -2,10 +2,11 @@
 // ends with one line of counts, and leaves vitest's own report in
 // node_modules/.cache/test-results.json. Arguments go to vitest.
 import { spawn } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
+import { readResults } from './test-results.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const report = join(root, 'node_modules', '.cache', 'test-results.json');
@@ -29,24 +30,6 @@ function step(name, command, args, env = process.env) {
     });
     child.on('close', end);
   });
-}
-
-function counts() {
-  try {
-    const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } =
-      JSON.parse(readFileSync(report, 'utf8'));
-    // A file that fails to load has no tests to count, but must not pass.
-    const broken = testResults.filter(
-      ({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0,
-    ).length;
-    return {
-      passed: numPassedTests,
-      failed: numFailedTests + broken,
-      skipped: numPendingTests + numTodoTests,
-    };
-  } catch {
-    return { passed: 0, failed: 1, skipped: 0 };
-  }
 }
 
 mkdirSync(dirname(report), { recursive: true });
@@ -74,9 +57,13 @@ const tests = await step(
   ['run', ...reporters, ...process.argv.slice(2)],
   { ...process.env, WHEELHOUSE_TEST_PROGRAMS: programs },
 );
-const { passed, failed, skipped } = counts();
+const { passed, failures, skipped } = readResults(report, { root });
+// Errors outside of tests fail the run too.
+if (!tests && failures.length === 0) failures.push('vitest failed outside of the tests');
+// Repeated at the end, where readers of a long log find them.
+for (const failure of failures.slice(0, 20)) console.log(`FAILED: ${failure.split('\n', 1)[0]}`);
 // Style and types are additional checks, each counted like a test.
 const passedChecks = checks.filter(Boolean).length;
-const failedInAll = failed + checks.length - passedChecks;
-console.log(`${passed + passedChecks} passed, ${failedInAll} failed, ${skipped} skipped`);
-process.exitCode = checks.every(Boolean) && tests && failedInAll === 0 ? 0 : 1;
+const failed = failures.length + checks.length - passedChecks;
+console.log(`${passed + passedChecks} passed, ${failed} failed, ${skipped} skipped`);
+process.exitCode = failed === 0 ? 0 : 1;

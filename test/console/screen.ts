@@ -50,6 +50,9 @@ async function startBrowser(url: string): Promise<Browser> {
     timeout: 120_000,
   });
   const page = await browser.newPage();
+  // The console would send anonymous requests, after each of which the server closes the shared
+  // connection; Chromium fails the load of a page that it starts on the connection at that moment.
+  await page.setJavaScriptEnabled(false);
   await page.goto(`${url}/console/`);
   return browser;
 }
