@@ -1,4 +1,4 @@
-import { objectMembersMax } from '@wheelhouse/codec';
+import { objectMembersMax, yamlBodyLimits } from '@wheelhouse/codec';
 import { listedMax } from '@wheelhouse/machinery';
 import { listedBytesMax } from '@wheelhouse/machinery/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -213,6 +213,34 @@ describe('bodies', () => {
     const answer = await bounded(() => server.post(path, body, { type }));
     expect(answer.status).toBe(413);
     expect(answer.body.reason).toBe('RequestEntityTooLarge');
+  });
+
+  const words = 'It is what it is, a "text": of words. '.repeat(25_000).trim();
+  const listed = 'a line\n'.repeat(60_000);
+  test.each([
+    ['a plain text', words.replaceAll(': ', ':'), words.replaceAll(': ', ':')],
+    ['a text in single quotes', `'${words.replaceAll("'", "''")}'`, words],
+    ['a text in double quotes', JSON.stringify(words), words],
+    ['a text in double quotes of many lines', `"${'a line\n    '.repeat(60_000)}"`, undefined],
+    ['a block of many lines', `|\n    ${listed.trim().replaceAll('\n', '\n    ')}\n`, listed],
+  ])('TRUST-2: YAML with %s is stored', async (_, text, expected) => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const body = `metadata:\n  generateName: text-\ndata:\n  text: ${text}\n`;
+    const answer = await bounded(() =>
+      server.post(path, Buffer.from(body), { type: 'application/yaml' }),
+    );
+    expect(answer.status, answer.text.slice(0, 300)).toBe(201);
+    const folded = expected ?? 'a line '.repeat(60_000);
+    const stored = await server.get(`${path}/${answer.body.metadata.name}`);
+    expect(stored.body.data.text === folded).toBe(true);
+  });
+
+  test('TRUST-2: YAML of too many lines is refused', async () => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const text = `data:\n  text: |\n${'    a\n'.repeat(yamlBodyLimits.linesMax)}`;
+    const options = { type: 'application/yaml' };
+    const { status, body } = await server.post(path, Buffer.from(text), options);
+    expect([status, body.message]).toEqual([413, 'Request entity too large: limit is 65536 lines']);
   });
 
   const bad: readonly [what: string, text: string][] = [

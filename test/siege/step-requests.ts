@@ -3,7 +3,7 @@ import {
   encodeCbor,
   encodeEnvelope,
   encodeYaml,
-  yamlValuesMax,
+  yamlBodyLimits,
 } from '@wheelhouse/codec';
 import { builtinKinds, type ResourceDef, type VersionDef } from '@wheelhouse/kinds';
 import { dialectOf, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
@@ -61,7 +61,7 @@ const ruled = '/apis/ruled.io/v1/namespaces/default/ruleds';
 /** Size of the largest body in bytes, with a margin, and the number of values that fit. */
 const bodyBytes = 3_100_000;
 const bodyValues = bodyValuesMax - 1000;
-const yamlValues = yamlValuesMax - 1000;
+const yamlValues = yamlBodyLimits.valuesMax - 1000;
 
 const repeated = <Item>(count: number, make: (index: number) => Item): Item[] =>
   Array.from({ length: count }, (_, index) => make(index));

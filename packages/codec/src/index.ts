@@ -45,7 +45,6 @@ export {
   JsonError,
   objectMembersMax,
   TooManyValues,
-  yamlValuesMax,
 } from './json-limits.ts';
 export { loadYaml } from './lazy.ts';
 export {
@@ -105,5 +104,5 @@ export { childrenOf, type DerElement, DerError, elementsMax, oidText } from './x
 export { type AlternativeName, constraintProblem } from './x509/name-constraints.ts';
 export { onlyPemBlock, type PemBlock, pemBlocks, pemBytes } from './x509/pem.ts';
 export { decodeYaml } from './yaml.ts';
-export { YamlError } from './yaml-error.ts';
+export { YamlError, yamlBodyLimits } from './yaml-error.ts';
 export { compareNaturally, encodeYaml } from './yaml-write.ts';

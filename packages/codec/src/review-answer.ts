@@ -12,6 +12,7 @@ import {
   typeMetaStruct,
 } from '@wheelhouse/machinery';
 import { answerLimits, decodeJsonInSlices, JsonError, type JsonLimits } from './json.ts';
+import { yamlLinesMax } from './json-limits.ts';
 import { decodeYaml } from './yaml.ts';
 
 /** The kind of a review, and the other kinds that a decoder of its answers knows. */
@@ -91,7 +92,8 @@ async function decode(
     if (bytes.length > yamlBytesMax) {
       throw new Error(`limit is ${yamlBytesMax} bytes of an answer in YAML`);
     }
-    return (await decodeYaml(bytes, { ...limits, documents: 'first' })).value;
+    return (await decodeYaml(bytes, { ...limits, linesMax: yamlLinesMax, documents: 'first' }))
+      .value;
   }
   try {
     return (await decodeJsonInSlices(bytes, { clock, limits })).value;
@@ -101,7 +103,7 @@ async function decode(
   }
 }
 
-/** Maximum number of bytes of an answer in YAML, whose texts are not decoded in steps (TRUST-2). */
-const yamlBytesMax = 131_072;
+/** Maximum number of bytes of an answer in YAML: that of a request's body (TRUST-2). */
+const yamlBytesMax = 3_145_728;
 /** Maximum number of spaces before the brace of a JSON text. */
 const spacesMax = 2048;

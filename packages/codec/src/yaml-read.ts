@@ -5,7 +5,6 @@ import {
   type Document,
   isCollection,
   isScalar,
-  Lexer,
   LineCounter,
   type ParsedNode,
   Parser,
@@ -14,6 +13,7 @@ import type { DecodedJson } from './json.ts';
 import { TooManyValues } from './json-limits.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
 import { TreeCutter } from './yaml-pieces.ts';
+import { createLexer, isLongQuoted, pause, resolveQuoted } from './yaml-scalars.ts';
 import { depthMax, tooDeep, treeParsing, treeSteps } from './yaml-tree.ts';
 
 type YamlDocument = Document.Parsed<ParsedNode, false>;
@@ -27,6 +27,7 @@ const lexemesPerTurn = 2000;
  * @throws YamlError or TooManyValues
  */
 export async function readYaml(text: string, limits: YamlLimits): Promise<DecodedJson> {
+  checkLines(text, limits);
   const lines = new LineCounter();
   const reader = new StreamReader(lines, limits);
   const documents = await reader.read(text);
@@ -36,9 +37,19 @@ export async function readYaml(text: string, limits: YamlLimits): Promise<Decode
   const [error] = first.errors;
   if (error !== undefined) throw syntaxError(error, lines);
   if (second !== undefined) throw secondDocument(second.range[0], lines);
-  const tree = { contents: first.contents, rests: reader.rests };
+  const { rests, texts } = reader;
+  const tree = { contents: first.contents, rests, texts };
   const { value, repeated } = await inTurns(treeSteps(tree, lines, limits), limits);
   return { value, duplicates: [], ...(repeated.length === 0 ? {} : { repeated }) };
+}
+
+/** Throws TooManyValues if a text has too many lines. */
+function checkLines(text: string, { linesMax = Number.POSITIVE_INFINITY }: YamlLimits): void {
+  let lines = 0;
+  for (let at = text.indexOf('\n'); at >= 0 && lines <= linesMax; lines += 1) {
+    at = text.indexOf('\n', at + 1);
+  }
+  if (lines > linesMax) throw new TooManyValues(linesMax, 'lines');
 }
 
 /** Runs one step in each turn of the event loop. */
@@ -80,6 +91,8 @@ class StreamReader {
   readonly #documents: YamlDocument[] = [];
   /** Nodes of further pieces of the first document, by the token of the first piece. */
   readonly rests = new Map<unknown, { readonly items: readonly unknown[] }[]>();
+  /** The values of long quoted scalars, or what is wrong with them, by their offset. */
+  readonly texts = new Map<number, string | YamlError>();
   /** The offsets at which the parsed documents start. */
   readonly #starts: number[] = [];
   #error: YamlError | undefined;
@@ -112,18 +125,45 @@ class StreamReader {
   }
 
   async #parse(text: string): Promise<void> {
-    for (const lexeme of new Lexer().lex(text)) {
+    let previous = '';
+    for (const lexeme of createLexer().lex(text)) {
+      if (lexeme === pause) {
+        await nextTurnIfWanted(this.#limits);
+        continue;
+      }
       this.#count(lexeme);
-      for (const token of this.#parser.next(lexeme)) {
-        if ((await this.#compose(token)) === 'done') return;
+      const isText = previous !== CST.SCALAR && isLongQuoted(lexeme);
+      for (const part of isText ? await this.#setAside(lexeme) : [lexeme]) {
+        for (const token of this.#parser.next(part)) {
+          if ((await this.#compose(token)) === 'done') return;
+        }
       }
       if (this.#parser.stack.length > depthMax + parserFramesMax) throw tooDeep();
+      previous = lexeme;
       if (this.#lexemes % lexemesPerTurn === 0) await nextTurnIfWanted(this.#limits);
     }
     for (const token of this.#parser.end()) {
       if ((await this.#compose(token)) === 'done') return;
     }
     this.#add(this.#composer.end());
+  }
+
+  /**
+   * Resolves a long quoted scalar over several turns of the event loop. Returns the lexemes that
+   * take its place in the tree: an empty scalar, and blanks, so that all offsets stay the same.
+   */
+  async #setAside(source: string): Promise<readonly string[]> {
+    const { offset } = this.#parser;
+    for (let at = source.indexOf('\n'); at >= 0; at = source.indexOf('\n', at + 1)) {
+      this.#lines.addNewLine(offset + at + 1);
+    }
+    let fault: YamlError | undefined;
+    const onError = (at: number, code: string, message: string) => {
+      fault ??= syntaxError({ code, message, pos: [at] }, this.#lines);
+    };
+    const value = await inTurns(resolveQuoted(source, { offset, onError }), this.#limits);
+    this.texts.set(offset, fault ?? value);
+    return [source.startsWith('"') ? '""' : "''", ' '.repeat(source.length - 2)];
   }
 
   #count(lexeme: string): void {

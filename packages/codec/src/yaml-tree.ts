@@ -48,6 +48,8 @@ export interface ParsedTree {
   readonly contents: Document.Parsed['contents'];
   /** Further nodes of collections that were cut, by the token of the first node. */
   readonly rests?: ReadonlyMap<unknown, readonly { readonly items: readonly unknown[] }[]>;
+  /** Values of scalars that are empty in the tree, or what is wrong with them, by their offset. */
+  readonly texts?: ReadonlyMap<number, string | YamlError>;
 }
 
 /** The value of a document. */
@@ -171,8 +173,8 @@ class TreeReader {
 
   /** Returns the value of a scalar, which may be infinite or NaN. */
   #scalar(node: Scalar): JsonValue {
-    const text = String(node.value);
-    if (node.type === 'QUOTE_DOUBLE' && /\p{Surrogate}/u.test(text)) {
+    const text = this.#textOf(node);
+    if (node.type === 'QUOTE_DOUBLE' && !text.isWellFormed()) {
       const line = this.#lineOf(node);
       throw new YamlError(`yaml: line ${line}: found invalid Unicode character escape code`);
     }
@@ -235,7 +237,13 @@ class TreeReader {
     this.#count();
     if (this.#nodes % nodesPerStep === 0) yield;
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node);
-    return keyText(this.#scalar(node), String(node.value));
+    return keyText(this.#scalar(node), this.#textOf(node));
+  }
+
+  #textOf(node: Scalar): string {
+    const text = this.#document.texts?.get(node.range?.[0] ?? 0);
+    if (text instanceof YamlError) throw text;
+    return text ?? String(node.value);
   }
 
   /** Records a duplicate key with the line on which its value starts, as in kube-apiserver. */
@@ -322,7 +330,9 @@ function bytesOfBase64(text: string): Uint8Array | undefined {
   try {
     const decoded = atob(text);
     if (btoa(decoded).replace(/=+$/, '') !== text.replace(/[\s=]+/g, '')) return undefined;
-    return Uint8Array.from(decoded, (unit) => unit.charCodeAt(0));
+    const bytes = new Uint8Array(decoded.length);
+    for (let at = 0; at < bytes.length; at += 1) bytes[at] = decoded.charCodeAt(at);
+    return bytes;
   } catch {
     return undefined;
   }

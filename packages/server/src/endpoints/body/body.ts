@@ -16,7 +16,7 @@ import {
   objectMembersMax,
   openEnvelope,
   ProtobufError,
-  yamlValuesMax,
+  yamlBodyLimits,
 } from '@wheelhouse/codec';
 import { schemaOfKind } from '@wheelhouse/kinds';
 import {
@@ -162,7 +162,7 @@ const decoders: Readonly<
 > = {
   json: decodeJsonBody,
   yaml: async (bytes, { isWanted }) => ({
-    ...(await decodeYaml(bytes, { valuesMax: yamlValuesMax, isWanted, documents: 'first' })),
+    ...(await decodeYaml(bytes, { ...yamlBodyLimits, isWanted })),
     yaml: true,
   }),
   protobuf: decodeProtobufBody,

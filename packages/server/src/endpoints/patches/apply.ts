@@ -6,7 +6,7 @@ import {
   JsonError,
   TooManyValues,
   YamlError,
-  yamlValuesMax,
+  yamlBodyLimits,
 } from '@wheelhouse/codec';
 import {
   type ApiObject,
@@ -96,8 +96,7 @@ function decodeEither(bytes: Buffer, reading: Reading): MaybePromise<DecodedJson
 }
 
 function decodeLines(bytes: Buffer, { isWanted }: Reading): Promise<DecodedJson> {
-  const limits = { valuesMax: yamlValuesMax, isWanted, documents: 'first' } as const;
-  return decodeYaml(bytes, limits).catch((error: unknown) => {
+  return decodeYaml(bytes, { ...yamlBodyLimits, isWanted }).catch((error: unknown) => {
     if (!(error instanceof YamlError)) throw error;
     throw badRequest(`error decoding YAML: ${toJson}: ${error.message}`);
   });

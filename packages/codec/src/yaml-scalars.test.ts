@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { Lexer, LineCounter, parseDocument } from 'yaml';
+import { decodeYaml, YamlError } from './yaml.ts';
+import { createLexer, pause } from './yaml-scalars.ts';
+import { readTree, treeParsing } from './yaml-tree.ts';
+
+const seed = Math.floor(Math.random() * 2 ** 31);
+let state = seed;
+const below = (bound: number): number => {
+  state = (Math.imul(state, 1664525) + 1013904223) | 0;
+  return Math.floor(((state >>> 0) / 2 ** 32) * bound);
+};
+const oneOf = (texts: readonly string[]): string => texts[below(texts.length)] ?? '';
+const textOf = (parts: readonly string[], count: number): string =>
+  Array.from({ length: count }, () => oneOf(parts)).join('');
+
+/** Decodes a text as the library alone would. */
+function decodedByLibrary(text: string) {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { ...treeParsing, lineCounter: lines });
+  const [error] = document.errors;
+  if (error !== undefined) return { line: lines.linePos(error.pos[0]).line };
+  return readTree(document, lines).value;
+}
+
+/** Decodes a text, and counts the turns of the event loop that it takes. */
+async function decodedInTurns(text: string) {
+  let turns = 0;
+  const isWanted = () => {
+    turns += 1;
+    return true;
+  };
+  try {
+    const { value } = await decodeYaml(Buffer.from(text), { valuesMax: 100_000, isWanted });
+    return { value, turns };
+  } catch (error) {
+    if (!(error instanceof YamlError)) throw error;
+    return { value: { line: Number(/line (\d+)/.exec(error.message)?.[1]) }, turns };
+  }
+}
+
+test('reads plain scalars like the library', () => {
+  const parts = ['a', 'é', ' ', '  ', '\n', '\r\n', '\t', ':', ': ', '#', ' #', ',', '[', ']'];
+  parts.push(
+    '{',
+    '}',
+    '- ',
+    '\n  ',
+    '\n---\n',
+    '...',
+    '"',
+    "'",
+    '&x ',
+    '!!str ',
+    '?',
+    '|',
+    '\u00a0',
+  );
+  for (let round = 0; round < 20_000; round += 1) {
+    const text = textOf(parts, 1 + below(14));
+    const lexemes = [...createLexer().lex(text)];
+    expect(lexemes, `seed ${seed}: ${JSON.stringify(text)}`).toEqual([...new Lexer().lex(text)]);
+  }
+});
+
+test('TRUST-2: pauses within a long plain scalar', () => {
+  for (const unit of ['a ', 'a:b', 'word and, ', ' ']) {
+    const text = `a: b${unit.repeat(1_000_000 / unit.length)}c`;
+    const lexemes = [...createLexer().lex(text)];
+    expect(lexemes.filter((lexeme) => lexeme !== pause)).toEqual([...new Lexer().lex(text)]);
+    const pauses = lexemes.length - lexemes.filter((lexeme) => lexeme !== pause).length;
+    expect(pauses, unit).toBeGreaterThan(10);
+  }
+});
+
+describe('TRUST-2: long quoted scalars', () => {
+  const blanks = [' ', '   ', '\t', '\n ', ' \n\n  ', '\r\n '];
+  const escapes = ['\\n', '\\\\', '\\"', '\\x41', '\\u00e9', '\\U0001f600', '\\ ', '\\\n  ', '\\t'];
+  const double = ['a', 'word', 'é', '😀', "'", ':', '#', ...blanks, ...escapes];
+  const single = ['a', 'word', 'é', '😀', '"', '\\', ':', "''", ...blanks];
+
+  test.each([
+    ['"', double],
+    ["'", single],
+  ])('between %s are resolved in pieces like the whole', async (quote, parts) => {
+    for (let round = 0; round < 40; round += 1) {
+      // Few different parts form long rows of blanks, quotes, or escape sequences.
+      const chosen = Array.from({ length: 1 + below(4) }, () => oneOf(parts));
+      const text = `- ${quote}${textOf(chosen, 30_000 + below(30_000))}${quote}\n- end\n`;
+      const { value, turns } = await decodedInTurns(text);
+      const shown = `seed ${seed}: ${JSON.stringify(chosen)}`;
+      expect(value, shown).toEqual(decodedByLibrary(text));
+      const isBlank = chosen.join('').trim() === '';
+      if (!isBlank && text.length > 50_000) expect(turns, shown).toBeGreaterThan(1);
+    }
+  });
+
+  test.each([
+    ['an unknown escape', `- "${'word\n '.repeat(9_000)}\\q${' word'.repeat(9_000)}"`],
+    ['no end', `a: b\nc: "${'word\n '.repeat(9_000)}`],
+    ['no end behind a quote', `c: '${"it''s\n ".repeat(9_000)}''`],
+    ['a lone surrogate', `- "${'word\n '.repeat(9_000)}\\ud800${' word'.repeat(9_000)}"`],
+    ['an earlier error', `a: @\nb: "${'word\n '.repeat(9_000)}\\q"`],
+  ])('with %s are errors in the line of the fault', async (what, text) => {
+    const { value } = await decodedInTurns(text);
+    const expected = what === 'a lone surrogate' ? { line: 1 } : decodedByLibrary(text);
+    expect(value).toEqual(expected);
+  });
+
+  test('keep the positions of what follows', async () => {
+    const text = `a: "${'word\n '.repeat(9_000)}"\nb: 1\nb: 2\n`;
+    const { repeated } = await decodeYaml(Buffer.from(text));
+    expect(repeated).toEqual(['line 9003: key "b" already set in map']);
+  });
+
+  test('are keys, tagged, anchored, and block scalars that begin with a quote', async () => {
+    const words = 'word '.repeat(9_000);
+    const text = `? "${words}"\n: &x !!str '${words}'\nw: *x\nz: |\n  "${words}"\n`;
+    const { value } = await decodedInTurns(text);
+    expect(value).toEqual({ [words]: words, w: words, z: `"${words}"\n` });
+  });
+});
