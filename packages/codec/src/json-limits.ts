@@ -38,13 +38,19 @@ export const yamlLinesMax = 65_536;
  */
 export const objectMembersMax = 16_384;
 
+/**
+ * Maximum number of characters of the names and texts of an object, which aliases, defaults, and
+ * patches multiply: twice as many as a body has bytes.
+ */
+export const objectCharactersMax = 6_291_456;
+
 /** Thrown for a text with too many values, or with an object with too many members. */
 export class TooManyValues extends JsonError {
   readonly max: number;
   /** Plural noun for what there are too many of. */
   readonly what: string;
 
-  constructor(max: number, what: 'values' | 'lines' | 'members of one object' = 'values') {
+  constructor(max: number, what: Countable = 'values') {
     super(`too many ${what}`);
     this.name = 'TooManyValues';
     this.max = max;
@@ -52,32 +58,42 @@ export class TooManyValues extends JsonError {
   }
 }
 
+type Countable = 'values' | 'lines' | 'characters' | 'members of one object';
+
 /** Number of values that are counted in one step. */
 const countedPerStep = 2_000;
 
 /**
  * Checks in steps that a value, to which defaults and patches may have added others, is within the
- * limits of bodies.
+ * limits of bodies and of characters.
  * @param skipped a value that is not visited
  * @throws TooManyValues
  */
 export function* checkValuesSteps(root: JsonValue, skipped?: JsonValue): Generator<void, void> {
   let values = 1;
+  let characters = 0;
   let pauseAt = countedPerStep;
   const open: (JsonValue | undefined)[] = [root];
   while (open.length > 0) {
     const value = open.pop();
     if (typeof value !== 'object' || value === null || value === skipped) continue;
+    const names = Array.isArray(value) ? [] : Object.keys(value);
     const items = Array.isArray(value) ? value : Object.values(value);
     values += Math.max(1, items.length);
     if (values > pauseAt) {
       pauseAt = values + countedPerStep;
       yield;
     }
-    if (!Array.isArray(value) && items.length > objectMembersMax) {
+    if (names.length > objectMembersMax) {
       throw new TooManyValues(objectMembersMax, 'members of one object');
     }
-    for (const item of items) if (typeof item === 'object' && item !== null) open.push(item);
+    for (const name of names) characters += name.length;
+    for (const item of items) {
+      if (typeof item === 'string') characters += item.length;
+      else if (typeof item === 'object' && item !== null) open.push(item);
+    }
+    if (characters > objectCharactersMax)
+      throw new TooManyValues(objectCharactersMax, 'characters');
   }
   if (values > bodyValuesMax) throw new TooManyValues(bodyValuesMax);
 }

@@ -53,6 +53,8 @@ export interface DecodedJson {
    * Set if a number is spelled with a fraction or an exponent, such as `1.5`, `1.0`, or `1e2`.
    */
   readonly hasFraction?: true;
+  /** Approximate number of bytes of a YAML text without aliases, if it has any. */
+  readonly expandedBytes?: number;
 }
 
 /**

@@ -39,8 +39,8 @@ export async function readYaml(text: string, limits: YamlLimits): Promise<Decode
   if (second !== undefined) throw secondDocument(second.range[0], lines);
   const { rests, texts } = reader;
   const tree = { contents: first.contents, rests, texts };
-  const { value, repeated } = await inTurns(treeSteps(tree, lines, limits), limits);
-  return { value, duplicates: [], ...(repeated.length === 0 ? {} : { repeated }) };
+  const { repeated, ...read } = await inTurns(treeSteps(tree, lines, limits), limits);
+  return { ...read, duplicates: [], ...(repeated.length === 0 ? {} : { repeated }) };
 }
 
 /** Throws TooManyValues if a text has too many lines. */

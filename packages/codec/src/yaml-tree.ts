@@ -17,7 +17,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml';
-import { TooManyValues } from './json-limits.ts';
+import { objectCharactersMax, TooManyValues } from './json-limits.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
 import { plainScalar } from './yaml-scalar.ts';
 
@@ -57,6 +57,8 @@ export interface ReadTree {
   readonly value: JsonValue;
   /** Messages about duplicate keys; the last wins: `line 4: key "a" already set in map`. */
   readonly repeated: readonly string[];
+  /** Approximate number of bytes of the text without aliases, if it has any. */
+  readonly expandedBytes?: number;
 }
 
 /**
@@ -81,6 +83,9 @@ export function treeSteps(
   return new TreeReader(document, { lines, limits }).read();
 }
 
+/** Bytes of a value in JSON besides its text: quotes and a comma. */
+const nodeBytes = 3;
+
 /** Number of nodes that one step converts. */
 const nodesPerStep = 1000;
 
@@ -94,6 +99,7 @@ class TreeReader {
   readonly #anchors = new Map<string, ParsedNode>();
   #nodes = 0;
   #aliasNodes = 0;
+  #characters = 0;
   #depth = 0;
 
   constructor(document: ParsedTree, options: { lines: LineCounter; limits: YamlLimits }) {
@@ -104,7 +110,10 @@ class TreeReader {
 
   *read(): Generator<void, ReadTree> {
     try {
-      return { value: yield* this.#value(this.#document.contents), repeated: this.#duplicates };
+      const value = yield* this.#value(this.#document.contents);
+      const expandedBytes = this.#characters + nodeBytes * this.#nodes;
+      const expanded = this.#aliasNodes === 0 ? {} : { expandedBytes };
+      return { value, repeated: this.#duplicates, ...expanded };
     } catch (error) {
       if (error instanceof RangeError) throw tooDeep();
       throw error;
@@ -241,9 +250,14 @@ class TreeReader {
   }
 
   #textOf(node: Scalar): string {
-    const text = this.#document.texts?.get(node.range?.[0] ?? 0);
-    if (text instanceof YamlError) throw text;
-    return text ?? String(node.value);
+    const found = this.#document.texts?.get(node.range?.[0] ?? 0);
+    if (found instanceof YamlError) throw found;
+    const text = found ?? String(node.value);
+    this.#characters += text.length;
+    if (this.#characters > objectCharactersMax) {
+      throw new TooManyValues(objectCharactersMax, 'characters');
+    }
+    return text;
   }
 
   /** Records a duplicate key with the line on which its value starts, as in kube-apiserver. */

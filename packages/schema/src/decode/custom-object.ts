@@ -6,6 +6,7 @@ import {
   type JsonValue,
   member,
   setMember,
+  WorkBudget,
 } from '@wheelhouse/machinery';
 import { childPath, FoundPaths, indexPath } from '../field-paths.ts';
 import { isBooleanSchema, type Property, resolved, type Schema } from '../schema.ts';
@@ -232,15 +233,21 @@ function buildNullRemover(schema: Schema, removal: NullRemoval): NullRemover {
 
 /**
  * Normalizes an object in place and returns the paths of the removed unknown members.
- * @throws DecodeError or EmbeddedError if metadata has the wrong type
+ * @throws DecodeError or EmbeddedError if metadata has the wrong type, and WorkExceeded if defaults
+ * add too much
  */
 export type CustomDecoder = (object: JsonObject, options?: CustomDecoding) => FoundPaths;
 
 export interface CustomDecoding {
   /** Whether to keep nulls for validation, except those of fields of any type. */
   readonly keepsNulls?: boolean;
-  /** Whether to remove members of metadata with the wrong type instead of throwing. */
+  /**
+   * Whether the object was stored earlier: members of metadata with the wrong type are removed, and
+   * defaults beyond their limit left out, instead of throwing.
+   */
   readonly dropsMistyped?: boolean;
+  /** `small`: a small body, to which defaults may add less. */
+  readonly size?: 'small' | 'large';
 }
 
 /**
@@ -248,11 +255,12 @@ export interface CustomDecoding {
  * defaults, metadata, unknown members, nulls, metadata of embedded resources.
  */
 export function decodeCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder {
-  let fill: ((object: JsonObject) => void) | undefined;
+  let fill: ReturnType<typeof applyDefaults> | undefined;
   const pruneObject = pruneCustom(schema, rules);
-  return (object, options) => {
+  return (object, options = {}) => {
+    const { dropsMistyped = false, size = 'large' } = options;
     fill ??= applyDefaults(schema);
-    fill(object);
+    fill(object, { size, beyond: dropsMistyped ? 'left out' : 'refused' });
     return pruneObject(object, options);
   };
 }
@@ -286,15 +294,66 @@ const compilePruning = (schema: Schema, rules: EmbeddedRules) => ({
   decodeMetadata: withSortedErrors(decodeTyped(rules.objectMeta)),
 });
 
-type Defaulter = (value: JsonValue) => void;
+type Defaulter = (value: JsonValue, growth: Growth) => void;
 const defaulters = new WeakMap<Schema, Defaulter>();
 
 /**
- * Returns a function that sets absent members to the defaults of a schema, in place and at any
- * depth. A null that is not nullable counts as absent if there is a default.
+ * How much defaults may add to an object whose body is small, in characters: a list of many items
+ * multiplies the default of a member (TRUST-2). Each value counts as 384 of them.
  */
-export function applyDefaults(schema: Schema): (object: JsonValue) => void {
-  return defaulterOf(resolved(schema));
+export const defaultsMaxInSmall = 1_572_864;
+
+/** The same for a large body, whose result is checked against the limits of bodies too. */
+export const defaultsMaxInLarge = 23_040_000;
+
+/** Characters that a value counts as, besides those of its name and text. */
+const charactersPerValue = 384;
+
+/** How much defaults may still add to one object. */
+class Growth {
+  readonly #budget: WorkBudget;
+  readonly #beyond: 'refused' | 'left out';
+
+  constructor({ size, beyond }: Required<Defaulting>) {
+    const steps = size === 'small' ? defaultsMaxInSmall : defaultsMaxInLarge;
+    this.#budget = new WorkBudget({ what: 'adding the defaults', steps });
+    this.#beyond = beyond;
+  }
+
+  /** Returns a copy of a default; undefined if it is left out. Throws WorkExceeded. */
+  copyOf({ standard, weight }: DefaultedSlot): JsonValue | undefined {
+    if (this.#beyond === 'left out' && weight > this.#budget.left) return undefined;
+    this.#budget.spend(weight);
+    return cloneJson(standard as JsonValue);
+  }
+}
+
+interface Defaulting {
+  readonly size?: 'small' | 'large';
+  /** What happens to defaults beyond the limit. */
+  readonly beyond?: 'refused' | 'left out';
+}
+
+/**
+ * Returns a function that sets absent members to the defaults of a schema, in place and at any
+ * depth. A null that is not nullable counts as absent if there is a default. The function throws
+ * WorkExceeded if the defaults add too much.
+ */
+export function applyDefaults(schema: Schema): (object: JsonValue, options?: Defaulting) => void {
+  const fill = defaulterOf(resolved(schema));
+  return (object, { size = 'large', beyond = 'refused' } = {}) =>
+    fill(object, new Growth({ size, beyond }));
+}
+
+function weightOf(value: JsonValue): number {
+  if (typeof value === 'string') return charactersPerValue + value.length;
+  if (typeof value !== 'object' || value === null) return charactersPerValue;
+  const names = Array.isArray(value) ? 0 : Object.keys(value).join('').length;
+  const items = Array.isArray(value) ? value : Object.values(value);
+  return items.reduce<number>(
+    (sum, item) => sum + (item === undefined ? 0 : weightOf(item)),
+    charactersPerValue + names,
+  );
 }
 
 function defaulterOf(schema: Schema): Defaulter {
@@ -310,14 +369,18 @@ interface DefaultedSlot {
   readonly fill: Defaulter;
   /** The default of the value itself. */
   readonly standard: JsonValue | undefined;
+  /** Characters that the default counts as. */
+  readonly weight: number;
   readonly nullable: boolean;
 }
 
 function defaultedSlotOf(schema: Schema): DefaultedSlot {
   const at = resolved(schema);
+  const standard = at.default ?? undefined;
   return {
     fill: defaulterOf(at),
-    standard: at.default ?? undefined,
+    standard,
+    weight: standard === undefined ? 0 : weightOf(standard),
     nullable: at.nullable === true,
   };
 }
@@ -335,35 +398,47 @@ function buildDefaulter(schema: Schema): Defaulter {
       : defaultedSlotOf(additionalProperties);
   const items = schema.items === undefined ? undefined : defaultedSlotOf(schema.items);
   if (slots.size === 0 && additional === undefined && items === undefined) return () => {};
-  return (value) => {
+  return (value, growth) => {
     if (typeof value !== 'object' || value === null) return;
     if (Array.isArray(value)) {
-      if (items !== undefined) fillItems(items, value);
+      if (items !== undefined) fillItems(items, value, growth);
       return;
     }
     for (const [name, slot] of defaulted) {
       const child = Object.hasOwn(value, name) ? value[name] : undefined;
       if (child === undefined || (child === null && !slot.nullable)) {
-        setMember(value, name, cloneJson(slot.standard as JsonValue));
+        setDefault(value, name, growth.copyOf(slot));
       }
     }
-    fillMembers(value, slots, additional);
+    fillMembers(value, { slots, additional, growth });
   };
 }
 
-function fillItems(items: DefaultedSlot, list: JsonValue[]): void {
+/** Sets a member to its default, unless that is left out. */
+function setDefault(object: JsonObject, name: string, standard: JsonValue | undefined): void {
+  if (standard !== undefined) setMember(object, name, standard);
+}
+
+function fillItems(items: DefaultedSlot, list: JsonValue[], growth: Growth): void {
   for (let index = 0; index < list.length; index += 1) {
     if (list[index] === null && !items.nullable && items.standard !== undefined) {
-      list[index] = cloneJson(items.standard);
+      list[index] = growth.copyOf(items) ?? null;
     }
-    items.fill(list[index] as JsonValue);
+    items.fill(list[index] as JsonValue, growth);
   }
 }
 
 function fillMembers(
   object: JsonObject,
-  slots: ReadonlyMap<string, DefaultedSlot>,
-  additional: DefaultedSlot | undefined,
+  {
+    slots,
+    additional,
+    growth,
+  }: {
+    readonly slots: ReadonlyMap<string, DefaultedSlot>;
+    readonly additional: DefaultedSlot | undefined;
+    readonly growth: Growth;
+  },
 ): void {
   for (const name of Object.keys(object)) {
     const slot = slots.get(name) ?? additional;
@@ -371,11 +446,11 @@ function fillMembers(
     const child = object[name];
     if (typeof child !== 'object') continue;
     if (child !== null) {
-      slot.fill(child);
+      slot.fill(child, growth);
     } else if (!slots.has(name) && !slot.nullable && slot.standard !== undefined) {
-      const standard = cloneJson(slot.standard);
-      setMember(object, name, standard);
-      slot.fill(standard);
+      const standard = growth.copyOf(slot);
+      setDefault(object, name, standard);
+      if (standard !== undefined) slot.fill(standard, growth);
     }
   }
 }

@@ -93,13 +93,17 @@ export async function patchEndpoint(call: ApiCall): Promise<void> {
   const written = await write(call.context.registry, {
     operation: 'update',
     target,
-    context: writeContext(call, patch.options, patch.bytes.length),
+    context: writeContext(call, patch.options, sizeOf(patch)),
     ...changeOf(call, patch),
     onAbsent: mayCreate ? 'create' : 'refuse',
     beforeCreate: () => authorizeCreate(call),
   });
   await answer(call, written);
 }
+
+/** Bytes of a patch, or of an apply without its aliases, which set the pace of the work. */
+const sizeOf = (patch: AnyPatch): number =>
+  (patch.type === 'apply' ? patch.body.expandedBytes : undefined) ?? patch.bytes.length;
 
 const answer = (call: ApiCall, { entry, effect }: Written): Promise<void> =>
   sendEntry(call, { status: effect === 'created' ? 201 : 200, entry });
@@ -109,7 +113,7 @@ async function readObject(
   call: ApiCall,
 ): Promise<{ readonly object: ApiObject; readonly context: WriteContext }> {
   const { body, options } = await readWrite(call);
-  const context = writeContext(call, options, body.bytes.length);
+  const context = writeContext(call, options, body.size);
   await context.pace?.pause();
   const { fieldValidation } = options;
   const decoded = runAtPace(objectSteps(call, { body, fieldValidation }), context.pace);

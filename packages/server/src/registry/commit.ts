@@ -20,6 +20,7 @@ import {
   type Pace,
   runAtPace,
   timedOut,
+  tooManyValues,
 } from '@wheelhouse/machinery';
 import { type StoredRecord, StoreError, type WriteResult } from '@wheelhouse/store';
 import {
@@ -124,6 +125,7 @@ async function insert(
   const hint = shown === value ? new EntryHint(index, def.storage, object) : new EntryHint(index);
   let result: WriteResult;
   try {
+    limitSize(value);
     result = await registry.store.put({ key: storeKey, value, expect: 0, hint });
   } catch (error) {
     if (dropsOwners(commit, error)) return insert(registry, commit);
@@ -239,6 +241,7 @@ async function replace(
   const put = { key: storeKey, value, expect: current.revision, hint, purpose };
   let result: WriteResult;
   try {
+    limitSize(value, current.json);
     result = await registry.store.put(put);
   } catch (error) {
     return { type: 'failed', error };
@@ -249,6 +252,19 @@ async function replace(
   rememberPresent(def, entry);
   keepDecoded(registry, { storeKey, entry, object, context });
   return written(entry, 'changed');
+}
+
+/** Maximum number of bytes of a stored object: twice those of a body, for its managed fields. */
+export const storedBytesMax = 6_291_456;
+
+/**
+ * Throws a StoreError for an object that is too large, because reading it would block other requests
+ * (TRUST-2). An object that was stored earlier may become smaller.
+ */
+function limitSize(value: Buffer, before?: Buffer): void {
+  if (value.length <= Math.max(storedBytesMax, before?.length ?? 0)) return;
+  const cause = tooManyValues(storedBytesMax, 'bytes of a stored object');
+  throw new StoreError({ code: 'too-large', message: cause.message, cause });
 }
 
 /** Encodes a large object for the store in steps; otherwise the put would encode it in one. */

@@ -36,6 +36,8 @@ import type { ApiCall } from '../call.ts';
 /** A request body as bytes and as the value that its Content-Type encodes. */
 export interface DecodedBody {
   readonly bytes: Buffer;
+  /** Bytes of the body, or of a YAML body without its aliases, which set the pace of the work. */
+  readonly size: number;
   readonly value: JsonValue;
   /** Paths of duplicate members. */
   readonly duplicates: readonly string[];
@@ -54,6 +56,13 @@ export interface DecodedBody {
 }
 
 type Decoded = DecodedJson & Pick<DecodedBody, 'cbor' | 'yaml' | 'misfit'>;
+
+/** The body whose bytes were decoded. */
+export const decodedBody = (bytes: Buffer, decoded: Decoded): DecodedBody => ({
+  bytes,
+  size: decoded.expandedBytes ?? bytes.length,
+  ...decoded,
+});
 
 /**
  * Decodes a body; throws (or rejects with) JsonError, YamlError, ProtobufError, CborError, and

@@ -38,7 +38,7 @@ import {
   type WriteOptions,
 } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
-import { bodyLimits, type DecodedBody, decoderFor, readingOf } from './body.ts';
+import { bodyLimits, type DecodedBody, decodedBody, decoderFor, readingOf } from './body.ts';
 import { Complaints, reportComplaints, shapeSteps } from './shape.ts';
 
 /**
@@ -59,7 +59,7 @@ export async function readWrite(
     : parseCreateOptions(info.query, dialect);
   const decode = early ?? bodyDecoder(call);
   try {
-    return { body: { bytes, ...(await decode(bytes)) }, options };
+    return { body: decodedBody(bytes, await decode(bytes)), options };
   } catch (error) {
     throw unrecognized(target, bytes, malformed(error));
   }
@@ -168,7 +168,7 @@ export function* objectSteps(
   if (body.cbor?.unknown !== undefined) complaints.unknownIn(body.cbor.unknown);
   for (const path of body.duplicates) complaints.duplicate(path);
   const source = body.yaml === true ? 'patched' : 'text';
-  const size = body.bytes.length < pacedBytesMin ? 'small' : 'large';
+  const size = body.size < pacedBytesMin ? 'small' : 'large';
   const spelled =
     body.hasFraction === true ? yield* spelledJsonSteps(body.bytes, bodyLimits) : undefined;
   const object = yield* shapeSteps(target, value, { complaints, fail, source, spelled, size });

@@ -37,7 +37,8 @@ export const sizeAt = (pace: Pace | undefined): ObjectSize =>
  * Converts a decoded body to the form of its kind's schema: checks types, drops and reports unknown
  * members, and applies defaults. May modify the body. Throws the error that `fail` makes for a
  * wrong type, worded for the `source` that kube-apiserver decodes from (by default a body's text),
- * and TooManyValues if defaults or a patch make a large object larger than a body may be.
+ * TooManyValues if defaults or a patch make a large object larger than a body may be, and
+ * WorkExceeded if defaults add too much.
  */
 export function* shapeSteps(
   target: Target,
@@ -63,7 +64,9 @@ export function* shapeSteps(
     if (version.decode !== undefined) {
       if (spelled !== undefined) yield* recordIntegralFloats(value, spelled);
       // kube-apiserver drops nulls from decoded bodies, but not from the result of an apply.
-      complaints.unknownIn(version.decode(value, { keepsNulls: source === 'map' }));
+      complaints.unknownIn(
+        version.decode(value, { keepsNulls: source === 'map', size: options.size }),
+      );
       return yield* checked(asApiObject(value), options);
     }
     if (spelled !== undefined) {

@@ -38,7 +38,7 @@ const toJson = 'error converting YAML to JSON';
 export type PatchChange = Pick<UpdatePlan, 'transform' | 'source' | 'base'>;
 
 /** The body of an apply, and the lines that report its duplicate keys. */
-export interface ApplyBody {
+export interface ApplyBody extends Pick<DecodedJson, 'expandedBytes'> {
   readonly value: JsonObject;
   readonly repeated: readonly string[];
 }
@@ -53,13 +53,13 @@ export function applyBody(bytes: Buffer, reading: Reading): MaybePromise<ApplyBo
   return decoded instanceof Promise ? decoded.then(bodyOf) : bodyOf(decoded);
 }
 
-function bodyOf({ value, repeated }: DecodedJson): ApplyBody {
+function bodyOf({ value, repeated, ...more }: DecodedJson): ApplyBody {
   if (value !== null && !isObject(value)) {
     const type = 'map[string]interface {}';
     const why = problemText({ code: 'misfit', what: goValue(value), type });
     throw badRequest(`error decoding YAML: error unmarshaling JSON: while decoding JSON: ${why}`);
   }
-  return { value: sameVersion(value ?? {}), repeated: repeated ?? [] };
+  return { ...more, value: sameVersion(value ?? {}), repeated: repeated ?? [] };
 }
 
 /** Normalizes the spelling of a core-group apiVersion in place. */

@@ -52,7 +52,7 @@ export async function reviewEndpoint(call: ApiCall): Promise<void> {
   const review = reviews[def.kind];
   if (review === undefined) throw new Error(`no endpoint answers ${def.kind}`);
   const { body, options } = await readWrite(call);
-  const pace = bodyPace(call, body.bytes.length);
+  const pace = bodyPace(call, body.size);
   const { fieldValidation } = options;
   const decoded = runAtPace(objectSteps(call, { body, fieldValidation }), pace);
   const object = decoded instanceof Promise ? await decoded : decoded;
