@@ -137,6 +137,15 @@ describe('errors', () => {
     expect(answer.body.message).toMatch(/and 49900 more errors\]$/);
   });
 
+  test('TRUST-3: a long name is truncated in the details of a failure too', async () => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const answer = await server.post(path, { metadata: { name: '\u0001'.repeat(400_000) } });
+    expect([answer.status, answer.body.reason]).toEqual([422, 'Invalid']);
+    expect(answer.text.length).toBeLessThan(failureBytesMax);
+    const shown = `${'\u0001'.repeat(1536)}... (398464 more characters)`;
+    expect(answer.body.details.name).toBe(shown);
+  });
+
   test('TRUST-3: apply conflicts are bounded', async () => {
     const path = `/api/v1/namespaces/${namespace}/configmaps/contested`;
     const body = (value: string) => ({

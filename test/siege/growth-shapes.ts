@@ -5,25 +5,43 @@ import { resolved, type Schema } from '@wheelhouse/schema';
 export const variants = ['equal', 'distinct', 'invalid', 'unknown'] as const;
 export type Variant = (typeof variants)[number];
 
-/** One list, map, or open object of a kind, by the steps to it; 0 is a list's first item. */
-export interface Collection {
+/** One place in a kind, by the steps to it; 0 is a list's first item. */
+export interface Place {
   readonly steps: readonly (string | 0)[];
   readonly schema: Schema;
 }
+
+/** A list, map, or open object. */
+export type Collection = Place;
+
+/** What long texts repeat: characters with a meaning in some format or encoding. */
+export const units = [
+  ...['a', '1', '.', '-', '/', ':', ' ', '%', '=', '*', '(', '[', '{', '$(', "'", '<', '\\', '\n'],
+  ...['\u0001', 'é', 'A', 'a.', '1.', '1:', 'a-', '/a', 'a=b,', '1e', '%41'],
+];
 
 /** Maximum depth of the search for collections, which ends at types that contain themselves. */
 const depthMax = 10;
 
 /** Every collection of a kind, so that later fields are covered too. */
-export function collectionsOf(root: Schema): readonly Collection[] {
-  const collections: Collection[] = [];
+export const collectionsOf = (root: Schema): readonly Collection[] =>
+  placesOf(root).filter(
+    ({ schema: { type, items, properties } }) =>
+      items !== undefined || type === 'object' || properties !== undefined,
+  );
+
+/** Every text of a kind. */
+export const textsOf = (root: Schema): readonly Place[] =>
+  placesOf(root).filter(({ schema }) => schema.type === 'string' || schema.intOrString === true);
+
+function placesOf(root: Schema): readonly Place[] {
+  const places: Place[] = [];
   const visit = (given: Schema, steps: readonly (string | 0)[], outer: readonly Schema[]): void => {
     const schema = resolved(given);
     if (outer.filter((ancestor) => ancestor === schema).length > 1 || steps.length > depthMax)
       return;
     const around = [...outer, schema];
-    const isOpen = schema.type === 'object' || schema.properties !== undefined;
-    if (schema.items !== undefined || isOpen) collections.push({ steps, schema });
+    places.push({ steps, schema });
     if (schema.items !== undefined) visit(schema.items, [...steps, 0], around);
     for (const [name, { schema: inner }] of schema.properties ?? []) {
       if (steps.length === 0 && (name === 'apiVersion' || name === 'kind')) continue;
@@ -34,7 +52,7 @@ export function collectionsOf(root: Schema): readonly Collection[] {
     }
   };
   visit(root, [], []);
-  return collections;
+  return places;
 }
 
 /** The example with `count` items in one collection. */
@@ -43,16 +61,26 @@ export function filled(
   collection: Collection,
   fill: { readonly variant: Variant; readonly count: number },
 ): JsonObject {
+  const { steps, schema } = collection;
+  return replaced(example, steps, (present) => collectionOf(schema, present, fill));
+}
+
+/** The example with a value at a place. */
+export function replaced(
+  example: JsonObject,
+  place: Place['steps'],
+  make: (present: JsonValue | undefined) => JsonValue,
+): JsonObject {
   const object = cloneJson(example);
-  const put = (at: JsonValue | undefined, steps: readonly (string | 0)[]): JsonValue => {
+  const put = (at: JsonValue | undefined, steps: Place['steps']): JsonValue => {
     const [step, ...rest] = steps;
-    if (step === undefined) return collectionOf(collection.schema, at, fill);
+    if (step === undefined) return make(at);
     if (step === 0) return [put(Array.isArray(at) ? at[0] : undefined, rest)];
     const holder: JsonObject = isObject(at) ? at : {};
     holder[step] = put(holder[step], rest);
     return holder;
   };
-  return put(object, collection.steps) as JsonObject;
+  return put(object, place) as JsonObject;
 }
 
 function collectionOf(

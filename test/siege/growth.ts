@@ -4,7 +4,14 @@ import { join } from 'node:path';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { builtinKinds, type ResourceDef, type VersionDef } from '@wheelhouse/kinds';
-import { dialectOf, errorText, isObject, type JsonObject, listedMax } from '@wheelhouse/machinery';
+import {
+  dialectOf,
+  errorText,
+  isObject,
+  itemAt,
+  type JsonObject,
+  listedMax,
+} from '@wheelhouse/machinery';
 import { listedBytesMax } from '@wheelhouse/machinery/testing';
 import { authority } from '../authentication/forged-certificates.ts';
 import { processCpuMs } from '../support/cpu-time.ts';
@@ -25,7 +32,17 @@ import {
   seeded,
 } from './growth-forms.ts';
 import { definitions, plainCases, ruledDefinition } from './growth-requests.ts';
-import { type Collection, collectionsOf, filled, type Variant, variants } from './growth-shapes.ts';
+import {
+  type Collection,
+  collectionsOf,
+  filled,
+  type Place,
+  replaced,
+  textsOf,
+  units,
+  type Variant,
+  variants,
+} from './growth-shapes.ts';
 import { type SiegePart, timeLimit } from './part.ts';
 
 /** One request as it is sent. */
@@ -78,6 +95,11 @@ const memoryMbMax = 768;
  * JSON may escape.
  */
 const refusalBytesMax = 2 * listedBytesMax + 8192;
+
+/** Fraction of the requests of kinds that have a long text instead of a long collection. */
+const textsShare = 0.3;
+/** Characters of a long text for each item of a collection; JSON writes up to six bytes for each. */
+const charactersPerItem = 50;
 
 /** Number of faults after which a run ends. */
 const faultsMax = 20;
@@ -295,15 +317,22 @@ async function casesOf(server: TestServer): Promise<Cases> {
     ofKinds(random) {
       const def = pick(kinds, random);
       const version = pick(def.versions, random);
+      const sent = { form: pick(forms, random), answer: pick(answers, random), namespace };
+      if (random() < textsShare) {
+        const place = pick(textsIn(version), random);
+        const unit = pick(units, random);
+        // Protobuf cannot represent an invalid time.
+        const isTime = place.schema.format?.endsWith('time') === true;
+        const form = isTime ? itemAt(forms, 0) : sent.form;
+        return textCase({ def, version, place, unit, ...sent, form });
+      }
       const first = pick(collectionsIn(version), random);
       const second = pick(collectionsIn(version), random);
       // Two lists at once trigger rules that search one of them for each item of the other.
       const arePair = random() < 0.5 && !areNested(first, second);
       const collections = arePair ? [first, second] : [first];
       const variant = pick(variants, random);
-      const form = pick(forms, random);
-      const answer = pick(answers, random);
-      return caseOf({ def, version, collections, variant, form, answer, namespace });
+      return caseOf({ def, version, collections, variant, ...sent });
     },
   };
 }
@@ -319,6 +348,14 @@ const collectionsByVersion = new WeakMap<VersionDef, readonly Collection[]>();
 function collectionsIn(version: VersionDef): readonly Collection[] {
   const found = collectionsByVersion.get(version) ?? collectionsOf(version.schema);
   collectionsByVersion.set(version, found);
+  return found;
+}
+
+const textsByVersion = new WeakMap<VersionDef, readonly Place[]>();
+
+function textsIn(version: VersionDef): readonly Place[] {
+  const found = textsByVersion.get(version) ?? textsOf(version.schema);
+  textsByVersion.set(version, found);
   return found;
 }
 
@@ -347,27 +384,50 @@ async function prepare(server: TestServer, namespace: string): Promise<void> {
   for (const { status, text } of made) if (status !== 201) throw new Error(text);
 }
 
-function caseOf(of: {
+/** How a request of a kind is sent and answered, and where. */
+interface Sent {
   readonly def: ResourceDef;
   readonly version: VersionDef;
-  readonly collections: readonly Collection[];
-  readonly variant: Variant;
   readonly form: Form;
   readonly answer: AnswerForm;
   readonly namespace: string;
-}): GrowthCase {
-  const { def, version, collections, variant, form, answer, namespace } = of;
+}
+
+function caseOf(
+  of: Sent & { readonly collections: readonly Collection[]; readonly variant: Variant },
+): GrowthCase {
+  const { collections, variant } = of;
+  const what = `${variant} ${collections.map(({ steps }) => steps.join('.')).join(' and ')}`;
+  return sentCase(of, what, (example, count) =>
+    collections.reduce<JsonObject>(
+      (sum, collection) => filled(sum, collection, { variant, count }),
+      example,
+    ),
+  );
+}
+
+function textCase(of: Sent & { readonly place: Place; readonly unit: string }): GrowthCase {
+  const { place, unit } = of;
+  const what = `${place.steps.join('.')} of ${JSON.stringify(unit)}`;
+  return sentCase(of, what, (example, count) =>
+    replaced(example, place.steps, () =>
+      unit.repeat(Math.ceil((count * charactersPerItem) / unit.length)),
+    ),
+  );
+}
+
+function sentCase(
+  { def, version, form, answer, namespace }: Sent,
+  what: string,
+  make: (example: JsonObject, count: number) => JsonObject,
+): GrowthCase {
   const { path: collectionPath, object: example, name } = placeOf(def, version, namespace);
   const { verb, type } = form;
-  const filledPaths = collections.map(({ steps }) => steps.join('.')).join(' and ');
   const path = verb === 'create' ? collectionPath : `${collectionPath}/${name}`;
   return {
-    name: `${form.name} ${collectionPath}, ${variant} ${filledPaths}, answered in ${answer.name}`,
+    name: `${form.name} ${collectionPath}, ${what}, answered in ${answer.name}`,
     make(count) {
-      const object = collections.reduce<JsonObject>(
-        (sum, collection) => filled(sum, collection, { variant, count }),
-        example,
-      );
+      const object = make(example, count);
       const query = verb === 'apply' ? '?dryRun=All&fieldManager=growth&force=true' : '?dryRun=All';
       const body = form.encode(object, version);
       const { accept } = answer;

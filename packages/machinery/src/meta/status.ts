@@ -73,7 +73,7 @@ export class StatusError extends Error {
       status: 'Failure',
       message,
       ...(options.reason === '' ? {} : { reason: options.reason }),
-      ...(options.details === undefined ? {} : { details: options.details }),
+      ...(options.details === undefined ? {} : { details: boundedDetails(options.details) }),
       code: options.code,
     };
   }
@@ -93,6 +93,13 @@ function boundedMessage(message: string): string {
   const isShort = message.length * 3 <= listedBytesMax;
   if (isShort || Buffer.byteLength(message) <= listedBytesMax) return message;
   return truncateText(message, Math.floor(listedBytesMax / 3) - 40);
+}
+
+/** Truncates a name that the client may have sent in a body (TRUST-3). */
+function boundedDetails(details: StatusDetails): StatusDetails {
+  const { name = '' } = details;
+  if (name.length <= shownPathMax) return details;
+  return { ...details, name: truncateText(name, shownPathMax) };
 }
 
 /** Returns the name of a resource in messages: `pods`, or `deployments.apps`. */

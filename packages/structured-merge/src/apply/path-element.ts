@@ -114,21 +114,29 @@ const plain = /^[ !#-%'-;=?-[\]-~]*$/;
 /** A JSON string as Go's encoding/json writes it, with `<`, `>`, and `&` escaped. */
 function encodeHtmlString(text: string): string {
   if (plain.test(text)) return `"${text}"`;
-  return encodePlainString(text).replace(
-    /[<>&\u2028\u2029]/g,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  let encoded = encodePlainString(text);
+  for (const [char, code] of htmlEscapes) encoded = replacedAll(encoded, char, code);
+  return encoded;
 }
+
+const htmlEscapes = [...'<>&\u2028\u2029'].map(
+  (char) => [char, `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`] as const,
+);
+
+/** For a text of which each character is replaced, V8 takes a quarter of the time of `replaceAll`. */
+const replacedAll = (text: string, from: string, to: string): string =>
+  text.includes(from) ? text.split(from).join(to) : text;
 
 /** A JSON string with only the escapes that JSON requires, as kube-apiserver writes names. */
 export function encodePlainString(text: string): string {
   if (plain.test(text)) return `"${text}"`;
-  return JSON.stringify(text).replace(/\\(u[0-9a-f]{4}|.)/g, (escaped, code: string) => {
-    if (code === 'b') return '\\u0008';
-    if (code === 'f') return '\\u000c';
-    return escaped;
-  });
+  // Go has no short escapes for these two characters.
+  const withoutBackspace = (part: string) => part.split('\f').map(escaped).join('\\u000c');
+  return `"${text.split('\b').map(withoutBackspace).join('\\u0008')}"`;
 }
+
+/** A text as it is inside of a JSON string. */
+const escaped = (text: string): string => (text === '' ? '' : JSON.stringify(text).slice(1, -1));
 
 /** A JSON value as kube-apiserver writes it inside a path element. */
 export function encodeValue(value: JsonValue): string {
