@@ -221,6 +221,7 @@ describe('field ownership', () => {
     const made = await apply('v1beta1', 'one', { content: { key: 'x' } });
     expect(made.status).toBe(201);
     const same = await apply('v1beta2', 'two', { contentv2: { key: 'x' } });
+    expect(same.status, same.text).toBe(200);
     expect(managersOf(same).sort()).toEqual(['one Apply v1beta1', 'two Apply v1beta2']);
     const refused = await apply('v1beta2', 'two', { contentv2: { key: 'y' } });
     expect(refused.status).toBe(409);
