@@ -17,7 +17,7 @@ import { connectVerified, VerifyingAgent } from './server-certificate.ts';
 /** Time without incoming data after which a connection with active calls is probed. */
 const probeDelayMs = 30_000;
 /** Time without calls after which a connection is closed. */
-const idleMs = 90_000;
+export const idleMs = 90_000;
 
 interface Http2Response {
   readonly status: number;

@@ -13,6 +13,7 @@ import {
   trustOptions,
 } from '@wheelhouse/machinery';
 import {
+  idleMs,
   NotProcessed,
   SecureTunnelAgent,
   SharedConnection,
@@ -20,6 +21,7 @@ import {
   TunnelAgent,
 } from './connections.ts';
 import type { Credential } from './credentials/credential.ts';
+import { expireIdle } from './idle-connections.ts';
 import type { ClientConfig, Impersonation } from './kubeconfig/client-config.ts';
 import { VerifyingAgent } from './server-certificate.ts';
 import type { MessageConnection } from './web-socket.ts';
@@ -27,6 +29,8 @@ import type { MessageConnection } from './web-socket.ts';
 /** How requests reach a server. */
 interface Route {
   readonly agent: http.Agent;
+  /** To be called with each response that the agent receives. */
+  readonly onResponse: (response: IncomingMessage) => void;
   /** The connection that all requests share, if the server supports it; tried before the agent. */
   readonly shared?: SharedConnection | undefined;
 }
@@ -52,7 +56,8 @@ function createConnections(config: ClientConfig, secure: boolean): Connections {
       config.proxyUrl === undefined
         ? new http.Agent({ keepAlive: true })
         : new TunnelAgent(config.proxyUrl);
-    return { routeFor: () => ({ agent }), close: () => agent.destroy() };
+    const route = { agent, onResponse: expireIdle(agent, idleMs) };
+    return { routeFor: () => route, close: () => agent.destroy() };
   }
   const configured = { certificatePem: config.certificatePem, keyPem: config.keyPem };
   let presented: Credential = configured;
@@ -91,11 +96,13 @@ function secureRoute(
   const options = { keepAlive: true, ...tlsOptions(config, presented) };
   if (protocol === 'negotiated' && proxyUrl === undefined) {
     const shared = new SharedConnection(new URL(config.server), options);
-    return { agent: shared.agent, shared, close: () => shared.close() };
+    const { agent } = shared;
+    const onResponse = expireIdle(agent, idleMs);
+    return { agent, onResponse, shared, close: () => shared.close() };
   }
   const agent =
     proxyUrl === undefined ? new VerifyingAgent(options) : new SecureTunnelAgent(proxyUrl, options);
-  return { agent, close: () => agent.destroy() };
+  return { agent, onResponse: expireIdle(agent, idleMs), close: () => agent.destroy() };
 }
 
 function tlsOptions(config: ClientConfig, presented: Credential): https.AgentOptions {
@@ -381,8 +388,10 @@ function sendOverHttp1(request: HttpRequest, context: SendContext): Promise<Http
       headers,
       ...(request.signal === undefined ? {} : { signal: request.signal }),
     });
-    const response = (body: IncomingMessage) =>
+    const response = (body: IncomingMessage) => {
+      route.onResponse(body);
       resolve({ status: body.statusCode ?? 0, headers: body.headers, body });
+    };
     const error = (error: NodeJS.ErrnoException) =>
       reject(error.name === 'AbortError' ? error : new ConnectionError(base.host, error));
     listen(outgoing, { where: 'client' }, { error, response });

@@ -3,8 +3,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import http from 'node:http';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
-import { ConnectionError, VerifyingAgent } from '@wheelhouse/client';
+import { ConnectionError, expireIdle, VerifyingAgent } from '@wheelhouse/client';
 import { bundleCertificates } from '@wheelhouse/codec';
 import {
   checkServerNames,
@@ -68,18 +67,11 @@ const idleConnectionsMax = 25;
 /** Timeout of idle connections, milliseconds; servers usually close theirs after 90 seconds. */
 const idleMs = 60_000;
 
-/** How long before its server's timeout a connection is closed, milliseconds. */
-const closingMarginMs = 1_000;
-
-/** An agent that closes idle connections before the timeout that their servers announce. */
-interface ExpiringAgent {
+/** Creates an agent, and a function that it needs to be called with each response. */
+function createAgent(settings: TransportSettings): {
   readonly agent: http.Agent;
-  /** Notes the timeout in an answer's `Keep-Alive` header, which is empty if absent. */
-  onResponse(socket: Duplex, keepAlive: string): void;
-}
-
-function createExpiringAgent(settings: TransportSettings): ExpiringAgent {
-  const idleLimitMs = new WeakMap<Duplex, number>();
+  readonly onResponse: (response: IncomingMessage) => void;
+} {
   const options = {
     keepAlive: true,
     maxFreeSockets: idleConnectionsMax,
@@ -90,27 +82,12 @@ function createExpiringAgent(settings: TransportSettings): ExpiringAgent {
     settings.scheme === 'http'
       ? new http.Agent(options)
       : new VerifyingAgent({ ...tlsOptions(settings), ...options });
-  const keepSocketAlive = agent.keepSocketAlive.bind(agent);
-  agent.keepSocketAlive = (socket: Duplex) => {
-    const keptMs = Math.min(idleMs, idleLimitMs.get(socket) ?? idleMs);
-    // The declared return type is void, but the method returns whether the socket is kept.
-    const isKept: unknown = keepSocketAlive(socket);
-    if (keptMs <= 0 || isKept === false) return false;
-    (socket as TLSSocket).setTimeout(keptMs);
-    return true;
-  };
-  return {
-    agent,
-    onResponse(socket, keepAlive) {
-      const seconds = /^timeout=(\d{1,6})/.exec(keepAlive)?.[1];
-      if (seconds !== undefined) idleLimitMs.set(socket, Number(seconds) * 1000 - closingMarginMs);
-    },
-  };
+  return { agent, onResponse: expireIdle(agent, idleMs) };
 }
 
 /** Creates a transport without opening a connection. */
 export function createTransport(settings: TransportSettings): Transport {
-  const { agent, onResponse } = createExpiringAgent(settings);
+  const { agent, onResponse } = createAgent(settings);
   const isPlain = settings.scheme === 'http';
   // A protocol switch uses a new connection, as in kube-apiserver.
   const single = isPlain
@@ -131,16 +108,7 @@ export function createTransport(settings: TransportSettings): Transport {
         headers,
         maxHeaderSize: headBytesMax,
       });
-      const where = 'aggregation';
-      listen(
-        outgoing,
-        { where },
-        {
-          response({ socket, headers: responseHeaders }: IncomingMessage) {
-            onResponse(socket, String(responseHeaders['keep-alive'] ?? ''));
-          },
-        },
-      );
+      listen(outgoing, { where: 'aggregation' }, { response: onResponse });
       listenForAnswer(outgoing, request, answer);
       return outgoing;
     },
