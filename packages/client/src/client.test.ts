@@ -199,6 +199,15 @@ describe('yaml', () => {
     expect(await documentsOf(JSON.stringify({ text }))).toEqual([{ text }]);
   });
 
+  test('a YAML document may have texts of many megabytes, and many lines', async () => {
+    const line = 'a line of some thirty characters';
+    const text = `${line}\n`.repeat(120_000);
+    const block = `|\n    ${line}\n${`    ${line}\n`.repeat(119_999)}`;
+    const quoted = JSON.stringify(text);
+    const documents = await documentsOf(`data:\n  a: ${block}  b: ${quoted}\n`);
+    expect(documents).toEqual([{ data: { a: text, b: text } }]);
+  });
+
   test('YAML separators have no content but comments', async () => {
     expect(await documentsOf('--- # one\n{a: 1,}\n---\r\nb: 2\n---')).toEqual([{ a: 1 }, { b: 2 }]);
     const refused = documentsOf('---\na: 1\n---x\nb: 2\n');

@@ -12,8 +12,8 @@ import {
   typeMetaStruct,
 } from '@wheelhouse/machinery';
 import { answerLimits, decodeJsonInSlices, JsonError, type JsonLimits } from './json.ts';
-import { yamlLinesMax } from './json-limits.ts';
 import { decodeYaml } from './yaml.ts';
+import { yamlBodyLimits } from './yaml-error.ts';
 
 /** The kind of a review, and the other kinds that a decoder of its answers knows. */
 export interface ReviewType {
@@ -92,8 +92,7 @@ async function decode(
     if (bytes.length > yamlBytesMax) {
       throw new Error(`limit is ${yamlBytesMax} bytes of an answer in YAML`);
     }
-    return (await decodeYaml(bytes, { ...limits, linesMax: yamlLinesMax, documents: 'first' }))
-      .value;
+    return (await decodeYaml(bytes, { ...yamlBodyLimits, ...limits })).value;
   }
   try {
     return (await decodeJsonInSlices(bytes, { clock, limits })).value;

@@ -1,4 +1,4 @@
-import { yamlLinesMax, yamlValuesMax } from './json-limits.ts';
+import { objectCharactersMax, yamlLinesMax, yamlValuesMax } from './json-limits.ts';
 
 /** Limits on decoding a YAML text. */
 export interface YamlLimits {
@@ -6,6 +6,8 @@ export interface YamlLimits {
   readonly valuesMax: number;
   /** Maximum number of line ends; unlimited when absent. */
   readonly linesMax?: number;
+  /** Maximum number of characters of names and texts, copies included; unlimited when absent. */
+  readonly charactersMax?: number;
   /** Returns whether the result is still needed; otherwise, decoding stops at its next pause. */
   readonly isWanted?: () => boolean;
   /** `first`: the text after the first document is not read. Absent: there must be none. */
@@ -16,6 +18,7 @@ export interface YamlLimits {
 export const yamlBodyLimits = {
   valuesMax: yamlValuesMax,
   linesMax: yamlLinesMax,
+  charactersMax: objectCharactersMax,
   documents: 'first',
 } as const;
 

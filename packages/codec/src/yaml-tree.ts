@@ -17,7 +17,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml';
-import { objectCharactersMax, TooManyValues } from './json-limits.ts';
+import { TooManyValues } from './json-limits.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
 import { plainScalar } from './yaml-scalar.ts';
 
@@ -181,8 +181,7 @@ class TreeReader {
   }
 
   /** Returns the value of a scalar, which may be infinite or NaN. */
-  #scalar(node: Scalar): JsonValue {
-    const text = this.#textOf(node);
+  #scalar(node: Scalar, text = this.#textOf(node)): JsonValue {
     if (node.type === 'QUOTE_DOUBLE' && !text.isWellFormed()) {
       const line = this.#lineOf(node);
       throw new YamlError(`yaml: line ${line}: found invalid Unicode character escape code`);
@@ -246,7 +245,8 @@ class TreeReader {
     this.#count();
     if (this.#nodes % nodesPerStep === 0) yield;
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node);
-    return keyText(this.#scalar(node), this.#textOf(node));
+    const text = this.#textOf(node);
+    return keyText(this.#scalar(node, text), text);
   }
 
   #textOf(node: Scalar): string {
@@ -254,9 +254,8 @@ class TreeReader {
     if (found instanceof YamlError) throw found;
     const text = found ?? String(node.value);
     this.#characters += text.length;
-    if (this.#characters > objectCharactersMax) {
-      throw new TooManyValues(objectCharactersMax, 'characters');
-    }
+    const { charactersMax = Number.POSITIVE_INFINITY } = this.#limits;
+    if (this.#characters > charactersMax) throw new TooManyValues(charactersMax, 'characters');
     return text;
   }
 
