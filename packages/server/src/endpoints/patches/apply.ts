@@ -53,13 +53,14 @@ export function applyBody(bytes: Buffer, reading: Reading): MaybePromise<ApplyBo
   return decoded instanceof Promise ? decoded.then(bodyOf) : bodyOf(decoded);
 }
 
-function bodyOf({ value, repeated, ...more }: DecodedJson): ApplyBody {
+function bodyOf({ value, repeated = [], expandedBytes }: DecodedJson): ApplyBody {
   if (value !== null && !isObject(value)) {
     const type = 'map[string]interface {}';
     const why = problemText({ code: 'misfit', what: goValue(value), type });
     throw badRequest(`error decoding YAML: error unmarshaling JSON: while decoding JSON: ${why}`);
   }
-  return { ...more, value: sameVersion(value ?? {}), repeated: repeated ?? [] };
+  const expanded = expandedBytes === undefined ? {} : { expandedBytes };
+  return { value: sameVersion(value ?? {}), repeated, ...expanded };
 }
 
 /** Normalizes the spelling of a core-group apiVersion in place. */
