@@ -83,7 +83,7 @@ export function printsLikeKubectl(
           .replace(/^[-+]{3} .*\n/gm, '')
           .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
           .replace(/(resourceVersion"?: ?)"?\d+"?/g, '$1"VERSION"')
-          .replace(/\b\d+s\b/g, 'AGE')
+          .replace(/\b\d+(?:s|y\d+d)\b/g, 'AGE')
           .replace(/(node-debugger-\S+-)[a-z0-9]{5}\b/g, '$1RANDOM')
           .replace(/ {2,}/g, '  ')
           .trim();
