@@ -299,5 +299,7 @@ const problems: Readonly<Record<string, string>> = {
 function syntaxError(error: LibraryError, lines: LineCounter): YamlError {
   if (error.code === 'RESOURCE_EXHAUSTION') return tooDeep();
   const { line } = lines.linePos(error.pos[0] ?? 0);
-  return new YamlError(`yaml: line ${line}: ${problems[error.code] ?? error.message}`);
+  const isOpen = error.message.startsWith('Missing closing');
+  const problem = isOpen ? 'found unexpected end of stream' : problems[error.code];
+  return new YamlError(`yaml: line ${line}: ${problem ?? error.message}`);
 }

@@ -93,6 +93,7 @@ describe('decoding YAML', () => {
     ['a: @b', 'yaml: line 1: found character that cannot start any token'],
     ['a: "\\q"', 'yaml: line 1: found unknown escape character'],
     ['a: "\\ud800"', 'yaml: line 1: found invalid Unicode character escape code'],
+    ['a: "b\n', 'yaml: line 2: found unexpected end of stream'],
     ['a: *b', "yaml: unknown anchor 'b' referenced"],
     ['a: &b [*b]', "yaml: anchor 'b' value contains itself"],
     ['a: 1\n---\nb: 2', 'yaml: line 2: expected a single document in the stream'],
