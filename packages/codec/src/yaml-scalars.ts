@@ -1,11 +1,11 @@
 import { CST, Lexer } from 'yaml';
 
-/** What a method of the library's lexer finds in it. */
+/** The members of the library's lexer that `parsePlainScalar` uses. */
 interface LexerState {
   readonly buffer: string;
   readonly pos: number;
   readonly flowLevel: number;
-  /** Returns where the text of a scalar goes on in a line, or -1 if the line ends the scalar. */
+  /** Returns where the text of a scalar continues on a line, or -1 if the scalar ends before it. */
   continueScalar(lineStart: number): number;
   pushToIndex(end: number, allowEmpty: boolean): Generator<string, number>;
 }
@@ -77,7 +77,7 @@ function isBlank(text: string, at: number): boolean {
   return character === ' ' || character === '\t' || character === '\n';
 }
 
-/** Whether a colon that is followed by an index ends a key. */
+/** Whether what follows a colon, at an index, makes it the end of a key. */
 const isSeparator = (text: string, at: number): boolean =>
   at >= text.length || text[at] === '\r' || isBlank(text, at);
 
@@ -144,10 +144,10 @@ function cutBehind(source: string, start: number): number {
   for (; at < source.length - pieceLength; at += 1) {
     const character = source[at];
     if (character === mark) {
-      // Marks form pairs from the start of their row.
-      let row = at;
-      while (row > start && source[row - 1] === mark) row -= 1;
-      if ((at - row) % 2 === 0) return at;
+      // Marks pair up from the start of their run.
+      let run = at;
+      while (run > start && source[run - 1] === mark) run -= 1;
+      if ((at - run) % 2 === 0) return at;
     } else if (character !== '\r' && !isBlank(source, at) && !followsEscape(source, at)) return at;
   }
   return source.length;
