@@ -7,6 +7,7 @@ import { startReference, startWheelhouse } from './servers.mjs';
 
 register();
 const parts = {
+  bodies: async () => (await import('./differential/bodies.mjs')).bodyRounds,
   builtin: async () => (await import('./differential/builtin.mjs')).builtinRounds,
   custom: async () => (await import('./differential/custom.mjs')).customRounds,
   reads: async () => (await import('./differential/reads.mjs')).readingRounds,
@@ -28,6 +29,7 @@ const plugins = [
   'ValidatingAdmissionPolicy',
 ];
 const flags = [`--disable-admission-plugins=${plugins.join(',')}`];
+if (part === 'bodies') flags.push('--feature-gates=CBORServingAndStorage=true');
 const reference = await startReference({ flags });
 if (reference === undefined) process.exit(0);
 const both = [reference, await startWheelhouse({ flags })];

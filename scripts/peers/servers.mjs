@@ -67,9 +67,13 @@ export function startProgram({ command, args, log, env = {}, cwd = root }) {
   return { child, exited, stop };
 }
 
-/** Sends one request to a server; resolves with the status code, the decoded body, and warnings. */
+/**
+ * Sends one request to a server; resolves with the status code, the decoded body, and warnings. A
+ * body that is a Buffer is sent as it is, with no Content-Type but that of `headers`.
+ */
 export function call(server, { method = 'GET', path, body, headers = {} }) {
-  const text = body === undefined ? undefined : JSON.stringify(body);
+  const isRaw = Buffer.isBuffer(body);
+  const text = body === undefined || isRaw ? body : JSON.stringify(body);
   const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
   return new Promise((resolve, reject) => {
     const sent = request(`${server.url}${path}`, {
@@ -81,7 +85,7 @@ export function call(server, { method = 'GET', path, body, headers = {} }) {
         // Without a length, Node sends the body of a DELETE as if it were another request.
         ...(text === undefined
           ? {}
-          : { 'content-type': type, 'content-length': Buffer.byteLength(text) }),
+          : { ...(!isRaw && { 'content-type': type }), 'content-length': Buffer.byteLength(text) }),
         ...headers,
       },
     });

@@ -1,8 +1,7 @@
 // Writes to built-in kinds: examples, changed at random as the reference's OpenAPI schemas suggest.
-import { builtinKinds } from '@wheelhouse/kinds';
-import { dialectOf } from '@wheelhouse/machinery';
 import { call, eventually } from '../servers.mjs';
 import { createMutator } from './mutate.mjs';
+import { builtinSubjects, schemaOfSubject } from './subjects.mjs';
 
 /**
  * @param options.both the servers, the reference first
@@ -11,51 +10,6 @@ import { createMutator } from './mutate.mjs';
  * @returns a function that runs one round
  */
 export async function builtinRounds({ both, random, send: sendTo }) {
-  const [reference] = both;
-  const only = process.env.PEERS_KINDS?.split(',');
-  /** Every kind with an example, in each version that both servers serve. */
-  async function subjects() {
-    const found = [];
-    for (const def of builtinKinds(dialectOf('kubernetes'))) {
-      if (def.example === undefined || def.isVirtual || def.isComputed) continue;
-      if (!def.verbs.includes('create')) continue;
-      if (only !== undefined && !only.includes(def.kind)) continue;
-      const object = def.example();
-      const base = def.group === '' ? '/api/v1' : `/apis/${object.apiVersion}`;
-      const { status, body } = await call(reference, { path: base });
-      if (status !== 200) continue;
-      const hasStatus = body.resources.some(({ name }) => name === `${def.resource}/status`);
-      const place = def.scope === 'Namespaced' ? '/namespaces/default' : '';
-      const schemas = await schemasOf(base);
-      found.push({ def, hasStatus, path: `${base}${place}/${def.resource}`, object, schemas });
-    }
-    return found;
-  }
-
-  const schemaCache = new Map();
-  async function schemasOf(base) {
-    if (!schemaCache.has(base)) {
-      const { body } = await call(reference, { path: `/openapi/v3${base}` });
-      schemaCache.set(base, body.components.schemas);
-    }
-    return schemaCache.get(base);
-  }
-
-  /** The schema of a kind: the component that names its group, version, and kind. */
-  function schemaOf({ object, schemas }) {
-    const [version, group = ''] = object.apiVersion.split('/').reverse();
-    for (const schema of Object.values(schemas)) {
-      const own = schema['x-kubernetes-group-version-kind'] ?? [];
-      if (
-        own.some(
-          (type) => type.kind === object.kind && type.version === version && type.group === group,
-        )
-      )
-        return schema;
-    }
-    return undefined;
-  }
-
   /** Kinds to whose status the servers' own controllers write. */
   const settles = new Set(['APIService', 'CustomResourceDefinition', 'FlowSchema']);
 
@@ -84,7 +38,7 @@ export async function builtinRounds({ both, random, send: sendTo }) {
   /** The life of one object: create, some updates and patches, and its deletion. */
   async function live(subject, round) {
     const { def, path, object, schemas } = subject;
-    const schema = schemaOf(subject);
+    const schema = schemaOfSubject(subject);
     if (schema === undefined) return;
     const { mutate } = createMutator({ random, schemas });
     const original =
@@ -233,6 +187,6 @@ export async function builtinRounds({ both, random, send: sendTo }) {
     return patch;
   }
 
-  const all = await subjects();
+  const all = await builtinSubjects(both[0]);
   return (round) => live(random.pick(all), round);
 }

@@ -65,7 +65,8 @@ const integers = [
 /**
  * @param options.random draws (see random.mjs)
  * @param options.schemas components of an OpenAPI v3 document
- * @returns `mutate(object, schema)`, which returns a changed copy
+ * @returns `mutate(object, schema)`, which returns a changed copy; `places` and `pickPlace`, which
+ *   find the members of an object with their schemas; and `resolved`, which follows references
  */
 export function createMutator({ random, schemas }) {
   const resolved = (schema) => {
@@ -173,6 +174,9 @@ export function createMutator({ random, schemas }) {
   }
 
   return {
+    resolved,
+    places,
+    pickPlace,
     mutate(object, schema) {
       const copy = structuredClone(object);
       const changes = random.pick([1, 1, 1, 2, 3]);

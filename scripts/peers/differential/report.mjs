@@ -1,5 +1,12 @@
+import { isUtf8 } from 'node:buffer';
 import { call } from '../servers.mjs';
 import { compareAnswers } from './compare.mjs';
+
+function shownBody(body) {
+  if (!Buffer.isBuffer(body)) return JSON.stringify(body);
+  const isText = isUtf8(body) && !body.includes(0);
+  return isText ? JSON.stringify(body.toString()) : `base64 ${body.toString('base64')}`;
+}
 
 /**
  * Sends requests to both servers and collects how their answers differ.
@@ -15,11 +22,11 @@ export function createReport(both) {
     const signature = `${subject} ${request.method ?? 'GET'} ${difference.signature}`;
     const count = groups.get(signature) ?? 0;
     groups.set(signature, count + 1);
-    if (count > 0) return;
+    if (count > 0 && !process.env.PEERS_ALL) return;
     const { method = 'GET', path, headers } = request;
     console.log(`\n# ${signature}\n${difference.text}`);
     console.log(`  ${method} ${path} ${JSON.stringify(headers ?? {})}`);
-    console.log(`  ${JSON.stringify(request.body)?.slice(0, 2500)}`);
+    console.log(`  ${shownBody(request.body)?.slice(0, 2500)}`);
   }
 
   return {
