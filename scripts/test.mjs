@@ -36,7 +36,7 @@ mkdirSync(dirname(report), { recursive: true });
 rmSync(report, { force: true });
 // Browser code has the types of browsers, which differ from Node's.
 const browser = join('packages', 'console', 'src', 'browser');
-// Each of these uses one core for part of its time.
+// These run beside the build and the first tests, which leave a core idle while they load sources.
 const checking = [
   step('style (biome)', bin('biome'), ['check', '--diagnostic-level=error', '.']),
   step('types (tsc)', process.execPath, [...tsc, '.']),
@@ -49,7 +49,6 @@ await build({ finished: join(programs, 'dist') });
 for (const name of ['bin', 'package.json']) {
   cpSync(join(root, name), join(programs, name), { recursive: true });
 }
-const checks = await Promise.all(checking);
 const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
 const tests = await step(
   'tests (vitest)',
@@ -57,6 +56,7 @@ const tests = await step(
   ['run', ...reporters, ...process.argv.slice(2)],
   { ...process.env, WHEELHOUSE_TEST_PROGRAMS: programs },
 );
+const checks = await Promise.all(checking);
 const { passed, failures, skipped } = readResults(report, { root });
 // Errors outside of tests fail the run too.
 if (!tests && failures.length === 0) failures.push('vitest failed outside of the tests');

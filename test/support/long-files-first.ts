@@ -2,16 +2,19 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
  * Slow test files, the slowest first. Those at the front run other programs, which use the cores
- * while the first compilation of the sources uses one.
+ * while the first compilation of the sources uses one. Files that mostly wait stand between files
+ * that use more than one core.
  */
 const longFiles = [
   'test/project/published-package.test.ts',
   'test/siege/simulation.test.ts',
   'test/project/npm-packages.test.ts',
+  'test/storage/etcd-failures.test.ts',
   'test/console/console-gallery.test.ts',
   'test/console/console-features.test.ts',
   'test/console/console-screens.test.ts',
   'test/project/site.test.ts',
+  'test/storage/etcd-cluster.test.ts',
   'test/storage/backup-crash.test.ts',
   'test/clients/executable.test.ts',
   'test/requests/work-budgets.test.ts',
@@ -19,7 +22,6 @@ const longFiles = [
   'test/storage/hostile-disks.test.ts',
   'test/serving/shutdown.test.ts',
   'test/storage/durability.test.ts',
-  'test/storage/etcd-cluster.test.ts',
   'test/svcctl/svcctl-edit.test.ts',
   'test/clients/exec-credentials.test.ts',
   'test/storage/kms-encryption.test.ts',
