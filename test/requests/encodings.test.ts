@@ -314,9 +314,13 @@ describe('protobuf', () => {
 
   test.each([
     ['an open group', '9303', 'unexpected EOF'],
-    ['the end of a group', '9403', 'proto: illegal wireType 4'],
+    ['the end of a group', '9403', 'proto: ConfigMap: wiretype end group for non-group'],
     ['a length beyond the end', '12808080808020', 'unexpected EOF'],
-    ['a negative field number', '92ffffffffffffffff01', 'proto: illegal tag -14'],
+    [
+      'a negative field number',
+      '92ffffffffffffffff01',
+      'proto: ConfigMap: illegal tag -14 (wire type 18446744073709551506)',
+    ],
   ])('CODEC-3: %s is 400', async (_, hex, message) => {
     const path = '/api/v1/namespaces/default/configmaps?dryRun=All';
     const answer = await server.request('POST', path, { body: mapWith(hex), type: protobuf });

@@ -30,6 +30,17 @@ interface Frame {
   readonly container: JsonObject | JsonArray;
   /** The name of the current member; empty in a list. */
   name: string;
+  /** Whether the current member occurred before. */
+  isRepeated: boolean;
+}
+
+/** A parsed text. */
+export interface ParsedJson {
+  readonly value: JsonValue;
+  /** The paths of duplicate members. */
+  readonly duplicates: string[];
+  /** The earlier values of duplicate members by object and name, in their order; none if absent. */
+  readonly earlier?: Map<JsonObject, Map<string, JsonValue[]>>;
 }
 
 /**
@@ -37,10 +48,7 @@ interface Frame {
  * because clients choose the depth.
  * @throws JsonError with the message of kube-apiserver's decoder
  */
-export function parseExactJson(
-  text: string,
-  limits: { readonly depthMax: number },
-): { value: JsonValue; duplicates: string[] } {
+export function parseExactJson(text: string, limits: { readonly depthMax: number }): ParsedJson {
   return runInOnePiece(new ExactParser({ text, ...limits }).steps());
 }
 
@@ -48,7 +56,7 @@ export function parseExactJson(
 export function exactJsonSteps(
   bytes: Buffer,
   limits: { readonly depthMax: number },
-): Generator<void, { value: JsonValue; duplicates: string[] }> {
+): Generator<void, ParsedJson> {
   return new ExactParser({ text: '', rest: new TextWindows(bytes, 'utf8'), ...limits }).steps();
 }
 
@@ -147,6 +155,7 @@ class ExactParser {
   readonly #onMember: ((path: string) => void) | undefined;
   readonly #spellings: Map<number, string> | undefined;
   readonly #duplicates = new Set<string>();
+  readonly #earlier = new Map<JsonObject, Map<string, JsonValue[]>>();
   readonly #open: Frame[] = [];
   #at = 0;
   /** The length of the text before `#text`. */
@@ -169,7 +178,7 @@ class ExactParser {
     this.#spellings = of.spellings;
   }
 
-  *steps(): Generator<void, { value: JsonValue; duplicates: string[] }> {
+  *steps(): Generator<void, ParsedJson> {
     let value = this.#begin();
     for (let values = 1; this.#open.length > 0; values += 1) {
       if (values % valuesPerStep === 0) yield;
@@ -178,7 +187,8 @@ class ExactParser {
     }
     this.#blanks();
     if (this.#at < this.#text.length) throw this.#unexpected('after top-level value');
-    return { value: value as JsonValue, duplicates: [...this.#duplicates] };
+    const parsed = { value: value as JsonValue, duplicates: [...this.#duplicates] };
+    return this.#earlier.size === 0 ? parsed : { ...parsed, earlier: this.#earlier };
   }
 
   /** Reads a scalar, or opens a container and returns undefined. */
@@ -188,7 +198,7 @@ class ExactParser {
     if (char === '{' || char === '[') {
       if (this.#open.length >= this.#depthMax) throw new JsonError('exceeded max depth');
       this.#at += 1;
-      this.#open.push({ container: char === '{' ? {} : [], name: '' });
+      this.#open.push({ container: char === '{' ? {} : [], name: '', isRepeated: false });
       return undefined;
     }
     if (char === '"') return this.#string();
@@ -229,7 +239,8 @@ class ExactParser {
     if (this.#text[this.#at] !== ':') throw this.#unexpected('after object key');
     this.#at += 1;
     if (this.hasAllPaths) this.#onMember?.(this.#path());
-    if (isFirst || !Object.hasOwn(frame.container, frame.name)) return;
+    frame.isRepeated = !isFirst && Object.hasOwn(frame.container, frame.name);
+    if (!frame.isRepeated) return;
     if (this.#duplicates.size < duplicatesMax && this.hasAllPaths) {
       this.#duplicates.add(this.#path());
     }
@@ -242,8 +253,24 @@ class ExactParser {
 
   #store(value: JsonValue): void {
     const frame = this.#open.at(-1) as Frame;
-    if (Array.isArray(frame.container)) frame.container.push(value);
-    else setMember(frame.container, frame.name, value);
+    const { container, name } = frame;
+    if (Array.isArray(container)) {
+      container.push(value);
+      return;
+    }
+    if (frame.isRepeated) this.#keepEarlier(container, name);
+    setMember(container, name, value);
+  }
+
+  #keepEarlier(container: JsonObject, name: string): void {
+    let byName = this.#earlier.get(container);
+    if (byName === undefined) {
+      byName = new Map();
+      this.#earlier.set(container, byName);
+    }
+    const values = byName.get(name) ?? [];
+    values.push(container[name] ?? null);
+    byName.set(name, values);
   }
 
   #path(): string {

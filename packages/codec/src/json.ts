@@ -47,6 +47,8 @@ export interface DecodedJson {
   readonly value: JsonValue;
   /** Paths of duplicate members, such as `spec.list[0].a`; the last one wins. */
   readonly duplicates: string[];
+  /** The earlier values of duplicate members of JSON by object and name; none if absent. */
+  readonly earlier?: ReadonlyMap<JsonObject, ReadonlyMap<string, readonly JsonValue[]>>;
   /** Messages about duplicate members of YAML, instead: `line 4: key "a" already set in map`. */
   readonly repeated?: readonly string[];
   /**
@@ -82,9 +84,10 @@ const wholeBytesMax = 2 * 1024 * 1024;
  */
 export function* decodeJsonSteps(json: Buffer, limits: JsonLimits): Generator<void, DecodedJson> {
   const bytes = yield* pairedSurrogatesSteps(json);
-  if (!(yield* isUtf8Steps(bytes))) throw notUtf8();
+  const isText = yield* isUtf8Steps(bytes);
   const scan = yield* scanJsonSteps(bytes);
   checkScan(bytes, scan, limits);
+  if (!isText) throw yield* notUtf8Steps(bytes, limits);
   yield;
   const isLarge = scan.values > wholeValuesMax || bytes.length > wholeBytesMax;
   const whole = isLarge ? yield* parseSteps(bytes, scan) : parseWhole(bytes.toString('utf8'), scan);
@@ -106,13 +109,17 @@ export function decodeJsonInSlices(
 }
 
 function scanWithin(bytes: Buffer, limits: JsonLimits): JsonScan {
-  if (!isUtf8(bytes)) throw notUtf8();
   const scan = scanJson(bytes);
   checkScan(bytes, scan, limits);
+  if (!isUtf8(bytes)) throw runInOnePiece(notUtf8Steps(bytes, limits));
   return scan;
 }
 
-const notUtf8 = () => new JsonError('invalid UTF-8 in JSON text');
+/** The error of a text that is not UTF-8, which may be malformed for another reason, too. */
+function* notUtf8Steps(bytes: Buffer, { depthMax }: JsonLimits): Generator<void, JsonError> {
+  const malformed = yield* syntaxErrorSteps(bytes, depthMax);
+  return malformed ?? new JsonError('invalid UTF-8 in JSON text');
+}
 
 /** Checks the limits of a text. Throws JsonError or TooManyValues. */
 function checkScan(bytes: Buffer, scan: JsonScan, limits: JsonLimits): void {

@@ -108,10 +108,14 @@ const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
  */
 export function contentMediaType(header: string): string | undefined {
   const [name = '', ...parameters] = splitOutsideQuotes(header, ';');
+  const values = new Map<string, string>();
   for (const [index, text] of parameters.entries()) {
     if (text.trim() === '' && index === parameters.length - 1) continue;
     const parameter = parameterOf(text);
     if (parameter === undefined || !token.test(parameter.name)) return undefined;
+    const value = values.get(parameter.name) ?? parameter.value;
+    if (value !== parameter.value) return undefined;
+    values.set(parameter.name, value);
   }
   const mediaType = name.trim().toLowerCase();
   const [type = '', subtype = '', ...more] = mediaType.split('/');

@@ -23,6 +23,7 @@ export {
   validateEmbedded,
 } from './decode/embedded.ts';
 export { isOmittedEmpty, removeOmitted, restoreOmitted } from './decode/omitted-empty.ts';
+export { type EarlierValues, mergeRepeatedSteps } from './decode/repeated-members.ts';
 export { childPath, FoundPaths, indexPath, keyPath } from './field-paths.ts';
 export { schemaFromOpenApi } from './from-openapi.ts';
 export {

@@ -39,12 +39,8 @@ export function openEnvelope(body: Buffer): Envelope {
     );
   }
   if (body.length === magic.length) throw new ProtobufError('empty body');
-  const unknown = lengthDelimited(body.subarray(magic.length), unknownFields);
-  const type = lengthDelimited(unknown[0] ?? noBytes, typeFields);
-  const contentEncoding = textIn(unknown[2]);
-  if (contentEncoding !== '') {
-    throw new ProtobufError(`content encoding ${JSON.stringify(contentEncoding)} is not supported`);
-  }
+  const unknown = lengthDelimited(body.subarray(magic.length), 'Unknown', unknownFields);
+  const type = lengthDelimited(unknown[0] ?? noBytes, 'TypeMeta', typeFields);
   return { apiVersion: textIn(type[0]), kind: textIn(type[1]), raw: unknown[1] ?? noBytes };
 }
 
@@ -60,11 +56,15 @@ const textIn = (bytes: Buffer = noBytes): string => bytes.toString('utf8');
  * The values of the named fields, which are length-delimited, of a message. An embedded message
  * that occurs repeatedly continues itself.
  */
-function lengthDelimited(bytes: Buffer, names: readonly string[]): readonly (Buffer | undefined)[] {
+function lengthDelimited(
+  bytes: Buffer,
+  message: string,
+  names: readonly string[],
+): readonly (Buffer | undefined)[] {
   const values: (Buffer | undefined)[] = names.map(() => undefined);
   const reader = new WireReader(bytes);
   while (!reader.isDone) {
-    const { number, wireType } = reader.key();
+    const { number, wireType } = reader.key(message);
     const name = names[number - 1];
     if (name === undefined) countingValues(messageValuesMax, () => reader.skip(wireType));
     else if (wireType !== wireBytes) {

@@ -10,8 +10,10 @@ import {
   sortSteps,
 } from '@wheelhouse/machinery';
 import { type Property, resolved, type Schema } from '@wheelhouse/schema';
+import { goFieldName } from './go-names.ts';
 import {
   alternativesCodec,
+  expectWire,
   type SteppedRead,
   specialCodec,
   textOf,
@@ -55,7 +57,9 @@ function build(schema: Schema): ValueCodec {
 
 /** Returns the codec of a named list type: a message with the list in field 1. */
 function listMessage(schema: Schema): ValueCodec {
-  const items: FieldCodec = repeatedField(1, () => codecOf(schema.items as Schema));
+  const items: FieldCodec = repeatedField({ number: 1, name: 'Items' }, () =>
+    codecOf(schema.items as Schema),
+  );
   return {
     wireType: wireBytes,
     write(writer, value) {
@@ -71,7 +75,7 @@ function listMessage(schema: Schema): ValueCodec {
     },
     read(reader, depth) {
       const list: JsonValue[] = [];
-      eachField(reader.bytes(), depth, (inner, key) => {
+      eachField(reader.bytes(), { depth, message: nameOf(schema) }, (inner, key) => {
         if (key.number !== 1) return inner.skip(key.wireType);
         list.push(codecOf(schema.items as Schema).read(inner, depth + 1));
       });
@@ -104,6 +108,8 @@ interface NamedField {
 
 /** The fields of a message by number. An embedded struct is a group of fields inside one field. */
 interface Layout {
+  /** The name of the message in errors. */
+  readonly name: string;
   readonly fields: NamedField[];
   readonly groups: Map<number, Layout>;
   /** Groups by descending number. */
@@ -133,25 +139,33 @@ function structMessage(schema: Schema): ValueCodec {
 }
 
 function layoutOf(schema: Schema): Layout {
-  const root: Layout = emptyLayout();
+  const root: Layout = emptyLayout(nameOf(schema));
   for (const [name, property] of schema.properties ?? []) {
     if (property.number === undefined) continue;
     let layout = root;
     for (const number of property.inlineIn ?? []) {
       let group = layout.groups.get(number);
       if (group === undefined) {
-        group = emptyLayout();
+        group = emptyLayout(root.name);
         layout.groups.set(number, group);
       }
       layout = group;
     }
-    layout.fields.push({ name, field: fieldCodec(property, property.number) });
+    layout.fields.push({ name, field: fieldCodec(property, { number: property.number, name }) });
   }
   sortDescending(root);
   return root;
 }
 
-const emptyLayout = (): Layout => ({ fields: [], groups: new Map(), descending: [] });
+const emptyLayout = (name: string): Layout => ({
+  name,
+  fields: [],
+  groups: new Map(),
+  descending: [],
+});
+
+/** The name of a message in errors. */
+const nameOf = ({ typeName = '' }: Schema) => typeName.slice(typeName.lastIndexOf('.') + 1);
 
 function sortDescending(layout: Layout): void {
   layout.fields.sort((left, right) => right.field.number - left.field.number);
@@ -228,10 +242,10 @@ function readLayout(
   into: { layout: Layout; target: JsonObject; depth: number },
 ): void {
   const { layout, target, depth } = into;
-  eachField(bytes, depth, (reader, { number, wireType }) => {
+  eachField(bytes, { depth, message: layout.name }, (reader, { number, wireType }) => {
     const group = layout.groups.get(number);
     if (group !== undefined) {
-      expectWire(wireType, wireBytes);
+      expectWire(wireType, wireBytes, '');
       return readLayout(reader.bytes(), { layout: group, target, depth: depth + 1 });
     }
     const layoutField = layout.fields.find(({ field }) => field.number === number);
@@ -249,17 +263,17 @@ function* readLayoutSteps(
   into: { layout: Layout; target: JsonObject } & SteppedRead,
 ): Generator<void, void> {
   const { layout, target, depth, stride } = into;
-  if (depth > depthMax) throw new ProtobufError('proto: message is nested too deeply');
+  checkDepth(depth);
   const reader = new Reader(bytes);
   while (!reader.isDone) {
     countValues();
-    const { number, wireType } = reader.key();
+    const { number, wireType } = reader.key(layout.name);
     const isLong = wireType === wireBytes && reader.nextLength > pieceBytes;
     const group = layout.groups.get(number);
     const layoutField = layout.fields.find(({ field }) => field.number === number);
     const inside: SteppedRead = { depth: depth + 1, stride };
     if (group !== undefined) {
-      expectWire(wireType, wireBytes);
+      expectWire(wireType, wireBytes, '');
       yield* readLayoutSteps(reader.bytes(), { layout: group, target, ...inside });
     } else if (layoutField === undefined) reader.skip(wireType);
     else if (isLong && layoutField.field.readSteps !== undefined) {
@@ -274,28 +288,29 @@ function* readLayoutSteps(
   }
 }
 
+function checkDepth(depth: number): void {
+  if (depth > depthMax) throw new ProtobufError('proto: message is nested too deeply');
+}
+
 function eachField(
   bytes: Buffer,
-  depth: number,
+  { depth, message }: { readonly depth: number; readonly message: string },
   visit: (reader: WireReader, key: { number: number; wireType: number }) => void,
 ): void {
-  if (depth > depthMax) throw new ProtobufError('proto: message is nested too deeply');
+  checkDepth(depth);
   const reader = new Reader(bytes);
   while (!reader.isDone) {
     countValues();
-    visit(reader, reader.key());
+    visit(reader, reader.key(message));
   }
 }
 
-function expectWire(actual: number, expected: number): void {
-  if (actual !== expected) throw new ProtobufError(`proto: wrong wireType = ${actual}`);
-}
-
 /** Returns the codec of a field, which is compiled on first use because types are recursive. */
-function fieldCodec(property: Property, number: number): FieldCodec {
+function fieldCodec(property: Property, key: FieldName): FieldCodec {
+  const { number } = key;
   let codec: FieldCodec | undefined;
   const get = () => {
-    codec ??= chooseField(property, number);
+    codec ??= chooseField(property, { ...key, name: goFieldName(key.name) });
     return codec;
   };
   return {
@@ -315,18 +330,24 @@ function fieldCodec(property: Property, number: number): FieldCodec {
   };
 }
 
-function chooseField(property: Property, number: number): FieldCodec {
-  const schema = resolved(property.schema);
-  if (schema.type === 'array' && schema.typeName === undefined) {
-    return repeatedField(number, () => codecOf(schema.items as Schema));
-  }
-  if (schema.additionalProperties !== undefined) {
-    return mapField(number, schema.additionalProperties);
-  }
-  return singleField(property, number);
+/** The number of a field, and its name in errors. */
+interface FieldName {
+  readonly number: number;
+  readonly name: string;
 }
 
-function singleField(property: Property, number: number): FieldCodec {
+function chooseField(property: Property, key: FieldName): FieldCodec {
+  const schema = resolved(property.schema);
+  if (schema.type === 'array' && schema.typeName === undefined) {
+    return repeatedField(key, () => codecOf(schema.items as Schema));
+  }
+  if (schema.additionalProperties !== undefined) {
+    return mapField(key, schema.additionalProperties);
+  }
+  return singleField(property, key);
+}
+
+function singleField(property: Property, { number, name: fieldName }: FieldName): FieldCodec {
   let codec: ValueCodec | undefined;
   const get = () => {
     codec ??= codecOf(property.schema);
@@ -341,7 +362,7 @@ function singleField(property: Property, number: number): FieldCodec {
       writer.key(number, get().wireType);
     },
     read({ target, name }, reader, { wireType, depth }) {
-      expectWire(wireType, get().wireType);
+      expectWire(wireType, get().wireType, fieldName);
       setMember(target, name, get().read(reader, depth + 1, member(target, name)));
     },
     *writeSteps(writer, value, stride) {
@@ -355,7 +376,7 @@ function singleField(property: Property, number: number): FieldCodec {
     },
     *readSteps({ target, name }, reader, { depth, stride }) {
       const { read, readSteps, wireType } = get();
-      expectWire(wireBytes, wireType);
+      expectWire(wireBytes, wireType, fieldName);
       const before = member(target, name);
       const value =
         readSteps === undefined
@@ -372,7 +393,10 @@ function isNilable(schema: Schema): boolean {
   return at.format === 'byte' || at.type === 'array' || at.additionalProperties !== undefined;
 }
 
-function repeatedField(number: number, codec: () => ValueCodec): FieldCodec {
+function repeatedField(
+  { number, name: fieldName }: FieldName,
+  codec: () => ValueCodec,
+): FieldCodec {
   return {
     number,
     write(writer, value) {
@@ -405,7 +429,7 @@ function repeatedField(number: number, codec: () => ValueCodec): FieldCodec {
       const list = listAt(target, name);
       const isPacked = wireType === wireBytes && codec().wireType !== wireBytes;
       if (!isPacked) {
-        expectWire(wireType, codec().wireType);
+        expectWire(wireType, codec().wireType, fieldName);
         list.push(codec().read(reader, depth + 1));
         return;
       }
@@ -428,7 +452,7 @@ function listAt(target: JsonObject, name: string): JsonValue[] {
 }
 
 /** Returns the codec of a map: entries with the key in field 1 and the value in field 2, sorted. */
-function mapField(number: number, valueSchema: Schema): FieldCodec {
+function mapField({ number, name: fieldName }: FieldName, valueSchema: Schema): FieldCodec {
   const codec = () => codecOf(valueSchema);
   return {
     number,
@@ -458,7 +482,7 @@ function mapField(number: number, valueSchema: Schema): FieldCodec {
       }
     },
     read({ target, name }, reader, { wireType, depth }) {
-      expectWire(wireType, wireBytes);
+      expectWire(wireType, wireBytes, fieldName);
       const entry = readEntry(reader.bytes(), { codec: codec(), depth: depth + 1 });
       setEntry(target, name, entry);
     },
@@ -499,20 +523,24 @@ function setEntry(target: JsonObject, name: string, entry: MapEntry): void {
 function readEntry(bytes: Buffer, options: { codec: ValueCodec; depth: number }): MapEntry {
   const { codec, depth } = options;
   const entry: MapEntry = { name: '', value: undefined };
-  eachField(bytes, depth, (reader, key) => readEntryField(reader, { key, codec, depth, entry }));
+  checkDepth(depth);
+  const reader = new Reader(bytes);
+  while (!reader.isDone) {
+    countValues();
+    readEntryField(reader, { key: reader.entryKey(), codec, depth, entry });
+  }
   return withZero(entry, options);
 }
 
+/** Reads a field of an entry. kube-apiserver ignores the wire types of the key and the value. */
 function readEntryField(
   reader: WireReader,
   of: { key: FieldKey; codec: ValueCodec; depth: number; entry: MapEntry },
 ): void {
   const { key, codec, depth, entry } = of;
   if (key.number === 1) {
-    expectWire(key.wireType, wireBytes);
     entry.name = textOf(reader.bytes());
   } else if (key.number === 2) {
-    expectWire(key.wireType, codec.wireType);
     entry.value = codec.read(reader, depth + 1);
   } else reader.skip(key.wireType);
 }
@@ -529,14 +557,13 @@ function* readEntrySteps(
   options: { codec: ValueCodec } & SteppedRead,
 ): Generator<void, MapEntry> {
   const { codec, depth, stride } = options;
-  if (depth + 1 > depthMax) throw new ProtobufError('proto: message is nested too deeply');
+  checkDepth(depth + 1);
   const entry: MapEntry = { name: '', value: undefined };
   const reader = new Reader(bytes);
   while (!reader.isDone) {
     countValues();
-    const key = reader.key();
+    const key = reader.entryKey();
     if (key.number === 2 && codec.readSteps !== undefined) {
-      expectWire(key.wireType, wireBytes);
       entry.value = yield* codec.readSteps(reader, { depth: depth + 2, stride });
     } else readEntryField(reader, { key, codec, depth: depth + 1, entry });
     stride.count();

@@ -4,6 +4,7 @@ import {
   type JsonObject,
   type JsonValue,
   jsonObject,
+  parseQuantity,
   type Stride,
 } from '@wheelhouse/machinery';
 import {
@@ -112,25 +113,45 @@ export function textOf(bytes: Buffer): string {
   return bytes.toString('utf8');
 }
 
+/** The fields of a small message by number: each with its name in Go and its wire type. */
+type SmallFields = Readonly<Record<number, readonly [name: string, wireType: number]>>;
+
 /** Reads the fields of a small message by number; other fields are skipped. */
-function fieldsOf(bytes: Buffer, wireTypes: Readonly<Record<number, number>>) {
-  const fields = new Map<number, number | bigint | Buffer>();
+function fieldsOf(
+  bytes: Buffer,
+  message: string,
+  { fields, each }: { readonly fields: SmallFields; readonly each?: (value: Buffer) => void },
+) {
+  const values = new Map<number, number | bigint | Buffer>();
   const reader = new WireReader(bytes);
   while (!reader.isDone) {
-    const { number, wireType } = reader.key();
-    const expected = wireTypes[number];
-    if (expected === undefined) reader.skip(wireType);
-    else if (expected !== wireType) throw new ProtobufError(`proto: wrong wireType = ${wireType}`);
-    else fields.set(number, wireType === wireBytes ? reader.bytes() : reader.int64());
+    const { number, wireType } = reader.key(message);
+    const field = fields[number];
+    if (field === undefined) {
+      reader.skip(wireType);
+      continue;
+    }
+    expectWire(wireType, field[1], field[0]);
+    const value = wireType === wireBytes ? reader.bytes() : reader.int64();
+    if (Buffer.isBuffer(value)) each?.(value);
+    values.set(number, value);
   }
-  return fields;
+  return values;
+}
+
+/** Throws ProtobufError for a field of another wire type. */
+export function expectWire(actual: number, expected: number, field: string): void {
+  if (actual === expected) return;
+  const place = field === '' ? '' : ` for field ${field}`;
+  throw new ProtobufError(`proto: wrong wireType = ${actual}${place}`);
 }
 
 /** Returns the codec of a message, which precedes its content with the length. */
 function message(codec: {
   write: (writer: WireWriter, value: JsonValue | undefined) => void;
   writeSteps?: ValueCodec['writeSteps'];
-  read: (bytes: Buffer) => JsonValue;
+  /** @param before see `ValueCodec.read` */
+  read: (bytes: Buffer, before: JsonValue | undefined) => JsonValue;
 }): ValueCodec {
   const { writeSteps } = codec;
   return {
@@ -147,7 +168,7 @@ function message(codec: {
       codec.write(writer, value);
       writer.lengthSince(before);
     },
-    read: (reader) => codec.read(reader.bytes()),
+    read: (reader, _depth, before) => codec.read(reader.bytes(), before),
   };
 }
 
@@ -164,13 +185,15 @@ function time(digits: 0 | 6): ValueCodec {
     },
     read(bytes) {
       if (bytes.length === 0) return null;
-      const fields = fieldsOf(bytes, { 1: wireVarint, 2: wireVarint });
-      const seconds = Number(fields.get(1) ?? 0);
-      const nanos = Number(fields.get(2) ?? 0);
+      const values = fieldsOf(bytes, 'Timestamp', { fields: timeFields });
+      const seconds = Number(values.get(1) ?? 0);
+      const nanos = Number(BigInt.asIntN(32, BigInt(asInteger(values.get(2)))));
       return formatInstant({ seconds, nanos, digits });
     },
   });
 }
+
+const timeFields: SmallFields = { 1: ['Seconds', wireVarint], 2: ['Nanos', wireVarint] };
 
 const wholeSecondsLength = '2006-01-02T15:04:05Z'.length;
 
@@ -188,16 +211,20 @@ const secondsMax = 253_402_300_799;
 const secondsMin = -62_135_596_800;
 const nanosPerSecond = 1_000_000_000;
 
-/** Formats an instant; nanoseconds outside of a second count as whole seconds, too. */
+/**
+ * Formats an instant. Nanoseconds, which count only with microseconds, may be outside of a second,
+ * and are cut towards zero.
+ */
 function formatInstant(at: { seconds: number; nanos: number; digits: 0 | 6 }): string {
-  const overflow = Math.floor(at.nanos / nanosPerSecond);
+  const nanos = at.digits === 0 ? 0 : at.nanos - (at.nanos % 1000);
+  const overflow = Math.floor(nanos / nanosPerSecond);
   const seconds = at.seconds + overflow;
   if (!(seconds >= secondsMin && seconds <= secondsMax)) {
     throw new ProtobufError('a time is out of range');
   }
   const whole = new Date(seconds * 1000).toISOString().slice(0, 19);
   if (at.digits === 0) return `${whole}Z`;
-  const micros = Math.floor((at.nanos - overflow * nanosPerSecond) / 1000);
+  const micros = Math.floor((nanos - overflow * nanosPerSecond) / 1000);
   return `${whole}.${String(micros).padStart(6, '0')}Z`;
 }
 
@@ -206,7 +233,11 @@ const duration = message({
     writer.int64(typeof value === 'string' ? (parseGoDuration(value) ?? 0n) : 0);
     writer.key(1, wireVarint);
   },
-  read: (bytes) => printGoDuration(BigInt(asInteger(fieldsOf(bytes, { 1: wireVarint }).get(1)))),
+  read(bytes, before) {
+    const value = fieldsOf(bytes, 'Duration', { fields: { 1: ['Duration', wireVarint] } }).get(1);
+    if (value === undefined && before !== undefined) return before;
+    return printGoDuration(BigInt(asInteger(value)));
+  },
 });
 
 const asInteger = (value: number | bigint | Buffer | undefined): number | bigint =>
@@ -217,8 +248,20 @@ const quantity = message({
     writer.text(value === undefined || value === null ? '0' : String(value));
     writer.key(1, wireBytes);
   },
-  read: (bytes) => textField(fieldsOf(bytes, { 1: wireBytes }).get(1)) || '0',
+  read(bytes, before) {
+    const value = fieldsOf(bytes, 'Quantity', {
+      fields: { 1: ['String_', wireBytes] },
+      each: checkQuantity,
+    }).get(1);
+    return value === undefined ? (before ?? '0') : textField(value);
+  },
 });
+
+/** Throws ProtobufError unless a text is a quantity, as the parser of each occurrence does. */
+function checkQuantity(value: Buffer): void {
+  const parsed = parseQuantity(textOf(value));
+  if ('error' in parsed) throw new ProtobufError(String(parsed.error));
+}
 
 const textField = (value: number | bigint | Buffer | undefined): string =>
   Buffer.isBuffer(value) ? textOf(value) : '';
@@ -233,47 +276,59 @@ const intOrString = message({
     writer.int64(isText ? 1 : 0);
     writer.key(1, wireVarint);
   },
-  read(bytes) {
-    const fields = fieldsOf(bytes, { 1: wireVarint, 2: wireVarint, 3: wireBytes });
-    return asInteger(fields.get(1)) === 0 ? asInteger(fields.get(2)) : textField(fields.get(3));
+  read(bytes, before) {
+    const values = fieldsOf(bytes, 'IntOrString', { fields: intOrStringFields });
+    const isTextBefore = typeof before === 'string';
+    const isText = values.has(1) ? asInteger(values.get(1)) !== 0 : isTextBefore;
+    if (isText) return values.has(3) ? textField(values.get(3)) : isTextBefore ? before : '';
+    const value = values.get(2) ?? (isTextBefore ? 0 : integerOf(before));
+    return Number(BigInt.asIntN(32, BigInt(asInteger(value))));
   },
 });
 
+const intOrStringFields: SmallFields = {
+  1: ['Type', wireVarint],
+  2: ['IntVal', wireVarint],
+  3: ['StrVal', wireBytes],
+};
+
 /** The codec of JSON inside protobuf: a raw extension, a set of fields, or a default. */
-const rawJson = message({
-  write(writer, value) {
-    if (value === undefined) return;
-    writer.bytes(encodeJson(value));
-    writer.key(1, wireBytes);
-  },
-  *writeSteps(writer, value) {
-    if (value === undefined) return;
-    writer.bytes(yield* encodeJsonSteps(value));
-    writer.key(1, wireBytes);
-  },
-  read(bytes) {
-    const raw = fieldsOf(bytes, { 1: wireBytes }).get(1);
-    if (!Buffer.isBuffer(raw) || raw.length === 0) return null;
-    countValues(scanJson(raw).values);
-    try {
-      return decodeJson(raw).value;
-    } catch (error) {
-      if (error instanceof JsonError) throw new ProtobufError(error.message);
-      throw error;
-    }
-  },
-});
+const rawJson = (name: string): ValueCodec =>
+  message({
+    write(writer, value) {
+      if (value === undefined) return;
+      writer.bytes(encodeJson(value));
+      writer.key(1, wireBytes);
+    },
+    *writeSteps(writer, value) {
+      if (value === undefined) return;
+      writer.bytes(yield* encodeJsonSteps(value));
+      writer.key(1, wireBytes);
+    },
+    read(bytes, before) {
+      const raw = fieldsOf(bytes, name, { fields: { 1: ['Raw', wireBytes] } }).get(1);
+      if (raw === undefined && before !== undefined) return before;
+      if (!Buffer.isBuffer(raw) || raw.length === 0) return null;
+      countValues(scanJson(raw).values);
+      try {
+        return decodeJson(raw).value;
+      } catch (error) {
+        if (error instanceof JsonError) throw new ProtobufError(error.message);
+        throw error;
+      }
+    },
+  });
 
 const byName: Readonly<Record<string, ValueCodec>> = {
   'meta.v1.Time': time(0),
   'meta.v1.MicroTime': time(6),
   'meta.v1.Duration': duration,
-  'meta.v1.FieldsV1': rawJson,
+  'meta.v1.FieldsV1': rawJson('FieldsV1'),
   'resource.Quantity': quantity,
   'intstr.IntOrString': intOrString,
-  'runtime.RawExtension': rawJson,
-  'apiextensions.v1.JSON': rawJson,
-  'apiextensions.v1beta1.JSON': rawJson,
+  'runtime.RawExtension': rawJson('RawExtension'),
+  'apiextensions.v1.JSON': rawJson('JSON'),
+  'apiextensions.v1beta1.JSON': rawJson('JSON'),
 };
 
 /**
@@ -300,14 +355,19 @@ export function alternativesCodec(
   return {
     wireType: codec.wireType,
     write: (writer, value) => codec.write(writer, messageOf(value)),
-    read: (reader, depth) => valueIn(jsonObject(codec.read(reader, depth)), boolean === true),
+    read(reader, depth, before) {
+      const message = before === undefined ? undefined : messageOf(before);
+      return valueIn(jsonObject(codec.read(reader, depth, message)), boolean === true);
+    },
     *writeSteps(writer, value, stride) {
       if (codec.writeSteps === undefined) codec.write(writer, messageOf(value));
       else yield* codec.writeSteps(writer, messageOf(value), stride);
     },
     *readSteps(reader, at) {
       if (codec.readSteps === undefined) throw new Error('a message is read in steps');
-      return valueIn(jsonObject(yield* codec.readSteps(reader, at)), boolean === true);
+      const before = at.before === undefined ? undefined : messageOf(at.before);
+      const message = yield* codec.readSteps(reader, { ...at, before });
+      return valueIn(jsonObject(message), boolean === true);
     },
   };
 }

@@ -44,15 +44,30 @@ export class WireReader {
     return this.#at >= this.#end;
   }
 
-  /** Reads the key of a field. */
-  key(): FieldKey {
+  /**
+   * Reads the key of a field.
+   * @param message the name of the message in errors
+   */
+  key(message = 'message'): FieldKey {
+    const { number, wireType, wide } = this.#key();
+    if (wireType === wireEndGroup) {
+      throw new ProtobufError(`proto: ${message}: wiretype end group for non-group`);
+    }
+    if (number > 0) return { number, wireType };
+    throw new ProtobufError(`proto: ${message}: illegal tag ${number} (wire type ${wide})`);
+  }
+
+  /** Reads the key of a field of an entry of a map, where any number is permitted. */
+  entryKey(): FieldKey {
+    return this.#key();
+  }
+
+  #key(): FieldKey & { readonly wide: number | bigint } {
     const value = this.int64();
     const isSmall = typeof value === 'number' && value >= 0 && value <= 0x7fffffff;
-    const wide = isSmall ? 0n : BigInt.asUintN(64, BigInt(value));
-    const number = isSmall ? value >>> 3 : Number(BigInt.asIntN(32, wide >> 3n));
-    const wireType = isSmall ? value & 7 : Number(wide & 7n);
-    if (number <= 0) throw new ProtobufError(`proto: illegal tag ${number}`);
-    return { number, wireType };
+    if (isSmall) return { number: value >>> 3, wireType: value & 7, wide: value };
+    const wide = BigInt.asUintN(64, BigInt(value));
+    return { number: Number(BigInt.asIntN(32, wide >> 3n)), wireType: Number(wide & 7n), wide };
   }
 
   /** Reads a signed 64-bit integer: a number if that is exact, and otherwise a bigint. */
@@ -124,13 +139,14 @@ export class WireReader {
     else if (wireType === wireBytes) this.bytes();
     else if (wireType === wireFixed32) this.#advance(4);
     else if (wireType === wireStartGroup) this.#skipGroup();
+    else if (wireType === wireEndGroup) throw new ProtobufError('proto: unexpected end of group');
     else throw new ProtobufError(`proto: illegal wireType ${wireType}`);
   }
 
   #skipGroup(): void {
     for (let depth = 1; depth > 0; ) {
       countValues();
-      const { wireType } = this.key();
+      const { wireType } = this.#key();
       if (wireType === wireStartGroup) depth += 1;
       else if (wireType === wireEndGroup) depth -= 1;
       else this.skip(wireType);

@@ -15,7 +15,7 @@ import type { Job } from '../gen/types/batch/v1.ts';
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
 import { newPodRules, type PodPorts } from '../pod/rules.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateJobStatus } from './job-status.ts';
@@ -65,9 +65,7 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
       prepareForCreate: (_, object) => {
         prepareLabels(object, dialect);
       },
-      prepareForUpdate: (_context, object, _old) => {
-        separateLabels(object, templateLabels(object));
-      },
+      prepareForUpdate: prepareUpdate,
       validateCreate: (_, object) =>
         validateJob(object, undefined, newPodRules({ dialect, features })),
       validateUpdate: (context, object, old) =>
@@ -185,6 +183,20 @@ function generateSelector(object: Stored<Job>, dialect: Dialect): void {
   ensure(ensure(spec, 'selector'), 'matchLabels')[own] ??= object.metadata.uid;
   // kube-apiserver defaults the labels when it next reads the Job, so clients always see them.
   shareTemplateLabels(object);
+}
+
+function prepareUpdate(
+  { subresource }: StrategyContext,
+  object: Stored<Job>,
+  old: Stored<Job>,
+): void {
+  if (subresource === 'status') fillLabels(object, templateLabels(old));
+  separateLabels(object, templateLabels(object));
+}
+
+/** Fills the labels of a changed status, whose template, seen by the defaults, is not kept. */
+function fillLabels({ metadata }: ApiObject, labels: ApiObject['metadata']['labels']): void {
+  if (labels !== undefined) metadata.labels ??= { ...labels };
 }
 
 /** Copies the Job's labels if they are the template's, so that both change independently. */

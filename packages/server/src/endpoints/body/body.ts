@@ -21,14 +21,17 @@ import {
 import { schemaOfKind } from '@wheelhouse/kinds';
 import {
   type Dialect,
+  goQuoted,
   type JsonObject,
   type JsonValue,
   type MaybePromise,
+  normalizeApiVersion,
   type Pace,
+  parseApiVersion,
   runAtPace,
   unsupportedMediaType,
 } from '@wheelhouse/machinery';
-import { type FoundPaths, maxDepth, type Schema } from '@wheelhouse/schema';
+import { type EarlierValues, type FoundPaths, maxDepth, type Schema } from '@wheelhouse/schema';
 import { type Form, mediaTypes, type ServedEncoding } from '../../answer/encodings.ts';
 import { bodyPace } from '../../request/request-state.ts';
 import type { ApiCall } from '../call.ts';
@@ -41,6 +44,8 @@ export interface DecodedBody {
   readonly value: JsonValue;
   /** Paths of duplicate members. */
   readonly duplicates: readonly string[];
+  /** Earlier values of duplicate members of JSON, which may be merged with the last. */
+  readonly earlier?: EarlierValues;
   /** Duplicate keys as the YAML decoder reports them: `line 4: key "a" already set in map`. */
   readonly repeated?: readonly string[];
   /** Set when the body is YAML, which kube-apiserver converts to JSON with sorted members. */
@@ -118,7 +123,9 @@ function decodeProtobufBody(
 ): MaybePromise<Decoded> {
   const envelope = openEnvelope(bytes);
   const { raw } = envelope;
-  const apiVersion = envelope.apiVersion || type.apiVersion;
+  // kube-apiserver takes an apiVersion that it cannot parse for an absent one.
+  const isStated = (parseApiVersion(envelope.apiVersion)?.version ?? '') !== '';
+  const apiVersion = isStated ? normalizeApiVersion(envelope.apiVersion) : type.apiVersion;
   const kind = envelope.kind || type.kind;
   const schema = schemaOfKind(dialect, { apiVersion, kind });
   const withoutObject = (misfit: string): Decoded => ({
@@ -127,9 +134,9 @@ function decodeProtobufBody(
     misfit,
   });
   if (schema === undefined) {
-    const version = JSON.stringify(apiVersion);
+    const version = goQuoted(apiVersion);
     return withoutObject(
-      `no kind ${JSON.stringify(kind)} is registered for version ${version} in protobuf`,
+      `no kind ${goQuoted(kind)} is registered for version ${version} in protobuf`,
     );
   }
   const afterError = (error: unknown): Decoded => {

@@ -13,6 +13,7 @@ import {
   apiVersionOf,
   badRequest,
   type Dialect,
+  goQuoted,
   goValue,
   invalid,
   invalidObject,
@@ -28,7 +29,7 @@ import {
   textOf,
   typeMetaStruct,
 } from '@wheelhouse/machinery';
-import { DecodeError, decodeTypedSteps, type Schema } from '@wheelhouse/schema';
+import { DecodeError, decodeTypedSteps, mergeRepeatedSteps, type Schema } from '@wheelhouse/schema';
 import type { Target } from '../../registry/contract.ts';
 import { groupKindOf } from '../../registry/registry.ts';
 import {
@@ -104,6 +105,9 @@ export async function decodeOptionsBody(
   try {
     const decoded = await decode(bytes);
     value = decoded.value;
+    if (isObject(value) && decoded.earlier !== undefined) {
+      value = await atPaceOf(call, bytes, mergeRepeatedSteps(schema, value, decoded.earlier));
+    }
     why = decoded.misfit ?? (decoded.cbor === undefined ? typeProblem(value) : undefined);
     if (decoded.hasFraction && schema !== undefined) await checkIntegers(call, schema, bytes);
   } catch (error) {
@@ -113,6 +117,9 @@ export async function decodeOptionsBody(
   }
   if (why !== undefined) throw badRequest(why);
   const options = (value ?? {}) as JsonObject;
+  if (parseApiVersion(textOf(options.apiVersion).replace(/^\/$/, ''))?.version === '') {
+    throw badRequest(`Object 'apiVersion' is missing in '${bytes.toString('utf8', 0, shownMax)}'`);
+  }
   if (options.kind !== undefined && options.kind !== '' && options.kind !== kind) {
     throw badRequest(`decoded object cannot be converted to ${kind}`);
   }
@@ -126,8 +133,13 @@ async function checkIntegers(call: ApiCall, schema: Schema, bytes: Buffer): Prom
     const { value, spellings } = yield* spelledJsonSteps(bytes, bodyLimits);
     yield* decodeTypedSteps(schema, value, { spellings });
   }
+  await atPaceOf(call, bytes, steps());
+}
+
+/** Does work on a body in one piece, or at the pace of its size. */
+async function atPaceOf<T>(call: ApiCall, bytes: Buffer, work: Generator<void, T>): Promise<T> {
   const pace = readingOf(call).paceOf(bytes.length);
-  await (pace === undefined ? runInOnePiece(steps()) : runAtPace(steps(), pace));
+  return pace === undefined ? runInOnePiece(work) : runAtPace(work, pace);
 }
 
 /** The message of a decoder's error, in kube-apiserver's frame; rethrows other errors. */
@@ -156,9 +168,13 @@ export function* objectSteps(
 ): Generator<void, ApiObject> {
   const { body, fieldValidation } = options;
   const { target } = call;
-  const value = objectOf(target, body);
-  const fail = (message: string) => cannotHandle(target, value, message);
+  const stated = objectOf(target, body);
   const isTyped = target.def.behavior.bodies === 'typed';
+  const value =
+    isTyped && body.earlier !== undefined
+      ? yield* mergeRepeatedSteps(target.version.schema, stated, body.earlier)
+      : stated;
+  const fail = (message: string) => cannotHandle(target, value, message);
   if (!isTyped && body.misfit !== undefined) throw fail(body.misfit);
   if (isTyped) checkStatedType(call, value, body);
   else checkExactType(target, value, body);
@@ -346,10 +362,10 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
     (apiVersion === 'v1' && kindsOfCoreVersion.has(kind)) ||
     (ofVersion.length > 0 && schemeOf(context.dialect, group) === scheme && isInVersion);
   if (!isKnown) {
-    const gv = JSON.stringify(apiVersion);
+    const gv = goQuoted(apiVersion);
     const place = schemeNames[scheme] ?? '';
     const name = scheme === '' ? place : `${context.dialect.groupSuffix}/${place}`;
-    return `no kind ${JSON.stringify(kind)} is registered for version ${gv} in scheme "${name}"`;
+    return `no kind ${goQuoted(kind)} is registered for version ${gv} in scheme "${name}"`;
   }
   const { goTypeName } = target.def.behavior;
   const into = goTypeName(target.def, 'object');

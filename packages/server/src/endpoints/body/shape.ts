@@ -4,6 +4,7 @@ import {
   type ApiObject,
   asApiObject,
   BoundedTexts,
+  goQuoted,
   invalidObject,
   type JsonObject,
   type Pace,
@@ -64,7 +65,7 @@ export function* shapeSteps(
     if (version.decode !== undefined) {
       if (spelled !== undefined) yield* recordIntegralFloats(value, spelled);
       // kube-apiserver drops nulls from decoded bodies, but not from the result of an apply.
-      complaints.unknownIn(
+      complaints.prunedIn(
         version.decode(value, { keepsNulls: source === 'map', size: options.size }),
       );
       return yield* checked(asApiObject(value), options);
@@ -109,10 +110,14 @@ interface Complaint {
   readonly path: string;
   /** Names the owner of the field if it is not the object: `json patch `. */
   readonly prefix: string;
+  /** Whether the path is quoted without escapes, as kube-apiserver does for custom kinds. */
+  readonly isPlain?: true;
 }
 
-const textOf = ({ what, path, prefix }: Complaint) =>
-  `${prefix}${what} field ${JSON.stringify(truncateText(path, shownPathMax))}`;
+function textOf({ what, path, prefix, isPlain }: Complaint): string {
+  const shown = truncateText(path, shownPathMax);
+  return `${prefix}${what} field ${isPlain === true ? `"${shown}"` : goQuoted(shown)}`;
+}
 
 const openBrace = '{'.charCodeAt(0);
 const openBracket = '['.charCodeAt(0);
@@ -139,6 +144,14 @@ export class Complaints {
   /** The unknown fields that a decoder found. */
   unknownIn(found: FoundPaths): void {
     for (const path of found.paths) this.unknown(path);
+    this.#omitted += found.omitted;
+  }
+
+  /** The unknown fields of a custom kind. */
+  prunedIn(found: FoundPaths): void {
+    for (const path of found.paths) {
+      this.#found.push({ what: 'unknown', path, prefix: '', isPlain: true });
+    }
     this.#omitted += found.omitted;
   }
 

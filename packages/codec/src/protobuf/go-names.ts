@@ -1,0 +1,26 @@
+/** The leading words of field names that Go spells in capital letters. */
+const initialisms = new Set(
+  (
+    'api aws ca cel cidr cidrs csi dns fc fs gce gid gmsa grpc http id ip ips iqn iscsi json nfs ' +
+    'os pd qos rbd se ssl tcp tls ttl tty uid url wwids'
+  ).split(' '),
+);
+
+/**
+ * Returns the name of a struct's field in Go for the name of its member in JSON: `ClusterIP` for
+ * `clusterIP`, `APIGroup` for `apiGroup`.
+ */
+export function goFieldName(name: string): string {
+  if (name.startsWith('$')) return goFieldName(name.slice(1));
+  if (name.startsWith('x-kubernetes-')) {
+    return `X${name.split('-').slice(2).map(capitalized).join('')}`;
+  }
+  const first = /^[a-z]+/.exec(name)?.[0] ?? '';
+  if (!initialisms.has(first)) return capitalized(name);
+  const isPlural = first.endsWith('s') && initialisms.has(first.slice(0, -1));
+  const upper = first.toUpperCase();
+  const word = isPlural || first === 'wwids' ? `${upper.slice(0, -1)}s` : upper;
+  return word + name.slice(first.length);
+}
+
+const capitalized = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);

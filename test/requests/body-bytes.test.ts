@@ -1,0 +1,229 @@
+import { openEnvelope, seal, WireWriter } from '@wheelhouse/codec';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
+
+const server = await withServer();
+const protobuf = 'application/vnd.svc.protobuf';
+let namespace: string;
+
+beforeAll(async () => {
+  namespace = await freshNamespace(server);
+});
+
+const pathOf = (resource: string, group = '') =>
+  `${group === '' ? '/api/v1' : `/apis/${group}/v1`}/namespaces/${namespace}/${resource}`;
+
+/** The bytes of a field: an integer, a text, or a message of fields. */
+function field(number: number, value: number | string | readonly Buffer[]): Buffer {
+  const writer = new WireWriter();
+  if (typeof value === 'number') writer.int64(value);
+  else writer.bytes(typeof value === 'string' ? Buffer.from(value) : Buffer.concat(value));
+  writer.key(number, typeof value === 'number' ? 0 : 2);
+  return Buffer.from(writer.finish());
+}
+
+const named = (name: string) => field(1, [field(1, name)]);
+
+/** Posts a message in its envelope. */
+function post(kind: string, path: string, fields: readonly Buffer[], apiVersion = 'v1') {
+  const body = seal({ apiVersion, kind }, Buffer.concat(fields));
+  return server.request('POST', path, { body, type: protobuf });
+}
+
+const unfit = (kind: string) => `${kind} in version "v1" cannot be handled as a ${kind}: `;
+
+describe('CODEC-3: protobuf as kube-apiserver reads it', () => {
+  test('repeated occurrences of a message continue it', async () => {
+    const made = await post('Service', pathOf('services'), [
+      named('merged'),
+      field(2, [field(2, [field(1, 'app'), field(2, 'a')])]),
+      field(2, [
+        field(1, [field(3, 81), field(4, [field(1, 1)]), field(4, [field(3, 'web')])]),
+        field(3, '10.0.0.7'),
+      ]),
+      field(2, [field(3, 'None')]),
+    ]);
+    expect(made.status, made.body.message).toBe(201);
+    expect(made.body.spec).toMatchObject({
+      selector: { app: 'a' },
+      ports: [{ port: 81, targetPort: 'web' }],
+      clusterIP: 'None',
+    });
+  });
+
+  test('an occurrence without the fields of a number, a text, or JSON keeps them', async () => {
+    const port = [field(3, 80), field(4, [field(2, 8080)]), field(4, [field(1, 0)])];
+    const service = [named('kept'), field(2, [field(1, port)])];
+    const made = await post('Service', pathOf('services'), service);
+    expect(made.body.spec.ports).toMatchObject([{ port: 80, targetPort: 8080 }]);
+
+    const data = [field(2, [field(1, '{"a":1}')]), field(2, [])];
+    const revision = [named('kept'), ...data, field(3, 1)];
+    const path = pathOf('controllerrevisions', 'apps');
+    const stored = await post('ControllerRevision', path, revision, 'apps/v1');
+    expect(stored.body.data).toEqual({ a: 1 });
+  });
+
+  test('a quantity is parsed at each occurrence and must not be an empty text', async () => {
+    const quota = (...quantity: Buffer[]) => [
+      named('quantities'),
+      field(2, [field(1, [field(1, 'pods'), ...quantity])]),
+    ];
+    const path = pathOf('resourcequotas');
+    const why =
+      "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    for (const quantity of [field(2, [field(1, '')]), field(2, [field(1, 'x'), field(1, '1')])]) {
+      const refused = await post('ResourceQuota', path, quota(quantity));
+      expect([refused.status, refused.body.message]).toEqual([400, unfit('ResourceQuota') + why]);
+    }
+    const made = await post('ResourceQuota', path, quota(field(2, [])));
+    expect(made.body.spec.hard).toEqual({ pods: '0' });
+  });
+
+  test('an entry of a map needs no key, and groups may contain any key', async () => {
+    const entries = [field(2, [field(2, 'x')]), field(2, [field(1, 'a')])];
+    const group = Buffer.from([0xa3, 0x06, 0x00, 0x01, 0xa4, 0x06]);
+    const made = await post('ConfigMap', pathOf('configmaps'), [
+      named('entries'),
+      group,
+      field(2, [field(1, 'a'), field(2, 'first')]),
+      entries[1]!,
+    ]);
+    expect(made.status, made.body.message).toBe(201);
+    expect(made.body.data).toEqual({ a: '' });
+    const refused = await post('ConfigMap', pathOf('configmaps'), [named('no-key'), entries[0]!]);
+    expect(refused.status).toBe(422);
+    expect(refused.body.message).toContain('data[]');
+  });
+
+  test('errors name the field or the message', async () => {
+    const cases: [Buffer, string][] = [
+      [field(2, 5), 'proto: wrong wireType = 0 for field Data'],
+      [field(1, [field(3, 5)]), 'proto: wrong wireType = 0 for field Namespace'],
+      [field(1, [field(5, 5)]), 'proto: wrong wireType = 0 for field UID'],
+      [field(1, [Buffer.from([0x00, 0x01])]), 'proto: ObjectMeta: illegal tag 0 (wire type 0)'],
+      [Buffer.from([0x24]), 'proto: ConfigMap: wiretype end group for non-group'],
+      [field(2, [Buffer.from([0x1c])]), 'proto: unexpected end of group'],
+      [Buffer.from([0x3f]), 'proto: illegal wireType 7'],
+    ];
+    for (const [bytes, why] of cases) {
+      const refused = await post('ConfigMap', pathOf('configmaps'), [bytes]);
+      expect([refused.status, refused.body.message]).toEqual([400, unfit('ConfigMap') + why]);
+    }
+  });
+
+  test('the encoding of the content, and an apiVersion that is none, are ignored', async () => {
+    const path = pathOf('configmaps');
+    for (const [index, apiVersion] of ['a/b/c', '/', 'v1/', '/v1'].entries()) {
+      const made = await post('ConfigMap', path, [named(`typed-${index}`)], apiVersion);
+      expect(made.status, made.body.message).toBe(201);
+    }
+    const sealed = seal({ apiVersion: 'v1', kind: 'ConfigMap' }, named('encoded'));
+    const body = Buffer.concat([sealed.subarray(0, -4), field(3, 'gzip'), field(4, 'x')]);
+    expect(openEnvelope(body).kind).toBe('ConfigMap');
+    const made = await server.request('POST', path, { body, type: protobuf });
+    expect(made.status, made.body.message).toBe(201);
+  });
+});
+
+describe('FV-2: members that a JSON body repeats', () => {
+  const create = (resource: string, group: string, text: string) =>
+    server.request('POST', `${pathOf(resource, group)}?fieldValidation=Ignore`, {
+      body: Buffer.from(text),
+      type: 'application/json',
+    });
+
+  test('are merged if they are structs or maps, and null keeps what cannot be nil', async () => {
+    const made = await create(
+      'services',
+      '',
+      '{"metadata":{"name":"twice","labels":{"a":"1","b":"1"}},' +
+        '"spec":{"ports":[{"port":80,"name":"a"},{"port":81,"name":"b"}],"type":"ClusterIP"},' +
+        '"metadata":{"labels":{"b":"2"},"annotations":{"c":"3"}},"metadata":null,' +
+        '"spec":{"ports":[{"targetPort":8080}],"selector":{"x":"y"},"type":null}}',
+    );
+    expect(made.status, made.body.message).toBe(201);
+    const { metadata, spec } = made.body;
+    expect(metadata).toMatchObject({
+      name: 'twice',
+      labels: { a: '1', b: '2' },
+      annotations: { c: '3' },
+    });
+    expect(spec).toMatchObject({ type: 'ClusterIP', selector: { x: 'y' } });
+    expect(spec.ports).toEqual([{ name: 'a', port: 80, protocol: 'TCP', targetPort: 8080 }]);
+  });
+
+  test('replace each other in maps of structs, and null removes maps', async () => {
+    const made = await create(
+      'configmaps',
+      '',
+      '{"metadata":{"name":"replaced","labels":{"a":"1"},"labels":null,"labels":{"b":"1"}},' +
+        '"data":{"a":"1","a":"2"},"data":{"c":"3"}}',
+    );
+    expect(made.body.metadata.labels).toEqual({ b: '1' });
+    expect(made.body.data).toEqual({ a: '2', c: '3' });
+  });
+
+  test('are merged in options of a deletion', async () => {
+    await server.post(pathOf('configmaps'), { metadata: { name: 'deleted' } });
+    const refused = await server.request('DELETE', `${pathOf('configmaps')}/deleted`, {
+      body: Buffer.from('{"preconditions":{"uid":"x"},"preconditions":{}}'),
+      type: 'application/json',
+    });
+    expect(refused.status).toBe(409);
+  });
+});
+
+describe('API-9: what is wrong with a body', () => {
+  test('is said by its syntax before its encoding', async () => {
+    for (const [bytes, why] of [
+      [[0x9f, 0x7b], "invalid character '\\u009f' looking for beginning of value"],
+      [[0xd9, 0x7b], "invalid character 'Ù' looking for beginning of value"],
+      [[0x22, 0xff, 0x22], 'invalid UTF-8 in JSON text'],
+    ] as const) {
+      const body = Buffer.from(bytes);
+      const refused = await server.request('POST', pathOf('configmaps'), { body });
+      expect(refused.status).toBe(400);
+      expect(refused.body.message).toContain(`json parse error: ${why} (`);
+    }
+  });
+
+  test('is its media type if a parameter has two values', async () => {
+    const send = (type: string) =>
+      server.request('POST', `${pathOf('configmaps')}?dryRun=All`, {
+        body: Buffer.from('{"metadata":{"name":"typed"}}'),
+        type,
+      });
+    expect((await send('application/json; a=b; a=c')).status).toBe(415);
+    expect((await send('application/json; a=b; A="b"')).status).toBe(201);
+  });
+
+  test('is quoted as Go does', async () => {
+    const body = Buffer.from('{"metadata":{"name":"quoted","\u2028\u007f":1}}');
+    const path = `${pathOf('configmaps')}?fieldValidation=Strict`;
+    const refused = await server.request('POST', path, { body });
+    expect(refused.body.message).toMatch(/: unknown field "metadata\.\\u2028\\x7f"$/);
+    const kind = Buffer.from('{"kind":"A\u0085"}');
+    const unknown = await server.request('POST', path, { body: kind });
+    expect(unknown.body.message).toContain('no kind "A\\u0085" is registered for version');
+  });
+
+  test('DEL-2: options of a version without a name are refused', async () => {
+    const refused = await server.request('DELETE', `${pathOf('configmaps')}/none`, {
+      body: Buffer.from('{"apiVersion":"v1/"}'),
+      type: 'application/json',
+    });
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toBe(`Object 'apiVersion' is missing in '{"apiVersion":"v1/"}'`);
+  });
+});
+
+test('a status without labels does not take those of its template from a Job', async () => {
+  const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] } };
+  const job = { metadata: { name: 'j' }, spec: { template } };
+  const made = await server.post(pathOf('jobs', 'batch'), job);
+  const put = await server.put(`${pathOf('jobs', 'batch')}/j/status`, job);
+  expect(put.status, put.body.message).toBe(200);
+  expect(put.body.metadata.labels).toEqual(made.body.metadata.labels);
+});
