@@ -593,6 +593,22 @@ describe('refusals', () => {
     ]);
   });
 
+  test('CRD-3: the fieldPath of a rule can name any member of an open map', async () => {
+    const rule = { rule: 'true', fieldPath: '.open.anything' };
+    const schemaOf = (additionalProperties: boolean) => ({
+      type: 'object',
+      properties: { open: { type: 'object', additionalProperties } },
+      'x-kubernetes-validations': [rule, { ...rule, fieldPath: '.open.anything.else' }],
+    });
+    const versions = [versionOf('v1', schemaOf(true), { storage: true })];
+    const group = 'open.example.com';
+    const body = definitionOf({ group, plural: 'opens', kind: 'Open', versions });
+    const answer = await server.post(definitions, body);
+    const at = 'spec.validation.openAPIV3Schema.x-kubernetes-validations';
+    const why = 'Invalid value: ".open.anything.else": fieldPath must be a valid path';
+    expect(causesOf(answer)).toEqual([`${at}[1].fieldPath: ${why}`]);
+  });
+
   test('CRD-1: the name must be plural.group, and the group needs a dot', async () => {
     const versions = [versionOf('V1', { type: 'object' }, { storage: true })];
     const body = definitionOf({ group: 'plain', plural: 'xs', kind: 'X', versions });

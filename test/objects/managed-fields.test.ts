@@ -257,6 +257,7 @@ describe('merging', () => {
   const properties = {
     plain: { type: 'array', items: { type: 'string' } },
     set: { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } },
+    numbers: { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'number' } },
     keyed: {
       type: 'array',
       'x-kubernetes-list-type': 'map',
@@ -302,6 +303,17 @@ describe('merging', () => {
     const gone = await send(name, { set: ['a'] });
     expect(gone.body.keyed).toEqual([{ name: 'x', unit: 'm' }]);
     expect(gone.body.set).toEqual(['a', 'b']);
+  });
+
+  test('MF-5: numbers of a set are written with exponents of two digits', async () => {
+    const name = freshName();
+    const numbers = [1e-7, 1.5e-10, 1e-6, 1e21, -3, 0.1];
+    const answer = await send(name, { numbers });
+    const items = ['1e-07', '1.5e-10', '0.000001', '1e+21', '-3', '0.1'];
+    const owned = Object.fromEntries(items.map((item) => [`v:${item}`, {}]));
+    expect(ownedBy(answer, 'alice')).toEqual({ 'f:numbers': owned });
+    const kept = await send(name, { numbers: [1e-7] });
+    expect(kept.body.numbers).toEqual([1e-7]);
   });
 
   test('MF-5: duplicates in sets and keyed lists are refused, never 500', async () => {

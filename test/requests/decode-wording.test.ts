@@ -235,6 +235,10 @@ describe('a patch that changes the type', () => {
   test.each([
     [{ kind: 'Odd' }, 'no kind "Odd" is registered for version "v1" in scheme '],
     [{ apiVersion: 'v9' }, 'no kind "ConfigMap" is registered for version "v9" in scheme '],
+    [
+      { apiVersion: '', kind: 'Odd' },
+      'no kind "Odd" is registered for the internal version of group "" in scheme ',
+    ],
     [{ kind: 'Secret' }, 'converting (v1.Secret) to (core.ConfigMap): unknown conversion'],
     [
       { kind: 3 },

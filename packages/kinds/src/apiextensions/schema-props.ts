@@ -119,7 +119,9 @@ export function isEmpty(properties: object): boolean {
 /** The schema of a member; declared properties hide additional properties. */
 function childOf(schema: SchemaProps, name: string): SchemaProps | undefined {
   const { properties } = schema;
-  if (properties === undefined || isEmpty(properties)) return additionalOf(schema);
+  if (properties === undefined || isEmpty(properties)) {
+    return schema.additionalProperties === true ? {} : additionalOf(schema);
+  }
   return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 

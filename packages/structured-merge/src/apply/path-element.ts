@@ -138,10 +138,17 @@ export function encodePlainString(text: string): string {
 /** A text as it is inside of a JSON string. */
 const escaped = (text: string): string => (text === '' ? '' : JSON.stringify(text).slice(1, -1));
 
+/** A number as kube-apiserver writes it inside a path element: `1e-07` has two digits. */
+function encodeNumber(value: number): string {
+  const text = JSON.stringify(value);
+  return text.at(-3) === 'e' && text.at(-2) === '-' ? `${text.slice(0, -1)}0${text.at(-1)}` : text;
+}
+
 /** A JSON value as kube-apiserver writes it inside a path element. */
 export function encodeValue(value: JsonValue): string {
   if (typeof value === 'string') return encodeHtmlString(value);
   if (typeof value === 'bigint') return value.toString();
+  if (typeof value === 'number') return encodeNumber(value);
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(encodeValue).join(',')}]`;
   const names = Object.keys(value).filter((name) => value[name] !== undefined);

@@ -340,9 +340,13 @@ const kindsOfCoreVersion = new Set([
 /**
  * Why a body cannot be decoded as the endpoint's built-in kind: another built-in kind cannot be
  * converted to it, and an unknown kind is not registered. Undefined for another version of the
- * kind.
+ * kind. kube-apiserver decodes a patched document without apiVersion as its internal version.
  */
-export function misfitKind(call: ApiCall, value: JsonObject): string | undefined {
+export function misfitKind(
+  call: ApiCall,
+  value: JsonObject,
+  options?: { readonly isPatched: true },
+): string | undefined {
   const { target, context } = call;
   const stated = statedType(value);
   const kind = stated.kind || target.def.kind;
@@ -362,10 +366,13 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
     (apiVersion === 'v1' && kindsOfCoreVersion.has(kind)) ||
     (ofVersion.length > 0 && schemeOf(context.dialect, group) === scheme && isInVersion);
   if (!isKnown) {
-    const gv = goQuoted(apiVersion);
+    const isVersionless = options?.isPatched === true && stated.apiVersion === '';
+    const among = isVersionless
+      ? `the internal version of group ${goQuoted(group)}`
+      : `version ${goQuoted(apiVersion)}`;
     const place = schemeNames[scheme] ?? '';
     const name = scheme === '' ? place : `${context.dialect.groupSuffix}/${place}`;
-    return `no kind ${goQuoted(kind)} is registered for version ${gv} in scheme "${name}"`;
+    return `no kind ${goQuoted(kind)} is registered for ${among} in scheme "${name}"`;
   }
   const { goTypeName } = target.def.behavior;
   const into = goTypeName(target.def, 'object');

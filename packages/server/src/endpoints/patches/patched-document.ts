@@ -45,7 +45,7 @@ export function* checkPatchedKind(
   const unreadable = typeProblem(patched);
   if (unreadable !== undefined) throw fail(unreadable);
   if (call.target.def.behavior.bodies === 'typed') {
-    const why = misfitKind(call, patched);
+    const why = misfitKind(call, patched, { isPatched: true });
     if (why !== undefined) throw fail(why);
     if (normalizeApiVersion(textOf(patched['apiVersion'])) === '') {
       complainOfAll(call, patched, options);
