@@ -83,7 +83,15 @@ test('ADM-1: NamespaceAutoProvision creates the namespace, except in a dry run',
     const path = '/api/v1/namespaces/made/configmaps';
     expect((await server.post(`${path}?dryRun=All`, configMap('c'))).status).toBe(404);
     expect((await server.post(path, configMap('c'))).status).toBe(201);
-    expect((await server.get('/api/v1/namespaces/made')).status).toBe(200);
+    const made = await server.get('/api/v1/namespaces/made');
+    expect(made.status).toBe(200);
+    expect(made.body.metadata.managedFields).toMatchObject([
+      {
+        manager: 'wheelhouse',
+        operation: 'Update',
+        fieldsV1: { 'f:metadata': { 'f:labels': { '.': {}, 'f:svc.io/metadata.name': {} } } },
+      },
+    ]);
   });
 });
 

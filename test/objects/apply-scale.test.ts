@@ -137,6 +137,28 @@ describe('of a workload', () => {
     expect((await server.get(`${deployments}/${name}`)).body.spec.replicas).toBe(0);
   });
 
+  test.each(['merge', 'strategic', 'json'] as const)(
+    'SSA-10: a %s patch of the scale from 0 replicas to 0 changes no owner',
+    async (type) => {
+      const name = fresh();
+      const applied = await apply(server, `${deployments}/${name}`, deployment(name, 0));
+      const path = `${deployments}/${name}/scale?fieldManager=scaler`;
+      const to = (replicas: number) =>
+        type === 'json'
+          ? [{ op: 'replace', path: '/spec/replicas', value: replicas }]
+          : { spec: { replicas } };
+      const same = await server.patch(path, to(0), type);
+      expect(same.status).toBe(200);
+      expect((await server.get(`${deployments}/${name}`)).text).toBe(applied.text);
+      await server.patch(path, to(2), type);
+      const scaled = await server.get(`${deployments}/${name}`);
+      expect(scaled.body.spec.replicas).toBe(2);
+      expect(managersOf(scaled)).toEqual(['alice/Apply', 'scaler/Update/scale']);
+      const refused = await apply(server, `${deployments}/${name}`, deployment(name, 0));
+      expect(refused.status).toBe(409);
+    },
+  );
+
   test('SSA-10: an apply of the scale conflicts with the owner of the replicas', async () => {
     const name = fresh();
     await apply(server, `${deployments}/${name}`, deployment(name, 2));

@@ -37,7 +37,9 @@ async function create(tools: AdmissionTools, call: AdmissionCall): Promise<void>
   const version = def?.versions[0];
   if (def === undefined || version === undefined) return;
   const { namespace: name } = call.target;
-  const object: ApiObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+  // The strategy would add this label, too late to record the server as its manager.
+  const labels = { [tools.dialect.label('metadata.name')]: name };
+  const object: ApiObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } };
   const target = { def, version, namespace: '', name: '', subresource: '' };
   try {
     await write(registry, { operation: 'create', target, object, context: serverContext });

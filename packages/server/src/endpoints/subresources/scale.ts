@@ -29,7 +29,7 @@ import {
 } from '@wheelhouse/machinery';
 import { ownersForScale, ownersFromScale, type ScaleMapping } from '@wheelhouse/structured-merge';
 import { sendUnstored } from '../../answer/respond.ts';
-import type { ObjectView, Target, UpdatePlan } from '../../registry/contract.ts';
+import type { ObjectView, Target, Transform, UpdatePlan } from '../../registry/contract.ts';
 import { shownObject } from '../../registry/conversion/views.ts';
 import { objectKey } from '../../registry/object-codec.ts';
 import { checkPathAgreement, preconditionFailed } from '../../registry/object-meta.ts';
@@ -173,11 +173,25 @@ async function writeScale(
     target,
     context: writeContext(call, options),
     ...change,
+    transform: change.source === 'patched' ? ofStatedReplicas(change.transform) : change.transform,
     view: scaleView(call, { paths, source: change.source, dryRun: options.dryRun }),
     onAbsent: 'refuse',
   });
   const { scale } = scaleOf(await shownObject(target, entry), paths);
   await sendScale(call, scale);
+}
+
+/**
+ * A JSON patch replaces only what is present, and may scale up from 0. Only the patched document
+ * states 0 replicas: to the field manager, they are the absent value that they are in a Scale.
+ */
+function ofStatedReplicas(transform: Transform): Transform {
+  const stated = (scale: ApiObject | undefined) => {
+    if (scale === undefined || valueAt(scale, '.spec.replicas') !== undefined) return scale;
+    return { ...scale, spec: { replicas: 0 } };
+  };
+  return ({ current, live, pace }) =>
+    transform({ current: stated(current), live: stated(live), pace });
 }
 
 /** The Scale view of an object: changing it changes the replicas and their owners. */
@@ -199,8 +213,6 @@ function scaleView(
       const { scale, replicas } = scaleOf(object, paths);
       if (owners === 'omitted') return scale;
       if (replicas === undefined && requiresReplicas) scale['spec'] = { replicas: noneYet };
-      // A JSON patch replaces only what is present, and may scale up from 0.
-      else if (source === 'patched') scale['spec'] = { replicas: replicas ?? 0 };
       const shown = ownersForScale(object.metadata.managedFields, mapping);
       if (shown !== undefined) scale.metadata.managedFields = shown;
       return scale;
