@@ -175,6 +175,58 @@ describe('FV-2: members that a JSON body repeats', () => {
   });
 });
 
+describe('CODEC-2: YAML as kube-apiserver reads it', () => {
+  const send = (text: string, path = `${pathOf('configmaps')}?dryRun=All`) =>
+    server.request('POST', path, { body: Buffer.from(text), type: 'application/yaml' });
+
+  test('quoted texts continue at any indentation, and comments need no blank', async () => {
+    const made = await send(
+      'metadata:\n  name: "quoted"#c\ndata:\n  a: "x\ny"\n  b: \'x\n\n  y\'\n  c: "z"#c\n',
+    );
+    expect(made.status, made.body.message).toBe(201);
+    expect(made.body.data).toEqual({ a: 'x y', b: 'x\ny', c: 'z' });
+    const marked = await send('metadata: {name: "a\n--- b"}\n');
+    expect(marked.status).toBe(400);
+  });
+
+  test('a merge key adds to what precedes it, and what follows replaces it', async () => {
+    const cases: [string, object, string | undefined][] = [
+      ['data: {a: "1"}\n<<: {data: {b: "2"}}', { b: '2' }, 'line 3: key \\"data\\" already set'],
+      ['<<: {data: {b: "2"}}\ndata: {a: "1"}', { a: '1' }, 'line 3: key \\"data\\" already set'],
+      ['data: {<<: [{a: "1"}, {a: "2"}]}', { a: '1' }, 'line 2: key \\"a\\" already set in map'],
+      ['data: {<<: {a: "1"}, <<: {b: "2"}}', { a: '1', b: '2' }, undefined],
+      ['data: {<<: {<<: {a: "1"}, b: "2"}}', { a: '1', b: '2' }, undefined],
+    ];
+    for (const [text, data, warning] of cases) {
+      const made = await send(`metadata: {name: merged}\n${text}\n`);
+      expect(made.status, made.body.message).toBe(201);
+      expect(made.body.data, text).toEqual(data);
+      const warnings = String(made.headers.warning ?? '');
+      if (warning === undefined) expect(warnings, text).toBe('');
+      else expect(warnings).toContain(warning);
+    }
+  });
+
+  test('errors say what kube-apiserver says', async () => {
+    const start = 'metadata: {name: wrong}\n';
+    for (const [text, why] of [
+      [`${start}}`, 'yaml: line 2: did not find expected key'],
+      [`${start}data: {a: b}}`, 'yaml: line 2: did not find expected key'],
+      [`${start}data\n`, "yaml: line 2: could not find expected ':'"],
+      [`${start}data: - a`, 'yaml: line 2: block sequence entries are not allowed in this context'],
+      [`${start}data: {? : a}`, 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "a"'],
+      [`${start}data: {[a]: b}`, 'yaml: invalid map key: []interface {}{"a"}'],
+      [`%YAML 1.2\n---\n${start}`, 'yaml: found incompatible YAML document'],
+      [`...\n${start}`, 'yaml: line 1: did not find expected node content'],
+    ] as const) {
+      const refused = await send(text);
+      const frame = 'the object provided is unrecognized (must be of type ConfigMap): ';
+      expect(refused.status, text).toBe(400);
+      expect(refused.body.message).toContain(`${frame}${why} (`);
+    }
+  });
+});
+
 describe('API-9: what is wrong with a body', () => {
   test('is said by its syntax before its encoding', async () => {
     for (const [bytes, why] of [

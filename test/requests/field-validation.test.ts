@@ -232,6 +232,28 @@ describe('POST and PUT', () => {
     expect(ignored.warnings).toEqual([]);
   });
 
+  test('API-7: a custom object without a kind is shown as it is decoded', async () => {
+    const path = `${kind.path(namespace)}?fieldValidation=`;
+    const missing = (text: string) => `Object 'Kind' is missing in '${text}'`;
+    const unfit = 'Thing in version "v1" cannot be handled as a Thing: ';
+    for (const [validation, type, text, message] of [
+      ['Ignore', 'application/json', '{"b": 1}', unfit + missing('{"b": 1}')],
+      ['Ignore', 'application/yaml', 'b: 1\na: 2', unfit + missing('{"a":2,"b":1}')],
+      [
+        'Warn',
+        'application/yaml',
+        'b: 1',
+        `the object provided is unrecognized (must be of type Thing): ${missing('b: 1')} (623a2031)`,
+      ],
+    ] as const) {
+      const refused = await server.request('POST', path + validation, { body: text, type });
+      expect([refused.status, refused.body.message]).toEqual([400, message]);
+    }
+    const odd = `{"apiVersion":"${kind.group}/v1","kind":"Thing","a\u2028":1}`;
+    const strict = await server.post(`${path}Strict`, odd);
+    expect(strict.body.message).toContain('unknown field "a\u2028"');
+  });
+
   test('FV-4: preserved fields are known', async () => {
     const body = kind.body(fresh(), { spec: { size: 1, free: { any: { thing: [1] } } } });
     const answer = await server.post(`${kind.path(namespace)}?fieldValidation=Strict`, body);

@@ -13,6 +13,7 @@ import type { DecodedJson } from './json.ts';
 import { TooManyValues } from './json-limits.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
 import { TreeCutter } from './yaml-pieces.ts';
+import { checkDirectives, isHarmless, type LibraryError, syntaxError } from './yaml-problems.ts';
 import { createLexer, isLongQuoted, pause, resolveQuoted } from './yaml-scalars.ts';
 import { depthMax, tooDeep, treeParsing, treeSteps } from './yaml-tree.ts';
 
@@ -28,14 +29,15 @@ const lexemesPerTurn = 2000;
  */
 export async function readYaml(text: string, limits: YamlLimits): Promise<DecodedJson> {
   checkLines(text, limits);
+  checkDirectives(text);
   const lines = new LineCounter();
   const reader = new StreamReader(lines, limits);
   const documents = await reader.read(text);
   const [first, ...more] = documents;
   if (first === undefined) return { value: null, duplicates: [] };
   const second = more.find((document) => !isBlank(document.contents));
-  const [error] = first.errors;
-  if (error !== undefined) throw syntaxError(error, lines);
+  const error = first.errors.find((found) => !isHarmless(found));
+  if (error !== undefined) throw errorOf(error, { text, lines });
   if (second !== undefined) throw secondDocument(second.range[0], lines);
   const { rests, texts } = reader;
   const tree = { contents: first.contents, rests, texts };
@@ -95,6 +97,7 @@ class StreamReader {
   readonly texts = new Map<number, string | YamlError>();
   /** The offsets at which the parsed documents start. */
   readonly #starts: number[] = [];
+  #text = '';
   #error: YamlError | undefined;
   #values = 0;
   #lexemes = 0;
@@ -114,6 +117,7 @@ class StreamReader {
   }
 
   async read(text: string): Promise<readonly YamlDocument[]> {
+    this.#text = text;
     try {
       this.#lines.addNewLine(0);
       await this.#parse(text);
@@ -135,7 +139,9 @@ class StreamReader {
       const isText = previous !== CST.SCALAR && isLongQuoted(lexeme);
       for (const part of isText ? await this.#setAside(lexeme) : [lexeme]) {
         for (const token of this.#parser.next(part)) {
-          if ((await this.#compose(token)) === 'done') return;
+          if ((await this.#compose(token)) !== 'done') continue;
+          if (closesNothing(part, token)) throw this.#errorOf(strayEnd(this.#parser.offset));
+          return;
         }
       }
       if (this.#parser.stack.length > depthMax + parserFramesMax) throw tooDeep();
@@ -159,7 +165,7 @@ class StreamReader {
     }
     let fault: YamlError | undefined;
     const onError = (at: number, code: string, message: string) => {
-      fault ??= syntaxError({ code, message, pos: [at] }, this.#lines);
+      fault ??= this.#errorOf({ code, message, pos: [at] });
     };
     const value = await inTurns(resolveQuoted(source, { offset, onError }), this.#limits);
     this.texts.set(offset, fault ?? value);
@@ -226,7 +232,7 @@ class StreamReader {
   #endAtError(): 'done' {
     this.#add(this.#composer.end());
     const [error] = this.#composer.streamInfo().errors;
-    if (this.#documents.length === 0 && error !== undefined) throw syntaxError(error, this.#lines);
+    if (this.#documents.length === 0 && error !== undefined) throw this.#errorOf(error);
     return 'done';
   }
 
@@ -239,25 +245,22 @@ class StreamReader {
 
   /** Called by the composer for an error. */
   readonly #onError = (at: ErrorPlace, code: string, message: string, warning?: boolean): void => {
-    if (warning === true) return;
+    if (warning === true || isHarmless({ message })) return;
     // The library catches exceptions and reports them as errors.
     this.#error ??= this.#firstError({ code, message, pos: [offsetOf(at)] });
     throw this.#error;
   };
 
+  #errorOf(error: LibraryError): YamlError {
+    return errorOf(error, { text: this.#text, lines: this.#lines });
+  }
+
   #firstError(error: LibraryError): YamlError {
     const [, second] = this.#starts;
     if (second !== undefined) return secondDocument(second, this.#lines);
     const [earlier] = this.#composer.streamInfo().errors;
-    return syntaxError(earlier ?? error, this.#lines);
+    return this.#errorOf(earlier ?? error);
   }
-}
-
-/** The part of the library's errors that is used. */
-interface LibraryError {
-  readonly code: string;
-  readonly message: string;
-  readonly pos: readonly number[];
 }
 
 /** The position of an error in the library's forms. */
@@ -267,6 +270,28 @@ function offsetOf(place: ErrorPlace): number {
   if (typeof place === 'number') return place;
   return 'offset' in place ? place.offset : (place[0] ?? 0);
 }
+
+function errorOf(
+  error: LibraryError,
+  place: { readonly text: string; readonly lines: LineCounter },
+): YamlError {
+  return error.code === 'RESOURCE_EXHAUSTION' ? tooDeep() : syntaxError(error, place);
+}
+
+/**
+ * Whether a document ends at a bracket or brace that closes no flow collection. Behind a document
+ * that is a flow collection, it is not read.
+ */
+function closesNothing(lexeme: string, token: CST.Token): boolean {
+  if ((lexeme !== '}' && lexeme !== ']') || token.type !== 'document') return false;
+  return token.value?.type === 'block-map' || token.value?.type === 'block-seq';
+}
+
+const strayEnd = (offset: number): LibraryError => ({
+  code: 'UNEXPECTED_TOKEN',
+  message: 'Unexpected flow end',
+  pos: [offset],
+});
 
 /** Whether a lexeme starts a value. The lexer marks plain scalars with a control character. */
 function isValue(lexeme: string): boolean {
@@ -281,25 +306,4 @@ function isValue(lexeme: string): boolean {
     default:
       return false;
   }
-}
-
-/** kube-apiserver's messages by the library's codes. */
-const problems: Readonly<Record<string, string>> = {
-  TAB_AS_INDENT: 'found character that cannot start any token',
-  BAD_SCALAR_START: 'found character that cannot start any token',
-  BLOCK_AS_IMPLICIT_KEY: 'mapping values are not allowed in this context',
-  MULTILINE_IMPLICIT_KEY: "could not find expected ':'",
-  BAD_DQ_ESCAPE: 'found unknown escape character',
-  BAD_INDENT: 'did not find expected key',
-  BLOCK_IN_FLOW: 'did not find expected node content',
-  UNEXPECTED_TOKEN: 'did not find expected key',
-};
-
-/** Returns the error with kube-apiserver's message, or else the library's. */
-function syntaxError(error: LibraryError, lines: LineCounter): YamlError {
-  if (error.code === 'RESOURCE_EXHAUSTION') return tooDeep();
-  const { line } = lines.linePos(error.pos[0] ?? 0);
-  const isOpen = error.message.startsWith('Missing closing');
-  const problem = isOpen ? 'found unexpected end of stream' : problems[error.code];
-  return new YamlError(`yaml: line ${line}: ${problem ?? error.message}`);
 }

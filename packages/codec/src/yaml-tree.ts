@@ -1,14 +1,16 @@
 import {
-  isObject,
+  goSyntax,
   type JsonObject,
   type JsonValue,
   setMember,
+  showHead,
   shownPathMax,
   truncateText,
 } from '@wheelhouse/machinery';
 import {
   type Document,
   isAlias,
+  isMap,
   isScalar,
   isSeq,
   type LineCounter,
@@ -167,17 +169,23 @@ class TreeReader {
   }
 
   *#alias(name: string): Generator<void, JsonValue> {
-    const node = this.#anchors.get(name);
-    if (node === undefined) throw new YamlError(`yaml: unknown anchor '${name}' referenced`);
-    if (this.#aliasesOpen.has(name)) {
-      throw new YamlError(`yaml: anchor '${name}' value contains itself`);
-    }
+    const node = this.#anchored(name);
     this.#aliasesOpen.add(name);
     try {
       return yield* this.#value(node);
     } finally {
       this.#aliasesOpen.delete(name);
     }
+  }
+
+  /** Returns the node that an alias names. */
+  #anchored(name: string): ParsedNode {
+    const node = this.#anchors.get(name);
+    if (node === undefined) throw new YamlError(`yaml: unknown anchor '${name}' referenced`);
+    if (this.#aliasesOpen.has(name)) {
+      throw new YamlError(`yaml: anchor '${name}' value contains itself`);
+    }
+    return node;
   }
 
   /** Returns the value of a scalar, which may be infinite or NaN. */
@@ -206,41 +214,58 @@ class TreeReader {
 
   *#map(node: YAMLMap): Generator<void, JsonObject> {
     const result: JsonObject = {};
-    const merged: JsonObject[] = [];
+    yield* this.#fill(result, node);
+    return result;
+  }
+
+  /** Adds the members of a map. A merge key adds those of its maps, which later ones replace. */
+  *#fill(result: JsonObject, node: YAMLMap): Generator<void, void> {
     for (const pair of this.#itemsOf(node)) {
       const key = pair.key as ParsedNode | null;
       const value = pair.value as ParsedNode | null;
       if (isMergeKey(key)) {
-        for (const source of yield* this.#mergeSources(value)) merged.push(source);
+        yield* this.#merge(result, value);
         continue;
       }
       const name = yield* this.#key(key);
       // Duplicates inside the value are reported first, as in kube-apiserver.
       const member = yield* this.#value(value);
+      if (typeof name !== 'string') throw unsupportedKey(name, member);
       if (Object.hasOwn(result, name)) this.#duplicate(value ?? key, name);
       setMember(result, name, member);
     }
-    for (const source of merged) {
-      for (const [name, value] of Object.entries(source)) {
-        if (Object.hasOwn(result, name) || value === undefined) continue;
-        setMember(result, name, value);
-      }
-    }
-    return result;
   }
 
-  /** Returns the maps of a merge key, of which earlier ones override later ones. */
-  *#mergeSources(node: ParsedNode | null): Generator<void, JsonObject[]> {
-    const value = yield* this.#value(node);
-    const sources = Array.isArray(value) ? value : [value];
-    if (!sources.every(isObject)) {
+  /** Adds the members of a map, or of each map of a list, whose earlier ones count. */
+  *#merge(result: JsonObject, node: ParsedNode | null): Generator<void, void> {
+    if (isSeq(node)) {
+      for (const item of this.#itemsOf(node).toReversed()) {
+        yield* this.#mergeMap(result, item as ParsedNode | null);
+      }
+    } else yield* this.#mergeMap(result, node);
+  }
+
+  *#mergeMap(result: JsonObject, node: ParsedNode | null): Generator<void, void> {
+    this.#count();
+    if (this.#nodes % nodesPerStep === 0) yield;
+    if (node !== null && !isAlias(node) && node.anchor !== undefined) {
+      this.#anchors.set(node.anchor, node);
+    }
+    const name = isAlias(node) ? node.source : undefined;
+    const map = name === undefined ? node : this.#anchored(name);
+    if (!isMap(map)) {
       throw new YamlError('yaml: map merge requires map or sequence of maps as the value');
     }
-    return sources;
+    if (this.#depth === depthMax) throw tooDeep();
+    this.#depth += 1;
+    if (name !== undefined) this.#aliasesOpen.add(name);
+    yield* this.#fill(result, map as YAMLMap);
+    if (name !== undefined) this.#aliasesOpen.delete(name);
+    this.#depth -= 1;
   }
 
   /** Returns a key, converted to a string: `on:` becomes `true`, `1:` becomes `1`. */
-  *#key(node: ParsedNode | null): Generator<void, string> {
+  *#key(node: ParsedNode | null): Generator<void, string | UnsupportedKey> {
     if (!isScalar(node)) return keyText(yield* this.#value(node));
     this.#count();
     if (this.#nodes % nodesPerStep === 0) yield;
@@ -295,27 +320,36 @@ const [int64Min, int64Max, uint64Max] = [-(2n ** 63n), 2n ** 63n - 1n, 2n ** 64n
 
 const writtenAsFloat = /^(?![-+]?0x).*[.e]/i;
 
+/** A key that has no text. */
+interface UnsupportedKey {
+  readonly type: string;
+  readonly shown: string;
+}
+
+const unsupportedKey = ({ type, shown }: UnsupportedKey, value: JsonValue) =>
+  new YamlError(
+    `unsupported map key of type: ${type}, key: ${shown}, value: ${showHead(value, goSyntax)}`,
+  );
+
 /**
- * Converts a key to a string as kube-apiserver's library does. Throws YamlError.
+ * Converts a key to a string as kube-apiserver's library does. Throws YamlError for a list or a
+ * map.
  * @param text the key as written
  */
-function keyText(value: JsonValue, text = ''): string {
+function keyText(value: JsonValue, text = ''): string | UnsupportedKey {
   if (typeof value === 'string') return value;
-  const isUnsigned = typeof value === 'bigint' && value > int64Max && value <= uint64Max;
-  if (value === null || typeof value === 'object' || isUnsigned) {
-    throw new YamlError(`yaml: unsupported map key of type: ${goKeyType(value)}`);
+  if (value === null) return { type: '%!s(<nil>)', shown: '<nil>' };
+  if (typeof value === 'object') {
+    throw new YamlError(`yaml: invalid map key: ${showHead(value, goSyntax)}`);
+  }
+  if (typeof value === 'bigint' && value > int64Max && value <= uint64Max) {
+    return { type: 'uint64', shown: `0x${value.toString(16)}` };
   }
   const isFloat =
     typeof value === 'bigint'
       ? value < int64Min || value > uint64Max
       : typeof value === 'number' && (!Number.isInteger(value) || writtenAsFloat.test(text));
   return isFloat ? floatKey(Number(value)) : String(value);
-}
-
-function goKeyType(value: JsonValue): string {
-  if (value === null) return '%!s(<nil>)';
-  if (typeof value === 'bigint') return 'uint64';
-  return Array.isArray(value) ? 'slice' : 'map';
 }
 
 /** Prints a float as a key: the shortest text that has the same value in single precision. */

@@ -101,8 +101,30 @@ describe('decoding YAML', () => {
     ['a: -.inf', 'json: unsupported value: -Inf'],
     ['<<: 1', 'yaml: map merge requires map or sequence of maps as the value'],
     ['a: !!int x', 'yaml: line 1: cannot decode !!str `x` as a !!int'],
-    ['? [a]\n: 1', 'yaml: unsupported map key of type: slice'],
-    ['18446744073709551615: 1', 'yaml: unsupported map key of type: uint64'],
+    ['? [a]\n: 1', 'yaml: invalid map key: []interface {}{"a"}'],
+    [
+      '18446744073709551615: b',
+      'unsupported map key of type: uint64, key: 0xffffffffffffffff, value: "b"',
+    ],
+    ['? \n: 1', 'unsupported map key of type: %!s(<nil>), key: <nil>, value: 1'],
+    ['a: 1\nfoo\n', "yaml: line 2: could not find expected ':'"],
+    ['a: - b', 'yaml: line 1: block sequence entries are not allowed in this context'],
+    ['a: |x\n b', 'yaml: line 1: did not find expected comment or line break'],
+    ['a: &b &c 1', 'yaml: line 1: did not find expected key'],
+    ['a: {b: c: d}', "yaml: line 1: did not find expected ',' or '}'"],
+    ['a: [{b: 1}, c: d: e]', "yaml: line 1: did not find expected ',' or ']'"],
+    ['a: {b: 1', "yaml: line 1: did not find expected ',' or '}'"],
+    ['a: {,}', 'yaml: line 1: did not find expected node content'],
+    ['a: [b]]', 'yaml: line 1: did not find expected key'],
+    ['a: 1\n}', 'yaml: line 2: did not find expected key'],
+    ['%YAML 1.2\n---\na: 1', 'yaml: found incompatible YAML document'],
+    ['%YAML x\n---\na: 1', 'yaml: did not find expected version number'],
+    ['# c\n%YAML 1.1\n%YAML 1.1\n---', 'yaml: line 3: found duplicate %YAML directive'],
+    ['%TAG !e! x\n%TAG !e! y\n---', 'yaml: line 2: found duplicate %TAG directive'],
+    ['%FOO bar\n---\na: 1', 'yaml: found unknown directive name'],
+    ['%YAML 1.1', 'yaml: line 1: did not find expected <document start>'],
+    ['%YAML 1.1\na: 1', 'yaml: line 2: did not find expected <document start>'],
+    ['...\na: 1', 'yaml: line 1: did not find expected node content'],
     ['['.repeat(20_000), 'yaml: exceeded max depth'],
   ])('rejects %.40j', async (text, message) => {
     await expect(decoded(text)).rejects.toEqual(new YamlError(message));
@@ -154,8 +176,13 @@ describe('decoding YAML', () => {
 
   test.each([
     ['a value', `${flat}\nx: @`, 3_001, 'found character that cannot start any token'],
-    ['an open list', `[${many.join(',\n')}`, 3_000, 'Flow sequence must end with a ]'],
-    ['an empty item', `a: [${many.join(',\n ')}, , 1]`, 3_000, 'did not find expected key'],
+    ['an open list', `[${many.join(',\n')}`, 3_000, "did not find expected ',' or ']'"],
+    [
+      'an empty item',
+      `a: [${many.join(',\n ')}, , 1]`,
+      3_000,
+      'did not find expected node content',
+    ],
     ['a second document', `${flat}\n---\na: ]`, 3_001, 'expected a single document in the stream'],
   ])('reports %s behind the first piece', async (_, text, line, problem) => {
     await expect(decoded(text)).rejects.toEqual(new YamlError(`yaml: line ${line}: ${problem}`));

@@ -12,6 +12,7 @@ import {
   type ApiObject,
   apiVersionOf,
   badRequest,
+  canonicalJson,
   type Dialect,
   goQuoted,
   goValue,
@@ -177,7 +178,7 @@ export function* objectSteps(
   const fail = (message: string) => cannotHandle(target, value, message);
   if (!isTyped && body.misfit !== undefined) throw fail(body.misfit);
   if (isTyped) checkStatedType(call, value, body);
-  else checkExactType(target, value, body);
+  else checkExactType(target, value, { body, fieldValidation });
   if (body.misfit !== undefined) throw fail(body.misfit);
   const complaints = new Complaints();
   complaints.repeated(body.repeated);
@@ -274,8 +275,17 @@ function checkStatedType(call: ApiCall, value: JsonObject, body: DecodedBody): v
 }
 
 /** An unstructured body must state the endpoint's apiVersion and kind (API-7). */
-function checkExactType(target: Target, value: JsonObject, body: DecodedBody): void {
+function checkExactType(
+  target: Target,
+  value: JsonObject,
+  { body, fieldValidation }: { body: DecodedBody; fieldValidation: FieldValidation },
+): void {
   const { kind, apiVersion } = exactType(value);
+  if (kind === '' && fieldValidation === 'Ignore' && body.cbor === undefined) {
+    // kube-apiserver decodes only once, and then has converted YAML to JSON.
+    const text = body.yaml === true ? canonicalJson(value).slice(0, shownMax) : wholeText(body);
+    throw cannotHandle(target, value, `Object 'Kind' is missing in '${text}'`);
+  }
   if (kind === '') {
     throw unrecognized(target, body.bytes, `Object 'Kind' is missing in '${wholeText(body)}'`);
   }
