@@ -1,4 +1,5 @@
 import type { Deployment } from '@wheelhouse/kinds/types/apps/v1';
+import type { HorizontalPodAutoscaler } from '@wheelhouse/kinds/types/autoscaling/v2';
 import { describe, expect, test } from 'vitest';
 import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
 
@@ -370,6 +371,41 @@ describe('repeated applies', () => {
     const moved = await apply(server, current, body('v1', { a: '1' }));
     expect(moved.body.spec).toEqual({ a: '1' });
     expect(versions(moved)).toEqual([`${kind.group}/v1`]);
+    expect(managersOf(moved)).toEqual(['alice/Apply']);
+  });
+
+  test('SSA-8: an autoscaler moves to a version whose new fields get defaults', async () => {
+    const name = freshName();
+    const scaleTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd' };
+    const applied = (version: string, spec: object) =>
+      apply<ResponseOf<HorizontalPodAutoscaler>>(
+        server,
+        `/apis/autoscaling/${version}/namespaces/${namespace}/horizontalpodautoscalers/${name}`,
+        {
+          apiVersion: `autoscaling/${version}`,
+          kind: 'HorizontalPodAutoscaler',
+          metadata: { name },
+          spec: { scaleTargetRef, maxReplicas: 5, ...spec },
+        },
+      );
+    await applied('v1', { minReplicas: 3, targetCPUUtilizationPercentage: 50 });
+    const moved = await applied('v2', { behavior: { scaleUp: { selectPolicy: 'Min' } } });
+    expect(moved.status, moved.text).toBe(200);
+    expect(moved.body.spec).toMatchObject({ minReplicas: 1, maxReplicas: 5 });
+    expect(moved.body.spec.behavior).toEqual({
+      scaleUp: {
+        selectPolicy: 'Min',
+        stabilizationWindowSeconds: 0,
+        policies: [
+          { type: 'Pods', value: 4, periodSeconds: 15 },
+          { type: 'Percent', value: 100, periodSeconds: 15 },
+        ],
+      },
+      scaleDown: {
+        selectPolicy: 'Max',
+        policies: [{ type: 'Percent', value: 100, periodSeconds: 15 }],
+      },
+    });
     expect(managersOf(moved)).toEqual(['alice/Apply']);
   });
 });

@@ -383,9 +383,16 @@ function behaviorFromAnnotation(object: ApiObject, dialect: Dialect): void {
   if (!isObject(value)) return;
   const schema = schemaOf('autoscaling.v2.HorizontalPodAutoscalerBehavior');
   const behavior: Stored<HorizontalPodAutoscalerBehavior> = decodedAs(schema, value) ?? {};
-  // Only behavior in its own field has default policies.
-  for (const rules of [behavior.scaleUp, behavior.scaleDown]) fillAbsent(rules, { policies: [] });
   if (Object.keys(behavior).length > 0) ensure(object, 'spec')['behavior'] = behavior;
+}
+
+/**
+ * Makes absent policies empty, which is invalid: behavior that a client states in an annotation gets
+ * no default policies.
+ */
+export function emptyAbsentPolicies(object: Stored<HorizontalPodAutoscaler>): void {
+  const { scaleUp, scaleDown } = object.spec?.behavior ?? {};
+  for (const rules of [scaleUp, scaleDown]) fillAbsent(rules, { policies: [] });
 }
 
 /** Converts the current form to `v2beta1`, which has all metrics but no behavior. */
@@ -414,6 +421,7 @@ function changeMetrics(
 /** Converts `v2beta1` to the current form. */
 export function fromFlatMetrics(object: ApiObject, dialect: Dialect): ApiObject {
   behaviorFromAnnotation(object, dialect);
+  emptyAbsentPolicies(object);
   dropAnnotations(object, dialect);
   return changeMetrics(object, { spec: metricFromOlder, status: statusFromOlder });
 }

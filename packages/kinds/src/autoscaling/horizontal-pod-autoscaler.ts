@@ -18,7 +18,12 @@ import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateAutoscaler, validateAutoscalerStatus } from './autoscaler-rules.ts';
-import { dropAnnotations, fromFirstVersion, toFirstVersion } from './conversions.ts';
+import {
+  dropAnnotations,
+  emptyAbsentPolicies,
+  fromFirstVersion,
+  toFirstVersion,
+} from './conversions.ts';
 
 /** HorizontalPodAutoscaler: adjusts the replicas of a workload to metrics. */
 export function horizontalPodAutoscaler(
@@ -59,7 +64,10 @@ export function horizontalPodAutoscaler(
         defaults: (object) => {
           const spec = ensure(object, 'spec');
           if (spec.minReplicas === undefined) spec.minReplicas = 1;
-          toFirstVersion(toStorage(asApiObject(object)), dialect);
+          const converted = fromFirstVersion(asApiObject(object), dialect);
+          emptyAbsentPolicies(converted);
+          fillMetrics(converted);
+          toFirstVersion(converted, dialect);
         },
         toStorage,
         fromStorage: (object) => toFirstVersion(object, dialect),
