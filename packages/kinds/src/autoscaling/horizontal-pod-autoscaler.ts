@@ -59,16 +59,7 @@ export function horizontalPodAutoscaler(
       },
       {
         version: 'v1',
-        // Fields from the annotations belong to the request's manager, because kube-apiserver
-        // computes managed fields after converting the object to the stored form and back.
-        defaults: (object) => {
-          const spec = ensure(object, 'spec');
-          if (spec.minReplicas === undefined) spec.minReplicas = 1;
-          const converted = fromFirstVersion(asApiObject(object), dialect);
-          emptyAbsentPolicies(converted);
-          fillMetrics(converted);
-          toFirstVersion(converted, dialect);
-        },
+        defaults: (object) => fillFirstVersion(object, dialect),
         toStorage,
         fromStorage: (object) => toFirstVersion(object, dialect),
         columns: columns((object) => targetsOf(toStorage(asApiObject(structuredClone(object))))),
@@ -137,6 +128,20 @@ function fillDefaults(object: Stored<HorizontalPodAutoscaler>): void {
   const spec = ensure(object, 'spec');
   if (spec.minReplicas === undefined) spec.minReplicas = 1;
   fillMetrics(object);
+}
+
+/**
+ * Fills in the defaults of `v1`. Fields from the annotations belong to the request's manager,
+ * because kube-apiserver computes managed fields after converting the object to the stored form and
+ * back.
+ */
+function fillFirstVersion(object: Stored<HorizontalPodAutoscaler>, dialect: Dialect): void {
+  const spec = ensure(object, 'spec');
+  if (spec.minReplicas === undefined) spec.minReplicas = 1;
+  const converted = fromFirstVersion(asApiObject(object), dialect);
+  emptyAbsentPolicies(converted);
+  fillMetrics(converted);
+  toFirstVersion(converted, dialect);
 }
 
 function columns(targets: ColumnDef['cell']): readonly ColumnDef[] {
