@@ -9,7 +9,6 @@ const longFiles = [
   'test/project/published-package.test.ts',
   'test/siege/simulation.test.ts',
   'test/project/npm-packages.test.ts',
-  'test/storage/etcd-failures.test.ts',
   'test/console/console-gallery.test.ts',
   'test/console/console-features.test.ts',
   'test/console/console-screens.test.ts',
