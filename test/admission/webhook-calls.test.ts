@@ -15,16 +15,25 @@ let attempts: WebhookAttempt[];
 let webhook: ReturnType<typeof createWebhook>;
 
 const service = await untilEnd(startWebhookService());
+/** Half a minute of the host's time for an answer on a busy machine. */
+const timeoutMs = 600_000;
+/** For services that do not answer. */
+const silenceMs = 30_000;
+
+async function webhookWithin(timeoutMs: number) {
+  return createWebhook({
+    client: await webhookOfKubeconfig(service.kubeconfig({ path: '' })),
+    timeoutMs,
+    clock,
+    onAttempt: (attempt) => attempts.push(attempt),
+  });
+}
+
 beforeEach(async () => {
   service.received.length = 0;
   clock = quickClock(20);
   attempts = [];
-  webhook = createWebhook({
-    client: await webhookOfKubeconfig(service.kubeconfig({ path: '' })),
-    timeoutMs: 30_000,
-    clock,
-    onAttempt: (attempt) => attempts.push(attempt),
-  });
+  webhook = await webhookWithin(timeoutMs);
 });
 afterEach(() => webhook.close());
 
@@ -39,13 +48,13 @@ const failure = async (): Promise<WebhookError> => {
 };
 const outcomes = () => attempts.map(({ outcome }) => outcome);
 /** Pauses between attempts, without the time limits of the attempts. */
-const pauses = () => clock.waits.filter((wait) => wait !== 30_000);
+const pauses = () => clock.waits.filter((wait) => wait !== timeoutMs);
 
 test('a call posts the body and returns the parsed answer', async () => {
   service.answer = () => ({ b: 2 });
   expect(await call()).toEqual({ b: 2 });
   const [received] = service.received;
-  expect(received).toMatchObject({ method: 'POST', path: '/?timeout=30s', text: '{"a":1}' });
+  expect(received).toMatchObject({ method: 'POST', path: '/?timeout=10m0s', text: '{"a":1}' });
   expect(received?.headers['content-type']).toBe('application/json');
   expect(received?.headers.accept).toBe('application/json, */*');
   expect(outcomes()).toEqual(['success']);
@@ -89,6 +98,7 @@ test('Retry-After is honored within limits', async () => {
 });
 
 test('a silent service fails the call at its deadline, once', async () => {
+  webhook = await webhookWithin(silenceMs);
   service.answer = () => 'stall';
   const error = await failure();
   expect(error.outcome).toBe('timeout');
@@ -100,7 +110,7 @@ test('an unreachable service fails the call at once, without naming its address'
   const gone = await startWebhookService();
   const client = await webhookOfKubeconfig(gone.kubeconfig());
   await gone.stop();
-  webhook = createWebhook({ client, timeoutMs: 30_000, clock });
+  webhook = createWebhook({ client, timeoutMs, clock });
   const error = await failure();
   expect(error.message).toBe('cannot reach the webhook (ECONNREFUSED)');
   expect(error.message).not.toContain('127.0.0.1');
@@ -111,7 +121,7 @@ test('a certificate of an unknown authority is not trusted', async () => {
   const cluster = { server: stranger.url };
   webhook = createWebhook({
     client: await webhookOfKubeconfig(service.kubeconfig({ cluster })),
-    timeoutMs: 30_000,
+    timeoutMs,
     clock,
   });
   expect((await failure()).message).toMatch(/^cannot reach the webhook \(/);
@@ -152,6 +162,7 @@ test('closing ends calls in flight and pending retries', async () => {
 });
 
 test('retiring lets calls in flight finish', async () => {
+  webhook = await webhookWithin(silenceMs);
   service.answer = () => 'stall';
   const waiting = call().catch(() => 'failed');
   while (service.received.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -164,7 +175,7 @@ test('retiring lets calls in flight finish', async () => {
 test('the number of calls in flight is bounded', async () => {
   service.answer = () => 'stall';
   const client = await webhookOfKubeconfig(service.kubeconfig());
-  webhook = createWebhook({ client, timeoutMs: 30_000, clock, callsMax: 3 });
+  webhook = createWebhook({ client, timeoutMs, clock, callsMax: 3 });
   const calls = Array.from({ length: 3 }, () => call().catch(() => {}));
   expect((await failure()).message).toBe('too many calls to the webhook are in flight');
   webhook.close();
@@ -179,11 +190,11 @@ test('a workload of another server calls that server', async () => {
   service.kubeconfig();
   const asked = { dialect: dialectOf('svc'), version: 'v1' };
   const client = webhookInCluster(asked, { env, folder });
-  webhook = createWebhook({ client, timeoutMs: 30_000, clock });
+  webhook = createWebhook({ client, timeoutMs, clock });
   service.answer = () => ({ ok: true });
   expect(await call()).toEqual({ ok: true });
   expect(service.received[0]).toMatchObject({
-    path: '/apis/authorization.svc.io/v1/subjectaccessreviews?timeout=30s',
+    path: '/apis/authorization.svc.io/v1/subjectaccessreviews?timeout=10m0s',
     headers: { authorization: 'Bearer mine' },
   });
   expect(() => webhookInCluster(asked, { env: {}, folder })).toThrow('must be defined');
