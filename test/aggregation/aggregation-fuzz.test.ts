@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import tls from 'node:tls';
-import { systemClock } from '@wheelhouse/machinery';
+import { randomOf, systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
 import { expect, test } from 'vitest';
 import { adminToken, startTestServer } from '../support/harness.ts';
@@ -12,15 +12,6 @@ import { handOver, leadHere } from './extension-server.ts';
 
 const group = 'metrics.example.com';
 const rounds = 75;
-
-/** Pseudorandom numbers from a seed. */
-function numbers(seed: number): (below: number) => number {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
 
 const good = [
   'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}',
@@ -57,7 +48,7 @@ function mangled(next: (below: number) => number): Buffer {
 
 test('ADM-4: every request ends, regardless of the aggregated server’s answer', async () => {
   const seed = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
-  const next = numbers(seed);
+  const { below: next } = randomOf(seed);
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-fuzz-'));
   const hosts = ['ext.default.svc'];
   const made = ensureServingCertificates({ certDir: directory, hosts, clock: systemClock });

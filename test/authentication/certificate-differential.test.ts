@@ -9,8 +9,8 @@ import {
   readRequest,
   type Subject,
 } from '@wheelhouse/codec';
+import { type Random, randomOf } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { type Random, randomOf } from '../fuzz/random.ts';
 import {
   type Attribute,
   authority,

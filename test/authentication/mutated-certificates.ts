@@ -1,4 +1,4 @@
-import type { Random } from '../fuzz/random.ts';
+import type { Random } from '@wheelhouse/machinery';
 
 /** An element of DER that can be changed and encoded again. */
 interface Node {

@@ -2,6 +2,8 @@ import { ConfigurationError } from '@wheelhouse/codec';
 import {
   dialectOf,
   type JsonObject,
+  type Random,
+  randomOf,
   runInOnePiece,
   type Webhook,
   WebhookError,
@@ -17,7 +19,6 @@ import {
   parseAbacPolicies,
 } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { type Random, randomOf } from '../fuzz/random.ts';
 
 const dialect = dialectOf('svc');
 const clock = new FakeClock();

@@ -1,4 +1,4 @@
-import type { ApiObject } from '@wheelhouse/machinery';
+import { type ApiObject, randomOf } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { onEtcd } from '../storage/etcd-config.ts';
@@ -36,15 +36,6 @@ function stateOf({ events }: TestWatch): Map<string, ApiObject> {
   return state;
 }
 
-/** A source of numbers below a bound, repeatable by the seed. */
-function numbers(seed: number): (bound: number) => number {
-  let state = seed;
-  return (bound) => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-    return (state >>> 8) % bound;
-  };
-}
-
 async function write(server: TestServer, multi: MultiKind, pick: (bound: number) => number) {
   const version = versions[pick(versions.length)] as string;
   const name = `n${pick(6)}`;
@@ -71,7 +62,7 @@ describe('histories', () => {
   test('CRD-4: watches of all versions agree with lists, for writes in any version', async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     console.log(`seed ${seed}`);
-    const pick = numbers(seed);
+    const { below: pick } = randomOf(seed);
     const server = await withServer();
     const multi = await establishMulti(server, conversionBy(service));
     const watches = await Promise.all(

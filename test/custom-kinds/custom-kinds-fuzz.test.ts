@@ -1,4 +1,10 @@
-import { type JsonObject, type Logger, silentLogger } from '@wheelhouse/machinery';
+import {
+  type JsonObject,
+  type Logger,
+  type Random,
+  randomOf,
+  silentLogger,
+} from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { type Answer, eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -116,17 +122,6 @@ describe('bad definitions', () => {
   });
 });
 
-/** A generator of numbers in [0, 1), repeatable by the seed. */
-function randomOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 const scalars = [
   null,
   true,
@@ -203,8 +198,7 @@ function rich() {
   return definitionOf({ group, plural: 'ws', kind: 'W', names, versions });
 }
 
-function mutate(body: Sent, random: () => number): void {
-  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+function mutate(body: Sent, { chance, pick }: Random): void {
   const places: JsonObject[] = [];
   const collect = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return;
@@ -214,9 +208,9 @@ function mutate(body: Sent, random: () => number): void {
   collect(body.spec);
   const place = pick(places);
   const names = Object.keys(place);
-  const value = structuredClone(random() < 0.2 ? pick(places) : pick(scalars));
-  const name = random() < 0.5 && names.length > 0 ? pick(names) : pick(members);
-  if (random() < 0.2) delete place[name];
+  const value = structuredClone(chance(0.2) ? pick(places) : pick(scalars));
+  const name = chance(0.5) && names.length > 0 ? pick(names) : pick(members);
+  if (chance(0.2)) delete place[name];
   else
     Object.defineProperty(place, name, {
       value,
@@ -234,7 +228,7 @@ describe('random definitions', () => {
     let accepted = 0;
     for (let round = 0; round < 2000; round += 1) {
       const body = rich();
-      for (let changes = 1 + Math.floor(random() * 3); changes > 0; changes -= 1) {
+      for (let changes = 1 + random.below(3); changes > 0; changes -= 1) {
         mutate(body, random);
       }
       const dry = await server.post(`${definitions}?dryRun=All`, body);

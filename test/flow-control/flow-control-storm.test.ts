@@ -1,6 +1,6 @@
 import http2 from 'node:http2';
+import { type Random, randomOf } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { type Random, randomOf } from '../fuzz/random.ts';
 import { adminToken, eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { as, dumpOf } from './flow-control-server.ts';

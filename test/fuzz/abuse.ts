@@ -1,5 +1,5 @@
 import tls from 'node:tls';
-import { randomOf } from './random.ts';
+import { randomOf } from '@wheelhouse/machinery';
 
 const starts = [
   'GET /api HTTP/1.1\r\nHost: x\r\n\r\n',

@@ -1,7 +1,6 @@
 import { encodeJson, encodeYaml } from '@wheelhouse/codec';
-import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
+import { type JsonObject, type JsonValue, type Random, randomOf } from '@wheelhouse/machinery';
 import { type FuzzKind, fuzzKinds } from './objects.ts';
-import { type Random, randomOf } from './random.ts';
 
 export interface FuzzRequest {
   readonly method: string;

@@ -5,12 +5,13 @@ import {
   type Exchange,
   type OnExchange,
   observeFaults,
+  type Random,
+  randomOf,
   silentLogger,
   systemClock,
 } from '@wheelhouse/machinery';
 import { defaultHttpLimits, Http2Exchange, ServerCore } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Random, randomOf } from '../fuzz/random.ts';
 import {
   block,
   flags,

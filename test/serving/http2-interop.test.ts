@@ -2,9 +2,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect, type Settings } from 'node:http2';
-import type { Exchange } from '@wheelhouse/machinery';
+import { type Exchange, randomOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { randomOf } from '../fuzz/random.ts';
 import { atEnd, untilEnd } from '../support/cleanup.ts';
 import { type RawServer, startRawServer } from './http2-raw.ts';
 

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import http2 from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { type Random, randomOf } from '@wheelhouse/machinery';
 import { sample } from '../operations/metric-samples.ts';
 import { connect, eventually } from '../support/harness.ts';
 import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
@@ -21,8 +22,7 @@ const namespace = '/api/v1/namespaces/default';
 /** The tools of an attack. */
 interface Attack {
   readonly server: ServerProcess;
-  /** In [0, 1), repeatable by the seed. */
-  readonly random: () => number;
+  readonly random: Random;
   /** Called after the attack. */
   readonly cleanup: (() => void)[];
   /** Counts requests and connections that the server rejected or closed. */
@@ -47,7 +47,7 @@ export const exhaustionPart: SiegePart = {
 };
 
 async function run({ seed, rounds, log }: SiegeOptions): Promise<SiegeFigures> {
-  const random = randomFrom(seed);
+  const random = randomOf(seed);
   const programs = await buildPrograms();
   const figures: Record<string, number> = {};
   try {
@@ -56,7 +56,7 @@ async function run({ seed, rounds, log }: SiegeOptions): Promise<SiegeFigures> {
     try {
       await fillStore(small);
       for (let round = 0; round < rounds; round += 1) {
-        for (const name of Object.keys(attacks).sort(() => random() - 0.5)) {
+        for (const name of Object.keys(attacks).sort(() => random.fraction() - 0.5)) {
           const turnedAway = await oneAttack(small, { name, random, seed, round });
           log(`round ${round}: ${name}: ${turnedAway} turned away`);
           const key = `${name.replaceAll(' ', '-')}-turned-away`;
@@ -86,7 +86,7 @@ async function run({ seed, rounds, log }: SiegeOptions): Promise<SiegeFigures> {
 
 async function oneAttack(
   server: ServerProcess,
-  of: { name: string; random: () => number; seed: number; round: number },
+  of: { name: string; random: Random; seed: number; round: number },
 ): Promise<number> {
   const { name, random } = of;
   const attack = attacks[name] as (attack: Attack) => Promise<void>;
@@ -193,7 +193,7 @@ function request(
 const patienceMs = 5000;
 
 async function watchesWithLargeSelectors(attack: Attack): Promise<void> {
-  const mark = Math.floor(attack.random() * 1e9);
+  const mark = attack.random.below(1e9);
   for (let connection = 0; connection < 3; connection += 1) {
     const http2Session = session(attack);
     const opened = Array.from({ length: 60 }, (_, at) => {
@@ -220,7 +220,7 @@ async function unreadLists(attack: Attack): Promise<void> {
 async function halfOpenBodies(attack: Attack): Promise<void> {
   const { hostname, port } = new URL(attack.server.url);
   const piece = Buffer.alloc(64 * 1024, ' ');
-  const size = 2 * mebibyte + Math.floor(attack.random() * mebibyte);
+  const size = 2 * mebibyte + attack.random.below(mebibyte);
   const closed: Promise<unknown>[] = [];
   for (let at = 0; at < 60; at += 1) {
     const socket = connectTls({ host: hostname, port: Number(port), rejectUnauthorized: false });
@@ -244,7 +244,7 @@ async function halfOpenBodies(attack: Attack): Promise<void> {
 }
 
 async function largeObjects(attack: Attack): Promise<void> {
-  const keys = 20_000 + Math.floor(attack.random() * 10_000);
+  const keys = 20_000 + attack.random.below(10_000);
   const data = Object.fromEntries(
     Array.from({ length: keys }, (_, at) => [`k${at}`, `value ${at}`]),
   );
@@ -266,7 +266,7 @@ async function idleConnections(attack: Attack): Promise<void> {
   const { hostname, port } = new URL(attack.server.url);
   const connected: Promise<unknown>[] = [];
   for (let at = 0; at < 500; at += 1) {
-    const isTls = attack.random() < 0.3;
+    const isTls = attack.random.chance(0.3);
     const to = { host: hostname, port: Number(port) };
     const socket = isTls ? connectTls({ ...to, rejectUnauthorized: false }) : connectTcp(to);
     attack.cleanup.push(() => socket.destroy());
@@ -338,12 +338,4 @@ function residentMax({ child }: ServerProcess): number {
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());
-}
-
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
 }

@@ -71,12 +71,3 @@ export function placeOf(def: ResourceDef, { version }: VersionDef, namespace: st
   const object = { ...example, apiVersion, kind: def.kind, metadata };
   return { path, object, name: String(metadata['name']) };
 }
-
-/** Numbers in [0, 1), repeatable by the seed. */
-export function seeded(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) | 0;
-    return (state >>> 0) / 2 ** 32;
-  };
-}

@@ -11,6 +11,8 @@ import {
   itemAt,
   type JsonObject,
   listedMax,
+  type Random,
+  randomOf,
 } from '@wheelhouse/machinery';
 import { listedBytesMax } from '@wheelhouse/machinery/testing';
 import { authority } from '../authentication/forged-certificates.ts';
@@ -22,15 +24,7 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 import { sendShowing } from './growth-certificates.ts';
-import {
-  type AnswerForm,
-  answers,
-  type Form,
-  forms,
-  methods,
-  placeOf,
-  seeded,
-} from './growth-forms.ts';
+import { type AnswerForm, answers, type Form, forms, methods, placeOf } from './growth-forms.ts';
 import { definitions, plainCases, ruledDefinition } from './growth-requests.ts';
 import {
   type Collection,
@@ -120,7 +114,7 @@ export const growthPart: SiegePart = {
     const isOver = timeLimit(options);
     try {
       const cases = await casesOf(server);
-      const random = seeded(seed);
+      const random = randomOf(seed);
       let cpuMsMax = 0;
       let memoryMbMost = 0;
       let heapMbMost = 0;
@@ -289,7 +283,7 @@ const rulesOver = new Set(
 
 interface Cases {
   readonly plain: readonly GrowthCase[];
-  ofKinds(random: () => number): GrowthCase;
+  ofKinds(random: Random): GrowthCase;
 }
 
 async function casesOf(server: TestServer): Promise<Cases> {
@@ -310,28 +304,26 @@ async function casesOf(server: TestServer): Promise<Cases> {
     name,
     make: (count: number) => make(Math.ceil(count / scale), { namespace }),
   }));
-  const pick = <T>(list: readonly T[], random: () => number) =>
-    list[Math.floor(random() * list.length)] as T;
   return {
     plain,
     ofKinds(random) {
-      const def = pick(kinds, random);
-      const version = pick(def.versions, random);
-      const sent = { form: pick(forms, random), answer: pick(answers, random), namespace };
-      if (random() < textsShare) {
-        const place = pick(textsIn(version), random);
-        const unit = pick(units, random);
+      const def = random.pick(kinds);
+      const version = random.pick(def.versions);
+      const sent = { form: random.pick(forms), answer: random.pick(answers), namespace };
+      if (random.chance(textsShare)) {
+        const place = random.pick(textsIn(version));
+        const unit = random.pick(units);
         // Protobuf cannot represent an invalid time.
         const isTime = place.schema.format?.endsWith('time') === true;
         const form = isTime ? itemAt(forms, 0) : sent.form;
         return textCase({ def, version, place, unit, ...sent, form });
       }
-      const first = pick(collectionsIn(version), random);
-      const second = pick(collectionsIn(version), random);
+      const first = random.pick(collectionsIn(version));
+      const second = random.pick(collectionsIn(version));
       // Two lists at once trigger rules that search one of them for each item of the other.
-      const arePair = random() < 0.5 && !areNested(first, second);
+      const arePair = random.chance(0.5) && !areNested(first, second);
       const collections = arePair ? [first, second] : [first];
-      const variant = pick(variants, random);
+      const variant = random.pick(variants);
       return caseOf({ def, version, collections, variant, ...sent });
     },
   };

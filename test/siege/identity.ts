@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
+import { type Random, randomOf } from '@wheelhouse/machinery';
 import {
   type Attribute,
   authority,
@@ -20,7 +21,6 @@ import {
   roleOf,
   temporaryFile,
 } from '../authentication/token-users.ts';
-import { type Random, randomOf } from '../fuzz/random.ts';
 import {
   adminToken,
   type ResponseOf,

@@ -1,6 +1,6 @@
 import net from 'node:net';
 import tls from 'node:tls';
-import type { Random } from '../fuzz/random.ts';
+import type { Random } from '@wheelhouse/machinery';
 import {
   block,
   flags,

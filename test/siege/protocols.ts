@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { randomOf } from '../fuzz/random.ts';
+import { randomOf } from '@wheelhouse/machinery';
 import { connect } from '../support/harness.ts';
 import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
 import { onServer, type SiegePart, timeLimit } from './part.ts';

@@ -1,12 +1,12 @@
 import https from 'node:https';
 import { fileURLToPath } from 'node:url';
+import { randomOf } from '@wheelhouse/machinery';
 import {
   buildPrograms,
   type Programs,
   type ServerProcess,
   startProcess,
 } from '../support/program.ts';
-import { seeded } from './growth-forms.ts';
 import { variants } from './growth-shapes.ts';
 import {
   onServer,
@@ -91,8 +91,8 @@ function* requestsOf(seed: number): Generator<StepCase> {
     return;
   }
   yield* namedSteps;
-  const random = seeded(seed);
-  for (;;) yield stepOfKinds(random);
+  const { pick } = randomOf(seed);
+  for (;;) yield stepOfKinds(pick);
 }
 
 /** The figure of a request to a newly started server. */

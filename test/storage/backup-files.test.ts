@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { connect } from 'node:http2';
 import { join } from 'node:path';
-import { systemClock } from '@wheelhouse/machinery';
+import { randomOf, systemClock } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
@@ -35,15 +35,6 @@ const file = bench.at('valid');
 await succeed('backup', '--kubeconfig', bench.kubeconfig(server), '--to', file);
 const validBytes = readFileSync(file);
 
-/** Numbers in [0, 1), repeatable by the seed. */
-function randomOf(start: number): () => number {
-  let state = start;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
 function refusal(outcome: Outcome): string {
   expect(outcome.code).toBe(1);
   expect(outcome.stdout).toBe('');
@@ -64,8 +55,8 @@ async function refused(bytes: Buffer | string): Promise<string> {
 
 describe('backup files that a restore rejects', () => {
   test('STORE-5: a backup that is truncated anywhere is rejected', async () => {
-    const random = randomOf(seed);
-    const lengths = Array.from({ length: 25 }, () => Math.floor(random() * validBytes.length));
+    const { below } = randomOf(seed);
+    const lengths = Array.from({ length: 25 }, () => below(validBytes.length));
     for (const length of [1, 18, 19, 20, 21, 60, ...lengths, validBytes.length - 1]) {
       const message = await refused(validBytes.subarray(0, length));
       expect(message, `seed ${seed}`).toBe(`is incomplete: it ends after ${length} bytes`);
@@ -73,11 +64,11 @@ describe('backup files that a restore rejects', () => {
   });
 
   test('STORE-5: a backup with a flipped bit is rejected', async () => {
-    const random = randomOf(seed + 1);
+    const { below } = randomOf(seed + 1);
     for (let round = 0; round < 60; round++) {
       const copy = Buffer.from(validBytes);
-      const at = round < 30 ? round * 3 : Math.floor(random() * copy.length);
-      copy[at] = (copy[at] as number) ^ (1 << Math.floor(random() * 8));
+      const at = round < 30 ? round * 3 : below(copy.length);
+      copy[at] = (copy[at] as number) ^ (1 << below(8));
       const known = /^(is damaged: |is incomplete: |is not a backup of Wheelhouse$|has backup fo)/;
       expect(await refused(copy), `seed ${seed}, byte ${at}`).toMatch(known);
     }

@@ -1,4 +1,4 @@
-import { systemClock } from '@wheelhouse/machinery';
+import { randomOf, systemClock } from '@wheelhouse/machinery';
 import { openEmbeddedStore, type Store, type StoreEvent } from '@wheelhouse/store';
 import {
   createMemoryStore,
@@ -14,14 +14,6 @@ const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 const rounds = Number(process.env['MODEL_ROUNDS'] ?? 60);
 const keys = ['/a', '/a/x', '/a/y', '/ab', '/b/1', '/b/\ufffd', '/b/\u{1f600}'];
 const prefixes = ['', '/', '/a', '/a/', '/b/', '/c'];
-
-function seededRandom(from: number): (below: number) => number {
-  let state = from >>> 0;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
 
 const plain = ({ hint: _hint, ...event }: StoreEvent & { hint?: unknown }) => event;
 
@@ -77,7 +69,7 @@ async function compare(run: Run, compacted: number): Promise<void> {
 }
 
 async function check(store: Store, order: Run['order'] = 'calls'): Promise<void> {
-  const run: Run = { store, model: new StoreModel(), random: seededRandom(seed), order };
+  const run: Run = { store, model: new StoreModel(), random: randomOf(seed).below, order };
   const { model, random } = run;
   const watches: (() => Promise<void>)[] = [];
   let compacted = 0;

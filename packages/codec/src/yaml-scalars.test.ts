@@ -1,3 +1,4 @@
+import { randomOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { Lexer, LineCounter, parseDocument } from 'yaml';
 import { decodeYaml, YamlError } from './yaml.ts';
@@ -5,14 +6,9 @@ import { createLexer, pause } from './yaml-scalars.ts';
 import { readTree, treeParsing } from './yaml-tree.ts';
 
 const seed = Math.floor(Math.random() * 2 ** 31);
-let state = seed;
-const below = (bound: number): number => {
-  state = (Math.imul(state, 1664525) + 1013904223) | 0;
-  return Math.floor(((state >>> 0) / 2 ** 32) * bound);
-};
-const oneOf = (texts: readonly string[]): string => texts[below(texts.length)] ?? '';
+const { below, pick } = randomOf(seed);
 const textOf = (parts: readonly string[], count: number): string =>
-  Array.from({ length: count }, () => oneOf(parts)).join('');
+  Array.from({ length: count }, () => pick(parts)).join('');
 
 /** Decodes a text as the library alone would. */
 function decodedByLibrary(text: string) {
@@ -90,7 +86,7 @@ describe('TRUST-2: long quoted scalars', () => {
   ])('between %s are resolved in pieces like the whole', async (quote, parts) => {
     for (let round = 0; round < 40; round += 1) {
       // Few different parts form long rows of blanks, quotes, or escape sequences.
-      const chosen = Array.from({ length: 1 + below(4) }, () => oneOf(parts));
+      const chosen = Array.from({ length: 1 + below(4) }, () => pick(parts));
       const text = `- ${quote}${textOf(chosen, 30_000 + below(30_000))}${quote}\n- end\n`;
       const { value, turns } = await decodedInTurns(text);
       const shown = `seed ${seed}: ${JSON.stringify(chosen)}`;

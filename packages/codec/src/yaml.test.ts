@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
+import { type JsonObject, type JsonValue, randomOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { Lexer, LineCounter, parseDocument } from 'yaml';
 import { decodeYaml, encodeYaml, YamlError, yamlListPieces, yamlPieces } from './yaml.ts';
@@ -277,7 +277,7 @@ describe('encoding YAML', () => {
 
   test('decodes what it has encoded', async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
-    const random = seeded(seed);
+    const { fraction: random } = randomOf(seed);
     for (let round = 0; round < 300; round += 1) {
       const value = { v: anyValue(random, 0) as JsonValue };
       const text = encodeYaml(value);
@@ -321,14 +321,6 @@ describe('encoding YAML', () => {
 
 const byNumber = (left: unknown, right: unknown) =>
   Number(String(left).slice(5)) - Number(String(right).slice(5));
-
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) | 0;
-    return (state >>> 0) / 2 ** 32;
-  };
-}
 
 const pieces = [
   'a',

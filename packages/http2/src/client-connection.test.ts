@@ -5,6 +5,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { randomOf } from '@wheelhouse/machinery';
 import { afterEach, describe, expect, test } from 'vitest';
 import { ClientConnection, requestHead } from './client-connection.ts';
 import type { ClientStream } from './client-stream.ts';
@@ -299,11 +300,7 @@ describe('with a faulty server', () => {
 
   test('random changes of frames end the request and the connection, and nothing else', async () => {
     const seed = Number(process.env.SEED ?? Date.now() % 1e6);
-    let state = seed;
-    const random = (below: number) => {
-      state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
-      return (state >>> 8) % below;
-    };
+    const { below: random } = randomOf(seed);
     const valid = [
       frame({ type: headers, flags: flag.endHeaders, stream: 1 }, status200),
       frame({ type: data, stream: 1 }, '0001020304'),

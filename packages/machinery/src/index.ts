@@ -125,6 +125,7 @@ export {
   orderedMapSet,
   orderedMapValues,
 } from './base/ordered-map.ts';
+export { type Random, randomOf } from './base/random.ts';
 export { isInSlab, Slab } from './base/slab.ts';
 export { checkServerNames, legacyNameCode, trustOptions } from './base/trust.ts';
 export {

@@ -1,6 +1,6 @@
+import { randomOf } from '@wheelhouse/machinery';
 import { hasEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { randomOf } from '../../fuzz/random.ts';
 import { buildPrograms, type Programs } from '../../support/program.ts';
 import { type GroundName, startGround } from './ground.ts';
 import { type HistoryReport, runHistory } from './history.ts';

@@ -1,5 +1,5 @@
+import { type Random, randomOf } from '@wheelhouse/machinery';
 import { hasEtcd } from '@wheelhouse/store/testing';
-import { type Random, randomOf } from '../../fuzz/random.ts';
 import { buildPrograms, type Programs } from '../../support/program.ts';
 import { type SiegeFigures, type SiegeOptions, type SiegePart, timeLimit } from '../part.ts';
 import { type Ground, type GroundName, groundNames, hasFakeClock, startGround } from './ground.ts';

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { JsonObject } from '@wheelhouse/machinery';
-import type { Random } from '../../fuzz/random.ts';
+import type { JsonObject, Random } from '@wheelhouse/machinery';
 import type { ResponseBody } from '../../support/harness.ts';
 import { Caller } from './caller.ts';
 import { checkHistory, type HistoryFigures } from './check-history.ts';

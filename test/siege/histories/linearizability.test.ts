@@ -1,5 +1,5 @@
+import { randomOf } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { randomOf } from '../../fuzz/random.ts';
 import { checkRegister } from './linearizability.ts';
 import type { Command, Operation } from './operation.ts';
 import { emptyRegister, type RegisterState, step } from './register.ts';

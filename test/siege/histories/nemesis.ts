@@ -1,5 +1,5 @@
+import type { Random } from '@wheelhouse/machinery';
 import type { TestEtcd } from '@wheelhouse/store/testing';
-import type { Random } from '../../fuzz/random.ts';
 import { pause } from './connection.ts';
 import { type Ground, type GroundServer, hasFakeClock } from './ground.ts';
 

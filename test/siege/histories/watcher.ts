@@ -1,4 +1,4 @@
-import type { Random } from '../../fuzz/random.ts';
+import type { Random } from '@wheelhouse/machinery';
 import { Connections, type Endpoint, pause, type WatchLine } from './connection.ts';
 import { type Shown, Violation } from './operation.ts';
 import { shownOf, versionOf } from './recorder.ts';

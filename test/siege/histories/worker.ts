@@ -1,4 +1,4 @@
-import type { Random } from '../../fuzz/random.ts';
+import type { Random } from '@wheelhouse/machinery';
 import type { ResponseBody } from '../../support/harness.ts';
 import { Connections, type Endpoint, pause, type Reply } from './connection.ts';
 import { type Command, markField, type Operation, type Shown, Violation } from './operation.ts';

@@ -1,4 +1,4 @@
-import { type Random, randomOf } from '../../fuzz/random.ts';
+import { type Random, randomOf } from '@wheelhouse/machinery';
 import { type FaultPlan, World } from './world.ts';
 
 /**

@@ -1,6 +1,5 @@
-import type { Clock, Timer } from '@wheelhouse/machinery';
+import { type Clock, type Random, randomOf, type Timer } from '@wheelhouse/machinery';
 import { FakeClock, type Host } from '@wheelhouse/machinery/testing';
-import { type Random, randomOf } from '../../fuzz/random.ts';
 
 /** An event that happens when the schedule picks it: a call arrives, or an answer returns. */
 interface Delivery {

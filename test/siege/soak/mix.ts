@@ -1,5 +1,4 @@
-import type { JsonObject } from '@wheelhouse/machinery';
-import type { Random } from '../../fuzz/random.ts';
+import type { JsonObject, Random } from '@wheelhouse/machinery';
 import type { SoakAnswer, SoakClient } from './client.ts';
 
 /** A typical activity of clients, consisting of one or a few requests. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type Random, randomOf } from '../../fuzz/random.ts';
+import { type Random, randomOf } from '@wheelhouse/machinery';
 import { buildPrograms, startProcess } from '../../support/program.ts';
 import { onServer, type SiegePart } from '../part.ts';
 import { SoakClient } from './client.ts';

@@ -1,4 +1,4 @@
-import type { JsonValue } from '@wheelhouse/machinery';
+import { type JsonValue, randomOf } from '@wheelhouse/machinery';
 import type { Property, Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import { CborError, decodeCbor, decodeCborAs, decodeCborMap } from './decode.ts';
@@ -146,11 +146,7 @@ describe('decoding', () => {
 
   test('random bytes yield a value or a CborError', () => {
     const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
-    let state = seed;
-    const next = (below: number) => {
-      state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
-      return (state >> 8) % below;
-    };
+    const { below: next } = randomOf(seed);
     const whole = encodeCbor({ a: [1, 'two', { three: -3.5 }], b: { c: null, d: true } });
     for (let round = 0; round < Number(process.env['FUZZ_ROUNDS'] ?? 5_000); round += 1) {
       const body = Buffer.from(whole.subarray(0, 1 + next(whole.length)));

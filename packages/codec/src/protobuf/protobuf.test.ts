@@ -1,4 +1,4 @@
-import type { JsonObject } from '@wheelhouse/machinery';
+import { type JsonObject, randomOf } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped, type Property, type Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import { decodeMessage, encodeEnvelope, openEnvelope } from './envelope.ts';
@@ -165,11 +165,7 @@ describe('malformed messages', () => {
 
   test('a randomly damaged body yields an object or one of the two errors', () => {
     const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
-    let state = seed;
-    const next = (below: number) => {
-      state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
-      return state % below;
-    };
+    const { below: next } = randomOf(seed);
     const whole = encodeEnvelope(thing, sample);
     for (let round = 0; round < Number(process.env['FUZZ_ROUNDS'] ?? 5_000); round += 1) {
       const body = Buffer.from(whole.subarray(0, 1 + next(whole.length)));

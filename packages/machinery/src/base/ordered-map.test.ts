@@ -10,19 +10,12 @@ import {
   orderedMapSet,
   orderedMapValues,
 } from './ordered-map.ts';
-
-function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
+import { randomOf } from './random.ts';
 
 const seed = Number(process.env.SEED ?? 20260721);
 
 test(`behaves like a sorted array, and old maps never change (seed ${seed})`, () => {
-  const random = seededRandom(seed);
+  const { fraction: random } = randomOf(seed);
   const model = new Map<string, number>();
   let map: OrderedMap<number> = emptyOrderedMap();
   const kept: { map: OrderedMap<number>; expected: number[] }[] = [];
@@ -44,7 +37,7 @@ test(`behaves like a sorted array, and old maps never change (seed ${seed})`, ()
 });
 
 test(`an owner changes nodes in place, and snapshots never change (seed ${seed})`, () => {
-  const random = seededRandom(seed);
+  const { fraction: random } = randomOf(seed);
   const model = new Map<string, number>();
   let map: OrderedMap<number> = emptyOrderedMap();
   let owner: MapOwner | undefined;

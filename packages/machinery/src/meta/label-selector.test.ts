@@ -1,14 +1,6 @@
 import { expect, test } from 'vitest';
+import { randomOf } from '../base/random.ts';
 import { type LabelOperator, type LabelRequirement, labelMatcher } from './label-selector.ts';
-
-/** A seeded generator of numbers below `bound`. */
-function numbers(seed: number): (bound: number) => number {
-  let state = seed;
-  return (bound) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * bound);
-  };
-}
 
 const operators: readonly LabelOperator[] = [
   '=',
@@ -24,7 +16,7 @@ const operators: readonly LabelOperator[] = [
 
 test('TRUST-4: a compiled matcher agrees with the individual requirements', () => {
   const seed = Date.now() >>> 0;
-  const below = numbers(seed);
+  const { below } = randomOf(seed);
   const value = () => ['1', '2', '3', '', 'x'][below(5)] as string;
   const key = () => ['a', 'b', 'c', 'd', 'constructor'][below(5)] as string;
   const requirement = (): LabelRequirement => {

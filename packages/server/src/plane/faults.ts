@@ -1,4 +1,11 @@
-import { type Clock, conflict, expired, StatusError } from '@wheelhouse/machinery';
+import {
+  type Clock,
+  conflict,
+  expired,
+  type Random,
+  randomOf,
+  StatusError,
+} from '@wheelhouse/machinery';
 import type { TappedRequest } from '../endpoints/call.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
 import { FaultRuleError, problemOf } from './checks.ts';
@@ -24,7 +31,7 @@ export class ArmedFault implements Fault {
   readonly rule: FaultRule;
   readonly #verbs: ReadonlySet<string>;
   readonly #resources: ReadonlySet<string> | undefined;
-  readonly #random: () => number;
+  readonly #random: Random;
   readonly #discard: (fault: ArmedFault) => void;
   hits = 0;
 
@@ -39,7 +46,7 @@ export class ArmedFault implements Fault {
     this.rule = rule;
     this.#verbs = verbsFor(rule);
     this.#resources = resourcesFor(rule, options.find);
-    this.#random = seededRandom(options.seed);
+    this.#random = randomOf(options.seed);
     this.#discard = options.discard;
   }
 
@@ -55,7 +62,7 @@ export class ArmedFault implements Fault {
       (this.rule.name === undefined || this.rule.name === info.name) &&
       (subresource === undefined || subresource === info.subresource);
     if (!matches || (effect === 'expire' && !continuesFromVersion(info))) return false;
-    if (probability < 1 && this.#random() >= probability) return false;
+    if (probability < 1 && !this.#random.chance(probability)) return false;
     this.hits += 1;
     return true;
   }
@@ -169,15 +176,4 @@ function checkNumbers(rule: FaultRule): void {
     (!(Number.isInteger(status) && status >= 400 && status <= 599) &&
       'status must be one of a failure, 400 to 599');
   if (problem !== false) throw new FaultRuleError(`a fault's ${problem}`);
-}
-
-/** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
-function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { StatusError, systemClock } from '@wheelhouse/machinery';
+import { type Random, randomOf, StatusError, systemClock } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { openEmbeddedStore, type Revision, type Store } from '@wheelhouse/store';
 import { createMemoryStore } from '@wheelhouse/store/testing';
@@ -18,19 +18,6 @@ import {
   watchSpec,
 } from './testing.ts';
 
-type Random = () => number;
-
-function seededRandom(seed: number): Random {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
-const pick = <T>(random: Random, items: readonly T[]): T =>
-  items[Math.floor(random() * items.length)] as T;
-
 const teams = ['red', 'blue'];
 const namespaces = ['a', 'b', 'c'];
 const namesPerNamespace = 12;
@@ -39,8 +26,8 @@ const namesPerNamespace = 12;
 type Model = Map<string, { readonly revision: Revision; readonly team: string }>;
 
 async function writeSomething(store: Store, model: Model, random: Random): Promise<void> {
-  const namespace = pick(random, namespaces);
-  const name = `n${Math.floor(random() * namesPerNamespace)}`;
+  const namespace = random.pick(namespaces);
+  const name = `n${random.below(namesPerNamespace)}`;
   await writeTo({ store, model, random }, { namespace, name });
 }
 
@@ -49,7 +36,12 @@ async function writeTo(
   { namespace, name }: { namespace: string; name: string },
 ): Promise<void> {
   const path = `${namespace}/${name}`;
-  const [dice, team, value, hint] = [random(), pick(random, teams), random(), random() < 0.5];
+  const [dice, team, value, hint] = [
+    random.fraction(),
+    random.pick(teams),
+    random.fraction(),
+    random.chance(0.5),
+  ];
   if (model.has(path) && dice < 0.3) {
     await removeWidget(store, path);
     model.delete(path);
@@ -66,7 +58,7 @@ async function writeBurst(store: Store, model: Model, random: Random): Promise<v
   const writes: Promise<void>[] = [];
   for (const namespace of namespaces) {
     for (let i = 0; i < namesPerNamespace; i++) {
-      if (random() < 0.7) {
+      if (random.chance(0.7)) {
         writes.push(writeTo({ store, model, random }, { namespace, name: `n${i}` }));
       }
     }
@@ -77,7 +69,7 @@ async function writeBurst(store: Store, model: Model, random: Random): Promise<v
 /** Checks that a list at an exact revision equals the store's state there, or fails with 410. */
 async function checkExact(cache: ResourceCache, store: Store, random: Random): Promise<void> {
   const newest = await store.currentRevision();
-  const revision = Math.max(1, newest - Math.floor(random() * 120));
+  const revision = Math.max(1, newest - random.below(120));
   const resourceVersionMatch = 'Exact';
   const rest = { namespace: '', limit: undefined, continueToken: undefined, filter: undefined };
   const request = { ...rest, resourceVersion: String(revision), resourceVersionMatch } as const;
@@ -107,9 +99,9 @@ class Client {
 
   constructor(random: Random) {
     this.#random = random;
-    this.#namespace = pick(random, ['', '', 'a', 'b']);
-    this.#team = pick(random, [undefined, 'red', 'blue']);
-    this.#name = this.#namespace !== '' && random() < 0.2 ? 'n3' : undefined;
+    this.#namespace = random.pick(['', '', 'a', 'b']);
+    this.#team = random.pick([undefined, 'red', 'blue']);
+    this.#name = this.#namespace !== '' && random.chance(0.2) ? 'n3' : undefined;
   }
 
   get #filter(): EntryFilter | undefined {
@@ -117,7 +109,7 @@ class Client {
   }
 
   async step(cache: ResourceCache): Promise<void> {
-    const dice = this.#random();
+    const dice = this.#random.fraction();
     if (this.#reader === undefined || this.#reader.ended !== undefined) await this.connect(cache);
     else if (dice < 0.1) this.disconnect();
     else if (dice < 0.3) this.#reader.pause();
@@ -141,7 +133,7 @@ class Client {
         name: this.#name,
         filter: this.#filter,
         resourceVersion: String(this.#last),
-        allowBookmarks: this.#random() < 0.5,
+        allowBookmarks: this.#random.chance(0.5),
       }),
     );
   }
@@ -163,7 +155,7 @@ class Client {
   async #list(cache: ResourceCache): Promise<void> {
     this.relists += 1;
     const revisions = new Map<string, Revision>();
-    const limit = pick(this.#random, [undefined, 5]);
+    const limit = this.#random.pick([undefined, 5]);
     let continueToken: string | undefined;
     do {
       const list = await cache.list({
@@ -221,19 +213,19 @@ async function runTrial({ store, random, steps }: Trial): Promise<number> {
     historyMs: 20_000,
     historyChangesMax: 60,
     watchLagChangesMax: 40,
-    random,
+    random: random.fraction,
   };
   let cache = openCache(store, clock, options);
   const clients = Array.from({ length: 12 }, () => new Client(random));
   for (let step = 0; step < steps; step++) {
-    if (random() < 0.1) await writeBurst(store, model, random);
-    for (let i = 0; i < 2 * random(); i++) await writeSomething(store, model, random);
-    if (random() < 0.1) await checkExact(cache, store, random);
-    for (const client of clients) if (random() < 0.4) await client.step(cache);
-    if (random() < 0.3) await settle();
-    if (random() < 0.2) clock.advance(random() * 10_000);
-    if (random() < 0.15) await store.compact(Math.max(1, (await store.currentRevision()) - 10));
-    if (random() < 0.02) {
+    if (random.chance(0.1)) await writeBurst(store, model, random);
+    for (let i = 0; i < 2 * random.fraction(); i++) await writeSomething(store, model, random);
+    if (random.chance(0.1)) await checkExact(cache, store, random);
+    for (const client of clients) if (random.chance(0.4)) await client.step(cache);
+    if (random.chance(0.3)) await settle();
+    if (random.chance(0.2)) clock.advance(random.fraction() * 10_000);
+    if (random.chance(0.15)) await store.compact(Math.max(1, (await store.currentRevision()) - 10));
+    if (random.chance(0.02)) {
       for (const client of clients) client.disconnect();
       cache.close();
       cache = openCache(store, clock, options);
@@ -276,7 +268,7 @@ async function checkAll(options: {
 const seed = Number(process.env.SEED ?? 20260721);
 
 test.each([0, 1, 2])(`list plus watch never misses a change (seed ${seed} + %d)`, async (nth) => {
-  const random = seededRandom(seed + nth);
+  const random = randomOf(seed + nth);
   const relists = await runTrial({ store: createMemoryStore(), random, steps: 300 });
   expect(relists).toBeGreaterThan(12);
 });
@@ -285,7 +277,7 @@ test(`list plus watch never misses a change of the embedded store (seed ${seed})
   const directory = await mkdtemp(join(tmpdir(), 'watchcache-'));
   const store = await openEmbeddedStore({ directory, clock: systemClock });
   try {
-    const relists = await runTrial({ store, random: seededRandom(seed), steps: 150 });
+    const relists = await runTrial({ store, random: randomOf(seed), steps: 150 });
     expect(relists).toBeGreaterThan(12);
   } finally {
     await store.close();
@@ -294,7 +286,7 @@ test(`list plus watch never misses a change of the embedded store (seed ${seed})
 });
 
 test(`an exact list equals the store's range at every revision (seed ${seed})`, async () => {
-  const random = seededRandom(seed);
+  const random = randomOf(seed);
   const store = createMemoryStore();
   const model: Model = new Map();
   const cache = openCache(store, new FakeClock());

@@ -1,4 +1,4 @@
-import { type Exchange, StatusError } from '@wheelhouse/machinery';
+import { type Exchange, randomOf, StatusError } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { createAuthentication } from './authentication.ts';
 import type { Authenticator } from './contract.ts';
@@ -93,11 +93,7 @@ describe('authentication', () => {
 
   test('random tokens are never accepted and never crash', () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
-    let state = seed;
-    const next = () => {
-      state = (state * 1103515245 + 12345) % 2 ** 31;
-      return state / 2 ** 31;
-    };
+    const { fraction: next } = randomOf(seed);
     for (let round = 0; round < 2000; round++) {
       const length = Math.floor(next() * 20);
       const codes = Array.from({ length }, () => Math.floor(next() * 300));

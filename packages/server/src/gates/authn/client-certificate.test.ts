@@ -1,4 +1,4 @@
-import { dialectOf, type Exchange } from '@wheelhouse/machinery';
+import { dialectOf, type Exchange, randomOf } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
@@ -110,11 +110,10 @@ describe('AUTHN-2: client certificates', () => {
     const leaf = await issue({ subject: 'CN=dan', issuer: authority, usages: [clientAuth] });
     const whole = Buffer.from(leaf.certificate.rawData);
     const seed = Math.floor(Math.random() * 2 ** 31);
-    let state = seed;
+    const { below } = randomOf(seed);
     for (let round = 0; round < 300; round++) {
-      state = (state * 1103515245 + 12345) % 2 ** 31;
       const damaged = Buffer.from(whole);
-      const at = state % damaged.length;
+      const at = below(damaged.length);
       damaged[at] = damaged[at]! ^ (1 << (round % 8));
       const connection = { memo: new Map(), peerCertificates: () => [damaged] };
       const exchange = { header: () => undefined, connection } as unknown as Exchange;

@@ -1,3 +1,4 @@
+import { randomOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { parseCsv, parseTokenFile, TokenFileError } from './static-token.ts';
 
@@ -38,11 +39,7 @@ describe('token file', () => {
 
   test('the parser throws no unexpected error for random text', () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
-    let state = seed;
-    const next = () => {
-      state = (state * 1103515245 + 12345) % 2 ** 31;
-      return state / 2 ** 31;
-    };
+    const { fraction: next } = randomOf(seed);
     const letters = ['"', ',', '\n', '\r', 'a', ' ', '""', '\u0000'];
     for (let round = 0; round < 3000; round++) {
       const length = Math.floor(next() * 12);

@@ -1,4 +1,4 @@
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, type JsonObject, randomOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { NodeGraph, type VertexKind } from './node-graph.ts';
 
@@ -151,18 +151,9 @@ describe('AUTHZ-9: volumes', () => {
   });
 });
 
-/** A pseudorandom generator, so that a failing run can be repeated. */
-function numbers(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
-
 test('AUTHZ-9: after random changes of pods and volumes, the graph equals a rebuilt one', () => {
   const seed = Math.floor(Math.random() * 2 ** 31);
-  const next = numbers(seed);
+  const { below: next } = randomOf(seed);
   const graph = empty();
   const pods = new Map<string, { node: string; secret: string; claim: string }>();
   const volumes = new Map<string, { claim: string; secret: string }>();
