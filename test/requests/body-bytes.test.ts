@@ -271,6 +271,25 @@ describe('API-9: what is wrong with a body', () => {
   });
 });
 
+test('the zero of times is an absent time, in each of its spellings', async () => {
+  const create = (lastTimestamp: string, eventTime: string) =>
+    server.post(`${pathOf('events')}?dryRun=All`, {
+      metadata: { name: 'e', namespace },
+      involvedObject: { namespace },
+      ...{ reason: 'r', action: 'a', type: 'Normal' },
+      ...{ reportingComponent: 'example.com/c', reportingInstance: 'i' },
+      ...{ lastTimestamp, eventTime },
+    });
+  const zero = await create('0001-01-01T01:00:00+01:00', '0001-01-01T00:00:00.000000Z');
+  expect(zero.status, zero.body.message).toBe(201);
+  expect(zero.body).toMatchObject({ lastTimestamp: null, eventTime: null });
+  const plain = await create('0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000001Z');
+  expect(plain.body).toMatchObject({
+    lastTimestamp: null,
+    eventTime: '0001-01-01T00:00:00.000001Z',
+  });
+});
+
 test('a status without labels does not take those of its template from a Job', async () => {
   const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] } };
   const job = { metadata: { name: 'j' }, spec: { template } };

@@ -96,7 +96,9 @@ export async function bodyRounds({ both, random, send: sendTo }) {
   }
 
   async function create(subject) {
-    const made = drawn(subject);
+    const object = structuredClone(subject.object);
+    if (subject.name === 'Widget') object.metadata.name = 'fresh';
+    const made = drawn({ ...subject, object });
     if (made === undefined) return;
     const path = `${subject.path}?dryRun=All&${validation()}`;
     await send({ subject: subject.name, method: 'POST', path, ...made });
@@ -197,6 +199,8 @@ export async function bodyRounds({ both, random, send: sendTo }) {
   const written = new Set(['CustomResourceDefinition', 'APIService', 'FlowSchema']);
 
   return async (round) => {
+    // Options of deletions that cannot be read as meant may delete the objects.
+    if (round % 40 === 0) await prepare(both);
     const draw = random.below(10);
     if (draw < 2) {
       const other = random.pick(others);

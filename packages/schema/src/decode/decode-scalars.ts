@@ -150,15 +150,22 @@ function timeDecoder(digits: 0 | 6): Decoder {
       failTypeFinally(context, value, { type: 'string' });
       return value;
     }
-    if (digits === 0 && isWrittenTime(value)) return value;
+    if (digits === 0 && isWrittenTime(value) && !value.startsWith(firstYear)) return value;
     const time = parseGoTime(value, digits);
     if ('error' in time) {
       failFinally(context, time.error);
       return value;
     }
-    return printGoTime(time, digits);
+    return isZeroTime(time) ? null : printGoTime(time, digits);
   };
 }
+
+const firstYear = '0001';
+const zeroTimeMs = Date.parse('0001-01-01T00:00:00Z');
+
+/** Whether a time is the zero value of Go's type, which is null in JSON. */
+const isZeroTime = ({ ms, micros }: { readonly ms: number; readonly micros: number }) =>
+  ms === zeroTimeMs && micros === 0;
 
 function decodeDuration(value: JsonValue, context: DecodeContext): JsonValue {
   if (typeof value !== 'string') {

@@ -34,10 +34,10 @@ interface Merging {
 
 /** Merges the repeated members within a value of a type. */
 function* settle(value: JsonValue, schema: Schema, merging: Merging): Generator<void, void> {
-  if (typeof value !== 'object' || value === null) return;
   const { earlier, stride } = merging;
   stride.count();
   if (stride.isOver) yield;
+  if (typeof value !== 'object' || value === null) return;
   const at = resolved(schema);
   if (Array.isArray(value)) {
     if (at.items === undefined) return;
@@ -53,39 +53,49 @@ function* settle(value: JsonValue, schema: Schema, merging: Merging): Generator<
     let merged: JsonValue | undefined;
     for (const next of occurrences) {
       yield* settle(next, inner, merging);
-      const pointer = property?.pointer === true;
-      merged = merged === undefined ? next : merge(merged, next, { schema: inner, pointer });
+      const into = { schema: inner, pointer: property?.pointer === true, stride };
+      merged = merged === undefined ? next : yield* merge(merged, next, into);
     }
     if (occurrences.length > 1) setMember(value, name, merged ?? null);
   }
 }
 
+/** The variable into which a value is decoded. */
+interface Variable {
+  readonly schema: Schema;
+  readonly pointer: boolean;
+  readonly stride: Stride;
+}
+
 /** Returns the value of a variable that holds `before` after `next` is decoded into it. */
-function merge(
-  before: JsonValue,
-  next: JsonValue,
-  { schema, pointer }: { readonly schema: Schema; readonly pointer: boolean },
-): JsonValue {
+function* merge(before: JsonValue, next: JsonValue, into: Variable): Generator<void, JsonValue> {
+  const { schema, pointer, stride } = into;
+  stride.count();
+  if (stride.isOver) yield;
   const at = resolved(schema);
   if (next === null) return pointer || isNilable(at) ? null : before;
   if (Array.isArray(next)) {
     const { items } = at;
     if (!Array.isArray(before) || items === undefined) return next;
-    return next.map((item, index) => {
-      const earlier = before[index];
-      return earlier === undefined ? item : merge(earlier, item, { schema: items, pointer: false });
-    });
+    const both = Math.min(before.length, next.length);
+    const variable = { schema: items, pointer: false, stride };
+    for (let index = 0; index < both; index += 1) {
+      next[index] = yield* merge(before[index] ?? null, next[index] ?? null, variable);
+    }
+    return next;
   }
   if (!isObject(next) || !isObject(before)) return next;
   if (at.properties === undefined && at.additionalProperties === undefined) return next;
   for (const name of Object.keys(next)) {
     const [earlier, value = null] = [member(before, name), next[name]];
     const property = at.properties?.get(name);
-    const merged =
-      earlier === undefined || property === undefined
-        ? value
-        : merge(earlier, value, { schema: property.schema, pointer: property.pointer === true });
-    setMember(before, name, merged);
+    const variable = {
+      schema: property?.schema ?? {},
+      pointer: property?.pointer === true,
+      stride,
+    };
+    const isNew = earlier === undefined || property === undefined;
+    setMember(before, name, isNew ? value : yield* merge(earlier, value, variable));
   }
   return before;
 }
