@@ -261,6 +261,25 @@ describe('API-9: what is wrong with a body', () => {
     expect(unknown.body.message).toContain('no kind "A\\u0085" is registered for version');
   });
 
+  test('DEL-2: the kind of options counts in each spelling, except inside of an Eviction', async () => {
+    const remove = (text: string) =>
+      server.request('DELETE', `${pathOf('configmaps')}/none`, {
+        body: Buffer.from(text),
+        type: 'application/json',
+      });
+    expect((await remove('{"kind":null,"apiVersion":null}')).status).toBe(404);
+    expect((await remove('{"Kind":"Other"}')).status).toBe(400);
+    const spec = { containers: [{ name: 'c', image: 'i' }] };
+    await server.post(pathOf('pods'), { metadata: { name: 'evicted' }, spec });
+    const evicted = await server.post(`${pathOf('pods')}/evicted/eviction`, {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { name: 'evicted', namespace },
+      deleteOptions: { kind: 'Other', apiVersion: 'a/b/c', preconditions: { uid: 'x' } },
+    });
+    expect(evicted.status, evicted.body.message).toBe(409);
+  });
+
   test('DEL-2: options of a version without a name are refused', async () => {
     const refused = await server.request('DELETE', `${pathOf('configmaps')}/none`, {
       body: Buffer.from('{"apiVersion":"v1/"}'),

@@ -1,5 +1,6 @@
 import type { JsonValue } from '../base/json.ts';
 import { type FieldError, showValue } from './field-error.ts';
+import { goQuoted } from './go-values.ts';
 import { timeQuoted } from './times.ts';
 
 /** A problem of a decoder or parser as data; `problemText` renders it. */
@@ -76,7 +77,7 @@ const wording: Wording = {
   strict: ({ problems }) => `strict decoding error: ${problems.join(', ')}`,
   'no type': ({ why }) => `couldn't get version/kind; json parse error: ${why}`,
   'unfit body': ({ kind, version, expected, why }) =>
-    `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${expected}: ${why}`,
+    `${kind} in version ${goQuoted(version)} cannot be handled as a ${expected}: ${why}`,
 };
 
 /** Renders a problem with kube-apiserver's wording. */

@@ -121,7 +121,8 @@ export async function decodeOptionsBody(
   if (parseApiVersion(textOf(options.apiVersion).replace(/^\/$/, ''))?.version === '') {
     throw badRequest(`Object 'apiVersion' is missing in '${bytes.toString('utf8', 0, shownMax)}'`);
   }
-  if (options.kind !== undefined && options.kind !== '' && options.kind !== kind) {
+  const stated = statedType(options).kind;
+  if (stated !== '' && stated !== kind) {
     throw badRequest(`decoded object cannot be converted to ${kind}`);
   }
   call.audit?.setRequestObject(options);

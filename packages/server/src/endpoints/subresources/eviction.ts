@@ -50,7 +50,7 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   }
   const requestedOptions = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
   checkOptions(call, requestedOptions, options);
-  parseDeleteOptions(new URLSearchParams(), context.dialect, requestedOptions);
+  parseDeleteOptions(new URLSearchParams(), context.dialect, withoutType(requestedOptions));
   await recordFields(call, request, request.body);
   const admission = virtualAdmission(call, request);
   await admission.mutate();
@@ -58,10 +58,17 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   const admitted = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
   if (admitted !== undefined && options.dryRun) propagateDryRun(admitted);
   await admission.validate();
-  const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, admitted);
+  const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, withoutType(admitted));
   const writing = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
   await evict(call, { options: removal, context: writing });
   await sendValue(call, { status: 201, value: successStatus({ code: 201 }) });
+}
+
+/** Returns options without a type, which inside of an Eviction may be any. */
+function withoutType(options: JsonObject | undefined): JsonObject | undefined {
+  if (options === undefined) return undefined;
+  const { kind: _kind, apiVersion: _apiVersion, ...rest } = options;
+  return rest;
 }
 
 /** Adds the dry run of the query to the delete options, which validating admission sees. */
