@@ -331,6 +331,21 @@ describe('merging', () => {
     expect(posted.status).toBe(422);
   });
 
+  test('SSA-2, FV-2: a kind without properties has no fields that an apply could set', async () => {
+    const bare = await defineThing(server, [{ properties: {} }]);
+    const name = freshName();
+    const path = `${bare.path(namespace)}/${name}`;
+    for (const query of ['fieldValidation=Warn', 'fieldValidation=Strict']) {
+      const refused = await apply(server, path, bare.body(name, { spec: { a: 1 } }), { query });
+      expect(refused.status).toBe(400);
+      expect(refused.body.message).toContain(': .spec: field not declared in schema');
+    }
+    const labels = { a: '1' };
+    const applied = await apply(server, path, bare.body(name, { metadata: { name, labels } }));
+    expect(applied.status, applied.text).toBe(201);
+    expect(ownedBy(applied, 'alice')).toEqual({ 'f:metadata': { 'f:labels': { 'f:a': {} } } });
+  });
+
   test('MF-7: without markers keys are fields and lists are atomic', async () => {
     const name = freshName();
     await send(name, { free: { a: '1' }, loose: { deep: { list: [1, 2], x: 1 } } });

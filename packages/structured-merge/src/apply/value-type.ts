@@ -102,7 +102,11 @@ export function resourceType(schema: Schema, metadataSchema: Schema): ValueType 
   const own = compile(at, { preserve: false, metadata });
   const fields = new Map(own.map?.fields);
   addResourceFields(fields, metadata);
-  const type: ValueType = { map: { ...(own.map ?? deducedType.map!), fields, deduced: false } };
+  const map = { ...(own.map ?? deducedType.map!), fields, deduced: false };
+  // An object of a kind that declares no fields has those of every resource, and no others.
+  const declaresNone = at.type === 'object' && map.element === lazyDeduced;
+  const isOpen = at.preserveUnknownFields === true || at.additionalProperties !== undefined;
+  const type: ValueType = { map: declaresNone && !isOpen ? { ...map, element: undefined } : map };
   resources.set(at, type);
   return type;
 }
