@@ -100,6 +100,7 @@ describe('CODEC-3: protobuf as kube-apiserver reads it', () => {
   test('errors name the field or the message', async () => {
     const cases: [Buffer, string][] = [
       [field(2, 5), 'proto: wrong wireType = 0 for field Data'],
+      [field(1, 5), 'proto: wrong wireType = 0 for field ObjectMeta'],
       [field(1, [field(3, 5)]), 'proto: wrong wireType = 0 for field Namespace'],
       [field(1, [field(5, 5)]), 'proto: wrong wireType = 0 for field UID'],
       [field(1, [Buffer.from([0x00, 0x01])]), 'proto: ObjectMeta: illegal tag 0 (wire type 0)'],

@@ -6,11 +6,25 @@ const initialisms = new Set(
   ).split(' '),
 );
 
+/** Fields whose names in Go differ from those in JSON. */
+const irregular: ReadonlyMap<string, string> = new Map([
+  ['metadata', 'ObjectMeta'],
+  ['cephfs', 'CephFS'],
+  ['storageos', 'StorageOS'],
+  ['externalID', 'DoNotUseExternalID'],
+  ['lastState', 'LastTerminationState'],
+  ['chapAuthDiscovery', 'DiscoveryCHAPAuth'],
+  ['chapAuthSession', 'SessionCHAPAuth'],
+  ['diskURI', 'DataDiskURI'],
+]);
+
 /**
  * Returns the name of a struct's field in Go for the name of its member in JSON: `ClusterIP` for
  * `clusterIP`, `APIGroup` for `apiGroup`.
  */
 export function goFieldName(name: string): string {
+  const own = irregular.get(name);
+  if (own !== undefined) return own;
   if (name.startsWith('$')) return goFieldName(name.slice(1));
   if (name.startsWith('x-kubernetes-')) {
     return `X${name.split('-').slice(2).map(capitalized).join('')}`;

@@ -206,7 +206,7 @@ export function createProtobufBodies(random) {
     message[at] = { ...field, wireType: delimited, value };
   }
 
-  function otherValue({ wireType, value }) {
+  function otherValue({ wireType, value = Buffer.alloc(1) }) {
     if (wireType === varint) return randomVarint();
     if (wireType !== delimited) return Buffer.alloc(value.length, random.below(256));
     return random.chance(0.7) ? oddText() : odd();
