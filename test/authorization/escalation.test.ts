@@ -70,6 +70,32 @@ const notHeld = (name: string, verbs: string) =>
   `{APIGroups:[""], Resources:["configmaps"], Verbs:[${verbs}]}`;
 
 describe('roles', () => {
+  test('AUTHZ-5: the refusal joins the verbs of each missing name', async () => {
+    const rule = { ...writeMaps, resourceNames: ['one', 'two'] };
+    const role = roleOf('Role', 'names', { rules: [rule] });
+    const { status, body } = await server.post(roles_(), role, as('writer'));
+    expect(status).toBe(403);
+    const missing = ['one', 'two'].map(
+      (name) =>
+        '{APIGroups:[""], Resources:["configmaps"], ' +
+        `ResourceNames:["${name}"], Verbs:["create" "update"]}`,
+    );
+    expect(body.message.split('\n').slice(1)).toEqual(missing);
+  });
+
+  test('AUTHZ-5: a binding of the cluster to a Role has no namespace to find it in', async () => {
+    const binding = bindingOf('ClusterRoleBinding', 'to-role', {
+      role: 'a',
+      roleKind: 'Role',
+      subjects: ['x'],
+    });
+    const path = `${rbacPath}/clusterrolebindings`;
+    const refused = await server.post(path, binding, as('writer'));
+    expect([refused.status, refused.body.message]).toEqual([400, 'Namespace parameter required.']);
+    const invalid = await server.post(path, binding, as('root'));
+    expect(invalid.status).toBe(422);
+  });
+
   test('AUTHZ-5: every write refuses rules that the writer does not hold', async () => {
     const wide = (name: string) => roleOf('Role', name, { rules: [readMaps, writeMaps] });
     const made = await server.post(roles_(), wide('a'), as('writer'));

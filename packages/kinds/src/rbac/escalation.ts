@@ -396,16 +396,16 @@ export function escalationMessage(options: {
     : `${text}; resolution errors: [${[...errors.items, ...others].join(', ')}]`;
 }
 
-/** Joins pieces of one group and resource that differ only in the verb. */
+/** Joins pieces of one group, resource, and name that differ only in the verb. */
 function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
   const simple = new Map<string, PolicyRule & { readonly verbs: string[] }>();
   const others: PolicyRule[] = [];
   for (const rule of rules) {
-    if (rule.resourceNames.length > 0 || rule.nonResourceURLs.length > 0) {
+    if (rule.nonResourceURLs.length > 0) {
       others.push(rule);
       continue;
     }
-    const key = `${rule.apiGroups[0]}/${rule.resources[0]}`;
+    const key = JSON.stringify([rule.apiGroups, rule.resources, rule.resourceNames]);
     const simpleRule = simple.get(key);
     if (simpleRule === undefined) simple.set(key, { ...rule, verbs: [...rule.verbs] });
     else appendAll(simpleRule.verbs, rule.verbs);

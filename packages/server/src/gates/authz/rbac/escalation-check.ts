@@ -8,6 +8,7 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  badRequest,
   type Clock,
   type Dialect,
   forbidden,
@@ -95,6 +96,7 @@ async function checkBinding({ port, clock, call, object }: Check): Promise<void>
   const { namespace } = call.target;
   const resource = kind === 'Role' ? 'roles' : 'clusterroles';
   if (await isAllowed(port, call, { verb: 'bind', resource, namespace, name })) return;
+  if (kind === 'Role' && namespace === '') throw badRequest('Namespace parameter required.');
   const { rules, errors } = (await port.rules()).rulesOfRole({ kind, name }, namespace);
   // The error names the resource of the request, not of the role, as in kube-apiserver.
   if (errors.length > 0) throw notFound(groupResourceOf(call.target.def), name);
