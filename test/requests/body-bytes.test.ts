@@ -219,6 +219,8 @@ describe('CODEC-2: YAML as kube-apiserver reads it', () => {
       [`${start}data: {[a]: b}`, 'yaml: invalid map key: []interface {}{"a"}'],
       [`%YAML 1.2\n---\n${start}`, 'yaml: found incompatible YAML document'],
       [`...\n${start}`, 'yaml: line 1: did not find expected node content'],
+      ["'\r\n...\n'", 'yaml: line 2: found unexpected document indicator'],
+      ['a: "x\n---\ny"', 'yaml: line 2: found unexpected document indicator'],
     ] as const) {
       const refused = await send(text);
       const frame = 'the object provided is unrecognized (must be of type ConfigMap): ';

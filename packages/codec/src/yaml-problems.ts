@@ -36,6 +36,9 @@ const byMessage: readonly (readonly [RegExp, string])[] = [
   [/end with a ]$/, "did not find expected ',' or ']'"],
 ];
 
+/** The beginning of a line that ends a quoted text, although it has no closing quote. */
+const documentMarker = /^\r?\n(?:---|\.\.\.)/;
+
 /** Whether kube-apiserver's decoder accepts what the library reports. */
 export const isHarmless = ({ message }: Pick<LibraryError, 'message'>): boolean =>
   message.startsWith('Comments must be separated');
@@ -47,6 +50,10 @@ export function syntaxError(
 ): YamlError {
   const [at = 0] = error.pos;
   const { line } = lines.linePos(at);
+  const isOpen = error.message.startsWith('Missing closing');
+  if (isOpen && documentMarker.test(text.slice(at, at + 6))) {
+    return new YamlError(`yaml: line ${line + 1}: found unexpected document indicator`);
+  }
   const found = byMessage.find(([pattern]) => pattern.test(error.message));
   const isInFlow = error.code === 'BLOCK_IN_FLOW';
   const problem = isInFlow ? unclosed(text, at) : (found?.[1] ?? byCode[error.code]);

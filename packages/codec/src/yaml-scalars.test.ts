@@ -35,6 +35,16 @@ async function decodedInTurns(text: string) {
   }
 }
 
+/** The lexemes of a text, of which there are at most a few for each character. */
+function lexemesOf(lexer: Lexer, text: string): readonly string[] {
+  const lexemes: string[] = [];
+  for (const lexeme of lexer.lex(text)) {
+    lexemes.push(lexeme);
+    if (lexemes.length > 10 + 4 * text.length) throw new Error(`no end of ${JSON.stringify(text)}`);
+  }
+  return lexemes;
+}
+
 test('reads plain scalars like the library', () => {
   const parts = ['a', 'é', ' ', '  ', '\n', '\r\n', '\t', ':', ': ', '#', ' #', ',', '[', ']'];
   parts.push(
@@ -43,6 +53,7 @@ test('reads plain scalars like the library', () => {
     '- ',
     '\n  ',
     '\n---\n',
+    '\r\n...\t',
     '...',
     '"',
     "'",
@@ -56,10 +67,8 @@ test('reads plain scalars like the library', () => {
   const quoted = { parseQuotedScalar: Reflect.get(createLexer(), 'parseQuotedScalar') };
   for (let round = 0; round < 20_000; round += 1) {
     const text = textOf(parts, 1 + below(14));
-    const lexemes = [...createLexer().lex(text)];
-    const library = new Lexer();
-    Object.assign(library, quoted);
-    const expected = [...library.lex(text)];
+    const lexemes = lexemesOf(createLexer(), text);
+    const expected = lexemesOf(Object.assign(new Lexer(), quoted), text);
     expect(lexemes, `seed ${seed}: ${JSON.stringify(text)}`).toEqual(expected);
   }
 });

@@ -30,13 +30,14 @@ function* parseQuotedScalar(this: LexerState): Generator<string, 'flow' | 'doc'>
   const close = closingQuote(buffer, pos);
   const content = close < 0 ? '' : buffer.slice(pos, close);
   const marker = content.includes('\n') ? content.search(documentMarker) : -1;
+  // Within a line end, the library's lexer would not advance.
   const end = marker < 0 ? close : pos + marker - 1;
   yield* this.pushToIndex(end < 0 ? buffer.length : end + 1, false);
   return this.flowLevel > 0 ? 'flow' : 'doc';
 }
 
 /** A line in a scalar that starts or ends a document. */
-const documentMarker = /\n(?:---|\.\.\.)(?:[ \t\r\n]|$)/;
+const documentMarker = /\r?\n(?:---|\.\.\.)(?:[ \t\r\n]|$)/;
 
 /** Returns the index of the quote that ends the scalar that starts at `start`; -1 if none does. */
 function closingQuote(text: string, start: number): number {
