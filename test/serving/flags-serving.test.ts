@@ -50,7 +50,8 @@ describe('TLS by flags', () => {
     const old = { maxVersion: 'TLSv1.2' as const };
     expect(await handshake(port, old)).toMatchObject({ cipher: ecdsa, protocol: 'TLSv1.2' });
     const unlisted = { ...old, ciphers: 'ECDHE-ECDSA-AES256-GCM-SHA384' };
-    expect(await handshake(port, unlisted)).toBe('ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE');
+    // OpenSSL 3.5 names the alert of TLS, and earlier ones that of SSL 3.
+    expect(await handshake(port, unlisted)).toMatch(/^ERR_SSL_.*_ALERT_HANDSHAKE_FAILURE$/);
     expect(await handshake(port)).toMatchObject({ protocol: 'TLSv1.3' });
   });
 

@@ -198,8 +198,10 @@ export class Output<Stream extends OutputStream> implements ControlOutput {
   }
 
   #written(error?: Error | null): void {
+    // The streams of a write that fails end with the connection.
+    if (error) return;
     const write = this.#writes.shift();
-    if (write === undefined || error) return;
+    if (write === undefined) return;
     if (write.block !== undefined) {
       this.#memory.charge('answers', -blockCost * write.block.length);
       releaseBlock(write.block);
