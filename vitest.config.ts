@@ -24,6 +24,8 @@ export default defineConfig({
   ssr: { resolve: { conditions, externalConditions: ['source'] } },
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
+    // Recorded outputs of kubectl contain local times.
+    env: { TZ: 'UTC' },
     pool: 'forks',
     sequence: { sequencer: LongFilesFirst },
     // Files share their process's modules: loading the server anew for each was a quarter of the work.
