@@ -33,8 +33,11 @@ async function withQuota(hard: Record<string, string>, more: object = {}): Promi
 const quotaOf = async (core: string) =>
   (await server.get<ResponseOf<ResourceQuota>>(`${core}/resourcequotas/quota`)).body;
 
+/** What a quota counts; nothing before the first count of a new one. */
 async function used(core: string): Promise<Record<string, string>> {
-  return (await quotaOf(core)).status.used;
+  const { status }: { readonly status?: { readonly used?: Record<string, string> } } =
+    await quotaOf(core);
+  return status?.used ?? {};
 }
 
 const uses = (core: string, wanted: Record<string, string>) =>
