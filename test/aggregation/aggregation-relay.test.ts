@@ -108,7 +108,7 @@ async function stalled(count: () => number): Promise<void> {
 }
 
 test('ADM-4: a slow client applies back pressure and receives everything', async () => {
-  const bytes = 24 * 1024 * 1024;
+  const bytes = 64 * 1024 * 1024;
   let written = 0;
   extension.answer = ({ response }) => {
     const piece = Buffer.alloc(64 * 1024, 'x');
@@ -137,7 +137,7 @@ test('ADM-4: a slow client applies back pressure and receives everything', async
 test.each(['1.1', '2'])(
   'ADM-4: a server that reads slowly applies back pressure to the client (HTTP/%s)',
   async (version) => {
-    const bytes = 24 * 1024 * 1024;
+    const bytes = 64 * 1024 * 1024;
     let release = () => {};
     let received = 0;
     extension.answer = ({ request, response }) => {

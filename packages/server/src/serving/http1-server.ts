@@ -137,7 +137,7 @@ class Http1Connection extends PeerConnection {
 
 /** An upgrade request, which Node has released together with its connection. */
 interface Upgrading {
-  /** The request's body, which node no longer reads. */
+  /** The request's body. */
   readonly body: Readable;
   /** An ordinary response without an upgrade, which ends the connection. */
   readonly response: ServerResponse;
@@ -158,7 +158,11 @@ function upgrading(options: {
   const { request, head, socket } = options;
   if (request.headers['transfer-encoding'] !== undefined) return undefined;
   const bodyBytes = Number(request.headers['content-length'] ?? 0);
-  const { body, stop } = bodyOf({ socket, head, bodyBytes });
+  // Node 26 reads the body of an upgrade request; earlier versions leave it on the connection.
+  const isRead = request.readableLength > 0 || !request.complete;
+  const { body, stop } = isRead
+    ? { body: request, stop: () => {} }
+    : bodyOf({ socket, head, bodyBytes });
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.assignSocket(socket);
