@@ -160,6 +160,7 @@ function upgrading(options: {
   const bodyBytes = Number(request.headers['content-length'] ?? 0);
   // Node 26 reads the body of an upgrade request; earlier versions leave it on the connection.
   const isRead = request.readableLength > 0 || !request.complete;
+  if (!request.complete) socket.resume();
   const { body, stop } = isRead
     ? { body: request, stop: () => {} }
     : bodyOf({ socket, head, bodyBytes });
@@ -241,9 +242,10 @@ export function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades():
       if (server.listenerCount('upgrade') > 0) return;
       listenEach(server, 'upgrade', {
         where,
-        run: (request: IncomingMessage, socket: Socket, head: Buffer) =>
-          http1.upgrade(request, socket, head),
-        end: (_request, socket) => socket.destroy(),
+        // With a body, Node 26 passes a stream that is not the connection.
+        run: (request: IncomingMessage, _socket: unknown, head: Buffer) =>
+          http1.upgrade(request, request.socket, head),
+        end: (request) => request.socket.destroy(),
       });
     },
   };
