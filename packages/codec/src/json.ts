@@ -15,6 +15,7 @@ import {
   Stride,
   setMember,
 } from '@wheelhouse/machinery';
+import type { EarlierValues } from '@wheelhouse/schema';
 import { exactJsonSteps, parseExactJson, syntaxErrorSteps } from './json-exact.ts';
 import { bodyValuesMax, JsonError, TooManyValues } from './json-limits.ts';
 import { countMembers, parseInPieces, stringEnd } from './json-pieces.ts';
@@ -48,7 +49,7 @@ export interface DecodedJson {
   /** Paths of duplicate members, such as `spec.list[0].a`; the last one wins. */
   readonly duplicates: string[];
   /** The earlier values of duplicate members of JSON by object and name; none if absent. */
-  readonly earlier?: ReadonlyMap<JsonObject, ReadonlyMap<string, readonly JsonValue[]>>;
+  readonly earlier?: EarlierValues;
   /** Messages about duplicate members of YAML, instead: `line 4: key "a" already set in map`. */
   readonly repeated?: readonly string[];
   /**

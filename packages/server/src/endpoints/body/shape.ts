@@ -65,9 +65,8 @@ export function* shapeSteps(
     if (version.decode !== undefined) {
       if (spelled !== undefined) yield* recordIntegralFloats(value, spelled);
       // kube-apiserver drops nulls from decoded bodies, but not from the result of an apply.
-      complaints.prunedIn(
-        version.decode(value, { keepsNulls: source === 'map', size: options.size }),
-      );
+      const pruned = version.decode(value, { keepsNulls: source === 'map', size: options.size });
+      complaints.unknownIn(pruned, { isPlain: true });
       return yield* checked(asApiObject(value), options);
     }
     if (spelled !== undefined) {
@@ -141,16 +140,13 @@ export class Complaints {
     this.#found.push({ what: 'unknown', path, prefix });
   }
 
-  /** The unknown fields that a decoder found. */
-  unknownIn(found: FoundPaths): void {
-    for (const path of found.paths) this.unknown(path);
-    this.#omitted += found.omitted;
-  }
-
-  /** The unknown fields of a custom kind. */
-  prunedIn(found: FoundPaths): void {
+  /**
+   * The unknown fields that a decoder found.
+   * @param quoting `isPlain` for those of a custom kind
+   */
+  unknownIn(found: FoundPaths, quoting: Pick<Complaint, 'isPlain'> = {}): void {
     for (const path of found.paths) {
-      this.#found.push({ what: 'unknown', path, prefix: '', isPlain: true });
+      this.#found.push({ what: 'unknown', path, prefix: '', ...quoting });
     }
     this.#omitted += found.omitted;
   }
