@@ -218,7 +218,7 @@ class TreeReader {
     return result;
   }
 
-  /** Adds the members of a map. A merge key adds those of its maps, which later ones replace. */
+  /** Adds the members of a map. Later members override those that a merge key adds. */
   *#fill(result: JsonObject, node: YAMLMap): Generator<void, void> {
     for (const pair of this.#itemsOf(node)) {
       const key = pair.key as ParsedNode | null;
@@ -236,7 +236,7 @@ class TreeReader {
     }
   }
 
-  /** Adds the members of a map, or of each map of a list, whose earlier ones count. */
+  /** Adds the members of a map, or of each map in a list, in which earlier maps win. */
   *#merge(result: JsonObject, node: ParsedNode | null): Generator<void, void> {
     if (isSeq(node)) {
       for (const item of this.#itemsOf(node).toReversed()) {

@@ -194,7 +194,7 @@ function prepareUpdate(
   separateLabels(object, templateLabels(object));
 }
 
-/** Fills the labels of a changed status, whose template, seen by the defaults, is not kept. */
+/** Gives an object without labels those of its template, as the defaults do. */
 function fillLabels({ metadata }: ApiObject, labels: ApiObject['metadata']['labels']): void {
   if (labels !== undefined) metadata.labels ??= { ...labels };
 }
