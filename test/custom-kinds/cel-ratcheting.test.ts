@@ -179,3 +179,20 @@ test('CRD-3: item rules below a schema without a list fail for any list', async 
       'failed to convert to declType for CEL validation rules',
   ]);
 });
+
+test('CRD-3: an alternative fails for members that are unchanged', async () => {
+  const spec = (more: object = {}) => ({
+    spec: { type: 'object', properties: { n: integer, other: integer }, ...more },
+  });
+  const change = await madeBefore({
+    schema: spec({ oneOf: [{ properties: { n: { maximum: 3 } }, required: ['n'] }] }),
+    before: spec(),
+    object: { spec: { n: 9 } },
+  });
+  expect((await change({ metadata: { labels: { a: 'b' } } })).status).toBe(200);
+  expect(causesOf(await change({ spec: { other: 1 } }))).toEqual([
+    '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found none valid',
+    'spec.n: Invalid value: 9: spec.n in body should be less than or equal to 3',
+  ]);
+  expect((await change({ spec: { n: 3, other: 1 } })).status).toBe(200);
+});

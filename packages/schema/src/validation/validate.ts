@@ -426,7 +426,10 @@ interface Alternatives {
   readonly not: Check | undefined;
 }
 
-/** Returns the check of allOf, anyOf, oneOf, and not; undefined if there are none. */
+/**
+ * Returns the check of allOf, anyOf, oneOf, and not; undefined if there are none. In kube-apiserver,
+ * an alternative reports unchanged parts too: only the value as a whole may be unchanged (CRD-3).
+ */
 function alternativesCheck(validation: ValueValidation): Check | undefined {
   const { anyOf = [], oneOf = [], allOf = [], not } = validation;
   if (anyOf.length + oneOf.length + allOf.length === 0 && not === undefined) return undefined;
@@ -438,12 +441,13 @@ function alternativesCheck(validation: ValueValidation): Check | undefined {
     allOf: all(allOf),
     not: not === undefined ? undefined : compile(nodeOfNested(not)),
   };
-  return (value, place, result) => {
-    if (checks.anyOf.length > 0) checkAny(checks.anyOf, { value, place }, result);
-    if (checks.oneOf.length > 0) checkOne(checks.oneOf, { value, place }, result);
-    if (checks.allOf.length > 0) checkAll(checks.allOf, { value, place }, result);
-    if (checks.not !== undefined && isValid(run(checks.not, { value, place }, result.work))) {
-      const message = `${showValue(place.path)} must not validate the schema (not)`;
+  return (value, { path }, result) => {
+    const at = { value, place: { path, pair: undefined } };
+    if (checks.anyOf.length > 0) checkAny(checks.anyOf, at, result);
+    if (checks.oneOf.length > 0) checkOne(checks.oneOf, at, result);
+    if (checks.allOf.length > 0) checkAll(checks.allOf, at, result);
+    if (checks.not !== undefined && isValid(run(checks.not, at, result.work))) {
+      const message = `${showValue(path)} must not validate the schema (not)`;
       result.errors.push(compositeError(message));
     }
   };
