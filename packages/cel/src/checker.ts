@@ -89,6 +89,9 @@ const noElements: Joined = { count: 0, key: undefined, value: undefined };
 /** Maximum number of types in the type of a subexpression. */
 const typesMax = 1_000;
 
+/** Maximum number of issues of which an enclosing macro repeats some, as many as cel-go reports. */
+const repeatedIssuesMax = 100;
+
 /** Visited types that count as much work in a pass as a subexpression. */
 const typesPerWork = 10;
 
@@ -472,17 +475,31 @@ class Checker {
     }
   }
 
+  /**
+   * Checks `target.hasValue() ? optional.of(body) : optional.none()`, to which cel-go expands the
+   * macro. The body's variable is `target.value()`, so issues of the target are reported twice.
+   */
   #optionalMap(expr: OptionalMapExpr, scope: Scope | undefined): Type {
+    const before = this.#issues.length;
     const target = this.#resolved(this.typeOf(expr.target, scope));
+    const issues = this.#issues.slice(before);
     const isOptional = target.name === 'optional_type';
-    if (!isOptional && !isDyn(target) && target.name !== '!error!') {
-      const applied = `${this.#show(target)}.()`;
-      const message = `found no matching overload for 'hasValue' applied to '${applied}'`;
-      return this.#error(expr.at, message);
-    }
-    const type = isOptional ? (target.args[0] ?? dynType) : dynType;
+    const isValid = isOptional || isDyn(target) || target.name === '!error!';
+    const applied = `applied to '${this.#show(target)}.()'`;
+    if (!isValid) this.#error(expr.at, `found no matching overload for 'hasValue' ${applied}`);
+    if (this.#issues.length + issues.length <= repeatedIssuesMax) this.#issues.push(...issues);
+    if (!isValid) this.#error(expr.at, `found no matching overload for 'value' ${applied}`);
+    const missing = isValid ? dynType : errorType;
+    const type = isOptional ? (target.args[0] ?? dynType) : missing;
     const body = this.typeOf(expr.body, { name: expr.variable, type, outer: scope });
-    return expr.flat ? body : optionalType(body);
+    if (!expr.flat) return optionalType(body);
+    const none = optionalType(this.#newParameter());
+    const { size } = this.#substitution;
+    if (isAssignable(none, body, this.#substitution)) return body;
+    this.#substitution.undo(size);
+    const types = [isValid ? boolType : errorType, body, none].map((part) => this.#show(part));
+    const shown = `(${types.join(', ')})`;
+    return this.#error(expr.at, `found no matching overload for '_?_:_' applied to '${shown}'`);
   }
 
   #bind({ variable: name, value, body }: BindExpr, outer: Scope | undefined): Type {

@@ -187,7 +187,7 @@ function checkPattern(
   [, pattern]: readonly Expr[],
   pass: Pass<Expr, Step> | undefined,
 ): void {
-  if (name !== 'find' && name !== 'findAll') return;
+  if (name !== 'find' && name !== 'findAll' && name !== 'matches') return;
   if (pattern?.kind !== 'const' || typeof pattern.value !== 'string') return;
   const { size } = patternOf(pattern.value);
   pass?.spend(size);

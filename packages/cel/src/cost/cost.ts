@@ -5,8 +5,6 @@ import {
   type CallExpr,
   type Expr,
   type FoldExpr,
-  type ListExpr,
-  type MapExpr,
   type OptionalMapExpr,
   qualifiedName,
   type SelectExpr,
@@ -54,18 +52,6 @@ interface EstimatorOptions {
   readonly self: DeclaredSize | undefined;
 }
 
-/** Sizes of the content of a list or map; known only for those constructed in the expression. */
-interface Entries {
-  readonly of: 'list' | 'map';
-  readonly key: Range;
-  readonly value: Range;
-}
-
-function hullOfEntries(a: Entries | undefined, b: Entries | undefined): Entries | undefined {
-  if (a === undefined || b === undefined) return undefined;
-  return { of: a.of, key: hull(a.key, b.key), value: hull(a.value, b.value) };
-}
-
 /** The place of a value below a variable, such as the items of `self.list`. */
 interface Place {
   /** The declared sizes of the value; undefined if unknown. */
@@ -75,7 +61,6 @@ interface Place {
 interface Scope {
   readonly name: string;
   readonly place: Place | undefined;
-  readonly size: Range | undefined;
   readonly outer: Scope | undefined;
 }
 
@@ -83,8 +68,8 @@ interface Scope {
 interface Estimate {
   /** Absent for a value that is not a part of a variable. */
   place?: Place | undefined;
+  /** The size that a call or a macro computes for its result. */
   size?: Range | undefined;
-  entries?: Entries | undefined;
 }
 
 class Estimator {
@@ -119,10 +104,14 @@ class Estimator {
         return this.#select(expr, scope);
       case 'call':
         return this.#call(expr, scope);
-      case 'list':
-        return this.#list(expr, scope);
-      case 'map':
-        return this.#map(expr, scope);
+      case 'list': {
+        const items = expr.items.map(({ value }) => this.cost(value, scope));
+        return plus(sumOf(items), listBase);
+      }
+      case 'map': {
+        const members = expr.entries.flatMap(({ key, value }) => [key, value]);
+        return plus(sumOf(members.map((member) => this.cost(member, scope))), mapBase);
+      }
       case 'struct': {
         const values = expr.fields.map(({ value }) => this.cost(value, scope));
         return plus(sumOf(values), messageBase);
@@ -137,8 +126,7 @@ class Estimator {
   }
 
   #note(expr: Expr, estimate: Estimate): void {
-    const { place, size, entries } = estimate;
-    const isEmpty = place === undefined && size === undefined && entries === undefined;
+    const isEmpty = estimate.place === undefined && estimate.size === undefined;
     if (isEmpty && !this.#estimates.has(expr)) return;
     const existing = this.#estimates.get(expr);
     if (existing === undefined) this.#estimates.set(expr, estimate);
@@ -147,7 +135,7 @@ class Estimator {
 
   #ofIdent(name: string, scope: Scope | undefined): Estimate {
     for (let at = scope; at !== undefined; at = at.outer) {
-      if (at.name === name) return { place: at.place, size: at.size };
+      if (at.name === name) return { place: at.place };
     }
     return { place: this.#variable(name.replace(/^\./, '')) };
   }
@@ -160,21 +148,15 @@ class Estimator {
     return this.#estimates.get(expr)?.place;
   }
 
-  #entriesOf(expr: Expr): Entries | undefined {
-    return this.#estimates.get(expr)?.entries;
+  /** The size of a literal, or the one computed for the result of a call or macro. */
+  #computedSizeOf(expr: Expr): Range | undefined {
+    return this.#estimates.get(expr)?.size ?? literalSize(expr);
   }
 
-  /** The size that cel-go uses; undefined if it has none. */
-  #sizeOf(expr: Expr): Range | undefined {
-    const estimate = this.#estimates.get(expr);
-    const isVariable = expr.kind === 'ident';
-    if (!isVariable && estimate?.size !== undefined) return estimate.size;
-    return (
-      literalSize(expr) ??
-      sizeAt(estimate?.place) ??
-      (isScalar(this.#typeOf(expr)) ? one : undefined) ??
-      estimate?.size
-    );
+  /** The size that cel-go uses. */
+  #sizeOf(expr: Expr): Range {
+    const size = this.#computedSizeOf(expr) ?? sizeAt(this.#placeOf(expr));
+    return size ?? (isScalar(this.#typeOf(expr)) ? one : unknownSize);
   }
 
   /**
@@ -202,7 +184,8 @@ class Estimator {
     const item = type?.args[0];
     return {
       type,
-      size: this.#sizeOf(expr) ?? unknownSize,
+      size: this.#sizeOf(expr),
+      computedSize: this.#computedSizeOf(expr),
       item:
         item === undefined
           ? undefined
@@ -239,8 +222,6 @@ class Estimator {
     const name = namespaced ?? expr.name;
     const target = namespaced === undefined ? expr.target : undefined;
     const args = expr.args.map((arg) => this.cost(arg, scope));
-    if (name === 'dyn' && expr.args[0] !== undefined)
-      return this.#dyn(expr, expr.args[0], args[0]!);
     const ofTarget = target === undefined ? nothing : this.cost(target, scope);
     const sized = expr.args.map((arg) => this.#sized(arg));
     const receiver = target === undefined ? undefined : this.#sized(target);
@@ -257,52 +238,12 @@ class Estimator {
     return plus(ofTarget, cost ?? nothing);
   }
 
-  #dyn(expr: CallExpr, arg: Expr, cost: Range): Range {
-    this.#note(expr, { size: this.#sizeOf(arg), entries: this.#entriesOf(arg) });
-    return plus(one, cost);
-  }
-
   #noteResult(expr: CallExpr, name: string, size: Range | undefined): void {
-    const [first, second, third] = expr.args;
+    const [first] = expr.args;
     if (name === '_[_]' && first !== undefined) {
       const isMap = this.#typeOf(first)?.name === 'map';
-      const entries = this.#entriesOf(first);
-      this.#note(expr, {
-        size: entries?.value,
-        place: this.#part(this.#placeOf(first), isMap ? '@values' : '@items'),
-      });
-      return;
-    }
-    let entries: Entries | undefined;
-    if (name === '_?_:_' && second !== undefined && third !== undefined) {
-      entries = hullOfEntries(this.#entriesOf(second), this.#entriesOf(third));
-    } else if (name === '_+_' && first !== undefined && second !== undefined) {
-      entries = hullOfEntries(this.#entriesOf(first), this.#entriesOf(second));
-    }
-    this.#note(expr, { size, entries });
-  }
-
-  #list(expr: ListExpr, scope: Scope | undefined): Range {
-    const costs = expr.items.map(({ value }) => this.cost(value, scope));
-    const value = this.#hullOfSizes(expr.items.map((item) => item.value));
-    this.#note(expr, { entries: { of: 'list', key: one, value } });
-    return plus(sumOf(costs), listBase);
-  }
-
-  #map(expr: MapExpr, scope: Scope | undefined): Range {
-    const costs = expr.entries.flatMap((entry) => [
-      this.cost(entry.key, scope),
-      this.cost(entry.value, scope),
-    ]);
-    const keySize = this.#hullOfSizes(expr.entries.map((entry) => entry.key));
-    const value = this.#hullOfSizes(expr.entries.map((entry) => entry.value));
-    this.#note(expr, { entries: { of: 'map', key: keySize, value } });
-    return plus(sumOf(costs), mapBase);
-  }
-
-  #hullOfSizes(exprs: readonly Expr[]): Range {
-    const sizes = exprs.map((expr) => this.#sizeOf(expr) ?? unknownSize);
-    return sizes.length === 0 ? nothing : sizes.reduce(hull);
+      this.#note(expr, { place: this.#part(this.#placeOf(first), isMap ? '@values' : '@items') });
+    } else this.#note(expr, { size });
   }
 
   #fold(expr: FoldExpr, scope: Scope | undefined): Range {
@@ -310,81 +251,37 @@ class Estimator {
     const inner = this.#insideOf(expr, scope);
     const filter = expr.filter === undefined ? undefined : this.cost(expr.filter, inner);
     const body = this.cost(expr.body, inner);
-    const { start, condition, step, result, entries } = this.#loop(expr, { filter, body, inner });
-    const count = this.#sizeOf(expr.range) ?? unknownSize;
+    const { start, condition, step, result } = loopOf(expr, { filter, body });
+    const count = this.#sizeOf(expr.range);
     const turn = plus(step, condition);
     const turns = { min: product(count.min, turn.min), max: product(count.max, turn.max) };
-    const makes = entries !== undefined;
-    this.#note(expr, makes ? { size: count, entries } : { size: one });
+    // Even a boolean result is as large as the list.
+    this.#note(expr, { size: count });
     return sumOf([range, start, result, turns]);
   }
 
-  /** The variables of a macro with their places and sizes. */
+  /** The variables of a macro with their places. Items of a range without a type have none. */
   #insideOf(expr: FoldExpr, scope: Scope | undefined): Scope {
     const [first = '', second] = expr.variables;
-    const entries = this.#entriesOf(expr.range);
-    const isList = (entries?.of ?? this.#typeOf(expr.range)?.name) === 'list';
+    const type = this.#typeOf(expr.range)?.name;
     const part = (name: string) => this.#part(this.#placeOf(expr.range), name);
-    const value = { place: part(isList ? '@items' : '@values'), size: entries?.value };
-    const keyPart = { place: part(isList ? '@indices' : '@keys'), size: entries?.key };
+    const placeOf = (list: string, map: string) =>
+      type === 'list' ? part(list) : type === 'map' ? part(map) : undefined;
     if (second === undefined) {
-      return { name: first, outer: scope, ...(isList ? value : keyPart) };
+      return { name: first, place: placeOf('@items', '@keys'), outer: scope };
     }
-    return { name: second, ...value, outer: { name: first, ...keyPart, outer: scope } };
-  }
-
-  /**
-   * Costs of the loop to which cel-go expands a macro: initialization, condition, step, and result.
-   */
-  #loop(
-    expr: FoldExpr,
-    at: { filter: Range | undefined; body: Range; inner: Scope },
-  ): { start: Range; condition: Range; step: Range; result: Range; entries?: Entries } {
-    const { body, filter } = at;
-    const chosen = (step: Range) => (filter === undefined ? step : plus(filter, hull(step, one)));
-    switch (expr.name) {
-      case 'all':
-      case 'exists': {
-        const step = { min: 1, max: plus(one, body).max };
-        const condition = exactly(expr.name === 'all' ? 2 : 3);
-        return { start: nothing, condition, step, result: one };
-      }
-      case 'exists_one': {
-        const step = plus(body, { min: 1, max: 2 });
-        return { start: nothing, condition: nothing, step, result: exactly(2) };
-      }
-      case 'filter': {
-        const step = plus(body, { min: 1, max: 13 });
-        const variable: Expr = { kind: 'ident', at: expr.at, name: expr.variables[0] ?? '' };
-        this.#note(variable, this.#ofIdent(variable.name, at.inner));
-        const value = hull(nothing, this.#sizeOf(variable) ?? unknownSize);
-        const entries: Entries = { of: 'list', key: { min: 0, max: 1 }, value };
-        return { start: listBase, condition: nothing, step, result: one, entries };
-      }
-      case 'map':
-      case 'transformList':
-      case 'sortBy': {
-        const step = chosen(plus(exactly(12), body));
-        const value = hull(nothing, this.#sizeOf(expr.body) ?? unknownSize);
-        const entries: Entries = { of: 'list', key: { min: 0, max: 1 }, value };
-        return { start: listBase, condition: nothing, step, result: one, entries };
-      }
-      case 'transformMap':
-      case 'transformMapEntry': {
-        const step = chosen(plus(exactly(expr.name === 'transformMap' ? 3 : 2), body));
-        const entries: Entries = { of: 'map', key: unknownSize, value: unknownSize };
-        return { start: mapBase, condition: nothing, step, result: one, entries };
-      }
-    }
+    const key = { name: first, place: placeOf('@indices', '@keys'), outer: scope };
+    return { name: second, place: placeOf('@items', '@values'), outer: key };
   }
 
   /** A presence test, then an empty loop whose variable holds the value. */
   #optionalMap(expr: OptionalMapExpr, scope: Scope | undefined): Range {
     const target = this.cost(expr.target, scope);
-    const inner = { name: expr.variable, place: undefined, size: undefined, outer: scope };
-    const body = this.cost(expr.body, inner);
+    const place = this.#variable(expr.variable);
+    const body = this.cost(expr.body, { name: expr.variable, place, outer: scope });
     const has = plus(target, one);
     const bound = sumOf([listBase, plus(target, one), body]);
+    this.#note(expr, { size: unknownSize });
     return plus(has, hull(expr.flat ? bound : plus(bound, one), one));
   }
 
@@ -392,10 +289,53 @@ class Estimator {
   #bind(expr: BindExpr, outer: Scope | undefined): Range {
     const { variable: name, value, body } = expr;
     const rangeCost = plus(this.cost(value, outer), listBase);
-    const inner = { name, place: this.#variable(name), size: undefined, outer };
+    const inner = { name, place: this.#variable(name), outer };
     const cost = plus(rangeCost, this.cost(body, inner));
     this.#note(expr, { size: nothing });
     return cost;
+  }
+}
+
+/** The cost of a macro's loop: of its start, of the condition and step of each turn, and its end. */
+interface Loop {
+  readonly start: Range;
+  readonly condition: Range;
+  readonly step: Range;
+  readonly result: Range;
+}
+
+/** The loop to which cel-go expands a macro, from the costs of the parts that the macro contains. */
+function loopOf(
+  { name }: FoldExpr,
+  { filter, body }: { readonly filter: Range | undefined; readonly body: Range },
+): Loop {
+  const chosen = (step: Range) => (filter === undefined ? step : plus(filter, hull(step, one)));
+  switch (name) {
+    case 'all':
+    case 'exists': {
+      const step = { min: 1, max: plus(one, body).max };
+      const condition = exactly(name === 'all' ? 2 : 3);
+      return { start: nothing, condition, step, result: one };
+    }
+    case 'exists_one': {
+      const step = plus(body, { min: 1, max: 2 });
+      return { start: nothing, condition: nothing, step, result: exactly(2) };
+    }
+    case 'filter': {
+      const step = plus(body, { min: 1, max: 13 });
+      return { start: listBase, condition: nothing, step, result: one };
+    }
+    case 'map':
+    case 'transformList':
+    case 'sortBy': {
+      const step = chosen(plus(exactly(12), body));
+      return { start: listBase, condition: nothing, step, result: one };
+    }
+    case 'transformMap':
+    case 'transformMapEntry': {
+      const step = chosen(plus(exactly(name === 'transformMap' ? 3 : 2), body));
+      return { start: mapBase, condition: nothing, step, result: one };
+    }
   }
 }
 
@@ -411,7 +351,6 @@ const isMapOrOpen = (type: Type) => type.name === 'map' || type.isParameter === 
 const scalars = new Set(['bool', 'double', 'duration', 'int', 'timestamp', 'uint']);
 
 function isScalar(type: Type | undefined): boolean {
-  if (type?.name === 'optional_type') return isScalar(type.args[0]);
   return type !== undefined && scalars.has(type.name);
 }
 

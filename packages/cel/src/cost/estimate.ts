@@ -55,6 +55,8 @@ const perPatternCharacter = 0.25;
 export interface Sized {
   readonly type: Type | undefined;
   readonly size: Range;
+  /** The size of a literal or of a result, as opposed to a declared one. */
+  readonly computedSize?: Range | undefined;
   /** Size of a list's items. */
   readonly item?: Sized | undefined;
   /** Value of an integer literal. */
@@ -95,6 +97,10 @@ const constant: Estimate = () => ({ cost: free });
 const readingArg: Estimate = ({ args: [text] }) =>
   text === undefined ? undefined : { cost: scaled(text.size, perCharacter) };
 
+/** A text of a size that the formatted values determine. */
+const formatting: Estimate = ({ target }) =>
+  target === undefined ? undefined : { cost: scaled(target.size, perCharacter) };
+
 /** A string of the same size as the target. */
 const readingTarget: Estimate = ({ target }) =>
   target === undefined ? undefined : { cost: scaled(target.size, perCharacter), size: target.size };
@@ -131,7 +137,9 @@ const containing: Estimate = ({ target, args: [part] }) =>
 
 const splitting: Estimate = ({ target, args }) => {
   if (target === undefined) return undefined;
-  const max = args[1]?.integer ?? target.size.max;
+  const limit = args[1]?.integer;
+  // A negative limit is a large unsigned number.
+  const max = limit === undefined ? target.size.max : limit < 0 ? unbounded + limit : limit;
   return { cost: scaled(target.size, 2 * perCharacter), size: { min: 0, max } };
 };
 
@@ -220,7 +228,7 @@ const equality: Estimate = ({ args }) => {
     return { cost: scaled({ min: 1, max: formatSizeMax }, perCharacter) };
   }
   if (name !== 'kubernetes.URL') return comparing(args);
-  return { cost: scaled({ min: 1, max: right?.size.max ?? 1 }, perCharacter) };
+  return { cost: scaled({ min: 1, max: right?.computedSize?.max ?? 1 }, perCharacter) };
 };
 
 const inequality: Estimate = ({ args }) => comparing(args);
@@ -242,7 +250,8 @@ const converting =
 const quoting: Estimate = ({ args: [value] }) => {
   if (value === undefined) return undefined;
   const { min, max } = value.size;
-  const size = plus({ min, max: product(max, 2) }, exactly(2));
+  // cel-go's sum for an unlimited size wraps around to zero.
+  const size = { min: min + 2, max: max === unbounded ? 0 : saturated(2 * max + 2) };
   return { cost: scaled(value.size, perCharacter), size };
 };
 
@@ -329,7 +338,7 @@ const byName: Readonly<Record<string, Estimate | undefined>> = Object.fromEntrie
   ['containsIP', holding(exactly(0))],
   ['containsCIDR', holding(plus(scaled(addressSize, perCharacter), free))],
   ['validate', validating],
-  ['format', readingTarget],
+  ['format', formatting],
   ['_+_', adding],
   ['_==_', equality],
   ['_!=_', inequality],

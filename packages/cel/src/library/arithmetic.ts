@@ -21,7 +21,17 @@ import {
   Uint,
   type Value,
 } from '../values.ts';
-import { asBytes, asDouble, asInt, asList, asMap, asNanos, asText, asUint } from './arguments.ts';
+import {
+  asBytes,
+  asDouble,
+  asInt,
+  asList,
+  asMap,
+  asNanos,
+  asText,
+  asTimestamp,
+  asUint,
+} from './arguments.ts';
 
 const int64Min = -(2n ** 63n);
 const int64Max = 2n ** 63n - 1n;
@@ -40,10 +50,13 @@ export function uint64(value: bigint): Uint {
   return new Uint(value);
 }
 
-export function timestamp(nanos: bigint): Timestamp {
+export function timestamp(nanos: bigint, zone?: string): Timestamp {
   if (nanos < timeMin || nanos > timeMax) throw new CelError('timestamp overflow');
-  return new Timestamp(nanos);
+  return new Timestamp(nanos, zone);
 }
+
+/** A timestamp that is later by `nanos` and keeps its zone. */
+const later = (time: Timestamp, nanos: bigint) => timestamp(time.nanos + nanos, time.zone);
 
 export function duration(nanos: bigint): Duration {
   return new Duration(int64(nanos));
@@ -172,11 +185,11 @@ const arithmetic: Library = [
   ['_+_(list(A), list(A)): list(A)', addLists],
   [
     '_+_(timestamp, duration): timestamp',
-    ([left, right]) => timestamp(asNanos(left) + asNanos(right)),
+    ([left, right]) => later(asTimestamp(left), asNanos(right)),
   ],
   [
     '_+_(duration, timestamp): timestamp',
-    ([left, right]) => timestamp(asNanos(left) + asNanos(right)),
+    ([left, right]) => later(asTimestamp(right), asNanos(left)),
   ],
   [
     '_+_(duration, duration): duration',
@@ -191,7 +204,7 @@ const arithmetic: Library = [
   ],
   [
     '_-_(timestamp, duration): timestamp',
-    ([left, right]) => timestamp(asNanos(left) - asNanos(right)),
+    ([left, right]) => later(asTimestamp(left), -asNanos(right)),
   ],
   [
     '_-_(duration, duration): duration',

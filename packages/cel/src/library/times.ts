@@ -152,10 +152,15 @@ export function parseDuration(text: string): bigint | undefined {
   return parseGoDuration(text);
 }
 
-/** Formats a duration in seconds, as conversions to string do: `3723.004s`. */
+/**
+ * Formats a duration in seconds, as conversions to string do: `3723.004s`. Like Go, rounds the seconds
+ * to a float.
+ */
 export function showDuration(nanos: bigint): string {
   const sign = nanos < 0n ? '-' : '';
   const amount = nanos < 0n ? -nanos : nanos;
+  const seconds = String(Number(amount / billion) + Number(amount % billion) / 1e9);
+  if (!seconds.includes('e')) return `${sign}${seconds}s`;
   const digits = String(amount % billion)
     .padStart(9, '0')
     .replace(/0+$/, '');

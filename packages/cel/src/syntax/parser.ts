@@ -222,10 +222,11 @@ class Parser {
 
   readonly #unary = (): Expr => {
     const first = this.#peek();
-    if (!this.#is('!') && !this.#is('-')) return this.#member(this.#primary());
+    const isOperator = this.#is('!') || (this.#is('-') && !this.#isNumberAfter());
+    if (!isOperator) return this.#member(this.#primary());
     let count = 0;
     const { text } = first;
-    while (this.#is(text) && !(text === '-' && this.#isNumberAfter())) {
+    while (this.#is(text)) {
       this.#take();
       count += 1;
     }
@@ -235,7 +236,7 @@ class Parser {
     return call(text === '!' ? '!_' : '-_', first.at, [operand]);
   };
 
-  /** A minus before a number belongs to it. */
+  /** A single minus before a number belongs to it; of several, all are operators. */
   #isNumberAfter(): boolean {
     const after = this.#tokens[this.#next + 1];
     if (after?.kind !== 'literal') return false;
