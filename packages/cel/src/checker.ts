@@ -313,9 +313,10 @@ class Checker {
       matching.push(overload);
       if (result === undefined) result = this.#resolved(type);
       else {
-        const shown = this.#show(type);
+        // Results with different type parameters differ.
+        const shown = showType(this.#resolved(type));
         bindings.undo(size);
-        if (this.#show(result) !== shown) result = dynType;
+        if (showType(result) !== shown) result = dynType;
       }
     }
     return result;
