@@ -143,7 +143,10 @@ class Sessions {
       stream.on('error', (error) => {
         why ||= String(error);
       });
-      stream.on('close', () => resolve({ status, text: status === 0 ? why : text }));
+      const finish = () => resolve({ status, text: status === 0 ? why : text });
+      // Node never closes the stream of a large body that the server did not read to its end.
+      stream.on('end', () => status !== 0 && finish());
+      stream.on('close', finish);
       if (abandons) {
         if (body !== undefined) stream.write(body.subarray(0, body.length / 2));
         setImmediate(() => stream.close(http2.constants.NGHTTP2_CANCEL));

@@ -33,7 +33,7 @@ describe('true expressions', () => {
     "string(duration('1s') + timestamp('2024-02-29T01:00:00+02:00')) == '2024-02-29T01:00:01+02:00'",
     "string(duration('2562047h47m16.854775807s')) == '9223372036.854776s'",
     "string(duration('1ns')) == '0.000000001s'",
-    "'%s'.format([{?'a': dyn({'b': 1})[?'b']}]) == '{\"a\": 1}'",
+    "'%s'.format([{?'a': dyn({'b': 1})[?'b']}]) == '{\"a\":1}'",
     '--5 == 5 && ---5 == -5 && - -5 == 5',
     "'tacocat'.indexOf('c') == 2 && 'a,b'.split(',') == ['a', 'b'] && ['a', 'b'].join('-') == 'a-b'",
     "'%s has %d of %.2f'.format(['x', 3, 1.5]) == 'x has 3 of 1.50'",
