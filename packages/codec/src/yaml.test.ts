@@ -38,6 +38,7 @@ describe('decoding YAML', () => {
     ['a: !!int "5"', { a: 5 }],
     ['a: !!float 5', { a: 5 }],
     ['a: !!binary aGk=', { a: 'hi' }],
+    ['a: !!binary |\n  aG\n  l=\n!!binary aGk=: 1', { a: 'hi', hi: 1 }],
     ['on: 1\n1: 2\n1.5: 3', { true: 1, '1': 2, '1.5': 3 }],
     ['a: |\n  x\n  y\n', { a: 'x\ny\n' }],
     ['a: >-\n  x\n  y\n', { a: 'x y' }],
@@ -100,6 +101,10 @@ describe('decoding YAML', () => {
     ['a: .nan', 'json: unsupported value: NaN'],
     ['a: -.inf', 'json: unsupported value: -Inf'],
     ['<<: 1', 'yaml: map merge requires map or sequence of maps as the value'],
+    ...['aGk', 'a Gk=', '"aGk=\\t"', '>\n  aG\n  k='].map((text) => [
+      `a: !!binary ${text}`,
+      'yaml: !!binary value contains invalid base64 data',
+    ]),
     ['a: !!int x', 'yaml: line 1: cannot decode !!str `x` as a !!int'],
     ['? [a]\n: 1', 'yaml: invalid map key: []interface {}{"a"}'],
     [
