@@ -79,6 +79,10 @@ describe('addresses', () => {
       'failed to allocate IP 10.9.9.9: the provided IP (10.9.9.9) is not in the valid range. ' +
         'The range of valid IPs is 10.0.0.0/24',
     );
+    const mapped = await make(server, namespace, 'd', { clusterIP: '::ffff:10.9.9.9' });
+    expect(mapped.body.message).toContain(
+      'failed to allocate IP ::ffff:10.9.9.9: the provided IP (10.9.9.9) is not in the valid range.',
+    );
     await server.remove(at(namespace, 'a'));
     expect((await make(server, namespace, 'b', { clusterIP: '10.0.0.9' })).status).toBe(201);
   });

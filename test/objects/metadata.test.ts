@@ -202,6 +202,14 @@ describe('META-3: labels and annotations', () => {
     expect(patched.status).toBe(422);
   });
 
+  test('META-3: the message about an invalid name quotes it as Go does', async () => {
+    const answer = await server.post(maps, { metadata: { name: 'a\u0000é' } });
+    expect(answer.status).toBe(422);
+    expect(answer.body.message).toContain(
+      'ConfigMap "a\\x00é" is invalid: metadata.name: Invalid value: "a\\x00é": a lowercase RFC 1123',
+    );
+  });
+
   test('META-3: annotation keys may have capitals, also in the prefix', async () => {
     await created({ annotations: { 'Example.COM/Key': 'any\u0000 value' } });
   });

@@ -63,6 +63,10 @@ const rows: readonly Row[] = [
     `${first}.resources.requests[memory]: fractional byte value "100m" is invalid, must be an integer`,
   ],
   [
+    { [`${first}.resources`]: { requests: { memory: '1Ei' } } },
+    `${first}.resources.requests[memory]: fractional byte value "1Ei" is invalid, must be an integer`,
+  ],
+  [
     {
       [`${first}.env`]: [
         { name: 'A', value: '1' },

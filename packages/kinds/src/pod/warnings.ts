@@ -260,10 +260,10 @@ function* duplicateNames(spec: Stored<PodSpec>, path: string): Generator<void, s
 function fractionOf(value: JsonValue | undefined, path: string): string[] {
   if (value === undefined || value === null) return [];
   const quantity = parseQuantity(String(value));
-  // kube-apiserver rounds up to thousandths before this check.
   if ('error' in quantity) return [];
+  // kube-apiserver rounds up to thousandths before this check, of which an int64 holds no more.
   const milli = quantity.nano / 1_000_000n + (quantity.nano % 1_000_000n > 0n ? 1n : 0n);
-  if (milli % 1000n === 0n) return [];
+  if (milli % 1000n === 0n && BigInt.asIntN(64, milli) === milli) return [];
   const shown = JSON.stringify(quantity.text);
   return [`${path}: fractional byte value ${shown} is invalid, must be an integer`];
 }

@@ -7,6 +7,7 @@ import {
   truncateText,
 } from './answer-bounds.ts';
 import type { FieldError } from './field-error.ts';
+import { goQuoted } from './go-values.ts';
 import type { StatusReason } from './status-reasons.ts';
 import type { GroupKind, GroupResource } from './types.ts';
 import { aggregateText } from './wording.ts';
@@ -124,7 +125,7 @@ export function notFound(gr: GroupResource, name: string): StatusError {
   return new StatusError({
     code: 404,
     reason: 'NotFound',
-    message: `${qualifiedResource(gr)} ${JSON.stringify(name)} not found`,
+    message: `${qualifiedResource(gr)} ${goQuoted(name)} not found`,
     details: resourceDetails(gr, name),
   });
 }
@@ -144,7 +145,7 @@ export function alreadyExists(gr: GroupResource, name: string): StatusError {
   return new StatusError({
     code: 409,
     reason: 'AlreadyExists',
-    message: `${qualifiedResource(gr)} ${JSON.stringify(name)} already exists`,
+    message: `${qualifiedResource(gr)} ${goQuoted(name)} already exists`,
     details: resourceDetails(gr, name),
   });
 }
@@ -154,7 +155,7 @@ export function conflict(gr: GroupResource, name: string, why: string): StatusEr
   return new StatusError({
     code: 409,
     reason: 'Conflict',
-    message: `Operation cannot be fulfilled on ${qualifiedResource(gr)} ${JSON.stringify(name)}: ${why}`,
+    message: `Operation cannot be fulfilled on ${qualifiedResource(gr)} ${goQuoted(name)}: ${why}`,
     details: resourceDetails(gr, name),
   });
 }
@@ -206,7 +207,7 @@ export function invalidObject(
   return new StatusError({
     code: 422,
     reason: 'Invalid',
-    message: `${qualifiedKind(gk)} ${JSON.stringify(name)} is invalid: ${aggregateText(lines)}`,
+    message: `${qualifiedKind(gk)} ${goQuoted(name)} is invalid: ${aggregateText(lines)}`,
     details: {
       ...(name === '' ? {} : { name }),
       ...(gk.group === '' ? {} : { group: gk.group }),
@@ -230,7 +231,7 @@ export function forbidden(gr: GroupResource, name: string, why: string): StatusE
   const message =
     name === ''
       ? `${resource} is forbidden: ${why}`
-      : `${resource} ${JSON.stringify(name)} is forbidden: ${why}`;
+      : `${resource} ${goQuoted(name)} is forbidden: ${why}`;
   return new StatusError({
     code: 403,
     reason: 'Forbidden',

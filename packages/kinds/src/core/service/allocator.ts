@@ -1,9 +1,11 @@
 import {
   type FieldError,
+  formatIpAddress,
   internalError,
   invalid,
   invalidGo,
   invalidObject,
+  parseIpAddress,
   type StatusError,
 } from '@wheelhouse/machinery';
 import type { Strategy } from '../../resource-def.ts';
@@ -204,7 +206,9 @@ class AllocationAttempt {
     if (pool === undefined || key === undefined) {
       if (this.#records !== undefined) throw refuse(reasons.elsewhere);
       const where = `The range of valid IPs is ${pools.map(({ text }) => text).join()}`;
-      throw refuse(`the provided IP (${ip}) is not in the valid range. ${where}`);
+      const address = parseIpAddress(ip);
+      const shown = address === undefined ? ip : formatIpAddress(address);
+      throw refuse(`the provided IP (${shown}) is not in the valid range. ${where}`);
     }
     if (this.#isDry) return ip;
     const isHeld = this.#isHeld(key);
