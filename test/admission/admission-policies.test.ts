@@ -330,7 +330,7 @@ describe('ADM-3: matching', () => {
     }
   });
 
-  test('ADM-3: policies do not apply to policies and webhook configurations', async () => {
+  test('ADM-3: policies do not apply to policies', async () => {
     const everything = {
       operations: ['*'],
       apiGroups: ['admissionregistration.svc.io'],

@@ -27,14 +27,19 @@ describe('ADM-2: facts about a write', () => {
 });
 
 test.each([
-  ['validatingwebhookconfigurations.admissionregistration', true],
-  ['mutatingwebhookconfigurations.admissionregistration', true],
-  ['validatingadmissionpolicies.admissionregistration', true],
-  ['validatingadmissionpolicybindings.admissionregistration', true],
-  ['configmaps', false],
-])('ADM-2: a write of %s is exempt from webhooks: %s', (resource, expected) => {
-  expect(isExempt(admissionCall({ resource, name: 'one' }), dialect)).toBe(expected);
-});
+  ['validatingwebhookconfigurations.admissionregistration', true, false],
+  ['mutatingwebhookconfigurations.admissionregistration', true, false],
+  ['validatingadmissionpolicies.admissionregistration', true, true],
+  ['validatingadmissionpolicybindings.admissionregistration', true, true],
+  ['configmaps', false, false],
+])(
+  'ADM-2: a write of %s is exempt from webhooks: %s, and policies: %s',
+  (resource, ...expected) => {
+    const call = admissionCall({ resource, name: 'one' });
+    const isExemptFrom = (from: 'webhooks' | 'policies') => isExempt(call, { from, dialect });
+    expect([isExemptFrom('webhooks'), isExemptFrom('policies')]).toEqual(expected);
+  },
+);
 
 test('a kind has its group and version', () => {
   expect(showKind({ group: 'apps', version: 'v1', kind: 'Deployment' })).toBe(

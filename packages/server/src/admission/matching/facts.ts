@@ -59,6 +59,7 @@ interface Equivalent {
 
 /**
  * Other resources and versions of the same objects with the same subresource, in catalogue order.
+ * The versions of a definition include those that it does not serve, as in kube-apiserver.
  */
 export function equivalentsOf(
   snapshot: CatalogueSnapshot,
@@ -75,7 +76,7 @@ export function equivalentsOf(
     )
     .flatMap((candidate) =>
       candidate.versions
-        .filter(({ served }) => served)
+        .filter(({ served }) => served || candidate.behavior.lifetime === 'definition')
         .map((served) => ({
           resource: {
             group: candidate.group,
@@ -91,21 +92,31 @@ export function equivalentsOf(
     );
 }
 
-const exempt = new Set([
+const policyKinds = [
   'MutatingAdmissionPolicy',
   'MutatingAdmissionPolicyBinding',
-  'MutatingWebhookConfiguration',
   'ValidatingAdmissionPolicy',
   'ValidatingAdmissionPolicyBinding',
-  'ValidatingWebhookConfiguration',
-]);
+];
+
+const exempt = {
+  policies: new Set(policyKinds),
+  webhooks: new Set([
+    ...policyKinds,
+    'MutatingWebhookConfiguration',
+    'ValidatingWebhookConfiguration',
+  ]),
+};
 
 /**
- * Whether webhooks and policies skip this write: their own configurations are exempt, since they
- * could otherwise prevent their own repair.
+ * Whether webhooks or policies skip this write. Their own configurations are exempt, since they
+ * could otherwise prevent their own repair; policies apply to webhook configurations.
  */
-export function isExempt({ target: { def } }: AdmissionCall, dialect: Dialect): boolean {
-  return exempt.has(def.kind) && def.group === dialect.group('admissionregistration');
+export function isExempt(
+  { target: { def } }: AdmissionCall,
+  { from, dialect }: { readonly from: keyof typeof exempt; readonly dialect: Dialect },
+): boolean {
+  return exempt[from].has(def.kind) && def.group === dialect.group('admissionregistration');
 }
 
 /** `group/version, Kind=kind`, as kube-apiserver prints a kind. */

@@ -55,8 +55,9 @@ export function policyPhase(
     evaluate ??= sort.load();
     await (await evaluate)(call, current);
   };
+  const { dialect } = tools;
   return (call) => {
-    if (isExempt(call, tools.dialect) || isReview(call, tools.dialect)) return undefined;
+    if (isExempt(call, { from: 'policies', dialect }) || isReview(call, dialect)) return undefined;
     source ??= followedSource(tools, sort);
     const isReady = source.policies.isReady && source.bindings.isReady;
     if (isReady && hooks(source).length === 0) return undefined;

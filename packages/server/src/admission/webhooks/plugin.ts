@@ -50,7 +50,7 @@ function asking(
     await (await dispatch)(call, current);
   };
   return (call) => {
-    if (isExempt(call, tools.dialect)) return undefined;
+    if (isExempt(call, { from: 'webhooks', dialect: tools.dialect })) return undefined;
     hooks ??= followedHooks(tools, kind.resource);
     if (hooks.isReady && hooks.current().length === 0) return undefined;
     return ask(call, hooks);
