@@ -1,4 +1,4 @@
-import { itemAt } from '@wheelhouse/machinery';
+import { appendAll, itemAt } from '@wheelhouse/machinery';
 import type { Issue } from './issues.ts';
 import { inPasses, type Pass } from './passes.ts';
 import {
@@ -488,7 +488,7 @@ class Checker {
     const isValid = isOptional || isDyn(target) || target.name === '!error!';
     const applied = `applied to '${this.#show(target)}.()'`;
     if (!isValid) this.#error(expr.at, `found no matching overload for 'hasValue' ${applied}`);
-    if (this.#issues.length + issues.length <= repeatedIssuesMax) this.#issues.push(...issues);
+    if (this.#issues.length + issues.length <= repeatedIssuesMax) appendAll(this.#issues, issues);
     if (!isValid) this.#error(expr.at, `found no matching overload for 'value' ${applied}`);
     const missing = isValid ? dynType : errorType;
     const type = isOptional ? (target.args[0] ?? dynType) : missing;

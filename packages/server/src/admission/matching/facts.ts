@@ -92,21 +92,13 @@ export function equivalentsOf(
     );
 }
 
-const policyKinds = [
+const policyKinds = new Set([
   'MutatingAdmissionPolicy',
   'MutatingAdmissionPolicyBinding',
   'ValidatingAdmissionPolicy',
   'ValidatingAdmissionPolicyBinding',
-];
-
-const exempt = {
-  policies: new Set(policyKinds),
-  webhooks: new Set([
-    ...policyKinds,
-    'MutatingWebhookConfiguration',
-    'ValidatingWebhookConfiguration',
-  ]),
-};
+]);
+const webhookKinds = new Set(['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration']);
 
 /**
  * Whether webhooks or policies skip this write. Their own configurations are exempt, since they
@@ -114,9 +106,11 @@ const exempt = {
  */
 export function isExempt(
   { target: { def } }: AdmissionCall,
-  { from, dialect }: { readonly from: keyof typeof exempt; readonly dialect: Dialect },
+  { from, dialect }: { readonly from: 'policies' | 'webhooks'; readonly dialect: Dialect },
 ): boolean {
-  return exempt[from].has(def.kind) && def.group === dialect.group('admissionregistration');
+  const { kind, group } = def;
+  const isListed = policyKinds.has(kind) || (from === 'webhooks' && webhookKinds.has(kind));
+  return isListed && group === dialect.group('admissionregistration');
 }
 
 /** `group/version, Kind=kind`, as kube-apiserver prints a kind. */
