@@ -2,6 +2,7 @@ import type { CatalogueSnapshot } from '@wheelhouse/kinds';
 import type { Clock, Logger, MetricRegistry } from '@wheelhouse/machinery';
 import type { CheckpointedStore } from '@wheelhouse/store';
 import type { RequestTap } from '../endpoints/call.ts';
+import type { FileAtStart } from '../files/followed-files.ts';
 import type { Authenticator } from '../gates/authn/contract.ts';
 import type { AdmissionSettings } from './admission/settings.ts';
 import type { AggregationSettings } from './aggregation/settings.ts';
@@ -72,4 +73,6 @@ interface Embedding {
   readonly onStore?: (store: CheckpointedStore) => void;
   /** Receives the metric registry of each path; parts of the server add to them as they start. */
   readonly onMetrics?: (registries: readonly Pick<MetricRegistry, 'definitions'>[]) => void;
+  /** Whether a later start reads the certificates and keys that this one generates, the default. */
+  readonly files?: FileAtStart;
 }

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isObject, makeDirectories } from '@wheelhouse/machinery';
 import type { IssuedCertificate } from '../serving/generated-certificates.ts';
-import { writeFileAtomically } from './followed-files.ts';
+import { type FileAtStart, writeFileAtomically } from './followed-files.ts';
 
 /** Permission bits of group and others. */
 const othersBits = 0o077;
@@ -84,7 +84,10 @@ const tokenBytes = 32;
  * The administrator's token, generated once per data directory (`admin.token`, 0600) so that
  * existing kubeconfigs stay valid.
  */
-export function ensureAdminToken(dataDir: string): string {
+export function ensureAdminToken(
+  dataDir: string,
+  options: { readonly atStart?: FileAtStart } = {},
+): string {
   const path = join(dataDir, 'admin.token');
   try {
     const kept = readFileSync(path, 'utf8').trim();
@@ -94,7 +97,7 @@ export function ensureAdminToken(dataDir: string): string {
     if (!isObject(error) || error['code'] !== 'ENOENT') throw error;
   }
   const token = randomBytes(tokenBytes).toString('base64url');
-  writeFileAtomically({ path, text: `${token}\n`, mode: 0o600 });
+  writeFileAtomically({ path, text: `${token}\n`, mode: 0o600, ...options });
   return token;
 }
 

@@ -25,15 +25,21 @@ import {
 import { serverIdentityHash } from '../observe/server-identity.ts';
 
 /**
+ * What a later start does with a file: it reads a `kept` one. A `remade` one, which each start
+ * rewrites or which lies in a temporary directory, is not synced, and a power failure may empty it.
+ */
+export type FileAtStart = 'kept' | 'remade';
+
+/**
  * Writes a file atomically and with `mode` from the beginning: a private key is never readable by
- * others, and a crash leaves no partial file. A file that every start rewrites may be `remade`: it
- * is not synced, and a power failure may empty it.
+ * others, and a crash leaves no partial file.
  */
 export function writeFileAtomically(options: {
   path: string;
   text: string;
   mode: number;
-  atStart?: 'kept' | 'remade';
+  /** Defaults to `kept`. */
+  atStart?: FileAtStart | undefined;
 }): void {
   const { path, text, mode, atStart = 'kept' } = options;
   makeDirectories(dirname(path), 0o700);

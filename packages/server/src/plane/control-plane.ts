@@ -227,7 +227,9 @@ async function startIn(
           directory,
           clock,
         });
-  const token = ensureAdminToken(directory);
+  // The directory is removed with the plane.
+  const files = 'remade';
+  const token = ensureAdminToken(directory, { atStart: files });
   const users = new PlaneUsers();
   const snapshots = new Snapshots(dialect);
   const server = await startServer({
@@ -239,6 +241,7 @@ async function startIn(
       onStore: snapshots.onStore,
       onCatalogue: tap.openedCatalogue,
       tap,
+      files,
     },
     clock,
     logger: silentLogger,

@@ -305,7 +305,7 @@ function signingKey(config: ServerConfig): SigningKey {
     return readSigningKey(readFileSync(path, 'utf8'));
   } catch {
     const pem = newKeyPem();
-    writeFileAtomically({ path, text: pem, mode: 0o600 });
+    writeFileAtomically({ path, text: pem, mode: 0o600, atStart: config.embedding?.files });
     return readSigningKey(pem);
   }
 }

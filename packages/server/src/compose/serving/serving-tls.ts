@@ -7,6 +7,7 @@ import { bundleCertificates } from '@wheelhouse/codec';
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
 import { type Clock, dialectOf, dnsSubdomain, ipVersion } from '@wheelhouse/machinery';
 import {
+  type FileAtStart,
   followCertificates,
   type ReloadedFile,
   readConfigurationFile,
@@ -132,6 +133,7 @@ function ownPair(config: ServerConfig, { certDir }: { readonly certDir: string }
     certDir,
     hosts: [...new Set(hosts)],
     clock: config.clock,
+    atStart: config.embedding?.files,
   });
   return { certificate: issued.certificatePem, key: issued.keyPem, caPem: issued.caPem };
 }
@@ -217,9 +219,11 @@ export function ensureServingCertificates(options: {
   certDir: string;
   hosts: readonly string[];
   clock: Clock;
+  atStart?: FileAtStart | undefined;
 }): ServingCertificates {
   const now = options.clock.now();
-  const ca = ensureCa(options.certDir, now);
+  const { atStart } = options;
+  const ca = ensureCa(options.certDir, now, { atStart });
   const files = filesOf(options.certDir, 'apiserver');
   const existing = readOwnPair(files);
   if (existing !== undefined && stillServes({ pair: existing, ca, hosts: options.hosts, now })) {
@@ -234,7 +238,7 @@ export function ensureServingCertificates(options: {
     issuer: ca,
   });
   const chained = { ...issued, certificatePem: issued.certificatePem + ca.certificatePem };
-  writePair(files, chained);
+  writePair(files, chained, atStart);
   return { ...chained, caPem: ca.certificatePem };
 }
 
@@ -260,7 +264,11 @@ export function issueClientCertificate(options: {
  * The CA of `certDir`, generated if absent. Its key signs the administrator's client certificate.
  * Throws when this server did not generate the existing files.
  */
-export function ensureCa(certDir: string, now: number): IssuedCertificate {
+export function ensureCa(
+  certDir: string,
+  now: number,
+  options: { readonly atStart?: FileAtStart | undefined } = {},
+): IssuedCertificate {
   const files = filesOf(certDir, 'ca');
   const { certFile, keyFile } = files;
   const isPresent = existsSync(certFile) || existsSync(keyFile);
@@ -277,7 +285,7 @@ export function ensureCa(certDir: string, now: number): IssuedCertificate {
     notBefore: now - clockSkewMs,
     notAfter: now + caLifetimeMs,
   });
-  writePair(files, issued);
+  writePair(files, issued, options.atStart);
   return issued;
 }
 
@@ -317,9 +325,13 @@ function readOwnPair({ certFile, keyFile }: PairFiles): IssuedCertificate | unde
  * Writes the certificate first: after a crash, it shows the next start that this server generated
  * both files.
  */
-function writePair({ certFile, keyFile }: PairFiles, pair: IssuedCertificate): void {
-  writeFileAtomically({ path: certFile, text: pair.certificatePem, mode: 0o644 });
-  writeFileAtomically({ path: keyFile, text: pair.keyPem, mode: 0o600 });
+function writePair(
+  { certFile, keyFile }: PairFiles,
+  pair: IssuedCertificate,
+  atStart: FileAtStart | undefined,
+): void {
+  writeFileAtomically({ path: certFile, text: pair.certificatePem, mode: 0o644, atStart });
+  writeFileAtomically({ path: keyFile, text: pair.keyPem, mode: 0o600, atStart });
 }
 
 function expiryOf(pair: IssuedCertificate): number {
