@@ -52,6 +52,43 @@ describe('ADM-3: apply configurations', () => {
     expect(made.body.data).toEqual({ a: '1' });
   });
 
+  test.each([
+    ['Object{data: null}', '.data: expected map, got &{NULL_VALUE}'],
+    ['Object{immutable: null}', '.immutable: expected boolean, got &{NULL_VALUE}'],
+    [
+      'Object{metadata: Object.metadata{finalizers: null}}',
+      '.metadata.finalizers: expected list, got &{NULL_VALUE}',
+    ],
+    [
+      'Object{metadata: Object.metadata{generation: null}}',
+      '.metadata.generation: expected numeric (int or float), got structpb.NullValue',
+    ],
+    [
+      'Object{data: {"a": null}}',
+      '.data.a: expected string, got &value.valueUnstructured{Value:0}',
+    ],
+  ])('ADM-3: the apply configuration %s is refused, as it removes nothing', async (text, why) => {
+    await kit.bound({ mutations: [apply(text)] });
+    const refused = await create();
+    expect([refused.status, refused.body.message]).toEqual([
+      403,
+      expect.stringContaining(`failed to convert patch object to typed object: ${why}`),
+    ]);
+  });
+
+  test('ADM-3: a configuration that does not decode is refused by the failure policy', async () => {
+    const mutations = [apply('Object{binaryData: {"b": "%"}}')];
+    await kit.bound({ mutations });
+    const refused = await create();
+    expect([refused.status, refused.body.message]).toEqual([
+      403,
+      expect.stringContaining('unable to convert unstructured object to /v1, Kind=ConfigMap: '),
+    ]);
+    await kit.clear();
+    await kit.bound({ mutations, failurePolicy: 'Ignore' });
+    expect((await create()).status).toBe(201);
+  });
+
   test('ADM-3: list items merge by key and get defaults', async () => {
     const expression =
       'Object{spec: Object.spec{containers: [Object.spec.containers{' +
@@ -181,6 +218,44 @@ describe('ADM-3: JSON patches', () => {
     await kit.bound({ mutations: [jsonPatch(expression)], failurePolicy: 'Ignore' });
     expect((await create()).status).toBe(500);
   });
+
+  test.each(['kind', 'apiVersion'])(
+    'ADM-3: a patch that changes the %s of the object is a server error',
+    async (member) => {
+      const operation = `op: "replace", path: "/${member}", value: "Other"`;
+      await kit.bound({ mutations: [jsonPatch(`[JSONPatch{${operation}}]`)] });
+      expect((await create()).status).toBe(500);
+      await kit.clear();
+      const removal = jsonPatch(`[JSONPatch{op: "remove", path: "/${member}"}]`);
+      await kit.bound({ mutations: [removal] });
+      expect((await create()).status).toBe(201);
+    },
+  );
+
+  test('ADM-3: a value that JSON cannot express is refused', async () => {
+    const operation = 'op: "add", path: "/data/b", value: quantity("1Gi")';
+    await kit.bound({ mutations: [jsonPatch(`[JSONPatch{${operation}}]`)] });
+    expect((await create()).body.message).toContain(
+      'JSONPath valueExpression evaluated to a type that could not marshal to JSON: ',
+    );
+  });
+
+  test('ADM-3: a mutation cannot change the namespace or the version of an object', async () => {
+    expect((await create()).status).toBe(201);
+    const set = (member: string, value: string) =>
+      jsonPatch(`[JSONPatch{op: "add", path: "/metadata/${member}", value: "${value}"}]`);
+    const update = () => server.patch(`${kit.maps}/a`, { data: { a: '2' } }, 'merge');
+    await kit.bound({ mutations: [set('namespace', 'default')] });
+    const moved = await update();
+    expect([moved.status, moved.body.message]).toEqual([
+      400,
+      'the namespace of the provided object does not match the namespace sent on the request',
+    ]);
+    await kit.clear();
+    await kit.bound({ mutations: [set('resourceVersion', '1')] });
+    expect([(await update()).status, (await create('b')).status]).toEqual([409, 400]);
+    expect((await server.get(`${kit.maps}/a`)).body.data).toEqual({ a: '1' });
+  });
 });
 
 describe('ADM-3: mutating policies', () => {
@@ -241,6 +316,15 @@ describe('ADM-3: mutating policies', () => {
     await kit.bound({ mutations: [labels(count)] });
     await kit.bound({ mutations: [late] });
     expect((await create('b')).body.metadata.labels).toEqual({ seen: 'none' });
+  });
+
+  test('ADM-3: reinvocationPolicy IfNeeded runs the policy again after its own change', async () => {
+    const longer = apply('Object{data: {"a": object.data.a + "x"}}');
+    await kit.bound({ mutations: [longer], reinvocationPolicy: 'IfNeeded' });
+    expect((await create('a')).body.data).toEqual({ a: '1xx' });
+    await kit.clear();
+    await kit.bound({ mutations: [longer] });
+    expect((await create('b')).body.data).toEqual({ a: '1x' });
   });
 
   test('ADM-3: an unknown parameter kind refuses the request in the policy’s name', async () => {

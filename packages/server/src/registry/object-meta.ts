@@ -37,14 +37,8 @@ import { groupKindOf, groupResourceOf } from './registry.ts';
  * absent namespace, and removes it from objects of cluster-scoped kinds.
  */
 export function checkPathAgreement(target: Target, object: ApiObject): void {
+  checkNamespace(target, object);
   const { metadata } = object;
-  if (target.def.scope !== 'Namespaced') delete metadata.namespace;
-  else if ((metadata.namespace ?? '') === '') metadata.namespace = target.namespace;
-  else if (metadata.namespace !== target.namespace) {
-    throw badRequest(
-      'the namespace of the provided object does not match the namespace sent on the request',
-    );
-  }
   if (target.name === '') return;
   if ((metadata.name ?? '') === '') {
     throw namelessBody(target.name);
@@ -52,6 +46,17 @@ export function checkPathAgreement(target: Target, object: ApiObject): void {
   if (metadata.name !== target.name) {
     throw badRequest(
       `the name of the object (${metadata.name}) does not match the name on the URL (${target.name})`,
+    );
+  }
+}
+
+/** The part of `checkPathAgreement` that concerns the namespace. */
+export function checkNamespace(target: Target, { metadata }: ApiObject): void {
+  if (target.def.scope !== 'Namespaced') delete metadata.namespace;
+  else if ((metadata.namespace ?? '') === '') metadata.namespace = target.namespace;
+  else if (metadata.namespace !== target.namespace) {
+    throw badRequest(
+      'the namespace of the provided object does not match the namespace sent on the request',
     );
   }
 }

@@ -61,6 +61,7 @@ import {
 } from './deletion.ts';
 import { decodeEntry, objectKey } from './object-codec.ts';
 import {
+  checkNamespace,
   checkPathAgreement,
   checkReadable,
   checkResourceVersion,
@@ -182,7 +183,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   if (source === 'body' && view === undefined) {
     dropDuplicateOwners(object, { warn: context.warn, after: 'body' });
   }
-  const isVersioned = plan.operation === 'create' && namesVersion(object);
+  const namedVersion = plan.operation === 'create' && namesVersion(object);
   if (before === undefined) checkNew(plan, object);
   else if (view === undefined)
     checkExpectations(source, target, { object, before, dryRun: context.dryRun });
@@ -206,6 +207,8 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const call = { operation, target, context, name, object, old: live, attempt: number } as const;
   const mutation = admissionOf(registry, plan).mutate(call);
   if (mutation !== undefined) await mutation;
+  const isVersioned = namedVersion || (before === undefined && namesVersion(object));
+  if (before !== undefined && view === undefined) checkMutated(target, object, before);
   const whole = before === undefined ? object : behindView(plan, target, { object, before });
   const isNameless = before === undefined && settleName(target, object, nowMs);
   dropDuplicateOwners(whole, { warn: context.warn, after: 'admission' });
@@ -236,7 +239,7 @@ interface Step {
   readonly pace: Pace | undefined;
   /** Facts about a new object. */
   readonly fresh: {
-    /** Whether the body of a create names a resourceVersion (META-2). */
+    /** Whether the body of a create, or admission, names a resourceVersion (META-2). */
     readonly isVersioned: boolean;
     /** Whether the server has generated the name, which it may replace while it is taken. */
     readonly isNameless: boolean;
@@ -504,6 +507,12 @@ function checkExpectations(
   if (source === 'body') checkUid(target, object, { old, dryRun });
   checkResourceVersion(target, object, before.entry.revision);
   if (source !== 'body') checkUid(target, object, { old, dryRun });
+}
+
+/** Checks that admission has left a changed object in its namespace, and at its version. */
+function checkMutated(target: Target, object: ApiObject, { entry }: Before): void {
+  checkNamespace(target, object);
+  checkResourceVersion(target, object, entry.revision);
 }
 
 /**

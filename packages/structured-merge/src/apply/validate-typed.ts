@@ -87,12 +87,15 @@ function showPlace(place: Place): string {
 /** Whether a set or list map may contain duplicates, as stored objects may. */
 export interface ValidationOptions {
   readonly allowDuplicates: boolean;
+  /** Whether null is a problem, as the null of an expression is; otherwise it fits every type. */
+  readonly nulls?: 'refused' | undefined;
 }
 
 /** Throws a TypedError if a value violates its type. */
 export function validateTyped(type: ValueType, value: JsonValue, options: ValidationOptions): void {
   const place = rootPlace();
-  validateValue(type, value, { allowDuplicates: options.allowDuplicates, place });
+  const { allowDuplicates, nulls } = options;
+  validateValue(type, value, { allowDuplicates, nulls, place });
   if (place.problems.length > 0) throw new TypedError(place.problems);
 }
 
@@ -103,7 +106,8 @@ export function* validateTypedSteps(
   options: ValidationOptions,
 ): Generator<void, void> {
   const place = rootPlace();
-  const walk: Walk = { allowDuplicates: options.allowDuplicates, place };
+  const { allowDuplicates, nulls } = options;
+  const walk: Walk = { allowDuplicates, nulls, place };
   yield* validateValueSteps(type, value, { walk, stride: new Stride() });
   if (place.problems.length > 0) throw new TypedError(place.problems);
 }
@@ -166,15 +170,38 @@ interface Walk extends ValidationOptions {
 }
 
 /** The walk at another place. */
-const into = ({ allowDuplicates }: Walk, place: Place): Walk => ({ allowDuplicates, place });
+const into = ({ allowDuplicates, nulls }: Walk, place: Place): Walk => ({
+  allowDuplicates,
+  nulls,
+  place,
+});
 
 function validateValue(type: ValueType, value: JsonValue, walk: Walk): void {
+  if (value === null && walk.nulls === 'refused') {
+    const problem = nullProblem(type);
+    if (problem !== undefined) complain(walk.place, problem);
+    return;
+  }
   const { map, scalar, list } = fitting(type, value);
   if (map !== undefined) validateMap(map, value, walk);
   else if (scalar !== undefined) {
     const problem = scalarProblem(scalar, value, '');
     if (problem !== undefined) complain(walk.place, problem);
   } else if (list !== undefined) validateList(list, value, walk);
+}
+
+const nullProblems: Readonly<Record<ScalarShape, string>> = {
+  numeric: 'expected numeric (int or float), got structpb.NullValue',
+  string: 'expected string, got &value.valueUnstructured{Value:0}',
+  boolean: 'expected boolean, got &{NULL_VALUE}',
+  untyped: 'expected any scalar, got &{NULL_VALUE}',
+};
+
+/** The problem of a null that is refused; undefined for a type that accepts any value. */
+function nullProblem({ map, scalar, list }: ValueType): string | undefined {
+  if (map !== undefined) return 'expected map, got &{NULL_VALUE}';
+  if (scalar !== undefined) return nullProblems[scalar];
+  return list === undefined ? undefined : 'expected list, got &{NULL_VALUE}';
 }
 
 /** Whether a value is a valid scalar: a fast path that needs no place for errors. */

@@ -10,6 +10,7 @@ import {
 import { schemaOf } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  apiVersionOf,
   type Clock,
   type Counter,
   forbidden,
@@ -22,6 +23,7 @@ import {
   member,
   problemText,
   StatusError,
+  textOf,
   WorkExceeded,
 } from '@wheelhouse/machinery';
 import { DecodeError, FoundPaths, type Schema } from '@wheelhouse/schema';
@@ -50,7 +52,7 @@ import {
   programOf,
   runExpression,
 } from '../cel/run.ts';
-import { factsOf, type KindFact, kindFor } from '../matching/facts.ts';
+import { factsOf, type KindFact, kindFor, showKind } from '../matching/facts.ts';
 import {
   convertTo,
   type ReviewedRequest,
@@ -98,24 +100,35 @@ export function mutatingEvaluator(tools: AdmissionTools): EvaluatePolicies {
       reason: undefined,
     }));
     const run: Run = { ...reviewed, remembered, refusals, checks };
-    for (const invocation of invocations) await changeBy(invocation, run);
+    let isChanged = false;
+    for (const invocation of invocations) {
+      if (await changeBy(invocation, run)) isChanged = true;
+    }
+    // As in kube-apiserver, a policy that may run again does so even after its own change alone.
+    if (isChanged) remembered.objectChanged();
     remembered.leave(call.object);
     if (refusals.length > 0) throw refusalOf(refusals, call);
   };
 }
 
-async function changeBy(invocation: Invocation, run: Run): Promise<void> {
+/** @returns whether the object changed */
+async function changeBy(invocation: Invocation, run: Run): Promise<boolean> {
   const { policy, binding, params } = invocation;
   const compilation = compiledFor(policy, run.tools.clock);
   const mutations = compilation instanceof Promise ? await compilation : compilation;
+  let isChanged = false;
   for (const param of params) {
     const { namespace = '', name = '' } = param?.metadata ?? {};
     const key = JSON.stringify([policy.name, binding.name, namespace, name]);
     if (!(await meetsConditions(mutations, { invocation, param, run }))) continue;
     if (!run.remembered.isDue(key)) continue;
-    if (await changeWith(mutations, { invocation, param, run })) run.remembered.objectChanged();
+    if (await changeWith(mutations, { invocation, param, run })) {
+      run.remembered.objectChanged();
+      isChanged = true;
+    }
     if (mutations.isReinvocable) run.remembered.recordCall(key);
   }
+  return isChanged;
 }
 
 /** The variables of expressions; they reflect earlier changes of the object. */
@@ -279,18 +292,38 @@ async function mutated(
 ): Promise<ApiObject> {
   const { object, served, kind } = at;
   const value = await evaluated(mutation, at);
+  const isPatch = mutation.type === 'JSONPatch';
   try {
-    if (mutation.type === 'JSONPatch') {
+    if (isPatch) {
       const changed = patched(object, operationsOf(value));
       return changed === undefined ? object : strictlyReshaped(changed, { served, kind });
     }
     const schema = schemaFor({ served, kind });
     return reshaped(withConfiguration(object, configurationOf(value), schema), { served, kind });
   } catch (error) {
-    if (error instanceof DecodeError) throw internalError(error.message, error);
     if (error instanceof CelError) throw new MutationError(error.message);
-    throw error;
+    if (!(error instanceof DecodeError)) throw error;
+    if (isPatch) throw internalError(error.message, error);
+    const target = showKind(kind);
+    throw new MutationError(`unable to convert unstructured object to ${target}: ${error.message}`);
   }
+}
+
+/**
+ * The object with its type, which a patch may have removed but not changed: for another type of a
+ * built-in kind, throws 500.
+ */
+function withType(
+  object: JsonObject,
+  { served, kind }: { readonly served: Served; readonly kind: KindFact },
+): JsonObject {
+  if (served.def.behavior.bodies === 'unstructured') return object;
+  const own = { apiVersion: apiVersionOf(kind), kind: kind.kind };
+  const apiVersion = textOf(object['apiVersion']) || own.apiVersion;
+  const named = textOf(object['kind']) || own.kind;
+  if (apiVersion === own.apiVersion && named === own.kind) return { ...object, ...own };
+  const changed = `kind ${JSON.stringify(named)} of version ${JSON.stringify(apiVersion)}`;
+  throw internalError(`the patch changes ${showKind(kind)} to ${changed}`);
 }
 
 /** The object of a JSON patch. Throws 500 if it has fields that its kind does not have. */
@@ -299,7 +332,7 @@ function strictlyReshaped(
   at: { readonly served: Served; readonly kind: KindFact },
 ): ApiObject {
   const unknown = new FoundPaths();
-  const result = reshaped(changed, { ...at, unknown });
+  const result = reshaped(withType(changed, at), { ...at, unknown });
   if (unknown.count === 0) return result;
   const problems = unknown.paths.map((path) => problemText({ code: 'unknown field', path }));
   throw internalError(problemText({ code: 'strict', problems }));
@@ -365,9 +398,19 @@ function operationsOf(value: Value): readonly JsonPatchOperation[] {
     };
     const itemValue = item.get('value');
     if (itemValue instanceof StructValue) checkNames(itemValue, itemValue.objectType);
-    const json: JsonValue = itemValue === undefined ? null : toJson(itemValue);
+    const json: JsonValue = itemValue === undefined ? null : patchValue(itemValue);
     return { op: text('op') ?? '', path: text('path') ?? '', from: text('from'), value: json };
   });
+}
+
+function patchValue(value: Value): JsonValue {
+  try {
+    return toJson(value);
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    const problem = 'valueExpression evaluated to a type that could not marshal to JSON';
+    throw new MutationError(`JSONPath ${problem}: ${error.message}`);
+  }
 }
 
 /** Undefined if a test of the patch failed: then nothing changes. */
@@ -403,7 +446,7 @@ function withConfiguration(
   const patch: JsonObject = { ...configuration, apiVersion, kind };
   const type = resourceType(schema, schemaOf('meta.v1.ObjectMeta'));
   explained('failed to convert patch object to typed object', () =>
-    validateTyped(type, patch, { allowDuplicates: false }),
+    validateTyped(type, patch, { allowDuplicates: false, nulls: 'refused' }),
   );
   const atomics = atomicsIn(type, patch, '');
   if (atomics.length > 0) {
