@@ -10,6 +10,7 @@ const parts = {
   bodies: async () => (await import('./differential/bodies.mjs')).bodyRounds,
   builtin: async () => (await import('./differential/builtin.mjs')).builtinRounds,
   custom: async () => (await import('./differential/custom.mjs')).customRounds,
+  expressions: async () => (await import('./differential/expressions.mjs')).expressionRounds,
   reads: async () => (await import('./differential/reads.mjs')).readingRounds,
 };
 const [part = 'builtin', seedText, roundsText] = process.argv.slice(2);
@@ -28,16 +29,18 @@ const plugins = [
   'ValidatingAdmissionWebhook',
   'ValidatingAdmissionPolicy',
 ];
-const flags = [`--disable-admission-plugins=${plugins.join(',')}`];
+const isPolicy = (plugin) => plugin === 'ValidatingAdmissionPolicy';
+const disabled = part === 'expressions' ? plugins.filter((name) => !isPolicy(name)) : plugins;
+const flags = [`--disable-admission-plugins=${disabled.join(',')}`];
 if (part === 'bodies') flags.push('--feature-gates=CBORServingAndStorage=true');
 const reference = await startReference({ flags });
 if (reference === undefined) process.exit(0);
 const both = [reference, await startWheelhouse({ flags })];
 console.log(`${part}, seed ${seed}, ${rounds} rounds`);
-const { send, finish } = createReport(both);
+const { send, compared, finish } = createReport(both);
 try {
   const roundsOf = await parts[part]();
-  const play = await roundsOf({ both, random: createRandom(seed), send });
+  const play = await roundsOf({ both, random: createRandom(seed), send, compared });
   for (let round = 0; round < rounds; round++) await play(round);
 } finally {
   for (const server of both) await server.stop();

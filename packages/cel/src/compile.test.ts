@@ -50,6 +50,16 @@ describe('true expressions', () => {
     "!has(dyn(1).a) && !has(dyn('b').a) && !has(dyn(null).a) && !has(dyn(b'b').a)",
     '!dyn(1).?a.hasValue() && !optional.of(dyn(null)).?a.hasValue()',
     'type(1) == int && type([]) == list && type(type(1)) == type',
+    "timestamp('2024-01-01T00:00:00Z') in {timestamp('2024-01-01T00:00:00Z'): 1}",
+    "{timestamp('2024-01-01T01:00:00+01:00'): 1, timestamp('2024-01-01T00:00:00Z'): 2}.size() == 2",
+    "{1.5: 'a'}[1.5] == 'a' && {duration('1s'): 1}.size() == 1 && int in {int: 1}",
+    "double('0x1p4') == 16.0 && double('1_0.5_0e0_1') == 105.0 && double('0x_1.8P-1') == 0.75",
+    "timestamp('2024-02-29T01:00:00Z').getHours('-2:30') == 22",
+    "timestamp('2024-02-29T01:00:00Z').getHours('100:00') == 5",
+    "timestamp('2024-02-29T01:00:00Z').getHours('US/Central') == 19",
+    "timestamp('2024-02-29T01:00:00Z').getHours('Local') >= 0",
+    "dyn('a') != dyn(ip('10.0.0.1')) && dyn(ip('10.0.0.1')) != null",
+    "'\\ud83d' == '\ufffd' && b'\\xff'.size() == 1",
   ])('%s', (source) => {
     expect(run(source)).toBe(true);
   });
@@ -58,6 +68,8 @@ describe('true expressions', () => {
 describe('results as in cel-go', () => {
   test.each<[string, Value]>([
     ['string(1234567.5)', '1.2345675e+06'],
+    ["quantity('12e6').add(quantity('1.1Mi')).asApproximateFloat()", 13_153_433.600000001],
+    ["quantity('9223372036854775807').add(1).asApproximateFloat()", 9.223372036854776e18],
     ['string(100000.0)', '100000'],
     ['string(1e20)', '1e+20'],
     ["'%s'.format([1.0 / 0.0])", '+Inf'],
@@ -128,6 +140,24 @@ describe('failing expressions', () => {
     ["quantity('10Mm')", "unable to parse quantity's suffix"],
     ['optional.none().value()', 'optional.none() dereference'],
     ["bool('TrUe')", "type conversion error from 'string' to 'bool'"],
+    ["double(dyn('1__0'))", "type conversion error from 'string' to 'double'"],
+    ["double(dyn('0x1'))", "type conversion error from 'string' to 'double'"],
+    ["double(dyn('+nan'))", "type conversion error from 'string' to 'double'"],
+    ["timestamp('2024-01-01T00:00:00Z').getHours('utc')", 'unknown time zone utc'],
+    [
+      "timestamp('2024-01-01T00:00:00Z').getHours('America/NEW_YORK')",
+      'unknown time zone America/NEW_YORK',
+    ],
+    ["timestamp('2024-01-01T00:00:00Z').getHours('us/central')", 'unknown time zone us/central'],
+    [
+      "timestamp('2024-01-01T00:00:00Z').getHours('x:00')",
+      'strconv.Atoi: parsing "x": invalid syntax',
+    ],
+    ["timestamp('2024-01-01T00:00:00Z').getHours('999999999999:0')", 'timestamp overflow'],
+    ["dyn(ip('10.0.0.1')) == dyn('a')", /^no such overload$/],
+    ["dyn(quantity('1')) == dyn(1)", /^no such overload$/],
+    ["{dyn(b'a'): 2}", 'unsupported key type'],
+    ["'hello'.substring(100, 30)", 'invalid substring range. start: 100, end: 30'],
   ])('%s: %s', (source, message) => {
     expect(() => run(source)).toThrow(message);
   });
@@ -190,6 +220,9 @@ describe('constants', () => {
     ['int(dyn(null))', 'no such overload: int(null_type)'],
     ['bool(dyn(duration("1s")))', 'no such overload: bool(google.protobuf.Duration)'],
     ['double(dyn([]))', 'no such overload: double(list)'],
+    ['string(dyn(string))', 'no such overload: string(type)'],
+    ['{int: 1}[int]', 'invalid qualifier type: *types.Type'],
+    ["{duration('1s'): 1}[duration('1s')]", 'invalid qualifier type: types.Duration'],
   ])('%s fails before it runs: %s', (source, message) => {
     const expression = compile(source, { functions: standardFunctions(), variables: new Map() });
     expect(() => expression.program()).toThrow(message);

@@ -29,6 +29,7 @@ import { accepts, noSuchOverload, type Overload } from './types/functions.ts';
 import {
   CelCostError,
   CelError,
+  Duration,
   EntryMap,
   isMapValue,
   List,
@@ -37,6 +38,7 @@ import {
   longTypeName,
   Optional,
   StructValue,
+  Timestamp,
   TypeValue,
   type Value,
 } from './values.ts';
@@ -249,7 +251,7 @@ class Compiler implements Compiles {
       case 'const':
         return constant(this.#constants.valueOf(expr) ?? null);
       case 'ident':
-        return this.#ident(expr.name.replace(/^\./, ''), scope);
+        return this.#ident(expr, expr.name.replace(/^\./, ''), scope);
       case 'select':
         return this.#select(expr, scope);
       case 'call':
@@ -382,7 +384,7 @@ class Compiler implements Compiles {
     };
   }
 
-  #ident(name: string, scope: readonly string[]): Step {
+  #ident(expr: Expr, name: string, scope: readonly string[]): Step {
     const slot = scope.lastIndexOf(name);
     if (slot >= 0) {
       return (frame) => {
@@ -395,16 +397,17 @@ class Compiler implements Compiles {
     const type = typeNames.get(name);
     if (type === undefined) throw noSuchAttribute(name);
     if (typesWithoutValue.has(name)) throw new CelError(`reference to undefined type: ${name}`);
-    const value = new TypeValue(longTypeName(type));
-    return () => value;
+    return constant(this.#constants.keep(expr, new TypeValue(longTypeName(type))));
   }
 
   #select(expr: SelectExpr, scope: readonly string[]): Step {
     const qualified = qualifiedName(expr)?.replace(/^\./, '');
-    if (qualified !== undefined && typeNames.has(qualified)) return this.#ident(qualified, []);
+    if (qualified !== undefined && typeNames.has(qualified))
+      return this.#ident(expr, qualified, []);
     const constant = qualified === undefined ? undefined : enumValues.get(qualified);
     if (constant !== undefined) return () => constant;
-    if (qualified !== undefined && scope.includes(qualified)) return this.#ident(qualified, scope);
+    if (qualified !== undefined && scope.includes(qualified))
+      return this.#ident(expr, qualified, scope);
     const operand = this.compile(expr.operand, scope);
     const { field } = expr;
     if (expr.test) return (frame) => hasField(operand(frame), field);
@@ -440,9 +443,10 @@ class Compiler implements Compiles {
     const target = namespaced === undefined ? expr.target : undefined;
     const isMember = target !== undefined;
     const args = isMember ? [target, ...expr.args] : expr.args;
-    refuseQualifier(name, args);
     checkPattern(name, args, this.#pass);
     const steps = args.map((arg) => this.compile(arg, scope));
+    const [, index] = args;
+    if (name === '_[_]' && index !== undefined) refuseQualifier(this.#constants.valueOf(index));
     const declared = this.#declared.get(expr) ?? [];
     return { name, declared, others: this.#fitting(name, { isMember, count: args.length }), steps };
   }
@@ -534,17 +538,19 @@ function optionalOf(value: Value): Optional {
   throw new CelError('cannot initialize optional entry from non-optional value');
 }
 
-function refuseQualifier(name: string, args: readonly Expr[]): void {
-  const argument = args[1];
-  const isDyn =
-    argument?.kind === 'call' && argument.name === 'dyn' && argument.target === undefined;
-  const index = isDyn ? argument.args[0] : argument;
-  if (name !== '_[_]' || index?.kind !== 'const') return;
-  if (index.value === null) throw new CelError('invalid qualifier type: types.Null');
-  if (index.value instanceof Uint8Array) {
-    throw new CelError('invalid qualifier type: types.Bytes');
-  }
+/** Refuses constants that cannot index anything. */
+function refuseQualifier(index: Value | undefined): void {
+  const type = index === undefined ? undefined : qualifierTypes.find(([fits]) => fits(index));
+  if (type !== undefined) throw new CelError(`invalid qualifier type: ${type[1]}`);
 }
+
+const qualifierTypes: readonly (readonly [fits: (index: Value) => boolean, name: string])[] = [
+  [(index) => index === null, 'types.Null'],
+  [(index) => index instanceof Uint8Array, 'types.Bytes'],
+  [(index) => index instanceof Timestamp, 'types.Timestamp'],
+  [(index) => index instanceof Duration, 'types.Duration'],
+  [(index) => index instanceof TypeValue, '*types.Type'],
+];
 
 /** Indexing a value without content reports a missing key, as in cel-go. */
 function unknownCall(name: string, args: readonly Value[]): CelError {

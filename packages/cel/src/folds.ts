@@ -7,6 +7,7 @@ import {
   CelError,
   compare,
   EntryMap,
+  entryKey,
   isMapValue,
   kindOf,
   List,
@@ -50,22 +51,20 @@ type Entries = Map<string, readonly [Value, Value]>;
 
 /** Sets or replaces an entry. Throws for an invalid key. */
 export function setEntry(entries: Entries, key: Value, value: Value): void {
-  entries.set(entryKey(key), [key, value]);
+  const text = entryKey(key);
+  if (text === undefined) throw unsupportedKey(key);
+  entries.set(text, [key, value]);
 }
 
-/** Adds an entry. Throws for an invalid or duplicate key. */
+/** Adds an entry that a macro makes. Throws for an invalid or duplicate key. */
 function putEntry(entries: Entries, key: Value, value: Value): void {
-  if (entries.has(entryKey(key))) {
-    throw new CelError(`insert failed: key ${String(key)} already exists`);
-  }
-  setEntry(entries, key, value);
+  const text = typeof key === 'number' ? undefined : mapKey(key);
+  if (text === undefined) throw unsupportedKey(key);
+  if (entries.has(text)) throw new CelError(`insert failed: key ${String(key)} already exists`);
+  entries.set(text, [key, value]);
 }
 
-function entryKey(key: Value): string {
-  const text = typeof key === 'number' ? undefined : mapKey(key);
-  if (text === undefined) throw new CelError(`unsupported key type: ${typeof key}`);
-  return text;
-}
+const unsupportedKey = (key: Value) => new CelError(`unsupported key type: ${typeof key}`);
 
 /** The value of a step, or its failure. */
 export function outcome(step: Step, frame: Frame): Value | CelError {

@@ -146,7 +146,7 @@ export class EntryMap implements MapValue {
     this.#entries = entries;
   }
   get(key: Value): Value | undefined {
-    const text = mapKey(key);
+    const text = entryKey(key);
     return text === undefined ? undefined : this.#entries.get(text)?.[1];
   }
   keys(): readonly Value[] {
@@ -186,6 +186,21 @@ export function mapKey(key: Value): string | undefined {
   if (key instanceof Uint) return `n${key.value}`;
   if (typeof key === 'number' && Number.isInteger(key)) return `n${BigInt(key)}`;
   return undefined;
+}
+
+/**
+ * The same for the keys of maps that expressions build, which may have more types. Undefined for
+ * bytes and for values with parts.
+ */
+export function entryKey(key: Value): string | undefined {
+  if (key === null) return '0';
+  if (typeof key === 'number') return mapKey(key) ?? `d${key}`;
+  // Like a Go time, a key is equal only in its own zone.
+  if (key instanceof Timestamp) return `t${key.nanos}${key.zone}`;
+  if (key instanceof Duration) return `D${key.nanos}`;
+  if (key instanceof TypeValue) return `T${key.name}`;
+  if (key instanceof Opaque) return `o${key.type}:${key.key}`;
+  return mapKey(key);
 }
 
 export function isMapValue(value: Value): value is MapValue {

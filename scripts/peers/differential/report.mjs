@@ -15,7 +15,7 @@ function shownBody(body) {
  */
 export function createReport(both) {
   const groups = new Map();
-  let requests = 0;
+  let comparisons = 0;
 
   /** Prints the first difference of each group of similar ones. */
   function note(subject, request, difference) {
@@ -30,6 +30,11 @@ export function createReport(both) {
   }
 
   return {
+    /** Compares what the servers say in another way; `difference` is undefined if it is the same. */
+    compared(subject, request, difference) {
+      comparisons += 1;
+      if (difference !== undefined) note(subject, request, difference);
+    },
     /** Sends a request; `bodies` holds a body per server if they differ. */
     async send({ subject, bodies, ...request }) {
       const answers = await Promise.all(
@@ -39,14 +44,14 @@ export function createReport(both) {
           return call(server, sent).catch(() => ({ status: 0, body: undefined }));
         }),
       );
-      requests += 1;
+      comparisons += 1;
       const difference = compareAnswers(...answers);
       const body = bodies?.[0] ?? request.body;
       if (difference !== undefined) note(subject, { ...request, body }, difference);
       return answers;
     },
     finish() {
-      console.log(`\n${requests} requests, ${groups.size} groups of differences`);
+      console.log(`\n${comparisons} comparisons, ${groups.size} groups of differences`);
       for (const [signature, count] of groups) console.log(`${count}\t${signature}`);
     },
   };

@@ -3,6 +3,7 @@ import {
   type CallContext,
   divided,
   type Library,
+  noSuchOverload,
   oneStepEach,
   seldomLong,
 } from '../types/functions.ts';
@@ -16,6 +17,7 @@ import {
   itemKey,
   List,
   mapKey,
+  Opaque,
   Optional,
   Timestamp,
   Uint,
@@ -274,14 +276,22 @@ function spendEqual(left: Value, right: Value, context: CallContext): void {
   if (size > countedMin && typeof left === 'string') context.work(Math.ceil(size / 1000));
 }
 
+/** Values of Kubernetes libraries on the left of `==` fail beside values of other types. */
+function refuseOther(left: Value, right: Value): void {
+  if (!(left instanceof Opaque) || right === null) return;
+  if (!(right instanceof Opaque) || right.type !== left.type) throw noSuchOverload();
+}
+
 function equality(isWanted: boolean) {
   return seldomLong(
     ([left = null, right = null], context) => {
       spendEqual(left, right, context);
+      if (isWanted) refuseOther(left, right);
       return context.equal(left, right) === isWanted;
     },
     function* ([left = null, right = null], context) {
       spendEqual(left, right, context);
+      if (isWanted) refuseOther(left, right);
       if (context.isStepOver()) yield;
       return (yield* context.equalSteps(left, right)) === isWanted;
     },

@@ -49,17 +49,38 @@ function uintFromText(text: string): Uint {
   return new Uint(value);
 }
 
+const digits = '\\d(?:_?\\d)*';
+const hexes = '[0-9a-fA-F](?:_?[0-9a-fA-F])*';
+const decimalForm = new RegExp(
+  `^[+-]?(?:${digits}\\.?(?:${digits})?|\\.${digits})(?:[eE][+-]?${digits})?$`,
+);
+const hexForm = new RegExp(
+  `^([+-]?)0[xX](?:_?(${hexes})\\.?(${hexes})?|\\.(${hexes}))[pP]([+-]?${digits})$`,
+);
+/** Powers of two beyond which every number of a text is zero or infinite. */
+const exponentMax = 100_000;
+
+/** The number that a text is in Go's syntax; undefined for other texts. */
+function parseGoFloat(text: string): number | undefined {
+  const plain = () => text.replaceAll('_', '');
+  if (decimalForm.test(text)) return Number(plain());
+  if (!hexForm.test(text)) return undefined;
+  const [, sign, whole = '', fraction = '', only = '', power] = hexForm.exec(plain()) ?? [];
+  const mantissa = Number(`0x${whole}${fraction}${only}`);
+  const shift = Number(power) - 4 * (fraction + only).length;
+  const exponent = Math.max(-exponentMax, Math.min(exponentMax, shift));
+  const half = Math.trunc(exponent / 2);
+  const value = mantissa === 0 ? 0 : mantissa * 2 ** half * 2 ** (exponent - half);
+  return sign === '-' ? -value : value;
+}
+
 function doubleFromText(text: string): number {
-  const special = /^([+-]?)(inf|infinity|nan)$/i.exec(text);
-  if (special !== null) {
-    if (special[2]?.toLowerCase() === 'nan') return Number.NaN;
-    return special[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+  if (/^nan$/i.test(text)) return Number.NaN;
+  if (/^[+-]?inf(?:inity)?$/i.test(text)) {
+    return text.startsWith('-') ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   }
-  if (!/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) {
-    throw conversionError('string', 'double');
-  }
-  const value = Number(text);
-  if (!Number.isFinite(value)) throw conversionError('string', 'double');
+  const value = parseGoFloat(text);
+  if (value === undefined || !Number.isFinite(value)) throw conversionError('string', 'double');
   return value;
 }
 

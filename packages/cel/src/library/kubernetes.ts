@@ -24,7 +24,13 @@ const billion = 1_000_000_000n;
 interface Amount {
   readonly nano: bigint;
   readonly scaled: Scaled | undefined;
+  /** The power of ten of the decimal that represents it otherwise. */
+  readonly exponent: number;
 }
+
+/** Go rounds what it parses as decimals to nanos. */
+const parsedExponent = -9;
+
 interface Scaled {
   readonly value: bigint;
   readonly scale: number;
@@ -39,7 +45,7 @@ function quantity(amount: Amount): Quantity {
 function parsedQuantity(text: string): Quantity {
   const parsed = parseQuantity(text);
   if ('error' in parsed) throw new CelError(parsed.error);
-  return quantity({ nano: parsed.nano, scaled: scaledOf(text) });
+  return quantity({ nano: parsed.nano, scaled: scaledOf(text), exponent: parsedExponent });
 }
 
 const decimalSuffixes = 'n u m  k M G T P E'.split(' ');
@@ -88,8 +94,10 @@ function scaledSum(left: Scaled | undefined, right: Scaled | undefined): Scaled 
 function amountOf(value: Value | undefined): Amount {
   if (value instanceof Quantity) return value.value;
   const whole = asInt(value);
-  return { nano: whole * billion, scaled: { value: whole, scale: 0 } };
+  return { nano: whole * billion, scaled: { value: whole, scale: 0 }, exponent: 0 };
 }
+
+const exponentOf = ({ scaled, exponent }: Amount) => scaled?.scale ?? exponent;
 
 const nano = (value: Value | undefined) => amountOf(value).nano;
 
@@ -99,6 +107,7 @@ const sum = ([left, right]: readonly Value[], sign: 1n | -1n): Quantity => {
   return quantity({
     nano: one.nano + sign * other.nano,
     scaled: scaledSum(one.scaled, added),
+    exponent: Math.max(parsedExponent, Math.min(exponentOf(one), exponentOf(other))),
   });
 };
 
@@ -116,9 +125,9 @@ function asInteger([value]: readonly Value[]): bigint {
 
 function approximateFloat([value]: readonly Value[]): number {
   const amount = amountOf(value);
-  const { scaled } = amount;
-  if (scaled === undefined) return Number(`${amount.nano}e-9`);
-  return Number(scaled.value) * Number(`1e${scaled.scale}`);
+  const exponent = exponentOf(amount);
+  const unscaled = amount.scaled?.value ?? amount.nano / 10n ** BigInt(9 + exponent);
+  return exponent === 0 ? Number(unscaled) : Number(unscaled) * Number(`1e${exponent}`);
 }
 
 const signOf = (amount: bigint) => (amount < 0n ? -1n : amount > 0n ? 1n : 0n);

@@ -50,9 +50,11 @@ function substring([value, from, to]: readonly Value[]): Value {
   const points = [...asText(value)];
   const start = number(from);
   const end = to === undefined ? points.length : number(to);
+  if (start > end && to !== undefined) {
+    throw new CelError(`invalid substring range. start: ${from}, end: ${to}`);
+  }
   if (start < 0 || start > points.length) throw outOfRange(start);
   if (end < 0 || end > points.length) throw outOfRange(end);
-  if (start > end) throw new CelError(`invalid substring range. start: ${start}, end: ${end}`);
   return points.slice(start, end).join('');
 }
 

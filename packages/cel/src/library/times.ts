@@ -1,3 +1,4 @@
+import { problemText } from '@wheelhouse/machinery';
 import { parseGoDuration } from '@wheelhouse/schema';
 import type { Library } from '../types/functions.ts';
 import { CelError, type Timestamp, type Value } from '../values.ts';
@@ -9,19 +10,37 @@ const dayMs = 86_400_000;
 function localDate(time: Timestamp, zone: string | undefined): Date {
   const { date } = splitTime(time.nanos);
   if (zone === undefined || zone === '' || zone === 'UTC') return date;
-  const offset = /^([+-]?)(\d{1,2}):(\d{2})$/.exec(zone);
-  if (offset !== null) {
-    const minutes = Number(offset[2]) * 60 + Number(offset[3]);
-    return new Date(date.getTime() + (offset[1] === '-' ? -1 : 1) * minutes * 60_000);
-  }
-  return namedZone(date, zone);
+  const at = zone.indexOf(':');
+  if (at < 0) return namedZone(date, zone);
+  const [hours, minutes] = [zonePart(zone.slice(0, at)), zonePart(zone.slice(at + 1))];
+  const offset = hours * 60 + (zone.startsWith('-') ? -minutes : minutes);
+  const local = new Date(date.getTime() + offset * 60_000);
+  if (Number.isNaN(local.getTime())) throw new CelError('timestamp overflow');
+  return local;
 }
+
+/** The hours or minutes of an offset. */
+function zonePart(text: string): number {
+  if (/^[+-]?\d+$/.test(text)) return Number(text);
+  throw new CelError(problemText({ code: 'number', parser: 'Atoi', text, problem: 'syntax' }));
+}
+
+/** Names of zones are those of files in Go, so their case matters. */
+const zoneForm = /^[A-Z][A-Za-z0-9+_-]*(?:\/[A-Z][A-Za-z0-9+_-]*)*$/;
+
+function isZoneName(zone: string, canonical: string): boolean {
+  const isCanonical = zone.toLowerCase() === canonical.toLowerCase();
+  return isCanonical ? zone === canonical : zoneForm.test(zone);
+}
+
+const unknownZone = (zone: string) => new CelError(`unknown time zone ${zone}`);
 
 function namedZone(date: Date, zone: string): Date {
   let format: Intl.DateTimeFormat;
   try {
     format = new Intl.DateTimeFormat('en-US', {
-      timeZone: zone,
+      // Without a zone, the server's is used.
+      ...(zone === 'Local' ? {} : { timeZone: zone }),
       hourCycle: 'h23',
       era: 'short',
       year: 'numeric',
@@ -32,8 +51,10 @@ function namedZone(date: Date, zone: string): Date {
       second: 'numeric',
     });
   } catch {
-    throw new CelError(`unknown time zone ${zone}`);
+    throw unknownZone(zone);
   }
+  const { timeZone } = format.resolvedOptions();
+  if (zone !== 'Local' && !isZoneName(zone, timeZone)) throw unknownZone(zone);
   const parts = new Map(format.formatToParts(date).map(({ type, value }) => [type, value]));
   const part = (name: Intl.DateTimeFormatPartTypes) => Number(parts.get(name));
   const year = parts.get('era')?.startsWith('B') ? 1 - part('year') : part('year');

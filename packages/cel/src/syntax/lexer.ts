@@ -22,7 +22,7 @@ const comment = /\/\/[^\n]*/y;
 const name = /[A-Za-z_][A-Za-z0-9_]*|`[A-Za-z0-9_.\-/ ]+`/y;
 const number =
   /0[xX][0-9a-fA-F]+[uU]?|(?:\d+\.\d+|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+[uU]?/y;
-const opening = /(?:[rR][bB]?|[bB][rR]?)?("""|'''|"|')/y;
+const opening = /[bB]?[rR]?("""|'''|"|')/y;
 const operator = /&&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,()[\]{}]/y;
 /** Half of an operator, and the text in place of the other half. */
 const half = /[&|=][\s\S]?/uy;
@@ -145,9 +145,13 @@ function stringToken(text: string, at: number, start: string): Token | NoToken {
     if (code === mark && text.startsWith(quote, end)) break;
     const endsLine = code === lineFeed || code === carriageReturn;
     if (end >= text.length || (endsLine && quote.length === 1)) {
-      return { kind: 'none', text: text.slice(at, end), at };
+      return unquotedToken(text, { at, end, prefix, quote });
     }
-    end += code === backslash && !raw ? 2 : 1;
+    if (code === backslash && !raw) {
+      const length = escapeLength(text, end);
+      if (length < 0) return unquotedToken(text, { at, end: end - length, prefix, quote });
+      end += length;
+    } else end += 1;
   }
   const body = text.slice(from, end).replace(/\r\n?/g, '\n');
   const whole = text.slice(at, end + quote.length);
@@ -157,6 +161,43 @@ function stringToken(text: string, at: number, start: string): Token | NoToken {
       ? body
       : unescapeText(body, at);
   return { kind: 'literal', text: whole, at, value };
+}
+
+/** The token of a text in quotes that does not end, or has an invalid escape. */
+function unquotedToken(
+  text: string,
+  parts: { readonly at: number; readonly end: number; prefix: string; quote: string },
+): Token | NoToken {
+  const { at, end, prefix, quote } = parts;
+  // Two of three quotes are an empty text, and a prefix is a name.
+  const length = prefix.length + (quote.length === 3 ? 2 : 0);
+  const start = text.slice(at, at + length);
+  if (quote.length === 3) {
+    const value = prefix.includes('b') ? new Uint8Array() : '';
+    return { kind: 'literal', text: start, at, value };
+  }
+  if (prefix !== '') return { kind: 'name', text: start, at };
+  return { kind: 'none', text: text.slice(at, end), at };
+}
+
+const escapeForms: readonly (readonly [start: RegExp, digit: RegExp, count: number])[] = [
+  [/[xX]/, /[0-9a-fA-F]/, 2],
+  [/u/, /[0-9a-fA-F]/, 4],
+  [/U/, /[0-9a-fA-F]/, 8],
+  [/[0-3]/, /[0-7]/, 2],
+  [/[abfnrtv"'\\?`]/, /./, 0],
+];
+
+/** The length of an escape; negative for an invalid one, up to the first wrong character. */
+function escapeLength(text: string, at: number): number {
+  const start = text.charAt(at + 1);
+  const form = escapeForms.find(([starts]) => starts.test(start));
+  if (form === undefined) return -2;
+  const [, digit, count] = form;
+  for (let index = 0; index < count; index += 1) {
+    if (!digit.test(text.charAt(at + 2 + index))) return -(3 + index);
+  }
+  return 2 + count;
 }
 
 const escapePattern =
@@ -169,7 +210,7 @@ function escaped(groups: readonly (string | undefined)[], at: number): number | 
   if (hex !== undefined) return Number.parseInt(hex, 16);
   if (octal !== undefined) return Number.parseInt(octal, 8);
   if (plain !== undefined) return goEscapes[plain] ?? plain;
-  throw new LexError(at, 'Syntax error: token recognition error: unable to unescape string');
+  throw new LexError(at, 'unable to unescape string');
 }
 
 function unescapeText(body: string, at: number): string {
@@ -177,10 +218,11 @@ function unescapeText(body: string, at: number): string {
   return body.replace(escapePattern, (_, ...groups: (string | undefined)[]) => {
     const value = escaped(groups, at);
     if (typeof value === 'string') return value;
-    if (value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)) {
-      throw new LexError(at, 'Syntax error: invalid unicode code point');
-    }
-    return String.fromCodePoint(value);
+    // Like a Go rune, the number has 32 bits, and those that are not characters are replaced.
+    const point = value | 0;
+    if (point > 0x10ffff) throw new LexError(at, 'unable to unescape string');
+    const isCharacter = point >= 0 && (point < 0xd800 || point > 0xdfff);
+    return isCharacter ? String.fromCodePoint(point) : '\ufffd';
   });
 }
 
@@ -195,7 +237,7 @@ function bytesOf(body: string, { raw, at }: { raw: boolean; at: number }): Uint8
     parts.push(Buffer.from(body.slice(last, match.index)));
     last = match.index + match[0].length;
     if (match[3] !== undefined || match[4] !== undefined) {
-      throw new LexError(at, 'Syntax error: unable to unescape bytes: unicode escape');
+      throw new LexError(at, 'unable to unescape string');
     }
     const value = escaped(match.slice(1), at);
     parts.push(typeof value === 'string' ? Buffer.from(value) : Buffer.from([value]));

@@ -30,6 +30,20 @@ describe('literal arguments', () => {
   });
 });
 
+describe('escapes', () => {
+  test.each([
+    [`'\\ud83d' == x && br'\\q' == x`, []],
+    [`b'\\u00e9'`, ['0: unable to unescape string']],
+    [`'\\U00110000'`, ['0: unable to unescape string']],
+    [`'a\\18'`, ["0: Syntax error: token recognition error at: ''a\\18'"]],
+    [`b'\\q'`, ["1: Syntax error: token recognition error at: ''\\q'"]],
+    [`rb'a'`, ["2: Syntax error: extraneous input ''a'' expecting <EOF>"]],
+    ['"""a\\q"""', ["2: Syntax error: token recognition error at: '\"a\\q'"]],
+  ])('%s', (source, expected) => {
+    expect(problems(source).slice(0, 1)).toEqual(expected);
+  });
+});
+
 describe('formats', () => {
   const refused = 'error during formatting: decimal clause can only be used on integers, was given';
   test.each([
