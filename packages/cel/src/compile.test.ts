@@ -171,9 +171,16 @@ describe('failing expressions', () => {
 
 describe('constants', () => {
   const costOf = (source: string) => {
-    const variables = new Map([['x', dynType]]);
+    const variables = new Map<string, Type>([
+      ['x', dynType],
+      ['m', dynType],
+    ]);
     const program = compile(source, { functions: standardFunctions(), variables }).program();
-    return program.run(new Map([['x', 'a']]), 1_000_000).cost;
+    const values = new Map<string, Value>([
+      ['x', 'a'],
+      ['m', run("{'a': {'b': 1}}")],
+    ]);
+    return program.run(values, 1_000_000).cost;
   };
 
   test.each([
@@ -196,6 +203,25 @@ describe('constants', () => {
     ['[x, x].isSorted()', 12 + 2],
     ["dyn('a') == type('a')", 1],
   ])('%s costs %i', (source, cost) => {
+    expect(costOf(source)).toBe(cost);
+  });
+
+  test.each([
+    ['m.a.b == 1', 1 + 2 + 1],
+    ['m.a["b"] == 1', 1 + 2 + 1],
+    ['m[x].b == 1', 1 + 2 + 1],
+    ['m[string(x)].b == 1', 1 + 2 + 1 + 2],
+    ['has(m.a.b)', 2],
+    ['has(dyn(m).a)', 2 + 1],
+    ['m.?a.?b.hasValue()', 1 + 2 + 1],
+    ['m.?z.?b.hasValue()', 1 + 1],
+    ['dyn(m).a.b == 1', 2 + 1 + 2 + 1],
+    ['[1][0] == 1', 1 + 1 + 1],
+    ['(true ? m.a.b : 2) == 1', 2 + 1],
+    ['(true ? m.a : m).b == 1', 2 + 1],
+    ['(true ? x : x) == x', 1 + 1],
+    ['(true ? m.a.b + 1 : 2) == 2', 3 + 1 + 1],
+  ])('the attributes of %s cost %i', (source, cost) => {
     expect(costOf(source)).toBe(cost);
   });
 

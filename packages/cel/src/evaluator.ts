@@ -1,3 +1,4 @@
+import { Attributes, isIndex } from './attributes.ts';
 import type { Checked } from './checker.ts';
 import { Constants, constant } from './constants.ts';
 import {
@@ -225,6 +226,7 @@ class Compiler implements Compiles {
   readonly #pass: Pass<Expr, Step> | undefined;
   readonly #works = new Map<Expr, Work>();
   readonly #constants = new Constants();
+  readonly #attributes = new Attributes();
   readonly #fittingOverloads = new Map<string, readonly Overload[]>();
   /** The operands that are evaluated before the current node. */
   #evaluated: ReadonlySet<Expr> = new Set();
@@ -331,6 +333,10 @@ class Compiler implements Compiles {
     }
   }
 
+  wholeOf(expr: Expr, scope: readonly string[]): number {
+    return this.#attributes.whole(expr, scope) ?? 0;
+  }
+
   isDivided(expr: Expr): boolean {
     return this.#weightOf(expr) > undividedNodes;
   }
@@ -410,9 +416,26 @@ class Compiler implements Compiles {
       return this.#ident(expr, qualified, scope);
     const operand = this.compile(expr.operand, scope);
     const { field } = expr;
-    if (expr.test) return (frame) => hasField(operand(frame), field);
-    if (expr.optional) return (frame) => optionalField(operand(frame), field);
-    return (frame) => selectField(operand(frame), field);
+    if (expr.test) {
+      const cost = this.#attributes.test(expr.operand, scope);
+      return (frame) => {
+        frame.spend(cost);
+        return hasField(operand(frame), field);
+      };
+    }
+    const cost = this.#attributes.member(expr.operand, scope);
+    if (!expr.optional) {
+      return (frame) => {
+        frame.spend(cost);
+        return selectField(operand(frame), field);
+      };
+    }
+    return (frame) => {
+      const member = optionalField(operand(frame), field);
+      // An absent member is free.
+      frame.spend(member.value === undefined ? cost - 1 : cost);
+      return member;
+    };
   }
 
   #call(expr: CallExpr, scope: readonly string[]): Step {
@@ -448,7 +471,9 @@ class Compiler implements Compiles {
     const [, index] = args;
     if (name === '_[_]' && index !== undefined) refuseQualifier(this.#constants.valueOf(index));
     const declared = this.#declared.get(expr) ?? [];
-    return { name, declared, others: this.#fitting(name, { isMember, count: args.length }), steps };
+    const others = this.#fitting(name, { isMember, count: args.length });
+    const cost = isIndex(name) ? this.#attributes.index(args, scope) : 1;
+    return { name, declared, others, steps, cost };
   }
 
   /** The overloads of a function for a number of arguments. */
@@ -581,12 +606,14 @@ interface Call {
   readonly others: readonly Overload[];
   /** The arguments, the target first. */
   readonly steps: readonly Step[];
+  /** What the call costs besides what the function charges. */
+  readonly cost: number;
 }
 
 /** Evaluates the arguments, and finds the overload that accepts them. Throws `CelError`. */
-function resolved({ name, declared, others, steps }: Call, frame: Frame) {
+function resolved({ name, declared, others, steps, cost }: Call, frame: Frame) {
   const args = steps.map((step) => step(frame));
-  frame.spend(1);
+  frame.spend(cost);
   let max = comparing.has(name) ? anyTextMax : textMax;
   for (const arg of args) {
     if (typeof arg === 'string' && arg.length > max) {
@@ -633,7 +660,7 @@ function selectField(operand: Value, field: string): Value {
   return value;
 }
 
-function optionalField(operand: Value, field: string): Value {
+function optionalField(operand: Value, field: string): Optional {
   if (!(operand instanceof Optional)) return new Optional(memberOf(operand, field));
   const { value } = operand;
   return value === undefined ? operand : new Optional(memberOf(value, field));

@@ -43,6 +43,8 @@ export interface Compiles {
    * Whether the node has many nodes, or a macro or a function that takes long for long operands.
    */
   isDivided(expr: Expr): boolean;
+  /** The cost of an attribute besides its members; 0 for other nodes. */
+  wholeOf(expr: Expr, scope: readonly string[]): number;
   /** The node in steps; one step if it is not divided. */
   work(expr: Expr, scope: readonly string[]): Work;
 }

@@ -25,9 +25,13 @@ export function lazyStep(
     };
   }
   if (third !== undefined) {
+    const [, whole = 0, otherWhole = 0] = operands.map((operand) =>
+      compiler.wholeOf(operand, scope),
+    );
     return (frame) => {
       const condition = first(frame);
       if (typeof condition !== 'boolean') throw noSuchOverload();
+      frame.spend(condition ? -whole : -otherWhole);
       return condition ? second(frame) : third(frame);
     };
   }
@@ -57,9 +61,13 @@ export function lazyWork(
     };
   }
   if (third !== undefined) {
+    const [, whole = 0, otherWhole = 0] = operands.map((operand) =>
+      compiler.wholeOf(operand, scope),
+    );
     return function* (frame) {
       const condition = yield* first(frame);
       if (typeof condition !== 'boolean') throw noSuchOverload();
+      frame.spend(condition ? -whole : -otherWhole);
       return yield* (condition ? second : third)(frame);
     };
   }
