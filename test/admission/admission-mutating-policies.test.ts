@@ -179,6 +179,16 @@ describe('ADM-3: JSON patches', () => {
     expect((await create()).body.data).toEqual({ a: '1' });
   });
 
+  test('ADM-3: a test of an absent member fails, also for null', async () => {
+    const operations = [
+      '{op: "test", path: "/data/none", value: null}',
+      '{op: "add", path: "/data/b", value: "1"}',
+    ];
+    const list = operations.map((operation) => `JSONPatch${operation}`).join(', ');
+    await kit.bound({ mutations: [jsonPatch(`[${list}]`)] });
+    expect((await create()).body.data).toEqual({ a: '1' });
+  });
+
   test('ADM-3: a patch that does not apply is refused', async () => {
     await kit.bound({ mutations: [jsonPatch('[JSONPatch{op: "remove", path: "/data/none"}]')] });
     const refused = await create();

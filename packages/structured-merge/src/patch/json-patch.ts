@@ -56,6 +56,12 @@ export interface JsonPatchOperation {
  */
 export type JsonPatchRules = 'exact' | 'lenient';
 
+export interface JsonPatchOptions {
+  readonly rules: JsonPatchRules;
+  /** What a test finds where a member is absent: null, the default, or nothing, so that it fails. */
+  readonly absent?: 'null' | 'nothing';
+}
+
 /**
  * Parses a decoded body as a patch; `null`, as which Go encodes an absent list, is an empty patch.
  * Throws PatchError: `malformed`, or `too-many` operations.
@@ -95,7 +101,7 @@ function textMember(operation: JsonObject, name: string): string | undefined {
 export function applyJsonPatch(
   document: JsonValue,
   patch: readonly JsonPatchOperation[],
-  options: { readonly rules: JsonPatchRules },
+  options: JsonPatchOptions,
 ): JsonValue {
   return runInOnePiece(jsonPatchWork(document, patch, options));
 }
@@ -104,10 +110,10 @@ export function applyJsonPatch(
 export function* jsonPatchWork(
   document: JsonValue,
   patch: readonly JsonPatchOperation[],
-  { rules }: { readonly rules: JsonPatchRules },
+  { rules, absent = 'null' }: JsonPatchOptions,
 ): Generator<void, JsonValue> {
   const work = new WorkBudget({ what: 'the JSON patch', steps: jsonPatchStepsMax });
-  const state: State = { root: cloneJson(document), copied: 0, work, rules };
+  const state: State = { root: cloneJson(document), copied: 0, work, rules, absent };
   for (const operation of patch) {
     applyOne(state, operation);
     yield;
@@ -121,6 +127,7 @@ interface State {
   copied: number;
   readonly work: WorkBudget;
   readonly rules: JsonPatchRules;
+  readonly absent: 'null' | 'nothing';
 }
 
 function refuse(message: string): PatchError {
@@ -319,7 +326,9 @@ function test(state: State, path: string, value: JsonValue): void {
       actual = withPrefix(prefix, () => holder[indexIn(place, holder.length)]);
     } else actual = member(holder, key);
   }
-  if (!jsonEqual(actual ?? null, value)) throw refuse(`testing value ${path} failed: test failed`);
+  const isAbsent = actual === undefined && state.absent === 'nothing';
+  if (isAbsent || !jsonEqual(actual ?? null, value))
+    throw refuse(`testing value ${path} failed: test failed`);
 }
 
 function transfer(state: State, operation: JsonPatchOperation): void {

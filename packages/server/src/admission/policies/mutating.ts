@@ -419,7 +419,7 @@ function patched(
   operations: readonly JsonPatchOperation[],
 ): JsonObject | undefined {
   try {
-    const result = applyJsonPatch(object, operations, { rules: 'lenient' });
+    const result = applyJsonPatch(object, operations, { rules: 'lenient', absent: 'nothing' });
     if (isObject(result)) return result;
     throw new MutationError('JSON Patch: the result is not an object');
   } catch (error) {
