@@ -350,9 +350,10 @@ class Checker {
   #element(expr: Expr, at: { optional: boolean; scope: Scope | undefined }): Type {
     const type = this.typeOf(expr, at.scope);
     if (!at.optional) return type;
-    const inner = this.#newParameter();
-    if (isAssignable(type, optionalType(inner), this.#substitution)) return this.#resolved(inner);
-    return this.#mismatch(expr, optionalType(inner), type);
+    const resolved = this.#resolved(type);
+    if (resolved.name === 'optional_type') return resolved.args[0] ?? dynType;
+    if (!isDyn(resolved)) this.#mismatch(expr, optionalType(resolved), resolved);
+    return resolved;
   }
 
   /** The issue of a checked subexpression whose type is not the expected one. */

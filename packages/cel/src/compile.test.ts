@@ -280,6 +280,8 @@ describe('invalid expressions', () => {
     ['[1, 2u]', "1:5: expected type 'int' but found 'uint'"],
     ["'a'.nope()", "1:9: undeclared reference to 'nope' (in container '')"],
     ['1.all(x, true)', "1:1: expression of type 'int' cannot be range of a comprehension"],
+    ['[?1]', "1:3: expected type 'optional_type(int)' but found 'int'"],
+    ['[?1.5[?0]]', "1:6: expected type 'optional_type(!error!)' but found '!error!'"],
     ["timestamp('soon')", '1:11: invalid timestamp argument'],
     ["'a'.matches('(')", '1:13: invalid matches argument'],
     ['--9223372036854775808', '1:3: invalid int literal'],

@@ -73,7 +73,7 @@ describe('a long expression is compiled in steps', () => {
     const issues = issuesOf(wrong);
     expect(issues).toEqual([
       "undefined field 'b'",
-      "expected type 'optional_type(dyn)' but found 'int'",
+      "expected type 'optional_type(int)' but found 'int'",
       "undefined field 'c'",
     ]);
   });

@@ -217,7 +217,6 @@ export const policyFields = {
     'object.spec.nope',
     'object.apiVersion',
     `${pod}.restartPolicy`,
-    'object.metadata.uid',
   ],
   int: [
     'object.spec.replicas',

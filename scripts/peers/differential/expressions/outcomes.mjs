@@ -19,13 +19,20 @@ export function plainOutcome(outcome) {
   );
 }
 
-/** An outcome without errors after the first: parsers recover in different ways. */
+/** An outcome without errors after the first. */
 export function firstError(outcome) {
   const [head, first] = outcome.split('ERROR: ');
-  if (first === undefined) return outcome;
-  const [line] = first.split('\n');
-  if (process.env.PEERS_SYNTAX_ERRORS) return head + line;
-  return outcome.includes('Syntax error') ? `${head}Syntax error` : head + line;
+  return first === undefined ? outcome : head + first.split('\n')[0];
+}
+
+const parseError =
+  /Syntax error|reserved identifier|invalid argument to|unable to unescape|invalid u?int literal/;
+
+/** Whether both say that an expression cannot be parsed: parsers recover in different ways. */
+function areParseErrors(outcomes) {
+  if (process.env.PEERS_SYNTAX_ERRORS) return false;
+  const isSyntax = outcomes.some((outcome) => outcome.includes('Syntax error'));
+  return isSyntax && outcomes.every((outcome) => parseError.test(outcome));
 }
 
 /** What similar outcomes share. */
@@ -55,7 +62,7 @@ export function createOutcomes({ both, compared }) {
   function compare({ subject, expression, outcomes, reduce = (outcome) => outcome }) {
     const [there, here] = outcomes.map((outcome) => reduce(plainOutcome(outcome)));
     const request = { method: 'CEL', path: '', body: expression };
-    if (there === here || later.test(expression)) {
+    if (there === here || later.test(expression) || areParseErrors([there, here])) {
       compared(subject, request, undefined);
       return;
     }
