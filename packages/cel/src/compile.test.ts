@@ -169,6 +169,37 @@ describe('failing expressions', () => {
   });
 });
 
+describe('malformed addresses', () => {
+  test.each([
+    ['10.0.0.1.2', 'IPv4 address too long'],
+    ['10.0.0', 'IPv4 address too short'],
+    ['10..0.1', 'IPv4 field must have at least one digit (at ".0.1")'],
+    ['10.0.0.', 'IPv4 field must have at least one digit (at ".")'],
+    ['10.00.0.1', 'IPv4 field has octet with leading zero'],
+    ['10.256.0.1', 'IPv4 field has value >255'],
+    ['10.a.0.1', 'unexpected character (at "a.0.1")'],
+    ['x', 'unable to parse IP'],
+    ['%eth0', 'missing IPv6 address'],
+    ['fe80::1%', 'zone must be a non-empty string'],
+    ['1:2:3', 'address string too short'],
+    ['12345::', 'each group must have 4 or less digits (at "12345::")'],
+    ['1:g::', 'each colon-separated field must have at least one digit (at "g::")'],
+    ['1:2g::', 'unexpected character, want colon (at "g::")'],
+    ['1::2::3', 'multiple :: in address (at ":3")'],
+    ['1:2:', 'colon must be followed by more characters (at ":")'],
+    ['1:2:3:4:5:6:7:8:9', 'trailing garbage after address (at "9")'],
+    ['1:2:3:4::5:6:7:8', 'the :: must expand to at least one field of zeros'],
+    ['1:1.2.3.4', 'embedded IPv4 address must replace the final 2 fields of the address (at "1.2'],
+    ['::1:2:3:4:5:6:7:1.2.3.4', 'too many hex fields to fit an embedded IPv4 at the end of the'],
+    ['::1.2.3', 'IPv4 address too short'],
+    [':::', 'each colon-separated field must have at least one digit (at ":")'],
+  ])('%s: %s', (text, problem) => {
+    expect(() => run(`ip(${JSON.stringify(text)})`)).toThrow(
+      `${JSON.stringify(text)}): ${problem}`,
+    );
+  });
+});
+
 describe('constants', () => {
   const costOf = (source: string) => {
     const variables = new Map<string, Type>([

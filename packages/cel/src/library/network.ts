@@ -2,6 +2,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 import { parseGoRequestUrl, parseGoUrl } from '@wheelhouse/machinery';
 import { type Library, noSuchOverload } from '../types/functions.ts';
 import { CelError, EntryMap, List, Opaque, type Value } from '../values.ts';
+import { addressProblem } from './address-errors.ts';
 import { asText, misfit } from './arguments.ts';
 
 /** An address: its 32 or 128 bits as a number. */
@@ -32,29 +33,12 @@ function v6Bits(text: string): bigint {
   return all.reduce((bits, group) => (bits << 16n) | BigInt(`0x${group}`), 0n);
 }
 
-/** Go's error for a malformed address. */
-function parseProblem(text: string): string {
-  const parts = text.split('.');
-  if (!text.includes(':')) {
-    if (parts.length > 4) return 'IPv4 address too long';
-    if (parts.length < 2) return 'unable to parse IP';
-    if (parts.length < 4) return 'IPv4 address too short';
-    if (parts.some((part) => /^0\d/.test(part))) return 'IPv4 field has octet with leading zero';
-    if (parts.some((part) => Number(part) > 255)) return 'IPv4 field has value >255';
-    return 'unexpected character';
-  }
-  const at = text.indexOf(':::');
-  if (at < 0) return 'unable to parse IP';
-  const rest = JSON.stringify(text.slice(at + 2));
-  return `each colon-separated field must have at least one digit (at ${rest})`;
-}
-
 function parseAddress(text: string): Address {
   if (isIPv4(text)) return { bits: v4Bits(text), width: 32 };
-  const plain = text.replace(/%.*$/, '');
+  const plain = text.replace(/%.+$/, '');
   if (!isIPv6(plain)) {
     const shown = JSON.stringify(text);
-    const why = `ParseAddr(${shown}): ${parseProblem(text)}`;
+    const why = `ParseAddr(${shown}): ${addressProblem(text)}`;
     throw new CelError(`IP Address ${shown} parse error during conversion from string: ${why}`);
   }
   if (plain !== text) throw new CelError(`IP address "${text}" with zone value is not allowed`);
@@ -100,7 +84,7 @@ function parseBlock(text: string): Block {
   const isMapped = isIPv6(host) && v6Bits(host) >> 32n === 0xffffn;
   if (isMapped) throw new CelError(`${cidrHead}IPv4-mapped IPv6 address "${text}" is not allowed`);
   if (!isIPv4(host) && !isIPv6(host))
-    throw fail(`ParseAddr(${JSON.stringify(host)}): ${parseProblem(host)}`);
+    throw fail(`ParseAddr(${JSON.stringify(host)}): ${addressProblem(host)}`);
   if (!/^(?:0|[1-9]\d{0,2})$/.test(length)) {
     throw fail(`bad bits after slash: ${JSON.stringify(length)}`);
   }
