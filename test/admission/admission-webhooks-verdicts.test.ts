@@ -341,6 +341,11 @@ describe('ADM-2: webhook errors are 500, or ignored by failurePolicy', () => {
       'unable to convert from v1: unknown kind Secret',
     ],
     [
+      'changes the version',
+      patch(JSON.stringify([{ op: 'replace', path: '/apiVersion', value: 'v2' }])),
+      'unable to convert from v2: unknown kind ConfigMap',
+    ],
+    [
       'makes no object of its kind',
       patch(JSON.stringify([{ op: 'add', path: '/data', value: [1] }])),
       'json: cannot unmarshal array into Go struct field ConfigMap.data',
@@ -355,6 +360,14 @@ describe('ADM-2: webhook errors are 500, or ignored by failurePolicy', () => {
       expect(answer.body.message).toContain(`Internal error occurred: ${why}`);
     },
   );
+
+  test.each(['kind', 'apiVersion'])('ADM-2: a patch that removes the %s keeps it', async (name) => {
+    await hooked('mutating', { path: '/m' });
+    service.answer('/m', () => patching([{ op: 'remove', path: `/${name}` }]));
+    const answer = await create();
+    expect(answer.status, answer.text).toBe(201);
+    expect(answer.body).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap' });
+  });
 
   test('ADM-2: the patch `null` changes nothing', async () => {
     await hooked('mutating', { path: '/m' });

@@ -14,8 +14,9 @@ import {
   internalError,
   type JsonObject,
   type MaybePromise,
+  textOf,
 } from '@wheelhouse/machinery';
-import { decodeTyped, type FoundPaths, type Schema } from '@wheelhouse/schema';
+import { DecodeError, decodeTyped, type FoundPaths, type Schema } from '@wheelhouse/schema';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { ConversionFailure } from '../../registry/conversion/views.ts';
 import type { AdmissionTools } from '../tools.ts';
@@ -124,6 +125,22 @@ export function reshaped(
   const decoded = asApiObject(decodeTyped(version.schema)(object, unknown));
   version.defaults?.(decoded);
   return decoded;
+}
+
+/**
+ * A patched object with its type, which the patch may have removed but not changed: for another
+ * type of a built-in kind, throws DecodeError.
+ */
+export function withType(
+  object: JsonObject,
+  { served, kind }: { readonly served: Served; readonly kind: KindFact },
+): JsonObject {
+  if (served.def.behavior.bodies === 'unstructured') return object;
+  const own = { apiVersion: apiVersionOf(kind), kind: kind.kind };
+  const apiVersion = textOf(object['apiVersion']) || own.apiVersion;
+  const named = textOf(object['kind']) || own.kind;
+  if (apiVersion === own.apiVersion && named === own.kind) return { ...object, ...own };
+  throw new DecodeError(`unable to convert from ${apiVersion}: unknown kind ${named}`);
 }
 
 /** The schema of an object, or of a subresource's own kind. */

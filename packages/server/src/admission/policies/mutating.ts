@@ -10,7 +10,6 @@ import {
 import { schemaOf } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  apiVersionOf,
   type Clock,
   type Counter,
   forbidden,
@@ -23,7 +22,6 @@ import {
   member,
   problemText,
   StatusError,
-  textOf,
   WorkExceeded,
 } from '@wheelhouse/machinery';
 import { DecodeError, FoundPaths, type Schema } from '@wheelhouse/schema';
@@ -60,6 +58,7 @@ import {
   reshaped,
   type Served,
   schemaFor,
+  withType,
 } from '../matching/versioned.ts';
 import { Reinvocable } from '../reinvocation.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
@@ -307,23 +306,6 @@ async function mutated(
     const target = showKind(kind);
     throw new MutationError(`unable to convert unstructured object to ${target}: ${error.message}`);
   }
-}
-
-/**
- * The object with its type, which a patch may have removed but not changed: for another type of a
- * built-in kind, throws 500.
- */
-function withType(
-  object: JsonObject,
-  { served, kind }: { readonly served: Served; readonly kind: KindFact },
-): JsonObject {
-  if (served.def.behavior.bodies === 'unstructured') return object;
-  const own = { apiVersion: apiVersionOf(kind), kind: kind.kind };
-  const apiVersion = textOf(object['apiVersion']) || own.apiVersion;
-  const named = textOf(object['kind']) || own.kind;
-  if (apiVersion === own.apiVersion && named === own.kind) return { ...object, ...own };
-  const changed = `kind ${JSON.stringify(named)} of version ${JSON.stringify(apiVersion)}`;
-  throw internalError(`the patch changes ${showKind(kind)} to ${changed}`);
 }
 
 /** The object of a JSON patch. Throws 500 if it has fields that its kind does not have. */

@@ -20,7 +20,7 @@ import {
   parseJsonPatch,
 } from '@wheelhouse/structured-merge';
 import type { AdmissionCall } from '../../registry/contract.ts';
-import { convertTo, replaceContent, reshaped } from '../matching/versioned.ts';
+import { convertTo, replaceContent, reshaped, withType } from '../matching/versioned.ts';
 import { Reinvocable } from '../reinvocation.ts';
 import type { AdmissionTools } from '../tools.ts';
 import {
@@ -185,11 +185,8 @@ async function patchedBy(
       clock,
     );
     if (!isObject(patched)) throw new DecodeError('the patched object is not an object');
-    const { kind = object.kind } = patched;
-    if (kind !== object.kind) {
-      throw new DecodeError(`unable to convert from ${object.apiVersion}: unknown kind ${kind}`);
-    }
-    return { object: reshaped(patched, { served, kind: convertedCall.kind }), operations: value };
+    const at = { served, kind: convertedCall.kind };
+    return { object: reshaped(withType(patched, at), at), operations: value };
   } catch (error) {
     const isRefused = error instanceof PatchError || error instanceof WorkExceeded;
     if (isRefused || error instanceof DecodeError) {
