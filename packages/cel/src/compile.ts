@@ -58,6 +58,9 @@ export function* compileSteps(source: string, environment: Environment): Generat
   };
 }
 
+/** How often an issue in the targets of `optMap` is reported at most; cel-go sets no limit. */
+const timesMax = 8;
+
 /** Subexpressions whose literals one step validates. */
 const nodesPerStep = 3_000;
 
@@ -67,18 +70,23 @@ const nodesPerStep = 3_000;
  */
 function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issue[]> {
   const issues: Issue[] = [];
-  const open = [{ node: expr, isFormatted: false }];
+  const open = [{ node: expr, isFormatted: false, times: 1 }];
   let left = nodesPerStep;
   for (let at = open.pop(); at !== undefined; at = open.pop()) {
-    const { node, isFormatted } = at;
+    const { node, isFormatted, times } = at;
     const issue = node.kind === 'call' ? callIssue(node, types) : undefined;
-    if (issue !== undefined) issues.push(issue);
-    if (!isFormatted) appendAll(issues, mixedIssues(node, types));
+    const found = issue === undefined ? [] : [issue];
+    if (!isFormatted) appendAll(found, mixedIssues(node, types));
+    for (let time = 0; time < times; time += 1) appendAll(issues, found);
     // Arguments of a format may have different types.
     const inside = isFormatted || (node.kind === 'call' && node.name === 'format');
     const operands = operandsOf(node);
     for (let index = operands.length - 1; index >= 0; index -= 1) {
-      open.push({ node: itemAt(operands, index), isFormatted: inside });
+      const operand = itemAt(operands, index);
+      // The macro that cel-go expands repeats its target.
+      const isRepeated = node.kind === 'optionalMap' && operand === node.target;
+      const operandTimes = isRepeated ? Math.min(2 * times, timesMax) : times;
+      open.push({ node: operand, isFormatted: inside, times: operandTimes });
     }
     left -= issueWork(node, types);
     if (left <= 0) {

@@ -60,6 +60,10 @@ describe('formats', () => {
     ],
     ["'%y'.format([1])", ['11: could not parse formatting clause']],
     ['x.format([1, 2])', []],
+    [
+      "optional.of('%d'.format([1.5])).optMap(v, v)",
+      [`25: ${refused} double`, `25: ${refused} double`],
+    ],
   ])('%s', (source, expected) => {
     const found = problems(source);
     expect(found.length).toBe(expected.length);
