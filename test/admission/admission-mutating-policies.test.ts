@@ -3,6 +3,7 @@ import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { establish } from '../custom-kinds/custom-kinds.ts';
 import { configMap, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { type PolicyKit, policyKit } from './admission-policies.ts';
@@ -241,6 +242,27 @@ describe('ADM-3: JSON patches', () => {
       expect((await create()).status).toBe(201);
     },
   );
+
+  test('ADM-3: a patch that removes the type of a custom object is a server error', async () => {
+    const group = `typed-${kit.namespace}.example.com`;
+    await establish(server, { group, plural: 'boxes', kind: 'Box' });
+    const rule = { operations: ['*'], apiGroups: [group], apiVersions: ['*'], resources: ['*'] };
+    for (const [member, name] of [
+      ['kind', 'Kind'],
+      ['apiVersion', 'apiVersion'],
+    ] as const) {
+      const removal = jsonPatch(`[JSONPatch{op: "remove", path: "/${member}"}]`);
+      await kit.bound({ mutations: [removal] }, {}, { resourceRules: [rule] });
+      const path = `/apis/${group}/v1/namespaces/${kit.namespace}/boxes`;
+      const body = { apiVersion: `${group}/v1`, kind: 'Box', metadata: { name: 'a' } };
+      const refused = await server.post(path, body);
+      expect([refused.status, refused.body.message]).toEqual([
+        500,
+        `Internal error occurred: Object '${name}' is missing`,
+      ]);
+      await kit.clear();
+    }
+  });
 
   test('ADM-3: a value that JSON cannot express is refused', async () => {
     const operation = 'op: "add", path: "/data/b", value: quantity("1Gi")';

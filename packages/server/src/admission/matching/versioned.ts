@@ -129,13 +129,19 @@ export function reshaped(
 
 /**
  * A patched object with its type, which the patch may have removed but not changed: for another
- * type of a built-in kind, throws DecodeError.
+ * type of a built-in kind, throws DecodeError. An object of a custom kind must state a type, which
+ * its validation compares.
  */
 export function withType(
   object: JsonObject,
   { served, kind }: { readonly served: Served; readonly kind: KindFact },
 ): JsonObject {
-  if (served.def.behavior.bodies === 'unstructured') return object;
+  if (served.def.behavior.bodies === 'unstructured') {
+    if (textOf(object['kind']) === '') throw new DecodeError("Object 'Kind' is missing");
+    if (textOf(object['apiVersion']) === '')
+      throw new DecodeError("Object 'apiVersion' is missing");
+    return object;
+  }
   const own = { apiVersion: apiVersionOf(kind), kind: kind.kind };
   const apiVersion = textOf(object['apiVersion']) || own.apiVersion;
   const named = textOf(object['kind']) || own.kind;
