@@ -1,8 +1,11 @@
-/** An error in an expression at an offset (in UTF-16 units) of its text. */
+/** An error in an expression at an offset (in UTF-16 units) of its text, or at `nowhere`. */
 export interface Issue {
   readonly at: number;
   readonly message: string;
 }
+
+/** The offset of an error that has no position. */
+export const nowhere = -1;
 
 /** An expression that cannot be compiled. */
 export class CelCompileError extends Error {
@@ -28,6 +31,7 @@ const lineBytesMax = 16_384;
 function showIssue(source: string, { at, message }: Issue, reader: LineReader): string {
   // cel-go has no position in an empty text.
   if (source === '') return `ERROR: <input>:1:0: ${message}`;
+  if (at === nowhere) return `ERROR: <input>:-1:0: ${message}`;
   reader.advance(at);
   const shown = `ERROR: <input>:${reader.line}:${reader.column}: ${message}`;
   const { text } = reader;

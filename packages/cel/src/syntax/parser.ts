@@ -1,5 +1,5 @@
 import { itemAt, runInOnePiece } from '@wheelhouse/machinery';
-import { CelCompileError, type Issue } from '../issues.ts';
+import { CelCompileError, type Issue, nowhere } from '../issues.ts';
 import { inPasses, type Pass, passFor } from '../passes.ts';
 import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
 import { LexError, type Token, tokenize } from './lexer.ts';
@@ -184,7 +184,7 @@ class Parser {
   readonly #wholeExpression = (): Expr => {
     this.#depth += 1;
     if (this.#depth > depthMax) {
-      throw new LexError(this.#peek().at, `expression recursion limit exceeded: ${depthMax}`);
+      throw new LexError(nowhere, `expression recursion limit exceeded: ${depthMax}`);
     }
     const condition = this.#binary(0);
     const mark = this.#accept('?');

@@ -2,11 +2,13 @@
 import { call, eventually } from '../../servers.mjs';
 import { changed, customFields, schema, transitionFields, value } from './fields.mjs';
 import { createGenerator, shownText } from './generator.mjs';
+import { longExpression } from './long.mjs';
 import { mutated } from './mutations.mjs';
 import { causesByIndex, firstError } from './outcomes.mjs';
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const perDefinition = 10;
+const perLongDefinition = 4;
 const ruleIndex = /x-kubernetes-validations\[(\d+)\]/;
 
 /** A definition whose objects have a `spec` of a schema. */
@@ -149,5 +151,13 @@ export function definitionRounds({ random, both, outcomes }) {
     await play({ subject: 'mutations', rules, group: `cel${number}.example.com` });
   }
 
-  return { ...Object.fromEntries(rounds), mutations };
+  async function long(number) {
+    const rules = Array.from({ length: perLongDefinition }, () => {
+      const expression = longExpression(random);
+      return { expression, rule: { rule: failed(expression) }, reduce: firstError };
+    });
+    await play({ subject: 'long', rules, group: `cel${number}.example.com` });
+  }
+
+  return { ...Object.fromEntries(rounds), mutations, long };
 }

@@ -3,7 +3,7 @@ import { call, eventually } from '../../servers.mjs';
 import { definitionOf } from './definitions.mjs';
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-const perRound = 3;
+const perRound = 1;
 const lengthMax = 900;
 
 const item = {

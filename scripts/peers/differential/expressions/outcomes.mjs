@@ -16,6 +16,11 @@ export function plainOutcome(outcome) {
         /Invalid value: (?:apiextensions\.ValidationRule)?\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\}: /g,
         '',
       )
+      // A long value is cut.
+      .replace(
+        /^Invalid value: (?:apiextensions\.ValidationRule)?\{.*(?=compilation failed: )/s,
+        '',
+      )
   );
 }
 
