@@ -128,6 +128,7 @@ describe('AUTHN-8: the user of a token', () => {
           uid: { claim: 'uid' },
           extra: [
             { key: 'example.org/one', valueExpression: 'claims.one' },
+            { key: 'a.example.org/type', valueExpression: 'string(type(claims.large) == double)' },
             { key: 'example.org/more', valueExpression: "[claims.one, dyn(''), dyn('two')]" },
             { key: 'example.org/none', valueExpression: "''" },
             { key: 'example.org/null', valueExpression: 'claims.nothing' },
@@ -153,13 +154,18 @@ describe('AUTHN-8: the user of a token', () => {
       uid: 'u-1',
       one: '1',
       nothing: null,
+      // Beyond 64 bits.
+      large: 2 ** 64,
       jti: 'id-1',
     };
-    expect(await userOf(started, await provider.token(claims))).toEqual({
+    const user = await userOf(started, await provider.token(claims));
+    expect(Object.keys(user.extra ?? {})).toEqual(Object.keys(user.extra ?? {}).sort());
+    expect(user).toEqual({
       username: 'jane@acme',
       uid: 'u-1',
       groups: ['dev', 'ops', authenticated],
       extra: {
+        'a.example.org/type': ['true'],
         'authentication.svc.io/credential-id': ['JTI=id-1'],
         'example.org/one': ['1'],
         'example.org/more': ['1', 'two'],

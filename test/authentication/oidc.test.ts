@@ -203,6 +203,13 @@ describe('AUTHN-7: a token', () => {
     ['never expires', { exp: undefined }],
     ['expires at no time', { exp: 'tomorrow' }],
     ['is not good yet', { nbf: inSeconds(300) }],
+    ['was issued at no time', { iat: 'yesterday' }],
+    ['was issued at null', { iat: null }],
+    ['is for an audience that is no text', { aud: [clientId, 7] }],
+    ['has a subject that is no text', { sub: 7, name: 'x' }],
+    ['has a nonce that is no text', { nonce: ['x'] }],
+    ['has malformed names of claims', { _claim_names: { groups: 7 } }],
+    ['has malformed sources of claims', { _claim_sources: { source: 'x' } }],
     ['is of another issuer', { iss: 'https://other.example' }],
     ['is of no issuer', { iss: undefined }],
   ])('AUTHN-7: that %s is 401, never anonymous', async (_, claims) => {

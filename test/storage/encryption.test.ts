@@ -109,6 +109,20 @@ describe('values in the store', () => {
     expect((await again.get(`${core}/secrets/s`)).status).toBe(200);
   });
 
+  test('STORE-3: a comment may mention the older name, and a secret may have unused bits', async () => {
+    const file = join(directory, 'commented.yaml');
+    // The last character before the padding holds two unused bits.
+    const secret = `${Buffer.alloc(32, 7).toString('base64').slice(0, -2)}d=`;
+    const resources = [{ resources: ['secrets'], providers: [{ aescbc: { keys: [] } }] }];
+    const rules = JSON.stringify(resources).replace('[]', JSON.stringify([{ name: 'a', secret }]));
+    writeFileSync(
+      file,
+      `# Formerly kind: EncryptionConfig\napiVersion: apiserver.config.svc.io/v1\nkind: EncryptionConfiguration\nresources: ${rules}\n`,
+    );
+    const server = await serverOf(undefined, { encryption: { file, reload: 'off' } });
+    expect((await server.post(`${core}/secrets`, { metadata: { name: 's' } })).status).toBe(201);
+  });
+
   test('STORE-3: after a rotation, old values are readable and writes use the new key', async () => {
     const [old, next] = [keyOf('old'), keyOf('new')];
     const first = await serverOf([
@@ -404,6 +418,7 @@ describe('the configuration', () => {
       ],
       [[{ resources: ['events.events.svc.io'], providers: identity }], "Use 'events' instead"],
       [[{ resources: ['pods', 'pods'], providers: identity }], 'specified multiple times'],
+      [[{ resources: ['pods', 'pods.'], providers: identity }], 'specified multiple times'],
       [[{ resources: ['pods', '*.'], providers: identity }], 'using overlapping resources'],
       [[{ resources: ['a'], providers: [{}] }], 'does not contain any of the expected providers'],
       [

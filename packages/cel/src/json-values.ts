@@ -73,9 +73,12 @@ const isIntOrString = (json: JsonValue) =>
 
 const noIntOrString = 'invalid data, expected XIntOrString value to be either a string or integer';
 
+/** Go decodes an integer beyond 64 bits as a float. */
+const int64Bound = 2 ** 63;
+
 function numberOf(json: number, schema: Schema): Value {
-  const isDouble = schema.type === 'number' || !Number.isInteger(json);
-  return isDouble ? json : BigInt(json);
+  const isInt64 = Number.isInteger(json) && json >= -int64Bound && json < int64Bound;
+  return schema.type === 'number' || !isInt64 ? json : BigInt(json);
 }
 
 function textOf(json: string, { format, type }: Schema): Value {

@@ -59,17 +59,22 @@ export interface ConfigurationFormat {
 /**
  * Decodes a configuration file in JSON or YAML. Unknown and duplicate members are errors unless
  * `onStrictProblems` receives them.
+ *
+ * @param older another format that the file may have, recognized by its kind
  * @returns the decoded object and the version in its `apiVersion`
  * @throws ConfigurationError for an invalid file
  */
 export async function decodeConfiguration(
   text: string,
-  expected: ConfigurationFormat,
+  current: ConfigurationFormat,
+  older?: ConfigurationFormat,
 ): Promise<{ readonly version: string; readonly object: JsonObject }> {
   if (text === '') throw new ConfigurationError('empty config data');
   try {
     const { value, duplicates, repeated = [] } = await decodeYaml(Buffer.from(text));
     const document = isObject(value) ? value : {};
+    const isOlder = older !== undefined && member(document, 'kind') === older.kind;
+    const expected = isOlder ? older : current;
     const version = versionOf(document, expected);
     const strict = duplicates.map((path) => problemText({ code: 'duplicate field', path }));
     if (repeated.length > 0) strict.push(`yaml: unmarshal errors: ${repeated.join(', ')}`);

@@ -14,7 +14,6 @@ import {
   fieldErrorsText,
   invalid,
   isObject,
-  itemAt,
   type JsonObject,
   type JsonValue,
   jsonObject,
@@ -90,10 +89,8 @@ export async function loadEncryptionConfiguration(
   options: { readonly dialect: Dialect; readonly reload: 'automatic' | 'off' },
 ): Promise<readonly EncryptionRule[]> {
   const { dialect } = options;
-  const isOlder = /\bkind["']?\s*:\s*["']?EncryptionConfig\b/.test(text);
   const group = dialect.group(encryptionFormat.group);
-  const format = isOlder ? olderFormat : { ...encryptionFormat, group };
-  const { object } = await decodeConfiguration(text, format);
+  const { object } = await decodeConfiguration(text, { ...encryptionFormat, group }, olderFormat);
   const rules = objectsOf(member(object, 'resources'));
   const errors = rules.length === 0 ? [atLeastOne('resources', 'resources')] : [];
   const context = { ...options, kmsNames: new Set<string>() };
@@ -142,16 +139,14 @@ function checkRule(rule: JsonObject, path: string, context: CheckContext): Field
 
 function checkOverlap(resources: readonly string[], path: string): FieldError[] {
   const parsed = resources.map(groupResourceOf);
-  const different = new Set(resources);
+  // `secrets` and `secrets.` are the same resource.
+  const different = new Set(parsed.map(({ group, resource }) => `${resource}.${group}`));
   const hasDuplicates = different.size < resources.length;
-  const byGroup = new Map<string, Set<string>>();
-  parsed.forEach(({ group }, index) => {
-    const others = byGroup.get(group) ?? new Set();
-    byGroup.set(group, others.add(itemAt(resources, index)));
-  });
-  const overlaps = parsed.some(({ group, resource }, index) => {
-    if (resources[index] === '*.*') return different.size > 1;
-    return resource === '*' && (byGroup.get(group)?.size ?? 0) > 1;
+  const counts = new Map<string, number>();
+  for (const { group } of parsed) counts.set(group, (counts.get(group) ?? 0) + 1);
+  const overlaps = parsed.some(({ group, resource }) => {
+    if (resource !== '*') return false;
+    return (group === '*' ? resources.length : (counts.get(group) ?? 0)) > 1;
   });
   const duplicate = 'the same resource cannot be specified multiple times';
   const overlap =
@@ -314,11 +309,16 @@ function checkKey(
   return errors;
 }
 
-/** Decodes padded base64 and ignores line ends, as Go does; undefined if the text is malformed. */
+const base64Text = /^[A-Za-z0-9+/]*={0,2}$/;
+
+/**
+ * Decodes padded base64 and ignores line ends and unused bits, as Go does; undefined if the text is
+ * malformed.
+ */
 function decodeSecret(text: string): Buffer | undefined {
   const plain = text.replaceAll(/[\r\n]/g, '');
-  const bytes = Buffer.from(plain, 'base64');
-  return bytes.toString('base64') === plain ? bytes : undefined;
+  if (plain.length % 4 !== 0 || !base64Text.test(plain)) return undefined;
+  return Buffer.from(plain, 'base64');
 }
 
 /** Throws ConfigurationError for a rule that an earlier rule for its group overrides. */

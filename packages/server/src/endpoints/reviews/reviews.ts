@@ -5,6 +5,7 @@ import {
   asApiObject,
   badRequest,
   boundedList,
+  compareText,
   type FieldError,
   formatTime,
   invalid,
@@ -294,7 +295,9 @@ async function identityReview(
 
 function shownUser({ name, uid, groups, extra }: UserInfo): JsonObject {
   const shownExtra: JsonObject = {};
-  for (const [key, values] of Object.entries(extra)) setMember(shownExtra, key, [...values]);
+  for (const key of Object.keys(extra).sort(compareText)) {
+    setMember(shownExtra, key, [...(extra[key] ?? [])]);
+  }
   return {
     username: name,
     ...(uid === '' ? {} : { uid }),

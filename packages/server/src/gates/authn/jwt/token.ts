@@ -1,5 +1,6 @@
-import { decodeJson, JsonError } from '@wheelhouse/codec';
+import { decodeJson, JsonError, structType, textType } from '@wheelhouse/codec';
 import { isObject, type JsonObject, member, textOf } from '@wheelhouse/machinery';
+import { DecodeError, decodeTyped, FoundPaths, type Schema } from '@wheelhouse/schema';
 
 /** A parsed but unverified JSON web token in compact form. */
 interface CompactToken {
@@ -95,8 +96,8 @@ export function readToken(text: string): UnverifiedToken | undefined {
 const notBeforeLeewayMs = 60_000;
 
 /**
- * Checks the validity period and the audience of a token, and returns its expiry in milliseconds
- * since the epoch. Throws JwtError.
+ * Checks the audience, the validity period, and the types of the standard claims of a token, and
+ * returns its expiry in milliseconds since the epoch. Throws JwtError.
  */
 export function checkClaims(
   claims: JsonObject,
@@ -114,6 +115,7 @@ export function checkClaims(
     const expectedText = audiences.length === 1 ? list : `in [${list}]`;
     throw new JwtError(`oidc: verify token: oidc: expected audience ${expectedText}`);
   }
+  checkTypes(claims, tokenAudiences);
   const expiresMs = timeAt(claims, 'exp');
   if (expiresMs === undefined || expiresMs < nowMs) {
     throw new JwtError('oidc: verify token: oidc: token is expired');
@@ -123,6 +125,42 @@ export function checkClaims(
     throw new JwtError('oidc: verify token: oidc: current time before the nbf (not before) time');
   }
   return expiresMs;
+}
+
+const mapOf = (values: Schema): Schema => ({ type: 'object', additionalProperties: values });
+
+/** Standard claims with values other than times, by name. */
+const standardClaims = {
+  sub: textType,
+  nonce: textType,
+  at_hash: textType,
+  _claim_names: mapOf(textType),
+  _claim_sources: mapOf(structType('claimSource', { endpoint: textType, access_token: textType })),
+};
+
+const decodeStandardClaims = decodeTyped(structType('idToken', standardClaims));
+
+/** Throws JwtError for a standard claim of another type, which is malformed and thus untrusted. */
+function checkTypes(claims: JsonObject, audiences: readonly unknown[]): void {
+  const failed = (why: string) =>
+    new JwtError(`oidc: verify token: oidc: failed to unmarshal claims: ${why}`);
+  if (!audiences.every((audience) => typeof audience === 'string' || audience === null)) {
+    throw failed('aud is neither a string nor a list of strings');
+  }
+  if (timeAt(claims, 'iat') === undefined && member(claims, 'iat') === null) {
+    throw failed('iat is not a time');
+  }
+  const present: JsonObject = {};
+  for (const name of Object.keys(standardClaims)) {
+    const value = member(claims, name);
+    if (value !== undefined) present[name] = value;
+  }
+  try {
+    decodeStandardClaims(present, new FoundPaths());
+  } catch (error) {
+    if (error instanceof DecodeError) throw failed(error.message);
+    throw error;
+  }
 }
 
 /** Seconds since the epoch, as a number or, as kube-apiserver also accepts, a string. */

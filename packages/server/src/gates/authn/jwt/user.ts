@@ -136,7 +136,8 @@ function* extraOf(
   const tokenId = member(claimSet.claims, 'jti');
   if (typeof tokenId === 'string' && tokenId !== '') extra.set(credentialKey, [`JTI=${tokenId}`]);
   for (const { key, value } of mappings) {
-    const texts = yield* evaluateTexts(value, { ...claimSet, what: 'extra claim expression' });
+    const what = `extra claim expression: ${value.source}`;
+    const texts = yield* evaluateTexts(value, { ...claimSet, what });
     if (texts.length > 0) extra.set(key, texts);
   }
   return Object.fromEntries(extra);
