@@ -184,17 +184,8 @@ function workSteps(
 
 const noSuchAttribute = (name: string) => new CelError(`no such attribute(s): ${name}`);
 
-/** Compiles literal patterns with the program. Throws `CelError` for an invalid one. */
-function checkPattern(
-  name: string,
-  [, pattern]: readonly Expr[],
-  pass: Pass<Expr, Step> | undefined,
-): void {
-  if (name !== 'find' && name !== 'findAll' && name !== 'matches') return;
-  if (pattern?.kind !== 'const' || typeof pattern.value !== 'string') return;
-  const { size } = patternOf(pattern.value);
-  pass?.spend(size);
-}
+/** Functions whose second argument is a pattern. */
+const searching = new Set(['find', 'findAll', 'matches']);
 
 /** A node without macros as work that consists of one step. */
 const oneStep = (step: Step): Work =>
@@ -227,6 +218,7 @@ class Compiler implements Compiles {
   readonly #works = new Map<Expr, Work>();
   readonly #constants = new Constants();
   readonly #attributes = new Attributes();
+  readonly #checkedPatterns = new Set<Expr>();
   readonly #fittingOverloads = new Map<string, readonly Overload[]>();
   /** The operands that are evaluated before the current node. */
   #evaluated: ReadonlySet<Expr> = new Set();
@@ -459,6 +451,16 @@ class Compiler implements Compiles {
     return (frame) => searched.has(item(frame));
   }
 
+  /** Compiles a literal pattern with the program. Throws `CelError` for an invalid one. */
+  #checkPattern([, pattern]: readonly Expr[]): void {
+    if (pattern?.kind !== 'const' || typeof pattern.value !== 'string') return;
+    // A pass that pauses checks its patterns again. It would never end if each check were counted.
+    if (this.#checkedPatterns.has(pattern)) return;
+    const { size } = patternOf(pattern.value);
+    this.#checkedPatterns.add(pattern);
+    this.#pass?.spend(size);
+  }
+
   /** A call of a function with compiled arguments. */
   #callOf(expr: CallExpr, scope: readonly string[]): Call {
     const namespaced = namespacedName(expr, this.#environment.functions);
@@ -466,7 +468,7 @@ class Compiler implements Compiles {
     const target = namespaced === undefined ? expr.target : undefined;
     const isMember = target !== undefined;
     const args = isMember ? [target, ...expr.args] : expr.args;
-    checkPattern(name, args, this.#pass);
+    if (searching.has(name)) this.#checkPattern(args);
     const steps = args.map((arg) => this.compile(arg, scope));
     const [, index] = args;
     if (name === '_[_]' && index !== undefined) refuseQualifier(this.#constants.valueOf(index));

@@ -60,6 +60,14 @@ describe('a long expression is compiled in steps', () => {
     expect(resultOf(compiled)).toBe(size);
   });
 
+  test.each(['find', 'findAll', 'matches'])('a large pattern of %s is counted once', (name) => {
+    const compiled = compile(`'b'.${name}('${'a+'.repeat(2000)}') == dyn(1)`, environment);
+    const steps = compiled.programSteps();
+    let pauses = 0;
+    while (steps.next().done !== true && pauses < 100) pauses += 1;
+    expect(pauses).toBeLessThan(5);
+  });
+
   test('a long map has the type of its entries', () => {
     const entries = Array.from({ length: 3000 }, (_, index) => `${index}: [${index}]`);
     const compiled = compile(`{${entries.join(',')}}`, environment);
