@@ -218,6 +218,27 @@ describe('AUTHZ-9: pods of a node', () => {
       evict('other'),
       'pods "other" is forbidden: node n1 can only evict pods with spec.nodeName set to itself',
     );
+    expect(await evict('absent')).toMatchObject({
+      status: 404,
+      body: { message: 'pod "absent" not found', details: { kind: 'pod', name: 'absent' } },
+    });
+  });
+
+  test('AUTHZ-9: a node learns nothing about other pods from an Eviction of another name', async () => {
+    const evict = (name: string) =>
+      server.post(
+        `${core(`pods/${name}/eviction`)}?dryRun=All`,
+        { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'another' } },
+        n1,
+      );
+    await refused(
+      evict('other'),
+      'pods "other" is forbidden: node n1 can only evict pods with spec.nodeName set to itself',
+    );
+    expect(await evict('own')).toMatchObject({
+      status: 400,
+      body: { message: 'name in URL does not match name in Eviction object' },
+    });
   });
 });
 
@@ -407,6 +428,20 @@ describe('AUTHZ-9: other objects of a node', () => {
   });
 });
 
+test('AUTHZ-9: a node requests certificates by readable requests only', async () => {
+  const path = '/apis/certificates.svc.io/v1/certificatesigningrequests';
+  const spec = {
+    signerName: 'svc.io/kube-apiserver-client-kubelet',
+    request: Buffer.from('no request').toString('base64'),
+    usages: ['client auth'],
+  };
+  const request = { apiVersion: 'certificates.svc.io/v1', kind: 'CertificateSigningRequest' };
+  await refused(
+    server.post(path, { ...request, metadata: { name: 'n1' }, spec }, n1),
+    'certificatesigningrequests.certificates.svc.io "n1" is forbidden: unable to parse csr: PEM block type must be CERTIFICATE REQUEST',
+  );
+});
+
 test('AUTHZ-9: audiences of these tokens are unrestricted by default', () => {
   const { gates } = readFeatureGates([]);
   expect(gates.enabled('ServiceAccountNodeAudienceRestriction')).toBe(false);
@@ -419,5 +454,10 @@ test('AUTHZ-9: other users are unrestricted; a node without a name may do nothin
   await refused(
     server.patch('/api/v1/nodes/n2', labels, 'merge', as('system:node:')),
     'nodes "n2" is forbidden: could not determine node from user "system:node:"',
+  );
+  const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'nameless' } };
+  await refused(
+    server.post(core('configmaps'), configMap, as('system:node:')),
+    'configmaps "nameless" is forbidden: could not determine node from user "system:node:"',
   );
 });

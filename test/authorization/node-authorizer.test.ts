@@ -306,3 +306,17 @@ test('AUTHZ-9: with AuthorizeNodeWithSelectors off nodes read all nodes and pods
   expect((await open.get('/api/v1/nodes', as(n1))).status).toBe(200);
   expect((await open.get('/api/v1/secrets', as(n1))).status).toBe(403);
 });
+
+test('AUTHZ-9: with ClusterTrustBundle on nodes read all trust bundles', async () => {
+  const path = '/apis/certificates.svc.io/v1alpha1/clustertrustbundles';
+  const answerWith = async (gate: string) => {
+    const trusting = await withUsers([{ name: n1, groups: nodes }], {
+      authorizationModes: ['Node'],
+      featureGates: readFeatureGates([gate]).gates,
+      runtimeConfig: new Map([['certificates.svc.io/v1alpha1', true]]),
+    });
+    return (await trusting.get(path, as(n1))).status;
+  };
+  expect(await answerWith('ClusterTrustBundle=true')).toBe(200);
+  expect(await answerWith('ClusterTrustBundle=false')).toBe(403);
+});

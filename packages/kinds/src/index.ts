@@ -31,7 +31,7 @@ export {
 } from './builtin-groups.ts';
 export { builtinKinds } from './builtin-kinds.ts';
 export { at, createdAtColumn, listAt, nameColumn, numberAt, textAt } from './cells.ts';
-export { requestedNames } from './certificates/certificate-request.ts';
+export { certificateRequestProblem, requestedNames } from './certificates/certificate-request.ts';
 export type {
   CertificateOptions,
   IssuedCertificate,

@@ -75,16 +75,6 @@ const plugins: readonly PluginEntry[] = [
     name: 'NodeRestriction',
     byDefault: 'off',
     phase: 'mutate',
-    on: [
-      'pods',
-      'nodes',
-      'persistentvolumeclaims',
-      'serviceaccounts',
-      'leases.coordination',
-      'csinodes.storage',
-      'resourceslices.resource',
-      'certificatesigningrequests.certificates',
-    ],
     load: async (tools) => (await import('./plugins/node-restriction.ts')).nodeRestriction(tools),
   },
   {

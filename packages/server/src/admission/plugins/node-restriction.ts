@@ -1,5 +1,6 @@
 import {
   at,
+  certificateRequestProblem,
   claimNames,
   configMapNames,
   listAt,
@@ -68,6 +69,9 @@ export function nodeRestriction(tools: AdmissionTools): AdmissionPlugin {
 
 const quote = (text: string) => JSON.stringify(text);
 
+/** 404 for an object that a check needs; kube-apiserver names its resource in the singular. */
+const missing = (resource: string, name: string) => notFound({ group: '', resource }, name);
+
 function podRestriction(tools: AdmissionTools): Restrict {
   const onCreate = mirrorPod(tools);
   return async (restricted) => {
@@ -86,7 +90,7 @@ function podRestriction(tools: AdmissionTools): Restrict {
       case 'eviction': {
         const { namespace, name } = call.target;
         const pod = await tools.objects.get('pods', { namespace, name });
-        if (pod === undefined) throw notFound({ group: '', resource: 'pods' }, name);
+        if (pod === undefined) throw missing('pod', name);
         if (textAt(pod, 'spec', 'nodeName') === node) return;
         return refuse(`node ${node} can only evict pods with spec.nodeName set to itself`);
       }
@@ -135,7 +139,7 @@ async function checkOwner(
     refuse(`node ${quote(node)} must not set blockOwnerDeletion on an owner reference`);
   }
   const stored = await tools.objects.get('nodes', { namespace: '', name: node });
-  if (stored === undefined) throw notFound({ group: '', resource: 'nodes' }, node);
+  if (stored === undefined) throw missing('node', node);
   const uid = stored.metadata.uid ?? '';
   if (owner.uid !== uid) refuse(`node ${node} UID mismatch: expected ${owner.uid} got ${uid}`);
 }
@@ -255,7 +259,7 @@ function tokenRequest(tools: AdmissionTools): Restrict {
     if (uid === '') refuse('node requested token with a pod binding without a uid');
     const { namespace } = call.target;
     const pod = await tools.objects.get('pods', { namespace, name });
-    if (pod === undefined) throw notFound({ group: '', resource: 'pods' }, name);
+    if (pod === undefined) throw missing('pod', name);
     if (pod.metadata.uid !== uid) {
       refuse(
         `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`,
@@ -341,10 +345,12 @@ function certificateRequest(tools: AdmissionTools): Restrict {
     if (tools.isOn('AllowInsecureKubeletCertificateSigningRequests')) return;
     if (call.operation !== 'CREATE' || call.target.subresource !== '') return;
     if (!signers.includes(textAt(call.object, 'spec', 'signerName'))) return;
-    const request = textAt(call.object, 'spec', 'request');
-    const names = requestedNames(Buffer.from(request, 'base64'));
-    if (names === undefined) return refuse('unable to parse csr: it is no certificate request');
-    if (names.commonName === `system:node:${node}`) return;
+    const request = Buffer.from(textAt(call.object, 'spec', 'request'), 'base64');
+    const names = requestedNames(request);
+    if (names === undefined) {
+      refuse(`unable to parse csr: ${certificateRequestProblem(request) ?? 'malformed'}`);
+    }
+    if (names?.commonName === `system:node:${node}`) return;
     refuse(`can only create a node CSR with CN=system:node:${node}`);
   };
 }

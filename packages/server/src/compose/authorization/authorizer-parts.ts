@@ -126,7 +126,8 @@ async function openNodeAuthorizer({ config, dialect, catalogue, caches }: Readin
   const { graph, close } = await openNodeGraph({ caches, snapshot, dialect });
   const gates = config.featureGates ?? defaultGates;
   const nodesAndPods = gates.enabled('AuthorizeNodeWithSelectors') ? 'own' : 'any';
-  return { authorizer: createNodeAuthorizer({ graph, dialect, nodesAndPods }), close };
+  const authorizer = createNodeAuthorizer({ graph, dialect, features: gates, nodesAndPods });
+  return { authorizer, close };
 }
 
 /** Creates RBAC's rules, which escalation checks use even if RBAC does not authorize requests. */

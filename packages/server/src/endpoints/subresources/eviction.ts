@@ -45,17 +45,17 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
   const request = await virtualRequest(call, 'policy.v1.Eviction', 'policy/v1beta1');
   const { object, options } = request;
-  if (object.metadata.name !== target.name) {
-    throw badRequest('name in URL does not match name in Eviction object');
-  }
   const requestedOptions = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
-  checkOptions(call, requestedOptions, options);
   parseDeleteOptions(new URLSearchParams(), context.dialect, withoutType(requestedOptions));
   await recordFields(call, request, request.body);
   const admission = virtualAdmission(call, request);
   await admission.mutate();
-  // Admission may have changed the options.
+  // Admission may have changed the name and the options.
+  if (object.metadata.name !== target.name) {
+    throw badRequest('name in URL does not match name in Eviction object');
+  }
   const admitted = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
+  checkOptions(call, admitted, options);
   if (admitted !== undefined && options.dryRun) propagateDryRun(admitted);
   await admission.validate();
   const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, withoutType(admitted));

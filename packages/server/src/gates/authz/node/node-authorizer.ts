@@ -1,6 +1,8 @@
+import type { Features } from '@wheelhouse/kinds';
 import { type Dialect, nodeOfUser, type UserInfo } from '@wheelhouse/machinery';
 import type { Attributes, AuthorizationResult, Authorizer } from '../contract.ts';
-import { nodeRules, ruleBuilder } from '../rbac/default-rules.ts';
+import { enabledNodeRules } from '../rbac/default-roles.ts';
+import { ruleBuilder } from '../rbac/default-rules.ts';
 import { compileRule, ruleAllows } from '../rbac/rules.ts';
 import type { NodeGraph, VertexKind } from './node-graph.ts';
 
@@ -32,11 +34,13 @@ const noOpinionBecause = (reason: string): AuthorizationResult => ({
 export function createNodeAuthorizer(options: {
   readonly graph: NodeGraph;
   readonly dialect: Dialect;
+  /** Some features add rules for nodes. */
+  readonly features: Features;
   /** `any`: nodes may read all nodes and pods (gate AuthorizeNodeWithSelectors off). */
   readonly nodesAndPods: 'own' | 'any';
 }): NodeAuthorizer {
-  const { graph, dialect } = options;
-  const rules = nodeRules(ruleBuilder(dialect)).map(compileRule);
+  const { graph, dialect, features } = options;
+  const rules = enabledNodeRules(ruleBuilder(dialect, features)).map(compileRule);
   const decisions = decisionsOf(graph, options);
   return {
     name: 'Node',

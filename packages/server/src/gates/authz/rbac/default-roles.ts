@@ -20,6 +20,7 @@ import {
   componentRoles,
   type DefaultRole,
   discoveryRoles,
+  nodeRules,
   type RuleBuilder,
   ruleBuilder,
   userFacingRoles,
@@ -39,6 +40,11 @@ function featureRules(words: RuleBuilder, role: string): readonly PolicyRule[] {
   return enabled(words, componentRules(words))
     .filter((feature) => feature.role === role)
     .flatMap(({ rules }) => rules);
+}
+
+/** The rules of `system:node` for the enabled features, which the Node authorizer applies. */
+export function enabledNodeRules(words: RuleBuilder): readonly PolicyRule[] {
+  return [...nodeRules(words), ...featureRules(words, 'system:node')];
 }
 
 /** Roles of controllers that depend on features, by controller name. */
