@@ -95,6 +95,11 @@ test('OPS-2: levels limit what is recorded, and the file is private', async () =
   expect(request.requestObject).toMatchObject(account);
   expect(request).not.toHaveProperty('responseObject');
 
+  const ofToken = named();
+  await server.post(`${at}/sa/token`, { spec: {} }, { headers: ofToken.headers });
+  const token = await folder.lastOf(ofToken.id);
+  expect(token.requestObject).toMatchObject({ spec: { expirationSeconds: 3600 } });
+
   const ofEvents = named();
   await server.get('/api/v1/events', { headers: ofEvents.headers });
   const after = named();

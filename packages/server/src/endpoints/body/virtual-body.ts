@@ -19,13 +19,22 @@ export interface VirtualRequest {
   readonly options: WriteOptions;
 }
 
+/** What is particular about the bodies of a virtual subresource. */
+interface VirtualBody {
+  /** An older apiVersion with the same schema, which is accepted too. */
+  readonly alike?: string;
+  /** Fills absent fields of a decoded body. */
+  readonly defaults?: (object: ApiObject) => void;
+}
+
 /** One value per type, because compiled decoders are cached by it. */
 const forms = new Map<string, VersionDef>();
 
-function formOf(typeName: string, version: string): VersionDef {
+function formOf(typeName: string, version: string, { defaults }: VirtualBody): VersionDef {
   const cached = forms.get(typeName);
   if (cached !== undefined) return cached;
-  const form = { version, served: true, schema: schemaOf(typeName) };
+  const filled = defaults === undefined ? {} : { defaults };
+  const form = { version, served: true, schema: schemaOf(typeName), ...filled };
   forms.set(typeName, form);
   return form;
 }
@@ -34,23 +43,22 @@ function formOf(typeName: string, version: string): VersionDef {
  * Decodes the body of a virtual subresource (API-6), whose kind is not the resource's: an Eviction
  * of a Pod, a TokenRequest of a ServiceAccount.
  * @param typeName names the schema (`policy.v1.Eviction`)
- * @param alike an older apiVersion with the same schema, which is accepted too
  */
 export async function virtualRequest(
   call: ApiCall,
   typeName: string,
-  alike?: string,
+  particulars: VirtualBody = {},
 ): Promise<VirtualRequest & { readonly body: Target }> {
   const { target } = call;
   const subresources = subresourcesOf(target.def, target.version.version);
   const sub = subresources.find(({ name }) => name === target.subresource);
   if (sub?.kind === undefined) throw new Error(`${target.subresource} has no kind of its own`);
   const { group, version, kind } = sub.kind;
-  const form = formOf(typeName, version);
+  const form = formOf(typeName, version, particulars);
   const def = { ...target.def, group, kind, versions: [form] };
   const body: Target = { ...target, def, version: form };
   const { body: decoded, options } = await readWrite({ ...call, target: body });
-  if (isObject(decoded.value) && decoded.value.apiVersion === alike) {
+  if (isObject(decoded.value) && decoded.value.apiVersion === particulars.alike) {
     delete decoded.value.apiVersion;
   }
   const { fieldValidation } = options;

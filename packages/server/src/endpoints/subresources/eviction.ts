@@ -43,7 +43,9 @@ interface Removal {
  */
 export async function evictionEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
-  const request = await virtualRequest(call, 'policy.v1.Eviction', 'policy/v1beta1');
+  const request = await virtualRequest(call, 'policy.v1.Eviction', {
+    alike: 'policy/v1beta1',
+  });
   const { object, options } = request;
   const requestedOptions = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
   parseDeleteOptions(new URLSearchParams(), context.dialect, withoutType(requestedOptions));

@@ -36,9 +36,8 @@ const boundKinds: Readonly<Record<string, string>> = {
  */
 export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
-  const request = await virtualRequest(call, 'authentication.v1.TokenRequest');
+  const request = await virtualRequest(call, 'authentication.v1.TokenRequest', { defaults });
   const { object, options } = request;
-  object.spec = { ...specOf(object), expirationSeconds: expirationIn(specOf(object)) };
   await recordFields(call, request, request.body);
   const admission = virtualAdmission(call, { object, options });
   await admission.mutate();
@@ -104,6 +103,10 @@ function refuseInvalid(object: ApiObject, name: string, errors: readonly FieldEr
   if (errors.length === 0) return;
   const group = object.apiVersion.split('/')[0] ?? '';
   throw invalidObject({ group, kind: 'TokenRequest' }, name, errors);
+}
+
+function defaults(object: ApiObject): void {
+  object.spec = { ...specOf(object), expirationSeconds: expirationIn(specOf(object)) };
 }
 
 const expirationIn = (spec: JsonObject) => Number(spec.expirationSeconds ?? defaultSeconds);
