@@ -36,10 +36,11 @@ const issue = (ca: IssuedCertificate, user: string) =>
 function whoAmI(
   certificate: IssuedCertificate | undefined,
   headers: Record<string, string | string[]>,
+  { url } = server,
 ): Promise<{ status: number; user: Answer['body'] }> {
   const shown =
     certificate === undefined ? {} : { cert: certificate.certificatePem, key: certificate.keyPem };
-  const session = http2.connect(server.url, { rejectUnauthorized: false, ...shown });
+  const session = http2.connect(url, { rejectUnauthorized: false, ...shown });
   const group = 'authentication.svc.io/v1';
   return new Promise((resolve, reject) => {
     const stream = session.request({
@@ -97,6 +98,29 @@ describe('authenticating proxy', () => {
   test('AUTHN-9: a certificate of another name is refused', async () => {
     const { status } = await whoAmI(issue(proxies, 'back'), { 'x-remote-user': 'jane' });
     expect(status).toBe(401);
+  });
+
+  test('AUTHN-9: a certificate without a name is in no list of names', async () => {
+    const unnamed = issue(proxies, '');
+    const settings = {
+      clientCaFile: proxyFile,
+      usernameHeaders: ['X-Remote-User'],
+      groupHeaders: [],
+      extraHeaderPrefixes: [],
+    };
+    const listed = await withServer({
+      authentication: {
+        clientCaFile: proxyFile,
+        requestHeader: { ...settings, allowedNames: ['front'] },
+      },
+    });
+    const headers = { 'x-remote-user': 'jane' };
+    expect((await whoAmI(unnamed, headers, listed)).status).toBe(401);
+    expect((await whoAmI(unnamed, {}, listed)).status).toBe(401);
+    const open = await withServer({
+      authentication: { requestHeader: { ...settings, allowedNames: [] } },
+    });
+    expect((await whoAmI(unnamed, headers, open)).user).toMatchObject({ username: 'jane' });
   });
 
   test('AUTHN-9: other clients cannot set the headers', async () => {

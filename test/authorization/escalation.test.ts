@@ -241,6 +241,9 @@ describe('bindings', () => {
     const gone = await server.post(bindings_(), bind('n', 'gone', 'Role'), as('writer'));
     expect(gone.status).toBe(404);
     expect(gone.body.message).toBe(`rolebindings.${rbacGroup} "gone" not found`);
+    const unnamed = await server.post(bindings_(), bind('n', '', 'Role'), as('writer'));
+    expect(unnamed.status).toBe(422);
+    expect(unnamed.body.message).toContain('roleRef.name: Required value');
     const dangling = await server.post(bindings_(), bind('n', 'gone', 'Role'), as('root'));
     expect(dangling.status).toBe(201);
   });

@@ -61,6 +61,8 @@ export interface CertificateAuthenticator extends Authenticator {
   trust(bundlePem: string): void;
 }
 
+type Unnamed = 'ignored' | 'accepted';
+
 interface Verified {
   /** The bundle that the chain was verified against. */
   readonly authorities: () => Authorities;
@@ -90,10 +92,12 @@ export function createClientCertificateAuthenticator(options: {
    * absent.
    */
   readonly mayUpgradeFrom?: (origin: string) => boolean;
+  /** Certificates without a common name: `ignored` (the default), or users with an empty name. */
+  readonly unnamed?: Unnamed;
 }): CertificateAuthenticator {
   let authorities = authoritiesOf(options.bundlePem);
   const memoKey = Symbol('client-certificate');
-  const { clock, dialect, mayUpgradeFrom = () => false } = options;
+  const { clock, dialect, unnamed = 'ignored', mayUpgradeFrom = () => false } = options;
 
   return {
     name: 'client-certificate',
@@ -109,7 +113,7 @@ export function createClientCertificateAuthenticator(options: {
         nowMs < verified.fromMs ||
         nowMs >= verified.untilMs
       ) {
-        verified = verify(connection, { authorities, nowMs, dialect });
+        verified = verify(connection, { authorities, nowMs, dialect, unnamed });
         connection.memo.set(memoKey, verified);
       }
       if (verified.endMs !== undefined) options.onLifetime?.((verified.endMs - nowMs) / 1000);
@@ -146,9 +150,10 @@ function verify(
     readonly authorities: () => Authorities;
     readonly nowMs: number;
     readonly dialect: Dialect;
+    readonly unnamed: Unnamed;
   },
 ): Verified {
-  const { nowMs, dialect, authorities } = options;
+  const { nowMs, dialect, authorities, unnamed } = options;
   const always = { fromMs: Number.NEGATIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
   const encoded = connection.peerCertificates();
   if (encoded.length === 0) {
@@ -164,7 +169,7 @@ function verify(
     const all = [leaf, ...intermediates, ...certificates];
     span = { ...unchangedPeriod(all, nowMs), endMs: leaf.notAfterMs };
     verifyChain({ leaf, intermediates, roots, nowMs, usage: 'client' });
-    user = userOf(leaf, dialect);
+    if (leaf.subject.commonName !== '' || unnamed === 'accepted') user = userOf(leaf, dialect);
   } catch (failure) {
     error = failure instanceof Error ? failure : new Error(String(failure));
   }
@@ -196,9 +201,8 @@ function unchangedPeriod(
   };
 }
 
-/** The user that a certificate names; undefined without a common name. */
-function userOf({ subject, sha256 }: Certificate, dialect: Dialect): UserInfo | undefined {
-  if (subject.commonName === '') return undefined;
+/** The user that a certificate names. */
+function userOf({ subject, sha256 }: Certificate, dialect: Dialect): UserInfo {
   return {
     name: subject.commonName,
     uid: '',

@@ -31,6 +31,8 @@ export function createRequestHeaderAuthenticator(options: {
     clock,
     dialect,
     mayUpgradeFrom,
+    // Without a common name, a certificate is valid but in no list of names.
+    unnamed: 'accepted',
   });
   const lower = (names: readonly string[]) => names.map((name) => name.toLowerCase());
   const headers = {

@@ -91,8 +91,8 @@ async function checkBinding({ port, clock, call, object }: Check): Promise<void>
   const roleRef = isObject(value) ? value : {};
   const kind = textAt(roleRef, 'kind');
   const name = textAt(roleRef, 'name');
-  // Validation rejects references to other kinds.
-  if (kind !== 'Role' && kind !== 'ClusterRole') return;
+  // Validation rejects references to other kinds, and those without a name.
+  if ((kind !== 'Role' && kind !== 'ClusterRole') || name === '') return;
   const { namespace } = call.target;
   const resource = kind === 'Role' ? 'roles' : 'clusterroles';
   if (await isAllowed(port, call, { verb: 'bind', resource, namespace, name })) return;
