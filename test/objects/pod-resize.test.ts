@@ -134,3 +134,27 @@ describe('VER-5: pods/resize', () => {
     expect(names).not.toContain('pods/resize');
   });
 });
+
+test('VER-5: resources that a LimitRange sets have resize policies', async () => {
+  const limited = await freshNamespace(server);
+  const path = `/api/v1/namespaces/${limited}`;
+  const range = await server.post(`${path}/limitranges`, {
+    apiVersion: 'v1',
+    kind: 'LimitRange',
+    metadata: { name: 'r' },
+    spec: { limits: [{ type: 'Container', defaultRequest: { memory: '1Mi' } }] },
+  });
+  expect(range.status, range.text).toBe(201);
+  const container = { name: 'c', image: 'i', resources: { requests: { cpu: '1' } } };
+  const made = await server.post<ResponseOf<Pod>>(`${path}/pods`, {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'a' },
+    spec: { containers: [container] },
+  });
+  const policies = ['cpu', 'memory'].map((resourceName) => ({
+    resourceName,
+    restartPolicy: 'NotRequired',
+  }));
+  expect(made.body.spec.containers[0].resizePolicy).toEqual(policies);
+});

@@ -39,7 +39,7 @@ import { validatePodStatus } from '../pod/status.ts';
 import { validateAddedContainers, validatePod, validatePodUpdate } from '../pod/update.ts';
 import { validateProfileAgreement } from '../pod/validation/annotations.ts';
 import { podWarnings } from '../pod/warnings.ts';
-import type { ColumnDef, ResourceDef, SubresourceDef } from '../resource-def.ts';
+import type { ColumnDef, ResourceDef, StrategyContext, SubresourceDef } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -131,7 +131,7 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
       extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       hasStatus: true,
-      prepareForCreate: (context, object) => preparePod(context, object, dialect),
+      prepareForCreate: preparationOf(dialect, features),
       validateCreate: (_, object) => validateNewPod(object, ports),
       *prepareForUpdate(context, object, old) {
         yield* preparePodUpdate(context, object, old);
@@ -167,6 +167,14 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
       },
     }),
   });
+}
+
+function preparationOf(dialect: Dialect, features: Features) {
+  return function* (context: StrategyContext, object: Stored<Pod>): Generator<void, void> {
+    yield* preparePod(context, object, dialect);
+    // Admission may have set requests.
+    if (features.enabled('InPlacePodVerticalScaling')) fillResizePolicies(object.spec ?? {});
+  };
 }
 
 function* fillDefaults(object: Stored<Pod>, features: Features): Generator<void, void> {
