@@ -1,4 +1,5 @@
 import type { ApiObject } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
 import { expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
 import { withServer } from '../support/with-server.ts';
@@ -135,5 +136,44 @@ test('ADM-1: unreadable labels are refused', async () => {
       message: 'Invalid value: "1.25": must be "latest" or "v1.x"',
       field: `metadata.labels[${label('warn-version')}]`,
     },
+  ]);
+});
+
+test('ADM-1: pods with their own user namespace may run as root, with the gate for it', async () => {
+  const main = {
+    name: 'main',
+    image: 'x:1',
+    securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+  };
+  const securityContext = { runAsUser: 0, seccompProfile: { type: 'RuntimeDefault' } };
+  const answersWith = async (isOn: boolean) => {
+    const featureGates = readFeatureGates([
+      'UserNamespacesSupport=true',
+      `UserNamespacesPodSecurityStandards=${isOn}`,
+    ]).gates;
+    const gated = await withServer({ featureGates });
+    const labels = { [label('enforce')]: 'restricted' };
+    await mustCreate(gated, '/api/v1/namespaces', namespaceOf('own', labels));
+    const statusOf = async (hostUsers: boolean) => {
+      const body = pod('p', { containers: [main], securityContext, hostUsers });
+      return (await gated.post('/api/v1/namespaces/own/pods?dryRun=All', body)).status;
+    };
+    return [await statusOf(false), await statusOf(true)];
+  };
+  expect(await answersWith(true)).toEqual([201, 403]);
+  expect(await answersWith(false)).toEqual([403, 403]);
+});
+
+test('ADM-1: the restricted level allows no volumes of images', async () => {
+  const gated = await withServer({ featureGates: readFeatureGates(['ImageVolume=true']).gates });
+  const labels = { [label('warn')]: 'restricted' };
+  await mustCreate(gated, '/api/v1/namespaces', namespaceOf('images', labels));
+  const volumes = [{ name: 'v', image: { reference: 'r' } }];
+  const answer = await gated.post('/api/v1/namespaces/images/pods', pod('p', { volumes }));
+  expect(answer.status).toBe(201);
+  expect(answer.warnings).toEqual([
+    expect.stringContaining(
+      'restricted volume types (volume "v" uses restricted volume type "unknown")',
+    ),
   ]);
 });

@@ -55,8 +55,8 @@ const alwaysOff = names(`
   APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
   LoggingBetaOptions PortForwardWebsockets
   TranslateStreamCloseWebsocketRequests
-  UnknownVersionInteroperabilityProxy UserNamespacesPodSecurityStandards
-  WatchCacheInitializationPostStartHook WatchFromStorageWithoutResourceVersion
+  UnknownVersionInteroperabilityProxy WatchCacheInitializationPostStartHook
+  WatchFromStorageWithoutResourceVersion
 `);
 
 const idle: ReadonlyMap<string, Idle> = new Map<string, Idle>([

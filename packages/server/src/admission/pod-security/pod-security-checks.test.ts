@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { violations } from './pod-security-checks.ts';
 import type { Standard } from './pod-security-policy.ts';
 
+const tools = { dialect: dialectOf('svc'), isOn: () => false };
 const baseline: Standard = { level: 'baseline', minor: undefined };
 const restricted: Standard = { level: 'restricted', minor: undefined };
 
@@ -11,7 +12,7 @@ function violationsOf(
   standard: Standard = baseline,
   annotations: Record<string, string> = {},
 ): string[] {
-  const found = violations(standard, { spec, annotations }, dialectOf('svc'));
+  const found = violations(standard, { spec, annotations }, tools);
   return found.map(({ reason, detail }) => `${reason} (${detail})`);
 }
 

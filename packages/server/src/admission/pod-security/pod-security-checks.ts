@@ -9,6 +9,7 @@ import {
 } from '@wheelhouse/kinds';
 import type { Container } from '@wheelhouse/kinds/types/core/v1';
 import { type Dialect, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import type { AdmissionTools } from '../tools.ts';
 import type { Level, Standard } from './pod-security-policy.ts';
 
 /** A pod's spec and metadata, or those of a template. */
@@ -37,11 +38,14 @@ interface Check {
 /** The newest minor release whose standards differ from those before. */
 export const latestMinor = 32;
 
+/** Checks of users who have no rights outside of a pod with its own user namespace. */
+const aboutHostUsers = ['procMount', 'runAsNonRoot', 'runAsUser'];
+
 /** The violations of a standard in a pod, in order. */
 export function violations(
   standard: Standard,
   pod: CheckedPod,
-  dialect: Dialect,
+  { dialect, isOn }: Pick<AdmissionTools, 'dialect' | 'isOn'>,
 ): readonly Violation[] {
   if (standard.level === 'privileged') return [];
   const minor = Math.min(standard.minor ?? latestMinor, latestMinor);
@@ -51,6 +55,9 @@ export function violations(
     return rule !== undefined && isAsked ? [{ ...check, rule }] : [];
   });
   const needless = new Set(holding.map(({ instead }) => instead));
+  if (isOn('UserNamespacesPodSecurityStandards') && pod.spec.hostUsers === false) {
+    for (const id of aboutHostUsers) needless.add(id);
+  }
   return holding.filter(({ id }) => !needless.has(id)).flatMap(({ rule }) => rule(pod) ?? []);
 }
 
@@ -425,15 +432,17 @@ const allowedVolumes = new Set([
   'downwardAPI',
   'emptyDir',
   'ephemeral',
-  'image',
   'persistentVolumeClaim',
   'projected',
   'secret',
 ]);
 
 const volumeTypes: Rule = ({ spec }) => {
-  const typeOf = (volume: JsonObject) =>
-    Object.keys(volume).find((member) => isObject(volume[member])) ?? 'unknown';
+  const typeOf = (volume: JsonObject) => {
+    const type = Object.keys(volume).find((member) => isObject(volume[member])) ?? 'unknown';
+    // The standards of this release do not know images.
+    return type === 'image' ? 'unknown' : type;
+  };
   const bad = objectsAt(spec, 'volumes').filter((volume) => !allowedVolumes.has(typeOf(volume)));
   if (bad.length === 0) return undefined;
   const names = bad.map((volume) => textAt(volume, 'name'));

@@ -155,7 +155,7 @@ async function checkPod(plugin: PodSecurity, call: AdmissionCall): Promise<void>
   const checked = checkedPodOf(pod);
   if (isExemptClass(plugin, call, checked)) return;
   annotate(plugin, call, { 'enforce-policy': standardText(standard) });
-  const violationList = violations(standard, checked, plugin.tools.dialect);
+  const violationList = violations(standard, checked, plugin.tools);
   const decision = violationList.length > 0 ? 'deny' : 'allow';
   plugin.metrics.evaluated(call, { decision, mode: 'enforce', standard });
   recordForAudit(plugin, call, { policy, errors, checked });
@@ -227,7 +227,7 @@ function recordForAudit(
     annotate(plugin, call, { error: `Failed to parse policy: ${fieldErrorsText(errors)}` });
   }
   if (isUnrestricted(policy.audit)) return;
-  const violationList = violations(policy.audit, checked, plugin.tools.dialect);
+  const violationList = violations(policy.audit, checked, plugin.tools);
   if (violationList.length === 0) return;
   plugin.metrics.evaluated(call, { decision: 'deny', mode: 'audit', standard: policy.audit });
   const standard = JSON.stringify(standardText(policy.audit));
@@ -272,7 +272,7 @@ function warn(
   call: AdmissionCall,
   { policy, checked }: { policy: Policy; checked: CheckedPod },
 ): void {
-  const violationList = violations(policy.warn, checked, tools.dialect);
+  const violationList = violations(policy.warn, checked, tools);
   if (violationList.length === 0) return;
   metrics.evaluated(call, { decision: 'deny', mode: 'warn', standard: policy.warn });
   const standard = JSON.stringify(standardText(policy.warn));
@@ -351,7 +351,7 @@ async function podWarnings(
     if (runtimeClasses.has(textAt(pod, 'spec', 'runtimeClassName'))) continue;
     pods += 1;
     if (pods > podsMax) continue;
-    const violationList = violations(enforce, checkedPodOf(pod), tools.dialect);
+    const violationList = violations(enforce, checkedPodOf(pod), tools);
     if (violationList.length === 0) continue;
     const reason = violationList.map((violation) => violation.reason).join(', ');
     const names = byReason.get(reason) ?? [];
