@@ -128,7 +128,10 @@ describe('AUTHN-8: the user of a token', () => {
           uid: { claim: 'uid' },
           extra: [
             { key: 'example.org/one', valueExpression: 'claims.one' },
-            { key: 'a.example.org/type', valueExpression: 'string(type(claims.large) == double)' },
+            {
+              key: 'a.example.org/type',
+              valueExpression: 'string([claims.large, claims.larger].all(n, type(n) == double))',
+            },
             { key: 'example.org/more', valueExpression: "[claims.one, dyn(''), dyn('two')]" },
             { key: 'example.org/none', valueExpression: "''" },
             { key: 'example.org/null', valueExpression: 'claims.nothing' },
@@ -156,6 +159,7 @@ describe('AUTHN-8: the user of a token', () => {
       nothing: null,
       // Beyond 64 bits.
       large: 2 ** 64,
+      larger: 12345678901234567000,
       jti: 'id-1',
     };
     const user = await userOf(started, await provider.token(claims));

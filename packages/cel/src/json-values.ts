@@ -42,7 +42,8 @@ export function jsonToValue(
 ): Value {
   const schema = visibleSchema(declaredSchema);
   if (schema.intOrString === true && !isIntOrString(json)) throw new CelError(noIntOrString);
-  if (json === null || typeof json === 'boolean' || typeof json === 'bigint') return json;
+  if (json === null || typeof json === 'boolean') return json;
+  if (typeof json === 'bigint') return BigInt.asIntN(64, json) === json ? json : Number(json);
   if (typeof json === 'number') return numberOf(json, schema);
   if (typeof json === 'string') return textOf(json, schema);
   if (Array.isArray(json)) {
