@@ -12,7 +12,7 @@ export class Attributes {
 
   /**
    * The cost of an attribute besides its members, which steps of its expression charge. Undefined
-   * for expressions that are none. Takes constant time if the operand has been asked for.
+   * for other expressions. Takes constant time if the cost of the operand is cached.
    */
   whole(expr: Expr, scope: readonly string[]): number | undefined {
     const cached = this.#wholes.get(expr);

@@ -58,7 +58,7 @@ export function* compileSteps(source: string, environment: Environment): Generat
   };
 }
 
-/** How often an issue in the targets of `optMap` is reported at most; cel-go sets no limit. */
+/** Maximum number of reports of an issue in targets of `optMap`; cel-go has no limit. */
 const timesMax = 8;
 
 /** Subexpressions whose literals one step validates. */

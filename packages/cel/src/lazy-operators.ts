@@ -25,13 +25,11 @@ export function lazyStep(
     };
   }
   if (third !== undefined) {
-    const [, whole = 0, otherWhole = 0] = operands.map((operand) =>
-      compiler.wholeOf(operand, scope),
-    );
+    const refund = refundOf(operands, { compiler, scope });
     return (frame) => {
       const condition = first(frame);
       if (typeof condition !== 'boolean') throw noSuchOverload();
-      frame.spend(condition ? -whole : -otherWhole);
+      frame.spend(-refund(condition));
       return condition ? second(frame) : third(frame);
     };
   }
@@ -41,6 +39,17 @@ export function lazyStep(
     if (firstOutcome === decides) return firstOutcome;
     return undecided([firstOutcome, outcome(second, frame)], { decides });
   };
+}
+
+/** What `?:` does not charge for its chosen operand, an attribute as a whole. */
+function refundOf(
+  [, chosen, other]: readonly Expr[],
+  { compiler, scope }: { readonly compiler: Compiles; readonly scope: readonly string[] },
+): (condition: boolean) => number {
+  const [whenTrue, whenFalse] = [chosen, other].map((operand) =>
+    operand === undefined ? 0 : compiler.wholeOf(operand, scope),
+  );
+  return (condition) => (condition ? whenTrue : whenFalse) ?? 0;
 }
 
 /** `lazyStep` in steps. */
@@ -61,13 +70,11 @@ export function lazyWork(
     };
   }
   if (third !== undefined) {
-    const [, whole = 0, otherWhole = 0] = operands.map((operand) =>
-      compiler.wholeOf(operand, scope),
-    );
+    const refund = refundOf(operands, { compiler, scope });
     return function* (frame) {
       const condition = yield* first(frame);
       if (typeof condition !== 'boolean') throw noSuchOverload();
-      frame.spend(condition ? -whole : -otherWhole);
+      frame.spend(-refund(condition));
       return yield* (condition ? second : third)(frame);
     };
   }

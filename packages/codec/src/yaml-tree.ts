@@ -370,8 +370,8 @@ function goFloat(value: number): string {
 const bytesPerStep = 262_144;
 
 /**
- * The text whose base64 a value holds, in steps that each take milliseconds for megabytes (TRUST-2).
- * As in Go, only line breaks may separate its characters.
+ * Decodes a text from base64 in steps, each of which takes milliseconds for megabytes (TRUST-2). As
+ * in Go, only line breaks may separate its characters.
  */
 function* binarySteps(base64: string): Generator<void, string> {
   if (base64ErrorAt(base64) !== undefined) {

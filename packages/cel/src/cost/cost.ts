@@ -296,7 +296,7 @@ class Estimator {
   }
 }
 
-/** The cost of a macro's loop: of its start, of the condition and step of each turn, and its end. */
+/** Costs of a macro's loop: of its start, the condition and step of each turn, and its end. */
 interface Loop {
   readonly start: Range;
   readonly condition: Range;
@@ -304,7 +304,7 @@ interface Loop {
   readonly result: Range;
 }
 
-/** The loop to which cel-go expands a macro, from the costs of the parts that the macro contains. */
+/** The loop to which cel-go expands a macro, given the costs of the parts of the macro. */
 function loopOf(
   { name }: FoldExpr,
   { filter, body }: { readonly filter: Range | undefined; readonly body: Range },

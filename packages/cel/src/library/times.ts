@@ -174,8 +174,8 @@ export function parseDuration(text: string): bigint | undefined {
 }
 
 /**
- * Formats a duration in seconds, as conversions to string do: `3723.004s`. Like Go, rounds the seconds
- * to a float.
+ * Formats a duration in seconds, as conversions to string do: `3723.004s`. Like Go, rounds the
+ * seconds to a float.
  */
 export function showDuration(nanos: bigint): string {
   const sign = nanos < 0n ? '-' : '';

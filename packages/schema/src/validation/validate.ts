@@ -427,8 +427,8 @@ interface Alternatives {
 }
 
 /**
- * Returns the check of allOf, anyOf, oneOf, and not; undefined if there are none. In kube-apiserver,
- * an alternative reports unchanged parts too: only the value as a whole may be unchanged (CRD-3).
+ * Returns the check of allOf, anyOf, oneOf, and not; undefined if there are none. As in
+ * kube-apiserver, an alternative reports unchanged parts too (CRD-3).
  */
 function alternativesCheck(validation: ValueValidation): Check | undefined {
   const { anyOf = [], oneOf = [], allOf = [], not } = validation;

@@ -58,7 +58,7 @@ export type JsonPatchRules = 'exact' | 'lenient';
 
 export interface JsonPatchOptions {
   readonly rules: JsonPatchRules;
-  /** What a test finds where a member is absent: null, the default, or nothing, so that it fails. */
+  /** What a test compares if a member is absent: `null`, the default, or `nothing`, which fails. */
   readonly absent?: 'null' | 'nothing';
 }
 

@@ -19,8 +19,8 @@ export interface VirtualRequest {
   readonly options: WriteOptions;
 }
 
-/** What is particular about the bodies of a virtual subresource. */
-interface VirtualBody {
+/** Options for the bodies of a virtual subresource. */
+interface VirtualBodyOptions {
   /** An older apiVersion with the same schema, which is accepted too. */
   readonly alike?: string;
   /** Fills absent fields of a decoded body. */
@@ -30,7 +30,7 @@ interface VirtualBody {
 /** One value per type, because compiled decoders are cached by it. */
 const forms = new Map<string, VersionDef>();
 
-function formOf(typeName: string, version: string, { defaults }: VirtualBody): VersionDef {
+function formOf(typeName: string, version: string, { defaults }: VirtualBodyOptions): VersionDef {
   const cached = forms.get(typeName);
   if (cached !== undefined) return cached;
   const filled = defaults === undefined ? {} : { defaults };
@@ -47,18 +47,18 @@ function formOf(typeName: string, version: string, { defaults }: VirtualBody): V
 export async function virtualRequest(
   call: ApiCall,
   typeName: string,
-  particulars: VirtualBody = {},
+  bodyOptions: VirtualBodyOptions = {},
 ): Promise<VirtualRequest & { readonly body: Target }> {
   const { target } = call;
   const subresources = subresourcesOf(target.def, target.version.version);
   const sub = subresources.find(({ name }) => name === target.subresource);
   if (sub?.kind === undefined) throw new Error(`${target.subresource} has no kind of its own`);
   const { group, version, kind } = sub.kind;
-  const form = formOf(typeName, version, particulars);
+  const form = formOf(typeName, version, bodyOptions);
   const def = { ...target.def, group, kind, versions: [form] };
   const body: Target = { ...target, def, version: form };
   const { body: decoded, options } = await readWrite({ ...call, target: body });
-  if (isObject(decoded.value) && decoded.value.apiVersion === particulars.alike) {
+  if (isObject(decoded.value) && decoded.value.apiVersion === bodyOptions.alike) {
     delete decoded.value.apiVersion;
   }
   const { fieldValidation } = options;
