@@ -169,5 +169,6 @@ export async function requireArgs(
 ): Promise<readonly string[]> {
   if (args.length === count) return args;
   session.io.out(await session.help());
-  throw new CliError(`Unexpected args: [${args.join(' ')}]`);
+  const unexpected = session.words[1] === 'set-credentials' ? 'unexpected' : 'Unexpected';
+  throw new CliError(`${unexpected} args: [${args.join(' ')}]`);
 }

@@ -247,8 +247,14 @@ export async function readKubeconfigFile(
   } catch (error) {
     const code = systemErrorCode(error);
     if (!required && code === 'ENOENT') return undefined;
-    const why = code === 'ENOENT' ? 'no such file or directory' : errorText(error);
-    throw new KubeconfigError(required ? `stat ${file}: ${why}` : loadError(file, why).message);
+    if (required && code === 'ENOENT') {
+      throw new KubeconfigError(`stat ${file}: no such file or directory`);
+    }
+    const reasons: Readonly<Record<string, string | undefined>> = {
+      EACCES: `open ${file}: permission denied`,
+      EISDIR: `read ${file}: is a directory`,
+    };
+    throw loadError(file, reasons[code ?? ''] ?? errorText(error));
   }
   if (text.length > fileBytesMax) throw loadError(file, 'the file is too large');
   return parseKubeconfig(text, file);

@@ -79,6 +79,8 @@ function shapeAt(shape: Shape, path: readonly string[], text: string): Shape {
       at = at.members[part]!;
     } else if (typeof at === 'object' && 'mapOf' in at) {
       at = at.mapOf;
+    } else if (typeof at !== 'object' || 'listOf' in at) {
+      throw new CliError(`unable to parse one or more field values of ${text}`);
     } else {
       const problem = at === kubeconfigShape ? ' after [] at api.Config' : `: there is no ${part}`;
       throw new CliError(`unable to parse ${text}${problem}`);
@@ -198,7 +200,8 @@ async function change(
     await changeCurrentContext(session, String(holder['current-context'] ?? ''));
     return;
   }
-  await changeFile(defaultFile(session), edit);
+  // Every file has the same kind and version, which cannot change.
+  if (path[0] !== 'kind' && path[0] !== 'apiVersion') await changeFile(defaultFile(session), edit);
 }
 
 const embedFlag: FlagSpec = {

@@ -155,7 +155,7 @@ describe('CLIENT-1: config', () => {
     });
     await succeed('set-credentials u --exec-command=bar');
     expect(await user()).toMatchObject({ exec: { command: 'bar', apiVersion: 'v' } });
-    expect((await user()).exec).not.toHaveProperty('args');
+    expect(await user()).toMatchObject({ exec: { args: null } });
     expect(await errorOf('set-credentials u --exec-env=nope')).toBe(
       'error: invalid exec-env format: nope\n',
     );
@@ -265,6 +265,55 @@ describe('CLIENT-1: config', () => {
       contexts: null,
       'current-context': '',
     });
+  });
+
+  test('CLIENT-1: config set neither breaks a file nor goes below a scalar', async () => {
+    await succeed('set-context c --cluster=k', 'set kind Nope', 'set apiVersion v2');
+    await succeed('unset kind');
+    expect(await view()).toMatchObject({ kind: 'Config', apiVersion: 'v1' });
+    for (const [line, below] of [
+      ['set contexts.c.cluster.x y', 'contexts.c.cluster.x'],
+      ['unset users.u.as-groups.x', 'users.u.as-groups.x'],
+    ] as const) {
+      expect(await errorOf(line)).toBe(
+        `error: unable to parse one or more field values of ${below}\n`,
+      );
+    }
+  });
+
+  test('CLIENT-1: config view prints the members that kubectl always prints', async () => {
+    await succeed(
+      'set-context c',
+      'set-cluster k --tls-server-name=x',
+      'set-credentials u --exec-command=run --exec-api-version=v',
+      'set-credentials v --auth-provider=oidc',
+    );
+    expect(await view()).toMatchObject({
+      contexts: [{ context: { cluster: '', user: '' } }],
+      clusters: [{ cluster: { server: '', 'tls-server-name': 'x' } }],
+      users: [
+        { user: { exec: { command: 'run', args: null, env: null, provideClusterInfo: false } } },
+        { user: { 'auth-provider': { name: 'oidc', config: {} } } },
+      ],
+    });
+  });
+
+  test('CLIENT-1: config words refusals as kubectl does', async () => {
+    await succeed('set-context c');
+    for (const [line, message] of [
+      ['set-credentials a b', 'error: unexpected args: [a b]\n'],
+      ['get-contexts x y', 'context x not found\ncontext y not found\n'],
+      ['get-contexts x', 'error: context x not found\n'],
+      [
+        'view --kubeconfig=.',
+        `error loading config file "${folder}": read ${folder}: is a directory`,
+      ],
+    ] as const) {
+      expect(await errorOf(line)).toContain(message);
+    }
+    expect((await ctl(['use-context', ''])).err).toBe(
+      'error: empty context names are not allowed\n',
+    );
   });
 
   test('CLIENT-1: config view redacts, minifies, and flattens', async () => {

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { type Kubeconfig, type LocatedEntry, readKubeconfigFile, toYaml } from '@wheelhouse/client';
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
+import { reportFailures } from '../../errors.ts';
 import { CliError, usageError } from '../../io.ts';
 import {
   bodyNames,
@@ -51,7 +52,10 @@ const viewCommand: Command = {
     const entries = (list: ListName) => {
       const result = [...selected[list]]
         .sort(([left], [right]) => (left < right ? -1 : 1))
-        .map(([name, entry]) => ({ name, [bodyNames[list]]: printedBody(session, entry) }));
+        .map(([name, entry]) => ({
+          name,
+          [bodyNames[list]]: withPrintedMembers(list, printedBody(session, entry)),
+        }));
       return result.length === 0 ? null : result;
     };
     const merged = {
@@ -103,6 +107,25 @@ function printedBody(session: Session, entry: LocatedEntry): JsonObject {
   return session.flags.boolean('raw') ? entry.body : redact(entry.body);
 }
 
+/** The members that kubectl prints in every entry of a list, and in structures of an entry. */
+const printedMembers = {
+  clusters: { server: '' },
+  contexts: { cluster: '', user: '' },
+  users: {},
+  exec: { args: null, command: '', env: null, provideClusterInfo: false },
+  'auth-provider': { config: null, name: '' },
+} as const;
+
+/** Adds the members that kubectl always prints to the body of an entry. */
+function withPrintedMembers(list: ListName, body: JsonObject): JsonObject {
+  const complete: JsonObject = { ...printedMembers[list], ...body };
+  for (const name of ['exec', 'auth-provider'] as const) {
+    const value = complete[name];
+    if (isObject(value)) complete[name] = { ...printedMembers[name], ...value };
+  }
+  return complete;
+}
+
 const redactions: Readonly<Record<string, string>> = {
   token: 'REDACTED',
   password: 'REDACTED',
@@ -146,7 +169,10 @@ const getContextsCommand: Command = {
   async run(session, args) {
     const format = session.flags.text('output') ?? '';
     if (format !== '' && format !== 'name') {
-      throw new CliError(`--output ${format} is not available in svcctl config get-contexts`);
+      throw new CliError(
+        `--output ${format} is not available in svcctl config get-contexts; ` +
+          'resetting to default output format',
+      );
     }
     const config = await readMerged(session);
     const requested = args.length > 0 ? args : [...config.contexts.keys()];
@@ -154,8 +180,10 @@ const getContextsCommand: Command = {
     if (format === 'name') session.io.out(names.map((name) => `${name}\n`).join(''));
     else session.io.out(contextTable(session, config, names));
     const missing = requested.filter((name) => !config.contexts.has(name));
-    for (const name of missing) session.io.err(`error: context ${name} not found\n`);
-    return missing.length > 0 ? 1 : 0;
+    return reportFailures(
+      session.io,
+      missing.map((name) => new CliError(`context ${name} not found`)),
+    );
   },
 };
 
@@ -203,7 +231,7 @@ const useContextCommand: Command = {
   usage: 'CONTEXT_NAME',
   async run(session, args) {
     const [name = ''] = await requireArgs(session, args, 1);
-    if (name === '') throw new CliError('you must specify a current-context');
+    if (name === '') throw new CliError('empty context names are not allowed');
     if (!(await readMerged(session)).contexts.has(name)) {
       throw new CliError(`no context exists with the name: ${JSON.stringify(name)}`);
     }
