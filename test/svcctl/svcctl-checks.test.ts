@@ -20,6 +20,26 @@ const serviceWithoutSelector = JSON.stringify({
   spec: { ports: [{ port: 80 }] },
 });
 
+/** Overrides that Go cannot decode, or that a patch cannot be applied with. */
+const misfits = {
+  run: [
+    '{"spec":5}',
+    '{"spec":{"containers":[5]}}',
+    '{"spec":{"containers":[{"image":5}]}}',
+    '{"spec":{"terminationGracePeriodSeconds":5.5}}',
+    '{"spec":{"containers":[{"resources":{"limits":{"cpu":"x"}}}]}}',
+    '{"metadata":{"labels":{"a":true}}}',
+    '{"metadata":{"creationTimestamp":"x"}}',
+    '{"kind":5}',
+    '{"apiVersion":"a/b/c"}',
+    '{"apiVersion":"v2"}',
+    '{"spec":{"containers":[{"image":"z"}]}} --override-type=strategic',
+    '[{"op":"replace","path":"/spec","value":5}] --override-type=json',
+    '[{"op":"add"}] --override-type=json',
+  ],
+  expose: ['{"spec":{"ports":[{"port":"80"}]}}', '{"kind":"Nope"}'],
+};
+
 printsLikeKubectl('checks', [
   ['create sa default'],
   ['create -f -', pod],
@@ -81,6 +101,12 @@ printsLikeKubectl('checks', [
     ]),
   ),
   ['expose deploy d --port=80 --overrides={'],
+  ...misfits.run.map((patch): [string] => [
+    `run q --image=i --dry-run=client -o name --overrides=${patch}`,
+  ]),
+  ...misfits.expose.map((patch): [string] => [
+    `expose deploy d --port=80 --dry-run=client -o name --overrides=${patch}`,
+  ]),
   // Kubeconfigs.
   ['config set none q'],
   ['config unset none.b.c'],
@@ -105,12 +131,51 @@ test('CLIENT-1: an editor that cannot be started is reported like kubectl does',
 });
 
 test('CLIENT-1: a context that does not exist is named as kubectl names it', async () => {
-  const errorOf = async (line: string) => (await on.home.run(`${line} --context=none`)).err;
+  const errorOf = async (line: string) => (await on.home.run(line)).err;
   const missing = 'Error in configuration: context was not found for specified context: none\n';
-  expect(await errorOf('get cm')).toBe(missing);
-  for (const line of ['cluster-info', 'version', 'create cm x', 'get cm -n default']) {
-    expect(await errorOf(line)).toContain('error: context "none" does not exist\n');
+  const config = on.home.write('cm.json', serviceWithoutSelector);
+  for (const line of [
+    'get cm',
+    'apply view-last-applied cm c',
+    'create token t',
+    'auth reconcile -f none',
+    `label --local -f ${config} a=b`,
+    `patch --local -f ${config} -p {}`,
+  ]) {
+    expect(await errorOf(`${line} --context=none`)).toBe(missing);
   }
+  for (const line of [
+    'cluster-info',
+    'version',
+    'create cm x',
+    'create cm x --dry-run=client',
+    `create -f ${config}`,
+    'apply -f none',
+    'replace -f none',
+    'set env deploy/d a=b',
+    'top node',
+    'proxy',
+    'debug p --image=i -n default',
+    'get cm -n default',
+  ]) {
+    expect(await errorOf(`${line} --context=none`)).toContain(
+      'error: context "none" does not exist\n',
+    );
+  }
+});
+
+test('CLIENT-1: clusters and users that do not exist are named with the context', async () => {
+  const errorOf = async (line: string) => (await on.home.run(line)).err;
+  const noServer = 'no server found for cluster "none"';
+  expect(await errorOf('get cm --cluster=none --user=none')).toBe(`error: ${noServer}\n`);
+  expect(await errorOf('get cm --user=none')).toBe('error: auth info "none" does not exist\n');
+  expect(await errorOf('get cm --context=none --cluster=none --user=none')).toBe(
+    'Error in configuration: \n* context was not found for specified context: none\n' +
+      `* ${noServer}\n`,
+  );
+  expect(await errorOf('create cm c --cluster=none --user=none')).toBe(
+    'error: auth info "none" does not exist\n',
+  );
 });
 
 test('CLIENT-1: version prints versions as kubectl does, also without a server', async () => {

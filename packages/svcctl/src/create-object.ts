@@ -62,6 +62,7 @@ export async function createUnreported(
   input: JsonObject,
   { errorPrefix, manager = 'svcctl-create' }: Omit<Creation, 'verb'>,
 ): Promise<JsonObject> {
+  session.checkContext();
   const savesConfig = session.flags.boolean('save-config');
   const configured = savesConfig
     ? withLastApplied(

@@ -15,7 +15,7 @@ import type { FlagSpec } from './flags.ts';
 import { CliError, throwFirst } from './io.ts';
 import { buildKustomization } from './kustomize.ts';
 import { metadataProblem } from './object-metadata.ts';
-import { namespaceOf, objectAt } from './objects.ts';
+import { namespaceOf, objectAt, textAt } from './objects.ts';
 import { compactJson } from './output/go-json.ts';
 import type { Session } from './session.ts';
 import { showStep } from './terminal.ts';
@@ -193,13 +193,13 @@ const invalidData = (source: string, problem: string): CliError =>
       'if you choose to ignore these errors, turn validation off with --validate=false',
   );
 
-const undecodable: IncompleteError = ({ object, source }, absent) => {
-  const name = absent.includes('kind') ? 'Kind' : 'apiVersion';
-  return new CliError(
-    `unable to decode ${JSON.stringify(source)}: ` +
-      `Object '${name}' is missing in '${compactJson(object)}'`,
-  );
-};
+const undecodable: IncompleteError = ({ object, source }) =>
+  new CliError(`unable to decode ${JSON.stringify(source)}: ${typeMissingText(object)}`);
+
+/** The text of Go's error for an object without its kind or apiVersion. */
+export const typeMissingText = (object: JsonObject): string =>
+  `Object '${textAt(object, 'kind') === '' ? 'Kind' : 'apiVersion'}' is missing in ` +
+  `'${compactJson(object)}'`;
 
 /** The name of a file, and how its incomplete objects are reported. */
 interface Source {
@@ -208,6 +208,7 @@ interface Source {
 }
 
 async function readManifests(session: Session, incomplete = invalid): Promise<Reading> {
+  session.checkContext();
   const reading: Reading = { manifests: [], failures: [] };
   const names = session.flags.commaSeparated('filename');
   const folder = session.flags.text('kustomize') ?? '';

@@ -170,6 +170,11 @@ export class Session {
     return this.#resolved;
   }
 
+  /** Throws like `context`: commands without requests require a context too, as in kubectl. */
+  checkContext(): void {
+    void this.context;
+  }
+
   /** Number of warnings received from the server. */
   get warnings(): number {
     return this.#warnings;
@@ -354,7 +359,7 @@ export class Session {
       cluster: text('cluster'),
       user: text('user'),
       namespace: text('namespace'),
-      needsNoNamespace: serverFirst.has(this.words[0] ?? ''),
+      needsNoNamespace: asksServerFirst(this.words),
       server: text('server'),
       token: text('token'),
       certificateAuthority: file('certificate-authority'),
@@ -388,12 +393,29 @@ const serverFirst: ReadonlySet<string> = new Set([
   'drain',
   'explain',
   'expose',
+  'proxy',
   'replace',
   'run',
+  'set env',
+  'top node',
   'uncordon',
   'version',
   'wait',
 ]);
+
+/** Subcommands of these that look for the namespace first. */
+const namespaceFirst: ReadonlySet<string> = new Set([
+  'apply edit-last-applied',
+  'apply set-last-applied',
+  'apply view-last-applied',
+  'auth reconcile',
+  'create token',
+]);
+
+function asksServerFirst([command = '', subcommand = '']: readonly string[]): boolean {
+  const both = `${command} ${subcommand}`;
+  return serverFirst.has(both) || (serverFirst.has(command) && !namespaceFirst.has(both));
+}
 
 /** The headers of a request, with names as Go writes them: `Content-Type`. */
 function headersText(headers: Readonly<Record<string, string>>): string {

@@ -197,25 +197,26 @@ function selectNames(config: Kubeconfig, overrides: KubeconfigOverrides) {
   const context = config.contexts.get(name)?.body;
   // While kubectl looks for the namespace, it words these errors differently.
   const looksForNamespace = !overrides.namespace && overrides.needsNoNamespace !== true;
-  if (overrides.user && !config.users.has(overrides.user)) {
-    throw new KubeconfigError(`auth info ${JSON.stringify(overrides.user)} does not exist`);
-  }
-  if (overrides.cluster && !config.clusters.has(overrides.cluster)) {
-    const cluster = `cluster ${JSON.stringify(overrides.cluster)}`;
-    throw new KubeconfigError(
-      looksForNamespace ? `no server found for ${cluster}` : `${cluster} does not exist`,
-    );
-  }
   const isMissing = name !== '' && context === undefined;
+  const lacksCluster = overrides.cluster && !config.clusters.has(overrides.cluster);
+  const cluster = `cluster ${JSON.stringify(overrides.cluster)}`;
+  const errors = [
+    ...(isMissing ? [`context was not found for specified context: ${name}`] : []),
+    ...(lacksCluster ? [`no server found for ${cluster}`] : []),
+  ];
   if (isMissing && !looksForNamespace) {
     throw new KubeconfigError(`context ${JSON.stringify(name)} does not exist`);
   }
+  if (overrides.user && !config.users.has(overrides.user) && !(looksForNamespace && errors[0])) {
+    throw new KubeconfigError(`auth info ${JSON.stringify(overrides.user)} does not exist`);
+  }
+  if (lacksCluster && !looksForNamespace) throw new KubeconfigError(`${cluster} does not exist`);
   const body = context ?? {};
   return {
     cluster: overrides.cluster || (textMember(body, 'cluster') ?? ''),
     user: overrides.user || (textMember(body, 'user') ?? ''),
     namespace: overrides.namespace || textMember(body, 'namespace'),
-    errors: isMissing ? [`context was not found for specified context: ${name}`] : [],
+    errors,
   };
 }
 

@@ -4,11 +4,15 @@ import {
   dialectNames,
   dialectOf,
   errorText,
+  goValue,
   isObject,
   type JsonObject,
   type JsonValue,
+  member,
+  parseApiVersion,
   problemText,
 } from '@wheelhouse/machinery';
+import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import {
   applyJsonPatch,
   applyMergePatch,
@@ -17,6 +21,7 @@ import {
 } from '@wheelhouse/structured-merge';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
+import { typeMissingText } from '../manifests.ts';
 import { textAt } from '../objects.ts';
 import type { Session } from '../session.ts';
 
@@ -40,7 +45,41 @@ export async function withOverrides(session: Session, object: JsonObject): Promi
   }
   const patch = parseOverrides(text, type);
   if (patch === null) return object;
-  return patchLocally(object, { type, patch, errorPrefix: '--overrides' });
+  const patched = await patchLocally(object, { type, patch });
+  await checkDecodable(patched);
+  return patched;
+}
+
+/** Rejects with CliError for an object that Go cannot decode: of another kind, or with misfits. */
+async function checkDecodable(object: JsonObject): Promise<void> {
+  for (const name of ['apiVersion', 'kind']) {
+    const value = member(object, name) ?? '';
+    if (typeof value === 'string') continue;
+    const why = problemText({
+      code: 'misfit',
+      what: goValue(value),
+      field: `.${name}`,
+      type: 'string',
+    });
+    throw new CliError(problemText({ code: 'no type', why }));
+  }
+  const [apiVersion, kind] = [textAt(object, 'apiVersion'), textAt(object, 'kind')];
+  if (apiVersion === '' || kind === '') throw new CliError(typeMissingText(object));
+  if (parseApiVersion(apiVersion) === undefined) {
+    throw new CliError(`unexpected GroupVersion string: ${apiVersion}`);
+  }
+  const schema = await builtInSchema(object);
+  if (schema === undefined) {
+    throw new CliError(
+      `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)} ` +
+        'in scheme "pkg/scheme/scheme.go:28"',
+    );
+  }
+  try {
+    decodeTyped(schema)(object, undefined, 'patched');
+  } catch (error) {
+    throw new CliError(errorText(error));
+  }
 }
 
 /** Parses a patch of a type; null changes nothing. Throws CliError. */
@@ -58,7 +97,7 @@ function parseOverrides(text: string, type: LocalPatch['type']): JsonValue {
     throw new CliError(malformed);
   }
   if (Array.isArray(value)) return value;
-  const what = isObject(value) ? 'object' : typeof value === 'boolean' ? 'bool' : typeof value;
+  const what = goValue(value);
   throw new CliError(problemText({ code: 'misfit', what, type: 'jsonpatch.Patch' }));
 }
 
@@ -69,35 +108,38 @@ export interface LocalPatch {
 }
 
 /**
- * Applies a patch to an object without a server. Rejects with CliError for a strategic patch of a
- * kind that is not built in, and with a CliError that begins with `errorPrefix` for other failures.
+ * Applies a patch to an object without a server. Rejects with CliError, also for a strategic patch
+ * of a kind that is not built in.
  */
-export async function patchLocally(
-  object: JsonObject,
-  { type, patch, errorPrefix }: LocalPatch & { readonly errorPrefix: string },
-): Promise<JsonObject> {
+export async function patchLocally(object: JsonObject, patch: LocalPatch): Promise<JsonObject> {
   let result: JsonValue;
   try {
-    result = await applyPatch(object, { type, patch });
+    result = await applyPatch(object, patch);
   } catch (error) {
-    if (error instanceof CliError) throw error;
-    throw new CliError(`${errorPrefix}: ${errorText(error)}`);
+    throw error instanceof CliError ? error : new CliError(errorText(error));
   }
   if (isObject(result)) return result;
-  throw new CliError(`${errorPrefix}: no object is left`);
+  throw new CliError('the patch leaves no object');
 }
 
 async function applyPatch(object: JsonObject, { type, patch }: LocalPatch): Promise<JsonValue> {
-  if (type === 'json') return applyJsonPatch(object, parseJsonPatch(patch), { rules: 'exact' });
+  if (type === 'json') return applyJsonPatch(object, parseJsonPatch(patch), { rules: 'lenient' });
   if (type === 'merge' || !isObject(patch)) return applyMergePatch(object, patch);
-  const { schemaOfKind } = await loadKindSchema();
-  const kind = { apiVersion: textAt(object, 'apiVersion'), kind: textAt(object, 'kind') };
-  // The apiVersion determines the dialect, so no server is needed.
-  const [schema] = dialectNames.flatMap((name) => schemaOfKind(dialectOf(name), kind) ?? []);
+  const schema = await builtInSchema(object);
   if (schema !== undefined) return strategicMerge(schema, object, patch);
-  const groupVersion = kind.apiVersion.includes('/') ? kind.apiVersion : `/${kind.apiVersion}`;
+  const [apiVersion, kind] = [textAt(object, 'apiVersion'), textAt(object, 'kind')];
+  const groupVersion = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
   throw new CliError(
-    `strategic merge patch is not supported for ${groupVersion}, Kind=${kind.kind} locally, ` +
+    `strategic merge patch is not supported for ${groupVersion}, Kind=${kind} locally, ` +
       'try --type merge',
   );
+}
+
+/** The schema of an object's kind; undefined if the kind is not built in. */
+async function builtInSchema(object: JsonObject): Promise<Schema | undefined> {
+  const { schemaOfKind } = await loadKindSchema();
+  const type = { apiVersion: textAt(object, 'apiVersion'), kind: textAt(object, 'kind') };
+  // The apiVersion determines the dialect, so no server is needed.
+  const [schema] = dialectNames.flatMap((name) => schemaOfKind(dialectOf(name), type) ?? []);
+  return schema;
 }

@@ -59,7 +59,7 @@ export const patchCommand: Command = {
     const body = await bodyOf(text);
     const patchedLocally = async (object: JsonObject) => {
       const patch = await parsePatch(text);
-      return patchLocally(object, { type, patch, errorPrefix: 'the patch cannot be applied' });
+      return patchLocally(object, { type, patch });
     };
     if (isLocal) {
       for (const { object } of await loadManifests(session)) {

@@ -345,7 +345,6 @@ async function applyProfile(
     {
       type: 'strategic',
       patch: { spec: { [list]: [{ ...overrides, name: container }] } },
-      errorPrefix: 'error creating three way patch to add debug container',
     },
   );
   return { pod: changed, container };

@@ -77,6 +77,7 @@ export const debugCommand: Command = {
     const [words, command] = [args.slice(0, split), args.slice(split)];
     const options = await readDebugOptions(session, command);
     checkDebugFlags(session, options, words);
+    session.checkContext();
     if (flags.text('profile') === undefined || flags.text('profile') === 'legacy') {
       session.io.err(
         '--profile=legacy is deprecated and will be removed in the future. It is recommended ' +
