@@ -129,7 +129,9 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
         template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } },
       },
     });
-    expect((await ctl('logs rs/web')).err).toBe('error: replicaset/web has no pods\n');
+    expect((await ctl('logs rs/web --pod-running-timeout=50ms')).err).toBe(
+      'error: timed out waiting for the condition\n',
+    );
     await startPod('a');
     await startPod('b');
     expect(await ctl('logs rs/web')).toEqual({

@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import path from 'node:path';
 import {
   type ApiClient,
+  ApiError,
   type ApiResource,
   createApiClient,
   type Discovery,
@@ -319,6 +320,22 @@ export class Session {
         : AbortSignal.timeout(Math.min(Math.max(0, Math.ceil(timeoutMs)), delayMsMax));
     const signals = [this.io.signal, ...(timeout === undefined ? [] : [timeout])];
     return { signal: AbortSignal.any(signals), isOver: () => timeout?.aborted === true };
+  }
+
+  /**
+   * Runs a wait, with `deadline`'s signal, for at most `timeoutMs`. Rejects with CliError after it.
+   */
+  async waitFor<T>(
+    timeoutMs: number | undefined,
+    wait: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const deadline = this.deadline(timeoutMs);
+    try {
+      return await wait(deadline.signal);
+    } catch (error) {
+      if (!deadline.isOver() || error instanceof ApiError) throw error;
+      throw new CliError('timed out waiting for the condition');
+    }
   }
 
   /** Resolves a path of the command line against the working directory. */

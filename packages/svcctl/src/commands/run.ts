@@ -10,6 +10,7 @@ import { nameOf, namespaceOf } from '../objects.ts';
 import { reportObject } from '../output/output.ts';
 import { resourceOfObject, type Target, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { podTimeoutMs } from '../streams/pods.ts';
 
 export const runCommand: Command = {
   name: 'run',
@@ -107,6 +108,7 @@ async function attachAndCleanUp(session: Session, created: readonly Target[]): P
 /** Throws CliError for missing or conflicting flags. */
 function checkFlags(session: Session): void {
   const { flags } = session;
+  podTimeoutMs(session);
   const image = flags.text('image');
   if (image === undefined) throw new CliError('required flag(s) "image" not set');
   if (image === '') throw new CliError('--image is required');

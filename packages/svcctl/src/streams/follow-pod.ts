@@ -1,20 +1,18 @@
-import { ApiError, watchEvents } from '@wheelhouse/client';
+import { watchEvents } from '@wheelhouse/client';
 import { errorText, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { attachTo, createWriter } from '../commands/streams/exec.ts';
 import { CliError, CommandExit } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { type Target, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
-import { selectContainer } from './pods.ts';
-
-const defaultTimeoutMs = 60_000;
+import { podTimeoutMs, selectContainer } from './pods.ts';
 
 /**
  * Waits for a new Pod to run, attaches to its container, and waits for its end unless it restarts.
  * Rejects with CommandExit if the container fails, and with CliError after `--pod-running-timeout`.
  */
 export async function followPod(session: Session, target: Target): Promise<void> {
-  const limit = { timeoutMs: session.flags.durationMs('pod-running-timeout') ?? defaultTimeoutMs };
+  const limit = { timeoutMs: podTimeoutMs(session) };
   const running = await waitForPod(session, target, {
     test: (pod) => isReady(pod) || hasEnded(pod),
     ...limit,
@@ -133,11 +131,9 @@ async function waitForPod(
   },
 ): Promise<JsonObject> {
   const { test, timeoutMs } = options;
-  const deadline = session.deadline(timeoutMs);
-  const { signal } = deadline;
   const path = targetPath({ ...target, name: undefined });
   const fieldSelector = `metadata.name=${target.name ?? ''}`;
-  try {
+  return session.waitFor(timeoutMs, async (signal) => {
     for (;;) {
       const pod = await session.client.get(targetPath(target));
       if (test(pod)) return pod;
@@ -151,8 +147,5 @@ async function waitForPod(
         return event.object;
       }
     }
-  } catch (error) {
-    if (!deadline.isOver() || error instanceof ApiError) throw error;
-    throw new CliError('timed out waiting for the condition');
-  }
+  });
 }

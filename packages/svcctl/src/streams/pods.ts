@@ -1,10 +1,11 @@
 import { ApiError } from '@wheelhouse/client';
 import { type JsonObject, parseApiVersion } from '@wheelhouse/machinery';
-import { CliError } from '../io.ts';
+import { CliError, usageError } from '../io.ts';
 import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
 import { selectorText } from '../rollout/workloads.ts';
 import { getByLabel, listObjects, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { waitForPods } from './workload-pods.ts';
 
 /** The flag that selects a container. */
 export const containerFlag = {
@@ -18,15 +19,28 @@ export const containerFlag = {
 export const podTimeoutFlag = {
   name: 'pod-running-timeout',
   type: 'duration',
-  help: 'Ignored; svcctl does not wait for pods',
+  help: 'How long to wait for a pod (1m, or 20s for logs)',
 } as const;
 
+/** The limit of `--pod-running-timeout` in milliseconds. Throws CliError unless it is positive. */
+export function podTimeoutMs({ flags, words: [command = ''] }: Session): number {
+  const isLog = command === 'logs';
+  const timeoutMs = flags.durationMs('pod-running-timeout') ?? (isLog ? 20_000 : 60_000);
+  if (timeoutMs > 0) return timeoutMs;
+  const problem = '--pod-running-timeout must be higher than zero';
+  throw isLog ? new CliError(problem) : usageError(command, problem);
+}
+
 /**
- * Reads the Pod that a word names, or the first Pod of a workload. Rejects with CliError if none.
+ * Reads the Pod that a word names, or the Pod of a workload to which to connect, for which it
+ * waits. Rejects with CliError if the workload gets none.
  */
 export async function selectPod(session: Session, word: string): Promise<JsonObject> {
-  const [pod] = await selectPods(session, word);
-  if (pod === undefined) throw new CliError(`${word} has no pods`);
+  const timeoutMs = podTimeoutMs(session);
+  const object = await readByWord(session, word);
+  if (object['kind'] === 'Pod') return object;
+  const selector = podSelector(session, object);
+  const [pod] = await waitForPods(session, selector, { purpose: 'stream', timeoutMs });
   return pod;
 }
 
@@ -124,31 +138,34 @@ function containerLabels(pod: JsonObject): string[] {
   ];
 }
 
+const readByWord = (session: Session, word: string): Promise<JsonObject> =>
+  getByLabel(session, word.includes('/') ? word : `pods/${word}`);
+
 /**
- * Reads the Pods of a command line: one by name, one or all of a workload, or those that match
- * `--selector`. Rejects with CliError if a workload has none.
+ * Reads the Pods whose logs to print: one by name, one or all of a workload, or those that match
+ * `--selector`. Waits for a Pod of the workload. Rejects with CliError if it gets none.
  */
 export async function selectPods(
   session: Session,
   word: string | undefined,
 ): Promise<readonly JsonObject[]> {
+  const { io, flags } = session;
+  const timeoutMs = podTimeoutMs(session);
   if (word === undefined) {
-    const pods = await listPods(session, session.flags.text('selector') ?? '');
-    if (pods.length === 0) {
-      session.io.err(`No resources found in ${session.namespace} namespace.\n`);
-    }
+    const resource = await session.resourceOfKind('Pod');
+    const target = { resource, namespace: session.namespace, name: undefined };
+    const labelSelector = flags.text('selector') ?? '';
+    const pods = await listObjects(session.client, target, { labelSelector });
+    if (pods.length === 0) io.err(`No resources found in ${session.namespace} namespace.\n`);
     return pods;
   }
-  const object = await getByLabel(session, word.includes('/') ? word : `pods/${word}`);
+  const object = await readByWord(session, word);
   if (object['kind'] === 'Pod') return [object];
-  const pods = await listPods(session, podSelector(session, object));
+  const selector = podSelector(session, object);
+  const pods = await waitForPods(session, selector, { purpose: 'logs', timeoutMs });
+  if (pods.length === 1 || flags.boolean('all-pods')) return pods;
   const [first] = pods;
-  if (first === undefined) {
-    const label = `${textAt(object, 'kind').toLowerCase()}/${nameOf(object)}`;
-    throw new CliError(`${label} has no pods`);
-  }
-  if (pods.length === 1 || session.flags.boolean('all-pods')) return pods;
-  session.io.err(`Found ${pods.length} pods, using pod/${nameOf(first)}\n`);
+  io.err(`Found ${pods.length} pods, using pod/${nameOf(first)}\n`);
   return [first];
 }
 
@@ -166,13 +183,4 @@ function podSelector({ words }: Session, object: JsonObject): string {
       ? `invalid service '${nameOf(object)}': Service is defined without a selector`
       : `selector for ${type} not implemented`;
   throw new CliError(`cannot ${action} ${type}: ${problem}`);
-}
-
-/** Lists Pods by label, running ones first. */
-async function listPods(session: Session, labelSelector: string): Promise<JsonObject[]> {
-  const resource = await session.resourceOfKind('Pod');
-  const target = { resource, namespace: session.namespace, name: undefined };
-  const pods = await listObjects(session.client, target, { labelSelector });
-  const rank = (pod: JsonObject) => (textAt(pod, 'status', 'phase') === 'Running' ? 0 : 1);
-  return pods.toSorted((left, right) => rank(left) - rank(right));
 }
