@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer } from '../support/harness.ts';
+import { type Answer, eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
-import { causesOf, definitions, establish, untilGone, versionOf } from './custom-kinds.ts';
+import {
+  causesOf,
+  definitions,
+  establish,
+  redefine,
+  untilGone,
+  versionOf,
+} from './custom-kinds.ts';
 
 const server = await withServer();
 
@@ -354,6 +361,62 @@ describe('defaults', () => {
       'spec.list[0]: Invalid value: "null": ' +
         'spec.list[0] in body must be of type string: "null"',
     ]);
+  });
+});
+
+describe('the default of a status', () => {
+  const phase = { type: 'string' };
+  const statusOf = (standard: string) => object({ phase }, { default: { phase: standard } });
+  const withStatus = async (group: string, schema: object) => {
+    const selectableFields = [{ jsonPath: '.status.phase' }];
+    const more = { storage: true, subresources: { status: {} }, selectableFields };
+    const versions = [versionOf('v1', schema, more)];
+    await establish(server, { group, plural: 'things', kind: 'Thing', versions });
+    const path = `/apis/${group}/v1/namespaces/default/things`;
+    const body = { apiVersion: `${group}/v1`, kind: 'Thing', metadata: { name: 'a' } };
+    return { path, body };
+  };
+
+  test('CRD-2: a created object is validated without it', async () => {
+    const schema = object({ status: statusOf('New') }, { required: ['status'] });
+    const { path, body } = await withStatus('required-status.example.com', schema);
+    const refused = await server.post(path, body);
+    expect(refused.status).toBe(422);
+    expect(causesOf(refused)).toEqual(['status: Required value']);
+  });
+
+  test('CRD-2: readers see it, and its changes, until something writes the object', async () => {
+    const group = 'read-status.example.com';
+    const { path, body } = await withStatus(group, object({ status: statusOf('New') }));
+    const watch = await server.watch(`${path}?watch=1`);
+    const tried = await server.post(`${path}?dryRun=All`, body);
+    expect(tried.body.status).toEqual({ phase: 'New' });
+    const made = await server.post(path, { ...body, status: { phase: 'Mine' } });
+    expect(made.body.status).toEqual({ phase: 'New' });
+    await server.post(path, { ...body, metadata: { name: 'written' } });
+    await watch.until((events) => events.length === 2);
+    expect(watch.events[0]?.object.status).toEqual({ phase: 'New' });
+    watch.close();
+    const phaseOf = async (name: string) => {
+      const { body: now } = await server.get<{ status: object }>(`${path}/${name}`);
+      return now.status;
+    };
+    expect(await phaseOf('a')).toEqual({ phase: 'New' });
+    const selected = await server.get(`${path}?fieldSelector=status.phase%3DNew`);
+    expect(selected.body.items).toHaveLength(2);
+    const labels = { metadata: { labels: { a: 'b' } } };
+    expect((await server.patch(`${path}/written`, labels, 'merge')).body.status).toEqual({
+      phase: 'New',
+    });
+    await redefine(server, `things.${group}`, ({ versions: [version] }) => {
+      const status = version.schema.openAPIV3Schema.properties?.['status'];
+      if (status !== undefined) status.default = { phase: 'Pending' };
+    });
+    await eventually(async () => {
+      const { phase } = (await phaseOf('a')) as { phase?: string };
+      return phase === 'Pending';
+    }, 'the new default');
+    expect(await phaseOf('written')).toEqual({ phase: 'New' });
   });
 });
 

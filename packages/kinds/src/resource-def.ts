@@ -123,6 +123,11 @@ export interface StorageDef<O = ApiObject> {
   readonly fieldsOf?: (object: O) => Readonly<Record<string, string>>;
   /** Completes objects of earlier releases in place, beyond the defaults of their version. */
   readonly complete?: (object: O) => void;
+  /**
+   * A new object as readers see it, with defaults that are not stored; absent: as it is stored.
+   * Returns the object itself or one that shares members with it.
+   */
+  readonly asRead?: (object: ApiObject) => ApiObject;
 }
 
 export interface SubresourceDef {

@@ -23,6 +23,7 @@ import {
   type CrdVersion,
   customPrefix,
 } from './definition.ts';
+import { statusDefaulter } from './status-default.ts';
 import { customStrategy, type RuleCompiler, type VersionRules } from './strategy.ts';
 
 /**
@@ -122,7 +123,10 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
   const storedForms = storedVersion === undefined ? [] : [storedVersion];
   const converter = converterOf(crd, deps);
   const indexed = converter === undefined ? crd.spec.versions : storedForms;
-  const storage = storageOf(crd, { names, version: stored, indexed });
+  const storage = {
+    ...storageOf(crd, { names, version: stored, indexed }),
+    ...readingOf(versions.find(({ version }) => version === stored)),
+  };
   const storedRules = rules.get(stored);
   const hasStatus = versions.some((version) => version.hasStatus);
   return {
@@ -332,6 +336,12 @@ function storageOf(
     kind: parts.names.kind,
     ...(fields.length === 0 ? {} : { fieldsOf: (object: ApiObject) => selectable(object, fields) }),
   };
+}
+
+/** A create removes the status, whose default readers see nevertheless. */
+function readingOf(version: CustomVersionDef | undefined): Pick<StorageDef, 'asRead'> {
+  const asRead = version?.hasStatus === true ? statusDefaulter(version.schema) : undefined;
+  return asRead === undefined ? {} : { asRead };
 }
 
 type FieldReader = readonly [label: string, read: ReturnType<typeof pathReader>];

@@ -14,7 +14,6 @@ import {
   member,
 } from '@wheelhouse/machinery';
 import {
-  applyDefaults,
   type EmbeddedRules,
   resolved,
   type Schema,
@@ -76,7 +75,7 @@ export function customStrategy(
     ...(parts.hasStatus ? { resetFields: { '': ['status'], status: ['spec'] } } : {}),
     prepareForCreate: (context, object) => {
       const rules = rulesOf(context);
-      if (rules.hasStatus) dropStatus(rules, object);
+      if (rules.hasStatus) delete object['status'];
       object.metadata.generation = 1;
     },
     prepareForUpdate: (context, object, old) => {
@@ -95,28 +94,6 @@ export function customStrategy(
   };
 }
 
-/** Replaces the status by its defaults. */
-function dropStatus(rules: VersionRules, object: ApiObject): void {
-  delete object['status'];
-  const defaults: JsonObject = {};
-  applyDefaults(statusSchema(rules.schema))(defaults);
-  const { status } = defaults;
-  if (status !== undefined) object['status'] = status;
-}
-
-const statusSchemas = new WeakMap<Schema, Schema>();
-
-/** A schema with only the status, because the other members already have their defaults. */
-function statusSchema(schema: Schema): Schema {
-  const cachedSchema = statusSchemas.get(schema);
-  if (cachedSchema !== undefined) return cachedSchema;
-  const status = resolved(schema).properties?.get('status');
-  const properties = new Map(status === undefined ? [] : [['status', status]]);
-  const onlyStatus: Schema = { type: 'object', properties };
-  statusSchemas.set(schema, onlyStatus);
-  return onlyStatus;
-}
-
 function* prepareSpecUpdate(
   rules: VersionRules,
   object: ApiObject,
@@ -124,7 +101,7 @@ function* prepareSpecUpdate(
 ): Generator<void, void> {
   if (rules.hasStatus) {
     const status = old['status'];
-    if (status === undefined) dropStatus(rules, object);
+    if (status === undefined) delete object['status'];
     else object['status'] = status;
   }
   if (yield* jsonEqualSteps(withoutMeta(object), withoutMeta(old))) return;

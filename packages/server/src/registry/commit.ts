@@ -71,6 +71,8 @@ interface Commit {
 /** An object on its way into the store. */
 interface StoredForm {
   readonly value: Buffer;
+  /** `value`, decoded. */
+  readonly stored: ApiObject;
   /** The JSON that readers receive: the value itself, unless it lacks defaults. */
   readonly shown: Buffer;
   /** `shown`, decoded. */
@@ -109,18 +111,19 @@ async function insert(
   registry: Registry,
   commit: Commit & { readonly stored: ApiObject },
 ): Promise<Outcome> {
-  const { target, stored, context, pace } = commit;
+  const { target, context, pace } = commit;
   const { def } = target;
-  const key = objectKey(stored.metadata.namespace ?? '', stored.metadata.name ?? '');
-  const form = storedForm(def, stored, pace);
-  const { value, shown, index, object } = form instanceof Promise ? await form : form;
+  const { namespace = '', name = '' } = commit.stored.metadata;
+  const key = objectKey(namespace, name);
+  const form = storedForm(def, commit.stored, pace);
+  const { value, stored, shown, index, object } = form instanceof Promise ? await form : form;
   if (context.dryRun) {
     const current = await registry.caches.of(def).get(key, undefined);
     if (current !== undefined) return { type: 'lost', current };
     return written(dryEntry({ key, value: shown, index }), 'created');
   }
   const storeKey = def.storage.prefix + key;
-  if (pace !== undefined) await encodeAhead(registry, { storeKey, value, object, pace });
+  if (pace !== undefined) await encodeAhead(registry, { storeKey, value, object: stored, pace });
   requireTime(context);
   const hint = shown === value ? new EntryHint(index, def.storage, object) : new EntryHint(index);
   let result: WriteResult;
@@ -371,21 +374,29 @@ function keepDecoded(
 }
 
 /**
- * The form in which an object is stored. If a webhook converts it, defaults of the stored version
- * are not stored, although readers see them, as in kube-apiserver. Rejects with a StatusError if
- * the webhook fails.
+ * The form in which an object is stored. Some defaults are not stored, although readers see them, as
+ * in kube-apiserver: those of the stored version if a webhook converts the object, and that of the
+ * status of a new custom object. Rejects with a StatusError if the webhook fails.
  */
 function storedForm(def: ResourceDef, object: ApiObject, pace?: Pace): MaybePromise<StoredForm> {
   if (needsConverter(def, object)) return convertedForm(def, object);
   const stored = inStoredVersion(def, object);
-  const formOf = (value: Buffer): StoredForm => ({
+  const read = def.storage.asRead?.(stored) ?? stored;
+  const formOf = (value: Buffer, shown: Buffer): StoredForm => ({
     value,
-    shown: value,
-    object: stored,
-    index: indexOf(def.storage, stored),
+    stored,
+    shown,
+    object: read,
+    index: indexOf(def.storage, read),
   });
+  const encodedFor = (value: Buffer): MaybePromise<StoredForm> => {
+    const shown = read === stored ? value : storedAt(pace, read);
+    return shown instanceof Promise
+      ? shown.then((json) => formOf(value, json))
+      : formOf(value, shown);
+  };
   const encoded = storedAt(pace, stored);
-  return encoded instanceof Promise ? encoded.then(formOf) : formOf(encoded);
+  return encoded instanceof Promise ? encoded.then(encodedFor) : encodedFor(encoded);
 }
 
 /**
@@ -419,12 +430,13 @@ function inStoredVersion(def: ResourceDef, object: ApiObject): ApiObject {
 }
 
 async function convertedForm(def: ResourceDef, object: ApiObject): Promise<StoredForm> {
-  const value = encodeStored(await objectToStore(def, object));
+  const stored = await objectToStore(def, object);
+  const value = encodeStored(stored);
   const { namespace = '', name = '' } = object.metadata;
   const key = def.storage.prefix + objectKey(namespace, name);
   const shown = reshapeStored(def, { key, value });
   const read = asApiObject(parseWrittenJson(shown));
-  return { value, shown, object: read, index: indexOf(def.storage, read) };
+  return { value, stored, shown, object: read, index: indexOf(def.storage, read) };
 }
 
 /** Whether nothing has changed except, at most, the times of managed fields (META-6). */
