@@ -127,3 +127,10 @@ const imageLengthMax = 4096;
 /** Whether `image` is a valid image reference. */
 export const isImageReference = (image: string): boolean =>
   image.length <= imageLengthMax && imageForm.test(image);
+
+/** Throws CliError for a value of `--raw` that is not a path. */
+export function checkRawPath(raw: string): void {
+  if (raw === '' || raw.startsWith('/') || /^[a-z][a-z\d+.-]*:/i.test(raw)) return;
+  const quoted = JSON.stringify(raw);
+  throw new CliError(`--raw must be a valid URL path: parse ${quoted}: invalid URI for request`);
+}

@@ -108,8 +108,27 @@ export async function postObject(
 export function requireName(session: Session, args: readonly string[]): string {
   const [name, ...more] = args;
   if (name === undefined || more.length > 0) throw nameError(session, args, args.length);
+  if (name === '' && requiringName.has(session.words.slice(1, -1).join(' '))) {
+    const isToken = session.words[1] === 'token';
+    throw new CliError(isToken ? 'service account name is required' : 'name must be specified');
+  }
   return name;
 }
+
+/** Commands of `create` that refuse an empty name; for others, the server does. */
+const requiringName: ReadonlySet<string> = new Set([
+  'clusterrole',
+  'configmap',
+  'namespace',
+  'poddisruptionbudget',
+  'quota',
+  'role',
+  'rolebinding',
+  'secret docker-registry',
+  'secret generic',
+  'serviceaccount',
+  'token',
+]);
 
 /** The error for `count` names among the arguments instead of one. */
 function nameError({ words }: Session, args: readonly string[], count: number): CliError {

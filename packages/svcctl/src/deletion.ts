@@ -32,19 +32,29 @@ const policies: Readonly<Record<string, string>> = {
   foreground: 'Foreground',
 };
 
-/**
- * Returns the body of a DELETE request. Throws CliError for an invalid `--cascade`.
- * @param graceSeconds overrides `--grace-period`
- */
-export function deleteOptions(session: Session, graceSeconds?: number): JsonObject {
-  const { flags } = session;
+/** Throws CliError for an invalid `--cascade`, and warns of the values of older clients. */
+export function checkCascade({ flags, io }: Session): void {
   const cascade = flags.text('cascade') ?? 'background';
-  const propagationPolicy = Object.hasOwn(policies, cascade) ? policies[cascade] : undefined;
-  if (propagationPolicy === undefined) {
+  if (!Object.hasOwn(policies, cascade)) {
     throw new CliError(
       `invalid cascade value (${cascade}). Must be "background", "foreground", or "orphan"`,
     );
   }
+  if (cascade !== 'true' && cascade !== 'false') return;
+  const replacement = cascade === 'true' ? 'background' : 'orphan';
+  io.err(
+    `warning: --cascade=${cascade} is deprecated (boolean value) and can be replaced with ` +
+      `--cascade=${replacement}.\n`,
+  );
+}
+
+/**
+ * Returns the body of a DELETE request, whose `--cascade` has been checked.
+ * @param graceSeconds overrides `--grace-period`
+ */
+export function deleteOptions(session: Session, graceSeconds?: number): JsonObject {
+  const { flags } = session;
+  const propagationPolicy = policies[flags.text('cascade') ?? 'background'] as string;
   const grace = graceSeconds ?? flags.integer('grace-period') ?? -1;
   return {
     kind: 'DeleteOptions',

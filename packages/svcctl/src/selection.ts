@@ -5,10 +5,16 @@ import {
   listPages,
   resourcePath,
 } from '@wheelhouse/client';
-import { apiVersionOf, appendAll, isObject, type JsonObject } from '@wheelhouse/machinery';
+import {
+  apiVersionOf,
+  appendAll,
+  isObject,
+  type JsonObject,
+  pathSegment,
+} from '@wheelhouse/machinery';
 import { getOrUndefined } from './apply/writes.ts';
 import { NoMatchError } from './errors.ts';
-import type { FlagSpec } from './flags.ts';
+import type { FlagSpec, Flags } from './flags.ts';
 import { CliError } from './io.ts';
 import { hasManifests, labelFilter, loadTargets, manifestFlags } from './manifests.ts';
 import { nameOf, namespaceOf } from './objects.ts';
@@ -70,7 +76,9 @@ export const allFlag: FlagSpec = {
 export const allConflicts = ({ flags }: Session): readonly (string | false)[] =>
   ['selector', 'field-selector'].map(
     (name) =>
-      flags.boolean('all') && flags.has(name) && `cannot set --all and --${name} at the same time`,
+      flags.boolean('all') &&
+      (flags.text(name) ?? '') !== '' &&
+      `cannot set --all and --${name} at the same time`,
   );
 
 /** The flag for the page size of lists. */
@@ -158,8 +166,8 @@ function checkNamespaceOfNames({ flags }: Session, { namespaced }: ApiResource):
 /** Reads the object that `TYPE/NAME` names. Rejects with CliError or ApiError. */
 export async function getByLabel(session: Session, label: string): Promise<JsonObject> {
   const slash = label.indexOf('/');
+  const resource = await session.resource(slash < 0 ? label : label.slice(0, slash));
   if (slash < 0) throw new CliError('resource(s) were provided, but no name was specified');
-  const resource = await session.resource(label.slice(0, slash));
   const namespace = resource.namespaced ? session.namespace : '';
   const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
   const name = label.slice(slash + 1);
@@ -168,13 +176,17 @@ export async function getByLabel(session: Session, label: string): Promise<JsonO
   return { ...type, ...(await readNamed(session, target, read)) };
 }
 
+/** Whether the command line selects objects by labels or fields; an empty selector does not. */
+export const hasSelector = (flags: Flags): boolean =>
+  ['selector', 'field-selector'].some((name) => (flags.text(name) ?? '') !== '');
+
 /** Throws CliError if a target is a whole collection and there is no `--all` or selector. */
 export function checkSelected(
   { flags }: Session,
   targets: readonly Target[],
   selectedBy: SelectedBy = 'selectors',
 ): void {
-  const selects = flags.boolean('all') || flags.has('selector') || flags.has('field-selector');
+  const selects = flags.boolean('all') || hasSelector(flags);
   const selected = selectedBy === 'selectors' && selects;
   if (targets.some((target) => target.name === undefined) && !selected) {
     throw new CliError('resource(s) were provided, but no name was specified');
@@ -187,7 +199,7 @@ function checkNoSelector(
   { isPairs, all }: { readonly isPairs: boolean; readonly all: SelectionOptions['all'] },
 ): void {
   const isAll = all === 'excludes names' && flags.boolean('all');
-  if (!isAll && !flags.has('selector') && !flags.has('field-selector')) return;
+  if (!isAll && !hasSelector(flags)) return;
   throw new CliError(
     isPairs
       ? 'selectors and the all flag cannot be used when passing resource/name arguments'
@@ -274,12 +286,14 @@ export const resourceText = ({ group, version, resource }: ApiResource): string 
   `${group}/${version}, Resource=${resource}`;
 
 /** The URL path of a target. */
-export const targetPath = (target: Target, subresource = ''): string =>
-  resourcePath(target.resource, {
-    namespace: target.namespace,
-    name: target.name ?? '',
-    subresource,
-  });
+export function targetPath(target: Target, subresource = ''): string {
+  const { resource, namespace, name = '' } = target;
+  const problems = pathSegment(name);
+  if (problems.length > 0) {
+    throw new CliError(`invalid resource name ${JSON.stringify(name)}: [${problems.join(' ')}]`);
+  }
+  return resourcePath(resource, { namespace, name, subresource });
+}
 
 /** The target for an object of a resource. */
 export const targetOf = (resource: ApiResource, object: JsonObject): Target & { name: string } => ({

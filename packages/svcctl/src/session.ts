@@ -5,6 +5,7 @@ import {
   type ApiClient,
   ApiError,
   type ApiResource,
+  ConnectionError,
   createApiClient,
   type Discovery,
   discover,
@@ -17,6 +18,7 @@ import {
   RestMapper,
   resolveContext,
 } from '@wheelhouse/client';
+import { pemBlocks } from '@wheelhouse/codec';
 import {
   type Clock,
   type Dialect,
@@ -189,6 +191,7 @@ export class Session {
     if (this.#client === undefined) {
       const verbosity = this.flags.integer('v') ?? 0;
       const { io } = this;
+      checkCertificates(this.context.client);
       this.#client = createApiClient(
         { ...this.context.client, userAgent: `svcctl/${clientVersion}` },
         {
@@ -432,6 +435,18 @@ const namespaceFirst: ReadonlySet<string> = new Set([
 function asksServerFirst([command = '', subcommand = '']: readonly string[]): boolean {
   const both = `${command} ${subcommand}`;
   return serverFirst.has(both) || (serverFirst.has(command) && !namespaceFirst.has(both));
+}
+
+/** Throws for the first certificate or key that is not in PEM, as Go reports it. */
+function checkCertificates({ caPem, certificatePem, keyPem }: ResolvedContext['client']): void {
+  const isOther = (text: string | undefined) => text !== undefined && pemBlocks(text).length === 0;
+  if (isOther(caPem)) {
+    throw new CliError('unable to load root certificates: unable to parse bytes as PEM block');
+  }
+  for (const [input, text] of Object.entries({ certificate: certificatePem, key: keyPem })) {
+    if (!isOther(text)) continue;
+    throw new ConnectionError('', new Error(`tls: failed to find any PEM data in ${input} input`));
+  }
 }
 
 /** The headers of a request, with names as Go writes them: `Content-Type`. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { ApiError, type ApiResource, resourcePath } from '@wheelhouse/client';
 import { encodeJson } from '@wheelhouse/codec';
 import { booleanOf, type JsonObject, setMember } from '@wheelhouse/machinery';
+import { checkRawPath } from '../argument-values.ts';
 import type { FlagSpec } from '../flags.ts';
 import { PlainCliError } from '../io.ts';
 import { nameOf, namespaceOf, objectAt, valueAt } from '../objects.ts';
@@ -135,11 +136,8 @@ const validations: Readonly<Record<string, string>> = {
   false: 'Ignore',
 };
 
-/** The query parameters of a write. Throws CliError for an invalid `--validate` or `--dry-run`. */
-export function writeQuery(
-  session: Session,
-  defaultManager = 'svcctl',
-): Record<string, string | undefined> {
+/** The value of the query parameter for `--validate`. Throws CliError for an invalid one. */
+export function validationOf(session: Session): string {
   const option = session.flags.text('validate') ?? 'strict';
   const validation = Object.hasOwn(validations, option) ? validations[option] : undefined;
   if (validation === undefined) {
@@ -148,9 +146,17 @@ export function writeQuery(
         'warn, ignore (or false)',
     );
   }
+  return validation;
+}
+
+/** The query parameters of a write. Throws CliError for an invalid `--validate` or `--dry-run`. */
+export function writeQuery(
+  session: Session,
+  defaultManager = 'svcctl',
+): Record<string, string | undefined> {
   return {
     fieldManager: session.flags.text('field-manager') ?? defaultManager,
-    fieldValidation: validation,
+    fieldValidation: validationOf(session),
     dryRun: dryRunOf(session) === 'server' ? 'All' : undefined,
   };
 }
@@ -204,6 +210,7 @@ export const localDryRunError =
  * Resolves with the exit code.
  */
 export async function sendRaw(session: Session, method: string, path: string): Promise<number> {
+  checkRawPath(path);
   const [name] = session.flags.list('filename');
   const file = name === undefined || name === '-' ? undefined : session.path(name);
   const stdin = name === '-' ? await session.io.stdin() : undefined;

@@ -32,7 +32,7 @@ import {
   writeQuery,
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { deletionFlags } from '../deletion.ts';
+import { checkCascade, deletionFlags } from '../deletion.ts';
 import { throwTogether, visitEach } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError, throwFirst, usageError } from '../io.ts';
@@ -49,6 +49,7 @@ import { outputFlags, printerOf, printList, reportObject } from '../output/outpu
 import {
   allFlag,
   fetchTarget,
+  hasSelector,
   noResourcesNamed,
   readNamed,
   resourceOfObject,
@@ -280,6 +281,7 @@ export const applyCommand: Command = {
   ],
   subcommands: lastAppliedCommands,
   async run(session, args) {
+    checkCascade(session);
     checkFlags(session, args);
     const prunes = session.flags.boolean('prune');
     const kinds = prunes ? await allowedKinds(session) : undefined;
@@ -317,10 +319,10 @@ function checkFlags(session: Session, args: readonly string[]): void {
       dryRunOf(session) === 'server' &&
       '--dry-run=server cannot be used with --force',
     flags.boolean('all') &&
-      flags.has('selector') &&
+      hasSelector(flags) &&
       'cannot set --all and --selector at the same time',
     flags.boolean('prune') &&
-      !flags.has('selector') &&
+      !hasSelector(flags) &&
       !flags.boolean('all') &&
       'all resources selected for prune without explicitly passing --all. ' +
         'To prune all resources, pass the --all flag. ' +

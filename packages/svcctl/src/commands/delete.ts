@@ -1,6 +1,12 @@
 import { dryRunFlag, dryRunOf, dryRunSuffix, sendRaw } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { deleteOptions, deletionFlags, isNotFound, waitForDeletion } from '../deletion.ts';
+import {
+  checkCascade,
+  deleteOptions,
+  deletionFlags,
+  isNotFound,
+  waitForDeletion,
+} from '../deletion.ts';
 import { ContextError, describeError } from '../errors.ts';
 import { CliError, throwFirst } from '../io.ts';
 import { resourceLabel, textAt } from '../objects.ts';
@@ -9,6 +15,7 @@ import {
   allFlag,
   checkSelected,
   expandTargets,
+  hasSelector,
   selectionFlags,
   selectTargets,
   type Target,
@@ -42,6 +49,7 @@ export const deleteCommand: Command = {
   ],
   async run(session, args) {
     const { flags, io } = session;
+    checkCascade(session);
     if (flags.boolean('now') && flags.has('grace-period')) {
       throw new CliError('--now and --grace-period cannot be specified together');
     }
@@ -51,7 +59,7 @@ export const deleteCommand: Command = {
       checkFlags(session);
       return sendRaw(session, 'DELETE', raw);
     }
-    const selects = flags.has('selector') || flags.has('field-selector');
+    const selects = hasSelector(flags);
     if (flags.boolean('all') && selects) {
       throw new CliError("setting 'all' parameter but found a non empty selector. ");
     }

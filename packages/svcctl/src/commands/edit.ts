@@ -19,6 +19,7 @@ import {
   managerFlag,
   saveConfigFlag,
   validateFlag,
+  validationOf,
   withLastApplied,
   withNamespace,
   writeQuery,
@@ -50,6 +51,7 @@ export const editCommand: Command = {
   ],
   async run(session, args) {
     checkEditFormat(session);
+    validationOf(session);
     const edits: ObjectEdit[] = [];
     const targets = await selectTargets(session, args);
     session.throwDeferred();

@@ -4,6 +4,7 @@ import type { Command } from '../command.ts';
 import { NoResourceError } from '../errors.ts';
 import type { ExplainedKind } from '../explain/explain-text.ts';
 import { CliError } from '../io.ts';
+import { resourceText } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { withoutControls } from '../terminal.ts';
 
@@ -49,6 +50,9 @@ export const explainCommand: Command = {
     const { explainText } = await import('../explain/explain-text.ts');
     const root = group === '' ? `api/${version}` : `apis/${group}/${version}`;
     const schemas = await readSchemas(session, root);
+    if (schemas === undefined) {
+      throw new CliError(`couldn't find resource for "${resourceText({ ...resource, version })}"`);
+    }
     const text = explainText(explainedKind({ group, version, kind, schemas }), options);
     io.out(withoutControls(text));
     return 0;
@@ -97,11 +101,12 @@ function versionOf(session: Session, resource: ApiResource): string {
   throw new CliError(`couldn't find resource for "${apiVersion}, Kind=${resource.kind}"`);
 }
 
-async function readSchemas(session: Session, root: string): Promise<JsonObject> {
+/** The schemas of a group version; undefined if the server does not serve it. */
+async function readSchemas(session: Session, root: string): Promise<JsonObject | undefined> {
   const index = await session.client.get('/openapi/v3');
   const entry = isObject(index.paths) ? index.paths[root] : undefined;
   const url = isObject(entry) ? entry.serverRelativeURL : undefined;
-  if (typeof url !== 'string') throw new CliError(`couldn't find the schema of ${root}`);
+  if (typeof url !== 'string') return undefined;
   const document = await session.client.get(url);
   const schemas = isObject(document.components) ? document.components.schemas : undefined;
   return isObject(schemas) ? schemas : {};

@@ -1,5 +1,6 @@
 import { ApiError, type ApiRequest, statusError, toYaml, watchEvents } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
+import { checkRawPath } from '../argument-values.ts';
 import type { Command } from '../command.ts';
 import { reportFailures, visitEach } from '../errors.ts';
 import { CliError, throwFirst, usageError } from '../io.ts';
@@ -134,6 +135,7 @@ export const getCommand: Command = {
     if (raw === '') checkTyped(session, args);
     checkFlags(session, raw);
     if (raw !== '') {
+      checkRawPath(raw);
       session.io.out(await session.client.raw(raw));
       return 0;
     }
@@ -159,10 +161,6 @@ function checkFlags({ flags }: Session, raw: string): void {
       filters &&
       '--raw may not be specified with other flags that filter the server request or alter the output',
     raw !== '' && output !== '' && '--raw and --output are mutually exclusive',
-    raw !== '' &&
-      !raw.startsWith('/') &&
-      !/^[a-z][a-z\d+.-]*:/i.test(raw) &&
-      `--raw must be a valid URL path: parse ${JSON.stringify(raw)}: invalid URI for request`,
     flags.boolean('show-labels') &&
       output !== '' &&
       output !== 'wide' &&

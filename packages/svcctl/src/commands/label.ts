@@ -114,7 +114,7 @@ async function run(session: Session, args: readonly string[], subject: Subject):
   const { words: resources, pairs } = splitPairs(args, what);
   const changes = parseChanges(pairs, subject);
   const listing = flags.boolean('list');
-  checkFlags(session, { resources, listing });
+  checkFlags(session, resources, subject);
   if (changes.set.size + changes.remove.length === 0 && !listing) {
     throw new CliError(`at least one ${what} update is required`);
   }
@@ -123,16 +123,11 @@ async function run(session: Session, args: readonly string[], subject: Subject):
   const isOnly = (list: readonly unknown[]) =>
     list.length === 1 && !flags.commaSeparated('filename').includes('-');
   if (flags.boolean('local')) {
-    if (resources.length > 0 || !hasManifests(session)) {
-      throw new CliError(
-        'can only use local files by -f pod.yaml or --filename=pod.json when --local=true is set',
-      );
-    }
-    if (dryRunOf(session) === 'server') throw new CliError(localDryRunError);
     const manifests = await loadManifests(session);
     for (const { object } of manifests) {
-      if (listing) listPairs(session, object, { ...subject, isSingle: isOnly(manifests) });
-      else await changeOne(session, { object, path: '', changes, subject });
+      if (listing) {
+        listPairs(session, { object, changes, subject, isSingle: isOnly(manifests) });
+      } else await changeOne(session, { object, path: '', changes, subject });
     }
     return 0;
   }
@@ -146,25 +141,30 @@ async function run(session: Session, args: readonly string[], subject: Subject):
     for (const object of await fetchTarget(session, target)) {
       const name = String(objectAt(object, 'metadata')['name']);
       const path = targetPath({ ...target, ...namespaceMember(object), name });
-      if (listing)
-        listPairs(session, object, { ...subject, isSingle: isOnly(targets) && isSingle });
-      else await changeOne(session, { object, path, changes, subject });
+      if (listing) {
+        listPairs(session, { object, changes, subject, isSingle: isOnly(targets) && isSingle });
+      } else await changeOne(session, { object, path, changes, subject });
     }
   });
   return reportFailures(session.io, failures);
 }
 
 /** Throws CliError for conflicting flags. */
-function checkFlags(
-  session: Session,
-  { resources, listing }: { readonly resources: readonly string[]; readonly listing: boolean },
-): void {
+function checkFlags(session: Session, resources: readonly string[], { map }: Subject): void {
   const { flags } = session;
+  const isLocal = flags.boolean('local');
+  const stem = map === 'labels' ? 'pod' : 'rsrc';
+  const example = `-f ${stem}.yaml or --filename=${stem}.json`;
   throwFirst([
-    listing &&
+    flags.boolean('list') &&
       flags.text('output') !== undefined &&
       '--list and --output may not be specified together',
     ...allConflicts(session),
+    isLocal && dryRunOf(session) === 'server' && localDryRunError,
+    isLocal &&
+      resources.length > 0 &&
+      `can only use local files by ${example} when --local=true is set`,
+    isLocal && !hasManifests(session) && `one or more files must be specified as ${example}`,
     resources.length === 0 &&
       !hasManifests(session) &&
       'one or more resources must be specified as <resource> <name> or <resource>/<name>',
@@ -211,17 +211,32 @@ function checkChanges({ set, remove }: Changes, { map }: Subject): void {
   );
 }
 
-/** Prints the labels or annotations of an object, indented below its name if there are others. */
+/** Changes of the labels or annotations of an object. */
+interface ObjectChanges {
+  readonly object: JsonObject;
+  readonly changes: Changes;
+  readonly subject: Subject;
+}
+
+/**
+ * Prints the labels or annotations that an object would have, indented below its name if there are
+ * others.
+ */
 function listPairs(
-  { io }: Session,
-  object: JsonObject,
-  { map, isSingle }: { readonly map: Subject['map']; readonly isSingle: boolean },
+  session: Session,
+  { isSingle, ...options }: ObjectChanges & { readonly isSingle: boolean },
 ): void {
+  const { io } = session;
+  const { object, subject } = options;
+  const { map } = subject;
+  const present = objectAt(object, 'metadata', map);
+  const silent = { ...subject, reportsAbsentKeys: false };
+  const patch = createPatch(session, { ...options, subject: silent, present });
+  const pairs = applyPatch(present, patch);
   if (!isSingle) {
     const group = parseApiVersion(textAt(object, 'apiVersion'))?.group ?? '';
     io.out(`Listing ${map} for ${textAt(object, 'kind')}.${group}/${nameOf(object)}:\n`);
   }
-  const pairs = objectAt(object, 'metadata', map);
   for (const key of Object.keys(pairs).sort()) {
     io.out(`${isSingle ? '' : ' '}${key}=${String(pairs[key])}\n`);
   }
@@ -229,7 +244,7 @@ function listPairs(
 
 async function changeOne(
   session: Session,
-  options: { object: JsonObject; path: string; changes: Changes; subject: Subject },
+  options: ObjectChanges & { readonly path: string },
 ): Promise<void> {
   const { object, path, changes, subject } = options;
   const present = objectAt(object, 'metadata', subject.map);

@@ -100,7 +100,7 @@ export const patchCommand: Command = {
 };
 
 function typeOf({ flags }: Session): PatchType {
-  const text = flags.text('type') ?? 'strategic';
+  const text = flags.text('type') || 'strategic';
   const type = text.toLowerCase();
   if (type === 'json' || type === 'merge' || type === 'strategic') return type;
   throw new CliError(`--type must be one of [json merge strategic], not ${JSON.stringify(text)}`);

@@ -14,12 +14,12 @@ import {
   writeQuery,
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { deleteOptions, deletionFlags, waitForDeletion } from '../deletion.ts';
+import { checkCascade, deleteOptions, deletionFlags, waitForDeletion } from '../deletion.ts';
 import { ContextError } from '../errors.ts';
 import { throwFirst } from '../io.ts';
 import { eachManifest, hasManifests, type Manifest, manifestFlags } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt, resourceLabel, textAt } from '../objects.ts';
-import { outputFlags, reportObject } from '../output/output.ts';
+import { outputFlags, printerOf, reportObject } from '../output/output.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
 
@@ -38,6 +38,8 @@ export const replaceCommand: Command = {
     { name: 'subresource', type: 'text', help: 'Subresource to replace: status, scale' },
   ],
   async run(session) {
+    checkCascade(session);
+    printerOf(session);
     checkFlags(session);
     const raw = session.flags.text('raw') ?? '';
     if (raw !== '') return sendRaw(session, 'PUT', raw);
@@ -152,7 +154,9 @@ async function deleteOld(session: Session, { resource, object }: Replacement): P
   try {
     const body = deleteOptions(session, grace);
     const { object: deleted } = await session.client.send({ method: 'DELETE', path, body });
-    session.io.out(`${resourceLabel(resource)} ${JSON.stringify(nameOf(object))} deleted\n`);
+    const [label, name] = [resourceLabel(resource), nameOf(object)];
+    const isName = session.flags.text('output') === 'name';
+    session.io.out(isName ? `${label}/${name}\n` : `${label} ${JSON.stringify(name)} deleted\n`);
     const namespace = resource.namespaced ? namespaceOf(object) || session.namespace : '';
     await waitForDeletion(session, {
       target: { resource, namespace, name: nameOf(object) },

@@ -1,4 +1,4 @@
-import { type JsonObject, problemText } from '@wheelhouse/machinery';
+import { type JsonObject, problemText, strictEnvironmentName } from '@wheelhouse/machinery';
 import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
 import { dryRunOf, dryRunSuffix } from '../apply/writes.ts';
 import { isImageReference, parsePairs } from '../argument-values.ts';
@@ -52,11 +52,12 @@ export const runCommand: Command = {
   ],
   async run(session, args) {
     const { flags } = session;
+    checkTimeoutAndImage(session);
     const [name, ...command] = args;
     if (name === undefined || flags.wordsBeforeDash === 0) {
       throw usageError('run', 'NAME is required for run');
     }
-    checkFlags(session);
+    checkFlags(session, name);
     const pod = await withOverrides(session, createPod(session, name, command));
     const manager = 'svcctl-run';
 
@@ -105,12 +106,16 @@ async function attachAndCleanUp(session: Session, created: readonly Target[]): P
   }
 }
 
-/** Throws CliError for missing or conflicting flags. */
-function checkFlags(session: Session): void {
-  const { flags } = session;
+/** Throws CliError without `--image`, or for a time limit that is not positive. */
+function checkTimeoutAndImage(session: Session): void {
+  if (!session.flags.has('image')) throw new CliError('required flag(s) "image" not set');
   podTimeoutMs(session);
-  const image = flags.text('image');
-  if (image === undefined) throw new CliError('required flag(s) "image" not set');
+}
+
+/** Throws CliError for missing or conflicting flags. */
+function checkFlags(session: Session, name: string): void {
+  const { flags } = session;
+  const image = flags.text('image') ?? '';
   if (image === '') throw new CliError('--image is required');
   if (!isImageReference(image)) {
     throw new CliError(`Invalid image name ${JSON.stringify(image)}: invalid reference format`);
@@ -136,11 +141,12 @@ function checkFlags(session: Session): void {
       `invalid image pull policy: ${pullPolicy}`,
   ].find((candidate) => candidate !== false);
   if (problem !== undefined) throw usageError('run', problem);
+  if (name === '') throw new CliError('Parameter: name is required');
 }
 
 function checkPort({ flags }: Session): void {
   const port = flags.text('port') ?? '';
-  if (!/^\d{1,5}$/.test(port)) {
+  if (!/^[-+]?\d{1,9}$/.test(port)) {
     throw new CliError(
       problemText({ code: 'number', parser: 'Atoi', text: port, problem: 'syntax' }),
     );
@@ -149,12 +155,15 @@ function checkPort({ flags }: Session): void {
 
 function createPod(session: Session, name: string, command: readonly string[]): JsonObject {
   const { flags } = session;
-  const env = Object.entries(parsePairs(flags.list('env'), (text) => `invalid env: ${text}`)).map(
-    ([variable, value]) => ({ name: variable, value: value ?? '' }),
-  );
+  const invalidEnv = (text: string) => `invalid env: ${text}`;
+  const variables = Object.entries(parsePairs(flags.list('env'), invalidEnv));
+  const env = variables.map(([variable, value = '']) => {
+    if (strictEnvironmentName(variable).length === 0) return { name: variable, value };
+    throw new CliError(invalidEnv(`${variable}=${value}`));
+  });
   const annotations = parsePairs(
     flags.list('annotations'),
-    (text) => `unexpected annotations spec: ${text}`,
+    (text) => `invalid annotations format: ${text}`,
   );
   const port = flags.text('port') ?? '';
   if (port !== '') checkPort(session);

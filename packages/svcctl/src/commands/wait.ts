@@ -16,6 +16,7 @@ import { completePath, evaluateTemplate, parseTemplate } from '../output/jsonpat
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
   allFlag,
+  checkSelected,
   expandTargets,
   readNamed,
   selectionFlags,
@@ -46,6 +47,7 @@ export const waitCommand: Command = {
     const { clock } = session;
     const deadlineMs = clock.monotonic() + (timeoutMs < 0 ? 7 * 24 * 3_600_000 : timeoutMs);
     const selected = await selectTargets(session, args);
+    checkSelected(session, selected);
     if (condition.type === 'create' && selected.some(({ name }) => name === undefined)) {
       throw new CliError('resource name must be provided');
     }

@@ -205,6 +205,7 @@ async function undo(session: Session, { target }: Workload): Promise<string> {
   if (!isAppsKind(resource, revisionedKinds)) {
     throw withoutRevisions(resource, 'rollbacker');
   }
+  const dryRun = dryRunOf(session);
   const requested = session.flags.integer('to-revision') ?? 0;
   if (requested < 0) throw notFound(requested);
   const history = await readHistory(session, target);
@@ -212,7 +213,7 @@ async function undo(session: Session, { target }: Workload): Promise<string> {
   const revision = selectRevision(history, requested);
   const { workload } = history;
   const template = isDeployment ? objectAt(revision.holder, 'spec', 'template') : revision.template;
-  if (dryRunOf(session) === 'client') {
+  if (dryRun === 'client') {
     const text = podTemplateText(template);
     return isDeployment ? text : `will roll back to ${text}`;
   }

@@ -21,6 +21,7 @@ import {
   allFlag,
   checkSelected,
   fetchTarget,
+  hasSelector,
   selectorFlag,
   selectTargets,
 } from '../../selection.ts';
@@ -150,7 +151,7 @@ export function checkSetFlags(session: Session): void {
   if (flags.boolean('local') && dryRunOf(session) === 'server') {
     throw new CliError(localDryRunError);
   }
-  if (flags.boolean('all') && flags.has('selector')) {
+  if (flags.boolean('all') && hasSelector(flags)) {
     throw new CliError('cannot set --all and --selector at the same time');
   }
 }

@@ -12,7 +12,7 @@ import {
   withDebugContainer,
 } from '../../debug/debug-pods.ts';
 import type { FlagSpec } from '../../flags.ts';
-import { CliError, throwFirst } from '../../io.ts';
+import { CliError, CommandLineError, throwFirst } from '../../io.ts';
 import { hasManifests, loadManifests } from '../../manifests.ts';
 import { nameOf, namespaceOf } from '../../objects.ts';
 import { getByLabel, resourceOfObject, targetPath } from '../../selection.ts';
@@ -140,8 +140,9 @@ function parseFlagPairs({ flags }: Session, flag: string): ReadonlyMap<string, s
       const equals = part.indexOf('=');
       if (equals < 0) {
         const value = JSON.stringify(text);
-        throw new CliError(
-          `invalid argument ${value} for "--${flag}" flag: ${part} must be formatted as key=value`,
+        throw new CommandLineError(
+          `invalid argument ${value} for "--${flag}" flag: ${part} must be formatted as ` +
+            "key=value\nSee 'svcctl debug --help' for usage.",
         );
       }
       pairs.set(part.slice(0, equals), part.slice(equals + 1));
