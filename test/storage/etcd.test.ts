@@ -260,6 +260,50 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     watch.close();
   });
 
+  test('STORE-2: all Events of a lease disappear when it expires', async () => {
+    const server = await withServer({ ...onEtcd(etcd), eventTtlMs: 3_600_000 });
+    const events = '/api/v1/namespaces/default/events';
+    const before = await server.get(events);
+    const { resourceVersion } = before.body.metadata;
+    const watch = await server.watch(`${events}?watch=true&resourceVersion=${resourceVersion}`);
+    const names = ['e1', 'e2', 'e3'];
+    for (const name of names) {
+      const created = await server.post(events, {
+        apiVersion: 'v1',
+        kind: 'Event',
+        metadata: { name, namespace: 'default' },
+        involvedObject: { kind: 'Pod', namespace: 'default', name: 'p' },
+      });
+      expect(created.status, created.text).toBe(201);
+    }
+    const full = await server.get(events);
+    // etcd deletes the keys of a lease in one transaction, when it expires or is revoked.
+    expect(await revokeLeasesOf(etcd, '/events/default/e')).toBe(1);
+    await watch.until((seen) => seen.some(({ type }) => type === 'DELETED'));
+    expect(itemNames(await server.get(events))).toEqual([]);
+    for (const name of names) {
+      expect((await server.get(`${events}/${name}?resourceVersion=0`)).status).toBe(404);
+    }
+    await watch.until((seen) => seen.length >= 6);
+    const deleted = watch.events.slice(3);
+    expect(deleted.map(({ type, object }) => [type, object.metadata.name])).toEqual(
+      names.map((name) => ['DELETED', name]),
+    );
+    const revisions = deleted.map(({ object }) => object.metadata.resourceVersion);
+    expect(new Set(revisions).size).toBe(1);
+    watch.close();
+
+    const exactly = (revision: string) =>
+      server.get(`${events}?resourceVersionMatch=Exact&resourceVersion=${revision}`);
+    expect(itemNames(await exactly(full.body.metadata.resourceVersion))).toEqual(names);
+    expect(itemNames(await exactly(revisions[0] ?? ''))).toEqual([]);
+    const after = `${events}?watch=true&resourceVersion=${full.body.metadata.resourceVersion}`;
+    const late = await server.watch(after);
+    await late.until((seen) => seen.length >= 3);
+    expect(late.events.map(({ object }) => object.metadata.name)).toEqual(names);
+    late.close();
+  });
+
   test('STORE-2, MF-2: an object too large with its managedFields is stored without them', async () => {
     const server = await withServer(onEtcd(etcd));
     const maps = '/api/v1/namespaces/default/configmaps';
@@ -354,3 +398,17 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     client.close();
   });
 });
+
+/** Revokes the leases of keys that contain a text; returns their number. */
+async function revokeLeasesOf(etcd: TestEtcd, text: string): Promise<number> {
+  const { leases } = (await etcd.request('lease/leases', {})) as { leases?: { ID: string }[] };
+  let revoked = 0;
+  for (const { ID } of leases ?? []) {
+    const answer = await etcd.request('lease/timetolive', { ID, keys: true });
+    const { keys = [] } = answer as { keys?: string[] };
+    if (!keys.some((key) => Buffer.from(key, 'base64').toString().includes(text))) continue;
+    await etcd.request('lease/revoke', { ID });
+    revoked += 1;
+  }
+  return revoked;
+}

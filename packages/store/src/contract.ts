@@ -94,7 +94,9 @@ export interface WatchRequest {
   readonly after: Revision;
   /**
    * Receives every matching event once, in order of revision, after it is durable; one call may
-   * carry many. No read can see a later revision before the call.
+   * carry many. Several events have the same revision if another program changed several keys in
+   * one transaction, or if their lease expired; one call carries them all. No read can see a later
+   * revision before the call.
    */
   readonly onEvents: (events: readonly StoreEvent[]) => void;
   /**

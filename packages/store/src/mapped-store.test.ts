@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Store, StoreError, StoreEvent } from './contract.ts';
+import { type Store, type StoreError, type StoreEvent, unchangedOperations } from './contract.ts';
 import { type ConvertRecords, convertedStore } from './mapped-store.ts';
 import { createMemoryStore } from './memory/memory-store.ts';
 
@@ -131,4 +131,39 @@ test('a closed watch receives nothing, and the end of a store follows all events
   expect(closed.ended).toEqual([]);
   expect(open.shown()).toEqual(['A']);
   expect(open.ended.map(({ code }) => code)).toEqual(['closed']);
+});
+
+test('the events of a revision are delivered together, however many they are', async () => {
+  const memory = createMemoryStore();
+  let publish: (events: readonly StoreEvent[]) => void = () => {};
+  const shared: Store = {
+    ...unchangedOperations(memory),
+    get: memory.get.bind(memory),
+    range: memory.range.bind(memory),
+    put: memory.put.bind(memory),
+    delete: memory.delete.bind(memory),
+    async watch({ onEvents }) {
+      publish = onEvents;
+      return { progress: 0, reached: () => undefined, close: () => {} };
+    },
+  };
+  for (const convert of [upper, async (records: Parameters<ConvertRecords>[0]) => upper(records)]) {
+    const batches: (readonly StoreEvent[])[] = [];
+    const watch = await convertedStore(shared, convert).watch({
+      prefix: '/a/',
+      after: 0,
+      onEvents: (events) => batches.push(events),
+      onEnd: () => {},
+    });
+    const value = Buffer.from('x');
+    const events = Array.from({ length: 1200 }, (_, i): StoreEvent => {
+      const revision = i < 490 ? i + 1 : i < 1100 ? 500 : i;
+      return { type: 'put', key: `/a/${i}`, value, createRevision: revision, revision };
+    });
+    publish(events);
+    await watch.reached(1199);
+    expect(batches.flat().map(({ key }) => key)).toEqual(events.map(({ key }) => key));
+    expect(batches.map(({ length }) => length)).toEqual([1100, 100]);
+  }
+  await memory.close();
 });

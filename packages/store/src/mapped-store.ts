@@ -195,7 +195,7 @@ const recordsOf = (batch: readonly StoreEvent[]): StoredRecord[] =>
 /** Translates events, in order. Returns a promise if the translation is asynchronous. */
 type ChangeEvents = (batch: readonly StoreEvent[]) => MaybePromise<readonly StoreEvent[]>;
 
-/** Maximum number of waiting events that are translated together. */
+/** Number of waiting events that are translated together, not counting the rest of a revision. */
 const batchEvents = 500;
 
 /**
@@ -262,7 +262,7 @@ export class EventQueue {
   /** Delivers all waiting events; returns undefined if all were delivered synchronously. */
   #drain(): Promise<void> | undefined {
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, batchEvents);
+      const batch = this.#take();
       this.#delivered = Math.max(this.#delivered, itemAt(batch, 0).revision - 1);
       let changed: MaybePromise<readonly StoreEvent[]>;
       try {
@@ -283,7 +283,7 @@ export class EventQueue {
       for (;;) {
         this.#deliver(await changed);
         if (this.#waiting.length === 0) break;
-        changed = this.#change(this.#waiting.splice(0, batchEvents));
+        changed = this.#change(this.#take());
       }
     } catch (error) {
       const failure = toStoreError(error);
@@ -293,6 +293,15 @@ export class EventQueue {
     }
     this.#work = undefined;
     if (this.#ended !== undefined) this.#finish(this.#ended);
+  }
+
+  /** Takes the next waiting events, with all events of their last revision. */
+  #take(): readonly StoreEvent[] {
+    const waiting = this.#waiting;
+    let end = Math.min(batchEvents, waiting.length);
+    const last = waiting[end - 1]?.revision;
+    while (waiting[end]?.revision === last && end < waiting.length) end += 1;
+    return waiting.splice(0, end);
   }
 
   #deliver(events: readonly StoreEvent[]): void {

@@ -313,7 +313,6 @@ export class Follower {
     this.#options.meter?.countReceived(events.length);
     const at = this.#options.clock.monotonic();
     for (const event of events) {
-      if (event.revision <= this.#applied) continue;
       if (this.#unreadable.size > 0) {
         this.#unreadable.delete(event.key.slice(this.#options.prefix.length));
       }

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { emptyOrderedMap } from '@wheelhouse/machinery';
+import { emptyOrderedMap, orderedMapOf } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import type { Entry } from './entry.ts';
 import { ChangeWindow } from './window.ts';
@@ -66,4 +66,24 @@ test('TRUST-2, TRUST-4: an idle window drops old changes in bounded steps', () =
   expect([window.end - window.start, window.floor]).toEqual([0, 5001]);
   expect(window.current.size).toBe(1);
   expect(window.positionAfter(5001)).toBe(window.end);
+});
+
+test('WATCH-3: older history does not repeat the kept changes of a partly dropped revision', () => {
+  const limits = { historyMs: 60_000, changesMax: 2, bytesMax: 1_000_000 };
+  const keys = ['a', 'b', 'c'];
+  const entries = keys.map((key, i) => ({ ...entryOf(i + 2), key }));
+  const full = orderedMapOf(entries.map((entry) => [entry.key, entry]));
+  const window = new ChangeWindow({ limits, revision: 4, snapshot: full });
+  const deletions = entries.map((previous) => {
+    return { key: previous.key, at: 0, previous, current: undefined, revision: 5 };
+  });
+  for (const change of deletions) window.append(change);
+  expect([window.start, window.end, window.floor]).toEqual([1, 3, 5]);
+  expect(window.positionAfter(4)).toBeUndefined();
+  expect(window.snapshotAt(5)?.size).toBe(0);
+  window.prepend({ revision: 4, snapshot: full, changes: deletions });
+  const start = window.positionAfter(4) ?? -1;
+  const seen = keys.map((_, i) => window.at(start + i).key);
+  expect([seen, window.end - start]).toEqual([keys, 3]);
+  expect([window.snapshotAt(4)?.size, window.snapshotAt(5)?.size]).toEqual([3, 0]);
 });

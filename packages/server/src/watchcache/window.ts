@@ -162,7 +162,7 @@ export class ChangeWindow {
     return snapshot;
   }
 
-  /** Adds a change with a higher revision than all others. Drops changes beyond the limits. */
+  /** Adds a change with a revision that is not lower than any other. Drops changes beyond the limits. */
   append(change: EntryChange & { readonly key: string; readonly at: number }): WindowChange {
     const { key, at, previous, current, revision } = change;
     this.#owner ??= new MapOwner();
@@ -234,8 +234,9 @@ export class ChangeWindow {
   }
 
   /**
-   * Prepends older changes that were read from the store: all changes between `revision` and the
-   * current floor. The positions of the other changes do not change.
+   * Prepends older changes that were read from the store: all changes after `revision` and up to
+   * the current floor, of whose own changes the window may still have the last. The positions of
+   * the other changes do not change.
    */
   prepend(older: {
     readonly revision: Revision;
@@ -243,8 +244,15 @@ export class ChangeWindow {
     readonly changes: readonly (EntryChange & { readonly key: string; readonly at: number })[];
   }): void {
     const first = this.#changes[this.#head]?.bytesBefore ?? this.#bytes;
-    const start = this.start - older.changes.length;
-    const prepended = older.changes.map((change, i) => ({
+    const kept = new Set<string>();
+    for (let i = this.#head; this.#changes[i]?.revision === this.#floor; i += 1) {
+      kept.add(this.#changes[i]?.key ?? '');
+    }
+    const dropped = older.changes.filter(
+      ({ revision, key }) => revision < this.#floor || !kept.has(key),
+    );
+    const start = this.start - dropped.length;
+    const prepended = dropped.map((change, i) => ({
       ...change,
       position: start + i,
       bytesBefore: first,
