@@ -27,7 +27,7 @@ async function kindWith(spec: object) {
     spec: value,
   });
   return {
-    create: (value: unknown) => server.post(path, body(value)),
+    create: (value: unknown, more?: object) => server.post(path, body(value, more)),
     async update(value: unknown) {
       const { body: now } = await server.get(`${path}/one`);
       const { resourceVersion } = now.metadata;
@@ -42,6 +42,29 @@ const object = (properties: object, ...list: object[]) => ({
   type: 'object',
   properties,
   ...rules(...list),
+});
+
+test('CRD-3: rules are not checked if the metadata is incomplete or too long', async () => {
+  const { create } = await kindWith(object({ a: integer }, { rule: 'self.a > 1' }));
+  const unchecked =
+    '<nil>: Invalid value: "null": some validation rules were not checked because the object was ' +
+    'invalid; correct the existing errors to complete validation';
+  expect(causesOf(await create({ a: 1 }, { name: '' }))).toEqual([
+    'metadata.name: Required value: name or generateName is required',
+    unchecked,
+  ]);
+  const annotations = { a: 'x'.repeat(2 ** 18) };
+  expect(causesOf(await create({ a: 1 }, { annotations }))).toEqual([
+    'metadata.annotations: Too long: may not be more than 262144 bytes',
+    unchecked,
+  ]);
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid: '' }];
+  const failing = 'spec: Invalid value: "object": failed rule: self.a > 1';
+  expect(causesOf(await create({ a: 1 }, { ownerReferences }))).toEqual([
+    'metadata.ownerReferences.uid: Invalid value: "": uid must not be empty',
+    failing,
+  ]);
+  expect(causesOf(await create({ a: 1 }))).toEqual([failing]);
 });
 
 describe('library', () => {

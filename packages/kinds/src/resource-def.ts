@@ -184,6 +184,12 @@ export type MaybeSteps<Result> = Result | Generator<void, Result>;
 export type Findings = MaybeSteps<readonly FieldError[]>;
 
 /**
+ * Returns the errors in an object's metadata, which the registry reports, for kinds some of whose
+ * rules run only on an otherwise valid object.
+ */
+export type MetadataErrors = () => readonly FieldError[];
+
+/**
  * A kind's own rules, for objects in the storage version that are decoded, defaulted, and checked
  * against the schema. `prepare…` functions change the object in place, if they return steps only
  * when these run; `validate…` functions do not. The guaranteed-update loop may call each of them
@@ -205,9 +211,18 @@ export interface Strategy<O = ApiObject> {
     old: O | undefined,
   ) => Promise<Allocation>;
   readonly prepareForCreate?: (context: StrategyContext, object: O) => MaybeSteps<void>;
-  readonly validateCreate?: (context: StrategyContext, object: O) => Findings;
+  readonly validateCreate?: (
+    context: StrategyContext,
+    object: O,
+    metadata?: MetadataErrors,
+  ) => Findings;
   readonly prepareForUpdate?: (context: StrategyContext, object: O, old: O) => MaybeSteps<void>;
-  readonly validateUpdate?: (context: StrategyContext, object: O, old: O) => Findings;
+  readonly validateUpdate?: (
+    context: StrategyContext,
+    object: O,
+    old: O,
+    metadata?: MetadataErrors,
+  ) => Findings;
   /** Warnings about a valid write; admission may still reject it. */
   readonly warnings?: (object: O, old: O | undefined) => MaybeSteps<readonly string[]>;
   /**

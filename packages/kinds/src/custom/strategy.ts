@@ -22,7 +22,7 @@ import {
   validateUniqueness,
 } from '@wheelhouse/schema';
 import { at } from '../cells.ts';
-import type { Strategy, StrategyContext } from '../resource-def.ts';
+import type { MetadataErrors, Strategy, StrategyContext } from '../resource-def.ts';
 import type { CrdScale } from './definition.ts';
 
 /**
@@ -82,11 +82,11 @@ export function customStrategy(
       if (context.subresource === 'status') return keepAllButStatus(object, old);
       return prepareSpecUpdate(rulesOf(context), object, old);
     },
-    validateCreate: (context, object) =>
-      validateObject(rulesOf(context), { object, old: undefined, warn: context.warn }),
-    validateUpdate: (context, object, old) => {
+    validateCreate: (context, object, metadata) =>
+      validateObject(rulesOf(context), { object, old: undefined, metadata, warn: context.warn }),
+    validateUpdate: (context, object, old, metadata) => {
       const rules = rulesOf(context);
-      const change = { object, old, warn: context.warn };
+      const change = { object, old, metadata, warn: context.warn };
       if (context.subresource === 'status') return validateStatusChange(rules, change);
       return validateObject(rules, change);
     },
@@ -137,13 +137,12 @@ function validateTypeMeta(rules: VersionRules, object: ApiObject): readonly Fiel
   return [];
 }
 
-/**
- * A new object, or a change of an old one, and a function that receives warnings about errors that
- * do not reject it.
- */
+/** A new object, or a change of an old one. */
 interface Change<Old = ApiObject | undefined> {
   readonly object: ApiObject;
   readonly old: Old;
+  readonly metadata: MetadataErrors | undefined;
+  /** Receives warnings about errors that do not reject the object. */
   readonly warn: StrategyContext['warn'];
 }
 
@@ -197,6 +196,7 @@ const blockingTypes: ReadonlySet<FieldError['type']> = new Set([
   'FieldValueTooMany',
   'FieldValueTypeInvalid',
 ]);
+const isBlocking = ({ type }: FieldError) => blockingTypes.has(type);
 const unchecked =
   'some validation rules were not checked because the object was invalid; ' +
   'correct the existing errors to complete validation';
@@ -207,9 +207,8 @@ function* withRules(
   errors: readonly FieldError[],
   change: Change,
 ): Generator<void, readonly FieldError[]> {
-  if (rules.hasRules && errors.some((error) => blockingTypes.has(error.type))) {
-    return [...errors, invalid('<nil>', 'null', unchecked)];
-  }
+  const isBlocked = () => [...(change.metadata?.() ?? []), ...errors].some(isBlocking);
+  if (rules.hasRules && isBlocked()) return [...errors, invalid('<nil>', 'null', unchecked)];
   if (rules.rules === undefined) return errors;
   const warn = rules.ratcheting === 'off' ? 'unforgiving' : change.warn;
   return [...errors, ...(yield* rules.rules(change.object, change.old, warn))];

@@ -265,13 +265,22 @@ export function validateObject(
 ): MaybePromise<void> {
   const { object, old, pace, clock } = change;
   const { strategy } = target.def;
+  let found: readonly FieldError[] | undefined;
+  const metadata = () => {
+    found ??= metadataErrors(target, context, change);
+    return found;
+  };
   const findings =
     old === undefined
-      ? (strategy.validateCreate?.(context, object) ?? [])
-      : (strategy.validateUpdate?.(context, object, old) ?? []);
+      ? (strategy.validateCreate?.(context, object, metadata) ?? [])
+      : (strategy.validateUpdate?.(context, object, old, metadata) ?? []);
   const own = 'next' in findings ? inSteps(findings, { pace, clock }) : findings;
-  const refuse = (errors: readonly FieldError[]) =>
-    validateMetadata(target, context, { ...change, own: errors });
+  const refuse = (errors: readonly FieldError[]) => {
+    if (old === undefined && strategy.reportsMetadataLast === true) {
+      refuseInvalid(target, object, errors);
+    }
+    refuseInvalid(target, object, [...metadata(), ...errors]);
+  };
   return own instanceof Promise ? own.then(refuse) : refuse(own);
 }
 
@@ -288,23 +297,15 @@ interface Change {
   readonly old: ApiObject | undefined;
 }
 
-/** Throws a 422 with the errors of the kind's rules and of the metadata. */
-function validateMetadata(
-  target: Target,
+/** The errors in the metadata of a new or changed object. */
+function metadataErrors(
+  { def }: Target,
   context: StrategyContext,
-  { object, old, own }: Change & { readonly own: readonly FieldError[] },
-): void {
-  const { def } = target;
-  const { strategy } = def;
-  if (old !== undefined) {
-    const rules = metaRules(def, context.subresource);
-    const errors = validateObjectMetaUpdate(object.metadata, old.metadata, rules);
-    refuseInvalid(target, object, [...errors, ...own]);
-    return;
-  }
-  if (strategy.reportsMetadataLast === true) refuseInvalid(target, object, own);
-  const errors = validateObjectMeta(object.metadata, metaRules(def, ''));
-  refuseInvalid(target, object, [...errors, ...own]);
+  { object, old }: Change,
+): readonly FieldError[] {
+  if (old === undefined) return validateObjectMeta(object.metadata, metaRules(def, ''));
+  const rules = metaRules(def, context.subresource);
+  return validateObjectMetaUpdate(object.metadata, old.metadata, rules);
 }
 
 function refuseInvalid({ def }: Target, object: ApiObject, errors: readonly FieldError[]): void {
