@@ -74,6 +74,14 @@ function expectFailure(answer: Answer, why: string, kind = multi): void {
 }
 
 describe('invalid answers', () => {
+  test('TRUST-2: a text that takes long to decode is refused', async () => {
+    const text = 'x'.repeat(16_777_217);
+    const answer = await answerTo(({ convertedObjects }) => {
+      convertedObjects[0].spec = { text };
+    });
+    expectFailure(answer, "failed: couldn't get version/kind; json parse error: too many bytes of one text");
+  });
+
   test('CRD-4: a failure is reported in the webhook’s words', async () => {
     for (const kind of [multi, older]) {
       const answer = await answerTo((response) => {

@@ -58,7 +58,12 @@ export class TooManyValues extends JsonError {
   }
 }
 
-type Countable = 'values' | 'lines' | 'characters' | 'members of one object';
+type Countable =
+  | 'values'
+  | 'lines'
+  | 'characters'
+  | 'members of one object'
+  | 'bytes of one text';
 
 /** Number of values that are counted in one step. */
 const countedPerStep = 2_000;

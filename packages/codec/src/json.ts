@@ -32,6 +32,8 @@ export interface JsonLimits {
   readonly valuesMax: number;
   /** Maximum number of members of one object. */
   readonly membersMax?: number;
+  /** Maximum number of bytes of one text, which is decoded in one step. */
+  readonly textBytesMax?: number;
 }
 
 /** kube-apiserver's limit on nesting, and a limit on the memory that a text can take. */
@@ -126,7 +128,8 @@ function* notUtf8Steps(bytes: Buffer, { depthMax }: JsonLimits): Generator<void,
 function checkScan(bytes: Buffer, scan: JsonScan, limits: JsonLimits): void {
   if (scan.depth > limits.depthMax) throw new JsonError('exceeded max depth');
   if (scan.values > limits.valuesMax) throw new TooManyValues(limits.valuesMax);
-  const { membersMax = scan.members } = limits;
+  const { membersMax = scan.members, textBytesMax = scan.textBytes } = limits;
+  if (scan.textBytes > textBytesMax) throw new TooManyValues(textBytesMax, 'bytes of one text');
   if (scan.members > membersMax && hasWiderObject(bytes, membersMax)) {
     throw new TooManyValues(membersMax, 'members of one object');
   }
@@ -348,6 +351,8 @@ interface JsonScan {
   /** Upper bound of the number of values, including containers, in valid JSON. */
   readonly values: number;
   readonly depth: number;
+  /** Number of bytes of the longest text. */
+  readonly textBytes: number;
   /** Whether 16 or more consecutive digits occur outside strings. */
   readonly hasLongNumber: boolean;
   /** Whether a number has a fraction or an exponent, in valid JSON. */
@@ -359,6 +364,7 @@ interface ScanState {
   members: number;
   values: number;
   depth: number;
+  textBytes: number;
   hasLongNumber: boolean;
   hasFraction: boolean;
   at: number;
@@ -372,6 +378,7 @@ const newScan = (): ScanState => ({
   members: 0,
   values: 1,
   depth: 0,
+  textBytes: 0,
   hasLongNumber: false,
   hasFraction: false,
   at: 0,
@@ -402,13 +409,14 @@ export function* scanJsonSteps(bytes: Buffer): Generator<void, JsonScan> {
 
 /** Continues a scan to an index, to the end of a string there, or into a string of many quotes. */
 function scanTo(bytes: Buffer, state: ScanState, end: number): void {
-  let { members, values, depth, hasLongNumber, hasFraction, at, open, digits } = state;
+  let { members, values, depth, textBytes, hasLongNumber, hasFraction, at, open, digits } = state;
   if (state.stringStart >= 0) {
     const ended = stringEnd(bytes, state.stringStart, at);
     if (ended < 0) {
       state.at = ~ended;
       return;
     }
+    textBytes = Math.max(textBytes, ended - state.stringStart);
     at = ended + 1;
     state.stringStart = -1;
   }
@@ -430,6 +438,7 @@ function scanTo(bytes: Buffer, state: ScanState, end: number): void {
         at = ~ended;
         break;
       }
+      if (ended - at > textBytes) textBytes = ended - at;
       at = ended;
     } else if (byte === 0x3a) members += 1;
     else if (byte === 0x2c) values += 1;
@@ -442,6 +451,7 @@ function scanTo(bytes: Buffer, state: ScanState, end: number): void {
   state.members = members;
   state.values = values;
   state.depth = depth;
+  state.textBytes = textBytes;
   state.hasLongNumber = hasLongNumber;
   state.hasFraction = hasFraction;
   state.at = at;

@@ -63,8 +63,11 @@ function conversionReviewOf(
   return { version: target.version, apiVersion, uid, body };
 }
 
+/** Maximum number of bytes of one text in an answer, which is decoded in one step (TRUST-2). */
+const textBytesMax = 16_777_216;
+
 /** Limits of an answer: each object in it may nest as deep as one in a request. */
-const answerLimits: JsonLimits = { depthMax: maxDepth + 3, valuesMax: 20_000_000 };
+const answerLimits: JsonLimits = { depthMax: maxDepth + 3, valuesMax: 20_000_000, textBytesMax };
 
 /**
  * The converted objects of an answer, not yet validated. Throws an Error in kube-apiserver's
