@@ -79,7 +79,10 @@ describe('invalid answers', () => {
     const answer = await answerTo(({ convertedObjects }) => {
       convertedObjects[0].spec = { text };
     });
-    expectFailure(answer, "failed: couldn't get version/kind; json parse error: too many bytes of one text");
+    expectFailure(
+      answer,
+      "failed: couldn't get version/kind; json parse error: too many bytes of one text",
+    );
   });
 
   test('CRD-4: a failure is reported in the webhook’s words', async () => {

@@ -160,7 +160,7 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
       await etcd.request('maintenance/alarm', { action: 'ACTIVATE', ...alarm });
       const waiting: unknown[] = [];
       const warn = (msg: string, more?: object) => {
-        if (msg === 'the start waits for the store') waiting.push(more);
+        if (msg === 'waiting for the store before starting') waiting.push(more);
       };
       const starting = withServer({ ...onEtcd(etcd), logger: { ...silentLogger, warn } });
       await eventually(async () => waiting.length > 0, 'the start to wait');

@@ -58,12 +58,7 @@ export class TooManyValues extends JsonError {
   }
 }
 
-type Countable =
-  | 'values'
-  | 'lines'
-  | 'characters'
-  | 'members of one object'
-  | 'bytes of one text';
+type Countable = 'values' | 'lines' | 'characters' | 'members of one object' | 'bytes of one text';
 
 /** Number of values that are counted in one step. */
 const countedPerStep = 2_000;

@@ -176,7 +176,7 @@ async function start(options: ServerOptions, logger: Logger): Promise<RunningSer
     });
   } catch (error) {
     // A full disk must not keep the server from serving the objects on it.
-    logger.error('the kubeconfig cannot be written', { adminKubeconfig, error: String(error) });
+    logger.error('cannot write the kubeconfig', { adminKubeconfig, error: String(error) });
   }
   logger.info('listening', { url: running.url, adminKubeconfig });
   return running;

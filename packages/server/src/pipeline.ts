@@ -383,7 +383,7 @@ export class RequestLifecycle {
     });
     this.#timeoutAnswered = this.#answerTimeout(next, respond).catch((cause: unknown) => {
       const { auditId } = last;
-      this.#context.logger.error('a timeout could not be answered', {
+      this.#context.logger.error('cannot answer a timeout', {
         auditId,
         error: String(cause),
       });
@@ -405,7 +405,7 @@ export class RequestLifecycle {
     if (state.phase !== 'timed-out') return;
     const { auditId, deadline } = state.last;
     metrics.countAfterTimeout(deadline.kind, ending);
-    logger.warn('a request went on behind its timeout', { auditId, came: ending });
+    logger.warn('a request kept running after its timeout', { auditId, outcome: ending });
   }
 
   #openState(): OpenState | undefined {

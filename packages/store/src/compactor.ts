@@ -30,7 +30,7 @@ export function startCompactor(options: {
       if (previousNewest !== undefined && previousNewest > 0) await store.compact(previousNewest);
       previousNewest = newest;
     } catch (error) {
-      logger.warn('Compacting the store failed', { error: String(error) });
+      logger.warn('cannot compact the store', { error: String(error) });
     }
   }
 

@@ -174,7 +174,7 @@ export class WatchHub {
     try {
       onEvents(unseen);
     } catch (error) {
-      this.#logger.error('A callback of a store watch failed', { prefix, error: String(error) });
+      this.#logger.error('a store watch callback failed', { prefix, error: String(error) });
     }
   }
 
@@ -184,7 +184,7 @@ export class WatchHub {
     try {
       watch.request.onEnd(reason);
     } catch (error) {
-      this.#logger.error('An end callback of a store watch failed', { error: String(error) });
+      this.#logger.error('the end callback of a store watch failed', { error: String(error) });
     }
   }
 }

@@ -70,7 +70,7 @@ export async function sendStatus(outgoing: OutgoingStatus): Promise<void> {
     await sendFailure(answered, error);
   } catch (cause) {
     const auditId = baseHeaders['audit-id'];
-    context.logger.error('an answer could not be sent', { auditId, error: String(cause) });
+    context.logger.error('cannot send an answer', { auditId, error: String(cause) });
     // Without any answer the client would wait until its own timeout.
     if (exchange.responseCode === undefined) sendBare(respond, baseHeaders);
   }

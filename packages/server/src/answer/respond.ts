@@ -62,7 +62,7 @@ function sendGzip(
     stream.destroy();
   });
   const feeder = new Feeder({ gzip, pieces: answer.pieces, clock: context.clock }, (error) => {
-    context.logger.error('an answer could not be compressed', { error: String(error) });
+    context.logger.error('cannot compress an answer', { error: String(error) });
     gzip.destroy();
     stream.destroy();
   });

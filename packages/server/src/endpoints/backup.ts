@@ -23,7 +23,7 @@ export async function backupEndpoint(call: AuthorizedCall): Promise<void> {
     else stream.destroy();
   } catch (error) {
     const auditId = baseHeaders['audit-id'];
-    context.logger.error('a backup broke off', { auditId, error: String(error) });
+    context.logger.error('a backup was interrupted', { auditId, error: String(error) });
     stream.destroy();
   }
 }

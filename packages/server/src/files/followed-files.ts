@@ -170,7 +170,7 @@ export function followCertificates(options: {
       if (outcome.status === 'success') logger.info('certificates were reloaded', { file });
       else {
         const error = String(outcome.error);
-        logger.warn('certificates could not be reloaded', { file, error });
+        logger.warn('cannot reload certificates', { file, error });
       }
     },
   });
@@ -346,7 +346,7 @@ export function openProxyCertificate(
   };
   const observe = (outcome: ReloadOutcome) => {
     if (outcome.status === 'success') return;
-    logger.warn('a client certificate was not read again', {
+    logger.warn('cannot reload a client certificate', {
       file: files.certFile,
       error: String(outcome.error),
     });

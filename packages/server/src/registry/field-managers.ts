@@ -56,7 +56,7 @@ export function createFieldManager(options: {
       const report = (error: Error | undefined) => {
         if (error === undefined) return;
         const { resource } = target.def;
-        logger.warn('fields could not be tracked', { resource, error: error.message });
+        logger.warn('cannot track the managers of fields', { resource, error: error.message });
       };
       const error = webhook.areNeeded(target)
         ? webhook.during(target, () => recordUpdate(tracked(target), update))

@@ -48,7 +48,7 @@ export function createServerMemory(options: {
     const now = clock.monotonic();
     if (now - loggedMs < logPeriodMs) return;
     loggedMs = now;
-    logger.warn('a client held too much memory and was disconnected', { owner, bytes });
+    logger.warn('disconnected a client that held too much memory', { owner, bytes });
   };
   const limitBytes = options.limitBytes > 0 ? options.limitBytes : defaultLimit();
   const budget = new MemoryBudget({ limitBytes, onShed });

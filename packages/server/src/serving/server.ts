@@ -122,7 +122,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     onClosed: options.onConnectionClosed ?? ignore,
   });
   // A connection that cannot be accepted (too many open files) does not affect others.
-  const refused = (error: Error) => logger.error('a connection was not accepted', { error });
+  const refused = (error: Error) => logger.error('cannot accept a connection', { error });
   listenOn(server, accepting, { error: refused });
   const sweep = clock.every(limits.sweepPeriodMs, () => core.sweep());
   const cutOff = followSockets(server, core);

@@ -247,7 +247,7 @@ export class Follower {
       this.#options.onUnusable(cause);
       return;
     }
-    logger.warn('following the store was interrupted', { prefix, error: String(error) });
+    logger.warn('the watch of the store was interrupted', { prefix, error: String(error) });
     const fromStart = code === 'compacted' || !this.#isLoaded;
     if (!this.#isLoaded) this.#options.onFailed(error);
     clock.after(retryMs, () => {

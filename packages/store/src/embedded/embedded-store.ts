@@ -405,14 +405,14 @@ class LogStore implements EmbeddedStore {
       if (batch.dirty) await this.#log.commit(batch.records, batch.state());
     } catch (error) {
       if (this.#failure === undefined) {
-        this.#logger.error('A commit of the store failed', { error: String(error) });
+        this.#logger.error('a store commit failed', { error: String(error) });
       }
       this.#failure = error as StoreError;
       for (const task of prepared) task.failed(error);
       return;
     }
     if (batch.dirty) {
-      if (this.#failure !== undefined) this.#logger.info('The store can be written again');
+      if (this.#failure !== undefined) this.#logger.info('the store accepts writes again');
       this.#failure = undefined;
       if (batch.events.length > 0) this.#hub.publish(batch.events);
     }

@@ -378,7 +378,7 @@ export class SparePool {
     } catch (error) {
       const failure = toStoreError(error, 'write');
       if (this.#failure === undefined && !this.#isClosed) {
-        this.#logger.warn('The reserve of the store cannot be filled', { error: failure.message });
+        this.#logger.warn('cannot fill the reserve of the store', { error: failure.message });
       }
       this.#failure = failure;
       this.#schedule(retryDelayMs);

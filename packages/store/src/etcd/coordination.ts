@@ -185,7 +185,7 @@ export function startEtcdCompactor(options: {
   function tick(): void {
     round ??= compact()
       .catch((error: unknown) => {
-        logger.warn('Compacting etcd failed', { error: String(error) });
+        logger.warn('cannot compact etcd', { error: String(error) });
       })
       .finally(() => {
         round = undefined;

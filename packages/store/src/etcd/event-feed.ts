@@ -226,7 +226,7 @@ export class EventFeed {
     if (this.#closed) return;
     this.#stream = undefined;
     this.#release();
-    this.#options.logger.warn('The watch of etcd was lost', { error: error.message });
+    this.#options.logger.warn('the etcd watch was interrupted', { error: error.message });
     if (error.code === 'compacted') this.#isCompacted = true;
     this.#scheduleResume();
   }

@@ -137,7 +137,7 @@ class Host implements AggregationHost {
     const begin = () => {
       if (this.#isClosed) return;
       this.#followOnce().catch((error: unknown) =>
-        logger.error('APIServices are not followed', { error: String(error) }),
+        logger.error('cannot watch APIServices', { error: String(error) }),
       );
     };
     const beginSoon = () => {
@@ -196,7 +196,7 @@ class Host implements AggregationHost {
     if (!isKnown && !isForeign) return;
     this.#update().catch((error: unknown) => {
       const { logger } = this.#sources.config;
-      logger.error('requests cannot be passed to other servers', { error: String(error) });
+      logger.error('cannot proxy requests to other servers', { error: String(error) });
     });
   }
 

@@ -81,7 +81,7 @@ function openLog(
   { config: { clock, logger } }: Parts,
 ): LineWriter {
   const onProblem = (error: unknown) =>
-    logger.error('old audit log files could not be removed', { error: String(error) });
+    logger.error('cannot remove old audit log files', { error: String(error) });
   try {
     return openRotatingFile({ settings, clock, onProblem });
   } catch (error) {

@@ -174,7 +174,7 @@ function openClusterInfo(options: Around): { close(): Promise<void> } {
       subjects: [{ kind: 'User', apiGroup: group, name: 'system:anonymous' }],
     }),
   ]).catch((error: unknown) =>
-    config.logger.error('cluster-info could not be opened to all', { error: String(error) }),
+    config.logger.error('cannot make cluster-info public', { error: String(error) }),
   );
   return { close: () => created.then(() => {}) };
 }

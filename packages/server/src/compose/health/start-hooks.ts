@@ -187,7 +187,7 @@ export async function untilStored(
     } catch (error) {
       const isOutage = error instanceof StatusError && error.code >= 500;
       if (!isOutage || isShuttingDown() || clock.monotonic() >= endMs) throw error;
-      logger.warn('the start waits for the store', { error: error.message });
+      logger.warn('waiting for the store before starting', { error: error.message });
     }
     await pause(clock, { ms: storeRetryMs });
   }
@@ -205,7 +205,7 @@ async function announce(
     await lease?.renew();
   } catch (error) {
     if (isShuttingDown()) return;
-    config.logger.error('the Lease of this server cannot be stored', { error: String(error) });
+    config.logger.error('cannot store the Lease of this server', { error: String(error) });
   }
 }
 
@@ -223,7 +223,9 @@ async function serviceNumbersRead({ services, config }: StartHookOptions): Promi
     await services.usage();
   } catch (error) {
     if (!(error instanceof CorruptObjectError)) throw error;
-    config.logger.error('the numbers of Services cannot be read', { error: error.message });
+    config.logger.error('cannot read the allocated addresses and ports of Services', {
+      error: error.message,
+    });
   }
 }
 

@@ -130,7 +130,7 @@ function externalSigning(signer: ExternalSigner, logger: Logger): Signing {
       try {
         return await signer.sign(payload);
       } catch (error) {
-        logger.error('a token was not signed', { error: failureText(error) });
+        logger.error('cannot sign a token', { error: failureText(error) });
         const reason = errorText(error);
         throw internalError(`failed to generate token: ${reason}`, error);
       }

@@ -219,7 +219,7 @@ function reloadObserver(
     if (outcome.status === 'success') logger.info('the encryption keys have changed');
     else {
       const error = errorText(outcome.error);
-      logger.error('the encryption configuration cannot be reloaded', { file, error });
+      logger.error('cannot reload the encryption configuration', { file, error });
     }
   };
 }

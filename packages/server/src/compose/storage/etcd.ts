@@ -214,7 +214,7 @@ function renewedPair(files: { certFile: string; keyFile: string }, logger: Logge
     try {
       pair = read();
     } catch (error) {
-      logger.warn('the certificate for etcd could not be reloaded', { error: String(error) });
+      logger.warn('cannot reload the certificate for etcd', { error: String(error) });
     }
     return pair;
   };
@@ -289,7 +289,7 @@ function announce(
   const tick = () => {
     writing ??= write()
       .catch((error: unknown) =>
-        logger.warn('the presence of this server could not be announced', { error: String(error) }),
+        logger.warn('cannot announce this server to its peers', { error: String(error) }),
       )
       .finally(() => {
         writing = undefined;
