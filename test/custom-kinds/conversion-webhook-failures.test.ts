@@ -76,8 +76,8 @@ function expectFailure(answer: Answer, why: string, kind = multi): void {
 describe('invalid answers', () => {
   test('TRUST-2: a text that takes long to decode is refused', async () => {
     const text = 'x'.repeat(16_777_217);
-    const answer = await answerTo(({ convertedObjects }) => {
-      convertedObjects[0].spec = { text };
+    const answer = await answerTo((response) => {
+      response.convertedObjects = [{ spec: { text } }];
     });
     expectFailure(
       answer,

@@ -10,48 +10,23 @@ import { dialectOf, isObject, type JsonObject, type JsonValue } from '@wheelhous
 import { type Form, forms, methods, placeOf } from './growth-forms.ts';
 import { definitions } from './growth-requests.ts';
 import { type Collection, collectionsOf, filled, type Variant, variants } from './growth-shapes.ts';
+import {
+  bodyOf,
+  json,
+  maps,
+  namespace,
+  pods,
+  post,
+  remove,
+  repeated,
+  type StepCase,
+  type StepRequest,
+  withVersion,
+} from './step-case.ts';
 import { policy, policyBinding, ruledDefinition, stepDefinition } from './step-definitions.ts';
-
-/** One request as it is sent. */
-export interface StepRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly type?: string;
-  readonly accept?: string;
-  readonly body?: Buffer;
-  /** Sent as this user, who has only the permissions granted here. */
-  readonly user?: string;
-  /** The body contains `versionPlace` instead of the version of the created object. */
-  readonly isVersioned?: true;
-}
-
-/** As long as a resourceVersion can be, so that one fits in its place. */
-export const versionPlace = '"0000000000"';
-
-/** A request whose steps are measured, with its preparations and its cleanup. */
-export interface StepCase {
-  readonly name: string;
-  /** The server is restarted for each measurement. */
-  readonly isCold?: true;
-  /**
-   * @param id a unique value
-   * @param scale fraction of the largest body; smaller if decoders count more values
-   */
-  make(
-    id: string,
-    scale: number,
-  ): {
-    readonly before?: readonly StepRequest[];
-    readonly request: StepRequest;
-    readonly after?: readonly StepRequest[];
-  };
-}
+import { extremeSteps } from './step-extremes.ts';
 
 const dialect = dialectOf('svc');
-const json = 'application/json';
-const namespace = '/api/v1/namespaces/default';
-const maps = `${namespace}/configmaps`;
-const pods = `${namespace}/pods`;
 const rbac = '/apis/rbac.authorization.svc.io/v1/namespaces/default';
 const podTemplates = `${namespace}/podtemplates`;
 const secrets = `${namespace}/secrets`;
@@ -63,8 +38,6 @@ const bodyBytes = 3_100_000;
 const bodyValues = bodyValuesMax - 1000;
 const yamlValues = yamlBodyLimits.valuesMax - 1000;
 
-const repeated = <Item>(count: number, make: (index: number) => Item): Item[] =>
-  Array.from({ length: count }, (_, index) => make(index));
 const keys = (count: number, value: string): JsonObject =>
   Object.fromEntries(repeated(count, (index) => [`key-${index}`, value]));
 
@@ -173,17 +146,6 @@ const encodings: Readonly<Record<string, (object: JsonObject, kind: string) => B
     Buffer.from(encodeEnvelope(schemaOf(kind).schema, object)),
 };
 
-const post = (path: string, object: JsonObject): StepRequest => ({
-  method: 'POST',
-  path,
-  type: json,
-  body: Buffer.from(JSON.stringify(object)),
-});
-const remove = (path: string): StepRequest => ({
-  method: 'DELETE',
-  path: `${path}?gracePeriodSeconds=0`,
-});
-
 /** The object with its wide parts reduced to what a body of that type may contain. */
 function fitting(object: JsonObject, type: string, scale = 1): JsonObject {
   const values = (type === 'application/yaml' ? yamlValues : bodyValues) * scale;
@@ -269,14 +231,6 @@ function writesOf(shape: Shape): readonly StepCase[] {
     });
   return [...creates, ...replaced, ...removalsOf(shape), misfit(shape)];
 }
-
-const withVersion = (object: JsonObject): JsonObject => ({
-  ...object,
-  metadata: {
-    ...(object['metadata'] as JsonObject),
-    resourceVersion: versionPlace.slice(1, -1),
-  },
-});
 
 /** Deletions: of an object that disappears, of one that a finalizer keeps, and of a collection. */
 function removalsOf({ name: what, collection, object }: Shape): readonly StepCase[] {
@@ -380,8 +334,6 @@ const invalidPod: StepCase = {
     request: post(pods, pod('invalid', '', { containers: repeated(6_000, () => ({ name: '-' })) })),
   }),
 };
-
-const bodyOf = (value: JsonValue) => Buffer.from(JSON.stringify(value));
 
 const jsonPatch: StepCase = {
   name: 'JSON patch of 10,000 operations',
@@ -620,6 +572,7 @@ export const namedSteps: readonly StepCase[] = [
   ...definitionCases(),
   ...shapes.flatMap(writesOf),
   ...shapes.flatMap(readsOf),
+  ...extremeSteps,
 ];
 
 const creatable = () =>

@@ -15,15 +15,8 @@ import {
   type SiegePart,
   timeLimit,
 } from './part.ts';
-import {
-  everyStep,
-  namedSteps,
-  preparations,
-  type StepCase,
-  type StepRequest,
-  stepOfKinds,
-  versionPlace,
-} from './step-requests.ts';
+import { type StepCase, type StepRequest, versionPlace } from './step-case.ts';
+import { everyStep, namedSteps, preparations, stepOfKinds } from './step-requests.ts';
 
 /**
  * Measures the longest step of one request: the CPU time of a server's main thread between two

@@ -1,0 +1,198 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { definitions } from './growth-requests.ts';
+import {
+  bodyOf,
+  json,
+  maps,
+  pods,
+  post,
+  remove,
+  repeated,
+  type StepCase,
+  withVersion,
+} from './step-case.ts';
+
+const count = (most: number, scale: number) => Math.floor(most * scale);
+
+const pluralOf = (id: string) => `e${id.replaceAll('-', 'x')}`;
+const pathOf = (id: string) => `${definitions}/${pluralOf(id)}.extreme.io`;
+
+/** A definition whose `spec` has these properties. */
+function definitionOf(id: string, properties: JsonObject, more: JsonObject = {}): JsonObject {
+  const plural = pluralOf(id);
+  return {
+    apiVersion: 'apiextensions.svc.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.extreme.io` },
+    spec: {
+      group: 'extreme.io',
+      scope: 'Namespaced',
+      names: { plural, singular: plural, kind: plural, listKind: `${plural}List` },
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: {
+            openAPIV3Schema: {
+              type: 'object',
+              properties: { spec: { type: 'object', properties, ...more } },
+            },
+          },
+        },
+      ],
+    },
+  };
+}
+
+const manyProperties = (scale: number): JsonObject =>
+  Object.fromEntries(
+    repeated(count(9_000, scale), (index) => [
+      `property${index}`,
+      { type: 'string', description: 'a', maxLength: 63 },
+    ]),
+  );
+
+const creation = (
+  name: string,
+  definition: (id: string, scale: number) => JsonObject,
+): StepCase => ({
+  name: `create a definition with ${name}`,
+  make: (id, scale) => ({
+    request: post(definitions, definition(id, scale)),
+    after: [remove(pathOf(id))],
+  }),
+});
+
+const withPattern = (pattern: string) => (id: string) =>
+  definitionOf(id, { a: { type: 'string', pattern } });
+
+/** Words of nine letters without common prefixes. */
+const words = (number: number): string[] =>
+  repeated(number, (index) =>
+    ((index * 7_919 + 1_000_003) * 104_729).toString(36).padStart(9, 'a').slice(-9),
+  );
+
+const definitionsOfExtremes: readonly StepCase[] = [
+  creation('9,000 properties', (id, scale) => definitionOf(id, manyProperties(scale))),
+  {
+    name: 'replace a definition with 9,000 properties',
+    make: (id, scale) => {
+      const definition = definitionOf(id, manyProperties(scale));
+      const body = bodyOf(withVersion(definition));
+      return {
+        before: [post(definitions, definition)],
+        request: { method: 'PUT', path: pathOf(id), type: json, body, isVersioned: true },
+        after: [remove(pathOf(id))],
+      };
+    },
+  },
+  creation('a pattern of 950 alternatives', withPattern(`^(${words(950).join('|')})$`)),
+  creation('a pattern of 9,000 characters', withPattern(words(1_000).join(''))),
+  creation('a pattern that repeats a group 900 times', withPattern('^(abcdefg){900}$')),
+  creation('a rule of 90,000 characters', (id) =>
+    definitionOf(
+      id,
+      { a: { type: 'integer' } },
+      {
+        'x-kubernetes-validations': [
+          { rule: `self.a in [${repeated(13_000, (index) => 10_000 + index).join(', ')}]` },
+        ],
+      },
+    ),
+  ),
+];
+
+const podOf = (name: string, spec: JsonObject): JsonObject => ({ metadata: { name }, spec });
+
+const smallContainers = (scale: number) => ({
+  containers: repeated(count(19_000, scale), (index) => ({ name: `c${index}`, image: 'a' })),
+});
+
+const podsOfExtremes: readonly StepCase[] = [
+  {
+    name: 'create a Pod of 19,000 containers',
+    make: (id, scale) => ({
+      request: post(pods, podOf(`o${id}`, smallContainers(scale))),
+      after: [remove(`${pods}/o${id}`)],
+    }),
+  },
+  {
+    name: 'merge patch a Pod of 19,000 containers',
+    make: (id, scale) => ({
+      before: [post(pods, podOf(`o${id}`, smallContainers(scale)))],
+      request: {
+        method: 'PATCH',
+        path: `${pods}/o${id}`,
+        type: 'application/merge-patch+json',
+        body: bodyOf({ metadata: { labels: { a: 'b' } } }),
+      },
+      after: [remove(`${pods}/o${id}`)],
+    }),
+  },
+  {
+    name: 'create a Pod of 58,000 invalid names of a node',
+    make: (id, scale) => ({
+      request: post(
+        pods,
+        podOf(`o${id}`, {
+          containers: [{ name: 'c', image: 'a' }],
+          affinity: {
+            nodeAffinity: {
+              requiredDuringSchedulingIgnoredDuringExecution: {
+                nodeSelectorTerms: [
+                  {
+                    matchFields: [
+                      {
+                        key: 'metadata.name',
+                        operator: 'In',
+                        values: repeated(count(58_000, scale), (index) => `-${index}-`),
+                      },
+                    ],
+                  },
+                ],
+              },
+            },
+          },
+        }),
+      ),
+    }),
+  },
+];
+
+/** One text of as many lines as a YAML body may have, in each style. */
+const textStyles: Readonly<Record<string, (lines: readonly string[]) => string>> = {
+  literal: (lines) => `|\n${lines.map((line) => `    ${line}`).join('\n')}\n`,
+  folded: (lines) => `>\n${lines.map((line) => `    ${line}`).join('\n')}\n`,
+  'double-quoted': (lines) => `"${lines.join('\n    ')}"\n`,
+  plain: (lines) => `${lines.join('\n    ')}\n`,
+};
+
+const texts: readonly StepCase[] = Object.entries(textStyles).map(([style, write]) => ({
+  name: `create a ConfigMap of one ${style} text of 65,000 lines in YAML`,
+  make: (id) => ({
+    request: {
+      method: 'POST',
+      path: maps,
+      type: 'application/yaml',
+      body: Buffer.from(
+        'apiVersion: v1\nkind: ConfigMap\n' +
+          `metadata:\n  name: o${id}\n` +
+          `data:\n  a: ${write(repeated(65_000, () => 'a line'))}`,
+      ),
+    },
+    after: [remove(`${maps}/o${id}`)],
+  }),
+}));
+
+/** The same request to a new server, whose code is not optimized yet. */
+const first = (stepCase: StepCase): StepCase => ({
+  ...stepCase,
+  name: `first, ${stepCase.name}`,
+  isCold: true,
+});
+
+const extremes = [...definitionsOfExtremes, ...podsOfExtremes, ...texts];
+
+/** Requests near the limits on bodies, schemas, patterns, and expressions. */
+export const extremeSteps: readonly StepCase[] = [...extremes, ...extremes.map(first)];
