@@ -11,10 +11,18 @@ import {
 } from 'yaml';
 import type { DecodedJson } from './json.ts';
 import { TooManyValues } from './json-limits.ts';
+import { type LongBlock, longBlock, resolveBlock } from './yaml-block-scalars.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
 import { TreeCutter } from './yaml-pieces.ts';
 import { checkDirectives, isHarmless, type LibraryError, syntaxError } from './yaml-problems.ts';
-import { createLexer, isLongQuoted, pause, resolveQuoted } from './yaml-scalars.ts';
+import {
+  createLexer,
+  isLongPlain,
+  isLongQuoted,
+  pause,
+  resolvePlain,
+  resolveQuoted,
+} from './yaml-scalars.ts';
 import { depthMax, tooDeep, treeParsing, treeSteps } from './yaml-tree.ts';
 
 type YamlDocument = Document.Parsed<ParsedNode, false>;
@@ -93,7 +101,7 @@ class StreamReader {
   readonly #documents: YamlDocument[] = [];
   /** Nodes of further pieces of the first document, by the token of the first piece. */
   readonly rests = new Map<unknown, { readonly items: readonly unknown[] }[]>();
-  /** The values of long quoted scalars, or what is wrong with them, by their offset. */
+  /** The values of long scalars, or what is wrong with them, by their offset. */
   readonly texts = new Map<number, string | YamlError>();
   /** The offsets at which the parsed documents start. */
   readonly #starts: number[] = [];
@@ -136,8 +144,8 @@ class StreamReader {
         continue;
       }
       this.#count(lexeme);
-      const isText = previous !== CST.SCALAR && isLongQuoted(lexeme);
-      for (const part of isText ? await this.#setAside(lexeme) : [lexeme]) {
+      const style = this.#longStyle(lexeme, previous);
+      for (const part of style === undefined ? [lexeme] : await this.#setAside(lexeme, style)) {
         for (const token of this.#parser.next(part)) {
           if ((await this.#compose(token)) !== 'done') continue;
           if (closesNothing(part, token)) throw this.#errorOf(strayEnd(this.#parser.offset));
@@ -154,11 +162,22 @@ class StreamReader {
     this.#add(this.#composer.end());
   }
 
+  /** The style of a scalar that is resolved in pieces; undefined for other lexemes. */
+  #longStyle(lexeme: string, previous: string): 'quoted' | 'plain' | LongBlock | undefined {
+    if (previous !== CST.SCALAR) return isLongQuoted(lexeme) ? 'quoted' : undefined;
+    const { stack } = this.#parser;
+    if (stack.at(-1)?.type === 'block-scalar') return longBlock(stack, lexeme);
+    return isLongPlain(lexeme) ? 'plain' : undefined;
+  }
+
   /**
-   * Resolves a long quoted scalar over several turns of the event loop. Returns the lexemes that
-   * take its place in the tree: an empty scalar, and blanks, so that all offsets stay the same.
+   * Resolves a long scalar over several turns of the event loop. Returns the lexemes that take its
+   * place in the tree: a short scalar, and blanks, so that all offsets stay the same.
    */
-  async #setAside(source: string): Promise<readonly string[]> {
+  async #setAside(
+    source: string,
+    style: 'quoted' | 'plain' | LongBlock,
+  ): Promise<readonly string[]> {
     const { offset } = this.#parser;
     for (let at = source.indexOf('\n'); at >= 0; at = source.indexOf('\n', at + 1)) {
       this.#lines.addNewLine(offset + at + 1);
@@ -167,9 +186,17 @@ class StreamReader {
     const onError = (at: number, code: string, message: string) => {
       fault ??= this.#errorOf({ code, message, pos: [at] });
     };
-    const value = await inTurns(resolveQuoted(source, { offset, onError }), this.#limits);
-    this.texts.set(offset, fault ?? value);
-    return [source.startsWith('"') ? '""' : "''", ' '.repeat(source.length - 2)];
+    const place = { offset, onError };
+    const isBlock = typeof style === 'object';
+    const steps = isBlock
+      ? resolveBlock(source, { ...style, ...place })
+      : style === 'quoted'
+        ? resolveQuoted(source, place)
+        : resolvePlain(source, place);
+    const value = await inTurns(steps, this.#limits);
+    this.texts.set(isBlock ? style.offset : offset, fault ?? value);
+    const short = isBlock ? '' : style === 'quoted' ? source.slice(0, 1).repeat(2) : 'x';
+    return [short, ' '.repeat(source.length - short.length)].filter((lexeme) => lexeme !== '');
   }
 
   #count(lexeme: string): void {

@@ -1,39 +1,14 @@
 import { randomOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { Lexer, LineCounter, parseDocument } from 'yaml';
-import { decodeYaml, YamlError } from './yaml.ts';
+import { Lexer } from 'yaml';
+import { decodedByLibrary, decodedInTurns } from './testing.ts';
+import { decodeYaml } from './yaml.ts';
 import { createLexer, pause } from './yaml-scalars.ts';
-import { readTree, treeParsing } from './yaml-tree.ts';
 
 const seed = Math.floor(Math.random() * 2 ** 31);
 const { below, pick } = randomOf(seed);
 const textOf = (parts: readonly string[], count: number): string =>
   Array.from({ length: count }, () => pick(parts)).join('');
-
-/** Decodes a text as the library alone would. */
-function decodedByLibrary(text: string) {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { ...treeParsing, lineCounter: lines });
-  const [error] = document.errors;
-  if (error !== undefined) return { line: lines.linePos(error.pos[0]).line };
-  return readTree(document, lines).value;
-}
-
-/** Decodes a text, and counts the turns of the event loop that it takes. */
-async function decodedInTurns(text: string) {
-  let turns = 0;
-  const isWanted = () => {
-    turns += 1;
-    return true;
-  };
-  try {
-    const { value } = await decodeYaml(Buffer.from(text), { valuesMax: 100_000, isWanted });
-    return { value, turns };
-  } catch (error) {
-    if (!(error instanceof YamlError)) throw error;
-    return { value: { line: Number(/line (\d+)/.exec(error.message)?.[1]) }, turns };
-  }
-}
 
 /** The lexemes of a text, of which there are at most a few for each character. */
 function lexemesOf(lexer: Lexer, text: string): readonly string[] {
@@ -102,6 +77,21 @@ describe('TRUST-2: long quoted scalars', () => {
       expect(value, shown).toEqual(decodedByLibrary(text));
       const isBlank = chosen.join('').trim() === '';
       if (!isBlank && text.length > 50_000) expect(turns, shown).toBeGreaterThan(1);
+    }
+  });
+
+  test('without quotes are resolved in pieces like the whole', async () => {
+    const lineEnds = ['\n   ', ' \n\n     ', '\r\n   '];
+    const plain = ['a', 'word', 'é', '😀', '"', "'", '\\', 'a:b', '@', 'a#', ' ', '  ', '\t'];
+    for (let round = 0; round < 40; round += 1) {
+      const chosen = [...Array.from({ length: 1 + below(3) }, () => pick(plain)), pick(lineEnds)];
+      const text = `- b: w${textOf(['w', ...chosen], 30_000 + below(30_000))}x\n  c: end\n- end\n`;
+      const { value, turns } = await decodedInTurns(text);
+      const shown = `seed ${seed}: ${JSON.stringify(chosen)}`;
+      const expected = decodedByLibrary(text);
+      expect(value, shown).toEqual(expected);
+      const isWhole = Array.isArray(expected) && text.length > 50_000;
+      if (isWhole) expect(turns, shown).toBeGreaterThan(1);
     }
   });
 
