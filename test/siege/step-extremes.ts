@@ -192,7 +192,25 @@ const first = (stepCase: StepCase): StepCase => ({
   isCold: true,
 });
 
-const extremes = [...definitionsOfExtremes, ...podsOfExtremes, ...texts];
+const owned: StepCase = {
+  name: 'create a ConfigMap of 11,000 owners',
+  make: (id, scale) => ({
+    request: post(maps, {
+      metadata: {
+        name: `o${id}`,
+        ownerReferences: repeated(count(11_000, scale), (index) => ({
+          apiVersion: 'v1',
+          kind: 'Secret',
+          name: `owner${index}`,
+          uid: `uid-${index}`,
+        })),
+      },
+    }),
+    after: [remove(`${maps}/o${id}`)],
+  }),
+};
+
+const extremes = [...definitionsOfExtremes, ...podsOfExtremes, owned, ...texts];
 
 /** Requests near the limits on bodies, schemas, patterns, and expressions. */
 export const extremeSteps: readonly StepCase[] = [...extremes, ...extremes.map(first)];

@@ -1,4 +1,5 @@
 import https from 'node:https';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { randomOf } from '@wheelhouse/machinery';
 import {
@@ -43,6 +44,9 @@ const probe = fileURLToPath(new URL('step-probe.mjs', import.meta.url));
 const samples = 5;
 const warmUps = 2;
 const coldSamples = 3;
+
+/** Milliseconds after an answer that a measurement includes, because controllers react then. */
+const settleMs = 50;
 
 /** A first measurement below this number of CPU milliseconds is not repeated; the bound is 20. */
 const repeatedFromMs = 12;
@@ -170,7 +174,7 @@ class MeasuredServer {
       flags: [
         '--feature-gates=CBORServingAndStorage=true',
         '--dialect=svc',
-        '--authorization-mode=RBAC',
+        '--authorization-mode=Node,RBAC',
       ],
       env: { NODE_OPTIONS: `--import=${probe}` },
     });
@@ -203,6 +207,7 @@ class MeasuredServer {
     const sent = request.isVersioned === true ? versioned(request, version) : request;
     await this.#toggle('begins');
     const { status } = await this.#send(sent);
+    await pause(settleMs);
     const line = await this.#toggle('ends');
     for (const cleanup of after) await this.#send(cleanup);
     const functions = line['functions'] as readonly string[] | undefined;

@@ -78,6 +78,17 @@ describe('DEL-5: the garbage collector', () => {
     await expect.poll(owners('shared')).toEqual(['two']);
   });
 
+  test('drops thousands of references to missing owners', async () => {
+    const present = await create('present');
+    const missing = Array.from({ length: 2_000 }, (_, index) => ({
+      ...present,
+      name: `missing-${index}`,
+      uid: `uid-${index}`,
+    }));
+    await create('shared', ownedBy(...missing, present));
+    await expect.poll(owners('shared')).toEqual(['present']);
+  });
+
   test('treats an owner with another uid or namespace as missing', async () => {
     const far = await create('far', { namespace: 'other' });
     const old = { ...(await create('again')), uid: 'of-the-one-before' };

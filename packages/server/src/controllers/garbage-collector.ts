@@ -1,7 +1,7 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import { type OwnerReference, parseApiVersion, Slices } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/caches.ts';
-import { decodeEntry, decodeMetadata, objectKey } from '../registry/object-codec.ts';
+import { metadataOf, objectKey } from '../registry/object-codec.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, type ObjectAt, withoutFinalizer } from './tools.ts';
@@ -161,7 +161,7 @@ type Collector = Parameters<typeof startGarbageCollector>[0] & { readonly graph:
 async function collect(collector: Collector, { def, key }: Located): Promise<boolean> {
   const entry = collector.caches.of(def).peek(key);
   if (entry === undefined) return false;
-  const metadata = decodeMetadata(entry);
+  const metadata = await metadataOf(entry, collector.clock);
   const finalizers = metadata.finalizers ?? [];
   const at: ObjectAt = { def, namespace: entry.index.namespace, name: entry.index.name };
   if (entry.index.deleting) {
@@ -206,7 +206,7 @@ async function deleteDependents(
       .of(dependent.def)
       .peek(objectKey(dependent.namespace, dependent.name));
     if (entry === undefined) continue;
-    const references = decodeMetadata(entry).ownerReferences ?? [];
+    const references = (await metadataOf(entry, collector.clock)).ownerReferences ?? [];
     if (
       references.some((reference) => reference.uid === uid && reference.blockOwnerDeletion === true)
     )
@@ -236,8 +236,7 @@ async function checkOwners(
   dependent: { entry: Entry; at: ObjectAt; owners: readonly OwnerReference[] },
 ): Promise<void> {
   const { entry, at, owners } = dependent;
-  const { namespace } = entry.index;
-  const states = await Promise.all(owners.map((owner) => ownerState(collector, owner, namespace)));
+  const states = await ownerStates(collector, owners, entry.index.namespace);
   if (states.includes('unknown')) return;
   const hasPresentOwner = states.includes('present');
   const gone = owners.filter((_, index) => states[index] === 'absent').map((owner) => owner.uid);
@@ -254,19 +253,41 @@ async function checkOwners(
 
 type OwnerState = 'present' | 'waiting' | 'absent' | 'unknown';
 
-/** Determines an owner's state from a read as new as the store, because a cache may lag behind. */
+/** Maximum number of owners that are read at once; an object can have thousands (TRUST-2). */
+const ownersAtOnce = 100;
+
+/** Determines the states of owners from reads as new as the store, because caches may lag behind. */
+async function ownerStates(
+  collector: Collector,
+  owners: readonly OwnerReference[],
+  namespace: string,
+): Promise<readonly OwnerState[]> {
+  const slices = new Slices(collector.clock);
+  const kinds = new Map<string, ResourceDef | undefined>();
+  const read = (owner: OwnerReference) => {
+    const kind = `${owner.apiVersion}/${owner.kind}`;
+    if (!kinds.has(kind)) kinds.set(kind, defOfKind(collector.catalogue.snapshot(), owner));
+    return ownerState(collector, owner, { def: kinds.get(kind), namespace });
+  };
+  const states: OwnerState[] = [];
+  for (let at = 0; at < owners.length; at += ownersAtOnce) {
+    if (slices.over) await slices.pause();
+    states.push(...(await Promise.all(owners.slice(at, at + ownersAtOnce).map(read))));
+  }
+  return states;
+}
+
 async function ownerState(
   collector: Collector,
   owner: OwnerReference,
-  namespace: string,
+  { def, namespace }: { readonly def: ResourceDef | undefined; readonly namespace: string },
 ): Promise<OwnerState> {
-  const def = defOfKind(collector.catalogue.snapshot(), owner);
   if (def === undefined) return 'unknown';
   const key = objectKey(def.scope === 'Namespaced' ? namespace : '', owner.name);
   const entry = await collector.caches.of(def).get(key, undefined);
   if (entry === undefined || entry.index.uid !== owner.uid) return 'absent';
   if (!entry.index.deleting) return 'present';
-  const finalizers = decodeEntry(entry).metadata.finalizers ?? [];
+  const finalizers = (await metadataOf(entry, collector.clock)).finalizers ?? [];
   return finalizers.includes(foregroundFinalizer) ? 'waiting' : 'present';
 }
 

@@ -23,6 +23,7 @@ import {
   type JsonValue,
   type MaybePromise,
   type Pace,
+  paceFor,
   runAtPace,
   Slices,
   textOf,
@@ -51,16 +52,29 @@ export async function* decodedEntries(
   const slices = new Slices(clock);
   for (const entry of entries) {
     if (slices.over) await slices.pause();
+    const pace = paceFor(clock, entry.json.length);
+    if (pace !== undefined) await runAtPace(parseAhead(entry.json), pace);
     yield decodeEntry(entry);
   }
 }
 
-/** Decodes only an entry's metadata, without managed fields. */
-export function decodeMetadata(entry: Entry): ApiObject['metadata'] {
+/** Decodes only the metadata of a small entry, without managed fields. */
+function decodeMetadata(entry: Entry): ApiObject['metadata'] {
   const text = entry.json.toString('utf8');
   const { start, end, managedStart, managedEnd } = locateMetadata(text);
   const shown = text.slice(start, managedStart) + text.slice(managedEnd, end);
   return parseWrittenText(shown) as ApiObject['metadata'];
+}
+
+/** Decodes an entry's metadata, in slices if the entry is large (TRUST-2). */
+export async function metadataOf(
+  entry: Entry,
+  clock: Pick<Clock, 'monotonic'>,
+): Promise<ApiObject['metadata']> {
+  const pace = paceFor(clock, entry.json.length);
+  if (pace === undefined) return decodeMetadata(entry);
+  await runAtPace(parseAhead(entry.json), pace);
+  return decodeEntry(entry).metadata;
 }
 
 /** Canonical bytes of an object in its storage version. */
