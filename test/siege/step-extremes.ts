@@ -105,7 +105,9 @@ const definitionsOfExtremes: readonly StepCase[] = [
 
 const podOf = (name: string, spec: JsonObject): JsonObject => ({ metadata: { name }, spec });
 
+/** With a node, the pod is also part of the graph of the Node authorizer. */
 const smallContainers = (scale: number) => ({
+  nodeName: 'node',
   containers: repeated(count(19_000, scale), (index) => ({ name: `c${index}`, image: 'a' })),
 });
 
