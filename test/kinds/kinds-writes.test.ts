@@ -393,6 +393,18 @@ describe('deletion', () => {
     expect((await server.get(`${endpoints}/held`)).status).toBe(404);
   });
 
+  test('DEL-4: the first deletion of a Namespace only marks it', async () => {
+    const path = '/api/v1/namespaces/without-finalizers';
+    const metadata = { name: 'without-finalizers' };
+    await server.post('/api/v1/namespaces', { metadata });
+    await server.put(`${path}/finalize`, { metadata, spec: {} });
+    const first = await server.remove(path);
+    expect(first.body.status).toEqual({ phase: 'Terminating' });
+    expect((await server.get(path)).body.metadata).toHaveProperty('deletionTimestamp');
+    expect((await server.remove(path)).status).toBe(200);
+    expect((await server.get(path)).status).toBe(404);
+  });
+
   test('DEL-4: deleting a Namespace again changes nothing until it is finalized', async () => {
     const metadata = { name: 'deleted-again', finalizers: ['example.com/kept'] };
     const path = '/api/v1/namespaces/deleted-again';

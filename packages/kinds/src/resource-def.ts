@@ -250,7 +250,7 @@ export interface Strategy<O = ApiObject> {
   readonly undeletable?: (name: string) => string | undefined;
   /**
    * Rejects or redirects a deletion (Namespace). `proceed`: delete as usual. `finalize`: mark the
-   * object and let finalization remove it; may change the object (status.phase) in place.
+   * object, which a later deletion or update removes; may change the object (status.phase) in place.
    * `marked`: the function has marked the object, and nothing else follows.
    */
   readonly beforeDelete?: (

@@ -247,6 +247,7 @@ export {
   dnsSubdomain,
   domainPrefixedPath,
   environmentName,
+  exceedsBytes,
   generateName,
   inRange,
   labelValue,
@@ -281,6 +282,7 @@ export {
   typeName,
 } from './meta/published-schema.ts';
 export {
+  milliValue,
   parseQuantity,
   type Quantity,
   roundToThousandths,

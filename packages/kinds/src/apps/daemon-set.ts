@@ -84,7 +84,8 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => {
-        setTemplateGeneration(object, Math.max(templateGeneration(object), 1));
+        const generation = templateGeneration(object);
+        setTemplateGeneration(object, generation < 1n ? 1n : generation);
       },
       prepareForUpdate: ({ subresource }, object, old) =>
         subresource === 'status'
@@ -154,15 +155,18 @@ function nodeSelector(object: Stored<DaemonSet>): string {
   return parts.length === 0 ? '<none>' : parts.join(',');
 }
 
-function setTemplateGeneration(object: Stored<DaemonSet>, generation: number): void {
+function setTemplateGeneration(object: Stored<DaemonSet>, generation: bigint): void {
   const text = String(generation);
   if (object.metadata.annotations?.[templateGenerationAnnotation] === text) return;
   const annotations = { ...object.metadata.annotations, [templateGenerationAnnotation]: text };
   object.metadata.annotations = annotations;
 }
 
-const templateGeneration = (object: Stored<DaemonSet>): number =>
-  Number.parseInt(object.metadata.annotations?.[templateGenerationAnnotation] ?? '', 10) || 0;
+/** The template generation, which is an int64; 0 if it is malformed. */
+function templateGeneration(object: Stored<DaemonSet>): bigint {
+  const generation = parseInt64(object.metadata.annotations?.[templateGenerationAnnotation] ?? '');
+  return typeof generation === 'bigint' ? generation : 0n;
+}
 
 /** Increments the template generation if the template has changed, in steps (TRUST-2). */
 function* countTemplateChange(
@@ -171,7 +175,8 @@ function* countTemplateChange(
 ): Generator<void, void> {
   const template = ({ spec }: Stored<DaemonSet>) => spec?.template ?? undefined;
   const isChanged = !(yield* sameSteps(template(object), template(old)));
-  setTemplateGeneration(object, templateGeneration(old) + (isChanged ? 1 : 0));
+  const generation = templateGeneration(old) + (isChanged ? 1n : 0n);
+  setTemplateGeneration(object, BigInt.asIntN(64, generation));
 }
 
 function* validate(object: Stored<DaemonSet>, rules: PodRules): Generator<void, FieldError[]> {

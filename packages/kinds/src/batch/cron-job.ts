@@ -17,11 +17,11 @@ import { validateChoiceIn, validateNonNegative } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
 import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
-import { controllerWarnings } from '../pod/warnings.ts';
+import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { validateJobSpec } from './job-validation.ts';
+import { sizeWarnings, validateJobSpec } from './job-validation.ts';
 import { isTimeZone, scheduleProblem, zoneProblem } from './schedule.ts';
 
 const jobSpecPath = ['spec', 'jobTemplate', 'spec'];
@@ -221,9 +221,12 @@ function* warnings(
   dialect: Dialect,
 ): Generator<void, readonly string[]> {
   const isChange = old !== undefined;
-  const schedule = object.spec?.schedule ?? '';
+  const isSame = isChange && old.metadata.generation === object.metadata.generation;
+  const { schedule = '', jobTemplate } = object.spec ?? {};
   return [
-    ...(yield* controllerWarnings(object, old, { path: templatePath, dialect })),
+    ...nameWarnings(object, old),
+    ...(isSame ? [] : sizeWarnings(jobTemplate?.spec, 'spec.jobTemplate.spec')),
+    ...(yield* templateWarnings(object, old, { path: templatePath, dialect })),
     ...(isChange && schedule.includes('TZ') ? [zoneInScheduleWarning(dialect)] : []),
   ];
 }

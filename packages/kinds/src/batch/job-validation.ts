@@ -337,13 +337,18 @@ export function* jobWarnings(
   dialect: Dialect,
 ): Generator<void, readonly string[]> {
   if (old !== undefined && old.metadata.generation === object.metadata.generation) return [];
-  const isLarge =
-    (object.spec?.completionMode ?? '') === 'Indexed' &&
-    (object.spec?.completions ?? 0) > manyCompletions &&
-    (object.spec?.parallelism ?? 0) > parallelismMaxOfMany;
   return [
     ...nameWarnings(object, old),
-    ...(isLarge ? [`spec: ${largeIndexedWarning}`] : []),
+    ...sizeWarnings(object.spec, 'spec'),
     ...(yield* templateWarnings(object, old, { path: ['spec', 'template'], dialect })),
   ];
+}
+
+/** Returns a warning about an Indexed Job of very many completions. */
+export function sizeWarnings(spec: Stored<JobSpec> | undefined, path: string): string[] {
+  const isLarge =
+    (spec?.completionMode ?? '') === 'Indexed' &&
+    (spec?.completions ?? 0) > manyCompletions &&
+    (spec?.parallelism ?? 0) > parallelismMaxOfMany;
+  return isLarge ? [`${path}: ${largeIndexedWarning}`] : [];
 }

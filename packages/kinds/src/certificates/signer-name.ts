@@ -1,6 +1,7 @@
 import {
   dnsLabel,
   dnsSubdomain,
+  exceedsBytes,
   type FieldError,
   invalid,
   required,
@@ -22,11 +23,11 @@ export function signerNameErrors(name: string, field: string): FieldError[] {
   }
   const tooWide = 'should be a domain with at least two segments separated by dots';
   return [
-    ...(domain.length > domainLengthMax ? [tooLong(field, domainLengthMax)] : []),
+    ...(exceedsBytes(domain, domainLengthMax) ? [tooLong(field, domainLengthMax)] : []),
     ...firstWrongLabel(domain, field, dnsLabel),
     ...(domain.includes('.') ? [] : [invalid(field, domain, tooWide)]),
     ...firstWrongLabel(path, field, dnsSubdomain),
-    ...(name.length > signerLengthMax ? [tooLong(field, signerLengthMax)] : []),
+    ...(exceedsBytes(name, signerLengthMax) ? [tooLong(field, signerLengthMax)] : []),
   ];
 }
 

@@ -282,8 +282,18 @@ function validateRatio(
   const value = fine ? amount(ratio) / 1000 : amount(ratio);
   const bound = amount(max) / amount(min);
   if (!(value > bound)) return errors;
-  const detail = `ratio ${ratio.text} is greater than max/min = ${bound.toFixed(6)}`;
+  const detail = `ratio ${ratio.text} is greater than max/min = ${goFixed(bound)}`;
   return [...errors, refuse(detail)];
+}
+
+/** Prints a float as Go's `%f`, which rounds half to even and knows infinity. */
+function goFixed(value: number): string {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
+  const text = value.toFixed(6);
+  // Of floats, only odd multiples of 1/128 are halfway between two of these texts.
+  const isHalfway = Number.isInteger(value * 128) && !Number.isInteger(value * 64);
+  if (!isHalfway || Number(text.at(-1)) % 2 === 0) return text;
+  return (Number(text) - Math.sign(value) * 0.000_001).toFixed(6);
 }
 
 const wholes = (nano: bigint): bigint => roundedUp(nano, billion);

@@ -241,8 +241,9 @@ function initProgress(object: Stored<Pod>): Progress & { readonly ofSidecars: Re
     if (sidecar) ofSidecars = withRestarts(ofSidecars, status);
     const reason = initReason(status, { sidecar, place: `${index}/${specs.length}` });
     if (reason !== '') return { ready, reason, restarts, ofSidecars };
-    const hasEnded = status.state?.terminated !== undefined;
-    if (sidecar && !hasEnded && status.ready === true) ready += 1;
+    const { terminated } = status.state ?? {};
+    const hasSucceeded = terminated !== undefined && (terminated.exitCode ?? 0) === 0;
+    if (sidecar && !hasSucceeded && status.ready === true) ready += 1;
   }
   return { ready, reason: '', restarts, ofSidecars };
 }

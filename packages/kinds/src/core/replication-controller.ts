@@ -16,6 +16,7 @@ import { validateNonNegative } from '../pod/fields.ts';
 import { goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { validatePodTemplate, validateRestartPolicy } from '../pod/template.ts';
+import { controllerWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty, sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
@@ -60,6 +61,14 @@ export function replicationController(
         },
       ),
       defaultPropagation: 'Orphan',
+      prepareForUpdate: ({ subresource }, object, old) => {
+        if (subresource === 'status') fillLabels(object, old);
+      },
+      // Like kube-apiserver, an update warns about the template that it replaces.
+      warnings: (object, old) =>
+        old === undefined
+          ? controllerWarnings(object, old, { path: templatePath, dialect })
+          : templateWarnings(old, object, { path: templatePath, dialect }),
     },
     subresources: [
       scaleSubresourceOf({ group: 'autoscaling', resource: 'replicationcontrollers/scale' }),
@@ -84,6 +93,17 @@ function fillDefaults(object: Stored<ReplicationController>): void {
     fill(ensure(object, 'metadata'), { labels: { ...labels } });
   }
   fillPodSpec(spec.template?.spec);
+}
+
+const templatePath = ['spec', 'template'];
+
+/** Gives an object without labels those of the template, as the defaults of a whole object do. */
+function fillLabels(
+  { metadata }: Stored<ReplicationController>,
+  { spec }: Stored<ReplicationController>,
+): void {
+  const labels = spec?.template?.metadata?.labels;
+  if (labels !== undefined) metadata.labels ??= { ...labels };
 }
 
 /** The fields that selectors may use. */

@@ -36,10 +36,18 @@ export function qualityOfService(spec: Stored<PodSpec>): string {
   const guaranteed = containers.every((container) =>
     counted.every((name) => {
       const limit = amount(container, 'limits', name);
-      return limit !== undefined && amount(container, 'requests', name) === limit;
+      const request = amount(container, 'requests', name);
+      return limit !== undefined && request !== undefined && areEqual(limit, request);
     }),
   );
   return guaranteed ? 'Guaranteed' : 'Burstable';
+}
+
+/** Whether two quantities are equal, whose texts may differ: `1Gi` and `1073741824`. */
+function areEqual(left: string, right: string): boolean {
+  if (left === right) return true;
+  const [one, other] = [parseQuantity(left), parseQuantity(right)];
+  return 'nano' in one && 'nano' in other && one.nano === other.nano;
 }
 
 /** Quantities by the name of the resource: `cpu`, `requests.storage`. */

@@ -47,6 +47,7 @@ export function* fillPodSpecSteps(spec: Stored<PodSpec>): Generator<void, void> 
   });
   fillServiceAccount(spec);
   if (spec.overhead !== undefined) yield* roundAmountsSteps(spec.overhead);
+  if (spec.resources !== undefined) yield* resourceSteps(spec.resources);
   for (const member of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
     for (const [index, container] of (spec[member] ?? []).entries()) {
       if (index % containersPerStep === containersPerStep - 1) yield;

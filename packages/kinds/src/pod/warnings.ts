@@ -5,6 +5,7 @@ import {
   type JsonObject,
   type JsonValue,
   listedMax,
+  milliValue,
   pairWarningsMax,
   parseQuantity,
 } from '@wheelhouse/machinery';
@@ -261,9 +262,7 @@ function fractionOf(value: JsonValue | undefined, path: string): string[] {
   if (value === undefined || value === null) return [];
   const quantity = parseQuantity(String(value));
   if ('error' in quantity) return [];
-  // kube-apiserver rounds up to thousandths before this check, of which an int64 holds no more.
-  const milli = quantity.nano / 1_000_000n + (quantity.nano % 1_000_000n > 0n ? 1n : 0n);
-  if (milli % 1000n === 0n && BigInt.asIntN(64, milli) === milli) return [];
+  if (milliValue(quantity) % 1000n === 0n) return [];
   const shown = JSON.stringify(quantity.text);
   return [`${path}: fractional byte value ${shown} is invalid, must be an integer`];
 }

@@ -7,6 +7,17 @@ export type NameRule = (value: string) => readonly string[];
 
 const maxLength = (length: number) => `must be no more than ${length} characters`;
 
+/** Whether the UTF-8 of a text has more than `max` bytes, which Go counts as its length. */
+export function exceedsBytes(text: string, max: number): boolean {
+  if (text.length > max || text.length * 3 <= max) return text.length > max;
+  let bytes = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  }
+  return bytes > max;
+}
+
 /** Called once for each message, since a body may have tens of thousands of invalid names. */
 function pattern(message: string, regex: string, ...examples: readonly string[]): string {
   const list = examples.map((example) => `'${example}', `).join(' or ');
@@ -27,7 +38,7 @@ const dnsSubdomainMessage = pattern(
 
 /** A DNS-1123 subdomain, such as the names of most objects. */
 export const dnsSubdomain: NameRule = (value) => {
-  const messages = value.length > 253 ? [maxLength(253)] : [];
+  const messages = exceedsBytes(value, 253) ? [maxLength(253)] : [];
   if (!isSubdomain(value)) {
     messages.push(dnsSubdomainMessage);
   }
@@ -42,7 +53,7 @@ const wildcardSubdomainMessage = pattern(
 
 /** A subdomain with a leading wildcard: `*.example.com`. */
 export const wildcardSubdomain: NameRule = (value) => {
-  const messages = value.length > 253 ? [maxLength(253)] : [];
+  const messages = exceedsBytes(value, 253) ? [maxLength(253)] : [];
   if (value.startsWith('*.') && isSubdomain(value.slice(2))) return messages;
   return [...messages, wildcardSubdomainMessage];
 };
@@ -56,7 +67,7 @@ const dnsLabelMessage = pattern(
 
 /** A DNS-1123 label, such as the names of namespaces, containers, and volumes. */
 export const dnsLabel: NameRule = (value) => {
-  const messages = value.length > 63 ? [maxLength(63)] : [];
+  const messages = exceedsBytes(value, 63) ? [maxLength(63)] : [];
   if (label.test(value)) return messages;
   if (isSubdomain(value)) return [...messages, 'must not contain dots'];
   return [...messages, dnsLabelMessage];
@@ -71,7 +82,7 @@ const dns1035LabelMessage = pattern(
 
 /** A DNS-1035 label, such as the names of services. */
 export const dns1035Label: NameRule = (value) => {
-  const messages = value.length > 63 ? [maxLength(63)] : [];
+  const messages = exceedsBytes(value, 63) ? [maxLength(63)] : [];
   if (/^[a-z]([-a-z0-9]*[a-z0-9])?$/.test(value)) return messages;
   return [...messages, dns1035LabelMessage];
 };
@@ -100,7 +111,7 @@ export const qualifiedName: NameRule = (value) => {
       );
   }
   if (name === '') messages.push('name part must be non-empty');
-  else if (name.length > 63) messages.push(`name part ${maxLength(63)}`);
+  else if (exceedsBytes(name, 63)) messages.push(`name part ${maxLength(63)}`);
   if (!qualifiedPart.test(name)) messages.push(namePartMessage);
   return messages;
 };
@@ -115,7 +126,7 @@ const labelValueMessage = pattern(
 
 /** A label's value, which may be empty. */
 export const labelValue: NameRule = (value) => {
-  const messages = value.length > 63 ? [maxLength(63)] : [];
+  const messages = exceedsBytes(value, 63) ? [maxLength(63)] : [];
   if (value === '' || qualifiedPart.test(value)) return messages;
   return [...messages, labelValueMessage];
 };
@@ -136,7 +147,7 @@ const configMapKeyMessage = pattern(
 
 /** A key of a ConfigMap's or Secret's data. */
 export const configMapKey: NameRule = (value) => {
-  const messages = value.length > 253 ? [maxLength(253)] : [];
+  const messages = exceedsBytes(value, 253) ? [maxLength(253)] : [];
   if (!/^[-._a-zA-Z0-9]+$/.test(value)) {
     messages.push(configMapKeyMessage);
   }
@@ -153,7 +164,7 @@ const underscoreSubdomainMessage = pattern(
 
 /** A subdomain whose labels may contain underscores, such as a search domain. */
 export const underscoreSubdomain: NameRule = (value) => {
-  const messages = value.length > 253 ? [maxLength(253)] : [];
+  const messages = exceedsBytes(value, 253) ? [maxLength(253)] : [];
   if (value.split('.').every((part) => underscoreLabel.test(part))) return messages;
   return [...messages, underscoreSubdomainMessage];
 };
@@ -190,7 +201,7 @@ export const environmentName: NameRule = (value) => {
 /** The name of a port of a container or service (IANA service name). */
 export const portName: NameRule = (value) => {
   const messages: string[] = [];
-  if (value.length > 15) messages.push(maxLength(15));
+  if (exceedsBytes(value, 15)) messages.push(maxLength(15));
   if (!/^[-a-z0-9]+$/.test(value)) {
     messages.push('must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)');
   }
@@ -241,11 +252,13 @@ const suffixLength = 5;
 const nameLengthMax = 63;
 
 /**
- * Returns `base` truncated to 58 characters, followed by five random ones of kube-apiserver's
+ * Returns `base` truncated to 58 bytes, followed by five random characters of kube-apiserver's
  * alphabet (META-1).
  */
 export function generateName(base: string): string {
-  let name = base.slice(0, nameLengthMax - suffixLength);
+  const baseMax = nameLengthMax - suffixLength;
+  let name = base.slice(0, baseMax);
+  while (exceedsBytes(name, baseMax)) name = [...name].slice(0, -1).join('');
   for (let count = 0; count < suffixLength; count += 1)
     name += alphabet[randomBelow(alphabet.length)];
   return name;

@@ -8,7 +8,7 @@ import {
   required,
   tooLong,
 } from './field-error.ts';
-import { labelValue, pathSegment, qualifiedName, ruleErrors } from './names.ts';
+import { dnsLabel, labelValue, pathSegment, qualifiedName, ruleErrors } from './names.ts';
 import {
   type ManagedFieldsEntry,
   type ObjectMeta,
@@ -42,13 +42,14 @@ function validateOwnerReferences(
 function validateReference(reference: OwnerReference, path: string): FieldError[] {
   const { apiVersion = '', kind = '', name = '', uid = '' } = reference;
   const errors: FieldError[] = [];
-  if ((parseApiVersion(apiVersion)?.version ?? '') === '') {
+  const { group, version = '' } = parseApiVersion(apiVersion) ?? {};
+  if (version === '') {
     errors.push(invalid(`${path}.apiVersion`, apiVersion, 'version must not be empty'));
   }
   if (kind === '') errors.push(invalid(`${path}.kind`, kind, 'kind must not be empty'));
   if (name === '') errors.push(invalid(`${path}.name`, name, 'name must not be empty'));
   if (uid === '') errors.push(invalid(`${path}.uid`, uid, 'uid must not be empty'));
-  if (apiVersion === 'v1' && kind === 'Event') {
+  if (group === '' && version === 'v1' && kind === 'Event') {
     const why = '/v1, Kind=Event is disallowed from being an owner';
     errors.push(invalidGo(path, () => goReference(reference), why));
   }
@@ -192,8 +193,10 @@ export function asPrefix(rule: MetaRules['validateName']): MetaRules['validateNa
 
 function validateNamespace(meta: ObjectMeta, { namespaced, path }: MetaRules): FieldError[] {
   const isSet = (meta.namespace ?? '') !== '';
-  if (namespaced) return isSet ? none : [required(`${path}.namespace`)];
-  return isSet ? [forbiddenField(`${path}.namespace`, 'not allowed on this type')] : none;
+  const field = `${path}.namespace`;
+  if (namespaced)
+    return isSet ? ruleErrors(field, meta.namespace ?? '', dnsLabel) : [required(field)];
+  return isSet ? [forbiddenField(field, 'not allowed on this type')] : none;
 }
 
 /** A shared empty list of errors; must not be modified. */

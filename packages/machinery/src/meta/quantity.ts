@@ -136,6 +136,17 @@ export function roundToThousandths(text: string): string {
   return print((quantity.nano / million) * million + up, formatOf(text));
 }
 
+/**
+ * Returns the thousandths of an amount, rounded away from zero, as Go's `MilliValue` does: more than
+ * an int64 holds are 0 for a large decimal suffix, and wrap around otherwise.
+ */
+export function milliValue({ nano, text }: Quantity): bigint {
+  const rest = nano % million;
+  const milli = nano / million + (rest === 0n ? 0n : rest > 0n ? 1n : -1n);
+  const held = BigInt.asIntN(64, milli);
+  return held !== milli && /[GTPE]$/.test(text) ? 0n : held;
+}
+
 /** Sums amounts and prints the result in the format of the first nonzero one. */
 export function sumQuantities(amounts: readonly Quantity[]): Quantity {
   const nano = amounts.reduce((sum, amount) => sum + amount.nano, 0n);

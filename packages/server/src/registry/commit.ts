@@ -189,6 +189,8 @@ export async function commitDeletion(
   registry: Registry,
   commit: Omit<ChangeCommit, 'owners' | 'stored'> & {
     readonly object: ApiObject;
+    /** Whether this deletion may remove the object, or only marks it. */
+    readonly ends: 'unless finalizers hold it' | 'later';
     /** Runs admission before an object that has just been marked is removed. */
     readonly reviewRemoval: (marked: Entry) => Promise<void>;
   },
@@ -199,7 +201,7 @@ export async function commitDeletion(
     pace === undefined ? jsonEqual(object, old) : runAtPace(jsonEqualSteps(object, old), pace);
   const isChanged = !(compared instanceof Promise ? await compared : compared);
   const mark = { target, context, current, object, pace, purpose: 'removal' } as const;
-  if (!isFinalized(strategy, object)) {
+  if (commit.ends === 'later' || !isFinalized(strategy, object)) {
     return isChanged ? replace(registry, mark) : written(current, 'unchanged');
   }
   const { deletionTimestamp, deletionGracePeriodSeconds: left = 0 } = old.metadata;

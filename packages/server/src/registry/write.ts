@@ -375,7 +375,9 @@ async function attemptDeletion(
     if (pace !== undefined) await runAtPace(parseAhead(marked.json), pace);
     await review(await shownObject(target, marked, 'recent'));
   };
-  return commitDeletion(registry, { target, context, current, object, old, pace, reviewRemoval });
+  const ends = isGraceful ? 'unless finalizers hold it' : 'later';
+  const commit = { target, context, current, object, old, pace, ends, reviewRemoval } as const;
+  return commitDeletion(registry, commit);
 }
 
 const noAdmission: AdmissionPort = { mutate: () => undefined, validate: () => undefined };

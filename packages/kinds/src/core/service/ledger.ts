@@ -127,10 +127,10 @@ export class ServiceLedger {
   async #load(): Promise<void> {
     const cache = this.#cache();
     // Changes that arrive while the list is loading are newer than the list.
-    const changed = new Set<string>();
+    let changed: Set<string> | undefined = new Set();
     const subscription = cache.subscribe(({ previous, current, revision }) => {
       const key = current?.key ?? previous?.key ?? '';
-      changed.add(key);
+      changed?.add(key);
       this.#enter(key, current);
       this.#reach(revision);
     });
@@ -144,6 +144,7 @@ export class ServiceLedger {
       throw error;
     }
     for (const entry of all.entries()) if (!changed.has(entry.key)) this.#enter(entry.key, entry);
+    changed = undefined;
     this.#reach(all.revision);
   }
 

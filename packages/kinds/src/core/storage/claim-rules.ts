@@ -247,7 +247,11 @@ export function* validateClaimUpdate(
     const difference = yield* goDifference('core.PersistentVolumeClaimSpec', before, now);
     errors.push(forbiddenField('spec', `${immutableSpec}\n${difference}`));
   }
-  return [...errors, ...validateSize(object, old), ...validateImmutableMembers(object, old, ports)];
+  return [
+    ...errors,
+    ...validateSize(object, old, ports),
+    ...validateImmutableMembers(object, old, ports),
+  ];
 }
 
 /**
@@ -277,10 +281,14 @@ function validateClassChange(change: {
   return [invalid(`metadata.annotations.${name}`, annotated ?? '', 'field is immutable')];
 }
 
-/** Validates a change of the requested size, which may decrease but must exceed the capacity. */
+/**
+ * Validates a change of the requested size, which may decrease to recover from a failed expansion,
+ * but must exceed the capacity.
+ */
 function validateSize(
   object: Stored<PersistentVolumeClaim>,
   old: Stored<PersistentVolumeClaim>,
+  { features }: ClaimPorts,
 ): FieldError[] {
   const size = (claim: Stored<PersistentVolumeClaim>, ...path: string[]) => {
     const quantity = parseQuantity(String(at(claim, ...path) ?? '0'));
@@ -289,6 +297,14 @@ function validateSize(
   const request = ['spec', 'resources', 'requests', 'storage'];
   const requested = size(object, ...request);
   if (requested >= size(old, ...request)) return [];
+  const { allocatedResources, allocatedResourceStatuses } = old.status ?? {};
+  const mayRecover =
+    features.enabled('RecoverVolumeExpansionFailure') ||
+    allocatedResources !== undefined ||
+    allocatedResourceStatuses !== undefined;
+  if (!mayRecover) {
+    return [forbiddenField(request.join('.'), 'field can not be less than previous value')];
+  }
   if (requested > size(old, 'status', 'capacity', 'storage')) return [];
   return [forbiddenField(request.join('.'), 'field can not be less than status.capacity')];
 }

@@ -6,6 +6,7 @@ import {
   invalid,
   invalidGo,
   type JsonObject,
+  milliValue,
   parseQuantity,
   type Quantity,
   qualifiedName,
@@ -110,7 +111,7 @@ export function validateAmount(
   const { name, quantity } = amount;
   const errors = quantity.nano < 0n ? [invalid(field, quantity.text, negative)] : [];
   const isCountable = wholeResources.has(name) || isExtended(name, dialect);
-  if (isCountable && quantity.nano % 1_000_000_000n !== 0n) {
+  if (isCountable && milliValue(quantity) % 1000n !== 0n) {
     errors.push(invalidGo(field, () => goQuantity(quantity.text), 'must be an integer'));
   }
   return errors;
@@ -231,7 +232,10 @@ function validateWholePages(
 function arePagesWhole(name: string, quantity: Quantity): boolean {
   const size = parseQuantity(name.slice(hugePages.length));
   if ('error' in size || size.nano <= 0n || size.nano % 1_000_000_000n !== 0n) return false;
-  return quantity.nano % size.nano === 0n;
+  // kube-apiserver rounds up to whole bytes first.
+  const billion = 1_000_000_000n;
+  const bytes = (quantity.nano + billion - 1n) / billion;
+  return (bytes * billion) % size.nano === 0n;
 }
 
 function requestWithinLimit(

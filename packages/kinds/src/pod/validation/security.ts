@@ -2,6 +2,7 @@ import {
   appendAll,
   dnsSubdomain,
   duplicate,
+  exceedsBytes,
   type FieldError,
   forbiddenField,
   invalid,
@@ -282,13 +283,13 @@ function userNameProblems(text: string): string[] {
 const domainLengthMax = 256;
 
 /** A NetBIOS domain: up to 15 characters, without special characters and without a leading dot. */
-const netBios = /^[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}$/;
+const netBios = /^[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}$/u;
 const dnsPart = /^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$/;
 
 function domainProblems(domain: string | undefined): string[] {
   if (domain === undefined) return [];
   const problems: string[] = [];
-  if (domain.length >= domainLengthMax) {
+  if (exceedsBytes(domain, domainLengthMax - 1)) {
     problems.push(`'s Domain length must be under ${domainLengthMax} characters`);
   }
   if (!netBios.test(domain) && !domain.split('.').every((part) => dnsPart.test(part))) {
@@ -302,7 +303,7 @@ const userLengthMax = 104;
 function userProblems(user: string): string[] {
   const problems: string[] = [];
   if (user === '') problems.push("'s User cannot be empty");
-  else if (user.length > userLengthMax) {
+  else if (exceedsBytes(user, userLengthMax)) {
     problems.push(`'s User length must not be longer than ${userLengthMax} characters`);
   }
   if (/^[. ]+$/.test(user)) problems.push("'s User cannot contain only periods or spaces");
@@ -381,12 +382,21 @@ const sysctlSegment = /^[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?$/;
 const isSysctl = (name: string) =>
   name.length <= sysctlLengthMax && name.split(/[./]/).every((part) => sysctlSegment.test(part));
 
+/** The sysctls of the namespace for communication between processes, besides `fs.mqueue.`. */
+const ipcSysctls: ReadonlySet<string> = new Set(
+  ['sem', 'shm', 'shmall', 'shmmax', 'shmmni', 'shm_rmid_forced']
+    .concat(['msg', 'msgmax', 'msgmnb', 'msgmni'])
+    .map((name) => `kernel.${name}`),
+);
+
 function sharedNamespace(name: string, spec: Stored<PodSpec>): string | undefined {
-  const plain = name.replaceAll('/', '.');
+  // The first separator decides which one separates: `net/ipv4/conf/eno2.100/rp_filter`.
+  const isSwapped = /^[^./]*\//.test(name);
+  const swapped = (separator: string) => (separator === '.' ? '/' : '.');
+  const normal = isSwapped ? name.replaceAll(/[./]/g, swapped) : name;
+  const plain = normal.split('*', 1)[0] ?? '';
   if (plain.startsWith('net.')) return isTrue(spec, 'hostNetwork') ? 'hostNetwork' : undefined;
-  const isIpc =
-    plain === 'kernel.sem' ||
-    ['kernel.shm', 'kernel.msg', 'fs.mqueue.'].some((prefix) => plain.startsWith(prefix));
+  const isIpc = ipcSysctls.has(plain) || plain.startsWith('fs.mqueue.');
   return isIpc && isTrue(spec, 'hostIPC') ? 'hostIPC' : undefined;
 }
 

@@ -1,6 +1,7 @@
 import {
   dnsLabel,
   dnsSubdomain,
+  exceedsBytes,
   type FieldError,
   forbiddenField,
   invalid,
@@ -188,7 +189,7 @@ function* validateSearches(
   if (searches.length > searchPathsMax) {
     refuse(`must not have more than ${searchPathsMax} search paths`);
   }
-  if (searches.join(' ').length > searchCharactersMax) {
+  if (exceedsBytes(searches.join(' '), searchCharactersMax)) {
     refuse(
       `must not have more than ${searchCharactersMax} characters (including spaces) in the search list`,
     );

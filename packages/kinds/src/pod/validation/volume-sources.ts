@@ -2,6 +2,7 @@ import {
   appendAll,
   dnsLabel,
   dnsSubdomain,
+  exceedsBytes,
   type FieldError,
   forbiddenField,
   invalid,
@@ -176,7 +177,7 @@ const portalLengthDetail =
 /** Whether a volume with an initiator's name has too long a name and portal together. */
 const isPortalTooLong = (source: JsonObject, volume: string) =>
   isSet(source, 'initiatorName') &&
-  `${volume}:${textAt(source, 'targetPortal')}`.length > portalLengthMax;
+  exceedsBytes(`${volume}:${textAt(source, 'targetPortal')}`, portalLengthMax);
 
 /** The rule of iSCSI as the source of a PersistentVolume. */
 export const persistentIscsi = iscsiBy({
@@ -230,7 +231,7 @@ const quobyte: SourceRule = (source, path) => {
   const registry = textAt(source, 'registry');
   const errors: FieldError[] = [];
   if (registry === '') errors.push(required(`${path}.registry`, registryDetail));
-  else if (textAt(source, 'tenant').length > tenantLengthMax) {
+  else if (exceedsBytes(textAt(source, 'tenant'), tenantLengthMax)) {
     const detail = 'must be a UUID and may not exceed a length of 64 characters';
     errors.push(required(`${path}.tenant`, detail));
   } else {

@@ -125,6 +125,30 @@ describe('OPS-3: the seats of a level', () => {
     expect(userOf('b').name).toBe('b');
   });
 
+  test('OPS-3: a client that disconnects when its seat is due holds no seat', async () => {
+    class LateClock extends FakeClock {
+      /** Milliseconds by which timers are late. */
+      lateMs = 0;
+      override monotonic() {
+        return super.monotonic() + this.lateMs;
+      }
+    }
+    const clock = new LateClock();
+    const { set, seatOf } = queueSetOf(clock);
+    set.configure(queue, 1);
+    const write = seatOf(flowOf('a'), { initialSeats: 1, finalSeats: 1, lingerMs: 5 });
+    set.enter(write);
+    const seat = seatOf(flowOf('b'));
+    const next = outcomeOf(set.enter(seat));
+    write.release();
+    clock.lateMs = 5;
+    (seat.request as ReturnType<typeof requestOf>).abort();
+    await settled();
+    expect([next.now, set.waiting, set.seatsInUse]).toEqual(['running', 0, 1]);
+    seat.release();
+    expect([set.isIdle, set.waiting, set.seatsInUse]).toEqual([true, 0, 0]);
+  });
+
   test('OPS-3: a wide request waits for all its seats, and no other request overtakes it', async () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     const deck = { queues: 64, handSize: 1 };

@@ -157,9 +157,10 @@ export class QueueSet implements SeatOwner, LevelUsage {
 
   /** Removes a waiting request whose client has disconnected. */
   cancel(seat: Seat): void {
-    if (seat.state !== 'waiting') return;
+    if (!isWaiting(seat)) return;
     this.#advanceTo(this.#clock.monotonic());
-    this.#eject(seat, 'cancelled');
+    // A lingering seat that was due may have been given to this request.
+    if (isWaiting(seat)) this.#eject(seat, 'cancelled');
   }
 
   /** Ends a request; its seats are released now or after lingering. */
@@ -465,3 +466,5 @@ class LingeringSeats {
     return first !== undefined && first.dueMs <= nowMs ? this.#seats.shift() : undefined;
   }
 }
+
+const isWaiting = (seat: Seat): boolean => seat.state === 'waiting';
