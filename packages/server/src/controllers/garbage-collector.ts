@@ -1,5 +1,5 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
-import { type OwnerReference, parseApiVersion, Slices } from '@wheelhouse/machinery';
+import { appendAll, type OwnerReference, parseApiVersion, Slices } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/caches.ts';
 import { metadataOf, objectKey } from '../registry/object-codec.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
@@ -272,7 +272,7 @@ async function ownerStates(
   const states: OwnerState[] = [];
   for (let at = 0; at < owners.length; at += ownersAtOnce) {
     if (slices.over) await slices.pause();
-    states.push(...(await Promise.all(owners.slice(at, at + ownersAtOnce).map(read))));
+    appendAll(states, await Promise.all(owners.slice(at, at + ownersAtOnce).map(read)));
   }
   return states;
 }
