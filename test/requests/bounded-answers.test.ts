@@ -1,6 +1,5 @@
 import { objectMembersMax, yamlBodyLimits } from '@wheelhouse/codec';
-import { listedMax } from '@wheelhouse/machinery';
-import { listedBytesMax } from '@wheelhouse/machinery/testing';
+import { listedBytesMax, listedMax } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { defineThing, type ThingKind } from '../objects/apply-kinds.ts';
 import { processCpuMs } from '../support/cpu-time.ts';
@@ -162,6 +161,41 @@ describe('errors', () => {
     expect(answer.body.details.causes).toHaveLength(listedMax);
     expect(answer.body.message).toMatch(/^Apply failed with 5000 conflicts: /);
     expect(answer.body.message).toMatch(/\nand 4900 more conflicts$/);
+  });
+});
+
+describe('problems of an applied body', () => {
+  const applyPod = (name: string, items: number, query = '') => {
+    const containers = [{ name, args: times(items, () => ({})) }];
+    const body = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, spec: { containers } };
+    return server.patch(`${pods()}/a?fieldManager=m${query}`, body, 'apply');
+  };
+
+  test('TRUST-3: the answer lists 100 problems and counts the rest', async () => {
+    const answer = await applyPod('c', 5_000);
+    expect(answer.status).toBe(400);
+    const [frame, ...lines] = answer.body.message.split('\n');
+    expect(frame).toBe('failed to create typed patch object (/a; /v1, Kind=Pod): errors:');
+    expect(lines).toHaveLength(listedMax + 1);
+    expect(lines[0]).toContain('.spec.containers[name="c"].args[0]: expected string, got ');
+    expect(lines.at(-1)).toBe('  and 4900 more errors');
+  });
+
+  test('TRUST-2, TRUST-3: a long name around the problems is not multiplied', async () => {
+    for (const query of ['', '&fieldValidation=Strict']) {
+      const answer = await applyPod('x'.repeat(66_000), 29_000, query);
+      expect(answer.status).toBe(400);
+      expect(answer.text.length).toBeLessThan(failureBytesMax);
+    }
+    const extra = { ['n'.repeat(1_400_000)]: times(29_000, () => ({})) };
+    const apiVersion = 'certificates.svc.io/v1';
+    const body = { apiVersion, kind: 'CertificateSigningRequest', metadata: { name: 'a' } };
+    const path = `/apis/${apiVersion}/certificatesigningrequests/a?fieldManager=m`;
+    const spec = { signerName: 'a.b/c', request: '', extra };
+    const answer = await server.patch(path, { ...body, spec }, 'apply');
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toContain('.spec.extra.nnn');
+    expect(answer.text.length).toBeLessThan(failureBytesMax);
   });
 });
 

@@ -10,11 +10,11 @@ import {
   isObject,
   itemAt,
   type JsonObject,
+  listedBytesMax,
   listedMax,
   type Random,
   randomOf,
 } from '@wheelhouse/machinery';
-import { listedBytesMax } from '@wheelhouse/machinery/testing';
 import { authority } from '../authentication/forged-certificates.ts';
 import { processCpuMs } from '../support/cpu-time.ts';
 import {

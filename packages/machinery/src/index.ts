@@ -168,11 +168,13 @@ export {
 export {
   BoundedTexts,
   boundedList,
+  listedBytesMax,
   listedMax,
   omittedText,
   pairErrorsMax,
   pairWarningsMax,
   shownPathMax,
+  shownTextMax,
   truncateText,
 } from './meta/answer-bounds.ts';
 export {

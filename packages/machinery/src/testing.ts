@@ -2,4 +2,3 @@
 
 export { FakeClock } from './base/clock.ts';
 export { type Host, replaceHost } from './base/host.ts';
-export { listedBytesMax } from './meta/answer-bounds.ts';

@@ -15,12 +15,11 @@ import {
   parseJson,
   runInOnePiece,
   StatusError,
-  shownPathMax,
+  Stride,
   textOf,
-  truncateText,
 } from '@wheelhouse/machinery';
 import { FoundPaths } from '@wheelhouse/schema';
-import { compare } from './compare.ts';
+import { compareSteps } from './compare.ts';
 import {
   comparable,
   identityFor,
@@ -34,7 +33,7 @@ import {
   typedObject,
   withoutOwners,
 } from './field-manager.ts';
-import { difference, type FieldSet, hasPath, setsEqual } from './field-set.ts';
+import { differenceSteps, type FieldSet, hasPath, setsEqual } from './field-set.ts';
 import { decodeManaged, type Managed, noManaged, parseIdentity } from './managed-fields.ts';
 import { showPath } from './path-element.ts';
 import {
@@ -45,7 +44,7 @@ import {
   type VersionedSet,
 } from './updater.ts';
 import { TypedError, validateTyped, validateTypedSteps } from './validate-typed.ts';
-import { toFieldSet } from './value-fields.ts';
+import { toFieldSetSteps } from './value-fields.ts';
 import { fitting, forgetElements, memberType, type ValueType } from './value-type.ts';
 
 const beforeFirstApply = 'before-first-apply';
@@ -111,7 +110,7 @@ function* checkTyped(
     else validateTyped(type, patch, options);
   } catch (error) {
     if (onUndeclared === undefined) throw error;
-    const undeclared = undeclaredMembers(type, patch);
+    const undeclared = yield* undeclaredMembers(type, patch);
     if (undeclared.count > 0) onUndeclared(undeclared);
     throw error;
   }
@@ -149,13 +148,16 @@ export function describe(object: JsonObject): string {
  * @param what returns the prefix of the message
  */
 function* explainingSteps<T>(
-  what: () => string,
+  what: () => string | Generator<void, string>,
   steps: () => Generator<void, T>,
 ): Generator<void, T> {
   try {
     return yield* steps();
   } catch (error) {
-    throw error instanceof TypedError ? badRequest(`${what()}: ${error.message}`) : error;
+    if (!(error instanceof TypedError)) throw error;
+    const prefix = what();
+    const shown = typeof prefix === 'string' ? prefix : yield* prefix;
+    throw badRequest(`${shown}: ${error.message}`);
   }
 }
 
@@ -206,7 +208,7 @@ function* mergeApplied(kind: TrackedKind, merging: Merging): Generator<void, Mer
     const { live, manager } = merging.apply;
     const allowed =
       live !== undefined && manager === kind.lastApplied.manager
-        ? allowedConflicts(kind, { live, type: merging.applied.type })
+        ? yield* allowedConflicts(kind, { live, type: merging.applied.type })
         : undefined;
     if (allowed === undefined) throw applyConflict(conflicts);
     const forbidden = conflicts.filter(({ path }) => !hasPath(allowed, path));
@@ -244,11 +246,11 @@ function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged
 }
 
 /** The prefix of the message for a TypedError in a merge: the stored object may be invalid. */
-function mergeProblem(live: ApiObject | undefined, type: ValueType): string {
+function* mergeProblem(live: ApiObject | undefined, type: ValueType): Generator<void, string> {
   const problem = 'failed to merge config';
   if (live === undefined) return problem;
   try {
-    validateTyped(type, live, { allowDuplicates: true });
+    yield* validateTypedSteps(type, live, { allowDuplicates: true });
     return problem;
   } catch (error) {
     if (!(error instanceof TypedError)) throw error;
@@ -283,7 +285,7 @@ interface ShownConflict {
 function applyConflict(conflicts: readonly Conflict[]): StatusError {
   const shownConflicts: ShownConflict[] = [];
   const { items, omitted } = boundedList(conflicts, ({ manager, path }) => {
-    const shown = { manager, path: truncateText(showPath(path), shownPathMax) };
+    const shown = { manager, path: showPath(path) };
     shownConflicts.push(shown);
     // The answer names the path twice: in the message and in a cause.
     return shown.path + shown.path + managerText(manager);
@@ -336,22 +338,25 @@ function managerText(identity: string): string {
 }
 
 /** The paths of all undeclared members: `spec.ports[0].odd`. */
-function undeclaredMembers(type: ValueType, value: JsonValue): FoundPaths {
+function* undeclaredMembers(type: ValueType, value: JsonValue): Generator<void, FoundPaths> {
   const found = new FoundPaths();
-  findUndeclared(type, value, { path: '', found });
+  yield* findUndeclared(type, value, { path: '', found, stride: new Stride() });
   return found;
 }
 
-function findUndeclared(
+function* findUndeclared(
   type: ValueType,
   value: JsonValue,
-  { path, found }: { readonly path: string; readonly found: FoundPaths },
-): void {
+  walk: { readonly path: string; readonly found: FoundPaths; readonly stride: Stride },
+): Generator<void, void> {
+  const { path, found, stride } = walk;
+  stride.count();
+  if (stride.isOver) yield;
   const { map, list } = fitting(type, value);
   if (list !== undefined && Array.isArray(value)) {
     const element = list.element.get();
     for (const [index, item] of value.entries()) {
-      findUndeclared(element, item, { path: `${path}[${index}]`, found });
+      yield* findUndeclared(element, item, { ...walk, path: `${path}[${index}]` });
     }
   } else if (map !== undefined && isObject(value)) {
     for (const [name, item] of Object.entries(value)) {
@@ -359,7 +364,7 @@ function findUndeclared(
       const member = memberType(map, name);
       const below = path === '' ? name : `${path}.${name}`;
       if (member === undefined) found.add(below);
-      else findUndeclared(member, item, { path: below, found });
+      else yield* findUndeclared(member, item, { ...walk, path: below });
     }
   }
 }
@@ -371,20 +376,23 @@ const annotationsBytesMax = 256 * 1024;
  * The fields that client-side apply set last and nobody has changed since, which its manager may
  * take over without conflict. Undefined if the object has no record in the request's version.
  */
-function allowedConflicts(
+function* allowedConflicts(
   kind: TrackedKind,
   { live, type }: { readonly live: ApiObject; readonly type: ValueType },
-): FieldSet | undefined {
+): Generator<void, FieldSet | undefined> {
   const record = live.metadata.annotations?.[kind.lastApplied.annotation] ?? '';
   if (record === '') return undefined;
   try {
     const last = parseJson(record);
     if (!isObject(last) || last['kind'] !== kind.kind) return undefined;
     if (last['apiVersion'] !== kind.apiVersion) return undefined;
-    validateTyped(type, last, { allowDuplicates: false });
-    const { modified, added, removed } = compare(type, last, withoutOwners(live));
-    const named = toFieldSet(type, last);
-    return difference(difference(difference(named, modified), added), removed);
+    yield* validateTypedSteps(type, last, { allowDuplicates: false });
+    const { modified, added, removed } = yield* compareSteps(type, last, withoutOwners(live));
+    let allowed = yield* toFieldSetSteps(type, last);
+    for (const changed of [modified, added, removed]) {
+      allowed = yield* differenceSteps(allowed, changed);
+    }
+    return allowed;
   } catch (error) {
     if (error instanceof TypedError || error instanceof SyntaxError) return undefined;
     throw error;

@@ -96,7 +96,7 @@ export function compare(type: ValueType, left: JsonValue, right: JsonValue): Com
 
 /** The differences below the root. Throws a TypedError if the walk found problems. */
 function comparisonOf(changes: Changes | undefined, place: Place): Comparison {
-  if (place.problems.length > 0) throw new TypedError(place.problems);
+  if (place.problems.count > 0) throw new TypedError(place.problems);
   return {
     removed: changes?.removed?.children ?? emptySet,
     modified: changes?.modified?.children ?? emptySet,

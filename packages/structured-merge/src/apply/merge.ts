@@ -42,7 +42,7 @@ interface Sides {
 export function merge(type: ValueType, live: JsonValue, applied: JsonValue): JsonValue | undefined {
   const place = rootPlace();
   const merged = mergeAt(type, { left: live, right: applied }, place);
-  if (place.problems.length > 0) throw new TypedError(place.problems);
+  if (place.problems.count > 0) throw new TypedError(place.problems);
   return merged;
 }
 
@@ -55,7 +55,7 @@ export function* mergeSteps(
   const place = rootPlace();
   const stride = new Stride();
   const merged = yield* mergeAtSteps(type, { left: live, right: applied }, { place, stride });
-  if (place.problems.length > 0) throw new TypedError(place.problems);
+  if (place.problems.count > 0) throw new TypedError(place.problems);
   return merged;
 }
 
@@ -231,10 +231,10 @@ function mergeLists(list: ListShape, sides: Sides, place: Place): JsonValue | un
   if (list.atomic) return preferredWhole(sides);
   if (left.length === 0 && right.length === 0) return preferred(sides);
   if (right.length === 0) return sides.left;
-  const problemsBefore = place.problems.length;
+  const problemsBefore = place.problems.count;
   const applied = indexItems(list, right, { place, allowDuplicates: false });
   const present = indexItems(list, left, { place, allowDuplicates: true });
-  if (place.problems.length > problemsBefore) return undefined;
+  if (place.problems.count > problemsBefore) return undefined;
   const items = interleave(list, { present, applied, live: left }, place);
   if (items.length === left.length && items.every((item, at) => item === left[at])) return left;
   return items.length > 0 ? items : undefined;
@@ -251,10 +251,10 @@ function* mergeListsSteps(
   if (left.length === 0 && right.length === 0) return preferred(sides);
   if (right.length === 0) return sides.left;
   const { place, stride } = walk;
-  const problemsBefore = place.problems.length;
+  const problemsBefore = place.problems.count;
   const applied = yield* indexItemsSteps(list, right, { place, stride, allowDuplicates: false });
   const present = yield* indexItemsSteps(list, left, { place, stride, allowDuplicates: true });
-  if (place.problems.length > problemsBefore) return undefined;
+  if (place.problems.count > problemsBefore) return undefined;
   const type = list.element.get();
   const items: JsonValue[] = [];
   for (const item of interleaved({ present, applied, live: left })) {

@@ -6,7 +6,9 @@ import {
   type JsonValue,
   parseJson,
   problemText,
+  shownPathMax,
   sortSteps,
+  truncateText,
 } from '@wheelhouse/machinery';
 
 const isNumber = (value: JsonValue): value is number | bigint =>
@@ -53,10 +55,10 @@ function compareObjects(left: JsonObject, right: JsonObject): number {
   return leftNames.length - rightNames.length;
 }
 
-/** A value in a path of a message: strings are quoted. */
+/** A value in a path of a message: strings are quoted, and truncated like the path. */
 function showGoValue(value: JsonValue): string {
   if (value === null) return 'null';
-  if (typeof value === 'string') return goQuoted(value);
+  if (typeof value === 'string') return goQuoted(truncateText(value, shownPathMax));
   if (Array.isArray(value)) return `[${value.map(showGoValue).join(',')}]`;
   if (!isObject(value)) return String(value);
   const names = Object.keys(value).sort(compareText);
@@ -284,5 +286,13 @@ export function showElement(element: PathElement): string {
   return '{{invalid path element}}';
 }
 
+/**
+ * A path in messages with another element. A path that has been truncated stays as it is, so that
+ * long names in it are not copied for everything below them.
+ */
+export const longerPath = (path: string, shownElement: string): string =>
+  path.length > shownPathMax ? path : truncateText(path + shownElement, shownPathMax);
+
 /** A path in messages: `.spec.containers[name="web"].image`. */
-export const showPath = (path: FieldPath): string => path.map(showElement).join('');
+export const showPath = (path: FieldPath): string =>
+  path.reduce((shown, element) => longerPath(shown, showElement(element)), '');

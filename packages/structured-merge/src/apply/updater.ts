@@ -1,4 +1,4 @@
-import { type JsonValue, jsonEqual, jsonEqualSteps } from '@wheelhouse/machinery';
+import { type JsonValue, jsonEqual, jsonEqualSteps, Stride } from '@wheelhouse/machinery';
 import { type Comparison, compare, compareSteps, filterComparison } from './compare.ts';
 import {
   addNode,
@@ -288,6 +288,7 @@ function* moveOwnership(
   const comparison = filterComparison(unfiltered, port.filterFor(apiVersion));
   const comparisons = new Map<string, Comparison>([[apiVersion, comparison]]);
   const conflicts: Conflict[] = [];
+  const stride = new Stride();
   const result = new Map<string, VersionedSet>();
   for (const [name, owned] of managers) {
     if (name === manager) {
@@ -305,7 +306,13 @@ function* moveOwnership(
       change.size === 'large'
         ? yield* loseSteps(owned.set, differences)
         : lose(owned.set, differences);
-    if (!force) for (const path of pathsOf(taken)) conflicts.push({ manager: name, path });
+    if (!force) {
+      for (const path of pathsOf(taken)) {
+        conflicts.push({ manager: name, path });
+        stride.count();
+        if (stride.isOver) yield;
+      }
+    }
     if (set.size === 0) continue;
     result.set(name, set === owned.set ? owned : { ...owned, set });
   }

@@ -5,9 +5,14 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  listedBytesMax,
+  listedMax,
+  omittedText,
   Stride,
+  shownTextMax,
+  truncateText,
 } from '@wheelhouse/machinery';
-import { type PathElement, showElement } from './path-element.ts';
+import { longerPath, type PathElement, showElement } from './path-element.ts';
 import {
   fitting,
   itemElement,
@@ -18,37 +23,61 @@ import {
   type ValueType,
 } from './value-type.ts';
 
-/** A violation of a type by a value. */
-interface TypedProblem {
-  /** Path relative to the start of the walk, as in messages; empty for the value itself. */
-  readonly path: string;
-  readonly message: string;
-}
-
 /** A value violates its schema. The message is kube-apiserver's. */
 export class TypedError extends Error {
-  readonly problems: readonly TypedProblem[];
-
-  constructor(problems: readonly TypedProblem[]) {
-    super(showProblems(problems));
+  constructor(problems: Problems) {
+    super(problems.text);
     this.name = 'TypedError';
-    this.problems = problems;
   }
 }
 
-function showProblem({ path, message }: TypedProblem): string {
-  return path === '' ? message : `${path}: ${message}`;
-}
+/**
+ * The problems that a walk found. Keeps the texts of the first ones, as many as a response lists
+ * (TRUST-3), and counts the others, so that time and memory do not grow with them.
+ */
+class Problems {
+  readonly #texts: string[] = [];
+  readonly #paths = new Map<Place, string>();
+  #bytes = 0;
+  #count = 0;
 
-/** A single problem as it is, or several as a list. */
-function showProblems(problems: readonly TypedProblem[]): string {
-  if (problems.length === 1) return showProblem(problems[0]!);
-  return ['errors:', ...problems.map((problem) => `  ${showProblem(problem)}`)].join('\n');
+  get count(): number {
+    return this.#count;
+  }
+
+  add(place: Place, message: string): void {
+    this.#count += 1;
+    const isOmitting = this.#texts.length < this.#count - 1;
+    if (isOmitting || this.#texts.length === listedMax) return;
+    const path = this.#pathOf(place);
+    const text = truncateText(path === '' ? message : `${path}: ${message}`, shownTextMax);
+    this.#bytes += Buffer.byteLength(text);
+    if (this.#bytes <= listedBytesMax) this.#texts.push(text);
+  }
+
+  /** The path of a place relative to the start of the walk; many problems share most of theirs. */
+  #pathOf(place: Place): string {
+    if (place.parent === undefined) return '';
+    const cachedPath = this.#paths.get(place);
+    if (cachedPath !== undefined) return cachedPath;
+    const { parent, element, isField } = place;
+    const path = longerPath(this.#pathOf(parent), isField ? `.${element}` : showElement(element));
+    this.#paths.set(place, path);
+    return path;
+  }
+
+  /** A single problem as it is, or several as a list. */
+  get text(): string {
+    if (this.#count === 1) return this.#texts[0]!;
+    const omitted = this.#count - this.#texts.length;
+    const lines = omitted === 0 ? this.#texts : [...this.#texts, omittedText(omitted, 'error')];
+    return ['errors:', ...lines.map((line) => `  ${line}`)].join('\n');
+  }
 }
 
 /** The position of a walk. Its path is rendered only if there is a problem. */
 export interface Place {
-  readonly problems: TypedProblem[];
+  readonly problems: Problems;
   readonly parent: Place | undefined;
   /** The path element; for a field only its name, since most are never rendered. */
   readonly element: PathElement;
@@ -57,7 +86,7 @@ export interface Place {
 
 /** The root of a walk. */
 export function rootPlace(): Place {
-  return { problems: [], parent: undefined, element: '', isField: false };
+  return { problems: new Problems(), parent: undefined, element: '', isField: false };
 }
 
 /** The position of a child. */
@@ -72,16 +101,7 @@ export function belowField(place: Place, name: string): Place {
 
 /** Reports problems of the value at a place. */
 export function complain(place: Place, ...messages: readonly string[]): void {
-  const path = showPlace(place);
-  for (const message of messages) place.problems.push({ path, message });
-}
-
-function showPlace(place: Place): string {
-  const steps: string[] = [];
-  for (let at: Place | undefined = place; at?.parent !== undefined; at = at.parent) {
-    steps.push(at.isField ? `.${at.element}` : showElement(at.element));
-  }
-  return steps.reverse().join('');
+  for (const message of messages) place.problems.add(place, message);
 }
 
 /** Whether a set or list map may contain duplicates, as stored objects may. */
@@ -96,7 +116,7 @@ export function validateTyped(type: ValueType, value: JsonValue, options: Valida
   const place = rootPlace();
   const { allowDuplicates, nulls } = options;
   validateValue(type, value, { allowDuplicates, nulls, place });
-  if (place.problems.length > 0) throw new TypedError(place.problems);
+  if (place.problems.count > 0) throw new TypedError(place.problems);
 }
 
 /** `validateTyped` in steps, for large values. */
@@ -109,7 +129,7 @@ export function* validateTypedSteps(
   const { allowDuplicates, nulls } = options;
   const walk: Walk = { allowDuplicates, nulls, place };
   yield* validateValueSteps(type, value, { walk, stride: new Stride() });
-  if (place.problems.length > 0) throw new TypedError(place.problems);
+  if (place.problems.count > 0) throw new TypedError(place.problems);
 }
 
 /** The state of a walk in steps. */
@@ -128,7 +148,11 @@ function* validateValueSteps(
   if (map !== undefined && isObject(value)) yield* validateMapSteps(map, value, at);
   else if (scalar === undefined && list !== undefined && Array.isArray(value)) {
     yield* validateListSteps(list, value, at);
-  } else validateValue(type, value, walk);
+  } else {
+    // A heavy value of another shape, which the message shows.
+    yield;
+    validateValue(type, value, walk);
+  }
 }
 
 function* validateMapSteps(map: MapShape, value: JsonObject, at: Stepping): Generator<void, void> {
