@@ -58,6 +58,32 @@ test('a port range of a NetworkPolicy must be valid', async () => {
   expect(good.body.spec.policyTypes).toEqual(['Ingress', 'Egress']);
 });
 
+test('blocks of a NetworkPolicy may be IPv4-mapped and have leading zeros', async () => {
+  const path = networking(await freshNamespace(server), 'networkpolicies');
+  const create = (ipBlock: object) =>
+    server.post(path, {
+      apiVersion: 'networking.svc.io/v1',
+      kind: 'NetworkPolicy',
+      metadata: { generateName: 'p-' },
+      spec: { podSelector: {}, ingress: [{ from: [{ ipBlock }] }] },
+    });
+  expect((await create({ cidr: '::ffff:10.0.0.0/64' })).status).toBe(201);
+  expect((await create({ cidr: '10.0.0.0/0024' })).status).toBe(201);
+  const plain = { cidr: '10.0.0.0/24', except: ['::ffff:10.0.0.0/120'] };
+  expect((await create(plain)).status).toBe(201);
+  const mapped = { cidr: '::ffff:10.0.0.0/120', except: ['10.0.0.0/28'] };
+  expect((await create(mapped)).body.details.causes).toEqual([
+    {
+      reason: 'FieldValueInvalid',
+      field: 'spec.ingress[0].from[0].ipBlock.except[0]',
+      message: 'Invalid value: "10.0.0.0/28": must be a strict subset of `cidr`',
+    },
+  ]);
+  const wide = { cidr: '::ffff:10.0.0.0/64', except: ['10.0.0.0/28'] };
+  expect((await create(wide)).status).toBe(422);
+  expect((await create({ cidr: '::ffff:10.0.0.0/129' })).status).toBe(422);
+});
+
 test('an autoscaler needs a metric target', async () => {
   const namespace = await freshNamespace(server);
   const path = `/apis/autoscaling/v2/namespaces/${namespace}/horizontalpodautoscalers`;

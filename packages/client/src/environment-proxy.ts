@@ -1,4 +1,4 @@
-import { blockContains, ipVersion, parseIpAddress, parseIpBlock } from '@wheelhouse/machinery';
+import { blockHas, ipVersion, parseIpAddress, parseIpBlock } from '@wheelhouse/machinery';
 
 /** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -47,7 +47,5 @@ function isExempt(
 function isInRange(host: string, range: string): boolean {
   const block = parseIpBlock(range);
   const address = parseIpAddress(host);
-  if (block === undefined || address === undefined) return false;
-  const prefixBits = address.family === 4 ? 32 : 128;
-  return blockContains(block, { address, base: address, prefixBits });
+  return block !== undefined && address !== undefined && blockHas(block, address);
 }

@@ -215,6 +215,7 @@ export {
 } from './meta/go-values.ts';
 export {
   blockContains,
+  blockHas,
   blockSize,
   formatIpAddress,
   formatIpBlock,

@@ -28,7 +28,6 @@ import { ensure, fillMapSteps, objectAt, roundAmountsSteps } from '../rules/fill
 import { annotatedAvoidPods, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
 import type { Stored } from '../stored.ts';
 import { validateCidr } from './addresses.ts';
-import { isDualStack } from './service/cluster-ips.ts';
 
 /** Node: a machine that runs pods; its agent registers it together with its status. */
 export function node(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
@@ -279,14 +278,14 @@ function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
   const field = 'spec.podCIDRs';
   const errors = cidrs.flatMap((cidr, index) => validateCidr(`${field}[${index}]`, cidr));
   if (cidrs.length < 2) return errors;
-  const bases = cidrs.map((cidr) => cidr.split('/')[0] ?? '');
-  const bad = cidrs.findIndex((cidr) => parseIpBlock(cidr) === undefined);
+  const families = cidrs.map((cidr) => parseIpBlock(cidr)?.base.family);
+  const bad = families.indexOf(undefined);
   if (bad >= 0) {
     const why = `invalid CIDR[${bad}]: <nil> (invalid CIDR address: ${cidrs[bad]})`;
     const detail = `invalid PodCIDRs. failed to check with dual stack with error:${why}`;
     errors.push(internal(field, detail));
   }
-  if (bad >= 0 || cidrs.length > 2 || !isDualStack(bases)) {
+  if (bad >= 0 || cidrs.length > 2 || new Set(families).size < 2) {
     const detail = 'may specify no more than one CIDR for each IP family';
     errors.push(invalidGo(field, () => goStrings(cidrs), detail));
   }

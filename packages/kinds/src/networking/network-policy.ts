@@ -1,6 +1,6 @@
 import {
   appendAll,
-  blockContains,
+  blockHas,
   type Dialect,
   dnsSubdomain,
   type FieldError,
@@ -175,7 +175,8 @@ function* validateBlock(block: Stored<IPBlock>, path: string): Generator<void, F
     const text = String(value);
     const part = parseIpBlock(text);
     if (part === undefined) return validateCidr(field, text);
-    const isWithin = blockContains(whole, part) && part.prefixBits > whole.prefixBits;
+    // Like kube-apiserver, compares the lengths as written, also those of IPv4-mapped blocks.
+    const isWithin = blockHas(whole, part.base) && part.writtenBits > whole.writtenBits;
     return isWithin ? [] : [invalid(field, text, 'must be a strict subset of `cidr`')];
   });
 }

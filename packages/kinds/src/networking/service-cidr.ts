@@ -103,7 +103,7 @@ function validateCidr(cidr: string, path: string): FieldError[] {
     return [invalid(path, cidr, `netip.ParsePrefix(${showValue(cidr)}): ${problem}`)];
   }
   const { address, base } = block;
-  const isBase = address.bits === base.bits;
+  const isBase = address.family === base.family && address.bits === base.bits;
   const bits = cidr.slice(cidr.indexOf('/') + 1);
   const isCanonical = `${formatStrictly(cidr, address)}/${bits}` === cidr;
   return [

@@ -220,7 +220,7 @@ function* validateNetworkData(
     Buffer.byteLength(textAt(data, member)) > max ? [tooLong(`${path}.${member}`, max)] : [];
   const canonical = (text: string) => {
     const block = parseIpBlock(text);
-    return block === undefined ? '' : `${formatIpAddress(block.address)}/${block.prefixBits}`;
+    return block === undefined ? '' : `${formatIpAddress(block.address)}/${block.writtenBits}`;
   };
   return [
     ...long('interfaceName', interfaceNameBytesMax),

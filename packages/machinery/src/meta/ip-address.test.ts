@@ -84,6 +84,17 @@ describe('blocks', () => {
     },
   );
 
+  test.each([
+    ['::ffff:10.0.0.1/64', '::/64'],
+    ['::ffff:10.0.0.1/95', '::fffe:0:0/95'],
+    ['::ffff:10.0.0.1/96', '0.0.0.0/0'],
+    ['::ffff:10.0.0.1/0120', '10.0.0.0/24'],
+  ])('the IPv4-mapped block %s is %s', (text, wanted) => {
+    const block = parseIpBlock(text) as IpBlock;
+    expect(formatIpBlock(block)).toBe(wanted);
+    expect(block.writtenBits).toBe(Number(text.split('/')[1]));
+  });
+
   test('only blocks of one family contain each other', () => {
     const block = (text: string) => parseIpBlock(text) as IpBlock;
     expect(blockContains(block('10.0.0.0/8'), block('10.9.0.0/16'))).toBe(true);

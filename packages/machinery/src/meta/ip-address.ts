@@ -11,9 +11,12 @@ export interface IpAddress {
 export interface IpBlock {
   /** The address as written, including host bits. */
   readonly address: IpAddress;
-  /** The first address of the block. */
+  /** The first address of the block; IPv6 if the block extends beyond IPv4-mapped addresses. */
   readonly base: IpAddress;
+  /** Number of fixed bits of `base`. */
   readonly prefixBits: number;
+  /** The number as written, which counts all 128 bits of an IPv4-mapped address. */
+  readonly writtenBits: number;
 }
 
 const widthOf = (family: 4 | 6): number => (family === 4 ? 32 : 128);
@@ -70,19 +73,24 @@ export function parseIpAddress(text: string): IpAddress | undefined {
   return { family: 6, bits };
 }
 
+/** Number of leading bits that all IPv4-mapped addresses have in common. */
+const mappedBits = 96;
+
 /** Parses a block such as `10.0.0.0/24`; undefined for a malformed one. */
 export function parseIpBlock(text: string): IpBlock | undefined {
   const slash = text.indexOf('/');
   const address = slash < 0 ? undefined : parseIpAddress(text.slice(0, slash));
   const length = text.slice(slash + 1);
-  if (address === undefined || !/^\d{1,3}$/.test(length)) return undefined;
+  if (address === undefined || !/^0*\d{1,3}$/.test(length)) return undefined;
+  const writtenBits = Number(length);
   const isMapped = address.family === 4 && text.includes(':');
-  const prefixBits = Number(length) - (isMapped ? 96 : 0);
-  const width = widthOf(address.family);
-  if (prefixBits < 0 || prefixBits > width) return undefined;
-  const hostBits = BigInt(width - prefixBits);
-  const base = { family: address.family, bits: (address.bits >> hostBits) << hostBits };
-  return { address, base, prefixBits };
+  if (writtenBits > (isMapped ? 128 : widthOf(address.family))) return undefined;
+  const isWide = isMapped && writtenBits < mappedBits;
+  const start: IpAddress = isWide ? { family: 6, bits: (0xffffn << 32n) | address.bits } : address;
+  const prefixBits = writtenBits - (isMapped && !isWide ? mappedBits : 0);
+  const hostBits = BigInt(widthOf(start.family) - prefixBits);
+  const base = { family: start.family, bits: (start.bits >> hostBits) << hostBits };
+  return { address, base, prefixBits, writtenBits };
 }
 
 /** Number of addresses in a block. */
@@ -92,9 +100,13 @@ export function blockSize({ base, prefixBits }: IpBlock): bigint {
 
 /** Whether every address of `inner` is one of `outer`. */
 export function blockContains(outer: IpBlock, inner: IpBlock): boolean {
-  if (outer.base.family !== inner.base.family || outer.prefixBits > inner.prefixBits) return false;
-  const hostBits = BigInt(widthOf(outer.base.family) - outer.prefixBits);
-  return inner.base.bits >> hostBits === outer.base.bits >> hostBits;
+  return outer.prefixBits <= inner.prefixBits && blockHas(outer, inner.base);
+}
+
+/** Whether an address is one of a block. */
+export function blockHas({ base, prefixBits }: IpBlock, address: IpAddress): boolean {
+  const hostBits = BigInt(widthOf(base.family) - prefixBits);
+  return address.family === base.family && address.bits >> hostBits === base.bits >> hostBits;
 }
 
 /** Formats an address as Go does: no leading zeros, the longest run of zero groups as `::`. */

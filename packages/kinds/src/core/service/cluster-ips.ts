@@ -163,7 +163,7 @@ function validatePairs(spec: ServiceSpec): FieldError[] {
 }
 
 /** Whether two addresses have different families. */
-export function isDualStack(ips: readonly string[]): boolean {
+function isDualStack(ips: readonly string[]): boolean {
   const usedFamilies = new Set(ips.map(familyOf));
   return usedFamilies.has('IPv4') && usedFamilies.has('IPv6');
 }
