@@ -40,11 +40,11 @@ export const quickElection: LeaderElectionSettings = {
   name: 'test-controllers',
 };
 
-/** Starts a proxy that forwards connections to an etcd until `cut` closes it. */
+/** Starts a proxy that forwards connections to an etcd, except from `cut` to `restore`. */
 export async function startLine(
   etcd: { readonly url: string },
   host = '127.0.0.1',
-): Promise<{ readonly url: string; cut(): Promise<void> }> {
+): Promise<{ readonly url: string; cut(): Promise<void>; restore(): Promise<void> }> {
   const target = new URL(etcd.url);
   const sockets = new Set<Socket>();
   const server: Server = createServer((near) => {
@@ -67,6 +67,8 @@ export async function startLine(
       new Promise((resolve) => {
         server.close(() => resolve());
         for (const socket of sockets) socket.destroy();
+        sockets.clear();
       }),
+    restore: () => new Promise((resolve) => server.listen(port, host, resolve)),
   };
 }

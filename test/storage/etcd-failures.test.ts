@@ -7,6 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { configure, startAdmissionService, webhook } from '../admission/admission-service.ts';
 import { forgeNamesake } from '../authentication/forged-certificates.ts';
 import { atEnd, temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
@@ -109,6 +110,43 @@ describe.skipIf(!hasEtcd)('failing etcd', () => {
     await eventually(async () => (await server.post(maps, configMap('two'))).status !== 503);
     await watch.until((events) => events.some(({ object }) => object.metadata.name === 'two'));
     watch.close();
+  });
+
+  test('STORE-2: an address is free after etcd was lost while it was claimed', async () => {
+    const etcd = await untilEnd(startTestEtcd());
+    const line = await startLine(etcd);
+    const server = await withServer(onEtcd(etcd, { servers: [line.url] }));
+    const admission = await startAdmissionService();
+    atEnd(admission.stop);
+    const rules = [
+      { operations: ['*'], apiGroups: [''], apiVersions: ['v1'], resources: ['services'] },
+    ];
+    const { remove } = await configure(server, 'validating', [
+      webhook(admission, { path: '/deny', rules }),
+    ]);
+    const service = {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 's' },
+      spec: { clusterIP: '10.0.0.99', ports: [{ port: 80 }] },
+    };
+    const services = '/api/v1/namespaces/default/services';
+    let cutting: Promise<void> | undefined;
+    admission.answer('/deny', () => {
+      cutting ??= line.cut();
+      return { allowed: false };
+    });
+    expect((await server.post(services, service)).status).toBe(400);
+    expect(cutting).toBeDefined();
+    await cutting;
+    await line.restore();
+    await eventually(async () => (await server.get(services)).status === 200);
+    await remove();
+    await eventually(async () => {
+      const { status, text } = await server.post(services, service);
+      expect([201, 503], text).toContain(status);
+      return status === 201;
+    }, 'the address to be free');
   });
 });
 

@@ -1,7 +1,9 @@
-import { systemClock } from '@wheelhouse/machinery';
+import { pause, systemClock } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { EtcdClient } from './client.ts';
 import { EtcdClaims, startEtcdCompactor } from './coordination.ts';
+import { timedOut } from './errors.ts';
 import { type EtcdStore, openEtcdStore } from './etcd-store.ts';
 import { methods } from './protocol.ts';
 import { hasEtcd, startTestEtcd, type TestEtcd } from './testing.ts';
@@ -97,4 +99,61 @@ describe.skipIf(!hasEtcd)('state shared by servers on one etcd', () => {
     expect(await claims.take(['a'])).toBeDefined();
     await claims.close();
   });
+
+  test('names whose claim failed halfway become free, and held claims outlast that', async () => {
+    const client = new LossyClient(etcd);
+    const claims = new EtcdClaims({ client, clock: systemClock, prefix: '/lossy/' });
+    const other = new EtcdClaims({
+      client: (await open()).client,
+      clock: systemClock,
+      prefix: '/lossy/',
+    });
+    const isFree = async (name: string) => {
+      const claim = await other.take([name]);
+      await claim?.release();
+      return claim !== undefined;
+    };
+    const held = await claims.take(['held']);
+    client.failing = 'answers';
+    await expect(claims.take(['taken'])).rejects.toMatchObject({ code: 'timed-out' });
+    client.failing = 'nothing';
+    const later = await claims.take(['later']);
+    expect([await isFree('held'), await isFree('later')]).toEqual([false, false]);
+    await held?.release();
+    await until(async () => isFree('taken'));
+    expect([await isFree('held'), await isFree('later')]).toEqual([true, false]);
+
+    client.failing = 'requests';
+    await later?.release();
+    expect(await isFree('later')).toBe(false);
+    client.failing = 'nothing';
+    await until(async () => isFree('later'));
+    expect(await claims.take(['later'])).toBeDefined();
+    await claims.close();
+    expect(await isFree('later')).toBe(true);
+    await other.close();
+    client.close();
+  });
 });
+
+/** A client whose requests or answers can be lost. */
+class LossyClient extends EtcdClient {
+  failing: 'nothing' | 'requests' | 'answers' = 'nothing';
+
+  constructor({ url }: TestEtcd) {
+    super({ connection: { servers: [url] }, clock: systemClock, callTimeoutMs: 10_000 });
+  }
+
+  override async call<Request, Response>(
+    ...request: Parameters<typeof EtcdClient.prototype.call<Request, Response>>
+  ): Promise<Response> {
+    if (this.failing === 'requests') throw timedOut();
+    const response = await super.call(...request);
+    if (this.failing === 'answers') throw timedOut();
+    return response;
+  }
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await pause(systemClock, { ms: 20 });
+}
