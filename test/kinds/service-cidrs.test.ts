@@ -129,6 +129,21 @@ describe('VER-5: IPAddress objects of Services', () => {
     expect((await server.get(`${addresses}/10.7.0.1`)).status).toBe(404);
   });
 
+  test('VER-5: the generated name of an IPAddress is the prefix itself', async () => {
+    const parentRef = { resource: 'gateways', name: 'g' };
+    const body = { metadata: { generateName: '10.9.0.9' }, spec: { parentRef } };
+    const made = await server.post(addresses, body);
+    expect([made.status, made.body.metadata.name]).toEqual([201, '10.9.0.9']);
+    const taken = await server.post(addresses, body);
+    expect([taken.status, taken.body.message]).toEqual([
+      409,
+      'ipaddresses.networking.k8s.io "10.9.0.9" already exists, ' +
+        'the server was not able to generate a unique name for the object',
+    ]);
+    const bad = await server.post(addresses, { ...body, metadata: { generateName: 'x' } });
+    expect(bad.status).toBe(422);
+  });
+
   test('VER-5: the name of an IPAddress is an address in canonical form', async () => {
     const gateway = { group: 'gateway.example.com', resource: 'gateways', name: 'g' };
     const problems = {

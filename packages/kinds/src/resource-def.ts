@@ -198,6 +198,8 @@ export type MetadataErrors = () => readonly FieldError[];
 export interface Strategy<O = ApiObject> {
   /** Validates `metadata.name`; returns messages for a 422. */
   readonly validateName: (name: string) => readonly string[];
+  /** The name of an object with this `generateName`; absent: the prefix and a random suffix. */
+  readonly generateName?: (prefix: string) => string;
   /** For new objects, reports errors in metadata only if there are no others. */
   readonly reportsMetadataLast?: boolean;
   /**

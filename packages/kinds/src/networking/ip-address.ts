@@ -40,6 +40,8 @@ export function ipAddress(dialect: Dialect): ResourceDef {
     strategy: {
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateName,
+      // A suffix would not make another address.
+      generateName: (address) => address,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [...validate(object), ...validateUnchanged(object, old)],
     },

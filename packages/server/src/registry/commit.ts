@@ -9,7 +9,6 @@ import {
 import {
   type ApiObject,
   asApiObject,
-  generateName,
   itemAt,
   jsonEqual,
   jsonEqualExcept,
@@ -42,6 +41,7 @@ import {
   reshapeStored,
   storedAt,
 } from './object-codec.ts';
+import { nameFrom } from './object-meta.ts';
 import { type EncodedAhead, type Registry, storing } from './registry.ts';
 
 /**
@@ -96,12 +96,12 @@ export async function commitNew(
   registry: Registry,
   commit: Commit & { readonly stored: ApiObject; readonly mayRename: boolean },
 ): Promise<Outcome> {
-  const { stored, mayRename } = commit;
+  const { target, stored, mayRename } = commit;
   let outcome = await insert(registry, commit);
   if (!mayRename) return outcome;
   const attemptsMax = registry.generatedNames === 'once' ? 1 : generatedNameAttempts;
   for (let attempt = 2; outcome.type === 'lost' && attempt <= attemptsMax; attempt += 1) {
-    stored.metadata.name = generateName(stored.metadata.generateName ?? '');
+    stored.metadata.name = nameFrom(stored.metadata.generateName ?? '', target.def.strategy);
     outcome = await insert(registry, commit);
   }
   return outcome;

@@ -1,4 +1,4 @@
-import type { KindBehavior, ResourceDef, StrategyContext } from '@wheelhouse/kinds';
+import type { KindBehavior, ResourceDef, Strategy, StrategyContext } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   badRequest,
@@ -130,7 +130,11 @@ function leaveOut(metadata: ApiObject['metadata'], name: keyof ApiObject['metada
 }
 
 /** Sets the server's fields on a new object, after mutating admission. */
-export function fillSystemFields(object: ApiObject, nowMs: number): void {
+export function fillSystemFields(
+  { strategy }: ResourceDef,
+  object: ApiObject,
+  nowMs: number,
+): void {
   const { metadata } = object;
   leaveOut(metadata, 'resourceVersion');
   leaveOut(metadata, 'deletionTimestamp');
@@ -138,7 +142,12 @@ export function fillSystemFields(object: ApiObject, nowMs: number): void {
   metadata.uid = randomUuid();
   metadata.creationTimestamp = formatTime(nowMs);
   const prefix = metadata.generateName ?? '';
-  if ((metadata.name ?? '') === '' && prefix !== '') metadata.name = generateName(prefix);
+  if ((metadata.name ?? '') === '' && prefix !== '') metadata.name = nameFrom(prefix, strategy);
+}
+
+/** Generates a name for a new object. */
+export function nameFrom(prefix: string, strategy: Pick<Strategy, 'generateName'>): string {
+  return strategy.generateName?.(prefix) ?? generateName(prefix);
 }
 
 /** Restores the fields that an update cannot change, before the strategy runs. */

@@ -253,7 +253,7 @@ interface Step {
 function settleName(target: Target, object: ApiObject, nowMs: number): boolean {
   checkPathAgreement(target, object);
   const isNameless = (object.metadata.name ?? '') === '';
-  fillSystemFields(object, nowMs);
+  fillSystemFields(target.def, object, nowMs);
   return isNameless;
 }
 
