@@ -75,6 +75,19 @@ const group = (value: string | Buffer, tag?: number): Attribute =>
 const masters = 'system:masters';
 const utf16 = (value: string) => Buffer.from(value, 'utf16le').swap16();
 
+test('TRUST-5: a signature with SHA-1, which can be forged, proves nothing', async () => {
+  const request = https.get(new URL('/api/v1/secrets', server.url), {
+    ...authority.issue(nameOf(person, group(masters)), 'sha1'),
+    // OpenSSL's default level presents no such certificate.
+    ciphers: 'DEFAULT:@SECLEVEL=0',
+    agent: false,
+    rejectUnauthorized: false,
+  });
+  const [response] = await once(request, 'response');
+  response.resume();
+  expect(response.statusCode).toBe(401);
+});
+
 describe('TRUST-5: a subject has one reading', () => {
   test('TRUST-5: a byte-order mark is part of a group’s name everywhere', async () => {
     const marked = `\ufeff${masters}`;

@@ -32,11 +32,17 @@ export function nameOf(...attributes: readonly Attribute[]): Buffer {
   );
 }
 
-const ecdsaWithSha256 = der(0x30, der(0x06, Buffer.from('2a8648ce3d040302', 'hex')));
+type Digest = 'sha256' | 'sha1';
 
-function signed(content: Buffer, key: KeyObject): Buffer {
-  const signature = Buffer.concat([Buffer.from([0]), sign('sha256', content, key)]);
-  return der(0x30, content, ecdsaWithSha256, der(0x03, signature));
+/** The identifiers of ECDSA with each digest. */
+const algorithms: Readonly<Record<Digest, Buffer>> = {
+  sha256: der(0x30, der(0x06, Buffer.from('2a8648ce3d040302', 'hex'))),
+  sha1: der(0x30, der(0x06, Buffer.from('2a8648ce3d0401', 'hex'))),
+};
+
+function signed(content: Buffer, key: KeyObject, digest: Digest = 'sha256'): Buffer {
+  const signature = Buffer.concat([Buffer.from([0]), sign(digest, content, key)]);
+  return der(0x30, content, algorithms[digest], der(0x03, signature));
 }
 
 /** Key generation is slow, so each role has one pair. */
@@ -83,23 +89,25 @@ export function forgeCertificate(options: {
   readonly publicKey?: Buffer;
   /** Replaces the validity, 2020 to 2049. */
   readonly validity?: Buffer;
+  /** The digest of the signature; defaults to SHA-256. */
+  readonly digest?: Digest;
 }): Buffer {
   serial += 1;
   const time = (text: string) => der(0x17, Buffer.from(text));
   const validity = options.validity ?? der(0x30, time('200101000000Z'), time('491231235959Z'));
-  const { extensions = [], version = 3 } = options;
+  const { extensions = [], version = 3, digest = 'sha256' } = options;
   const tbs = der(
     0x30,
     ...(version === 1 ? [] : [der(0xa0, der(0x02, Buffer.from([version - 1])))]),
     der(0x02, Buffer.from([1, serial >> 8, serial & 0xff])),
-    ecdsaWithSha256,
+    algorithms[digest],
     options.issuer,
     validity,
     options.subject,
     options.publicKey ?? publicDer(keyOf(options.key)),
     ...(extensions.length === 0 ? [] : [der(0xa3, der(0x30, ...extensions))]),
   );
-  return signed(tbs, keyOf(options.signer));
+  return signed(tbs, keyOf(options.signer), digest);
 }
 
 /** The attribute of a request that asks for extensions. */
@@ -137,9 +145,10 @@ export const authority = {
     return pemOf('CERTIFICATE', forgeCertificate(self));
   },
   /** A client certificate for a name of arbitrary bytes, and its key, in PEM. */
-  issue(subject: Buffer): { readonly cert: string; readonly key: string } {
+  issue(subject: Buffer, digest?: Digest): { readonly cert: string; readonly key: string } {
     const issuer = authority.name;
-    const made = forgeCertificate({ subject, issuer, key: 'client', signer: 'authority' });
+    const roles = { key: 'client', signer: 'authority' };
+    const made = forgeCertificate({ subject, issuer, ...roles, ...(digest && { digest }) });
     const key = keyOf('client').export({ type: 'pkcs8', format: 'pem' }).toString();
     return { cert: pemOf('CERTIFICATE', made), key };
   },

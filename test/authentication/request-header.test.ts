@@ -90,6 +90,15 @@ describe('authenticating proxy', () => {
     expect(fallback.user.username).toBe('second');
   });
 
+  test('AUTHN-9: headers that the proxy forwards from a browser change nothing', async () => {
+    const browser = { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' };
+    const forwarded = await whoAmI(issue(proxies, 'front'), {
+      'x-remote-user': 'jane',
+      ...browser,
+    });
+    expect(forwarded.user).toMatchObject({ username: 'jane' });
+  });
+
   test('AUTHN-9: without a user the request is anonymous', async () => {
     const { status } = await whoAmI(issue(proxies, 'front'), { 'x-remote-group': 'dev' });
     expect(status).toBe(401);

@@ -12,6 +12,7 @@ import type { Socket } from 'node:net';
 import { type Duplex, Readable } from 'node:stream';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { contained, ipVersion, listen, whenAborted } from '@wheelhouse/machinery';
+import { retireAgent } from './idle-connections.ts';
 import { connectVerified, VerifyingAgent } from './server-certificate.ts';
 
 /** Time without incoming data after which a connection with active calls is probed. */
@@ -81,7 +82,7 @@ export class SharedConnection {
     this.#takeSpare()?.destroy();
     this.#session?.close();
     this.#session = undefined;
-    this.agent.destroy();
+    retireAgent(this.agent);
   }
 
   #takeSpare(): TLSSocket | undefined {

@@ -21,7 +21,7 @@ import {
   TunnelAgent,
 } from './connections.ts';
 import type { Credential } from './credentials/credential.ts';
-import { expireIdle } from './idle-connections.ts';
+import { expireIdle, retireAgent } from './idle-connections.ts';
 import type { ClientConfig, Impersonation } from './kubeconfig/client-config.ts';
 import { VerifyingAgent } from './server-certificate.ts';
 import type { MessageConnection } from './web-socket.ts';
@@ -57,7 +57,7 @@ function createConnections(config: ClientConfig, secure: boolean): Connections {
         ? new http.Agent({ keepAlive: true })
         : new TunnelAgent(config.proxyUrl);
     const route = { agent, onResponse: expireIdle(agent, idleMs) };
-    return { routeFor: () => route, close: () => agent.destroy() };
+    return { routeFor: () => route, close: () => retireAgent(agent) };
   }
   const configured = { certificatePem: config.certificatePem, keyPem: config.keyPem };
   let presented: Credential = configured;
@@ -102,7 +102,7 @@ function secureRoute(
   }
   const agent =
     proxyUrl === undefined ? new VerifyingAgent(options) : new SecureTunnelAgent(proxyUrl, options);
-  return { agent, onResponse: expireIdle(agent, idleMs), close: () => agent.destroy() };
+  return { agent, onResponse: expireIdle(agent, idleMs), close: () => retireAgent(agent) };
 }
 
 function tlsOptions(config: ClientConfig, presented: Credential): https.AgentOptions {

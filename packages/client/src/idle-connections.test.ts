@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createHttpClient } from './http-client.ts';
@@ -24,4 +24,21 @@ test.each([
     expect(body.toString()).toBe('answer');
   }
   expect(ports.size).toBe(connections);
+});
+
+test('a client that is closed finishes its requests, and then closes their connections', async () => {
+  const waiting: ServerResponse[] = [];
+  const server = createServer((_, response) => void waiting.push(response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const client = createHttpClient({ server: `http://127.0.0.1:${port}` });
+  onTestFinished(() => void server.close());
+  const request = client.request({ method: 'GET', path: '/' });
+  await expect.poll(() => waiting.length).toBe(1);
+  client.close();
+  waiting[0]?.end('answer');
+  expect((await request).body.toString()).toBe('answer');
+  const connections = () =>
+    new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
+  await expect.poll(connections).toBe(0);
 });

@@ -5,6 +5,14 @@ import type { Duplex } from 'node:stream';
 /** How long before its server's timeout a connection is closed, milliseconds. */
 const closingMarginMs = 1_000;
 
+/** Closes an agent's idle connections now, and the others when their requests end. */
+export function retireAgent(agent: Agent): void {
+  agent.maxFreeSockets = 0;
+  for (const sockets of Object.values(agent.freeSockets)) {
+    for (const socket of sockets ?? []) socket.destroy();
+  }
+}
+
 /**
  * Makes an agent close idle connections after a time, or shortly before the timeout that a server
  * announces: a request on a connection that the server is closing fails.

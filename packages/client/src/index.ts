@@ -23,7 +23,7 @@ export {
 } from './discovery.ts';
 export { environmentProxy } from './environment-proxy.ts';
 export { ConnectionError, createHttpClient, type HttpClient } from './http-client.ts';
-export { expireIdle } from './idle-connections.ts';
+export { expireIdle, retireAgent } from './idle-connections.ts';
 export type { ClientConfig } from './kubeconfig/client-config.ts';
 export {
   type Kubeconfig,

@@ -16,6 +16,8 @@ import { checkPublicKey, readAlgorithm } from './public-key.ts';
 export interface CertificateParts extends CertificateExtensions {
   /** Only version 3 has extensions. */
   readonly version: 1 | 2 | 3;
+  /** The identifier of the algorithm of its signature, encoded. */
+  readonly signatureAlgorithm: Buffer;
   readonly subject: Subject;
   /** The encoded names, which are compared to link a certificate to its issuer. */
   readonly subjectDer: Buffer;
@@ -66,6 +68,7 @@ export function readCertificate(der: Buffer, budget?: WorkBudget): CertificatePa
   const extensions = list === undefined ? noExtensions : readExtensions(list);
   return {
     version,
+    signatureAlgorithm: algorithm.whole,
     subject: readName(subject),
     subjectDer: subject.whole,
     issuerDer: issuer.whole,

@@ -4,6 +4,7 @@ import { type CertificateParts, readCertificate } from './certificate.ts';
 import { elementsMax } from './der.ts';
 import { constraintProblem } from './name-constraints.ts';
 import { pemBlocks, pemBytes } from './pem.ts';
+import { isSoundSignature } from './public-key.ts';
 
 /** The parts of an X.509 certificate that the verification of chains uses. */
 export interface Certificate extends CertificateParts {
@@ -194,7 +195,10 @@ function hasSigned(
   let verdict = signed.get(pair);
   if (verdict === undefined) {
     signatures.spend();
-    verdict = next.x509.checkIssued(issuer.x509) && next.x509.verify(issuer.x509.publicKey);
+    verdict =
+      isSoundSignature(next.signatureAlgorithm) &&
+      next.x509.checkIssued(issuer.x509) &&
+      next.x509.verify(issuer.x509.publicKey);
     signed.set(pair, verdict);
   }
   return verdict;

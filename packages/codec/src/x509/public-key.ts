@@ -32,6 +32,33 @@ export function readAlgorithm(element: DerElement | undefined): {
   return { oid: oidText(id), parameters };
 }
 
+/** The algorithms of signatures that Go verifies: RSA and ECDSA with SHA-2, and Ed25519. */
+const soundSignatures: ReadonlySet<string> = new Set([
+  ...[11, 12, 13].map((last) => `1.2.840.113549.1.1.${last}`),
+  ...[2, 3, 4].map((last) => `1.2.840.10045.4.3.${last}`),
+  '1.3.101.112',
+]);
+const rsaPss = '1.2.840.113549.1.1.10';
+/** SHA-256, SHA-384, and SHA-512. */
+const soundDigests = new Set([1, 2, 3].map((last) => `2.16.840.1.101.3.4.2.${last}`));
+
+/**
+ * Whether signatures with an algorithm prove who signed (TRUST-5). OpenSSL also verifies those with
+ * MD5 and SHA-1, of which others can be forged.
+ * @param der the encoded identifier of the algorithm
+ */
+export function isSoundSignature(der: Buffer): boolean {
+  try {
+    const { oid, parameters } = readAlgorithm(readDer(der));
+    if (oid !== rsaPss) return soundSignatures.has(oid);
+    const [digest] = childrenOf(parameters, { shape: /^a0 a1 a2( a3)?$/, what: 'PSS parameters' });
+    return soundDigests.has(readAlgorithm(digest?.children[0]).oid);
+  } catch (error) {
+    if (error instanceof DerError) return false;
+    throw error;
+  }
+}
+
 /**
  * Checks a public key with its algorithm, before OpenSSL reads it: OpenSSL accepts other curves and
  * other forms of points, and some, such as the point at infinity, end the process in Node.js.

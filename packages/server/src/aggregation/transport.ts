@@ -3,7 +3,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import http from 'node:http';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
-import { ConnectionError, expireIdle, VerifyingAgent } from '@wheelhouse/client';
+import { ConnectionError, expireIdle, retireAgent, VerifyingAgent } from '@wheelhouse/client';
 import { bundleCertificates } from '@wheelhouse/codec';
 import {
   checkServerNames,
@@ -112,12 +112,7 @@ export function createTransport(settings: TransportSettings): Transport {
       listenForAnswer(outgoing, request, answer);
       return outgoing;
     },
-    retire() {
-      agent.maxFreeSockets = 0;
-      for (const sockets of Object.values(agent.freeSockets)) {
-        for (const socket of sockets ?? []) socket.destroy();
-      }
-    },
+    retire: () => retireAgent(agent),
   };
 }
 

@@ -141,6 +141,23 @@ describe('ADM-1: a namespace under Pod Security', () => {
     ]);
   });
 
+  test('with more Pods than are checked warns of those without a controller first', async () => {
+    const replica = (index: number): ApiObject => {
+      const made = pod({}, `a-${index}`);
+      const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'a', uid: 'a' };
+      const ownerReferences = [{ ...owner, controller: true }];
+      return { ...made, metadata: { ...made.metadata, uid: `uid-${index}`, ownerReferences } };
+    };
+    const replicas = Array.from({ length: 3_000 }, (_, index) => replica(index));
+    const stored = [...replicas, pod(onHost, 'z')];
+    const { warnings } = await admit({ ...update({}, { enforce: 'baseline' }), stored });
+    expect(warnings).toEqual([
+      'new PodSecurity enforce level only checked against the first 3000 of 3001 existing pods',
+      'existing pods in namespace "default" violate the new PodSecurity enforce level "baseline:latest"',
+      'z: host namespaces',
+    ]);
+  });
+
   test('that is exempt gets a warning about the labels that have no effect', async () => {
     const exempt = { namespaces: new Set(['default']) };
     const text = (policy: string) =>

@@ -1,6 +1,7 @@
 import { objectAt, objectsAt, type Stored, textAt } from '@wheelhouse/kinds';
 import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import {
+  type ApiObject,
   type FieldError,
   fieldErrorsText,
   invalidObject,
@@ -347,7 +348,7 @@ async function podWarnings(
   const { runtimeClasses } = settings.exemptions;
   const byReason = new Map<string, string[]>();
   let pods = 0;
-  for await (const pod of tools.objects.each('pods', namespace)) {
+  for await (const pod of byPriority(() => tools.objects.each('pods', namespace))) {
     if (runtimeClasses.has(textAt(pod, 'spec', 'runtimeClassName'))) continue;
     pods += 1;
     if (pods > podsMax) continue;
@@ -365,6 +366,28 @@ async function podWarnings(
   const head = `existing pods in namespace ${JSON.stringify(namespace)} violate the new PodSecurity enforce level ${standard}`;
   const partly = `new PodSecurity enforce level only checked against the first ${podsMax} of ${pods} existing pods`;
   return [...(podsMax < pods ? [partly] : []), ...(lines.length === 0 ? [] : [head, ...lines])];
+}
+
+/** Pods without a controller and one of each controller, and then the others. */
+async function* byPriority(pods: () => AsyncIterable<ApiObject>): AsyncGenerator<ApiObject> {
+  const firstOf = new Map<string, string>();
+  let others = 0;
+  const place = ({ metadata }: ApiObject) => {
+    const { uid = '', ownerReferences = [] } = metadata;
+    return { uid, controller: ownerReferences.find((owner) => owner.controller === true)?.uid };
+  };
+  for await (const pod of pods()) {
+    const { uid, controller } = place(pod);
+    const isOther = controller !== undefined && firstOf.has(controller);
+    if (controller !== undefined && !isOther) firstOf.set(controller, uid);
+    if (isOther) others += 1;
+    else yield pod;
+  }
+  if (others === 0) return;
+  for await (const pod of pods()) {
+    const { uid, controller } = place(pod);
+    if (controller !== undefined && firstOf.get(controller) !== uid) yield pod;
+  }
 }
 
 /** Names the first pod and the number of others. */

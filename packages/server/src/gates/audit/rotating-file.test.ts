@@ -54,6 +54,16 @@ test('OPS-2: a full file is renamed after the current time, and all files are pr
   for (const name of files()) expect(statSync(join(directory, name)).mode & 0o777).toBe(0o600);
 });
 
+test('OPS-2: a file that somebody moved is created again when it is full', async () => {
+  const file = open({ path: join(directory, 'logs', 'audit.log') });
+  file.write('12345\n');
+  rmSync(join(directory, 'logs'), { recursive: true });
+  file.write('678901\n');
+  file.write('23\n');
+  await file.close();
+  expect(readFileSync(join(directory, 'logs', 'audit.log'), 'utf8')).toBe('678901\n23\n');
+});
+
 test('OPS-2: an existing file counts, and rotations in the same millisecond lose nothing', async () => {
   writeFileSync(join(directory, 'audit.log'), 'before\n');
   const file = open();

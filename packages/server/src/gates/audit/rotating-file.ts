@@ -16,7 +16,7 @@ import {
 import { basename, dirname, extname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { type Clock, makeDirectories } from '@wheelhouse/machinery';
+import { type Clock, makeDirectories, systemErrorCode } from '@wheelhouse/machinery';
 import type { LineWriter } from './sink.ts';
 
 /** When a file is rotated and which old files are kept: the flags `--audit-log-max*`. */
@@ -53,7 +53,7 @@ export function openRotatingFile(options: {
     tidying = tidying.then(() => tidyUp(settings, clock.now()).catch(onProblem));
   };
   const rotate = (): void => {
-    renameSync(settings.path, freeBackupPath(settings.path, clock.now()));
+    setAside(settings.path, freeBackupPath(settings.path, clock.now()));
     const full = file;
     file = openFile(settings.path);
     closeSync(full.descriptor);
@@ -76,6 +76,16 @@ export function openRotatingFile(options: {
       closeSync(file.descriptor);
     },
   };
+}
+
+/** Renames a full file, unless somebody has moved or removed it or its folder. */
+function setAside(path: string, backup: string): void {
+  try {
+    renameSync(path, backup);
+  } catch (error) {
+    if (systemErrorCode(error) !== 'ENOENT') throw error;
+    makeDirectories(dirname(path), 0o700);
+  }
 }
 
 interface OpenFile {

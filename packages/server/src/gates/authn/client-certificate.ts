@@ -88,10 +88,10 @@ export function createClientCertificateAuthenticator(options: {
   /** Called with the remaining seconds of a request's certificate. */
   readonly onLifetime?: (seconds: number) => void;
   /**
-   * Origins besides the server's own whose pages may open WebSockets with a certificate; none if
-   * absent.
+   * Origins besides the server's own whose pages may open WebSockets with a certificate, none if
+   * absent; or `no browser`: programs alone have the certificates, whatever headers they forward.
    */
-  readonly mayUpgradeFrom?: (origin: string) => boolean;
+  readonly mayUpgradeFrom?: ((origin: string) => boolean) | 'no browser';
   /** Certificates without a common name: `ignored` (the default), or users with an empty name. */
   readonly unnamed?: Unnamed;
 }): CertificateAuthenticator {
@@ -118,8 +118,8 @@ export function createClientCertificateAuthenticator(options: {
       }
       if (verified.endMs !== undefined) options.onLifetime?.((verified.endMs - nowMs) / 1000);
       if (verified.error !== undefined) throw verified.error;
-      if (verified.user !== undefined && isCrossSite(exchange, mayUpgradeFrom)) return undefined;
-      return verified.user;
+      if (verified.user === undefined || mayUpgradeFrom === 'no browser') return verified.user;
+      return isCrossSite(exchange, mayUpgradeFrom) ? undefined : verified.user;
     },
   };
 }

@@ -24,13 +24,12 @@ export function createRequestHeaderAuthenticator(options: {
   readonly dialect: Dialect;
 }): CertificateAuthenticator {
   const { bundlePem, clock, dialect, allowedNames } = options;
-  // No browser has a proxy's certificate, and the proxy itself decides which pages may use it.
-  const mayUpgradeFrom = () => true;
   const proxies = createClientCertificateAuthenticator({
     bundlePem,
     clock,
     dialect,
-    mayUpgradeFrom,
+    // The proxy forwards what browsers send, and itself decides which pages may use it.
+    mayUpgradeFrom: 'no browser',
     // Without a common name, a certificate is valid but in no list of names.
     unnamed: 'accepted',
   });
