@@ -34,7 +34,7 @@ import {
   withoutOwners,
 } from './field-manager.ts';
 import { differenceSteps, type FieldSet, hasPath, setsEqual } from './field-set.ts';
-import { decodeManaged, type Managed, noManaged, parseIdentity } from './managed-fields.ts';
+import { decodeManagedSteps, type Managed, noManaged, parseIdentity } from './managed-fields.ts';
 import { showPath } from './path-element.ts';
 import {
   applyConfiguration,
@@ -169,7 +169,7 @@ function* ownersForApply(
   if (live === undefined) return noManaged;
   let managed: Managed;
   try {
-    managed = decodeManaged(live.metadata.managedFields);
+    managed = yield* decodeManagedSteps(live.metadata.managedFields);
   } catch (error) {
     const message = `failed to decode managed fields: ${errorText(error)}`;
     throw new StatusError({ code: 500, reason: '', message, cause: error });

@@ -18,11 +18,12 @@ import { difference, type FieldFilter, setOfFields, union } from './field-set.ts
 import {
   capUpdates,
   decodeFieldsSteps,
-  decodeManaged,
+  decodeManagedSteps,
   encodeFieldsSteps,
-  encodeManaged,
+  encodeManagedSteps,
   identityOf,
   type Managed,
+  membersStride,
   noManaged,
   sameOwners,
 } from './managed-fields.ts';
@@ -157,15 +158,15 @@ function* ownersBefore(
 ): Generator<void, Managed> {
   const stored = live?.metadata.managedFields;
   const sentEntries: JsonValue | undefined = object.metadata.managedFields;
-  if (kind.subresource !== '' || sentEntries === undefined) return decodeOrNone(stored);
+  if (kind.subresource !== '' || sentEntries === undefined) return yield* decodeOrNone(stored);
   if (Array.isArray(sentEntries) && sentEntries.length === 1 && isEmptyEntry(sentEntries[0]))
     return resetManaged;
   const isStored =
     size === 'large' ? yield* jsonEqualSteps(sentEntries, stored) : jsonEqual(sentEntries, stored);
-  if (isStored) return decodeOrNone(stored);
-  const { managers, times } = decodeOrNone(sentEntries);
+  if (isStored) return yield* decodeOrNone(stored);
+  const { managers, times } = yield* decodeOrNone(sentEntries);
   // Without the entries themselves, which a client may have written in another form.
-  return managers.size === 0 ? decodeOrNone(stored) : { managers, times };
+  return managers.size === 0 ? yield* decodeOrNone(stored) : { managers, times };
 }
 
 /** No owners because the request reset them; its own changes are tracked nevertheless. */
@@ -177,20 +178,21 @@ const isEmptyEntry = (entry: JsonValue | undefined) =>
 /** Decodes the field sets of owners in steps and ignores malformed ones. */
 export function* readOwners(entries: JsonValue | undefined): Generator<void, void> {
   if (!Array.isArray(entries)) return;
+  const stride = membersStride();
   for (const entry of entries) {
     const fields = isObject(entry) ? entry['fieldsV1'] : undefined;
     if (!isObject(fields)) continue;
     try {
-      yield* decodeFieldsSteps(fields);
+      yield* decodeFieldsSteps(fields, stride);
     } catch {
       // The next reader of the entry reports the error.
     }
   }
 }
 
-function decodeOrNone(entries: JsonValue | undefined): Managed {
+function* decodeOrNone(entries: JsonValue | undefined): Generator<void, Managed> {
   try {
-    return decodeManaged(entries);
+    return yield* decodeManagedSteps(entries);
   } catch {
     return noManaged;
   }
@@ -211,7 +213,7 @@ function* trackUpdate(
   if (isOfOneVersion(kind, before)) {
     jsonObject(object.metadata)['managedFields'] = live?.metadata.managedFields;
   }
-  return capUpdates(yield* takeChanges(kind, update, before));
+  return yield* capUpdates(yield* takeChanges(kind, update, before));
 }
 
 /** A temporary manager that owns the changes of the current write. */
@@ -296,7 +298,7 @@ export function* storeOwners(options: {
       (size === 'large'
         ? yield* sameButOwnersSteps(live, object)
         : isSameButOwners(live, object)) &&
-      (before.entries === stored || sameOwners(owners, decodeOrNone(stored)));
+      (before.entries === stored || sameOwners(owners, yield* decodeOrNone(stored)));
     if (isSame) {
       object.metadata.managedFields = stored;
       return;
@@ -304,9 +306,10 @@ export function* storeOwners(options: {
   }
   yield;
   if (size === 'large') {
-    for (const { set } of owners.managers.values()) yield* encodeFieldsSteps(set);
+    const stride = membersStride();
+    for (const { set } of owners.managers.values()) yield* encodeFieldsSteps(set, stride);
   }
-  const entries = encodeManaged(owners, before);
+  const entries = yield* encodeManagedSteps(owners, before);
   if (entries === undefined) delete object.metadata.managedFields;
   else object.metadata.managedFields = entries;
 }

@@ -315,6 +315,49 @@ export function* unionSteps(
   return yield* combineSteps(left, right, { stride, combine: joinNodes });
 }
 
+/**
+ * The union of several sets in steps. It visits each path of each set once, while a chain of unions
+ * copies the paths so far for each set.
+ */
+export function* unionOfSteps(
+  sets: readonly FieldSet[],
+  stride = new Stride(nodesPerStep),
+): Generator<void, FieldSet> {
+  if (sets.length < 2) return sets[0] ?? emptySet;
+  const byElement = new Map<PathElement, FieldNode[]>();
+  for (const set of sets) {
+    for (const [element, node] of set) {
+      stride.count();
+      if (stride.isOver) yield;
+      const nodes = byElement.get(element);
+      if (nodes === undefined) byElement.set(element, [node]);
+      else nodes.push(node);
+    }
+  }
+  const result: GrowingFieldSet = new Map();
+  for (const [element, nodes] of byElement) {
+    stride.count();
+    if (stride.isOver) yield;
+    const [only] = nodes;
+    if (only !== undefined && nodes.length === 1) result.set(element, only);
+    else addNode(result, element, yield* joinedSteps(nodes, stride));
+  }
+  return result;
+}
+
+function* joinedSteps(
+  nodes: readonly FieldNode[],
+  stride: Stride,
+): Generator<void, FieldNode | undefined> {
+  const below: FieldSet[] = [];
+  let member = false;
+  for (const node of nodes) {
+    if (node.member) member = true;
+    if (node.children !== undefined) below.push(node.children);
+  }
+  return nodeOf(member, yield* unionOfSteps(below, stride));
+}
+
 const joinNodes: CombineNodes = function* (node, otherNode, stride) {
   if (node === undefined || node === otherNode) return otherNode;
   const children =

@@ -4,7 +4,9 @@ import {
   type JsonObject,
   type JsonValue,
   type ManagedFieldsEntry,
+  runInOnePiece,
   Stride,
+  sortSteps,
   textOf,
 } from '@wheelhouse/machinery';
 import {
@@ -18,7 +20,7 @@ import {
   setsEqual,
   sortedElements,
   sortedInSteps,
-  union,
+  unionOfSteps,
 } from './field-set.ts';
 import { elementText, type PathElement, parseElement } from './path-element.ts';
 import type { VersionedSet } from './updater.ts';
@@ -83,6 +85,11 @@ export function parseIdentity(identity: string): Partial<ManagerIdentity> {
  * malformed.
  */
 export function decodeManaged(entries: JsonValue | undefined): Managed {
+  return runInOnePiece(decodeManagedSteps(entries));
+}
+
+/** `decodeManaged` in steps. */
+export function* decodeManagedSteps(entries: JsonValue | undefined): Generator<void, Managed> {
   if (entries === undefined || entries === null) return noManaged;
   if (!Array.isArray(entries)) throw new Error('managedFields must be a list');
   if (entries.length === 0) return noManaged;
@@ -91,7 +98,10 @@ export function decodeManaged(entries: JsonValue | undefined): Managed {
   const managers = new Map<string, VersionedSet>();
   const times = new Map<string, string>();
   const byIdentity = new Map<string, ManagedFieldsEntry>();
+  const stride = membersStride();
   for (const [index, entry] of entries.entries()) {
+    stride.count();
+    if (stride.isOver) yield;
     decodeEntry(isObject(entry) ? entry : {}, index, { managers, times, written: byIdentity });
   }
   if (managers.size < entries.length) return { managers, times, repeated: true };
@@ -143,22 +153,34 @@ function decodeEntry(
  * @param before the decoded list from which the owners were derived, whose entries are reused
  */
 export function encodeManaged(
-  { managers, times }: Managed,
+  managed: Managed,
   before: Managed = noManaged,
 ): ManagedFieldsEntry[] | undefined {
+  return runInOnePiece(encodeManagedSteps(managed, before));
+}
+
+/** `encodeManaged` in steps. */
+export function* encodeManagedSteps(
+  { managers, times }: Managed,
+  before: Managed,
+): Generator<void, ManagedFieldsEntry[] | undefined> {
   if (managers.size === 0) return undefined;
-  const entries: ManagedFieldsEntry[] = [];
+  const dated: DatedEntry[] = [];
   const byIdentity = new Map<string, ManagedFieldsEntry>();
   // Without the times of managers that own nothing anymore, as if decoded from the list.
   const writtenTimes = new Map<string, string>();
+  const stride = membersStride();
   for (const [identity, owned] of managers) {
+    stride.count();
+    if (stride.isOver) yield;
     const time = times.get(identity);
     const entry = entryFor({ identity, owned, time, before });
-    entries.push(entry);
+    dated.push({ entry, seconds: secondsOf(time) });
     byIdentity.set(identity, entry);
     if (time !== undefined) writtenTimes.set(identity, time);
   }
-  if (entries.length > 1) entries.sort(compareEntries);
+  const sorted = yield* sortSteps(dated, compareEntries);
+  const entries = sorted.map(({ entry }) => entry);
   const list: JsonValue = entries;
   const value: Managed = { managers, times: writtenTimes, entries: list, written: byIdentity };
   Object.defineProperty(list, decodedOwners, { value });
@@ -209,14 +231,19 @@ function encodeEntry(
 const secondsOf = (time: string | undefined) =>
   time === undefined ? 0 : Math.floor(Date.parse(time) / 1000);
 
-function compareTimes(left: string | undefined, right: string | undefined): number {
-  return left === right ? 0 : secondsOf(left) - secondsOf(right);
+/** An entry with the seconds of its time. */
+interface DatedEntry {
+  readonly entry: ManagedFieldsEntry;
+  readonly seconds: number;
 }
 
-function compareEntries(left: ManagedFieldsEntry, right: ManagedFieldsEntry): number {
+function compareEntries(
+  { entry: left, seconds: leftSeconds }: DatedEntry,
+  { entry: right, seconds: rightSeconds }: DatedEntry,
+): number {
   return (
     compareText(left.operation, right.operation) ||
-    compareTimes(left.time, right.time) ||
+    leftSeconds - rightSeconds ||
     compareText(left.manager ?? '', right.manager ?? '') ||
     compareText(left.apiVersion, right.apiVersion) ||
     compareText(left.subresource ?? '', right.subresource ?? '')
@@ -239,52 +266,72 @@ export function sameOwners(left: Managed, right: Managed): boolean {
 const updateManagersMax = 10;
 const oldUpdatesManager = 'ancient-changes';
 
+/** The oldest Update entries of a version. */
+interface OldUpdates {
+  /** The identity of the oldest one. */
+  readonly first: string;
+  /** The field sets of the merged ones. */
+  readonly sets: FieldSet[];
+}
+
 /**
- * Merges the oldest Update entries of each version until at most ten are left. A version with a
- * single old entry keeps it.
+ * Merges the oldest Update entries of each version until at most ten are left, in steps. A version
+ * with a single old entry keeps it.
  */
-export function capUpdates(managed: Managed): Managed {
+export function* capUpdates(managed: Managed): Generator<void, Managed> {
   const updaters = [...managed.managers].filter(([, owned]) => !owned.applied);
   let count = updaters.length;
   if (count <= updateManagersMax) return managed;
-  updaters.sort(
-    ([left], [right]) =>
-      secondsOf(managed.times.get(left)) - secondsOf(managed.times.get(right)) ||
-      compareText(left, right),
+  const dated = updaters.map(([identity, owned]) => {
+    return { identity, owned, seconds: secondsOf(managed.times.get(identity)) };
+  });
+  const byAge = yield* sortSteps(
+    dated,
+    (left, right) => left.seconds - right.seconds || compareText(left.identity, right.identity),
   );
   const managers = new Map(managed.managers);
   const times = new Map(managed.times);
-  /** The oldest entry of each version. */
-  const firsts = new Map<string, string>();
-  for (const [identity, owned] of updaters) {
+  const byVersion = new Map<string, OldUpdates>();
+  for (const { identity, owned } of byAge) {
     if (count <= updateManagersMax) break;
     const { apiVersion } = owned;
-    const first = firsts.get(apiVersion);
-    if (first === undefined) {
-      firsts.set(apiVersion, identity);
+    const old = byVersion.get(apiVersion);
+    if (old === undefined) {
+      byVersion.set(apiVersion, { first: identity, sets: [] });
       continue;
     }
-    mergeOldUpdate({ managers, times }, { first, identity, owned });
+    mergeOldUpdate({ managers, times }, { old, identity, owned });
     count -= 1;
+  }
+  for (const [apiVersion, { sets }] of byVersion) {
+    if (sets.length === 0) continue;
+    const set = yield* unionOfSteps(sets);
+    managers.set(oldIdentity(apiVersion), { set, apiVersion, applied: false });
   }
   return { managers, times };
 }
 
-/** Moves the fields of an old Update entry to the manager of old updates of its version. */
+/** The identity of the manager of the old updates in a version. */
+const oldIdentity = (apiVersion: string) =>
+  identityOf({ manager: oldUpdatesManager, operation: 'Update', apiVersion, subresource: '' });
+
+/** Moves an old Update entry to the manager of the old updates of its version. */
 function mergeOldUpdate(
   { managers, times }: GrowingManaged,
-  { first, identity, owned }: { first: string; identity: string; owned: VersionedSet },
+  { old, identity, owned }: { old: OldUpdates; identity: string; owned: VersionedSet },
 ): void {
-  const { apiVersion } = owned;
-  const manager = oldUpdatesManager;
-  const oldIdentity = identityOf({ manager, operation: 'Update', apiVersion, subresource: '' });
-  const present = managers.get(oldIdentity) ?? managers.get(first)!;
-  if (!managers.has(oldIdentity)) managers.delete(first);
-  managers.set(oldIdentity, { ...owned, set: union(owned.set, present.set) });
-  if (identity !== oldIdentity) managers.delete(identity);
+  const { first, sets } = old;
+  const target = oldIdentity(owned.apiVersion);
+  if (sets.length === 0) {
+    const present = managers.get(target);
+    sets.push((present ?? managers.get(first)!).set);
+    if (present === undefined) managers.delete(first);
+  }
+  sets.push(owned.set);
+  if (identity !== target) managers.delete(identity);
   const time = times.get(identity);
-  if (time === undefined) times.delete(oldIdentity);
-  else times.set(oldIdentity, time);
+  if (time === undefined) times.delete(target);
+  else times.set(target, time);
 }
 
 /**
@@ -317,10 +364,13 @@ function encodeLevel(set: FieldSet, withSelf: boolean): JsonObject {
 /** Number of members that are visited between two pauses. */
 const membersPerStep = 250;
 
+/** Counts the members of field sets, and pauses between them. */
+export const membersStride = () => new Stride(membersPerStep);
+
 /** Encodes a set in steps and caches the result for `encodeFields`. */
-export function* encodeFieldsSteps(set: FieldSet): Generator<void, void> {
+export function* encodeFieldsSteps(set: FieldSet, stride: Stride): Generator<void, void> {
   if (encoded.has(set)) return;
-  const fields = yield* encodeSteps(set, { withSelf: false, stride: new Stride(membersPerStep) });
+  const fields = yield* encodeSteps(set, { withSelf: false, stride });
   encoded.set(set, fields);
   decoded.set(fields, set);
 }
@@ -343,9 +393,9 @@ function* encodeSteps(
 }
 
 /** Decodes FieldsV1 in steps and caches the result for `decodeFields`. Throws the same errors. */
-export function* decodeFieldsSteps(fields: JsonObject): Generator<void, void> {
+export function* decodeFieldsSteps(fields: JsonObject, stride: Stride): Generator<void, void> {
   if (decoded.has(fields)) return;
-  const node = yield* readSteps(fields, { depth: 0, stride: new Stride(membersPerStep) });
+  const node = yield* readSteps(fields, { depth: 0, stride });
   decoded.set(fields, node.children ?? emptySet);
 }
 

@@ -149,7 +149,7 @@ export function* updateManagers(
 ): Generator<void, Map<string, VersionedSet>> {
   const { live, object, manager } = write;
   const { apiVersion } = object;
-  const reconciled = reconcileManagers(port, live, write.managers);
+  const reconciled = yield* reconcileManagers(port, live, write.managers);
   const { size } = write;
   const change: Change = { live, object, managers: reconciled, manager, size };
   yield;
@@ -215,7 +215,7 @@ export function* applyConfiguration(
 ): Generator<void, Applied> {
   const { live, applied, manager, force, size } = write;
   const { apiVersion } = applied;
-  const managers = reconcileManagers(port, live, write.managers);
+  const managers = yield* reconcileManagers(port, live, write.managers);
   const mergedValue =
     size === 'large'
       ? yield* mergeSteps(live.type, live.value, applied.value)
@@ -243,16 +243,17 @@ export function* applyConfiguration(
   return { object: isSame ? undefined : object, managers: moved.managers };
 }
 
-function reconcileManagers(
+function* reconcileManagers(
   port: UpdaterPort,
   live: TypedObject,
   managers: Managers,
-): Map<string, VersionedSet> {
+): Generator<void, Map<string, VersionedSet>> {
   const result = new Map<string, VersionedSet>();
   for (const [manager, owned] of managers) {
     const object =
       owned.apiVersion === live.apiVersion ? live : port.convert(live, owned.apiVersion);
     if (object === undefined) continue;
+    yield;
     const set = reconcileSet(owned.set, object.type);
     result.set(manager, set === owned.set ? owned : { ...owned, set });
   }
