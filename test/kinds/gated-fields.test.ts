@@ -5,8 +5,9 @@ import type { ResourceClaim } from '@wheelhouse/kinds/types/resource/v1beta1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import type { DefinitionResponse } from '../custom-kinds/custom-kinds.ts';
+import { type DefinitionResponse, definitionOf } from '../custom-kinds/custom-kinds.ts';
 import { openApiPart } from '../documents/openapi-part.ts';
+import { temporaryFolder } from '../support/cleanup.ts';
 import {
   type Answer,
   eventually,
@@ -276,6 +277,104 @@ describe('VER-5: gates that are off', () => {
       expect(await written(server, namespace, withoutMode)).toMatchObject({ ipMode: 'VIP' });
     };
     await withGates([], on, 31);
+  });
+});
+
+describe('VER-5: gates that are off after a restart', () => {
+  const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  /** Runs two servers on one store, the second without a gate. */
+  const withoutGate = async (
+    gate: string,
+    use: (server: TestServer) => Promise<void>,
+    check: (server: TestServer) => Promise<void>,
+  ) => {
+    const config = {
+      dialect: 'kubernetes',
+      store: { type: 'embedded', directory: temporaryFolder() },
+      runtimeConfig: new Map([['resource.k8s.io/v1beta1', true]]),
+    } as const;
+    for (const [state, run] of [['true', use] as const, ['false', check] as const]) {
+      const { gates } = readFeatureGates([`${gate}=${state}`]);
+      const server = await startTestServer({ ...config, featureGates: gates });
+      await run(server).finally(() => server.stop());
+    }
+  };
+  const definitionWith = (plural: string, rule: JsonObject) => {
+    const number = { type: 'integer', 'x-kubernetes-validations': [rule] };
+    const item = { type: 'object', properties: { a: { type: 'string', maxLength: 9 }, number } };
+    const list = {
+      type: 'array',
+      maxItems: 3,
+      items: { ...item, required: ['a'] },
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['a'],
+    };
+    const map = { type: 'object', maxProperties: 3, additionalProperties: number };
+    const schema = { type: 'object', properties: { list, map } };
+    const body = definitionOf({ group: 'example.com', plural, kind: `K${plural}`, schema });
+    return { ...body, apiVersion: 'apiextensions.k8s.io/v1' };
+  };
+  const optional = { rule: 'oldSelf.hasValue() || self > 1', optionalOldSelf: true };
+  const uses = ({ body }: Answer) => JSON.stringify(body.spec).split('optionalOldSelf').length - 1;
+
+  test('VER-5: definitions lose optionalOldSelf unless they use it', () =>
+    withoutGate(
+      'CRDValidationRatcheting',
+      async (server) => {
+        const made = await server.post(crds, definitionWith('olds', optional));
+        expect(made.status, made.text).toBe(201);
+        expect(uses(made)).toBe(2);
+      },
+      async (server) => {
+        const kept = { spec: { names: { categories: ['all'] } } };
+        expect(uses(await server.patch(`${crds}/olds.example.com`, kept, 'merge'))).toBe(2);
+        const plain = { rule: 'self > 1', optionalOldSelf: true };
+        expect(uses(await server.post(crds, definitionWith('news', plain)))).toBe(0);
+        const path = `${crds}/news.example.com`;
+        const { generation } = (await server.get(path)).body.metadata;
+        const { spec } = definitionWith('news', plain);
+        const changed = await server.patch(path, { spec }, 'merge');
+        // kube-apiserver counts the change before it drops the field.
+        expect([uses(changed), changed.body.metadata.generation]).toEqual([0, generation + 1]);
+      },
+    ));
+
+  test('VER-5: a claim keeps adminAccess of allocated devices', async () => {
+    const claims = '/apis/resource.k8s.io/v1beta1/namespaces/default/resourceclaims';
+    const result = { request: 'r', driver: 'a.b', pool: 'p', device: 'd', adminAccess: true };
+    await withoutGate(
+      'DRAAdminAccess',
+      async (server) => {
+        const spec = { devices: { requests: [{ name: 'r', deviceClassName: 'c' }] } };
+        await server.post(claims, { metadata: { name: 'a' }, spec });
+        const status = { allocation: { devices: { results: [result] } } };
+        const allocated = await server.patch(`${claims}/a/status`, { status }, 'merge');
+        expect(allocated.status, allocated.text).toBe(200);
+      },
+      async (server) => {
+        const status = { reservedFor: [{ resource: 'pods', name: 'x', uid: '1' }] };
+        const reserved = await server.patch<ResponseOf<ResourceClaim>>(
+          `${claims}/a/status`,
+          { status },
+          'merge',
+        );
+        expect(reserved.status, reserved.text).toBe(200);
+        expect(reserved.body.status.allocation.devices.results).toEqual([result]);
+      },
+    );
+  });
+
+  test('VER-5: the generation of an EndpointSlice counts dropped hints', async () => {
+    await withGates(['TopologyAwareHints=false'], async (server, namespace) => {
+      const slices = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
+      const endpoint = { addresses: ['10.0.0.1'] };
+      const slice = { metadata: { name: 'a' }, addressType: 'IPv4', endpoints: [endpoint] };
+      expect((await server.post(slices, slice)).body.metadata.generation).toBe(1);
+      const endpoints = [{ ...endpoint, hints: { forZones: [{ name: 'z' }] } }];
+      const changed = await server.patch(`${slices}/a`, { endpoints }, 'merge');
+      expect(changed.text).not.toContain('forZones');
+      expect(changed.body.metadata.generation).toBe(2);
+    });
   });
 });
 

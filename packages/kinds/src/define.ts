@@ -12,8 +12,7 @@ import {
 import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import { groupStems } from './facts.ts';
 import { defaultFeatures, type Features } from './features/features.ts';
-import { droppingFields, withDroppedFields } from './features/gated-fields.ts';
-import { gatedFieldsOf } from './features/gated-tables.ts';
+import { withGatedFields } from './features/gated-tables.ts';
 import { builtinBehavior } from './kind-behavior.ts';
 import {
   type ApiVerb,
@@ -95,7 +94,6 @@ export function defineKind<K = ApiObject>(declaration: KindOptions<ObjectOf<K>>)
   const group = dialect.group(groupStems[facts] ?? facts);
   const stored = options.versions[0]?.version ?? 'v1';
   const hasStatus = options.strategy.hasStatus ?? false;
-  const drop = droppingFields(gatedFieldsOf(kind), options.features ?? defaultFeatures);
   const def: ResourceDef = {
     group,
     resource,
@@ -118,7 +116,7 @@ export function defineKind<K = ApiObject>(declaration: KindOptions<ObjectOf<K>>)
     subresources: options.subresources ?? (hasStatus ? [statusSubresource] : []),
     ...(options.example === undefined ? {} : { example: options.example }),
   };
-  return withDroppedFields(def, drop);
+  return withGatedFields(def, options.features ?? defaultFeatures);
 }
 
 function versionDef(

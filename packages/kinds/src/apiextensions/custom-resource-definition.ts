@@ -23,8 +23,7 @@ import { type Crd, type CrdCondition, type CrdStatus, crdOf } from '../custom/de
 import type { CustomKindDeps } from '../custom/from-definition.ts';
 import { statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
-import { droppingFields, withDroppedFields } from '../features/gated-fields.ts';
-import { gatedFieldsOf } from '../features/gated-tables.ts';
+import { withGatedFields } from '../features/gated-tables.ts';
 import { builtinBehavior } from '../kind-behavior.ts';
 import {
   type ResourceDef,
@@ -128,8 +127,7 @@ export function customResourceDefinition(dialect: Dialect, options: CrdOptions =
     subresources: [statusSubresource],
     example: () => exampleCrd(group),
   };
-  const features = options.features ?? defaultFeatures;
-  return withDroppedFields(def, droppingFields(gatedFieldsOf(def.kind), features));
+  return withGatedFields(def, options.features ?? defaultFeatures);
 }
 
 function crdStrategy(rules: CrdRules): Strategy {

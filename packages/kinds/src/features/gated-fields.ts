@@ -96,8 +96,15 @@ function dropMembers(
   adjust?.(object, old);
 }
 
-/** Returns a kind that drops the fields of disabled features before its own preparation. */
-export function withDroppedFields(def: ResourceDef, drop: DropFields | undefined): ResourceDef {
+/**
+ * Returns a kind that drops the fields of disabled features.
+ * @param when whether an update drops them before or after the kind's own preparation
+ */
+export function withDroppedFields(
+  def: ResourceDef,
+  drop: DropFields | undefined,
+  when: 'before' | 'after',
+): ResourceDef {
   if (drop === undefined) return def;
   const { strategy } = def;
   return {
@@ -108,10 +115,11 @@ export function withDroppedFields(def: ResourceDef, drop: DropFields | undefined
         inTurn(drop(object, undefined, context.subresource), () =>
           strategy.prepareForCreate?.(context, object),
         ),
-      prepareForUpdate: (context, object, old) =>
-        inTurn(drop(object, old, context.subresource), () =>
-          strategy.prepareForUpdate?.(context, object, old),
-        ),
+      prepareForUpdate: (context, object, old) => {
+        const prepare = () => strategy.prepareForUpdate?.(context, object, old);
+        const dropFields = () => drop(object, old, context.subresource);
+        return when === 'before' ? inTurn(dropFields(), prepare) : inTurn(prepare(), dropFields);
+      },
     },
   };
 }

@@ -1,14 +1,21 @@
-import type { JsonObject } from '@wheelhouse/machinery';
+import { appendAll, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { Container, PodSpec, Volume } from '../gen/types/core/v1.ts';
 import { isSet } from '../pod/fields.ts';
 import { containersOf } from '../pod/references.ts';
+import type { ResourceDef } from '../resource-def.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import type { GatedFields } from './gated-fields.ts';
+import type { Features } from './features.ts';
+import { droppingFields, type GatedFields, withDroppedFields } from './gated-fields.ts';
 
 const requiredTerms = 'requiredDuringSchedulingIgnoredDuringExecution';
 const preferredTerms = 'preferredDuringSchedulingIgnoredDuringExecution';
+
+const adminAccesses = [
+  'spec.devices.requests[].adminAccess',
+  'status.allocation.devices.results[].adminAccess',
+];
 
 const ofTemplate = podFields('spec.template.spec');
 
@@ -65,15 +72,20 @@ const tables = {
       gates: ['CustomResourceFieldSelectors'],
       drop: ['spec.selectableFields', 'spec.versions[].selectableFields'],
     },
+    { gates: ['CRDValidationRatcheting'], drop: [], adjust: dropOptionalOldSelves },
   ],
   CSIDriver: [{ gates: ['SELinuxMountReadWriteOncePod'], drop: ['spec.seLinuxMount'] }],
   EndpointSlice: [{ gates: ['TopologyAwareHints'], drop: ['endpoints[].hints'] }],
   ResourceClaim: [
-    { gates: ['DRAAdminAccess'], drop: ['spec.devices.requests[].adminAccess'] },
+    {
+      gates: ['DRAAdminAccess'],
+      drop: ['spec.devices.requests[].adminAccess'],
+      usedBy: adminAccesses,
+    },
     {
       gates: ['DRAAdminAccess'],
       drop: ['status.allocation.devices.results[].adminAccess'],
-      usedBy: ['spec.devices.requests[].adminAccess'],
+      usedBy: adminAccesses,
       adjust: nullAdminAccess,
     },
     { gates: ['DRAResourceClaimDeviceStatus'], drop: ['status.devices'] },
@@ -87,9 +99,18 @@ const tables = {
   ],
 } satisfies Readonly<Record<string, readonly GatedFields[]>>;
 
-/** The gated fields of a built-in kind; empty if it has none. */
-export function gatedFieldsOf(kind: string): readonly GatedFields[] {
-  return Object.hasOwn(tables, kind) ? tables[kind as keyof typeof tables] : [];
+/**
+ * Kinds whose generation also counts an update of nothing but fields of disabled features, because
+ * they are dropped after it.
+ */
+const countingDropped: ReadonlySet<string> = new Set(['CustomResourceDefinition', 'EndpointSlice']);
+
+/** Returns a built-in kind that drops the fields of disabled features. */
+export function withGatedFields(def: ResourceDef, features: Features): ResourceDef {
+  const { kind } = def;
+  const fields = Object.hasOwn(tables, kind) ? tables[kind as keyof typeof tables] : [];
+  const drop = droppingFields(fields, features);
+  return withDroppedFields(def, drop, countingDropped.has(kind) ? 'after' : 'before');
 }
 
 const statuses = 'status.containerStatuses|initContainerStatuses|ephemeralContainerStatuses[]';
@@ -254,6 +275,38 @@ function dropFailIndex(object: JsonObject): void {
   if (!Array.isArray(policy?.['rules'])) return;
   const rules = objectsAt(policy, 'rules').filter(({ action }) => action !== 'FailIndex');
   policy['rules'] = rules.length === 0 ? null : rules;
+}
+
+/** Drops `optionalOldSelf` from the rules of a definition, unless the old one has it. */
+function dropOptionalOldSelves(object: JsonObject, old: JsonObject | undefined): void {
+  const schemasOf = (definition: JsonObject | undefined) =>
+    objectsAt(objectAt(definition, 'spec'), 'versions').map((version) =>
+      objectAt(version, 'schema', 'openAPIV3Schema'),
+    );
+  if (schemasOf(old).some((schema) => rulesWithOptionalOldSelf(schema).length > 0)) return;
+  for (const rule of schemasOf(object).flatMap(rulesWithOptionalOldSelf)) {
+    delete rule['optionalOldSelf'];
+  }
+}
+
+/** The rules of a schema and the schemas inside it that set `optionalOldSelf`. */
+function rulesWithOptionalOldSelf(schema: JsonValue | undefined): JsonObject[] {
+  const found: JsonObject[] = [];
+  const pending = [schema];
+  while (pending.length > 0) {
+    const current = pending.pop();
+    if (Array.isArray(current)) appendAll(pending, current);
+    if (!isObject(current)) continue;
+    const rules = objectsAt(current, 'x-kubernetes-validations');
+    appendAll(
+      found,
+      rules.filter((rule) => isSet(rule, 'optionalOldSelf')),
+    );
+    const { properties, items, additionalProperties } = current;
+    if (isObject(properties)) appendAll(pending, Object.values(properties));
+    pending.push(items, additionalProperties);
+  }
+  return found;
 }
 
 /** Allocated devices always contain `adminAccess`. */
