@@ -1,7 +1,7 @@
 import type { ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import { describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import { establish } from '../custom-kinds/custom-kinds.ts';
+import { establish, redefine } from '../custom-kinds/custom-kinds.ts';
 import { configMap, eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -267,4 +267,30 @@ test('ADM-1: a custom kind counts even if its resource is named events', async (
   const event = { apiVersion: `${group}/v1`, kind: 'Event', metadata: { name: 'e' } };
   const refused = await server.post(path, event);
   expect(refused.body.message).toContain(`limited: count/events.${group}=0`);
+});
+
+test('ADM-1: objects of a custom kind still count after its definition has changed', async () => {
+  const group = 'changing.example.com';
+  const resource = `cups.${group}`;
+  await establish(server, { group, plural: 'cups', kind: 'Cup' });
+  const core = await withQuota({ [`count/${resource}`]: '5' });
+  const path = `${core.replace('/api/v1', `/apis/${group}/v1`)}/cups`;
+  await eventually(async () => (await server.get(path)).status === 200, 'the kind is served');
+  const cup = (name: string) => ({
+    apiVersion: `${group}/v1`,
+    kind: 'Cup',
+    metadata: { name },
+    size: 'small',
+  });
+  for (const name of ['a', 'b']) await mustCreate(server, path, cup(name));
+  await uses(core, { [`count/${resource}`]: '2' });
+  await redefine(server, resource, ({ versions: [version] }) => {
+    version.schema.openAPIV3Schema = { type: 'object', properties: { size: { type: 'string' } } };
+  });
+  await eventually(async () => {
+    const { body } = await server.post(`${path}?dryRun=All`, cup('c'));
+    return body.size === 'small';
+  }, 'the new schema');
+  await server.remove(`${path}/a`);
+  await uses(core, { [`count/${resource}`]: '1' });
 });

@@ -8,6 +8,7 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  background,
   type Clock,
   type Dialect,
   type JsonObject,
@@ -24,7 +25,7 @@ import {
   scopesOf,
 } from '../admission/quota/quota-usage.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
-import type { EntryChange } from '../watchcache/contract.ts';
+import type { EntryChange, ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, listEntries } from './tools.ts';
 import { createWorkQueue } from './work-queue.ts';
@@ -37,7 +38,10 @@ const batchMs = 20;
 /** The dependencies of a recount. */
 interface QuotaTools extends ControllerTools {
   readonly quotas: ResourceDef;
-  readonly snapshot: () => CatalogueSnapshot;
+  readonly catalogue: {
+    snapshot(): CatalogueSnapshot;
+    subscribe(listener: () => void): () => void;
+  };
   readonly dialect: Dialect;
   readonly ledger: QuotaLedger;
   /** Interval between full recounts, in milliseconds. */
@@ -50,7 +54,7 @@ interface QuotaTools extends ControllerTools {
  * shrinks. Admission charges for new usage; the ledger serializes charges and recounts.
  */
 export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void> } {
-  const { quotas, caches, clock, logger, resyncMs } = tools;
+  const { quotas, catalogue, caches, clock, logger, resyncMs } = tools;
   const { ledger } = tools;
   const run = (namespace: string): Promise<void> =>
     ledger.inTurn(namespace, () => recount(tools, namespace, followers.follow));
@@ -82,10 +86,16 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
     }
   };
   const first = enqueueAll();
+  const stopUpdates = catalogue.subscribe(() => {
+    // Objects may have disappeared before the new caches were loaded.
+    if (followers.update(catalogue.snapshot().defs))
+      background({ where: 'controller' }, enqueueAll());
+  });
   const timer: Timer = clock.every(resyncMs, enqueueAll);
   return {
     async close() {
       timer.stop();
+      stopUpdates();
       subscription.close();
       followers.close();
       delayedChecks.close();
@@ -99,7 +109,7 @@ function createFollowers(
   { caches, ledger }: Pick<QuotaTools, 'caches' | 'ledger'>,
   changed: (namespace: string) => void,
 ) {
-  const followed = new Map<ResourceDef, { close(): void }>();
+  const followed = new Map<string, { readonly cache: ResourceCache; close(): void }>();
   const onChange = ({ previous, current, revision }: EntryChange) => {
     const index = (current ?? previous)?.index;
     if (index === undefined) return;
@@ -107,9 +117,35 @@ function createFollowers(
     // Admission charged for the new state; an update may have reduced usage.
     if (previous !== undefined) changed(index.namespace);
   };
+  const follow = (def: ResourceDef) => {
+    const { prefix } = def.storage;
+    const cache = caches.of(def);
+    const before = followed.get(prefix);
+    if (before?.cache === cache) return false;
+    before?.close();
+    const { close } = cache.subscribe(onChange);
+    followed.set(prefix, { cache, close });
+    return before !== undefined;
+  };
   return {
-    follow: (def: ResourceDef) => {
-      if (!followed.has(def)) followed.set(def, caches.of(def).subscribe(onChange));
+    follow,
+    /**
+     * Follows the new caches of kinds that have changed, and no longer those of kinds that are
+     * gone. Returns whether a kind has changed.
+     */
+    update(defs: readonly ResourceDef[]): boolean {
+      const gone = new Map(followed);
+      let isChanged = false;
+      for (const def of defs) {
+        if (!followed.has(def.storage.prefix)) continue;
+        gone.delete(def.storage.prefix);
+        if (follow(def)) isChanged = true;
+      }
+      for (const [prefix, { close }] of gone) {
+        close();
+        followed.delete(prefix);
+      }
+      return isChanged;
     },
     close() {
       for (const subscription of followed.values()) subscription.close();
@@ -200,7 +236,7 @@ function* countersOf(
   const all = [...names];
   const counted = new Set(all.filter((name) => name.startsWith('count/')));
   const counters: Counter[] = [];
-  for (const def of tools.snapshot().defs) {
+  for (const def of tools.catalogue.snapshot().defs) {
     if (def.scope !== 'Namespaced' || def.isVirtual === true) continue;
     const { group, resource } = def;
     const isCore = group === '' && coreResources.includes(resource);

@@ -74,7 +74,7 @@ function startResourceControllers(
       startResourceQuotas({
         ...tools('resourcequota-controller'),
         quotas: core('resourcequotas'),
-        snapshot: catalogue.snapshot,
+        catalogue,
         dialect,
         ledger: options.quotaLedger,
         resyncMs: quotaResyncMs,
