@@ -299,12 +299,9 @@ describe('media types of bodies', () => {
   });
 
   test.each([
-    ['a: b: c', 'yaml: line 1: mapping values are not allowed in this context (613a20623a2063)'],
+    ['a: b: c', 'yaml: mapping values are not allowed in this context (613a20623a2063)'],
     ['a:\n\tb: 1', 'yaml: line 2: found character that cannot start any token (613a0a09623a2031)'],
-    [
-      'a: "\\ud800"',
-      'yaml: line 1: found invalid Unicode character escape code (613a20225c756438303022)',
-    ],
+    ['a: "\\ud800"', 'yaml: found invalid Unicode character escape code (613a20225c756438303022)'],
     ['a: \x01', 'yaml: control characters are not allowed (613a2001)'],
     ['# \x7f', 'yaml: control characters are not allowed (23207f)'],
     ['a: \u0080', 'yaml: control characters are not allowed (613a20c280)'],

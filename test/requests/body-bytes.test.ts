@@ -211,14 +211,14 @@ describe('CODEC-2: YAML as kube-apiserver reads it', () => {
   test('errors say what kube-apiserver says', async () => {
     const start = 'metadata: {name: wrong}\n';
     for (const [text, why] of [
-      [`${start}}`, 'yaml: line 2: did not find expected key'],
-      [`${start}data: {a: b}}`, 'yaml: line 2: did not find expected key'],
-      [`${start}data\n`, "yaml: line 2: could not find expected ':'"],
+      [`${start}}`, 'yaml: line 1: did not find expected key'],
+      [`${start}data: {a: b}}`, 'yaml: line 1: did not find expected key'],
+      [`${start}data\n`, "yaml: line 3: could not find expected ':'"],
       [`${start}data: - a`, 'yaml: line 2: block sequence entries are not allowed in this context'],
       [`${start}data: {? : a}`, 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "a"'],
       [`${start}data: {[a]: b}`, 'yaml: invalid map key: []interface {}{"a"}'],
       [`%YAML 1.2\n---\n${start}`, 'yaml: found incompatible YAML document'],
-      [`...\n${start}`, 'yaml: line 1: did not find expected node content'],
+      [`...\n${start}`, 'yaml: did not find expected node content'],
       ["'\r\n...\n'", 'yaml: line 2: found unexpected document indicator'],
       ['a: "x\n---\ny"', 'yaml: line 2: found unexpected document indicator'],
     ] as const) {

@@ -296,7 +296,7 @@ describe('bodies', () => {
     const options = { type: 'application/yaml' };
     const answer = await bounded(() => server.post(path, Buffer.from(text), options));
     expect(answer.status).toBe(400);
-    expect(answer.body.message).toMatch(/yaml: line \d+: /);
+    expect(answer.body.message).toMatch(/yaml: (did not find expected|found character) /);
     expect(answer.text.length).toBeLessThan(4096);
   });
 

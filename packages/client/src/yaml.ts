@@ -39,7 +39,8 @@ export async function* parseYamlDocuments(text: string): AsyncGenerator<JsonValu
       continue;
     }
     for (const part of splitJson(document)) {
-      const value = await parseYaml(part);
+      // kubectl's reader ends every line, which shows in the lines of errors.
+      const value = await parseYaml(part.endsWith('\n') ? part : `${part}\n`);
       if (value !== null) yield value;
     }
   }

@@ -8,26 +8,51 @@ export interface LibraryError {
   readonly pos: readonly number[];
 }
 
+const noKey = 'did not find expected key';
+const noIndicator = "did not find expected '-' indicator";
+const noContent = 'did not find expected node content';
+const noColon = "could not find expected ':'";
+/** The problem of an alias whose name has other characters than letters, digits, `_`, and `-`. */
+export const noAlias = 'did not find expected alphabetic or numeric character';
+const nestedValue = 'mapping values are not allowed in this context';
+const noToken = 'found character that cannot start any token';
+
+/** Problems that Go's parser finds, which counts lines from zero; its scanner counts from one. */
+const parserProblem =
+  /^did not find expected (?:key|'|node|<)|^found (?:undefined tag handle|duplicate)/;
+
+/**
+ * Returns an error at a line, which is counted from one. Like Go's library, the message does not
+ * name the first line, and the line that it names for errors of the parser is the one before.
+ */
+export function errorAt(line: number, problem: string): YamlError {
+  const shown = parserProblem.test(problem) ? line - 1 : line;
+  return new YamlError(line === 1 ? `yaml: ${problem}` : `yaml: line ${shown}: ${problem}`);
+}
+
 /** kube-apiserver's messages by the library's codes. */
 const byCode: Readonly<Record<string, string>> = {
-  TAB_AS_INDENT: 'found character that cannot start any token',
-  BAD_SCALAR_START: 'found character that cannot start any token',
-  BLOCK_AS_IMPLICIT_KEY: 'mapping values are not allowed in this context',
-  MULTILINE_IMPLICIT_KEY: "could not find expected ':'",
+  TAB_AS_INDENT: noToken,
+  BAD_SCALAR_START: noToken,
+  BLOCK_AS_IMPLICIT_KEY: nestedValue,
+  MULTILINE_IMPLICIT_KEY: nestedValue,
   BAD_DQ_ESCAPE: 'found unknown escape character',
-  BAD_INDENT: 'did not find expected key',
-  MULTIPLE_ANCHORS: 'did not find expected key',
-  MULTIPLE_TAGS: 'did not find expected key',
-  UNEXPECTED_TOKEN: 'did not find expected key',
+  BAD_INDENT: noKey,
+  MULTIPLE_ANCHORS: noKey,
+  MULTIPLE_TAGS: noKey,
+  UNEXPECTED_TOKEN: noKey,
 };
 
 /** kube-apiserver's messages by the beginning of the library's, where the code is not enough. */
 const byMessage: readonly (readonly [RegExp, string])[] = [
   [/^Missing closing/, 'found unexpected end of stream'],
   [/^Missing directives-end/, 'did not find expected <document start>'],
-  [/^Implicit map keys need/, "could not find expected ':'"],
+  [/^Implicit map keys need/, noColon],
+  [/^A block sequence may not/, noKey],
+  [/^Sequence item without/, noIndicator],
+  [/^Alias cannot be an empty/, noAlias],
   [/^Unexpected block-seq-ind/, 'block sequence entries are not allowed in this context'],
-  [/^Unexpected , in flow/, 'did not find expected node content'],
+  [/^Unexpected , in flow/, noContent],
   [/^Could not resolve tag/, 'found undefined tag handle'],
   [/^Missing , (?:or : )?between flow map/, "did not find expected ',' or '}'"],
   [/^Missing , (?:or : )?between flow seq/, "did not find expected ',' or ']'"],
@@ -49,15 +74,96 @@ export function syntaxError(
   { text, lines }: { readonly text: string; readonly lines: LineCounter },
 ): YamlError {
   const [at = 0] = error.pos;
-  const { line } = lines.linePos(at);
-  const isOpen = error.message.startsWith('Missing closing');
-  if (isOpen && documentMarker.test(text.slice(at, at + 6))) {
-    return new YamlError(`yaml: line ${line + 1}: found unexpected document indicator`);
-  }
   const found = byMessage.find(([pattern]) => pattern.test(error.message));
-  const isInFlow = error.code === 'BLOCK_IN_FLOW';
-  const problem = isInFlow ? unclosed(text, at) : (found?.[1] ?? byCode[error.code]);
-  return new YamlError(`yaml: line ${line}: ${problem ?? error.message}`);
+  const problem = found?.[1] ?? byCode[error.code] ?? error.message;
+  // A nested mapping is noticed at its value.
+  const isInFlow = error.code === 'BLOCK_IN_FLOW' && !/[[{,]$/.test(text.slice(0, at).trimEnd());
+  const place = isInFlow
+    ? { problem: unclosed(text, at), at }
+    : placeOf(error.code === 'BLOCK_IN_FLOW' ? noContent : problem, { text, at });
+  return errorAt(lines.linePos(place.at).line, place.problem);
+}
+
+interface Place {
+  readonly problem: string;
+  readonly at: number;
+}
+
+/** Where Go's library notices a problem, and how it words the problem there. */
+function placeOf(
+  problem: string,
+  { text, at }: { readonly text: string; readonly at: number },
+): Place {
+  const before = text.slice(0, at).trimEnd();
+  if (problem === 'found unexpected end of stream' && documentMarker.test(text.slice(at, at + 6))) {
+    return { problem: 'found unexpected document indicator', at: text.indexOf('\n', at) + 1 };
+  }
+  if (problem === nestedValue) {
+    if (/^-\s/.test(text.slice(at, at + 2))) return { problem: noKey, at };
+    // Only a plain text that is not aligned with keys above it extends to the next line.
+    const isComplete = /[{["']/.test(text[at] ?? '') || alignedAbove(text, at) === 'key';
+    if (isComplete) return placeOf(noColon, { text, at });
+    const colon = text.slice(at).search(/:(?:\s|$)/);
+    return { problem, at: at + Math.max(0, colon) };
+  }
+  if (problem === noColon) {
+    const lineEnd = text.indexOf('\n', at);
+    const next = lineEnd < 0 ? -1 : text.slice(lineEnd).search(/\S/);
+    return { problem, at: next < 0 ? text.length : lineEnd + next };
+  }
+  if (problem.startsWith("did not find expected ','") && /[[{,:]$/.test(before)) {
+    return { problem: noContent, at };
+  }
+  const endsPlain = /[^:"'\]}|>-]$/.test(before.slice(-1));
+  if (problem === noToken && text[at] === '\t' && endsPlain) {
+    return { problem: 'found a tab character that violates indentation', at };
+  }
+  if (problem === noKey && alignedAbove(text, at) === 'item') return { problem: noIndicator, at };
+  return { problem: problem === noIndicator && isUnindented(text, at) ? noKey : problem, at };
+}
+
+/** The lines of a text that have content, from the last to the first, with their indentation. */
+function* linesAbove(
+  text: string,
+): Generator<{ readonly column: number; readonly isItem: boolean }> {
+  for (let end = text.length; end > 0; ) {
+    const start = text.lastIndexOf('\n', end - 1) + 1;
+    const line = text.slice(start, end);
+    const column = line.search(/[^ ]/);
+    const content = line.slice(column).trimEnd();
+    if (content !== '' && !content.startsWith('#')) {
+      yield { column, isItem: content === '-' || content.startsWith('- ') };
+    }
+    end = start - 1;
+  }
+}
+
+/**
+ * What is above the first word of a line, at a position in it, in its column: a list item, a key, or
+ * nothing.
+ */
+function alignedAbove(text: string, at: number): 'item' | 'key' | undefined {
+  const start = text.lastIndexOf('\n', at - 1) + 1;
+  if (!/^ *\S*$/.test(text.slice(start, at))) return undefined;
+  const indentation = text.slice(start).search(/[^ ]/);
+  for (const { column, isItem } of linesAbove(text.slice(0, start))) {
+    if (column > indentation) continue;
+    if (column < indentation) return undefined;
+    return isItem ? 'item' : 'key';
+  }
+  return undefined;
+}
+
+/** Whether the list above a line has the column of the mapping that contains it. */
+function isUnindented(text: string, at: number): boolean {
+  const column = text.slice(at).search(/[^ ]/);
+  let list = -1;
+  for (const line of linesAbove(text.slice(0, at).trimEnd())) {
+    if (list < 0) {
+      if (line.isItem && line.column < column) list = line.column;
+    } else if (!line.isItem && line.column <= list) return line.column === list;
+  }
+  return false;
 }
 
 /** What the innermost flow collection around a position lacks; brackets in texts count, too. */
@@ -70,7 +176,7 @@ function unclosed(text: string, at: number): string {
     if (depth === 0) return `did not find expected ',' or '${character === '{' ? '}' : ']'}'`;
     depth -= 1;
   }
-  return 'did not find expected node content';
+  return noContent;
 }
 
 /** The lines before a document that are neither directives nor its content. */
@@ -90,16 +196,14 @@ export function checkDirectives(text: string): void {
   for (let at = text.startsWith('\ufeff') ? 1 : 0; ; line += 1) {
     const end = text.indexOf('\n', at);
     const content = text.slice(at, end < 0 ? text.length : end);
-    if (documentEnd.test(content)) throw problem('did not find expected node content', line);
+    if (documentEnd.test(content)) throw errorAt(line, noContent);
     if (content.startsWith('%')) checkDirective(content, { line, seen });
     else if (!blankLine.test(content)) return;
     if (end < 0) break;
     at = end + 1;
   }
-  if (seen.size > 0) throw problem('did not find expected <document start>', line);
+  if (seen.size > 0) throw errorAt(line, 'did not find expected <document start>');
 }
-
-const problem = (what: string, line: number) => new YamlError(`yaml: line ${line}: ${what}`);
 
 function checkDirective(
   content: string,
@@ -114,7 +218,7 @@ function checkDirective(
     throw new YamlError('yaml: did not find expected version number');
   }
   const id = name === '%YAML' ? name : `${name} ${tagDirective.exec(content)?.[1] ?? ''}`;
-  if (seen.has(id)) throw problem(`found duplicate ${name} directive`, line);
+  if (seen.has(id)) throw errorAt(line, `found duplicate ${name} directive`);
   seen.add(id);
   if (version !== undefined && version !== '1.1') {
     throw new YamlError('yaml: found incompatible YAML document');

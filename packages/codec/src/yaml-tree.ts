@@ -9,6 +9,7 @@ import {
   truncateText,
 } from '@wheelhouse/machinery';
 import {
+  type Alias,
   type Document,
   isAlias,
   isMap,
@@ -22,6 +23,7 @@ import {
 } from 'yaml';
 import { TooManyValues } from './json-limits.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
+import { errorAt, noAlias } from './yaml-problems.ts';
 import { plainScalar } from './yaml-scalar.ts';
 
 const duplicatesMax = 100;
@@ -127,7 +129,7 @@ class TreeReader {
     this.#count();
     if (this.#nodes % nodesPerStep === 0) yield;
     if (node === null) return null;
-    if (isAlias(node)) return yield* this.#alias(node.source);
+    if (isAlias(node)) return yield* this.#alias(node);
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node);
     if (isScalar(node)) {
       const isBinary = node.tag === `${tagPrefix}binary`;
@@ -170,8 +172,9 @@ class TreeReader {
     return [node, ...rests].flatMap(({ items }) => items as readonly Item[]);
   }
 
-  *#alias(name: string): Generator<void, JsonValue> {
-    const node = this.#anchored(name);
+  *#alias(alias: Alias): Generator<void, JsonValue> {
+    const name = alias.source;
+    const node = this.#anchored(alias);
     this.#aliasesOpen.add(name);
     try {
       return yield* this.#value(node);
@@ -181,8 +184,10 @@ class TreeReader {
   }
 
   /** Returns the node that an alias names. */
-  #anchored(name: string): ParsedNode {
+  #anchored(alias: Alias): ParsedNode {
+    const name = alias.source;
     const node = this.#anchors.get(name);
+    if (node === undefined && !/^[\w-]+$/.test(name)) throw errorAt(this.#lineOf(alias), noAlias);
     if (node === undefined) throw new YamlError(`yaml: unknown anchor '${name}' referenced`);
     if (this.#aliasesOpen.has(name)) {
       throw new YamlError(`yaml: anchor '${name}' value contains itself`);
@@ -193,8 +198,7 @@ class TreeReader {
   /** Returns the value of a scalar, which may be infinite or NaN. */
   #scalar(node: Scalar, text = this.#textOf(node)): JsonValue {
     if (node.type === 'QUOTE_DOUBLE' && !text.isWellFormed()) {
-      const line = this.#lineOf(node);
-      throw new YamlError(`yaml: line ${line}: found invalid Unicode character escape code`);
+      throw errorAt(this.#lineOf(node), 'found invalid Unicode character escape code');
     }
     const tag = node.tag?.startsWith(tagPrefix) ? node.tag.slice(tagPrefix.length) : undefined;
     const isPlain = node.type === 'PLAIN' && node.tag === undefined;
@@ -202,7 +206,7 @@ class TreeReader {
     const value = plainScalar(text);
     if (tag === undefined || fitsTag(tag, value)) return value;
     const shown = `!!${tagOf(value)} \`${text.slice(0, 64)}\``;
-    throw new YamlError(`yaml: line ${this.#lineOf(node)}: cannot decode ${shown} as a !!${tag}`);
+    throw new YamlError(`yaml: cannot decode ${shown} as a !!${tag}`);
   }
 
   *#map(node: YAMLMap): Generator<void, JsonObject> {
@@ -245,7 +249,7 @@ class TreeReader {
       this.#anchors.set(node.anchor, node);
     }
     const name = isAlias(node) ? node.source : undefined;
-    const map = name === undefined ? node : this.#anchored(name);
+    const map = isAlias(node) ? this.#anchored(node) : node;
     if (!isMap(map)) {
       throw new YamlError('yaml: map merge requires map or sequence of maps as the value');
     }
@@ -320,9 +324,13 @@ interface UnsupportedKey {
   readonly shown: string;
 }
 
+/** A value as Go prints it before its keys are converted to strings. */
+const yamlSyntax = (value: JsonValue | undefined): string =>
+  goSyntax(value).replaceAll('map[string]', 'map[interface {}]');
+
 const unsupportedKey = ({ type, shown }: UnsupportedKey, value: JsonValue) =>
   new YamlError(
-    `unsupported map key of type: ${type}, key: ${shown}, value: ${showHead(value, goSyntax)}`,
+    `unsupported map key of type: ${type}, key: ${shown}, value: ${showHead(value, yamlSyntax)}`,
   );
 
 /**
@@ -334,7 +342,7 @@ function keyText(value: JsonValue, text = ''): string | UnsupportedKey {
   if (typeof value === 'string') return value;
   if (value === null) return { type: '%!s(<nil>)', shown: '<nil>' };
   if (typeof value === 'object') {
-    throw new YamlError(`yaml: invalid map key: ${showHead(value, goSyntax)}`);
+    throw new YamlError(`yaml: invalid map key: ${showHead(value, yamlSyntax)}`);
   }
   if (typeof value === 'bigint' && value > int64Max && value <= uint64Max) {
     return { type: 'uint64', shown: `0x${value.toString(16)}` };
