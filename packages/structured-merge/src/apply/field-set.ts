@@ -103,6 +103,10 @@ export function union(left: FieldSet, right: FieldSet): FieldSet {
   return result ?? left;
 }
 
+/** The set with fewer path elements at its top level. */
+const smaller = (left: FieldSet, right: FieldSet): FieldSet =>
+  left.size < right.size ? left : right;
+
 /** The intersection of two sets. */
 export function intersection(left: FieldSet, right: FieldSet): FieldSet {
   if (left === right) return left;
@@ -127,9 +131,10 @@ type SubtractNode = (node: FieldNode, subtracted: FieldNode) => FieldNode | unde
 function subtract(left: FieldSet, right: FieldSet, subtractNode: SubtractNode): FieldSet {
   if (left.size === 0 || right.size === 0) return left;
   let result: GrowingFieldSet | undefined;
-  for (const [element, subtracted] of right) {
+  for (const element of smaller(left, right).keys()) {
     const node = left.get(element);
-    if (node === undefined) continue;
+    const subtracted = right.get(element);
+    if (node === undefined || subtracted === undefined) continue;
     const kept = subtractNode(node, subtracted);
     if (kept === node) continue;
     result ??= new Map(left);
@@ -276,16 +281,22 @@ type CombineNodes = (
   stride: Stride,
 ) => Generator<void, FieldNode | undefined>;
 
-/** Combines the nodes of a set with those that another set has for the same path elements. */
+/**
+ * Combines the nodes of a set with those that another set has for the same path elements.
+ * @param options.visited the set whose path elements are visited
+ */
 function* combineSteps(
   left: FieldSet,
   right: FieldSet,
-  { stride, combine }: { readonly stride: Stride; readonly combine: CombineNodes },
+  options: { readonly visited: FieldSet; readonly stride: Stride; readonly combine: CombineNodes },
 ): Generator<void, FieldSet> {
+  const { visited, stride, combine } = options;
   const changes: [PathElement, FieldNode | undefined][] = [];
-  for (const [element, otherNode] of right) {
+  for (const element of visited.keys()) {
     stride.count();
     if (stride.isOver) yield;
+    const otherNode = right.get(element);
+    if (otherNode === undefined) continue;
     const node = left.get(element);
     const changed = yield* combine(node, otherNode, stride);
     if (changed !== node) changes.push([element, changed]);
@@ -312,7 +323,7 @@ export function* unionSteps(
 ): Generator<void, FieldSet> {
   if (left === right || right.size === 0) return left;
   if (left.size === 0) return right;
-  return yield* combineSteps(left, right, { stride, combine: joinNodes });
+  return yield* combineSteps(left, right, { visited: right, stride, combine: joinNodes });
 }
 
 /**
@@ -399,7 +410,8 @@ export function* differenceSteps(
 ): Generator<void, FieldSet> {
   if (left === right) return emptySet;
   if (left.size === 0 || right.size === 0) return left;
-  return yield* combineSteps(left, right, { stride, combine: subtractNodes });
+  const visited = smaller(left, right);
+  return yield* combineSteps(left, right, { visited, stride, combine: subtractNodes });
 }
 
 const subtractNodes: CombineNodes = function* (node, subtracted, stride) {

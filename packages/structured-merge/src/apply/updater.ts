@@ -17,6 +17,7 @@ import {
   nodeOf,
   pathsOf,
   union,
+  unionOfSteps,
   unionSteps,
 } from './field-set.ts';
 import { merge, mergeSteps } from './merge.ts';
@@ -183,16 +184,20 @@ interface Remainder {
   readonly set: FieldSet;
 }
 
-function lose(before: FieldSet, { removed, modified, added }: Comparison): Remainder {
-  const taken = intersection(before, union(modified, added));
+/** What other managers lose in a write. */
+interface Losses {
+  readonly removed: FieldSet;
+  /** The modified and added fields, which the writer takes. */
+  readonly changed: FieldSet;
+}
+
+function lose(before: FieldSet, { removed, changed }: Losses): Remainder {
+  const taken = intersection(before, changed);
   return { taken, set: difference(difference(before, taken), removed) };
 }
 
-function* loseSteps(
-  before: FieldSet,
-  { removed, modified, added }: Comparison,
-): Generator<void, Remainder> {
-  const taken = yield* intersectionSteps(before, yield* unionSteps(modified, added));
+function* loseSteps(before: FieldSet, { removed, changed }: Losses): Generator<void, Remainder> {
+  const taken = yield* intersectionSteps(before, changed);
   const left = yield* differenceSteps(before, taken);
   return { taken, set: yield* differenceSteps(left, removed) };
 }
@@ -287,7 +292,7 @@ function* moveOwnership(
       ? yield* compareSteps(live.type, live.value, object.value)
       : compare(live.type, live.value, object.value);
   const comparison = filterComparison(unfiltered, port.filterFor(apiVersion));
-  const comparisons = new Map<string, Comparison>([[apiVersion, comparison]]);
+  const losses = new Map<string, Losses>();
   const conflicts: Conflict[] = [];
   const stride = new Stride();
   const result = new Map<string, VersionedSet>();
@@ -297,16 +302,21 @@ function* moveOwnership(
       continue;
     }
     yield;
-    const differences = yield* comparisonFor(port, change, {
-      comparisons,
-      version: owned.apiVersion,
-    });
-    if (differences === undefined) continue;
+    const { apiVersion: version } = owned;
+    let lost = losses.get(version);
+    if (lost === undefined) {
+      const differences =
+        version === apiVersion ? comparison : yield* comparisonIn(port, change, version);
+      if (differences === undefined) continue;
+      const { removed, modified, added } = differences;
+      const isLarge = change.size === 'large';
+      const changed = isLarge ? yield* unionSteps(modified, added) : union(modified, added);
+      lost = { removed, changed };
+      losses.set(version, lost);
+    }
     yield;
     const { taken, set } =
-      change.size === 'large'
-        ? yield* loseSteps(owned.set, differences)
-        : lose(owned.set, differences);
+      change.size === 'large' ? yield* loseSteps(owned.set, lost) : lose(owned.set, lost);
     if (!force) {
       for (const path of pathsOf(taken)) {
         conflicts.push({ manager: name, path });
@@ -321,14 +331,12 @@ function* moveOwnership(
   return { managers: result, comparison };
 }
 
-/** The comparison in terms of another version, cached; undefined if the version does not exist. */
-function* comparisonFor(
+/** The comparison in terms of another version; undefined if the version does not exist. */
+function* comparisonIn(
   port: UpdaterPort,
   { live, object, size }: Change,
-  { comparisons, version }: { comparisons: Map<string, Comparison>; version: string },
+  version: string,
 ): Generator<void, Comparison | undefined> {
-  const cachedComparison = comparisons.get(version);
-  if (cachedComparison !== undefined) return cachedComparison;
   const before = port.convert(live, version);
   const after = before === undefined ? undefined : port.convert(object, version);
   if (before === undefined || after === undefined) return undefined;
@@ -337,9 +345,7 @@ function* comparisonFor(
     size === 'large'
       ? yield* compareSteps(before.type, before.value, after.value)
       : compare(before.type, before.value, after.value);
-  const comparison = filterComparison(differences, port.filterFor(version));
-  comparisons.set(version, comparison);
-  return comparison;
+  return filterComparison(differences, port.filterFor(version));
 }
 
 interface Pruning {
@@ -396,10 +402,11 @@ function* addBackOwned(
   stages: PruningStages,
   managers: Managers,
 ): Generator<void, TypedObject> {
-  const byVersion = new Map<string, FieldSet>();
+  const byVersion = new Map<string, FieldSet[]>();
   for (const { apiVersion, set } of managers.values()) {
-    yield;
-    byVersion.set(apiVersion, union(byVersion.get(apiVersion) ?? emptySet, set));
+    const sets = byVersion.get(apiVersion);
+    if (sets === undefined) byVersion.set(apiVersion, [set]);
+    else sets.push(set);
   }
   // The pruned version comes first, because conversions may need fields that it restores.
   const first = stages.whole.apiVersion;
@@ -411,7 +418,7 @@ function* addBackOwned(
     const pruned = whole === undefined ? undefined : port.convert(current.pruned, version);
     if (whole === undefined || pruned === undefined) continue;
     yield;
-    const owned = byVersion.get(version)!;
+    const owned = yield* unionOfSteps(byVersion.get(version)!);
     current = { whole, pruned: yield* keepOwned({ whole, pruned }, owned) };
   }
   return current.pruned;
@@ -428,11 +435,11 @@ function* keepOwned(
 ): Generator<void, TypedObject> {
   const present = yield* namedSetOf(pruned);
   yield;
-  const keep = union(present, withNamedFields(owned, whole.type));
+  const keep = yield* unionSteps(present, withNamedFields(owned, whole.type));
   yield;
   const all = yield* namedSetOf(whole);
   yield;
-  const unowned = difference(all, keep);
+  const unowned = yield* differenceSteps(all, keep);
   yield;
   return yield* removeFrom(whole, unowned);
 }
@@ -450,9 +457,11 @@ function* addBackUnowned(
   yield;
   const left = withNamedFields(yield* toFieldSetSteps(pruned.type, pruned.value), whole.type);
   yield;
-  const removed = difference(all, left);
+  const removed = yield* differenceSteps(all, left);
   yield;
-  const removedOwned = intersection(removed, withNamedFields(last.set, whole.type));
+  const owned = withNamedFields(last.set, whole.type);
+  yield;
+  const removedOwned = yield* intersectionSteps(removed, owned);
   yield;
   return yield* removeFrom(whole, removedOwned);
 }
