@@ -154,6 +154,12 @@ describe('StorageVersionMigrations', () => {
     expect(causesOf(await change({ resourceVersion: '6' }))).toEqual([
       'status.resourceVersion: Invalid value: "6": resourceVersion cannot be updated',
     ]);
+    const unexplained = { ...condition('Running', 'True'), reason: '' };
+    const mixed = await change({ resourceVersion: '6', conditions: [unexplained] });
+    expect(mixed.body.details.causes.map(({ message }) => message)).toEqual([
+      'Required value: must be set',
+      'Invalid value: "6": resourceVersion cannot be updated',
+    ]);
     const both = [condition('Succeeded', 'True'), condition('Failed', 'True')];
     expect((await change({ conditions: both })).body.message).toContain(
       'Both success and failed conditions cannot be true at the same time',

@@ -79,8 +79,11 @@ function* validateStatus(
     lastTransitionTime: condition.lastUpdateTime ?? '',
   }));
   return [
-    ...validateRevision(object, old),
+    ...validateRevision(object),
     ...(yield* validateConditions(conditions, path)),
+    ...(isRevisionChanged(object, old)
+      ? [invalid(revisionPath, revisionOf(object), 'resourceVersion cannot be updated')]
+      : []),
     ...(succeeded && failed
       ? refuse('Both success and failed conditions cannot be true at the same time')
       : []),
@@ -106,26 +109,26 @@ function isTrue(object: Stored<StorageVersionMigration>, type: string): boolean 
 
 const conditionsOf = (object: Stored<StorageVersionMigration>) => object.status?.conditions ?? [];
 
-function validateRevision(
+const revisionPath = 'status.resourceVersion';
+const revisionOf = (object: Stored<StorageVersionMigration>) =>
+  object.status?.resourceVersion ?? '';
+
+function validateRevision(object: Stored<StorageVersionMigration>): FieldError[] {
+  const text = revisionOf(object);
+  const revision = text === '' ? 0n : parseInt64(text);
+  if (typeof revision === 'bigint') {
+    return revision < 0n ? [invalid(revisionPath, revision, negative)] : [];
+  }
+  const why = problemText({ code: 'number', parser: 'ParseInt', text, problem: revision });
+  const detail = `failed to parse resource version ${showValue(text)}: ${why}`;
+  return [invalid(revisionPath, text, detail)];
+}
+
+function isRevisionChanged(
   object: Stored<StorageVersionMigration>,
   old: Stored<StorageVersionMigration>,
-): FieldError[] {
-  const path = 'status.resourceVersion';
-  const [text, before] = [object, old].map((migration) =>
-    textAt(migration, 'status', 'resourceVersion'),
-  );
-  const value = text ?? '';
-  const revision = value === '' ? 0n : parseInt64(value);
-  const isChanged = before !== '' && before !== value;
-  const unparsed = (problem: 'syntax' | 'range') => {
-    const why = problemText({ code: 'number', parser: 'ParseInt', text: value, problem });
-    return invalid(path, value, `failed to parse resource version ${showValue(value)}: ${why}`);
-  };
-  return [
-    ...(typeof revision === 'string' ? [unparsed(revision)] : []),
-    ...(typeof revision === 'bigint' && revision < 0n ? [invalid(path, revision, negative)] : []),
-    ...(isChanged ? [invalid(path, value, 'resourceVersion cannot be updated')] : []),
-  ];
+): boolean {
+  return revisionOf(old) !== '' && revisionOf(old) !== revisionOf(object);
 }
 
 const members = ['group', 'version', 'resource'] as const;
