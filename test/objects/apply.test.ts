@@ -82,7 +82,7 @@ describe('the request', () => {
     expect(answer.status).toBe(400);
     expect(answer.body.message).toBe(
       'error decoding YAML: error converting YAML to JSON: ' +
-        "yaml: did not find expected ',' or ']'",
+        "yaml: line 1: did not find expected ',' or ']'",
     );
   });
 

@@ -14,6 +14,7 @@ const noContent = 'did not find expected node content';
 const noColon = "could not find expected ':'";
 /** The problem of an alias whose name has other characters than letters, digits, `_`, and `-`. */
 export const noAlias = 'did not find expected alphabetic or numeric character';
+const openText = 'found unexpected end of stream';
 const nestedValue = 'mapping values are not allowed in this context';
 const noToken = 'found character that cannot start any token';
 
@@ -45,7 +46,7 @@ const byCode: Readonly<Record<string, string>> = {
 
 /** kube-apiserver's messages by the beginning of the library's, where the code is not enough. */
 const byMessage: readonly (readonly [RegExp, string])[] = [
-  [/^Missing closing/, 'found unexpected end of stream'],
+  [/^Missing closing/, openText],
   [/^Missing directives-end/, 'did not find expected <document start>'],
   [/^Implicit map keys need/, noColon],
   [/^A block sequence may not/, noKey],
@@ -81,8 +82,12 @@ export function syntaxError(
   const place = isInFlow
     ? { problem: unclosed(text, at), at }
     : placeOf(error.code === 'BLOCK_IN_FLOW' ? noContent : problem, { text, at });
-  return errorAt(lines.linePos(place.at).line, place.problem);
+  return errorAt(lines.linePos(place.at).line + lineAfter(text, place), place.problem);
 }
+
+/** 1 for a problem at the end of a text whose last line is open, which Go's scanner ends, else 0. */
+const lineAfter = (text: string, { problem, at }: Place): number =>
+  at < text.length || text.endsWith('\n') || problem === openText ? 0 : 1;
 
 interface Place {
   readonly problem: string;
@@ -95,7 +100,7 @@ function placeOf(
   { text, at }: { readonly text: string; readonly at: number },
 ): Place {
   const before = text.slice(0, at).trimEnd();
-  if (problem === 'found unexpected end of stream' && documentMarker.test(text.slice(at, at + 6))) {
+  if (problem === openText && documentMarker.test(text.slice(at, at + 6))) {
     return { problem: 'found unexpected document indicator', at: text.indexOf('\n', at) + 1 };
   }
   if (problem === nestedValue) {
@@ -202,7 +207,9 @@ export function checkDirectives(text: string): void {
     if (end < 0) break;
     at = end + 1;
   }
-  if (seen.size > 0) throw errorAt(line, 'did not find expected <document start>');
+  if (seen.size === 0) return;
+  const end = { problem: 'did not find expected <document start>', at: text.length };
+  throw errorAt(line + lineAfter(text, end), end.problem);
 }
 
 function checkDirective(
