@@ -129,6 +129,13 @@ test('a changed APIService of a custom kind is corrected, one of a built-in kind
 });
 
 test('ADM-4: the prefix of a generated name states the group version like a name', async () => {
+  const labels = { a: '-' };
+  const misnamed = { name: 'v2.metrics.example.com', labels };
+  const refused = await server.post(services, { ...apiService({ service }), metadata: misnamed });
+  expect(refused.body.details.causes.map(({ field }) => field)).toEqual([
+    'metadata.name',
+    'metadata.labels',
+  ]);
   const metadata = { name: 'v1.metrics.example.com', generateName: 'v1.' };
   const made = await server.post(services, { ...apiService({ service }), metadata });
   expect([made.status, made.body.message]).toEqual([

@@ -612,12 +612,17 @@ describe('refusals', () => {
   test('CRD-1: the name must be plural.group, and the group needs a dot', async () => {
     const versions = [versionOf('V1', { type: 'object' }, { storage: true })];
     const body = definitionOf({ group: 'plain', plural: 'xs', kind: 'X', versions });
-    body.metadata.name = 'other.plain';
-    const answer = await server.post(definitions, body);
+    const metadata = { name: 'other.plain', labels: { a: '-' } };
+    const answer = await server.post(definitions, { ...body, metadata });
     expect(answer.status).toBe(422);
+    const [first = '', second] = causesOf(answer);
+    expect([first, second]).toEqual([
+      'metadata.name: Invalid value: "other.plain": must be spec.names.plural+"."+spec.group',
+      expect.stringMatching(/^metadata\.labels: /),
+    ]);
     expect(causesOf(answer)).toEqual(
       expect.arrayContaining([
-        'metadata.name: Invalid value: "other.plain": must be spec.names.plural+"."+spec.group',
+        first,
         'spec.group: Invalid value: "plain": should be a domain with at least one dot',
       ]),
     );

@@ -346,6 +346,11 @@ test('VER-5: trust bundles are selected by their signer, which is immutable', as
     'metadata.name: Required value: name or generateName is required',
   ]);
   expect((await start({ generateName: 'example.com:s:x-' })).status).toBe(201);
+  const misnamed = await start({ name: 'a/b', labels: { a: '-' } });
+  expect(misnamed.body.details.causes.map(({ field }) => field)).toEqual([
+    'metadata.name',
+    'metadata.labels',
+  ]);
   expect(causesOf(await start({ generateName: 'x-' }))[0]).toBe(
     'metadata.generateName: Invalid value: "x-": ClusterTrustBundle for signerName ' +
       `${signerName} must be named with prefix example.com:s:`,

@@ -6,6 +6,7 @@ import type {
   JsonPathBudget,
   MaybePromise,
   MetadataPass,
+  MetaRules,
   UserInfo,
 } from '@wheelhouse/machinery';
 import type { CustomDecoder, Schema } from '@wheelhouse/schema';
@@ -198,6 +199,11 @@ export type MetadataErrors = () => readonly FieldError[];
 export interface Strategy<O = ApiObject> {
   /** Validates `metadata.name`; returns messages for a 422. */
   readonly validateName: (name: string) => readonly string[];
+  /**
+   * The rules for the name of a new object, and for a prefix of a generated name, if they depend on
+   * the rest of the object; absent: `validateName`.
+   */
+  readonly nameRules?: (object: O) => Required<Pick<MetaRules, 'validateName' | 'validatePrefix'>>;
   /** The name of an object with this `generateName`; absent: the prefix and a random suffix. */
   readonly generateName?: (prefix: string) => string;
   /** For new objects, reports errors in metadata only if there are no others. */

@@ -1,4 +1,9 @@
-import { dialectOf, type FieldError, type JsonObject } from '@wheelhouse/machinery';
+import {
+  dialectOf,
+  type FieldError,
+  type JsonObject,
+  validateObjectMeta,
+} from '@wheelhouse/machinery';
 import { decodeTyped, schemaFromOpenApi } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import type { Crd, CrdVersion } from '../custom/definition.ts';
@@ -51,7 +56,12 @@ function created(input: JsonObject): Crd {
   return crd;
 }
 function errorsOf(input: JsonObject): string[] {
-  const errors = foundErrors(def.strategy.validateCreate?.(context, created(input)));
+  const crd = created(input);
+  const rules = { namespaced: false, path: 'metadata', ...def.strategy.nameRules!(crd) };
+  const errors = [
+    ...validateObjectMeta(crd.metadata, rules),
+    ...foundErrors(def.strategy.validateCreate?.(context, crd)),
+  ];
   return errors.map((error) => `${error.field}: ${error.message}`);
 }
 const schemaErrors = (properties: JsonObject) =>

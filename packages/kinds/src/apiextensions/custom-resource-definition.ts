@@ -1,6 +1,7 @@
 import {
   type ApiObject,
   apiVersionOf,
+  asPrefix,
   cloneJsonSteps,
   type Dialect,
   dns1035Label,
@@ -8,9 +9,9 @@ import {
   dnsSubdomain,
   type FieldError,
   formatTime,
-  invalid,
   type JsonObject,
   jsonEqualSteps,
+  type NameRule,
   type ObjectMeta,
   pathSegment,
   qualifiedName,
@@ -135,6 +136,7 @@ function crdStrategy(rules: CrdRules): Strategy {
   const rulesFor = ({ version }: StrategyContext) => (version === 'v1beta1' ? lenientRules : rules);
   return {
     validateName: dnsSubdomain,
+    nameRules: (object) => nameRules(crdOf(object)),
     allowCreateOnUpdate: false,
     allowUnconditionalUpdate: false,
     hasStatus: true,
@@ -148,10 +150,7 @@ function crdStrategy(rules: CrdRules): Strategy {
     },
     prepareForUpdate: (context, object, old) =>
       prepareUpdateSteps(context, crdOf(object), crdOf(old)),
-    *validateCreate(context, object) {
-      const crd = crdOf(object);
-      return [...nameErrors(crd), ...(yield* validateCrd(crd, rulesFor(context)))];
-    },
+    validateCreate: (context, object) => validateCrd(crdOf(object), rulesFor(context)),
     validateUpdate: (context, object, old) => {
       const crd = crdOf(object);
       if (context.subresource === 'status') return validateCrdStatus(crd);
@@ -229,14 +228,15 @@ export function defaultCrd(crd: Crd): void {
   if ((crd.status?.storedVersions ?? []).length === 0) addStoredVersion(crd);
 }
 
-/** Validates the name and, by the same rule, the prefix of a generated name. */
-function nameErrors(crd: Crd): FieldError[] {
-  const expected = `${crd.spec.names.plural}.${crd.spec.group}`;
-  return (['generateName', 'name'] as const).flatMap((member) => {
-    const name = crd.metadata[member] ?? '';
-    if (name === '' || name === expected) return [];
-    return [invalid(`metadata.${member}`, name, 'must be spec.names.plural+"."+spec.group')];
-  });
+/** The rules for the name and, because nothing could follow it, the prefix of a generated name. */
+function nameRules({ spec }: Crd) {
+  const expected = `${spec.names.plural}.${spec.group}`;
+  const isExpected: NameRule = (name) =>
+    name === expected ? [] : ['must be spec.names.plural+"."+spec.group'];
+  const ruleWith =
+    (dns: NameRule): NameRule =>
+    (name) => [...dns(name), ...isExpected(name)];
+  return { validateName: ruleWith(dnsSubdomain), validatePrefix: ruleWith(asPrefix(dnsSubdomain)) };
 }
 
 function exampleCrd(group: string): ApiObject {

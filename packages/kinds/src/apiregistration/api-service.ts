@@ -6,9 +6,11 @@ import {
   type FieldError,
   formatTime,
   invalid,
+  type NameRule,
   notSupported,
   pathSegment,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
@@ -48,9 +50,12 @@ export function apiService(dialect: Dialect): ResourceDef {
       allowUnconditionalUpdate: false,
       prepareForCreate,
       prepareForUpdate,
-      validateCreate: (_, object) => validate(object),
+      nameRules: (object) => ({ validateName: nameRule(object), validatePrefix: nameRule(object) }),
+      validateCreate: (_, object) => validateSpec(object),
       validateUpdate: (context, object) =>
-        context.subresource === 'status' ? validateStatus(object) : validate(object),
+        context.subresource === 'status'
+          ? validateStatus(object)
+          : [...validateNames(object), ...validateSpec(object)],
       resetFields: { '': ['status'], status: ['spec', 'metadata'] },
     },
     subresources: [statusSubresource],
@@ -113,16 +118,23 @@ function prepareForUpdate(
   return keepMembers(object.metadata, old.metadata, kept);
 }
 
-const validate = (object: Stored<APIService>) => [...validateName(object), ...validateSpec(object)];
-
-/** Validates that the name, and any prefix of a generated one, states the group version. */
-function validateName({ metadata, spec }: Stored<APIService>): FieldError[] {
+/** The rule for the name, and the prefix of a generated one: it states the group version. */
+function nameRule({ spec }: Stored<APIService>): NameRule {
   const expected = `${spec?.version ?? ''}.${spec?.group ?? ''}`;
   const detail = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(expected)}`;
+  return (name) => {
+    const problems = pathSegment(name);
+    return problems.length > 0 || name === expected ? problems : [detail];
+  };
+}
+
+/** Validates the names of a changed object, whose group version may differ from the old one's. */
+function validateNames(object: Stored<APIService>): FieldError[] {
+  const rule = nameRule(object);
   return (['generateName', 'name'] as const).flatMap((member) => {
-    const name = metadata[member] ?? '';
-    if (name === '' || name === expected || pathSegment(name).length > 0) return [];
-    return [invalid(`metadata.${member}`, name, detail)];
+    const name = object.metadata[member] ?? '';
+    const isSkipped = name === '' || pathSegment(name).length > 0;
+    return isSkipped ? [] : ruleErrors(`metadata.${member}`, name, rule);
   });
 }
 

@@ -5,6 +5,7 @@ import {
   dnsSubdomain,
   type FieldError,
   invalid,
+  type NameRule,
   pathSegment,
   ruleErrors,
   tooLong,
@@ -48,12 +49,14 @@ export function clusterTrustBundle(dialect: Dialect): ResourceDef {
     strategy: {
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: pathSegment,
+      nameRules,
       validateCreate: (_, object) => [
-        ...validateNames(object),
+        ...validateSigner(object),
         ...validateBundle(bundleOf(object)),
       ],
       validateUpdate: (_, object, old) => [
         ...validateNames(object),
+        ...validateSigner(object),
         // kube-apiserver does not validate an unchanged bundle.
         ...(bundleOf(object) === bundleOf(old) ? [] : validateBundle(bundleOf(object))),
         ...immutable('spec.signerName', signerOf(object), signerOf(old)),
@@ -72,17 +75,30 @@ export function clusterTrustBundle(dialect: Dialect): ResourceDef {
 
 const signerOf = (object: Stored<ClusterTrustBundle>) => object.spec?.signerName ?? '';
 
+function nameRules(object: Stored<ClusterTrustBundle>) {
+  const signer = signerOf(object);
+  const ruleWith =
+    (rule: NameRule): NameRule =>
+    (text) =>
+      trustBundleNameProblems(text, signer, rule);
+  return { validateName: ruleWith(dnsSubdomain), validatePrefix: ruleWith(asPrefix(dnsSubdomain)) };
+}
+
+/** Validates the names of a changed bundle, which may name another signer. */
 function validateNames(object: Stored<ClusterTrustBundle>): FieldError[] {
   const { name = '', generateName = '' } = object.metadata;
-  const signer = signerOf(object);
-  const nameRule = (text: string) => trustBundleNameProblems(text, signer);
-  const prefixRule = (text: string) =>
-    trustBundleNameProblems(text, signer, asPrefix(dnsSubdomain));
+  const { validateName, validatePrefix } = nameRules(object);
   return [
-    ...(generateName === '' ? [] : ruleErrors('metadata.generateName', generateName, prefixRule)),
-    ...(name === '' ? [] : ruleErrors('metadata.name', name, nameRule)),
-    ...(signer === '' ? [] : signerNameErrors(signer, 'spec.signerName')),
+    ...(generateName === ''
+      ? []
+      : ruleErrors('metadata.generateName', generateName, validatePrefix)),
+    ...(name === '' ? [] : ruleErrors('metadata.name', name, validateName)),
   ];
+}
+
+function validateSigner(object: Stored<ClusterTrustBundle>): FieldError[] {
+  const signer = signerOf(object);
+  return signer === '' ? [] : signerNameErrors(signer, 'spec.signerName');
 }
 
 /**

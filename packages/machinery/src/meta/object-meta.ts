@@ -8,7 +8,14 @@ import {
   required,
   tooLong,
 } from './field-error.ts';
-import { dnsLabel, labelValue, pathSegment, qualifiedName, ruleErrors } from './names.ts';
+import {
+  dnsLabel,
+  labelValue,
+  type NameRule,
+  pathSegment,
+  qualifiedName,
+  ruleErrors,
+} from './names.ts';
 import {
   type ManagedFieldsEntry,
   type ObjectMeta,
@@ -127,7 +134,9 @@ export function validateFieldManager(name: string, field: string): FieldError[] 
 /** The rules for the metadata of a kind. */
 export interface MetaRules {
   readonly namespaced: boolean;
-  readonly validateName: (name: string) => readonly string[];
+  readonly validateName: NameRule;
+  /** The rule for the prefix of a generated name; absent: follows from that for names. */
+  readonly validatePrefix?: NameRule;
   /** Path of the metadata: `metadata`. */
   readonly path: string;
   /**
@@ -159,10 +168,10 @@ export const foregroundFinalizer = 'foregroundDeletion';
 
 /** Validates the metadata of a new object (META-1, META-3, META-7). */
 export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldError[] {
-  const { validateName, path } = rules;
+  const { validateName, validatePrefix = asPrefix(validateName), path } = rules;
   const name = meta.name ?? '';
   return [
-    ...validatePrefix(meta, validateName, path),
+    ...prefixErrors(meta, validatePrefix, path),
     ...(name === ''
       ? [required(`${path}.name`, 'name or generateName is required')]
       : ruleErrors(`${path}.name`, name, validateName)),
@@ -175,18 +184,16 @@ export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldErr
   ];
 }
 
-function validatePrefix(
+function prefixErrors(
   { generateName = '' }: ObjectMeta,
-  validateName: MetaRules['validateName'],
+  rule: NameRule,
   path: string,
 ): readonly FieldError[] {
-  return generateName === ''
-    ? none
-    : ruleErrors(`${path}.generateName`, generateName, asPrefix(validateName));
+  return generateName === '' ? none : ruleErrors(`${path}.generateName`, generateName, rule);
 }
 
 /** The rule for a prefix of names: a generated suffix follows it, so it may end with a dash. */
-export function asPrefix(rule: MetaRules['validateName']): MetaRules['validateName'] {
+export function asPrefix(rule: NameRule): NameRule {
   // As in kube-apiserver, an `a` replaces the dash and the byte before it: `A-` is valid, `é-` is not.
   return (prefix) => rule(/.-$/s.test(prefix) ? prefix.replace(/[\0-\x7f]?-$/, 'a') : prefix);
 }
@@ -337,8 +344,8 @@ export function validateObjectMetaUpdate(
   const finalizers = meta.finalizers ?? [];
   const { standardFinalizers: _own, ...general } = rules;
   const plain = plainFinalizers(finalizers, rules);
-  const prefixAsSegment = validatePrefix(meta, pathSegment, path);
-  const prefixAsName = validatePrefix(meta, rules.validateName, path);
+  const prefixAsSegment = prefixErrors(meta, asPrefix(pathSegment), path);
+  const prefixAsName = prefixErrors(meta, asPrefix(rules.validateName), path);
   const lists = [
     prefixAsSegment,
     prefixAsName,

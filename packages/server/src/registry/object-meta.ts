@@ -312,7 +312,10 @@ function metadataErrors(
   context: StrategyContext,
   { object, old }: Change,
 ): readonly FieldError[] {
-  if (old === undefined) return validateObjectMeta(object.metadata, metaRules(def, ''));
+  if (old === undefined) {
+    const names = def.strategy.nameRules?.(object);
+    return validateObjectMeta(object.metadata, { ...metaRules(def, ''), ...names });
+  }
   const rules = metaRules(def, context.subresource);
   return validateObjectMetaUpdate(object.metadata, old.metadata, rules);
 }
