@@ -40,15 +40,25 @@ export const quickElection: LeaderElectionSettings = {
   name: 'test-controllers',
 };
 
-/** Starts a proxy that forwards connections to an etcd, except from `cut` to `restore`. */
-export async function startLine(
-  etcd: { readonly url: string },
-  host = '127.0.0.1',
-): Promise<{ readonly url: string; cut(): Promise<void>; restore(): Promise<void> }> {
+/** A proxy in front of an etcd. */
+export interface Line {
+  readonly url: string;
+  /** Drops all connections, and refuses new ones until `restore`. */
+  cut(): Promise<void>;
+  restore(): Promise<void>;
+  /** Withholds requests, but not what etcd sends, until the returned function is called. */
+  hold(): () => void;
+}
+
+/** Starts a proxy that forwards connections to an etcd. */
+export async function startLine(etcd: { readonly url: string }, host = '127.0.0.1'): Promise<Line> {
   const target = new URL(etcd.url);
   const sockets = new Set<Socket>();
+  const lines = new Map<Socket, Socket>();
   const server: Server = createServer((near) => {
     const far = connect(Number(target.port), target.hostname);
+    lines.set(near, far);
+    near.on('close', () => lines.delete(near));
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -69,6 +79,13 @@ export async function startLine(
         for (const socket of sockets) socket.destroy();
         sockets.clear();
       }),
+    hold() {
+      const held = [...lines];
+      for (const [near, far] of held) near.unpipe(far);
+      return () => {
+        for (const [near, far] of held) near.pipe(far);
+      };
+    },
     restore: () => new Promise((resolve) => server.listen(port, host, resolve)),
   };
 }

@@ -1,9 +1,15 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
-import { appendAll, type OwnerReference, parseApiVersion, Slices } from '@wheelhouse/machinery';
+import {
+  appendAll,
+  background,
+  type OwnerReference,
+  parseApiVersion,
+  Slices,
+} from '@wheelhouse/machinery';
 import { followBeside } from '../registry/caches.ts';
 import { metadataOf, objectKey } from '../registry/object-codec.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
-import type { Entry } from '../watchcache/entry.ts';
+import type { Entry, EntryIndex } from '../watchcache/entry.ts';
 import { type ControllerTools, type ObjectAt, withoutFinalizer } from './tools.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -37,21 +43,7 @@ export function startGarbageCollector(
       if (await collect({ ...options, graph }, state)) queue.addAfter(id, recheckMs);
     },
   });
-  const onChange = (def: ResourceDef, { previous, current }: Change) => {
-    graph.update(def, { previous, current });
-    const entry = current ?? previous;
-    if (entry === undefined) return;
-    const { index } = entry;
-    if (current === undefined || index.deleting) {
-      for (const id of graph.dependentsOf(index.uid)) queue.add(id);
-    }
-    if (current === undefined) {
-      for (const owner of index.ownerUids)
-        for (const id of graph.waitingOwners(owner)) queue.add(id);
-      return;
-    }
-    if (index.deleting || index.ownerUids.length > 0) queue.add(idOf(def, entry.key));
-  };
+  const onChange = changesOf(graph, queue.add);
   const attach = () => {
     const served = new Set<string>();
     for (const def of options.catalogue.snapshot().defs) {
@@ -62,9 +54,16 @@ export function startGarbageCollector(
       const before = followed.get(prefix);
       if (before?.cache === cache) continue;
       before?.close();
-      const onEntry = (_: string, current: Entry | undefined, previous: Entry | undefined) =>
-        onChange(def, { previous, current });
-      followed.set(prefix, { cache, ...followBeside(cache, { onEntry }) });
+      const { close } = followBeside(cache, {
+        onEntry: (key, current, previous) => onChange(def, { key, previous, current }),
+        listed: () => {
+          if (before === undefined) return;
+          const isFollowed = () => followed.get(prefix)?.cache === cache;
+          const caughtUp = catchUp({ ...options, graph, queue, onChange, isFollowed }, def);
+          background({ where: 'controller' }, caughtUp);
+        },
+      });
+      followed.set(prefix, { cache, close });
     }
     for (const [prefix, gone] of followed) {
       if (served.has(prefix)) continue;
@@ -78,6 +77,7 @@ export function startGarbageCollector(
     close() {
       stopFollowing();
       for (const followedKind of followed.values()) followedKind.close();
+      followed.clear();
       return queue.close();
     },
   };
@@ -91,18 +91,69 @@ interface Followed {
 
 /** The previous and the current state of an object; either may be absent. */
 interface Change {
+  readonly key: string;
   readonly previous: Entry | undefined;
   readonly current: Entry | undefined;
 }
 
+type OnChange = (def: ResourceDef, change: Change) => void;
+
+/** Returns a function that records a change in the graph and queues the objects that it affects. */
+function changesOf(graph: Graph, add: (id: string) => void): OnChange {
+  const onRemoved = ({ uid, ownerUids }: EntryIndex) => {
+    for (const id of graph.dependentsOf(uid)) add(id);
+    for (const owner of ownerUids) for (const id of graph.waitingOwners(owner)) add(id);
+  };
+  return (def, { key, previous, current }) => {
+    const id = idOf(def, key);
+    const before = previous ?? graph.locate(id)?.entry;
+    graph.update(id, current === undefined ? undefined : { def, entry: current });
+    if (before !== undefined && before.index.uid !== current?.index.uid) onRemoved(before.index);
+    if (current === undefined) return;
+    const { uid, deleting, ownerUids } = current.index;
+    if (deleting) for (const dependent of graph.dependentsOf(uid)) add(dependent);
+    if (deleting || ownerUids.length > 0) add(id);
+  };
+}
+
+/**
+ * Processes what may have happened to a changed kind before its new cache was loaded: deletions of
+ * tracked objects, and of other owners, whose dependents are checked again.
+ */
+async function catchUp(
+  collector: Collector & {
+    readonly queue: { add(id: string): void };
+    readonly onChange: OnChange;
+    /** Whether the new cache is still the current one. */
+    readonly isFollowed: () => boolean;
+  },
+  def: ResourceDef,
+): Promise<void> {
+  const { graph, queue, onChange, isFollowed, clock } = collector;
+  const { prefix } = def.storage;
+  const slices = new Slices(clock);
+  for (const [id, located] of graph.all()) {
+    if (slices.over) await slices.pause();
+    if (!isFollowed()) return;
+    const { key } = located.entry;
+    if (located.def.storage.prefix === prefix && collector.caches.of(def).peek(key) === undefined) {
+      onChange(def, { key, previous: undefined, current: undefined });
+    } else if (await hasOwnerOfKind(located.entry, def, clock)) queue.add(id);
+  }
+}
+
+/** An object that is being deleted or has owners, in its last known state. */
 interface Located {
   readonly def: ResourceDef;
-  readonly key: string;
+  readonly entry: Entry;
 }
 
 interface Graph {
-  update(def: ResourceDef, change: Change): void;
+  /** Replaces the state of an object; undefined removes it. */
+  update(id: string, state: Located | undefined): void;
   locate(id: string): Located | undefined;
+  /** All objects that are being deleted or have owners, by id. */
+  all(): readonly (readonly [string, Located])[];
   dependentsOf(uid: string): readonly string[];
   /** Objects with this UID that wait for their dependents. */
   waitingOwners(uid: string): readonly string[];
@@ -124,17 +175,15 @@ function createGraph(): Graph {
     }
   };
   return {
-    update(def, { previous, current }) {
-      const key = (current ?? previous)?.key;
-      if (key === undefined) return;
-      const id = idOf(def, key);
+    update(id, state) {
+      const previous = located.get(id)?.entry;
       if (previous !== undefined) {
         removeEdges(id, previous.index.ownerUids);
         deletingByUid.delete(previous.index.uid);
         located.delete(id);
       }
-      if (current === undefined) return;
-      const { index } = current;
+      if (state === undefined) return;
+      const { index } = state.entry;
       for (const uid of index.ownerUids) {
         let set = dependents.get(uid);
         if (set === undefined) {
@@ -144,9 +193,10 @@ function createGraph(): Graph {
         set.add(id);
       }
       if (index.deleting) deletingByUid.set(index.uid, id);
-      if (index.deleting || index.ownerUids.length > 0) located.set(id, { def, key });
+      if (index.deleting || index.ownerUids.length > 0) located.set(id, state);
     },
     locate: (id) => located.get(id),
+    all: () => [...located],
     dependentsOf: (uid) => [...(dependents.get(uid) ?? [])],
     waitingOwners: (uid) => {
       const id = deletingByUid.get(uid);
@@ -158,7 +208,7 @@ function createGraph(): Graph {
 type Collector = Parameters<typeof startGarbageCollector>[0] & { readonly graph: Graph };
 
 /** Processes one object; returns true if it must be processed again. */
-async function collect(collector: Collector, { def, key }: Located): Promise<boolean> {
+async function collect(collector: Collector, { def, entry: { key } }: Located): Promise<boolean> {
   const entry = collector.caches.of(def).peek(key);
   if (entry === undefined) return false;
   const metadata = await metadataOf(entry, collector.clock);
@@ -222,9 +272,20 @@ async function deleteDependents(
 function locateObject(collector: Collector, id: string): ObjectAt | undefined {
   const located = collector.graph.locate(id);
   if (located === undefined) return undefined;
-  const entry = collector.caches.of(located.def).peek(located.key);
+  const entry = collector.caches.of(located.def).peek(located.entry.key);
   if (entry === undefined) return undefined;
   return { def: located.def, namespace: entry.index.namespace, name: entry.index.name };
+}
+
+/** Whether a reference of an object names a kind. */
+async function hasOwnerOfKind(
+  entry: Entry,
+  def: ResourceDef,
+  clock: Collector['clock'],
+): Promise<boolean> {
+  if (entry.index.ownerUids.length === 0) return false;
+  const references = (await metadataOf(entry, clock)).ownerReferences ?? [];
+  return references.some((reference) => isOfKind(def, reference));
 }
 
 /**
@@ -292,9 +353,11 @@ async function ownerState(
 }
 
 function defOfKind(snapshot: CatalogueSnapshot, owner: OwnerReference): ResourceDef | undefined {
-  const parsed = parseApiVersion(owner.apiVersion);
-  if (parsed === undefined) return undefined;
-  return snapshot.defs.find((def) => def.group === parsed.group && def.kind === owner.kind);
+  return snapshot.defs.find((def) => isOfKind(def, owner));
+}
+
+function isOfKind({ group, kind }: ResourceDef, owner: OwnerReference): boolean {
+  return kind === owner.kind && group === parseApiVersion(owner.apiVersion)?.group;
 }
 
 async function dropOwners(
