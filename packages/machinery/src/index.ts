@@ -123,6 +123,7 @@ export {
   orderedMapOf,
   orderedMapRank,
   orderedMapSet,
+  orderedMapSteps,
   orderedMapValues,
 } from './base/ordered-map.ts';
 export { type Random, randomOf } from './base/random.ts';

@@ -65,7 +65,9 @@ export interface RangeRequest {
   readonly prefix: string;
   /** Only keys strictly after this one, in byte order. */
   readonly after?: string;
-  /** At most this many records; all when absent. */
+  /**
+   * At most this many records, and fewer if their values exceed `pieceBytes`; all when absent.
+   */
   readonly limit?: number;
   /** The past revision to read at; the newest when absent. */
   readonly revision?: Revision;
@@ -76,7 +78,7 @@ export interface RangeResult {
   readonly records: readonly StoredRecord[];
   /** The revision the records were read at. */
   readonly revision: Revision;
-  /** Whether more keys follow the last record. */
+  /** Whether more keys may follow the last record, also if there are fewer than the limit. */
   readonly more: boolean;
 }
 
@@ -274,8 +276,33 @@ export function closedStore(): StoreError {
   return new StoreError({ code: 'closed', message: 'the store is closed' });
 }
 
-/** Target size of the pieces of a snapshot in bytes, which bounds the memory of its reader. */
-export const snapshotPieceBytes = 2 ** 20;
+/**
+ * Bytes of values after which a piece of a snapshot, or a step that reads or translates records,
+ * ends (TRUST-2). This bounds the memory of the reader of a snapshot.
+ */
+export const pieceBytes = 2 ** 20;
+
+/** Splits records into pieces of at most `countMax` that end after `pieceBytes`. */
+export function* piecesOf(
+  records: readonly StoredRecord[],
+  countMax = Number.POSITIVE_INFINITY,
+): Generator<readonly StoredRecord[]> {
+  let from = 0;
+  let bytes = 0;
+  for (const [at, { value }] of records.entries()) {
+    bytes += value.length;
+    const to = at + 1;
+    if (to < records.length && to < from + countMax && bytes < pieceBytes) continue;
+    yield records.slice(from, to);
+    from = to;
+    bytes = 0;
+  }
+}
+
+/** Bytes of the value of an event. */
+export function eventBytes(event: StoreEvent): number {
+  return event.type === 'put' ? event.value.length : 0;
+}
 
 /**
  * Returns a string whose `<` order is the byte order of the key's UTF-8 form. The orders differ

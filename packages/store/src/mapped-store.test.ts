@@ -1,6 +1,7 @@
+import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { type Store, type StoreError, type StoreEvent, unchangedOperations } from './contract.ts';
-import { type ConvertRecords, convertedStore } from './mapped-store.ts';
+import { type ConvertRecords, convertedStore, mappedStore } from './mapped-store.ts';
 import { createMemoryStore } from './memory/memory-store.ts';
 
 const put = async (store: Store, key: string, value: string, expect = 0) => {
@@ -165,5 +166,71 @@ test('the events of a revision are delivered together, however many they are', a
     expect(batches.flat().map(({ key }) => key)).toEqual(events.map(({ key }) => key));
     expect(batches.map(({ length }) => length)).toEqual([1100, 100]);
   }
+  await memory.close();
+});
+
+test('TRUST-2: values of ranges and events are translated in slices, large ones in steps', async () => {
+  const memory = createMemoryStore();
+  const clock = new FakeClock();
+  const large = 'x'.repeat(20_000);
+  let translated = 0;
+  let mostTranslated = 0;
+  const work = () => {
+    clock.advance(1);
+    translated += 1;
+    mostTranslated = Math.max(mostTranslated, translated);
+  };
+  const result = (value: Buffer) => {
+    if (value.includes('bad')) throw new Error('cannot');
+    return Buffer.from(value.toString().toUpperCase());
+  };
+  const store = mappedStore(memory, {
+    clock,
+    read: (value) => {
+      work();
+      return result(value);
+    },
+    *readSteps(value) {
+      for (let step = 0; step < 20; step++) {
+        work();
+        yield;
+      }
+      return result(value);
+    },
+  });
+  for (let n = 0; n < 40; n++) await put(memory, `/a/${n}`, n === 3 ? 'bad' : `v${n}`);
+  await put(memory, '/a/large', large);
+  const last = await put(memory, '/a/large-bad', `bad${large}`);
+  const untilDone = async <T>(running: Promise<T>): Promise<T> => {
+    let isDone = false;
+    const finish = () => {
+      isDone = true;
+    };
+    running.then(finish, finish);
+    while (!isDone) {
+      translated = 0;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return running;
+  };
+  const { records } = await untilDone(store.range({ prefix: '/a/' }));
+  const found = new Map(records.map((record) => [record.key, record]));
+  expect(found.size).toBe(42);
+  expect(found.get('/a/7')?.value.toString()).toBe('V7');
+  expect(found.get('/a/large')?.value.toString()).toBe(large.toUpperCase());
+  for (const key of ['/a/3', '/a/large-bad']) {
+    expect(found.get(key)).toMatchObject({ unreadable: 'cannot', failure: 'decoding' });
+  }
+  const { watch, events, shown } = await watchEvents(store);
+  const reached = untilDone(Promise.resolve(watch.reached(last)));
+  const next = await put(memory, '/a/next', 'next');
+  await reached;
+  await watch.reached(next);
+  expect(events.map(({ revision }) => revision)).toEqual(events.map((_, at) => at + 1));
+  expect(shown()[40]).toBe(large.toUpperCase());
+  expect(events[41]).toMatchObject({ unreadable: 'cannot', failure: 'decoding' });
+  expect(shown()[42]).toBe('NEXT');
+  // A slice is 5 ms, each translation takes 1 ms, and a turn as this test counts them touches two.
+  expect(mostTranslated).toBeLessThanOrEqual(12);
   await memory.close();
 });

@@ -1,6 +1,16 @@
-import { errorText, itemAt, type MaybePromise, nextTurn } from '@wheelhouse/machinery';
 import {
+  type Clock,
+  errorText,
+  itemAt,
+  type MaybePromise,
+  nextTurn,
+  pacedBytesMin,
+  runInSlices,
+} from '@wheelhouse/machinery';
+import {
+  eventBytes,
   type PutRequest,
+  pieceBytes,
   type Revision,
   type Store,
   type StoredRecord,
@@ -17,6 +27,9 @@ export interface ValueMapping {
    * Translates a stored value for the user. A value for which it throws is reported as unreadable.
    */
   readonly read: (value: Buffer, key: string) => Buffer;
+  /** Does the work of `read` in steps, for large values (TRUST-2). */
+  readonly readSteps: (value: Buffer, key: string) => Generator<void, Buffer>;
+  readonly clock: Pick<Clock, 'monotonic'>;
   /** Whether the value of an event with this hint needs no translation. */
   readonly isMapped?: (hint: unknown) => boolean;
   /** Translates a value for the store; if absent, values are stored unchanged. */
@@ -38,38 +51,113 @@ class WriteHint {
   }
 }
 
-/** Number of values of a range that are translated before yielding to the event loop. */
-const recordsAtOnce = 200;
-
 type Mapped = Pick<StoredRecord, 'value' | 'unreadable' | 'failure'>;
+
+/** Number of small events that are translated together without slices. */
+const quickEvents = 8;
+
+/** Translates records and events by a mapping. */
+class ValueReader {
+  readonly #mapping: ValueMapping;
+
+  constructor(mapping: ValueMapping) {
+    this.#mapping = mapping;
+  }
+
+  readonly record = <T extends StoredRecord | undefined>(stored: T): T =>
+    stored === undefined || stored.unreadable !== undefined
+      ? stored
+      : { ...stored, ...this.#mapped(stored.value, stored.key) };
+
+  readonly records = (records: readonly StoredRecord[]): MaybePromise<StoredRecord[]> =>
+    runInSlices(this.#recordSteps(records), this.#mapping.clock);
+
+  readonly events: ChangeEvents = (events) => {
+    const isQuick =
+      events.length <= quickEvents &&
+      events.every((event) => !isLarge(eventBytes(event)) || this.#unread(event) === undefined);
+    return isQuick
+      ? events.map((event) => this.#event(event))
+      : runInSlices(this.#eventSteps(events), this.#mapping.clock);
+  };
+
+  *#recordSteps(records: readonly StoredRecord[]): Generator<void, StoredRecord[]> {
+    const all: StoredRecord[] = [];
+    for (const stored of records) {
+      const { value, key, unreadable } = stored;
+      const isDivided = isLarge(value.length) && unreadable === undefined;
+      all.push(
+        isDivided ? { ...stored, ...(yield* this.#mappedSteps(value, key)) } : this.record(stored),
+      );
+      yield;
+    }
+    return all;
+  }
+
+  *#eventSteps(events: readonly StoreEvent[]): Generator<void, StoreEvent[]> {
+    const all: StoreEvent[] = [];
+    for (const event of events) {
+      const unread = isLarge(eventBytes(event)) ? this.#unread(event) : undefined;
+      all.push(
+        unread === undefined
+          ? this.#event(event)
+          : { ...unread, ...(yield* this.#mappedSteps(unread.value, unread.key)) },
+      );
+      yield;
+    }
+    return all;
+  }
+
+  #event(event: StoreEvent): StoreEvent {
+    const unread = this.#unread(event);
+    if (unread !== undefined) return { ...unread, ...this.#mapped(unread.value, unread.key) };
+    if (event.type !== 'put' || !this.#isOwn(event.hint)) return event;
+    const { value, hint } = event.hint;
+    return { ...event, value, hint };
+  }
+
+  /** The event without its hint if its value must be translated. */
+  #unread(event: StoreEvent): PutEvent | undefined {
+    if (!isReadable(event)) return undefined;
+    const { hint, ...plain } = event;
+    return this.#mapping.isMapped?.(hint) || this.#isOwn(hint) ? undefined : plain;
+  }
+
+  #isOwn(hint: unknown): hint is WriteHint {
+    return hint instanceof WriteHint && hint.mapping === this.#mapping;
+  }
+
+  #mapped(value: Buffer, key: string): Mapped {
+    try {
+      return { value: this.#mapping.read(value, key) };
+    } catch (error) {
+      return unreadable(value, error);
+    }
+  }
+
+  *#mappedSteps(value: Buffer, key: string): Generator<void, Mapped> {
+    try {
+      return { value: yield* this.#mapping.readSteps(value, key) };
+    } catch (error) {
+      return unreadable(value, error);
+    }
+  }
+}
+
+const isLarge = (bytes: number) => bytes >= pacedBytesMin;
+
+/** Reports an untranslatable value in its record, so that it does not fail the others. */
+function unreadable(value: Buffer, error: unknown): Mapped {
+  return { value, unreadable: errorText(error), failure: 'decoding' };
+}
 
 /**
  * Returns a store that translates the values of another. Events of writes through this
  * store keep the writer's value and hint; other hints describe stored values and are dropped.
  */
 export function mappedStore(store: Store, mapping: ValueMapping): Store {
-  const { read, isMapped, write } = mapping;
-  /** Reports an untranslatable value in its record, so that it does not fail the others. */
-  const mapped = (value: Buffer, key: string): Mapped => {
-    try {
-      return { value: read(value, key) };
-    } catch (error) {
-      const unreadable = errorText(error);
-      return { value, unreadable, failure: 'decoding' };
-    }
-  };
-  const record = <T extends StoredRecord | undefined>(stored: T): T =>
-    stored === undefined || stored.unreadable !== undefined
-      ? stored
-      : { ...stored, ...mapped(stored.value, stored.key) };
-  const event = (original: StoreEvent): StoreEvent => {
-    if (original.type !== 'put' || original.unreadable !== undefined || isMapped?.(original.hint))
-      return original;
-    const { hint, ...plain } = original;
-    if (hint instanceof WriteHint && hint.mapping === mapping)
-      return { ...plain, value: hint.value, hint: hint.hint };
-    return { ...plain, ...mapped(original.value, original.key) };
-  };
+  const { write } = mapping;
+  const { record, records, events } = new ValueReader(mapping);
   const toStored = (request: PutRequest): PutRequest =>
     write === undefined
       ? request
@@ -82,12 +170,7 @@ export function mappedStore(store: Store, mapping: ValueMapping): Store {
     },
     async range(request) {
       const result = await store.range(request);
-      const records: StoredRecord[] = [];
-      for (const [at, stored] of result.records.entries()) {
-        if (at > 0 && at % recordsAtOnce === 0) await nextTurn();
-        records.push(record(stored));
-      }
-      return { ...result, records };
+      return { ...result, records: await records(result.records) };
     },
     async put(request) {
       const result = await store.put(toStored(request));
@@ -97,8 +180,7 @@ export function mappedStore(store: Store, mapping: ValueMapping): Store {
       const result = await store.delete(request);
       return result.ok ? result : { ok: false, current: record(result.current) };
     },
-    watch: (request) =>
-      store.watch({ ...request, onEvents: (events) => request.onEvents(events.map(event)) }),
+    watch: (request) => watchChanged(store, request, events),
   };
 }
 
@@ -136,16 +218,23 @@ export function convertedStore(store: Store, convert: ConvertRecords): Store {
     },
     put: readOnly,
     delete: readOnly,
-    async watch(request) {
-      const queue = new EventQueue(request, (batch) => convertEvents(batch, convert));
-      const watch = await store.watch({
-        ...request,
-        onEvents: (events) => queue.add(events),
-        onEnd: (reason) => queue.end(reason),
-      });
-      return queue.attach(watch);
-    },
+    watch: (request) => watchChanged(store, request, (batch) => convertEvents(batch, convert)),
   };
+}
+
+/** Watches a store whose events are translated in order. */
+export async function watchChanged(
+  store: Store,
+  request: WatchRequest,
+  change: ChangeEvents,
+): Promise<StoreWatch> {
+  const queue = new EventQueue(request, change);
+  const watch = await store.watch({
+    ...request,
+    onEvents: (events) => queue.add(events),
+    onEnd: (reason) => queue.end(reason),
+  });
+  return queue.attach(watch);
 }
 
 async function withConversionErrors<T>(work: () => MaybePromise<T>): Promise<T> {
@@ -193,7 +282,7 @@ const recordsOf = (batch: readonly StoreEvent[]): StoredRecord[] =>
   });
 
 /** Translates events, in order. Returns a promise if the translation is asynchronous. */
-type ChangeEvents = (batch: readonly StoreEvent[]) => MaybePromise<readonly StoreEvent[]>;
+export type ChangeEvents = (batch: readonly StoreEvent[]) => MaybePromise<readonly StoreEvent[]>;
 
 /** Number of waiting events that are translated together, not counting the rest of a revision. */
 const batchEvents = 500;
@@ -202,7 +291,7 @@ const batchEvents = 500;
  * Translates the events of a watch and delivers them in order, synchronously as long as the
  * translation is. A failed translation ends the watch with its error.
  */
-export class EventQueue {
+class EventQueue {
   readonly #request: WatchRequest;
   readonly #change: ChangeEvents;
   readonly #waiting: StoreEvent[] = [];
@@ -261,28 +350,30 @@ export class EventQueue {
 
   /** Delivers all waiting events; returns undefined if all were delivered synchronously. */
   #drain(): Promise<void> | undefined {
-    while (this.#waiting.length > 0) {
-      const batch = this.#take();
-      this.#delivered = Math.max(this.#delivered, itemAt(batch, 0).revision - 1);
-      let changed: MaybePromise<readonly StoreEvent[]>;
-      try {
-        changed = this.#change(batch);
-      } catch (error) {
-        this.#finish(toStoreError(error));
-        return undefined;
-      }
-      if (changed instanceof Promise) return this.#drainAsync(changed);
-      this.#deliver(changed);
+    if (this.#waiting.length === 0) return undefined;
+    const batch = this.#take();
+    this.#delivered = Math.max(this.#delivered, itemAt(batch, 0).revision - 1);
+    let changed: MaybePromise<readonly StoreEvent[]>;
+    try {
+      changed = this.#change(batch);
+    } catch (error) {
+      this.#finish(toStoreError(error));
+      return undefined;
     }
-    return undefined;
+    if (changed instanceof Promise) return this.#drainAsync(changed);
+    this.#deliver(changed);
+    // Events that were added during the delivery may already be in work.
+    if (this.#waiting.length === 0 || this.#work !== undefined) return undefined;
+    return this.#drainAsync(nextTurn().then(() => []));
   }
 
   async #drainAsync(first: Promise<readonly StoreEvent[]>): Promise<void> {
     try {
       let changed: MaybePromise<readonly StoreEvent[]> = first;
       for (;;) {
-        this.#deliver(await changed);
+        this.#deliver(changed instanceof Promise ? await changed : changed);
         if (this.#waiting.length === 0) break;
+        if (!(changed instanceof Promise)) await nextTurn();
         changed = this.#change(this.#take());
       }
     } catch (error) {
@@ -298,14 +389,19 @@ export class EventQueue {
   /** Takes the next waiting events, with all events of their last revision. */
   #take(): readonly StoreEvent[] {
     const waiting = this.#waiting;
-    let end = Math.min(batchEvents, waiting.length);
+    let bytes = 0;
+    let end = 0;
+    while (end < waiting.length && end < batchEvents && bytes < pieceBytes) {
+      bytes += eventBytes(itemAt(waiting, end));
+      end += 1;
+    }
     const last = waiting[end - 1]?.revision;
     while (waiting[end]?.revision === last && end < waiting.length) end += 1;
     return waiting.splice(0, end);
   }
 
   #deliver(events: readonly StoreEvent[]): void {
-    if (this.#closed) return;
+    if (this.#closed || events.length === 0) return;
     this.#delivered = events.at(-1)?.revision ?? this.#delivered;
     this.#request.onEvents(events);
   }

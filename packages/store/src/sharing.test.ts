@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Store } from './contract.ts';
 import { chooseTransformers, encryptedStore } from './encryption/encrypted-store.ts';
 import { identity } from './encryption/providers.ts';
-import { convertedStore, mappedStore } from './mapped-store.ts';
+import { convertedStore, mappedStore, type ValueMapping } from './mapped-store.ts';
 import { createMemoryStore, type MemoryStore } from './memory/memory-store.ts';
 import { meteredStore } from './metered-store.ts';
 import { routedStore } from './routed-store.ts';
@@ -13,9 +13,18 @@ const shared = (): Store =>
     get: (store, name) => (name === 'sharing' ? 'shared' : Reflect.get(store, name)),
   });
 
+const unchanged: ValueMapping = {
+  read: (value) => value,
+  *readSteps(value) {
+    yield;
+    return value;
+  },
+  clock: { monotonic: () => 0 },
+};
+
 const wrappers: readonly [string, (store: Store) => Store][] = [
   ['metered', (store) => meteredStore(store, { clock: { monotonic: () => 0 }, observe: () => {} })],
-  ['mapped', (store) => mappedStore(store, { read: (value) => value })],
+  ['mapped', (store) => mappedStore(store, unchanged)],
   ['converted', (store) => convertedStore(store, (records) => records.map(({ value }) => value))],
   ['routed', (store) => routedStore(store, [])],
   ['routed to a shared', (store) => routedStore(createMemoryStore(), [{ prefix: '/a/', store }])],

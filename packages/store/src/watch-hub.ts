@@ -24,8 +24,11 @@ export interface HistoryChunk {
 export interface HistorySource {
   readonly revision: Revision;
   readonly compactRevision: Revision;
-  /** Some of the events after `after`, in order; may throw StoreError `damaged`. */
-  history(after: Revision): HistoryChunk;
+  /**
+   * Some of the events after `after`, in order; may omit those without the prefix. May throw
+   * StoreError `damaged`.
+   */
+  history(after: Revision, prefix: string): HistoryChunk;
 }
 
 interface Waiter {
@@ -135,8 +138,8 @@ export class WatchHub {
     if (watch.closed) return;
     try {
       if (watch.position < this.#source.compactRevision) throw this.#compacted();
-      const chunk = this.#source.history(watch.position);
       const { prefix } = watch.request;
+      const chunk = this.#source.history(watch.position, prefix);
       this.#pass(
         watch,
         chunk.events.filter(({ key }) => key.startsWith(prefix)),

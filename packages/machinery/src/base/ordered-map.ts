@@ -1,3 +1,5 @@
+import { runInOnePiece } from './work.ts';
+
 /**
  * A persistent ordered map: a B+tree of immutable nodes, so every version of a map remains valid as
  * long as it is referenced. A write copies the path from the root to its leaf and shares everything
@@ -138,16 +140,26 @@ export function emptyOrderedMap<V>(): OrderedMap<V> {
 
 /** Builds a map from entries. Throws unless their keys strictly ascend. */
 export function orderedMapOf<V>(sorted: readonly (readonly [string, V])[]): OrderedMap<V> {
-  for (let i = 1; i < sorted.length; i++) {
-    if (sorted[i - 1]![0] >= sorted[i]![0]) throw new Error('keys are not in order');
+  return runInOnePiece(orderedMapSteps(sorted));
+}
+
+/** Does the work of `orderedMapOf` in steps of a few dozen entries. */
+export function* orderedMapSteps<V>(
+  sorted: readonly (readonly [string, V])[],
+): Generator<void, OrderedMap<V>> {
+  let level: Node<V>[] = [];
+  for (let from = 0; from < sorted.length; from += nodeBuilt) {
+    const keys: string[] = [];
+    const values: V[] = [];
+    for (let at = from; at < Math.min(from + nodeBuilt, sorted.length); at++) {
+      const [key, value] = sorted[at]!;
+      if (at > 0 && sorted[at - 1]![0] >= key) throw new Error('keys are not in order');
+      keys.push(key);
+      values.push(value);
+    }
+    level.push(makeLeaf(keys, values, undefined));
+    yield;
   }
-  let level: Node<V>[] = chunks(sorted).map((run) =>
-    makeLeaf(
-      run.map(([key]) => key),
-      run.map(([, value]) => value),
-      undefined,
-    ),
-  );
   while (level.length > 1) level = chunks(level).map((children) => makeBranch(children, undefined));
   return mapOf(level[0]);
 }

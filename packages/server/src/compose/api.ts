@@ -1,5 +1,5 @@
 import { builtinGroupOrder, type NumberClaims, type ResourceDef } from '@wheelhouse/kinds';
-import { background, Deadlines, runInSlices } from '@wheelhouse/machinery';
+import { background, type Clock, Deadlines, runInSlices } from '@wheelhouse/machinery';
 import { mappedStore, type Store } from '@wheelhouse/store';
 import { QuotaLedger, type SharedReservations } from '../admission/quota/quota-ledger.ts';
 import { createEncodings } from '../answer/encodings.ts';
@@ -20,7 +20,12 @@ import type { Gates } from '../pipeline.ts';
 import { type CachePool, createCachePool, createComputedCache } from '../registry/caches.ts';
 import { viewStore } from '../registry/conversion/views.ts';
 import { createFieldManager } from '../registry/field-managers.ts';
-import { createDecodedObjects, indexOf, reshapeStored } from '../registry/object-codec.ts';
+import {
+  createDecodedObjects,
+  indexOf,
+  reshapeSteps,
+  reshapeStored,
+} from '../registry/object-codec.ts';
 import { groupResourceOf, type Registry, Turns } from '../registry/registry.ts';
 import { attributesOf } from '../request/parse-request.ts';
 import { versionDocument } from '../views/version.ts';
@@ -180,7 +185,7 @@ function createCaches({
       return createComputedCache({ storage: def.storage, objects });
     }
     return createResourceCache({
-      store: storeFor(def, { store, caches }),
+      store: storeFor(def, { store, caches, clock }),
       onEnded: forget,
       prefix: def.storage.prefix,
       namespaced: def.scope === 'Namespaced',
@@ -223,13 +228,16 @@ function readsAreFresh(
 /** The store that the watch cache of a kind follows: objects in the form that readers see. */
 function storeFor(
   def: ResourceDef,
-  { store, caches }: { readonly store: Store; readonly caches: CachePool },
+  around: { readonly store: Store; readonly caches: CachePool; readonly clock: Clock },
 ): Store {
+  const { store, caches, clock } = around;
   const whole = def.viewOf;
   if (whole !== undefined) return viewStore(def, { store, base: caches.of(whole) });
   if (!def.behavior.reshapesStored) return store;
   return mappedStore(store, {
     read: (value, key) => reshapeStored(def, { key, value }),
+    readSteps: (value, key) => reshapeSteps(def, { key, value }),
+    clock,
     isMapped: (hint) => hint instanceof EntryHint && hint.form === def.storage,
   });
 }

@@ -88,10 +88,14 @@ export function encodeStored(object: ApiObject): Buffer {
 
 /** `encodeStored` at the pace of a large object. */
 export function storedAt(pace: Pace | undefined, object: ApiObject): MaybePromise<Buffer> {
-  if (pace === undefined) return encodeStored(object);
+  return pace === undefined ? encodeStored(object) : runAtPace(encodeStoredSteps(object), pace);
+}
+
+/** Does the work of `encodeStored` in steps. */
+export function encodeStoredSteps(object: ApiObject): Generator<void, Buffer> {
   const { apiVersion, kind, metadata, ...rest } = object;
   const bare: JsonObject = { ...metadata, resourceVersion: undefined };
-  return runAtPace(encodeJsonSteps({ apiVersion, kind, metadata: bare, ...rest }), pace);
+  return encodeJsonSteps({ apiVersion, kind, metadata: bare, ...rest });
 }
 
 /** Encodes an object without its resourceVersion, which the store assigns. */
@@ -167,8 +171,32 @@ export function objectKey(namespace: string, name: string): string {
  */
 export function reshapeStored(
   def: ResourceDef,
-  { key, value }: { readonly key: string; readonly value: Buffer },
+  record: { readonly key: string; readonly value: Buffer },
 ): Buffer {
+  const { value } = record;
+  const reshaped = encodeStored(reshapedObject(def, record));
+  return reshaped.equals(value) ? value : reshaped;
+}
+
+/** Does the work of `reshapeStored` in steps, and parses the result ahead (TRUST-2). */
+export function* reshapeSteps(
+  def: ResourceDef,
+  record: { readonly key: string; readonly value: Buffer },
+): Generator<void, Buffer> {
+  const { value } = record;
+  yield* parseAhead(value);
+  const object = reshapedObject(def, record);
+  yield;
+  const reshaped = yield* encodeStoredSteps(object);
+  const result = reshaped.equals(value) ? value : reshaped;
+  yield* parseAhead(result);
+  return result;
+}
+
+function reshapedObject(
+  def: ResourceDef,
+  { key, value }: { readonly key: string; readonly value: Buffer },
+): ApiObject {
   const object = parseWrittenJson(value);
   if (!isObject(object)) throw new Error('the stored value is not an object');
   // With a conversion webhook the object keeps its version and is converted on demand.
@@ -188,8 +216,7 @@ export function reshapeStored(
   }
   const found = asApiObject(object);
   fillIdentity(found, key.slice(storage.prefix.length));
-  const reshaped = encodeStored(found);
-  return reshaped.equals(value) ? value : reshaped;
+  return found;
 }
 
 /** Fills in name, namespace, and generation, which old custom objects may lack. */

@@ -1,6 +1,7 @@
 import {
   decodeCborMap,
   decodeMessage,
+  decodeMessageSteps,
   encodeCbor,
   encodeCborSteps,
   encodeEnvelope,
@@ -9,6 +10,7 @@ import {
   isEnvelope,
   isSelfDescribedCbor,
   openEnvelope,
+  parseAhead,
   parseWrittenJson,
 } from '@wheelhouse/codec';
 import {
@@ -22,17 +24,20 @@ import {
   type ApiObject,
   apiVersionOf,
   asApiObject,
+  type Clock,
   type Dialect,
   isObject,
   type JsonObject,
-  jsonEqual,
+  jsonEqualSteps,
   jsonObject,
+  pacedBytesMin,
+  runInOnePiece,
   textOf,
 } from '@wheelhouse/machinery';
-import { decodeTyped, type Schema } from '@wheelhouse/schema';
+import { decodeTyped, decodeTypedSteps, type Schema } from '@wheelhouse/schema';
 import { mappedStore, type PutRequest, type Store } from '@wheelhouse/store';
 import { EntryHint } from '../watchcache/entry.ts';
-import { encodeStored, withoutVersion } from './object-codec.ts';
+import { encodeStored, encodeStoredSteps, withoutVersion } from './object-codec.ts';
 import type { EncodedAhead, Registry } from './registry.ts';
 
 /** A built-in kind in one of the versions in which its objects may be stored. */
@@ -141,27 +146,39 @@ function typeOf(object: JsonObject): { readonly apiVersion: string; readonly kin
   return { apiVersion: textOf(object.apiVersion), kind: textOf(object.kind) };
 }
 
+/** A stored object with its kind and version, and the pace of the work on it. */
+interface DecodedValue {
+  readonly stored: StoredVersion;
+  readonly object: JsonObject;
+  /** `steps`: the work on the object is divided, which costs small objects more (TRUST-2). */
+  readonly work: 'whole' | 'steps';
+}
+
 /**
  * Brings an object stored by any writer to the form that this server stores: typed and defaulted by
  * the version in which it is stored, converted, and completed. Throws `DecodeError` for a member of
  * the wrong type, and an Error for an object without metadata. May modify the given object.
  */
-function upToDate(
+function* upToDate(
   versions: StoredVersions,
-  { stored, object }: { readonly stored: StoredVersion; readonly object: JsonObject },
-): ApiObject {
+  { stored, object, work }: DecodedValue,
+): Generator<void, ApiObject> {
   const { def, version } = stored;
   const { metadata } = object;
   if (metadata === undefined || metadata === null) {
     throw new Error('the stored object has no metadata');
   }
-  const shaped = asApiObject(decodeTyped(version.schema)(object));
+  function* typed({ schema }: VersionDef, value: JsonObject): Generator<void, JsonObject> {
+    return work === 'whole' ? decodeTyped(schema)(value) : yield* decodeTypedSteps(schema, value);
+  }
+  const shaped = asApiObject(yield* typed(version, object));
   version.defaults?.(shaped);
+  yield;
   const current = versions.current(stored);
   let newest = toStorage(def, version, shaped);
   if (current.version.version !== version.version || current.def.group !== def.group) {
     const { apiVersion, kind } = newest;
-    newest = asApiObject({ ...decodeTyped(current.version.schema)(newest), apiVersion, kind });
+    newest = asApiObject({ ...(yield* typed(current.version, newest)), apiVersion, kind });
   }
   def.storage.complete?.(newest);
   return newest;
@@ -200,30 +217,34 @@ export function encodedStore(options: {
   readonly versions: StoredVersions;
   /** `this`: only servers like this one write, so their values need no conversion. */
   readonly writers: 'this' | 'any';
+  readonly clock: Pick<Clock, 'monotonic'>;
 }): EncodedStore {
-  const { dialect, encodings, versions, writers } = options;
+  const { dialect, encodings, versions, writers, clock } = options;
   const isPlain = encodings.builtin === 'json' && encodings.custom === 'json';
   const isOwn = (key: string, value: Buffer) =>
     writers === 'this' && encodings.builtin === 'json' && versions.isCanonical(key, value);
   const { isBuiltin } = versions;
   /** Set once a value has been read that this server would write differently. */
   let hasOthers = false;
-  const readAny = (value: Buffer, key: string): ReadValue => {
+  function* readAny(value: Buffer, key: string): Generator<void, ReadValue> {
     const encoding = encodingOf(value);
     if (!isBuiltin(key)) {
       return { shown: readCustom(value), isCurrent: encoding === encodings.custom };
     }
-    const { shown, isSame } = readBuiltin(versions, { value, key });
+    const { shown, isSame, type } = yield* readBuiltin(versions, { value, key });
     if (encoding === encodings.builtin) return { shown, isCurrent: isSame };
-    const isJson = encoding === 'json' && protobufSchema(dialect, parsed(shown)) === undefined;
+    const isJson = encoding === 'json' && protobufSchema(dialect, type) === undefined;
     return { shown, isCurrent: isSame && isJson };
-  };
-  const read = (value: Buffer, key: string): Buffer => {
+  }
+  function* readSteps(value: Buffer, key: string): Generator<void, Buffer> {
     if (isOwn(key, value)) return value;
-    const { shown, isCurrent } = readAny(value, key);
+    const { shown, isCurrent } = yield* readAny(value, key);
     if (!isCurrent) hasOthers = true;
+    yield* parseAhead(shown);
     return shown;
-  };
+  }
+  const read = (value: Buffer, key: string): Buffer =>
+    isOwn(key, value) ? value : runInOnePiece(readSteps(value, key));
   const ahead = new WeakMap<Buffer, Buffer>();
   const write = (request: PutRequest): Buffer => {
     const encoded = ahead.get(request.value);
@@ -235,7 +256,11 @@ export function encodedStore(options: {
       : writeProtobuf(dialect, request);
   };
   const isMapped = (hint: unknown) => hint instanceof EntryHint;
-  const store = mappedStore(options.store, isPlain ? { read, isMapped } : { read, write });
+  const reading = { read, readSteps, clock };
+  const store = mappedStore(
+    options.store,
+    isPlain ? { ...reading, isMapped } : { ...reading, write },
+  );
   function* encodeAhead({ storeKey, value, object }: EncodedAhead): Generator<void, void> {
     const encoding = isBuiltin(storeKey) ? encodings.builtin : encodings.custom;
     const bare = { ...object, metadata: { ...object.metadata, resourceVersion: undefined } };
@@ -250,7 +275,7 @@ export function encodedStore(options: {
       if (!hasOthers) return false;
       const record = await options.store.get(key);
       if (record === undefined || record.unreadable !== undefined) return false;
-      return !readAny(record.value, key).isCurrent;
+      return !runInOnePiece(readAny(record.value, key)).isCurrent;
     },
   };
 }
@@ -270,35 +295,41 @@ interface ReadValue {
 
 /**
  * `isSame`: the stored value equals the returned one; for encodings other than JSON, only the
- * version is compared.
+ * version is compared. `type`: apiVersion and kind of the returned value.
  */
-function readBuiltin(
+function* readBuiltin(
   versions: StoredVersions,
   { value, key }: { readonly value: Buffer; readonly key: string },
-): { readonly shown: Buffer; readonly isSame: boolean } {
-  const { stored, object } = decoded(versions, { value, key });
+): Generator<void, Pick<ReadValue, 'shown'> & { isSame: boolean; type: ApiObject }> {
+  const found = yield* decoded(versions, { value, key });
+  const { stored, object, work } = found;
   const isVersion = versions.current(stored) === stored;
-  const updated = upToDate(versions, { stored, object });
-  const shown = encodeStored(updated);
-  if (encodingOf(value) !== 'json') return { shown, isSame: isVersion };
+  const type = yield* upToDate(versions, found);
+  const shown = work === 'whole' ? encodeStored(type) : yield* encodeStoredSteps(type);
+  if (encodingOf(value) !== 'json') return { shown, isSame: isVersion, type };
   // The order of members may differ.
-  return { shown, isSame: shown.equals(value) || jsonEqual(updated, object) };
+  const isSame = shown.equals(value) || (yield* jsonEqualSteps(type, object));
+  return { shown, isSame, type };
 }
 
-function decoded(
+function* decoded(
   versions: StoredVersions,
   { value, key }: { readonly value: Buffer; readonly key: string },
-): { readonly stored: StoredVersion; readonly object: JsonObject } {
+): Generator<void, DecodedValue> {
+  const work = value.length < pacedBytesMin ? 'whole' : 'steps';
   if (encodingOf(value) === 'protobuf') {
     const { apiVersion, kind, raw } = openEnvelope(value);
     const stored = versions.of(key, { apiVersion, kind });
-    return { stored, object: { ...decodeMessage(stored.version.schema, raw), apiVersion, kind } };
+    const { schema } = stored.version;
+    const message =
+      work === 'whole' ? decodeMessage(schema, raw) : yield* decodeMessageSteps(schema, raw);
+    return { stored, object: { ...message, apiVersion, kind }, work };
   }
-  const object = isSelfDescribedCbor(value)
-    ? decodeCborMap(value, { source: 'store' })
-    : parseWrittenJson(value);
+  const isCbor = isSelfDescribedCbor(value);
+  if (!isCbor) yield* parseAhead(value);
+  const object = isCbor ? decodeCborMap(value, { source: 'store' }) : parseWrittenJson(value);
   if (!isObject(object)) throw new Error('the stored value is not an object');
-  return { stored: versions.of(key, typeOf(object)), object };
+  return { stored: versions.of(key, typeOf(object)), object, work };
 }
 
 /** Decodes a custom object to JSON; its definition gives it its form. */

@@ -356,12 +356,12 @@ function recordingUnreadable(
   options: FollowerOptions,
   into: Map<string, UnreadableRecord>,
 ): LoaderOptions {
-  const { store, prefix, logger, indexOf, meter } = options;
+  const { store, prefix, clock, logger, indexOf, meter } = options;
   const onUnreadable = (unreadable: UnreadableRecord) => {
     meter?.countUnreadable();
     into.set(unreadable.key, unreadable);
   };
-  return { store, prefix, logger, indexOf, onUnreadable };
+  return { store, prefix, clock, logger, indexOf, onUnreadable };
 }
 
 /** Converts events to changes, with the previous states from the snapshot and earlier events. */

@@ -1,3 +1,4 @@
+import { parseAhead, parseWrittenJson } from '@wheelhouse/codec';
 import {
   type ApiObject,
   type Clock,
@@ -5,7 +6,10 @@ import {
   type Logger,
   nextTurn,
   orderedMapGet,
-  orderedMapOf,
+  orderedMapSteps,
+  pacedBytesMin,
+  runAtPace,
+  Slices,
 } from '@wheelhouse/machinery';
 import { type Revision, type Store, StoreError, type StoreEvent } from '@wheelhouse/store';
 import type { EntryChange } from './contract.ts';
@@ -17,6 +21,7 @@ export interface LoaderOptions {
   readonly store: Store;
   /** Storage prefix of the resource, ending in `/`. */
   readonly prefix: string;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
   readonly indexOf: (object: ApiObject) => EntryIndex;
   /** Called for values that cannot be read. */
@@ -36,9 +41,9 @@ export interface UnreadableRecord {
 const pageRecords = 1000;
 
 /**
- * Loads all entries at one revision, by default the newest. Other work runs between pages. Entries
- * that are unchanged in `reusable` are reused instead of decoded. Rejects with the store's
- * `compacted` or `future-revision`.
+ * Loads all entries at one revision, by default the newest, in slices (TRUST-2). Entries that are
+ * unchanged in `reusable` are reused instead of decoded. Rejects with the store's `compacted` or
+ * `future-revision`.
  */
 export async function loadSnapshot(
   options: LoaderOptions,
@@ -46,6 +51,8 @@ export async function loadSnapshot(
 ): Promise<{ snapshot: Snapshot; revision: Revision }> {
   const { store, prefix } = options;
   const pairs: [string, Entry][] = [];
+  const slices = new Slices(options.clock);
+  let isSorted = true;
   let revision = at;
   let after: string | undefined;
   for (;;) {
@@ -60,16 +67,21 @@ export async function loadSnapshot(
       const { modRevision, ...rest } = record;
       const same = reusable && orderedMapGet(reusable, record.key.slice(prefix.length));
       const stored = { ...rest, revision: modRevision };
-      const entry = same?.revision === modRevision ? same : decodeEntry(options, stored);
-      if (entry !== undefined) pairs.push([entry.key, entry]);
+      const isSame = same?.revision === modRevision;
+      if (slices.over) await slices.pause();
+      if (!isSame && isLarge(record)) await runAtPace(parseLarge(record.value), slices);
+      const entry = isSame ? same : decodeEntry(options, stored);
+      if (entry === undefined) continue;
+      isSorted &&= entry.key > (pairs.at(-1)?.[0] ?? '');
+      pairs.push([entry.key, entry]);
     }
     after = page.records.at(-1)?.key;
     if (!page.more || after === undefined) break;
     await nextTurn();
   }
   // The store sorts by bytes and the map by UTF-16, which differ above the basic plane.
-  pairs.sort(([a], [b]) => (a < b ? -1 : 1));
-  return { snapshot: orderedMapOf(pairs), revision };
+  if (!isSorted) pairs.sort(([a], [b]) => (a < b ? -1 : 1));
+  return { snapshot: await runAtPace(orderedMapSteps(pairs), slices), revision };
 }
 
 /**
@@ -89,7 +101,7 @@ function decodeEntry(
     if (hint instanceof EntryHint) {
       return hint.entryOf({ key, stored: value, revision, createRevision });
     }
-    const index = options.indexOf(JSON.parse(value.toString('utf8')) as ApiObject);
+    const index = options.indexOf(parsedValue(value) as ApiObject);
     return makeEntry({ key, stored: value, revision, createRevision, index });
   } catch (error) {
     const why = errorText(error);
@@ -98,6 +110,21 @@ function decodeEntry(
       storeKey: record.key,
       problem: undecodable(revision, why),
     });
+  }
+}
+
+const isLarge = ({ value }: { readonly value: Buffer }) => value.length >= pacedBytesMin;
+
+function parsedValue(value: Buffer): unknown {
+  return isLarge({ value }) ? parseWrittenJson(value) : JSON.parse(value.toString('utf8'));
+}
+
+/** Parses a large value in steps for `decodeEntry`, which reports a value that is no JSON. */
+function* parseLarge(value: Buffer): Generator<void, void> {
+  try {
+    yield* parseAhead(value);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
   }
 }
 

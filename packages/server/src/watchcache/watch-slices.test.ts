@@ -2,7 +2,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { createMemoryStore } from '@wheelhouse/store/testing';
 import { expect, test } from 'vitest';
-import { lineEncoder, openCache, putWidget, settle, TestReader, watchSpec } from './testing.ts';
+import {
+  indexOf,
+  lineEncoder,
+  openCache,
+  putWidget,
+  settle,
+  TestReader,
+  watchSpec,
+} from './testing.ts';
 
 const objects = 40;
 
@@ -38,5 +46,30 @@ test('TRUST-2: initial events of all watches share one slice per turn of the loo
   const names = readers.map(({ events }) => new Set(events.map(({ name }) => name)).size);
   expect(names).toEqual([objects, objects, objects]);
   expect(sent(), 'nothing is sent twice').toBe(readers.length * objects);
+  cache.close();
+});
+
+test('TRUST-2: a load decodes the objects in slices', async () => {
+  const clock = new FakeClock();
+  const store = createMemoryStore();
+  for (let n = 0; n < objects; n++) {
+    await putWidget(store, { namespace: 'a', name: `w${n}`, hint: false });
+  }
+  let decoded = 0;
+  let mostDecoded = 0;
+  const cache = openCache(store, clock, {
+    indexOf: (object) => {
+      clock.advance(1);
+      decoded += 1;
+      mostDecoded = Math.max(mostDecoded, decoded);
+      return indexOf(object);
+    },
+  });
+  for (let turns = 0; cache.count() === undefined && turns < 200; turns++) {
+    decoded = 0;
+    await nextTurn();
+  }
+  expect(mostDecoded).toBeLessThanOrEqual(12);
+  expect(cache.count()).toBe(objects);
   cache.close();
 });

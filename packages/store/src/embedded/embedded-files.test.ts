@@ -54,6 +54,39 @@ test('all data survives a reopen, and only the owner may read the files', async 
   expect(statSync(join(directory, 'log', 'log.1')).mode & 0o777).toBe(0o600);
 });
 
+test('TRUST-2: ranges and history are read in steps of about a mebibyte', async () => {
+  const store = await open();
+  await fill(store, { count: 12, size: 300_000 });
+  const pages: number[] = [];
+  let after: string | undefined;
+  for (;;) {
+    const from = after === undefined ? {} : { after };
+    const { records, more } = await store.range({ prefix: '/registry/', limit: 1000, ...from });
+    pages.push(records.length);
+    after = records.at(-1)?.key;
+    if (!more) break;
+  }
+  expect(pages).toEqual([4, 4, 4]);
+  expect((await store.range({ prefix: '/registry/' })).records).toHaveLength(12);
+  const batches: number[] = [];
+  const watch = await store.watch({
+    prefix: '/registry/',
+    after: 0,
+    onEvents: (events) => batches.push(events.length),
+    onEnd: () => {},
+  });
+  await watch.reached(12);
+  expect(batches).toEqual([4, 4, 4]);
+  const others = await store.watch({
+    prefix: '/registry/k7',
+    after: 0,
+    onEvents: (events) => batches.push(...events.map(({ revision }) => revision)),
+    onEnd: () => {},
+  });
+  await others.reached(12);
+  expect(batches.slice(3), 'other keys are not read').toEqual([8]);
+});
+
 test('the error for a key above the limit names the limit', async () => {
   const store = await open();
   const key = `/${'k'.repeat(1978)}`;

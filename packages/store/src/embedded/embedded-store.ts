@@ -11,6 +11,7 @@ import {
   closedStore,
   type DeleteRequest,
   type PutRequest,
+  pieceBytes,
   type RangeRequest,
   type RangeResult,
   type Revision,
@@ -20,7 +21,6 @@ import {
   type StoreEvent,
   type StoreSnapshot,
   type StoreWatch,
-  snapshotPieceBytes,
   type WatchRequest,
   type WriteResult,
 } from '../contract.ts';
@@ -144,7 +144,7 @@ class LogStore implements EmbeddedStore {
         get compactRevision() {
           return log.state.compacted;
         },
-        history: (after) => this.#history(after),
+        history: (after, prefix) => this.#history(after, prefix),
       },
     });
   }
@@ -185,20 +185,25 @@ class LogStore implements EmbeddedStore {
     const revision = request.revision ?? this.#log.state.revision;
     this.#checkReadable(revision);
     const limit = request.limit ?? Number.POSITIVE_INFINITY;
+    const isPage = request.limit !== undefined;
     const records: StoredRecord[] = [];
     let after = request.after;
     for (;;) {
       let visited = 0;
+      let bytes = 0;
+      let more = false;
       for (const chain of this.#log.index.chains({ prefix, after })) {
-        if (visited === scanChunkMax) break;
+        more = visited === scanChunkMax || bytes >= pieceBytes;
+        if (more) break;
         visited += 1;
         after = chain.key;
         const place = placeAt(chain, revision);
         if (place === undefined) continue;
         if (records.length >= limit) return { records, revision, more: true };
         records.push(storedRecord(this.#log.read(place)));
+        bytes += place.size;
       }
-      if (visited < scanChunkMax) return { records, revision, more: false };
+      if (!more || (isPage && bytes >= pieceBytes)) return { records, revision, more };
       await nextTurn();
       this.#assertOpen();
       this.#checkReadable(revision);
@@ -301,13 +306,19 @@ class LogStore implements EmbeddedStore {
     return place && storedRecord(this.#log.read(place));
   }
 
-  #history(after: Revision): HistoryChunk {
+  #history(after: Revision, prefix: string): HistoryChunk {
     const { index, state } = this.#log;
     const writes = index.writesAfter(after, scanChunkMax);
-    const last = writes.at(-1);
-    const complete = writes.length < scanChunkMax || last === undefined;
-    const events = writes.map((place) => this.#eventOf(place));
-    return { events, through: complete ? state.revision : last.revision };
+    const events: StoreEvent[] = [];
+    let bytes = 0;
+    for (const place of writes) {
+      if (!place.chain.key.startsWith(prefix)) continue;
+      events.push(this.#eventOf(place));
+      bytes += place.size;
+      if (bytes >= pieceBytes) return { events, through: place.revision };
+    }
+    const last = writes.length < scanChunkMax ? undefined : writes.at(-1);
+    return { events, through: last?.revision ?? state.revision };
   }
 
   #eventOf(place: Place): StoreEvent {
@@ -451,7 +462,7 @@ async function* recordsOf(
       records.push(record);
       bytes += record.value.length;
     }
-    if (visited < snapshotChainsMax && bytes < snapshotPieceBytes) continue;
+    if (visited < snapshotChainsMax && bytes < pieceBytes) continue;
     if (records.length > 0) yield records;
     records = [];
     visited = 0;

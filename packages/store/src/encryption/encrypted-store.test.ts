@@ -24,6 +24,45 @@ storeSuite({
   },
 });
 
+test('TRUST-2: a range is decrypted in steps', async () => {
+  const inner = createMemoryStore();
+  let opened = 0;
+  let mostOpened = 0;
+  const transformer = {
+    seal: (value: Buffer) => value,
+    open: (stored: Buffer) => {
+      opened += 1;
+      mostOpened = Math.max(mostOpened, opened);
+      return { value: stored, isStale: false };
+    },
+  };
+  const store = encryptedStore(inner, { resourceOf, choose: () => transformer });
+  const fill = async (prefix: string, options: { count: number; size: number }) => {
+    const value = Buffer.alloc(options.size, 'w');
+    for (let n = 0; n < options.count; n++) await inner.put({ key: prefix + n, value, expect: 0 });
+  };
+  await fill('/registry/small/', { count: 1000, size: 10 });
+  await fill('/registry/large/', { count: 12, size: 300_000 });
+  const most = async (prefix: string) => {
+    mostOpened = 0;
+    let isDone = false;
+    const range = store.range({ prefix }).then((result) => {
+      isDone = true;
+      return result;
+    });
+    while (!isDone) {
+      opened = 0;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return { count: (await range).records.length, mostOpened };
+  };
+  // A turn as this test counts them touches two steps.
+  expect(await most('/registry/large/')).toEqual({ count: 12, mostOpened: expect.any(Number) });
+  expect(mostOpened).toBeLessThanOrEqual(8);
+  expect((await most('/registry/small/')).count).toBe(1000);
+  expect(mostOpened).toBeLessThanOrEqual(400);
+});
+
 const at = '/registry/secrets/default/a';
 const value = Buffer.from('{"kind":"Secret","data":"hidden-word"}');
 

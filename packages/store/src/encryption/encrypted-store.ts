@@ -1,20 +1,23 @@
 import {
+  appendAll,
   emptyOrderedMap,
   errorText,
   type MaybePromise,
+  nextTurn,
   orderedMapDelete,
   orderedMapRank,
   orderedMapSet,
   orderedMapValues,
 } from '@wheelhouse/machinery';
 import {
+  piecesOf,
   type Store,
   type StoredRecord,
   StoreError,
   type StoreEvent,
   type WatchRequest,
 } from '../contract.ts';
-import { EventQueue } from '../mapped-store.ts';
+import { watchChanged } from '../mapped-store.ts';
 import { type EncryptionRule, groupResourceOf } from './configuration.ts';
 import { identity, type KmsSettings, providerTransformer } from './providers.ts';
 import {
@@ -156,8 +159,13 @@ class EncryptingStore implements EncryptedStore {
 
   async range(request: Parameters<Store['range']>[0]) {
     const result = await this.#store.range(request);
-    const records = allOf(result.records.map((record) => this.#opened(record)));
-    return { ...result, records: records instanceof Promise ? await records : records };
+    const records: StoredRecord[] = [];
+    for (const piece of piecesOf(result.records, openedAtOnce)) {
+      if (records.length > 0) await nextTurn();
+      const opened = allOf(piece.map((record) => this.#opened(record)));
+      appendAll(records, opened instanceof Promise ? await opened : opened);
+    }
+    return { ...result, records };
   }
 
   async put(request: Parameters<Store['put']>[0]) {
@@ -177,15 +185,8 @@ class EncryptingStore implements EncryptedStore {
   }
 
   async watch(request: WatchRequest) {
-    const queue = new EventQueue(request, (events) =>
+    const watch = await watchChanged(this.#store, request, (events) =>
       allOf(events.map((event) => this.#openedEvent(event))),
-    );
-    const watch = queue.attach(
-      await this.#store.watch({
-        ...request,
-        onEvents: (events) => queue.add(events),
-        onEnd: (reason) => queue.end(reason),
-      }),
     );
     const { prefix } = request;
     const ends = this.#watches.get(prefix) ?? new Set();
@@ -292,6 +293,9 @@ class EncryptingStore implements EncryptedStore {
     }
   }
 }
+
+/** Number of values of a range that are decrypted in one step (TRUST-2). */
+const openedAtOnce = 200;
 
 /** Returns the values, or a promise of them if any is a promise. */
 function allOf<T>(values: readonly MaybePromise<T>[]): MaybePromise<readonly T[]> {

@@ -18,6 +18,7 @@ import {
   closedStore,
   type DeleteRequest,
   type PutRequest,
+  piecesOf,
   type RangeRequest,
   type RangeResult,
   type RestoreResult,
@@ -26,7 +27,6 @@ import {
   type StoreEvent,
   type StoreSnapshot,
   type StoreWatch,
-  snapshotPieceBytes,
   type WatchRequest,
   type WriteResult,
 } from '../contract.ts';
@@ -240,7 +240,7 @@ export class MemoryStore implements CheckpointedStore {
 
   async snapshot(): Promise<StoreSnapshot> {
     const { records, revision } = await this.range({ prefix: '' });
-    const pieces = piecesOf(records, () => this.#assertOpen());
+    const pieces = checkedPieces(records, () => this.#assertOpen());
     return { revision, records: pieces, close: () => {} };
   }
 
@@ -341,21 +341,13 @@ export class MemoryStore implements CheckpointedStore {
 }
 
 /** Yields records in pieces; `check` throws if the store has been closed. */
-async function* piecesOf(
+async function* checkedPieces(
   records: readonly StoredRecord[],
   check: () => void,
 ): AsyncGenerator<readonly StoredRecord[]> {
-  let from = 0;
-  while (from < records.length) {
+  for (const piece of piecesOf(records)) {
     check();
-    let bytes = 0;
-    let to = from;
-    while (to < records.length && (to === from || bytes < snapshotPieceBytes)) {
-      bytes += records[to]?.value.length ?? 0;
-      to += 1;
-    }
-    yield records.slice(from, to);
-    from = to;
+    yield piece;
   }
 }
 

@@ -61,6 +61,7 @@ async function encodedObjects<Opened extends OpenedStore & Pick<Registry, 'isSta
     },
     versions: storedVersions({ kinds: [...kinds, rangeAllocation(dialect)], everyRelease }),
     writers: isShared ? 'any' : 'this',
+    clock: config.clock,
   });
   const isStale = async (key: string) =>
     (await opened.isStale?.(key)) === true || encoded.isStale(key);

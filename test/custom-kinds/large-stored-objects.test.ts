@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { eventually } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
+import { establish, redefine, versionOf } from './custom-kinds.ts';
+
+/** Stored objects that are so large that their translation is divided. */
+
+const server = await withServer();
+const group = 'large.example.com';
+const items = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+const schema = {
+  type: 'object',
+  properties: { list: { type: 'array', items }, text: { type: 'string' } },
+};
+
+test('TRUST-2: a changed definition gives large stored objects its new form, too', async () => {
+  const versions = [versionOf('v1', schema, { storage: true })];
+  await establish(server, { group, plural: 'bulks', kind: 'Bulk', versions });
+  const path = `/apis/${group}/v1/namespaces/default/bulks`;
+  const lists = {
+    small: [{ a: 1 }],
+    // Many values, which are parsed in pieces, and few values of many bytes.
+    values: Array.from({ length: 12_000 }, (_, at) => ({ [`k${at % 50}`]: at })),
+    bytes: [{ text: 'x'.repeat(500_000) }],
+  };
+  for (const [name, list] of Object.entries(lists)) {
+    const object = { apiVersion: `${group}/v1`, kind: 'Bulk', metadata: { name }, list };
+    const answer = await server.post(path, { ...object, text: 'gone' });
+    expect(answer.status, answer.body.message).toBe(201);
+  }
+  const changed = await redefine(server, `bulks.${group}`, ({ versions: [version] }) => {
+    const properties = version.schema.openAPIV3Schema.properties ?? {};
+    delete properties['text'];
+    properties['size'] = { type: 'string', default: 'full' };
+  });
+  expect(changed.status).toBe(200);
+  for (const [name, list] of Object.entries(lists)) {
+    const body = await eventually(async () => {
+      const answer = await server.get(`${path}/${name}`);
+      return answer.body['size'] === undefined ? undefined : answer.body;
+    }, `${name} in its new form`);
+    expect([body['size'], body['text']]).toEqual(['full', undefined]);
+    expect(body['list']).toEqual(list);
+  }
+  const { body } = await server.get(path);
+  expect(body.items.map(({ metadata }) => metadata.name)).toEqual(['bytes', 'small', 'values']);
+});
