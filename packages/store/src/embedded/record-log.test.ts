@@ -10,10 +10,17 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { randomOf, silentLogger, systemClock, systemErrorCode } from '@wheelhouse/machinery';
+import {
+  itemAt,
+  randomOf,
+  silentLogger,
+  systemClock,
+  systemErrorCode,
+} from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CommitBatch } from './commit-batch.ts';
 import { RecordLog } from './record-log.ts';
+import { markOffsets } from './segment.ts';
 import { LogBuilder } from './store-directory.ts';
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
@@ -208,4 +215,41 @@ test('STORE-1: a reopened log syncs its names before it acknowledges a write', a
   await write(log, 'one', Buffer.from('1'));
   renameSync(directory, elsewhere);
   await write(log, 'two', Buffer.from('2'));
+});
+
+/** The newest file of a log and the contents of its marks. */
+function newestMarks(directory: string): { readonly path: string; readonly marks: Buffer[] } {
+  const path = join(directory, `log.${Math.max(...sequences(directory))}`);
+  const bytes = readFileSync(path);
+  return { path, marks: markOffsets.map((offset) => bytes.subarray(offset, offset + 16)) };
+}
+
+test('STORE-1: a mark that a crash cuts off does not replace the newest one', async () => {
+  const directory = await fresh();
+  const log = open(directory);
+  let removals = 0;
+  for (let first = 1; removals < 4; ) {
+    await write(log, '/k', Buffer.alloc(20_000, `${removals}`));
+    await compact(log, log.state.revision);
+    await log.clean('urgent');
+    if (Math.min(...sequences(directory)) === first) continue;
+    first = Math.min(...sequences(directory));
+    removals += 1;
+
+    const crashed = copyOf(directory, `crash-${first}`);
+    const before = newestMarks(crashed);
+    const next = open(crashed);
+    await write(next, '/last', Buffer.from('last'));
+    const content = readAll(next);
+    await close(next);
+    const { path, marks } = newestMarks(crashed);
+    expect(path).toBe(before.path);
+    const torn = marks.findIndex((mark, i) => !mark.equals(itemAt(before.marks, i)));
+    const bytes = readFileSync(path);
+    bytes.fill(0, itemAt(markOffsets, torn), itemAt(markOffsets, torn) + 8);
+    writeFileSync(path, bytes);
+    const again = open(crashed);
+    expect(readAll(again)).toEqual(content);
+    await close(again);
+  }
 });

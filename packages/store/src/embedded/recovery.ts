@@ -10,7 +10,7 @@ import {
   keyOfRecord,
 } from './frame.ts';
 import type { LogIndex } from './log-index.ts';
-import { markOf, openSegmentFile, readHeader, Segment, segmentHeaderBytes } from './segment.ts';
+import { openSegmentFile, readHeader, Segment, segmentHeaderBytes } from './segment.ts';
 
 const logName = /^log\.(\d{1,15})$/;
 
@@ -64,7 +64,7 @@ function openSegments(directory: string): Segment[] {
   const last = openSegment(directory, newest);
   const segments = [last];
   try {
-    const mark = markOf(last.read(0, segmentHeaderBytes), last.header.seed);
+    const mark = last.recoverMark(last.read(0, segmentHeaderBytes));
     const first = Math.max(last.header.first, mark?.first ?? 0);
     for (const leftover of sequences.filter((sequence) => sequence < first)) {
       rmSync(segmentPath(directory, leftover), { force: true });
@@ -113,7 +113,7 @@ function replaySegment(replay: Replay, segment: Segment, next: Segment | undefin
     replayFrame(replay, { frame, bytes, segment });
     segment.end = frame.end;
   }
-  const durable = next?.header.previousEnd ?? markOf(bytes, seed)?.end ?? 0;
+  const durable = next?.header.previousEnd ?? segment.recoverMark(bytes)?.end ?? 0;
   if (segment.end < durable || (next !== undefined && segment.end > durable)) {
     throw damaged(`${segment.path} cannot be read after byte ${segment.end}`);
   }

@@ -93,7 +93,8 @@ export class Segment {
   liveBytes = 0;
   /** Failed writes since the last one that succeeded. */
   failures = 0;
-  #marks = 0;
+  /** Index of the next mark; the other one is the newest valid mark. */
+  #nextMark = 0;
 
   constructor(options: { path: string; descriptor: number; header: SegmentHeader }) {
     this.path = options.path;
@@ -128,9 +129,20 @@ export class Segment {
   /** Records the end of the log and its first file. */
   async mark(first: number): Promise<void> {
     const mark = encodeMark({ end: this.end, first }, this.header.seed);
-    const offset = itemAt(markOffsets, this.#marks % markOffsets.length);
-    this.#marks += 1;
-    await writeDurably(this.descriptor, mark, offset);
+    await writeDurably(this.descriptor, mark, itemAt(markOffsets, this.#nextMark));
+    this.#nextMark = (this.#nextMark + 1) % markOffsets.length;
+  }
+
+  /** Returns the newest valid mark in the file's first bytes, which the next mark will not replace. */
+  recoverMark(bytes: Buffer): Mark | undefined {
+    let newest: Mark | undefined;
+    for (const [at, offset] of markOffsets.entries()) {
+      const mark = markAt(bytes, offset, this.header.seed);
+      if (mark === undefined || (newest !== undefined && isOlder(mark, newest))) continue;
+      newest = mark;
+      this.#nextMark = (at + 1) % markOffsets.length;
+    }
+    return newest;
   }
 
   /** Throws the system's error, or StoreError `damaged` if the file is too short. */
@@ -215,20 +227,16 @@ export function readHeader(path: string, descriptor: number): SegmentHeader {
   return header;
 }
 
-/** The valid mark of a segment with the highest end, if any. */
-export function markOf(bytes: Buffer, seed: number): Mark | undefined {
-  let best: Mark | undefined;
-  for (const offset of markOffsets) {
-    const mark = bytes.subarray(offset, offset + markBytes);
-    if (crc32(mark.subarray(4), seed) !== mark.readUInt32BE(0)) continue;
-    const end = mark.readUIntBE(4, 6);
-    const first = mark.readUIntBE(10, 6);
-    best = {
-      end: Math.max(end, best?.end ?? 0),
-      first: Math.max(first, best?.first ?? 0),
-    };
-  }
-  return best;
+/** The mark at an offset, if it is valid. */
+function markAt(bytes: Buffer, offset: number, seed: number): Mark | undefined {
+  const mark = bytes.subarray(offset, offset + markBytes);
+  if (crc32(mark.subarray(4), seed) !== mark.readUInt32BE(0)) return undefined;
+  return { end: mark.readUIntBE(4, 6), first: mark.readUIntBE(10, 6) };
+}
+
+/** Whether a mark was written before another one, or states the same. */
+function isOlder(mark: Mark, other: Mark): boolean {
+  return mark.end <= other.end && mark.first <= other.first;
 }
 
 const fsyncAsync = promisify(fsync);
