@@ -298,7 +298,7 @@ async function checkOwners(
 ): Promise<void> {
   const { entry, at, owners } = dependent;
   const states = await ownerStates(collector, owners, entry.index.namespace);
-  if (states.includes('unknown')) return;
+  if (states.includes('unknown') || states.includes('invalid')) return;
   const hasPresentOwner = states.includes('present');
   const gone = owners.filter((_, index) => states[index] === 'absent').map((owner) => owner.uid);
   if (hasPresentOwner) {
@@ -312,7 +312,8 @@ async function checkOwners(
   await collector.writer.remove(at, { propagationPolicy, preconditions });
 }
 
-type OwnerState = 'present' | 'waiting' | 'absent' | 'unknown';
+/** `invalid`: the reference of a cluster-scoped object to a namespaced kind names no namespace. */
+type OwnerState = 'present' | 'waiting' | 'absent' | 'unknown' | 'invalid';
 
 /** Maximum number of owners that are read at once; an object can have thousands (TRUST-2). */
 const ownersAtOnce = 100;
@@ -344,6 +345,7 @@ async function ownerState(
   { def, namespace }: { readonly def: ResourceDef | undefined; readonly namespace: string },
 ): Promise<OwnerState> {
   if (def === undefined) return 'unknown';
+  if (def.scope === 'Namespaced' && namespace === '') return 'invalid';
   const key = objectKey(def.scope === 'Namespaced' ? namespace : '', owner.name);
   const entry = await collector.caches.of(def).get(key, undefined);
   if (entry === undefined || entry.index.uid !== owner.uid) return 'absent';

@@ -1,0 +1,55 @@
+import { beforeAll, expect, test } from 'vitest';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
+
+let maps: string;
+
+const server = await withServer();
+
+beforeAll(async () => {
+  maps = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
+});
+
+interface Reference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly blockOwnerDeletion?: boolean;
+}
+
+let count = 0;
+
+/** Creates a ConfigMap; returns its path and a reference to it. */
+async function made(metadata: Record<string, unknown> = {}) {
+  count += 1;
+  const name = `g${count}`;
+  const answer = await server.post(maps, configMap(name, { metadata: { name, ...metadata } }));
+  expect(answer.status, answer.text).toBe(201);
+  const { uid } = answer.body.metadata;
+  const owner: Reference = { apiVersion: 'v1', kind: 'ConfigMap', name, uid };
+  return { path: `${maps}/${name}`, owner };
+}
+
+const isGone = (path: string) =>
+  eventually(async () => (await server.get(path)).status === 404, `the removal of ${path}`);
+
+/** Resolves when the collector has processed objects that were created after all others. */
+async function collected() {
+  const owner: Reference = { apiVersion: 'v1', kind: 'ConfigMap', name: 'never', uid: 'never' };
+  for (let round = 0; round < 3; round += 1) {
+    await isGone((await made({ ownerReferences: [owner] })).path);
+  }
+}
+
+test('DEL-5: a cluster-scoped object with a namespaced owner is kept', async () => {
+  const { owner } = await made();
+  const roles = '/apis/rbac.authorization.svc.io/v1/clusterroles';
+  const metadata = { name: 'owned', ownerReferences: [owner] };
+  const role = { apiVersion: 'rbac.authorization.svc.io/v1', kind: 'ClusterRole', metadata };
+  expect((await server.post(roles, { ...role, rules: [] })).status).toBe(201);
+  await collected();
+  const { status, body } = await server.get(`${roles}/owned`);
+  expect(status).toBe(200);
+  expect(body.metadata.ownerReferences).toEqual([owner]);
+});
