@@ -1,4 +1,4 @@
-import { parseWrittenJson } from '@wheelhouse/codec';
+import { parseAhead, parseWrittenJson } from '@wheelhouse/codec';
 import {
   type ResourceDef,
   type Strategy,
@@ -17,6 +17,7 @@ import {
   type ManagedFieldsEntry,
   type MaybePromise,
   type Pace,
+  paceFor,
   runAtPace,
   timedOut,
   tooManyValues,
@@ -35,10 +36,10 @@ import {
   decodeEntry,
   dryEntry,
   encodeStored,
-  entryOf,
+  entrySteps,
   indexOf,
   objectKey,
-  reshapeStored,
+  reshapeSteps,
   storedAt,
 } from './object-codec.ts';
 import { nameFrom } from './object-meta.ts';
@@ -134,7 +135,7 @@ async function insert(
     if (dropsOwners(commit, error)) return insert(registry, commit);
     return { type: 'failed', error };
   }
-  if (!result.ok) return { type: 'lost', current: readable(def, result.current) };
+  if (!result.ok) return { type: 'lost', current: await readable(registry, def, result.current) };
   const { revision } = result;
   const entry = hint.entryOf({ key, stored: shown, revision, createRevision: revision });
   if (shown === value) rememberPresent(def, entry);
@@ -143,8 +144,28 @@ async function insert(
 }
 
 /** The entry of a record; undefined for an unreadable one, which nevertheless occupies the key. */
-function readable(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
-  return record?.unreadable === undefined ? entryOf(def, record) : undefined;
+function readable(
+  registry: Registry,
+  def: ResourceDef,
+  record: StoredRecord | undefined,
+): MaybePromise<Entry | undefined> {
+  return record?.unreadable === undefined ? winningEntry(registry, def, record) : undefined;
+}
+
+/**
+ * The entry of the record that another writer stored: the cached one, or the record decoded at the
+ * pace of its size.
+ */
+function winningEntry(
+  registry: Registry,
+  def: ResourceDef,
+  record: StoredRecord | undefined,
+): MaybePromise<Entry | undefined> {
+  if (record === undefined) return undefined;
+  const { key, modRevision, unreadable, value } = record;
+  const cached = registry.caches.of(def).peek(key.slice(def.storage.prefix.length));
+  if (unreadable === undefined && cached?.revision === modRevision) return cached;
+  return runAtPace(entrySteps(def, record), paceFor(registry.clock, value.length));
 }
 
 /** A changed object and its predecessor. */
@@ -251,7 +272,9 @@ async function replace(
   } catch (error) {
     return { type: 'failed', error };
   }
-  if (!result.ok) return { type: 'lost', current: entryOf(def, result.current) };
+  if (!result.ok) {
+    return { type: 'lost', current: await winningEntry(registry, def, result.current) };
+  }
   const { revision } = result;
   const entry = hint.entryOf({ key, stored: value, revision, createRevision });
   rememberPresent(def, entry);
@@ -313,7 +336,9 @@ export async function remove(
   } catch (error) {
     return { type: 'failed', error };
   }
-  if (!result.ok) return { type: 'lost', current: entryOf(def, result.current) };
+  if (!result.ok) {
+    return { type: 'lost', current: await winningEntry(registry, def, result.current) };
+  }
   const { afterRemoval, deleteAnswers } = def.strategy;
   if (afterRemoval !== undefined) await afterRemoval(decodeEntry(current));
   const isShown = deleteAnswers === 'object';
@@ -381,7 +406,7 @@ function keepDecoded(
  * status of a new custom object. Rejects with a StatusError if the webhook fails.
  */
 function storedForm(def: ResourceDef, object: ApiObject, pace?: Pace): MaybePromise<StoredForm> {
-  if (needsConverter(def, object)) return convertedForm(def, object);
+  if (needsConverter(def, object)) return convertedForm(def, object, pace);
   const stored = inStoredVersion(def, object);
   const read = def.storage.asRead?.(stored) ?? stored;
   const formOf = (value: Buffer, shown: Buffer): StoredForm => ({
@@ -410,15 +435,22 @@ function storedForm(def: ResourceDef, object: ApiObject, pace?: Pace): MaybeProm
 export function formToStore(
   def: ResourceDef,
   object: ApiObject,
-  options: { readonly context: WriteContext; readonly storedVersion: string },
+  options: {
+    readonly context: WriteContext;
+    readonly storedVersion: string;
+    readonly pace: Pace | undefined;
+  },
 ): MaybePromise<ApiObject> {
   if (def.behavior.validatedIn === 'stored version') return object;
   if (def.behavior.converter === undefined) return inStoredVersion(def, object);
   if (isFinalized(def.strategy, object)) return object;
   const isOwn = options.storedVersion === object.apiVersion;
   if (isOwn && options.context.origin === 'server') return object;
-  const form = storedForm(def, object);
-  return form instanceof Promise ? form.then((shaped) => shaped.object) : form.object;
+  if (needsConverter(def, object)) {
+    return convertedForm(def, object, options.pace).then((form) => form.object);
+  }
+  const stored = inStoredVersion(def, object);
+  return def.storage.asRead?.(stored) ?? stored;
 }
 
 /**
@@ -431,12 +463,16 @@ function inStoredVersion(def: ResourceDef, object: ApiObject): ApiObject {
   return servesStoredForm(def, version) ? object : toStorage(def, version, object);
 }
 
-async function convertedForm(def: ResourceDef, object: ApiObject): Promise<StoredForm> {
+async function convertedForm(
+  def: ResourceDef,
+  object: ApiObject,
+  pace: Pace | undefined,
+): Promise<StoredForm> {
   const stored = await objectToStore(def, object);
-  const value = encodeStored(stored);
+  const value = await storedAt(pace, stored);
   const { namespace = '', name = '' } = object.metadata;
   const key = def.storage.prefix + objectKey(namespace, name);
-  const shown = reshapeStored(def, { key, value });
+  const shown = await runAtPace(reshapeSteps(def, { key, value }), pace);
   const read = asApiObject(parseWrittenJson(shown));
   return { value, stored, shown, object: read, index: indexOf(def.storage, read) };
 }
@@ -512,7 +548,7 @@ function rememberPresent(def: ResourceDef, entry: Entry): void {
  * version, or missing newer defaults. Reads the store at most once for each entry.
  */
 async function isOutdated(
-  registry: Pick<Registry, 'store'>,
+  registry: Pick<Registry, 'store' | 'clock'>,
   { def, entry }: { readonly def: ResourceDef; readonly entry: Entry },
 ): Promise<boolean> {
   if (present.has(entry)) return false;
@@ -520,9 +556,15 @@ async function isOutdated(
   const record = await storing(async () => registry.store.get(key));
   if (record === undefined || record.unreadable !== undefined) return false;
   if (record.modRevision !== entry.revision) return false;
-  const shown = reshapeStored(def, record);
-  const isSame =
-    shown === record.value || jsonEqual(parseWrittenJson(shown), parseWrittenJson(record.value));
+  const pace = paceFor(registry.clock, record.value.length);
+  const isSame = await runAtPace(isInCurrentForm(def, record), pace);
   if (isSame) present.add(entry);
   return !isSame;
+}
+
+function* isInCurrentForm(def: ResourceDef, record: StoredRecord): Generator<void, boolean> {
+  const shown = yield* reshapeSteps(def, record);
+  if (shown === record.value) return true;
+  yield* parseAhead(record.value);
+  return yield* jsonEqualSteps(parseWrittenJson(shown), parseWrittenJson(record.value));
 }

@@ -1,4 +1,3 @@
-import { jsonText } from '@wheelhouse/codec';
 import {
   type CatalogueSnapshot,
   fromStorage,
@@ -14,8 +13,10 @@ import {
   asApiObject,
   badRequest,
   cloneJson,
+  cloneJsonSteps,
   type Dialect,
   type JsonObject,
+  jsonEqualSteps,
   type Logger,
   type MaybePromise,
   type Pace,
@@ -24,14 +25,12 @@ import {
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped } from '@wheelhouse/schema';
 import {
-  applyPatch,
   applySteps,
   ConversionNeeded,
   describeKind,
   type FieldFilter,
   type LastApplied,
   recordSteps,
-  recordUpdate,
   setOfFields,
   type TrackedKind,
 } from '@wheelhouse/structured-merge';
@@ -58,16 +57,19 @@ export function createFieldManager(options: {
         const { resource } = target.def;
         logger.warn('cannot track the managers of fields', { resource, error: error.message });
       };
+      const start = () => recordSteps(tracked(target), sized(update));
+      const { pace } = update;
       const error = webhook.areNeeded(target)
-        ? webhook.during(target, () => recordUpdate(tracked(target), update))
-        : runAtPace(recordSteps(tracked(target), sized(update)), update.pace);
+        ? webhook.during(target, { start, pace })
+        : runAtPace(start(), pace);
       return error instanceof Promise ? error.then(report) : report(error);
     },
     applyPatch(apply) {
-      const { target } = apply;
+      const { target, pace } = apply;
+      const start = () => applySteps(tracked(target), sized(apply));
       return webhook.areNeeded(target)
-        ? webhook.during(target, () => applyPatch(tracked(target), apply))
-        : runAtPace(applySteps(tracked(target), sized(apply)), apply.pace);
+        ? webhook.during(target, { start, pace })
+        : runAtPace(start(), pace);
     },
   };
 }
@@ -214,14 +216,21 @@ function resetFilter(
 /** Maximum number of conversions of one write; each version that owns fields needs a few. */
 const conversionsMax = 200;
 
+/** Work in steps that may need conversions. */
+interface ConvertingWork<T> {
+  /** Starts the work from the beginning. */
+  readonly start: () => Iterator<void, T>;
+  readonly pace: Pace | undefined;
+}
+
 /**
- * Lets a synchronous function use conversions that require a webhook call (CRD-4). The function
- * runs until it needs a missing conversion; the webhook is called, and the function runs again,
- * with the same result up to that point.
+ * Lets work in steps use conversions that require a webhook call (CRD-4). The work runs until it
+ * needs a missing conversion; the webhook is called, and the work starts over, with the same result
+ * and the same conversions up to that point.
  */
 class WebhookConversions {
-  /** The conversions available to the current run. */
-  #conversions: Conversions | undefined;
+  /** The conversions available to the current step. */
+  #current: Replay | undefined;
 
   /** Whether a webhook converts objects of the target's kind. */
   areNeeded({ def }: Target): boolean {
@@ -230,53 +239,106 @@ class WebhookConversions {
 
   /** An object in another version; only to be called within `during`. */
   of(object: JsonObject, apiVersion: string): JsonObject {
-    const converted = this.#conversions?.get(keyOf(object, apiVersion));
-    if (converted === undefined) throw new ConversionNeeded(object, apiVersion);
-    if (converted instanceof StatusError) throw converted;
-    return cloneJson(converted);
+    const conversion = this.#current?.next();
+    if (conversion === undefined) throw new ConversionNeeded(object, apiVersion);
+    const { result } = conversion;
+    if (result instanceof StatusError) throw result;
+    return result;
   }
 
-  /** Runs `work` until it has all conversions that it needs; synchronous if it needs none. */
-  during<T>({ def }: Target, work: () => T): MaybePromise<T> {
-    const conversions: Conversions = new Map();
-    const first = this.#run(conversions, work);
-    if ('result' in first) return first.result;
-    return this.#convertAndRepeat({ def, conversions, work }, first.needed);
+  /** Runs work until it has all conversions that it needs; synchronous if it needs none. */
+  during<T>({ def }: Target, work: ConvertingWork<T>): MaybePromise<T> {
+    const convert = (error: unknown) => this.#convertAndRepeat({ def, work }, neededBy(error));
+    try {
+      const first = this.#run(work, []);
+      return first instanceof Promise ? first.catch(convert) : first;
+    } catch (error) {
+      return convert(error);
+    }
   }
 
   async #convertAndRepeat<T>(
-    { def, conversions, work }: { def: ResourceDef; conversions: Conversions; work: () => T },
+    { def, work }: { readonly def: ResourceDef; readonly work: ConvertingWork<T> },
     first: ConversionNeeded,
   ): Promise<T> {
     let needed = first;
+    const conversions: Conversion[] = [];
     for (let calls = 0; calls < conversionsMax; calls += 1) {
-      const { object, apiVersion } = needed;
-      const converted = objectAs(def, apiVersion, asApiObject(object)).catch(failure);
-      conversions.set(keyOf(object, apiVersion), await converted);
-      const outcome = this.#run(conversions, work);
-      if ('result' in outcome) return outcome.result;
-      needed = outcome.needed;
+      conversions.push(await conversionOf(def, needed, { conversions, pace: work.pace }));
+      try {
+        return await this.#run(work, conversions);
+      } catch (error) {
+        needed = neededBy(error);
+      }
     }
     throw needed;
   }
 
-  #run<T>(conversions: Conversions, work: () => T): { result: T } | { needed: ConversionNeeded } {
-    this.#conversions = conversions;
-    try {
-      return { result: work() };
-    } catch (error) {
-      if (error instanceof ConversionNeeded) return { needed: error };
-      throw error;
-    } finally {
-      this.#conversions = undefined;
+  #run<T>(work: ConvertingWork<T>, conversions: readonly Conversion[]): MaybePromise<T> {
+    return runAtPace(this.#steps(work.start(), new Replay(conversions)), work.pace);
+  }
+
+  /** Provides each step with the conversions; other work runs between steps. */
+  *#steps<T>(steps: Iterator<void, T>, replay: Replay): Generator<void, T> {
+    for (;;) {
+      this.#current = replay;
+      let step: IteratorResult<void, T>;
+      try {
+        step = steps.next();
+      } finally {
+        this.#current = undefined;
+      }
+      if (step.done === true) return step.value;
+      yield;
     }
   }
 }
 
-/** Conversions by version and text; a failed one is thrown where it is needed. */
-type Conversions = Map<string, JsonObject | StatusError>;
+/** A conversion that work has needed; a failed one is thrown where it is needed. */
+interface Conversion {
+  readonly object: JsonObject;
+  readonly apiVersion: string;
+  readonly result: JsonObject | StatusError;
+}
 
-const keyOf = (object: JsonObject, apiVersion: string) => `${apiVersion} ${jsonText(object)}`;
+/** Earlier conversions, in the order in which the work needs them. */
+class Replay {
+  readonly #conversions: readonly Conversion[];
+  #at = 0;
+
+  constructor(conversions: readonly Conversion[]) {
+    this.#conversions = conversions;
+  }
+
+  /** The next conversion; undefined after the last one. */
+  next(): Conversion | undefined {
+    const conversion = this.#conversions[this.#at];
+    this.#at += 1;
+    return conversion;
+  }
+}
+
+/** The conversion that an error asks for. Throws other errors. */
+function neededBy(error: unknown): ConversionNeeded {
+  if (error instanceof ConversionNeeded) return error;
+  throw error;
+}
+
+/** Converts an object, or copies an earlier conversion of an equal one. */
+async function conversionOf(
+  def: ResourceDef,
+  { object, apiVersion }: ConversionNeeded,
+  earlier: { readonly conversions: readonly Conversion[]; readonly pace: Pace | undefined },
+): Promise<Conversion> {
+  const { conversions, pace } = earlier;
+  for (const { object: other, apiVersion: otherVersion, result } of conversions) {
+    if (otherVersion !== apiVersion || result instanceof StatusError) continue;
+    if (!(await runAtPace(jsonEqualSteps(object, other), pace))) continue;
+    return { object, apiVersion, result: await runAtPace(cloneJsonSteps(result), pace) };
+  }
+  const result = await objectAs(def, apiVersion, asApiObject(object)).catch(failure);
+  return { object, apiVersion, result };
+}
 
 function failure(error: unknown): StatusError {
   if (error instanceof StatusError) return error;

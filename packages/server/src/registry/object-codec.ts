@@ -25,6 +25,7 @@ import {
   type Pace,
   paceFor,
   runAtPace,
+  runInOnePiece,
   Slices,
   textOf,
 } from '@wheelhouse/machinery';
@@ -271,11 +272,16 @@ export function objectIn(def: ResourceDef, version: VersionDef, entry: Entry): A
 
 /** The entry of a stored record; undefined for an absent one. */
 export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
-  if (record === undefined) return undefined;
+  return record === undefined ? undefined : runInOnePiece(entrySteps(def, record));
+}
+
+/** `entryOf` in steps, for a record that exists. */
+export function* entrySteps(def: ResourceDef, record: StoredRecord): Generator<void, Entry> {
   const { modRevision, createRevision } = record;
   const problem = problemOf({ ...record, revision: modRevision });
   if (problem !== undefined) throw corruptObject({ storeKey: record.key, problem });
-  const value = def.behavior.reshapesStored ? reshapeStored(def, record) : record.value;
+  const value = def.behavior.reshapesStored ? yield* reshapeSteps(def, record) : record.value;
+  yield* parseAhead(value);
   const object = asApiObject(parseWrittenJson(value));
   return makeEntry({
     key: record.key.slice(def.storage.prefix.length),

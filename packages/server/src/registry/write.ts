@@ -305,7 +305,7 @@ async function prepareAndStore(registry: Registry, step: Step): Promise<Outcome>
   const owners = settlesOwners(plan) ? 'needed' : 'spare';
   if (before === undefined) return storeNew(registry, step, owners);
   const storedVersion = apiVersionOfEntry(def, before.entry);
-  const formed = formToStore(def, stored, { context, storedVersion });
+  const formed = formToStore(def, stored, { context, storedVersion, pace });
   const form = formed instanceof Promise ? await formed : formed;
   if (pace?.over) await pace.pause();
   const { entry: current, decoded: old } = before;
