@@ -10,16 +10,22 @@ let writer: ObjectWriter;
 let controller: { close(): Promise<void> };
 /** How many of the controller's next deletions of ConfigMaps fail. */
 let refusals = 0;
+/** Called before each of the controller's deletions of ConfigMaps. */
+let beforeRemoval: () => Promise<void>;
 
 beforeEach(async () => {
   server = await openTestApi({ admission: { disabled: ['NamespaceLifecycle'] } });
   const { api, clock, dialect } = server;
   writer = createObjectWriter({ registry: api.registry, controller: 'test' });
   refusals = 0;
+  beforeRemoval = async () => {};
   const refusing: ObjectWriter = {
     ...writer,
     async remove(at, options) {
-      if (at.def.resource === 'configmaps' && refusals-- > 0) throw new Error('the disk fails');
+      if (at.def.resource === 'configmaps') {
+        if (refusals-- > 0) throw new Error('the disk fails');
+        await beforeRemoval();
+      }
       return writer.remove(at, options);
     },
   };
@@ -32,10 +38,7 @@ beforeEach(async () => {
     namespaces: server.def('namespaces'),
     finalizer: dialect.productName,
   });
-  await server.create(
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } },
-    { resource: 'namespaces' },
-  );
+  await createNamespace();
 });
 afterEach(async () => {
   await controller.close();
@@ -52,6 +55,16 @@ async function read(
   return entry === undefined ? undefined : decodeEntry(entry);
 }
 
+const createNamespace = () =>
+  server.create(
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } },
+    { resource: 'namespaces' },
+  );
+const createSecret = (name: string) =>
+  server.create(
+    { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'team' } },
+    { resource: 'secrets' },
+  );
 const createMap = (name: string, finalizers: string[] = []) =>
   server.create(
     { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'team', finalizers } },
@@ -147,5 +160,44 @@ describe('DEL-4: a deleted namespace', () => {
       })
       .toBe(false);
     expect(refusals).toBeLessThanOrEqual(0);
+  });
+
+  test('keeps the objects of a successor that is created meanwhile', async () => {
+    await removeNamespace();
+    await expect.poll(exists('namespaces', 'team')).toBe(false);
+    await createMap('late');
+    beforeRemoval = async () => {
+      await createNamespace();
+      await createSecret('new');
+    };
+    await expect
+      .poll(() => {
+        server.clock.advance(10_000);
+        return exists('configmaps', 'late', 'team')();
+      })
+      .toBe(false);
+    await controller.close();
+    expect(await exists('namespaces', 'team')()).toBe(true);
+    expect(await exists('secrets', 'new', 'team')()).toBe(true);
+  });
+
+  test('keeps a successor of a late object', async () => {
+    await removeNamespace();
+    await expect.poll(exists('namespaces', 'team')).toBe(false);
+    await createMap('late');
+    beforeRemoval = async () => {
+      beforeRemoval = async () => {};
+      await writer.remove({ def: server.def('configmaps'), namespace: 'team', name: 'late' });
+      await createNamespace();
+      await createMap('late');
+    };
+    await expect
+      .poll(() => {
+        server.clock.advance(10_000);
+        return exists('namespaces', 'team')();
+      })
+      .toBe(true);
+    await controller.close();
+    expect(await exists('configmaps', 'late', 'team')()).toBe(true);
   });
 });

@@ -41,12 +41,13 @@ export function startNamespaceDeletion(
   /** Removed namespaces, with the monotonic milliseconds until which late creates are removed. */
   const gone = new Map<string, number>();
   const sweep = async (name: string, untilMs: number) => {
-    if ((await cache.get(name, undefined)) !== undefined) {
+    const remaining = await removeContent(options, { name, uid: undefined });
+    if (remaining === 'replaced') {
       gone.delete(name);
       return;
     }
-    const { failures } = await removeContent(options, name);
-    if (failures.length > 0) throw new Error(failures[0]);
+    const [failure] = remaining.failures;
+    if (failure !== undefined) throw new Error(failure);
     if (clock.monotonic() >= untilMs) gone.delete(name);
     else queue.addAfter(name, lateWritesMs);
   };
@@ -55,13 +56,15 @@ export function startNamespaceDeletion(
     const untilMs = gone.get(name);
     if (entry === undefined && untilMs !== undefined) return sweep(name, untilMs);
     if (entry === undefined || !isTerminating(entry)) return;
-    const remaining = await removeContent(options, name);
+    const removed = { name, uid: entry.index.uid };
+    const remaining = await removeContent(options, removed);
+    if (remaining === 'replaced') return;
     if (remaining.count > 0) {
       await report(options, { name, remaining });
       queue.addAfter(name, recheckMs);
       return;
     }
-    await finalize(options, name);
+    await finalize(options, removed);
   };
   const queue: WorkQueue = createWorkQueue({ ...options, name: 'namespace', run, workers: 4 });
   const following = followBeside(cache, {
@@ -105,7 +108,33 @@ function inOrder({ catalogue, order }: Options): readonly ResourceDef[] {
   return [...defs.filter(isPods), ...defs.filter((def) => !isPods(def))];
 }
 
-async function removeContent(options: Options, namespace: string): Promise<Remaining> {
+/** A namespace whose content is removed. */
+interface RemovedNamespace {
+  readonly name: string;
+  /** Undefined after its removal. */
+  readonly uid: string | undefined;
+}
+
+/** Whether another namespace of the same name has been created. */
+async function isReplaced(
+  { caches, namespaces }: Options,
+  { name, uid }: RemovedNamespace,
+): Promise<boolean> {
+  const current = await caches.of(namespaces).get(name, undefined);
+  return current !== undefined && current.index.uid !== uid;
+}
+
+/**
+ * Deletes the content of a namespace. Stops before it deletes objects that may belong to a
+ * namespace of the same name that was created later.
+ */
+async function removeContent(
+  options: Options,
+  removed: RemovedNamespace,
+): Promise<Remaining | 'replaced'> {
+  const { caches, writer } = options;
+  const namespace = removed.name;
+  if (await isReplaced(options, removed)) return 'replaced';
   const resources = new Map<string, number>();
   const finalizers = new Map<string, number>();
   const failures: string[] = [];
@@ -115,11 +144,13 @@ async function removeContent(options: Options, namespace: string): Promise<Remai
     if (!isContent || seen.has(def.storage.prefix)) continue;
     seen.add(def.storage.prefix);
     try {
-      await removeEntries({ ...options, at: { def, namespace } });
+      const found = await listEntries(caches, { def, namespace });
+      if (found.length > 0 && (await isReplaced(options, removed))) return 'replaced';
+      await removeEntries({ writer, def, entries: found });
     } catch (error) {
       failures.push(errorText(error));
     }
-    const entries = await listEntries(options.caches, { def, namespace });
+    const entries = await listEntries(caches, { def, namespace });
     // The dot is present even if the group is empty, as in kube-controller-manager.
     if (entries.length > 0) resources.set(`${def.resource}.${def.group}`, entries.length);
     for await (const { metadata } of decodedEntries(entries, options.clock)) {
@@ -134,9 +165,10 @@ async function removeContent(options: Options, namespace: string): Promise<Remai
   return { count, resources, finalizers, failures };
 }
 
-async function finalize(options: Options, name: string): Promise<void> {
+async function finalize(options: Options, { name, uid }: RemovedNamespace): Promise<void> {
   const at = { def: options.namespaces, namespace: '', name, subresource: 'finalize' };
   await options.writer.change(at, (object) => {
+    if (object.metadata.uid !== uid) return object;
     const spec = isObject(object.spec) ? object.spec : {};
     const before = Array.isArray(spec.finalizers) ? spec.finalizers : [];
     const finalizers = before.filter((finalizer) => finalizer !== options.finalizer);

@@ -296,18 +296,18 @@ export async function visitEntries(
   for (const entry of entries) visit(entry);
 }
 
-/** Deletes all objects; finalizers may delay their removal. */
+/** Deletes objects, but not successors of the same names; finalizers may delay their removal. */
 export async function removeEntries(options: {
-  readonly caches: CachePool;
   readonly writer: ObjectWriter;
-  readonly at: Content;
+  readonly def: ResourceDef;
+  readonly entries: readonly Entry[];
 }): Promise<void> {
-  const { caches, writer, at } = options;
-  const entries = await listEntries(caches, at);
+  const { writer, def, entries } = options;
   for (let start = 0; start < entries.length; start += deletionsMax) {
     const batch = entries.slice(start, start + deletionsMax).map(({ index }) => {
-      const { name, namespace } = index;
-      return writer.remove({ def: at.def, name, namespace }, { propagationPolicy: 'Background' });
+      const { name, namespace, uid } = index;
+      const removal = { propagationPolicy: 'Background', preconditions: { uid } } as const;
+      return writer.remove({ def, name, namespace }, removal);
     });
     await Promise.all(batch);
   }

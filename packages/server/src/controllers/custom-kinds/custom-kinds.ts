@@ -210,8 +210,9 @@ async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd):
   await markTerminating(options, crd, progressOf(crd, options.clock.now()));
   const def = kinds.find(at.name);
   if (def !== undefined) {
-    await removeEntries({ caches, writer, at: { def, namespace: '' } });
-    const left = await listEntries(caches, { def, namespace: '' });
+    const all = { def, namespace: '' };
+    await removeEntries({ writer, def, entries: await listEntries(caches, all) });
+    const left = await listEntries(caches, all);
     if (left.length > 0) return true;
   }
   // Visible only if another finalizer keeps the definition.
