@@ -7,6 +7,7 @@ import {
   orderedMapGet,
   orderedMapSet,
   orderedMapValues,
+  runInSlices,
   StatusError,
 } from '@wheelhouse/machinery';
 import { type Revision, StoreError, type StoreEvent, type StoreWatch } from '@wheelhouse/store';
@@ -14,12 +15,20 @@ import type { CacheMeter } from './cache-meter.ts';
 import type { EntryChange } from './contract.ts';
 import {
   changeOf,
+  decodeAhead,
   type LoaderOptions,
   loadSnapshot,
   readEvents,
   type UnreadableRecord,
 } from './loader.ts';
-import { ChangeWindow, type Snapshot, type WindowChange, type WindowLimits } from './window.ts';
+import {
+  ChangeWindow,
+  checkpointEvery,
+  type PastChange,
+  type Snapshot,
+  type WindowChange,
+  type WindowLimits,
+} from './window.ts';
 
 interface Waiter {
   readonly revision: Revision;
@@ -215,11 +224,13 @@ export class Follower {
     const release = window.hold();
     try {
       const eventsMax = Math.floor(limits.changesMax / 2);
-      const range = { after: revision, upTo: window.floor, eventsMax };
+      const bytesMax = limits.bytesMax - window.bytes;
+      const range = { after: revision, upTo: window.floor, eventsMax, bytesMax };
       const events = await readEvents(this.#options, range);
       const reusable = window.current;
       const { snapshot } = await loadSnapshot(this.#options, { at: revision, reusable });
-      const changes = replay(this.#options, { snapshot, events, at: clock.monotonic() });
+      const history = { snapshot, events, at: clock.monotonic() };
+      const changes = await runInSlices(replay(this.#options, history), clock);
       window.prepend({ revision, snapshot, changes });
     } catch (error) {
       if (!(error instanceof StoreError) || error.code !== 'compacted') throw error;
@@ -364,22 +375,28 @@ function recordingUnreadable(
   return { store, prefix, clock, logger, indexOf, onUnreadable };
 }
 
-/** Converts events to changes, with the previous states from the snapshot and earlier events. */
-function replay(
+/**
+ * Converts events to changes, with the previous states from the snapshot and earlier events, in
+ * steps.
+ */
+function* replay(
   options: LoaderOptions,
   history: { snapshot: Snapshot; events: readonly StoreEvent[]; at: number },
-): (EntryChange & { key: string; at: number })[] {
+): Generator<void, PastChange[]> {
   let { snapshot } = history;
-  const changes = [];
+  const changes: PastChange[] = [];
   const entryAt = (key: string) => orderedMapGet(snapshot, key);
   for (const event of history.events) {
+    yield* decodeAhead(event);
+    yield;
     const change = changeOf(options, event, { entryAt, at: history.at });
     if (change === undefined) continue;
-    changes.push(change);
     snapshot =
       change.current === undefined
         ? orderedMapDelete(snapshot, change.key)
         : orderedMapSet(snapshot, change.key, change.current);
+    const hasCheckpoint = changes.length % checkpointEvery === 0;
+    changes.push({ ...change, checkpoint: hasCheckpoint ? snapshot : undefined });
   }
   return changes;
 }

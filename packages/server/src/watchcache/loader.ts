@@ -119,6 +119,11 @@ function parsedValue(value: Buffer): unknown {
   return isLarge({ value }) ? parseWrittenJson(value) : JSON.parse(value.toString('utf8'));
 }
 
+/** Does most of the work of `changeOf` in steps if the event's value is large (TRUST-2). */
+export function* decodeAhead(event: StoreEvent): Generator<void, void> {
+  if (event.type === 'put' && isLarge(event)) yield* parseLarge(event.value);
+}
+
 /** Parses a large value in steps for `decodeEntry`, which reports a value that is no JSON. */
 function* parseLarge(value: Buffer): Generator<void, void> {
   try {
@@ -175,14 +180,25 @@ export function changeOf(
   return { key, at, previous, current, revision: event.revision };
 }
 
-/** Reads all events of the resource after one revision, up to and including another. */
+/**
+ * Reads all events of the resource after one revision, up to and including another. Rejects with
+ * `compacted` if they exceed the limits.
+ */
 export async function readEvents(
   options: LoaderOptions,
-  range: { readonly after: Revision; readonly upTo: Revision; readonly eventsMax: number },
+  range: {
+    readonly after: Revision;
+    readonly upTo: Revision;
+    readonly eventsMax: number;
+    /** Maximum number of bytes of their values. */
+    readonly bytesMax: number;
+  },
 ): Promise<readonly StoreEvent[]> {
   const { store, prefix } = options;
-  const { after, upTo, eventsMax } = range;
+  const { after, upTo, eventsMax, bytesMax } = range;
   const found: StoreEvent[] = [];
+  let bytes = 0;
+  let exceeded: StoreError | undefined;
   let fail: (error: unknown) => void = () => {};
   const failed = new Promise<never>((_, reject) => {
     fail = reject;
@@ -192,8 +208,13 @@ export async function readEvents(
     prefix,
     after,
     onEvents(events) {
-      for (const event of events) if (event.revision <= upTo) found.push(event);
-      if (found.length > eventsMax) fail(tooManyEvents(upTo));
+      for (const event of events) {
+        if (event.revision > upTo) break;
+        if (event.type === 'put') bytes += event.value.length;
+        if (found.length === eventsMax || bytes > bytesMax) exceeded = tooManyEvents(upTo);
+        if (exceeded !== undefined) return fail(exceeded);
+        found.push(event);
+      }
     },
     onEnd: fail,
   });
@@ -202,6 +223,8 @@ export async function readEvents(
   } finally {
     watch.close();
   }
+  // All events may have been delivered before the race began.
+  if (exceeded !== undefined) throw exceeded;
   return found;
 }
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { StatusError } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import type { Store } from '@wheelhouse/store';
@@ -7,6 +8,7 @@ import type { EntryChange, ResourceCache, WatchSpec } from './contract.ts';
 import type { EntryFilter } from './entry.ts';
 import type { ResourceCacheOptions } from './resource-cache.ts';
 import {
+  indexOf,
   openCache,
   prefix,
   putWidget,
@@ -33,6 +35,14 @@ async function setup(options: Partial<ResourceCacheOptions> = {}): Promise<Setup
   await putWidget(store, { namespace: 'a', name: 'y', team: 'blue' });
   await putWidget(store, { namespace: 'b', name: 'x', team: 'red' });
   return { store, clock, cache };
+}
+
+/** Waits for a condition, which is checked once per turn of the event loop. */
+async function untilTrue(condition: () => boolean): Promise<void> {
+  for (let turns = 0; !condition(); turns++) {
+    if (turns === 10_000) throw new Error('the condition does not become true');
+    await nextTurn();
+  }
 }
 
 async function open(cache: ResourceCache, options: Partial<WatchSpec> = {}): Promise<TestReader> {
@@ -328,4 +338,69 @@ test('subscribers receive each change before the write is answered', async () =>
   subscription.close();
   await putWidget(store, { namespace: 'a', name: 'x' });
   expect(seen).toHaveLength(2);
+});
+
+test('TRUST-4, WATCH-3: more old changes than the cache may hold are not read back', async () => {
+  const store = createMemoryStore();
+  // One value that all revisions share.
+  const text = 'x'.repeat(1024 * 1024);
+  const value = Buffer.from(JSON.stringify({ ...widget({ namespace: 'a', name: 'x' }), text }));
+  for (let expect = 0; expect < 160; expect++) {
+    await store.put({ key: `${prefix}a/x`, value, expect });
+  }
+  const cache = openCache(store, new FakeClock());
+  await cache.ready();
+  const old = await open(cache, { resourceVersion: '1' });
+  expect(old.ended).toMatchObject({ type: 'error', error: { status: { code: 410 } } });
+  const recent = await open(cache, { resourceVersion: '150' });
+  await untilTrue(() => recent.short.length === 10);
+  expect(recent.short.at(-1)).toBe('MODIFIED a/x@160');
+  expect(recent.ended).toBeUndefined();
+  cache.close();
+});
+
+test('TRUST-2: old changes are read back in slices', async () => {
+  const store = createMemoryStore();
+  const last = 200;
+  for (let value = 1; value <= last; value++) {
+    await putWidget(store, { namespace: 'a', name: `x${value % 20}`, value, hint: false });
+  }
+  const clock = new FakeClock();
+  let decoded = 0;
+  let mostDecoded = 0;
+  const cache = openCache(store, clock, {
+    indexOf: (object) => {
+      clock.advance(1);
+      decoded += 1;
+      mostDecoded = Math.max(mostDecoded, decoded);
+      return indexOf(object);
+    },
+  });
+  await untilTrue(() => cache.count() === 20);
+  mostDecoded = 0;
+  const reader = new TestReader();
+  const opening = cache.watch(watchSpec(reader, { resourceVersion: '30' }));
+  await untilTrue(() => {
+    decoded = 0;
+    return reader.short.length === last - 30;
+  });
+  await opening;
+  // A slice is 5 ms, and a turn as this test counts them touches two slices.
+  expect(mostDecoded).toBeLessThanOrEqual(12);
+  const revisions = reader.events.map(({ revision }) => revision);
+  expect(revisions).toEqual(Array.from({ length: last - 30 }, (_, at) => 31 + at));
+  for (const revision of [30, 31, 77, 140, 200]) {
+    const found = await cache.list({
+      namespace: '',
+      resourceVersion: String(revision),
+      resourceVersionMatch: 'Exact' as const,
+      limit: undefined,
+      continueToken: undefined,
+      filter: undefined,
+    });
+    expect([...found.entries()].map((entry) => entry.revision).sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 20 }, (_, at) => revision - 19 + at),
+    );
+  }
+  cache.close();
 });

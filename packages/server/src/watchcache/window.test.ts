@@ -75,7 +75,8 @@ test('WATCH-3: older history does not repeat the kept changes of a partly droppe
   const full = orderedMapOf(entries.map((entry) => [entry.key, entry]));
   const window = new ChangeWindow({ limits, revision: 4, snapshot: full });
   const deletions = entries.map((previous) => {
-    return { key: previous.key, at: 0, previous, current: undefined, revision: 5 };
+    const { key } = previous;
+    return { key, at: 0, previous, current: undefined, revision: 5, checkpoint: undefined };
   });
   for (const change of deletions) window.append(change);
   expect([window.start, window.end, window.floor]).toEqual([1, 3, 5]);
@@ -86,4 +87,23 @@ test('WATCH-3: older history does not repeat the kept changes of a partly droppe
   const seen = keys.map((_, i) => window.at(start + i).key);
   expect([seen, window.end - start]).toEqual([keys, 3]);
   expect([window.snapshotAt(4)?.size, window.snapshotAt(5)?.size]).toEqual([3, 0]);
+});
+
+test('TRUST-4: the limit of a window counts the bytes of prepended changes', () => {
+  const size = entryOf(100).json.length;
+  const limits = { historyMs: 60_000, changesMax: 100, bytesMax: size * 12 };
+  const window = new ChangeWindow({ limits, revision: 110, snapshot: emptyOrderedMap() });
+  const changes = Array.from({ length: 10 }, (_, at) => {
+    const revision = 101 + at;
+    const current = entryOf(revision);
+    return { key: 'a', at: 0, previous: undefined, current, revision, checkpoint: undefined };
+  });
+  window.prepend({ revision: 100, snapshot: emptyOrderedMap(), changes });
+  expect(window.bytes).toBe(size * 10);
+  for (let revision = 111; revision < 116; revision++) {
+    window.append({ key: 'a', at: 0, previous: undefined, current: entryOf(revision), revision });
+  }
+  expect([window.bytes, window.floor]).toEqual([size * 12, 103]);
+  expect(window.positionAfter(102)).toBeUndefined();
+  expect(window.at(window.positionAfter(103) ?? -1).revision).toBe(104);
 });

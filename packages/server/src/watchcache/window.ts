@@ -37,7 +37,11 @@ export interface WindowLimits {
   readonly bytesMax: number;
 }
 
-const checkpointEvery = 32;
+/** A change that was read from the store, with its checkpoint. */
+export type PastChange = EntryChange & Pick<WindowChange, 'key' | 'at' | 'checkpoint'>;
+
+/** Number of changes per checkpoint. */
+export const checkpointEvery = 32;
 const hotChanges = 256;
 /** Number of expired changes that one step drops, in about 2 ms (TRUST-2). */
 const expiredPerStep = 1024;
@@ -111,7 +115,12 @@ export class ChangeWindow {
   /** The entry of a key after the newest change. */
   readonly get = (key: string): Entry | undefined => orderedMapGet(this.#current, key);
 
-  /** Total bytes of JSON of all changes before `position`. */
+  /** Total bytes of JSON of the kept changes. */
+  get bytes(): number {
+    return this.#bytes - this.bytesAt(this.start);
+  }
+
+  /** Bytes of JSON of all changes before `position`, from an arbitrary origin. */
   bytesAt(position: number): number {
     return position >= this.end ? this.#bytes : this.at(position).bytesBefore;
   }
@@ -181,7 +190,7 @@ export class ChangeWindow {
       frames: undefined,
     };
     this.#changes.push(added);
-    this.#bytes += (current ?? previous)?.json.length ?? 0;
+    this.#bytes += bytesOf(change);
     this.#dropFrames(this.end - 1 - hotChanges);
     this.trim(at);
     return added;
@@ -241,9 +250,8 @@ export class ChangeWindow {
   prepend(older: {
     readonly revision: Revision;
     readonly snapshot: Snapshot;
-    readonly changes: readonly (EntryChange & { readonly key: string; readonly at: number })[];
+    readonly changes: readonly PastChange[];
   }): void {
-    const first = this.#changes[this.#head]?.bytesBefore ?? this.#bytes;
     const kept = new Set<string>();
     for (let i = this.#head; this.#changes[i]?.revision === this.#floor; i += 1) {
       kept.add(this.#changes[i]?.key ?? '');
@@ -252,14 +260,14 @@ export class ChangeWindow {
       ({ revision, key }) => revision < this.#floor || !kept.has(key),
     );
     const start = this.start - dropped.length;
-    const prepended = dropped.map((change, i) => ({
-      ...change,
-      position: start + i,
-      bytesBefore: first,
-      checkpoint: undefined,
-      deleted: undefined,
-      frames: undefined,
-    }));
+    let bytesBefore = this.bytesAt(this.start);
+    for (const change of dropped) bytesBefore -= bytesOf(change);
+    const prepended = dropped.map((change, i) => {
+      const position = start + i;
+      const added = { ...change, position, bytesBefore, deleted: undefined, frames: undefined };
+      bytesBefore += bytesOf(change);
+      return added;
+    });
     this.#origin = start;
     this.#changes = [...prepended, ...this.#changes.slice(this.#head)];
     this.#head = 0;
@@ -271,6 +279,10 @@ export class ChangeWindow {
     const change = this.#changes[position - this.#origin];
     if (change !== undefined) change.frames = undefined;
   }
+}
+
+function bytesOf({ current, previous }: EntryChange): number {
+  return (current ?? previous)?.json.length ?? 0;
 }
 
 /** The entry of a change's DELETED event, created once. */
