@@ -41,6 +41,11 @@ printsLikeKubectl(
     'run  --image=i',
     'get cm a%b',
     'delete cm ..',
+    // Objects without names.
+    'create --dry-run=client -f @files/generated.json',
+    'create --dry-run=client -f @files/generated.json -o name',
+    'auth whoami -o name',
+    'config view -o name',
     // Types without names.
     'create job j --from=x',
     'create job j --from=cronjob',
@@ -82,7 +87,12 @@ printsLikeKubectl(
     'get cm --certificate-authority=@files/cm.json',
     'get cm --client-certificate=@files/cm.json --client-key=@files/cm.json',
   ),
-  { files: { 'cm.json': map } },
+  {
+    files: {
+      'cm.json': map,
+      'generated.json': { ...map, metadata: { generateName: 'x-' } },
+    },
+  },
 );
 
 const on = svcctlOn('kubernetes');

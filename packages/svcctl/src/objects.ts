@@ -57,9 +57,9 @@ function kindLabel(object: JsonObject): string {
   return withGroup(textAt(object, 'kind').toLowerCase(), group);
 }
 
-/** `configmap/x`, `deployment.apps/x`: an object in reports. */
+/** `configmap/x`, `deployment.apps/x`: an object in reports, which may have no name yet. */
 export function objectLabel(object: JsonObject): string {
-  return `${kindLabel(object)}/${nameOf(object)}`;
+  return `${kindLabel(object)}/${nameOf(object) || '<unknown>'}`;
 }
 
 /** `configmap`, `deployment.apps`: the prefix of an object's name, from discovery. */
